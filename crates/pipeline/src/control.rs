@@ -1,0 +1,34 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// What other threads may do to a running job: ask it to stop, and see that
+/// it still works. Clones share one state.
+#[derive(Debug, Clone, Default)]
+pub struct Control {
+    cancelled: Arc<AtomicBool>,
+    work: Arc<AtomicU64>,
+}
+
+impl Control {
+    /// Shares the work counter with `self` but has a cancel flag of its own.
+    pub fn for_next_job(&self) -> Self {
+        Self { cancelled: Arc::default(), work: Arc::clone(&self.work) }
+    }
+
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Called after every layer, token and block of audio.
+    pub fn worked(&self) {
+        self.work.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn work(&self) -> u64 {
+        self.work.load(Ordering::Relaxed)
+    }
+}

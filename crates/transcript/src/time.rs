@@ -1,0 +1,80 @@
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A point in, or a length of, a recording: whole milliseconds, saved as
+/// seconds (`12.34`). Integers, so that equal times are equal and sorting,
+/// adding and exporting are exact.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(u32);
+
+impl Time {
+    pub const ZERO: Time = Time(0);
+
+    pub const fn from_millis(millis: u32) -> Self {
+        Self(millis)
+    }
+
+    /// Rounds to the nearest millisecond; negative and NaN become zero.
+    pub fn from_seconds(seconds: f64) -> Self {
+        // `as` saturates, which is right at both ends.
+        Self((seconds * 1000.0).round() as u32)
+    }
+
+    pub const fn millis(self) -> u32 {
+        self.0
+    }
+
+    pub fn seconds(self) -> f64 {
+        f64::from(self.0) / 1000.0
+    }
+
+    pub const fn saturating_sub(self, other: Time) -> Time {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl std::ops::Add for Time {
+    type Output = Time;
+    fn add(self, other: Time) -> Time {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl std::iter::Sum for Time {
+    fn sum<I: Iterator<Item = Time>>(times: I) -> Time {
+        times.fold(Time::ZERO, |total, time| total + time)
+    }
+}
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.seconds())
+    }
+}
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        f64::deserialize(deserializer).map(Self::from_seconds)
+    }
+}
+
+/// A stretch of a recording, start included, end excluded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    pub start: Time,
+    pub end: Time,
+}
+
+impl Span {
+    pub fn new(start: Time, end: Time) -> Self {
+        Self { start, end }
+    }
+
+    pub fn length(self) -> Time {
+        self.end.saturating_sub(self.start)
+    }
+
+    /// Length of what both have in common.
+    pub fn overlap(self, other: Span) -> Time {
+        self.end.min(other.end).saturating_sub(self.start.max(other.start))
+    }
+}

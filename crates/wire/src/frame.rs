@@ -1,0 +1,53 @@
+use std::io::{self, Read, Write};
+
+use serde::{Serialize, de::DeserializeOwned};
+
+/// Far above any real message (a day of speech is a few megabytes of JSON),
+/// far below what a garbled length would make us allocate.
+pub const MAX_FRAME_BYTES: u32 = 256 << 20;
+
+#[derive(Debug, thiserror::Error)]
+pub enum FrameError {
+    #[error("the stream between host and engine broke: {0}")]
+    Io(#[from] io::Error),
+    #[error("a message of {0} bytes is longer than any real one: the stream is garbled")]
+    TooLong(u32),
+    #[error("a message could not be read: {0}")]
+    Malformed(#[from] serde_json::Error),
+}
+
+/// Writes one message: its length as 4 bytes, little-endian, then JSON.
+/// Flushes, since the other side waits for whole messages.
+pub fn write_frame(out: &mut impl Write, message: &impl Serialize) -> Result<(), FrameError> {
+    let body = serde_json::to_vec(message)?;
+    let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
+    if length > MAX_FRAME_BYTES {
+        return Err(FrameError::TooLong(length));
+    }
+    out.write_all(&length.to_le_bytes())?;
+    out.write_all(&body)?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Reads one message; `None` where the stream ends between two messages.
+pub fn read_frame<T: DeserializeOwned>(input: &mut impl Read) -> Result<Option<T>, FrameError> {
+    let mut length = [0; 4];
+    let first = loop {
+        match input.read(&mut length) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => break other?,
+        }
+    };
+    if first == 0 {
+        return Ok(None);
+    }
+    input.read_exact(&mut length[first..])?;
+    let length = u32::from_le_bytes(length);
+    if length > MAX_FRAME_BYTES {
+        return Err(FrameError::TooLong(length));
+    }
+    let mut body = vec![0; length as usize];
+    input.read_exact(&mut body)?;
+    Ok(Some(serde_json::from_slice(&body)?))
+}

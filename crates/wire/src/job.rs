@@ -1,0 +1,148 @@
+use serde::{Deserialize, Serialize};
+use transcript::{Task, Time};
+
+use crate::{FilePath, JobId};
+
+/// Everything the engine needs to transcribe one file. Complete on purpose:
+/// it is stored with the transcript and in the journal, so that a job can be
+/// repeated or resumed with the settings that were in force.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    pub id: JobId,
+    pub file: FilePath,
+    /// A model's folder or file.
+    pub model: FilePath,
+    pub device: DeviceChoice,
+    /// Compute threads; `None`: one per core.
+    pub threads: Option<usize>,
+    /// ISO 639-1; `None`: detect.
+    pub language: Option<String>,
+    pub task: Task,
+    pub channels: Channels,
+    /// Audio track by number from 0; `None`: the file's default one.
+    pub track: Option<usize>,
+    /// Stop after this much of the recording.
+    pub limit: Option<Time>,
+    pub voice_activity: VoiceActivity,
+    pub decoding: DecodingOptions,
+    /// Where a recording longer than ten minutes is spooled; `None`: the system's temporary folder.
+    pub spool_folder: Option<FilePath>,
+}
+
+impl Job {
+    pub fn new(id: JobId, file: impl Into<FilePath>, model: impl Into<FilePath>) -> Self {
+        Self {
+            id,
+            file: file.into(),
+            model: model.into(),
+            device: DeviceChoice::Auto,
+            threads: None,
+            language: None,
+            task: Task::Transcribe,
+            channels: Channels::Mix,
+            track: None,
+            limit: None,
+            voice_activity: VoiceActivity::Threshold(VoiceActivity::DEFAULT_THRESHOLD),
+            decoding: DecodingOptions::default(),
+            spool_folder: None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeviceChoice {
+    /// The GPU where there is a usable one, else the CPU.
+    #[default]
+    Auto,
+    Cpu,
+    Cuda(usize),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Channels {
+    #[default]
+    Mix,
+    Left,
+    Right,
+    /// Each channel on its own; segments carry the channel's number.
+    Separate,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum VoiceActivity {
+    Off,
+    /// Probability of speech from which on a frame counts, 0 to 1.
+    Threshold(f32),
+}
+
+impl VoiceActivity {
+    pub const DEFAULT_THRESHOLD: f32 = 0.5;
+}
+
+/// How text is searched for. Names and defaults are those of openai/whisper
+/// (`transcribe.py`, `decoding.py`), except that previous text is not a
+/// condition unless asked for: it makes loops likelier.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DecodingOptions {
+    /// Beams at temperature 0; 1 is greedy.
+    pub beam_size: usize,
+    /// Candidates at temperatures above 0.
+    pub best_of: usize,
+    /// Tried in order until a window passes the thresholds below.
+    pub temperatures: Vec<f32>,
+    /// A text that zlib shrinks by more than this is a loop.
+    pub compression_ratio_threshold: Option<f32>,
+    pub log_probability_threshold: Option<f32>,
+    /// Above this (and below the log-probability threshold) a window is silent.
+    pub no_speech_threshold: Option<f32>,
+    pub condition_on_previous_text: bool,
+    /// Above this temperature previous text is forgotten.
+    pub prompt_reset_temperature: f32,
+    pub initial_prompt: Option<String>,
+    /// Words to be expected, put before the prompt of every window.
+    pub vocabulary: Vec<String>,
+    pub timestamps: bool,
+    /// Latest time, in seconds, at which a window's first segment may start.
+    pub max_initial_timestamp: Option<f32>,
+    /// Additional token ids never to be written.
+    pub suppress_tokens: Vec<u32>,
+    /// Tokens per window; `None`: half of the decoder's positions.
+    pub max_tokens: Option<usize>,
+    pub length_penalty: Option<f32>,
+    pub patience: Option<f32>,
+    pub word_times: bool,
+    /// Detect, re-decode and mark loops and hallucinations; go back for speech
+    /// that a window left without text.
+    pub repair: bool,
+    pub seed: u64,
+}
+
+impl Default for DecodingOptions {
+    fn default() -> Self {
+        Self {
+            beam_size: 5,
+            best_of: 5,
+            temperatures: vec![0.0, 0.2, 0.4, 0.6, 0.8, 1.0],
+            compression_ratio_threshold: Some(2.4),
+            log_probability_threshold: Some(-1.0),
+            no_speech_threshold: Some(0.6),
+            condition_on_previous_text: false,
+            prompt_reset_temperature: 0.5,
+            initial_prompt: None,
+            vocabulary: Vec::new(),
+            timestamps: true,
+            max_initial_timestamp: Some(1.0),
+            suppress_tokens: Vec::new(),
+            max_tokens: None,
+            length_penalty: None,
+            patience: None,
+            word_times: true,
+            repair: true,
+            seed: 0,
+        }
+    }
+}

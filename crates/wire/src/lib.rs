@@ -1,0 +1,187 @@
+//! What host and engine say to each other: commands, events, error codes and
+//! the frames they travel in. A leaf but for `transcript`, whose segments,
+//! notices and finished transcripts are the payload.
+
+mod frame;
+mod job;
+mod path;
+
+pub use frame::{FrameError, MAX_FRAME_BYTES, read_frame, write_frame};
+pub use job::{Channels, DecodingOptions, DeviceChoice, Job, VoiceActivity};
+pub use path::FilePath;
+
+use serde::{Deserialize, Serialize};
+use transcript::{Notice, Segment, Time, Transcript};
+
+/// Raised whenever a message changes in a way the other side would misread.
+/// Both sides send it first and refuse a stranger by name.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// Names a job for as long as host and engine both live.
+pub type JobId = u64;
+
+/// Host to engine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+pub enum Command {
+    /// First message of a host; the engine answers with [`Event::Hello`] and
+    /// ends with an error where the versions differ.
+    Hello { protocol: u32 },
+    /// Answered at once by the reader thread, also while the device works.
+    Ping { nonce: u64 },
+    /// Answered with [`Event::Description`].
+    Describe,
+    /// Answered with events that carry the job's id, the last of them
+    /// [`Event::Finished`], [`Event::Failed`] or [`Event::Cancelled`].
+    Transcribe(Box<Job>),
+    /// The language of each file's first speech; one [`Event::Language`] or
+    /// [`Event::FileFailed`] per file, then [`Event::LanguagesDone`].
+    DetectLanguages { id: JobId, files: Vec<FilePath>, job: Box<Job> },
+    /// Ends a job within a second; unknown ids are ignored.
+    Cancel { id: JobId },
+    /// Ends the engine after what it is doing was cancelled.
+    Shutdown,
+}
+
+/// Engine to host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    Hello { protocol: u32, engine: String, backend: Backend, pid: u32 },
+    /// `work` grows with every layer and token, so that a slow stage is not
+    /// taken for a hang.
+    Pong { nonce: u64, work: u64 },
+    Description(Box<Description>),
+    /// What the file is and what will be done with it.
+    Started { id: JobId, source: transcript::Source, model: transcript::Model, device: String },
+    Progress { id: JobId, progress: Progress },
+    /// A finished segment, in order of time.
+    Segment { id: JobId, segment: Segment },
+    Notice { id: JobId, notice: Notice },
+    Finished { id: JobId, transcript: Box<Transcript> },
+    /// `partial` is what there was until then.
+    Cancelled { id: JobId, partial: Option<Box<Transcript>> },
+    Failed { id: JobId, error: Failure, partial: Option<Box<Transcript>> },
+    Language { id: JobId, file: FilePath, probabilities: Vec<(String, f32)> },
+    FileFailed { id: JobId, file: FilePath, error: Failure },
+    LanguagesDone { id: JobId },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Backend {
+    Cpu,
+    Cuda,
+}
+
+/// Where a job stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    pub stage: Stage,
+    /// How far into the recording, and how long that is where it is known.
+    pub position: Time,
+    pub duration: Option<Time>,
+    /// Seconds of recording per second of wall time in this stage.
+    pub speed: Option<f32>,
+    /// Seconds of wall time until this stage is done.
+    pub left: Option<f32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    LoadModel,
+    Preprocess,
+    Transcribe,
+    Diarize,
+    Align,
+}
+
+/// What `steno doctor` and the window show of an engine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Description {
+    pub engine: String,
+    pub backend: Backend,
+    pub devices: Vec<DeviceInfo>,
+    /// Why the CPU computes, in one sentence; `None` where a GPU does.
+    pub cpu_reason: Option<String>,
+    pub threads: usize,
+    /// Instruction sets that the kernels dispatch on, e.g. `avx2`, `avx512f`.
+    pub cpu_features: Vec<String>,
+    /// Codecs decoded here, then those that need `ffmpeg`.
+    pub codecs: Vec<String>,
+    pub ffmpeg: Option<String>,
+    pub ffmpeg_codecs: Vec<String>,
+    /// Names and versions of the libraries that matter for a bug report.
+    pub versions: Vec<(String, String)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeviceInfo {
+    /// `cpu` or `cuda:N`.
+    pub id: String,
+    pub name: String,
+    pub total_bytes: Option<u64>,
+    pub free_bytes: Option<u64>,
+}
+
+/// An error that a user sees: what happened, to which file, what to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[error("{}{message}{}", .file.as_ref().map(|f| format!("{f}: ")).unwrap_or_default(),
+    .remedy.as_ref().map(|r| format!(" {r}")).unwrap_or_default())]
+pub struct Failure {
+    pub code: ErrorCode,
+    pub file: Option<FilePath>,
+    /// A sentence.
+    pub message: String,
+    /// Another one: what the user can do about it.
+    pub remedy: Option<String>,
+}
+
+impl Failure {
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, file: None, message: message.into(), remedy: None }
+    }
+
+    pub fn file(mut self, file: impl Into<FilePath>) -> Self {
+        self.file = Some(file.into());
+        self
+    }
+
+    pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+}
+
+/// What programs branch on. The text of a message may change, these may not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorCode {
+    FileNotFound,
+    FileUnreadable,
+    NotAFile,
+    FileEmpty,
+    NoAudioTrack,
+    NoSuchTrack,
+    UnknownFormat,
+    UnsupportedCodec,
+    NeedsFfmpeg,
+    AudioBroken,
+    ModelNotFound,
+    ModelInvalid,
+    ModelUnsupported,
+    LanguageUnknown,
+    BadSettings,
+    DeviceUnavailable,
+    OutOfMemory,
+    DiskFull,
+    OutputExists,
+    OutputUnwritable,
+    EngineNotFound,
+    EngineFailed,
+    EngineSilent,
+    ProtocolMismatch,
+    Cancelled,
+    Internal,
+}

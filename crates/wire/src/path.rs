@@ -1,0 +1,84 @@
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A path that survives the trip whatever bytes it holds: a string where it
+/// is UTF-8, else its raw bytes (Unix) or UTF-16 units (Windows).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FilePath(pub PathBuf);
+
+impl FilePath {
+    pub fn as_path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl<P: Into<PathBuf>> From<P> for FilePath {
+    fn from(path: P) -> Self {
+        Self(path.into())
+    }
+}
+
+impl AsRef<Path> for FilePath {
+    fn as_ref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl fmt::Display for FilePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.display().fmt(f)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Encoded {
+    Text(String),
+    Raw { raw: Vec<u16> },
+}
+
+impl Serialize for FilePath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.to_str() {
+            Some(text) => Encoded::Text(text.into()),
+            None => Encoded::Raw { raw: to_units(self.0.as_os_str()) },
+        }
+        .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for FilePath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(match Encoded::deserialize(deserializer)? {
+            Encoded::Text(text) => text.into(),
+            Encoded::Raw { raw } => from_units(&raw).into(),
+        }))
+    }
+}
+
+#[cfg(unix)]
+fn to_units(text: &std::ffi::OsStr) -> Vec<u16> {
+    use std::os::unix::ffi::OsStrExt;
+    text.as_bytes().iter().map(|byte| u16::from(*byte)).collect()
+}
+
+#[cfg(unix)]
+fn from_units(units: &[u16]) -> OsString {
+    use std::os::unix::ffi::OsStringExt;
+    OsString::from_vec(units.iter().map(|unit| *unit as u8).collect())
+}
+
+#[cfg(windows)]
+fn to_units(text: &std::ffi::OsStr) -> Vec<u16> {
+    use std::os::windows::ffi::OsStrExt;
+    text.encode_wide().collect()
+}
+
+#[cfg(windows)]
+fn from_units(units: &[u16]) -> OsString {
+    use std::os::windows::ffi::OsStringExt;
+    OsString::from_wide(units)
+}
