@@ -1,8 +1,12 @@
 //! What a recording said: segments, words, speakers and what is known about
 //! how they came to be. A leaf crate: it knows no audio, no model, no window.
 
+pub mod export;
+mod load;
+pub mod save;
 mod time;
 
+pub use load::LoadError;
 pub use time::{Span, Time};
 
 use serde::{Deserialize, Serialize};
@@ -83,10 +87,14 @@ pub struct Segment {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<u32>,
     /// Temperature at which the text was drawn; 0 is greedy or beam search.
+    #[serde(default, deserialize_with = "load::number")]
     pub temperature: f32,
     /// Mean log-probability per token, natural logarithm.
+    #[serde(default, deserialize_with = "load::number")]
     pub mean_log_probability: f32,
+    #[serde(default, deserialize_with = "load::number")]
     pub no_speech_probability: f32,
+    #[serde(default, deserialize_with = "load::number")]
     pub compression_ratio: f32,
     /// Why this segment should not be trusted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -116,6 +124,7 @@ pub struct Word {
     pub start: Time,
     pub end: Time,
     /// Mean probability of its tokens, 0 to 1.
+    #[serde(default, deserialize_with = "load::number")]
     pub probability: f32,
 }
 

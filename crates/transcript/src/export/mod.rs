@@ -1,0 +1,157 @@
+//! A transcript in the forms that other programs read. One file per form;
+//! what they share (text clean-up, subtitle cues) has a file of its own.
+//!
+//! Every exporter writes the same bytes for the same transcript and options,
+//! whatever the locale, the time zone or the operating system: line ends are
+//! `\n` and the encoding is UTF-8 without a byte order mark.
+
+mod cues;
+mod json;
+mod srt;
+mod text;
+mod txt;
+mod vtt;
+
+use std::fmt;
+use std::io::{self, Write};
+use std::str::FromStr;
+
+use crate::Transcript;
+
+/// What a transcript of the demonstration model says of itself in every form.
+/// In text it stands in brackets, which the usual text normalisers drop.
+pub const DEMONSTRATION_WARNING: &str =
+    "Demonstration model: this text is not reliable. Use a real model for your own recordings.";
+
+/// Writes `transcript` to `out`. Buffer `out` where calls are expensive.
+///
+/// # Errors
+/// Only those of `out`.
+pub fn export(
+    transcript: &Transcript,
+    format: Format,
+    options: &Options,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match format {
+        Format::Txt => txt::write(transcript, out),
+        Format::Srt => srt::write(transcript, out),
+        Format::Vtt => vtt::write(transcript, out),
+        Format::Json => json::write(transcript, options, out),
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Options {
+    /// Leave out what varies between two runs of the same job ([`Transcript::run`]).
+    pub reproducible: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Format {
+    /// One segment per line.
+    Txt,
+    /// SubRip subtitles.
+    Srt,
+    /// WebVTT subtitles.
+    Vtt,
+    /// Everything; the only form that [`Transcript::load`] reads back.
+    Json,
+}
+
+impl Format {
+    pub const ALL: &[Format] = &[Format::Txt, Format::Srt, Format::Vtt, Format::Json];
+
+    /// What the user types, and the file name's ending.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Txt => "txt",
+            Format::Srt => "srt",
+            Format::Vtt => "vtt",
+            Format::Json => "json",
+        }
+    }
+
+    /// What follows the recording's name, without the dot.
+    pub fn extension(self) -> &'static str {
+        self.name()
+    }
+
+    /// One line for a help text.
+    pub fn description(self) -> &'static str {
+        match self {
+            Format::Txt => "plain text, one segment per line",
+            Format::Srt => "SubRip subtitles",
+            Format::Vtt => "WebVTT subtitles",
+            Format::Json => "everything that is known, for `steno export` and other programs",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a format that transcripts can be written in; known are {known}",
+    known = Format::ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", "))]
+pub struct UnknownFormat(pub String);
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    /// Case does not matter, nor does a leading dot.
+    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
+        let wanted = name.trim();
+        let wanted = wanted.strip_prefix('.').unwrap_or(wanted);
+        Format::ALL
+            .iter()
+            .copied()
+            .find(|format| format.name().eq_ignore_ascii_case(wanted))
+            .ok_or_else(|| UnknownFormat(name.into()))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::{Completeness, Model, Segment, Source, Task, Time};
+
+    pub fn segment(start: u32, end: u32, text: &str) -> Segment {
+        Segment {
+            start: Time::from_millis(start),
+            end: Time::from_millis(end),
+            text: text.into(),
+            ..Segment::default()
+        }
+    }
+
+    pub fn transcript(segments: Vec<Segment>) -> Transcript {
+        Transcript {
+            schema_version: crate::SCHEMA_VERSION,
+            source: Source { name: "talk.wav".into(), ..Source::default() },
+            model: Model { name: "tiny".into(), precision: "f32".into(), demonstration: false },
+            language: "en".into(),
+            language_probability: None,
+            task: Task::Transcribe,
+            settings: serde_json::Value::Null,
+            segments,
+            completeness: Completeness::default(),
+            notices: Vec::new(),
+            complete: true,
+            run: None,
+        }
+    }
+
+    #[test]
+    fn formats_are_known_by_name() {
+        for format in Format::ALL {
+            assert_eq!(format.name().parse(), Ok(*format));
+            assert_eq!(format!(".{}", format.name().to_uppercase()).parse(), Ok(*format));
+        }
+        let error = "doc".parse::<Format>().unwrap_err().to_string();
+        assert!(error.contains("`doc`") && error.contains("srt, vtt, json"), "{error}");
+    }
+}

@@ -1,0 +1,105 @@
+//! Text as the exporters need it. Only line breaks, control characters and
+//! surrounding white space are ever touched: the order of characters, marks of
+//! direction and combining marks stay as they are.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use crate::{Segment, Time, Transcript};
+
+/// Characters that end a line somewhere, or that no text file should hold.
+fn breaks_line(c: char) -> bool {
+    (c.is_control() && c != '\t') || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// The lines of a text, trimmed, without the blank ones: a blank line ends a
+/// subtitle cue.
+pub fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.split(breaks_line).map(str::trim).filter(|line| !line.is_empty())
+}
+
+/// The text on one line.
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    let mut parts =
+        text.split(|c| c == '\t' || breaks_line(c)).map(str::trim).filter(|part| !part.is_empty());
+    let Some(first) = parts.next() else { return Cow::Borrowed("") };
+    let mut joined = Cow::Borrowed(first);
+    for part in parts {
+        let joined = joined.to_mut();
+        joined.push(' ');
+        joined.push_str(part);
+    }
+    joined
+}
+
+/// Says whose words a segment holds, where more than one voice is told apart.
+pub struct Labels {
+    several_channels: bool,
+}
+
+impl Labels {
+    pub fn of(transcript: &Transcript) -> Self {
+        let channels: BTreeSet<_> =
+            transcript.segments.iter().filter_map(|segment| segment.channel).collect();
+        Self { several_channels: channels.len() > 1 }
+    }
+
+    /// The speaker's name, else the channel counted from 1, else nothing.
+    pub fn label(&self, segment: &Segment) -> Option<String> {
+        let speaker = segment.speaker.as_deref().map(one_line).filter(|name| !name.is_empty());
+        speaker.map(Cow::into_owned).or_else(|| {
+            let channel = segment.channel.filter(|_| self.several_channels)?;
+            Some(format!("Channel {}", u64::from(channel) + 1))
+        })
+    }
+}
+
+/// `01:02:03` and then, after `point`, milliseconds. Hours grow past two
+/// digits where a recording is that long.
+pub fn clock(time: Time, point: char) -> String {
+    let millis = time.millis();
+    let (seconds, millis) = (millis / 1000, millis % 1000);
+    let (minutes, seconds) = (seconds / 60, seconds % 60);
+    let (hours, minutes) = (minutes / 60, minutes % 60);
+    format!("{hours:02}:{minutes:02}:{seconds:02}{point}{millis:03}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_trimmed_and_never_blank() {
+        for (text, expected) in [
+            ("one", vec!["one"]),
+            (" one \n\n two\r\nthree ", vec!["one", "two", "three"]),
+            ("a\u{2028}b\u{85}c\u{b}d\u{c}e", vec!["a", "b", "c", "d", "e"]),
+            (" \n\u{3000}\n", vec![]),
+            ("nul\0byte", vec!["nul", "byte"]),
+            ("tab\tstays", vec!["tab\tstays"]),
+        ] {
+            assert_eq!(lines(text).collect::<Vec<_>>(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn right_to_left_text_keeps_every_character() {
+        for text in ["\u{200f}שלום, world\u{200f}", "مرحبا \u{2067}abc\u{2069} بك", "e\u{301}a\u{200d}b"]
+        {
+            assert_eq!(one_line(text), text);
+            assert_eq!(lines(text).collect::<Vec<_>>(), [text]);
+        }
+    }
+
+    #[test]
+    fn clocks() {
+        for (millis, expected) in [
+            (0, "00:00:00,000"),
+            (3_723_004, "01:02:03,004"),
+            (59_999, "00:00:59,999"),
+            (360_000_000, "100:00:00,000"),
+        ] {
+            assert_eq!(clock(Time::from_millis(millis), ','), expected);
+        }
+    }
+}

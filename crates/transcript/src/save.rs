@@ -1,0 +1,318 @@
+//! Putting a result on disk: whole or not at all, and never over something
+//! that is there already unless that was asked for.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::Transcript;
+use crate::export::{self, Format, Options};
+
+/// Why nothing was written. The message begins with the file's name and ends
+/// with what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum SaveError {
+    #[error("{}: The file exists already. Use --force to replace it, or choose another folder.", .0.display())]
+    Exists(PathBuf),
+    #[error("{}: The disk is full. Make room, or choose a folder on another disk.", .0.display())]
+    DiskFull(PathBuf),
+    #[error("{}: The folder does not exist. Make it first, or choose another one.", .0.display())]
+    NoFolder(PathBuf),
+    #[error("{}: This is a folder, and a file of that name was to be written. Choose another folder.", .0.display())]
+    IsFolder(PathBuf),
+    #[error("{}: Writing is not allowed here. Choose another folder.", .0.display())]
+    NotAllowed(PathBuf),
+    #[error("{}: The file could not be written ({source}). Choose another folder.", .path.display())]
+    Io { path: PathBuf, source: io::Error },
+}
+
+impl SaveError {
+    fn new(path: &Path, source: io::Error) -> Self {
+        use io::ErrorKind::{
+            AlreadyExists, NotFound, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull,
+        };
+        let path = path.to_path_buf();
+        match source.kind() {
+            AlreadyExists => Self::Exists(path),
+            StorageFull | QuotaExceeded => Self::DiskFull(path),
+            NotFound => Self::NoFolder(parent(&path).into()),
+            PermissionDenied | ReadOnlyFilesystem => Self::NotAllowed(path),
+            _ => Self::Io { path, source },
+        }
+    }
+
+    /// The file (or folder) that the message is about.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Exists(path)
+            | Self::DiskFull(path)
+            | Self::NoFolder(path)
+            | Self::IsFolder(path)
+            | Self::NotAllowed(path)
+            | Self::Io { path, .. } => path,
+        }
+    }
+}
+
+/// Whether a file that is there already may be replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Existing {
+    #[default]
+    Keep,
+    Replace,
+}
+
+/// Exports a transcript to a file, see [`write_file`].
+pub fn save(
+    transcript: &Transcript,
+    format: Format,
+    options: &Options,
+    path: &Path,
+    existing: Existing,
+) -> Result<(), SaveError> {
+    write_file(path, existing, |out| export::export(transcript, format, options, out))
+}
+
+/// Saves what a cancelled or failed job left behind, as `NAME.partial.json` in
+/// `folder`. An earlier one may hold more than this one does, so it is kept and
+/// the new one is numbered: `NAME.partial-2.json`. Returns the path used.
+pub fn save_partial(
+    transcript: &Transcript,
+    options: &Options,
+    folder: &Path,
+    name: &std::ffi::OsStr,
+) -> Result<PathBuf, SaveError> {
+    let mut number = 1;
+    loop {
+        let mut file: OsString = name.into();
+        file.push(if number == 1 { ".partial.json".into() } else { format!(".partial-{number}.json") });
+        let path = folder.join(file);
+        match save(transcript, Format::Json, options, &path, Existing::Keep) {
+            Err(SaveError::Exists(_)) => number += 1,
+            Err(error) => return Err(error),
+            Ok(()) => return Ok(path),
+        }
+    }
+}
+
+/// Fails early, before hours of work, where [`write_file`] would fail at the
+/// end because the file is there already.
+pub fn check_free(path: &Path, existing: Existing) -> Result<(), SaveError> {
+    // A link that leads nowhere is in the way as well.
+    match fs::symlink_metadata(path) {
+        Ok(_) if path.is_dir() => Err(SaveError::IsFolder(path.into())),
+        Ok(_) if existing == Existing::Keep => Err(SaveError::Exists(path.into())),
+        _ => Ok(()),
+    }
+}
+
+/// Fails early where nothing can be written in `folder`, by writing something.
+pub fn check_writable(folder: &Path) -> Result<(), SaveError> {
+    beside(folder).map(drop).map_err(|error| match SaveError::new(&folder.join("x"), error) {
+        SaveError::NotAllowed(_) => SaveError::NotAllowed(folder.into()),
+        SaveError::DiskFull(_) => SaveError::DiskFull(folder.into()),
+        SaveError::Io { source, .. } => SaveError::Io { path: folder.into(), source },
+        other => other,
+    })
+}
+
+/// Writes beside the target, in the same folder, flushes to the disk and then
+/// renames, so that a reader sees the old content or the new one and a crash
+/// leaves no half file under this name.
+pub fn write_file(
+    path: &Path,
+    existing: Existing,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), SaveError> {
+    let failed = |error| SaveError::new(path, error);
+    check_free(path, existing)?;
+    // Renaming over a link would replace the link, not what it leads to.
+    let target = match existing {
+        Existing::Replace => fs::canonicalize(path).unwrap_or_else(|_| path.into()),
+        Existing::Keep => path.into(),
+    };
+    let folder = parent(&target);
+    let mut out = BufWriter::new(beside(folder).map_err(failed)?);
+    content(&mut out).map_err(failed)?;
+    let file = out.into_inner().map_err(|error| failed(error.into_error()))?;
+    if existing == Existing::Replace
+        && let Ok(before) = fs::metadata(&target)
+    {
+        // Best effort: some file systems know no permissions.
+        let _ = file.as_file().set_permissions(before.permissions());
+    }
+    file.as_file().sync_all().map_err(failed)?;
+    match existing {
+        Existing::Replace => file.persist(&target).map_err(|error| failed(error.error))?,
+        Existing::Keep => persist_new(file, &target).map_err(failed)?,
+    };
+    sync_folder(folder);
+    Ok(())
+}
+
+/// `persist_noclobber` needs a rename that refuses to replace, or hard links;
+/// where the file system has neither (FAT, some network shares) a check just
+/// before the rename has to do.
+fn persist_new(file: tempfile::NamedTempFile, target: &Path) -> io::Result<File> {
+    match file.persist_noclobber(target) {
+        Ok(file) => Ok(file),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Err(error.error),
+        Err(error) => {
+            if fs::symlink_metadata(target).is_ok() {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            error.file.persist(target).map_err(|error| error.error)
+        }
+    }
+}
+
+/// A file of its own, removed on drop, with the permissions that any new file
+/// of the user gets (a temporary one is readable by its owner alone).
+fn beside(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".steno-").suffix(".tmp");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    builder.tempfile_in(folder)
+}
+
+/// The folder that a relative file name without one is in, too.
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// The rename itself lasts only once the folder is on disk. The content is
+/// there either way, so a file system that can't do this is no failure.
+fn sync_folder(folder: &Path) {
+    #[cfg(unix)]
+    if let Ok(folder) = File::open(folder) {
+        let _ = folder.sync_all();
+    }
+    #[cfg(not(unix))]
+    let _ = folder;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::export::tests::{segment, transcript};
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_is_there_is_kept_unless_replacing_was_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("talk.srt");
+        let write =
+            |existing, text: &'static str| write_file(&path, existing, |out| out.write_all(text.as_bytes()));
+        write(Existing::Keep, "first").unwrap();
+        let error = write(Existing::Keep, "second").unwrap_err();
+        assert!(matches!(error, SaveError::Exists(_)) && error.to_string().contains("--force"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "first");
+        write(Existing::Replace, "third").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "third");
+        assert_eq!(names(folder.path()), ["talk.srt"]);
+    }
+
+    #[test]
+    fn a_file_that_appears_meanwhile_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("talk.srt");
+        let error = write_file(&path, Existing::Keep, |out| {
+            fs::write(&path, "theirs")?;
+            out.write_all(b"ours")
+        });
+        assert!(matches!(error, Err(SaveError::Exists(_))));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "theirs");
+        assert_eq!(names(folder.path()), ["talk.srt"]);
+    }
+
+    #[test]
+    fn a_failure_while_writing_leaves_the_old_file_and_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("talk.srt");
+        fs::write(&path, "old").unwrap();
+        for (kind, expected) in [
+            (io::ErrorKind::StorageFull, "disk is full"),
+            (io::ErrorKind::QuotaExceeded, "disk is full"),
+            (io::ErrorKind::Other, "could not be written"),
+        ] {
+            let error = write_file(&path, Existing::Replace, |out| {
+                out.write_all(&[b'x'; 100_000])?;
+                Err(kind.into())
+            })
+            .unwrap_err()
+            .to_string();
+            assert!(error.contains("talk.srt: ") && error.contains(expected), "{error}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+            assert_eq!(names(folder.path()), ["talk.srt"]);
+        }
+    }
+
+    #[test]
+    fn folders_in_the_way_or_missing_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("none");
+        let error = write_file(&missing.join("a.srt"), Existing::Keep, |_| Ok(())).unwrap_err();
+        assert!(matches!(&error, SaveError::NoFolder(path) if *path == missing), "{error}");
+        assert!(matches!(check_writable(&missing), Err(SaveError::NoFolder(path)) if path == missing));
+        for existing in [Existing::Keep, Existing::Replace] {
+            let error = write_file(folder.path(), existing, |_| Ok(())).unwrap_err();
+            assert!(matches!(error, SaveError::IsFolder(_)), "{error}");
+        }
+        check_writable(folder.path()).unwrap();
+        assert!(names(folder.path()).is_empty());
+    }
+
+    #[test]
+    fn partial_results_are_numbered_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = transcript(vec![segment(0, 1000, "a"), segment(1000, 2000, "b")]);
+        let second = transcript(vec![segment(0, 1000, "a")]);
+        let name = std::ffi::OsStr::new("talk");
+        let first_path = save_partial(&first, &Options::default(), folder.path(), name).unwrap();
+        let second_path = save_partial(&second, &Options::default(), folder.path(), name).unwrap();
+        assert_eq!(names(folder.path()), ["talk.partial-2.json", "talk.partial.json"]);
+        assert_eq!(Transcript::load(&first_path).unwrap(), first);
+        assert_eq!(Transcript::load(&second_path).unwrap(), second);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_and_permissions_kept_when_replacing() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real.srt"), folder.path().join("link.srt"));
+        fs::write(&real, "old").unwrap();
+        fs::set_permissions(&real, fs::Permissions::from_mode(0o604)).unwrap();
+        symlink(&real, &link).unwrap();
+        write_file(&link, Existing::Replace, |out| out.write_all(b"new")).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&real).unwrap(), "new");
+        assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o604);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn names_that_are_not_unicode_work() {
+        use std::os::unix::ffi::OsStrExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(std::ffi::OsStr::from_bytes(b"caf\xe9.srt"));
+        write_file(&path, Existing::Keep, |out| out.write_all(b"text")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"text");
+    }
+}
