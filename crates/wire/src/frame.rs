@@ -47,7 +47,12 @@ pub fn read_frame<T: DeserializeOwned>(input: &mut impl Read) -> Result<Option<T
     if length > MAX_FRAME_BYTES {
         return Err(FrameError::TooLong(length));
     }
-    let mut body = vec![0; length as usize];
-    input.read_exact(&mut body)?;
+    // Grows with what arrives, so that a garbled length below the maximum does
+    // not allocate memory for bytes that never come.
+    let mut body = Vec::new();
+    input.take(u64::from(length)).read_to_end(&mut body)?;
+    if body.len() < length as usize {
+        return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+    }
     Ok(Some(serde_json::from_slice(&body)?))
 }

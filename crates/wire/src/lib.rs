@@ -20,6 +20,10 @@ pub const PROTOCOL_VERSION: u32 = 1;
 /// Names a job for as long as host and engine both live.
 pub type JobId = u64;
 
+/// The id of a [`Event::Failed`] that concerns the engine and not one job:
+/// a version that differs, a command that can't be read. Jobs count from 1.
+pub const NO_JOB: JobId = 0;
+
 /// Host to engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
@@ -47,24 +51,66 @@ pub enum Command {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    Hello { protocol: u32, engine: String, backend: Backend, pid: u32 },
+    Hello {
+        protocol: u32,
+        engine: String,
+        backend: Backend,
+        pid: u32,
+    },
     /// `work` grows with every layer and token, so that a slow stage is not
     /// taken for a hang.
-    Pong { nonce: u64, work: u64 },
+    Pong {
+        nonce: u64,
+        work: u64,
+    },
     Description(Box<Description>),
     /// What the file is and what will be done with it.
-    Started { id: JobId, source: transcript::Source, model: transcript::Model, device: String },
-    Progress { id: JobId, progress: Progress },
+    Started {
+        id: JobId,
+        source: transcript::Source,
+        model: transcript::Model,
+        device: String,
+    },
+    Progress {
+        id: JobId,
+        progress: Progress,
+    },
     /// A finished segment, in order of time.
-    Segment { id: JobId, segment: Segment },
-    Notice { id: JobId, notice: Notice },
-    Finished { id: JobId, transcript: Box<Transcript> },
+    Segment {
+        id: JobId,
+        segment: Segment,
+    },
+    Notice {
+        id: JobId,
+        notice: Notice,
+    },
+    Finished {
+        id: JobId,
+        transcript: Box<Transcript>,
+    },
     /// `partial` is what there was until then.
-    Cancelled { id: JobId, partial: Option<Box<Transcript>> },
-    Failed { id: JobId, error: Failure, partial: Option<Box<Transcript>> },
-    Language { id: JobId, file: FilePath, probabilities: Vec<(String, f32)> },
-    FileFailed { id: JobId, file: FilePath, error: Failure },
-    LanguagesDone { id: JobId },
+    Cancelled {
+        id: JobId,
+        partial: Option<Box<Transcript>>,
+    },
+    Failed {
+        id: JobId,
+        error: Failure,
+        partial: Option<Box<Transcript>>,
+    },
+    Language {
+        id: JobId,
+        file: FilePath,
+        probabilities: Vec<(String, f32)>,
+    },
+    FileFailed {
+        id: JobId,
+        file: FilePath,
+        error: Failure,
+    },
+    LanguagesDone {
+        id: JobId,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
