@@ -1,0 +1,58 @@
+//! `random-models SIZE FOLDER [--precision f32|f16|bf16] [--shards N] [--seed N] [--activation NAME]`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use random_models::{Options, Precision, SIZES, Size};
+
+fn main() -> ExitCode {
+    match run(std::env::args().skip(1)) {
+        Ok(line) => {
+            println!("{line}");
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("random-models: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(mut arguments: impl Iterator<Item = String>) -> Result<String, String> {
+    let mut options = Options::default();
+    let mut rest = Vec::new();
+    while let Some(argument) = arguments.next() {
+        if !argument.starts_with("--") {
+            rest.push(argument);
+            continue;
+        }
+        let value = arguments.next().ok_or_else(|| format!("{argument} needs a value"))?;
+        let number = || value.parse().map_err(|_| format!("{argument} needs a number, not {value}"));
+        match argument.as_str() {
+            "--precision" => {
+                options.precision = match value.as_str() {
+                    "f32" => Precision::F32,
+                    "f16" => Precision::F16,
+                    "bf16" => Precision::BF16,
+                    _ => return Err(format!("no precision {value}; there are f32, f16 and bf16")),
+                }
+            }
+            "--shards" => options.shards = number()? as usize,
+            "--seed" => options.seed = number()?,
+            "--activation" => options.activation = value,
+            _ => return Err(format!("no option {argument}")),
+        }
+    }
+    let [size, folder] = rest.as_slice() else {
+        return Err("usage: random-models SIZE FOLDER [--precision f32|f16|bf16] [--shards N] [--seed N] [--activation NAME]".into());
+    };
+    let known = || SIZES.iter().map(|size| size.name).collect::<Vec<_>>().join(", ");
+    let size = Size::named(size).ok_or_else(|| format!("no size {size}; there are {}", known()))?;
+    let folder = PathBuf::from(folder);
+    if random_models::is_complete(&folder) {
+        return Ok(format!("{} is already there", folder.display()));
+    }
+    random_models::write(&folder, size, &options)
+        .map_err(|error| format!("{}: {error}", folder.display()))?;
+    Ok(format!("{}: {} with random weights", folder.display(), size.name))
+}

@@ -1,0 +1,130 @@
+/// Frames that the encoder sees after its second convolution: 30 s at 50 Hz.
+pub(crate) const SOURCE_POSITIONS: usize = 1500;
+/// Tokens that the decoder can hold, prompt included.
+pub(crate) const TARGET_POSITIONS: usize = 448;
+/// Width of one attention head in every Whisper model.
+const HEAD_WIDTH: usize = 64;
+
+/// Dimensions of a public Whisper model (openai/whisper, model card and
+/// `_ALIGNMENT_HEADS` in `__init__.py`).
+#[derive(Debug)]
+pub struct Size {
+    pub name: &'static str,
+    pub width: usize,
+    pub encoder_layers: usize,
+    pub decoder_layers: usize,
+    pub mel_bins: usize,
+    pub vocabulary: Vocabulary,
+    /// Layer and head of the decoder's cross-attention whose weights follow time.
+    pub alignment_heads: &'static [(usize, usize)],
+}
+
+/// Which tokens a model knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Vocabulary {
+    /// The starter model's, a twelfth of the public one: for quick tests.
+    Starter,
+    /// The `.en` models': one token less, no choice of language or task.
+    English,
+    /// Up to large-v2.
+    Multilingual,
+    /// large-v3 and its turbo: Cantonese was added, ids behind it moved by one.
+    Multilingual3,
+}
+
+impl Vocabulary {
+    pub fn len(self) -> usize {
+        match self {
+            Self::Starter => 4_315,
+            Self::English => 51_864,
+            Self::Multilingual => 51_865,
+            Self::Multilingual3 => 51_866,
+        }
+    }
+
+    pub fn is_empty(self) -> bool {
+        false
+    }
+}
+
+pub const SIZES: [Size; 8] = [
+    // Not a public model: small enough for a test of seconds.
+    size("micro", 64, (2, 2), 80, Vocabulary::Starter, &[(1, 0)]),
+    size(
+        "tiny",
+        384,
+        (4, 4),
+        80,
+        Vocabulary::Multilingual,
+        &[(2, 2), (3, 0), (3, 2), (3, 3), (3, 4), (3, 5)],
+    ),
+    size(
+        "tiny.en",
+        384,
+        (4, 4),
+        80,
+        Vocabulary::English,
+        &[(1, 0), (2, 0), (2, 5), (3, 0), (3, 1), (3, 2), (3, 3), (3, 4)],
+    ),
+    size(
+        "base",
+        512,
+        (6, 6),
+        80,
+        Vocabulary::Multilingual,
+        &[(3, 1), (4, 2), (4, 3), (4, 7), (5, 1), (5, 2), (5, 4), (5, 6)],
+    ),
+    size(
+        "small",
+        768,
+        (12, 12),
+        80,
+        Vocabulary::Multilingual,
+        &[(5, 3), (5, 9), (8, 0), (8, 4), (8, 7), (8, 8), (9, 0), (9, 7), (9, 9), (10, 5)],
+    ),
+    size(
+        "medium",
+        1024,
+        (24, 24),
+        80,
+        Vocabulary::Multilingual,
+        &[(13, 15), (15, 4), (15, 15), (16, 1), (20, 0), (23, 4)],
+    ),
+    size(
+        "large-v3",
+        1280,
+        (32, 32),
+        128,
+        Vocabulary::Multilingual3,
+        &[(7, 0), (10, 17), (12, 18), (13, 12), (16, 1), (17, 14), (19, 11), (21, 4), (24, 1), (25, 6)],
+    ),
+    size(
+        "large-v3-turbo",
+        1280,
+        (32, 4),
+        128,
+        Vocabulary::Multilingual3,
+        &[(2, 4), (2, 11), (3, 3), (3, 6), (3, 11), (3, 14)],
+    ),
+];
+
+impl Size {
+    pub fn named(name: &str) -> Option<&'static Size> {
+        SIZES.iter().find(|size| size.name == name)
+    }
+
+    pub fn heads(&self) -> usize {
+        self.width / HEAD_WIDTH
+    }
+}
+
+const fn size(
+    name: &'static str,
+    width: usize,
+    (encoder_layers, decoder_layers): (usize, usize),
+    mel_bins: usize,
+    vocabulary: Vocabulary,
+    alignment_heads: &'static [(usize, usize)],
+) -> Size {
+    Size { name, width, encoder_layers, decoder_layers, mel_bins, vocabulary, alignment_heads }
+}
