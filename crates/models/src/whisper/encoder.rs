@@ -1,0 +1,159 @@
+use candle_core::{Module, Tensor};
+
+use super::config::{Activation, Config};
+use super::layers::{FeedForward, Linear, Loader, Projections, Tick, activate, tick};
+use crate::Error;
+
+/// Queries attended to at once. Bounds the attention scores to
+/// heads x 256 x positions instead of heads x positions squared: for the
+/// largest model 31 MB in 32-bit floats instead of 180.
+pub const QUERY_BLOCK: usize = 256;
+
+/// Turns a window of log-mel into what the decoder listens to.
+#[derive(Debug)]
+pub struct Encoder {
+    conv1: Convolution,
+    conv2: Convolution,
+    positions: Tensor,
+    layers: Vec<Layer>,
+    norm: candle_nn::LayerNorm,
+}
+
+#[derive(Debug)]
+struct Layer {
+    norm: candle_nn::LayerNorm,
+    attention: Projections,
+    feed_forward: FeedForward,
+}
+
+impl Encoder {
+    pub(super) fn load(loader: Loader, config: &Config, on_layer: &Tick) -> Result<Self, Error> {
+        let width = config.d_model;
+        let name = "model.encoder";
+        let conv1 = Convolution::load(loader, &format!("{name}.conv1"), config, config.num_mel_bins)?;
+        let conv2 = Convolution::load(loader, &format!("{name}.conv2"), config, width)?;
+        let positions_name = format!("{name}.embed_positions.weight");
+        let positions = if loader.weights.contains(&positions_name) {
+            loader.get(&positions_name, &[config.max_source_positions, width])?
+        } else {
+            // Some conversions leave them out, since they are a formula.
+            sinusoids(config.max_source_positions, width, loader)?
+        };
+        let layers = (0..config.encoder_layers)
+            .map(|number| {
+                tick(on_layer)?;
+                let name = format!("{name}.layers.{number}");
+                Ok(Layer {
+                    norm: loader.norm(&format!("{name}.self_attn_layer_norm"), width)?,
+                    attention: Projections::load(
+                        loader,
+                        &format!("{name}.self_attn"),
+                        width,
+                        config.encoder_attention_heads,
+                    )?,
+                    feed_forward: FeedForward::load(loader, &name, config, config.encoder_ffn_dim)?,
+                })
+            })
+            .collect::<Result<_, Error>>()?;
+        Ok(Self { conv1, conv2, positions, layers, norm: loader.norm(&format!("{name}.layer_norm"), width)? })
+    }
+
+    /// `mel` is (windows, mel bins, 2 x source positions); the result is
+    /// (windows, source positions, width).
+    pub fn forward(&self, mel: &Tensor, on_layer: &Tick) -> Result<Tensor, Error> {
+        let x = mel.transpose(1, 2)?.contiguous()?;
+        let x = self.conv1.forward_stride_1(&x)?;
+        let x = self.conv2.forward_stride_2(&x)?;
+        let mut x = x.broadcast_add(&self.positions)?;
+        for layer in &self.layers {
+            x = layer.forward(&x)?;
+            tick(on_layer)?;
+        }
+        Ok(self.norm.forward(&x)?)
+    }
+}
+
+impl Layer {
+    fn forward(&self, x: &Tensor) -> Result<Tensor, Error> {
+        let normed = self.norm.forward(x)?;
+        let q = self.attention.queries(&normed)?;
+        let k = self.attention.split(&self.attention.k.forward(&normed)?)?.t()?;
+        let v = self.attention.split(&self.attention.v.forward(&normed)?)?;
+        let length = q.dim(2)?;
+        let mut blocks = Vec::with_capacity(length.div_ceil(QUERY_BLOCK));
+        for start in (0..length).step_by(QUERY_BLOCK) {
+            let q = q.narrow(2, start, QUERY_BLOCK.min(length - start))?;
+            let shares = candle_nn::ops::softmax_last_dim(&q.contiguous()?.matmul(&k)?)?;
+            blocks.push(shares.matmul(&v)?);
+        }
+        let attended = Tensor::cat(&blocks, 2)?;
+        let x = (x + self.attention.join(&attended)?)?;
+        self.feed_forward.forward(&x)
+    }
+}
+
+/// A convolution of width 3 with padding 1 over time, as products of shifted
+/// views: no copy of every neighbourhood (im2col) is made.
+#[derive(Debug)]
+struct Convolution {
+    /// One linear layer per tap, (output, input) each; the first has the bias.
+    taps: [Linear; 3],
+    activation: Activation,
+}
+
+impl Convolution {
+    fn load(loader: Loader, name: &str, config: &Config, input: usize) -> Result<Self, Error> {
+        let weight = loader.get(&format!("{name}.weight"), &[config.d_model, input, 3])?;
+        let bias = loader.get(&format!("{name}.bias"), &[config.d_model])?;
+        let tap = |number: usize| weight.narrow(2, number, 1)?.squeeze(2)?.contiguous();
+        Ok(Self {
+            taps: [
+                Linear::new(tap(0)?, Some(bias)),
+                Linear::new(tap(1)?, None),
+                Linear::new(tap(2)?, None),
+            ],
+            activation: config.activation_function,
+        })
+    }
+
+    /// (windows, time, input) -> (windows, time, output).
+    fn forward_stride_1(&self, x: &Tensor) -> Result<Tensor, Error> {
+        let length = x.dim(1)?;
+        let padded = x.pad_with_zeros(1, 1, 1)?;
+        let tap = |number: usize| -> Result<Tensor, Error> {
+            self.taps[number].forward(&padded.narrow(1, number, length)?.contiguous()?)
+        };
+        activate(&((tap(0)? + tap(1)?)? + tap(2)?)?, self.activation)
+    }
+
+    /// (windows, time, input) -> (windows, time / 2, output).
+    fn forward_stride_2(&self, x: &Tensor) -> Result<Tensor, Error> {
+        let (windows, length, input) = x.dims3()?;
+        let half = length / 2;
+        // Pairs of neighbours: pair i holds samples 2i and 2i + 1 of the padded signal.
+        let pairs = x.pad_with_zeros(1, 1, 1)?.reshape((windows, half + 1, 2, input))?;
+        let tap = |number: usize| -> Result<Tensor, Error> {
+            let view = pairs.narrow(1, number / 2, half)?.narrow(2, number % 2, 1)?.squeeze(2)?;
+            self.taps[number].forward(&view.contiguous()?)
+        };
+        activate(&((tap(0)? + tap(1)?)? + tap(2)?)?, self.activation)
+    }
+}
+
+/// Sinusoidal positions as in `whisper/model.py`: sines, then cosines, of
+/// wavelengths from 2 pi to 10,000 x 2 pi.
+fn sinusoids(length: usize, width: usize, loader: Loader) -> Result<Tensor, Error> {
+    let half = width / 2;
+    let step = 10_000f64.ln() / (half.max(2) - 1) as f64;
+    let mut data = vec![0f32; length * width];
+    for (position, row) in data.chunks_mut(width).enumerate() {
+        for i in 0..half {
+            let angle = position as f64 * (-step * i as f64).exp();
+            row[i] = angle.sin() as f32;
+            row[half + i] = angle.cos() as f32;
+        }
+    }
+    Ok(Tensor::from_vec(data, (length, width), &candle_core::Device::Cpu)?
+        .to_dtype(loader.dtype)?
+        .to_device(loader.device)?)
+}

@@ -1,0 +1,152 @@
+//! The parts that encoder and decoder share.
+
+use candle_core::{D, DType, Device, Tensor};
+
+use super::config::{Activation, Config};
+use crate::{Error, Weights};
+
+/// Called after every layer; answers whether to go on. Keeps a long encoder
+/// pass cancellable and shows a watchdog that it moves.
+pub type Tick<'a> = dyn Fn() -> bool + 'a;
+
+pub(super) fn tick(tick: &Tick) -> Result<(), Error> {
+    if tick() { Ok(()) } else { Err(Error::Interrupted) }
+}
+
+/// Where tensors come from and where they go.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Loader<'a> {
+    pub weights: &'a Weights,
+    pub dtype: DType,
+    pub device: &'a Device,
+}
+
+impl Loader<'_> {
+    pub fn get(&self, name: &str, shape: &[usize]) -> Result<Tensor, Error> {
+        self.weights.get(name, shape, self.dtype, self.device)
+    }
+
+    pub fn linear(&self, name: &str, input: usize, output: usize, bias: bool) -> Result<Linear, Error> {
+        let weight = self.get(&format!("{name}.weight"), &[output, input])?;
+        let bias = bias.then(|| self.get(&format!("{name}.bias"), &[output])).transpose()?;
+        Ok(Linear { weight, bias })
+    }
+
+    pub fn norm(&self, name: &str, width: usize) -> Result<candle_nn::LayerNorm, Error> {
+        /// As in torch.nn.LayerNorm, which Whisper was trained with.
+        const EPSILON: f64 = 1e-5;
+        let weight = self.get(&format!("{name}.weight"), &[width])?;
+        let bias = self.get(&format!("{name}.bias"), &[width])?;
+        Ok(candle_nn::LayerNorm::new(weight, bias, EPSILON))
+    }
+}
+
+/// `y = x W' + b`, `W` stored as (output, input).
+#[derive(Debug, Clone)]
+pub(super) struct Linear {
+    weight: Tensor,
+    bias: Option<Tensor>,
+}
+
+impl Linear {
+    pub fn new(weight: Tensor, bias: Option<Tensor>) -> Self {
+        Self { weight, bias }
+    }
+
+    /// `x` is (..., input), contiguous; the result is (..., output).
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor, Error> {
+        let input = x.dim(D::Minus1)?;
+        let output = self.weight.dim(0)?;
+        let rows = x.elem_count() / input;
+        let mut shape = x.dims().to_vec();
+        // One product of two matrices is much faster than one per batch.
+        let y = x.reshape((rows, input))?.matmul(&self.weight.t()?)?;
+        if let Some(last) = shape.last_mut() {
+            *last = output;
+        }
+        let y = match &self.bias {
+            Some(bias) => y.broadcast_add(bias)?,
+            None => y,
+        };
+        Ok(y.reshape(shape)?)
+    }
+}
+
+/// The four projections of an attention; `k` has no bias.
+#[derive(Debug, Clone)]
+pub(super) struct Projections {
+    pub q: Linear,
+    pub k: Linear,
+    pub v: Linear,
+    pub out: Linear,
+    pub heads: usize,
+    pub head_width: usize,
+}
+
+impl Projections {
+    pub fn load(loader: Loader, name: &str, width: usize, heads: usize) -> Result<Self, Error> {
+        Ok(Self {
+            q: loader.linear(&format!("{name}.q_proj"), width, width, true)?,
+            k: loader.linear(&format!("{name}.k_proj"), width, width, false)?,
+            v: loader.linear(&format!("{name}.v_proj"), width, width, true)?,
+            out: loader.linear(&format!("{name}.out_proj"), width, width, true)?,
+            heads,
+            head_width: width / heads,
+        })
+    }
+
+    /// (rows, length, width) -> (rows, heads, length, head width).
+    pub fn split(&self, x: &Tensor) -> Result<Tensor, Error> {
+        let (rows, length, _) = x.dims3()?;
+        Ok(x.reshape((rows, length, self.heads, self.head_width))?.transpose(1, 2)?.contiguous()?)
+    }
+
+    /// Queries, already divided by the square root of the head width.
+    pub fn queries(&self, x: &Tensor) -> Result<Tensor, Error> {
+        let scale = (self.head_width as f64).powf(-0.5);
+        self.split(&(self.q.forward(x)? * scale)?)
+    }
+
+    /// (rows, heads, length, head width) -> (rows, length, width), projected.
+    pub fn join(&self, x: &Tensor) -> Result<Tensor, Error> {
+        let (rows, _, length, _) = x.dims4()?;
+        let joined = x.transpose(1, 2)?.reshape((rows, length, self.heads * self.head_width))?;
+        self.out.forward(&joined)
+    }
+}
+
+/// The two linear layers at the end of a block, with their norm.
+#[derive(Debug, Clone)]
+pub(super) struct FeedForward {
+    norm: candle_nn::LayerNorm,
+    up: Linear,
+    down: Linear,
+    activation: Activation,
+}
+
+impl FeedForward {
+    pub fn load(loader: Loader, name: &str, config: &Config, hidden: usize) -> Result<Self, Error> {
+        let width = config.d_model;
+        Ok(Self {
+            norm: loader.norm(&format!("{name}.final_layer_norm"), width)?,
+            up: loader.linear(&format!("{name}.fc1"), width, hidden, true)?,
+            down: loader.linear(&format!("{name}.fc2"), hidden, width, true)?,
+            activation: config.activation_function,
+        })
+    }
+
+    /// Adds its result to `x`.
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor, Error> {
+        let y = self.up.forward(&candle_core::Module::forward(&self.norm, x)?)?;
+        let y = activate(&y, self.activation)?;
+        Ok((x + self.down.forward(&y)?)?)
+    }
+}
+
+pub(super) fn activate(x: &Tensor, activation: Activation) -> Result<Tensor, Error> {
+    Ok(match activation {
+        Activation::Gelu => x.gelu_erf()?,
+        Activation::GeluNew => x.gelu()?,
+        Activation::Relu => x.relu()?,
+    })
+}
