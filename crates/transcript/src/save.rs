@@ -2,6 +2,7 @@
 //! that is there already unless that was asked for.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -9,35 +10,31 @@ use std::path::{Path, PathBuf};
 use crate::Transcript;
 use crate::export::{self, Format, Options};
 
-/// Why nothing was written. The message begins with the file's name and ends
-/// with what to do.
-#[derive(Debug, thiserror::Error)]
+/// Why nothing was written: to which file, what is wrong, what to do.
+#[derive(Debug)]
 pub enum SaveError {
-    #[error("{}: The file exists already. Use --force to replace it, or choose another folder.", .0.display())]
     Exists(PathBuf),
-    #[error("{}: The disk is full. Make room, or choose a folder on another disk.", .0.display())]
     DiskFull(PathBuf),
-    #[error("{}: The folder does not exist. Make it first, or choose another one.", .0.display())]
     NoFolder(PathBuf),
-    #[error("{}: This is a folder, and a file of that name was to be written. Choose another folder.", .0.display())]
     IsFolder(PathBuf),
-    #[error("{}: Writing is not allowed here. Choose another folder.", .0.display())]
     NotAllowed(PathBuf),
-    #[error("{}: The file could not be written ({source}). Choose another folder.", .path.display())]
+    NameTooLong(PathBuf),
     Io { path: PathBuf, source: io::Error },
 }
 
 impl SaveError {
     fn new(path: &Path, source: io::Error) -> Self {
         use io::ErrorKind::{
-            AlreadyExists, NotFound, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull,
+            AlreadyExists, InvalidFilename, NotADirectory, NotFound, PermissionDenied, QuotaExceeded,
+            ReadOnlyFilesystem, StorageFull,
         };
         let path = path.to_path_buf();
         match source.kind() {
             AlreadyExists => Self::Exists(path),
             StorageFull | QuotaExceeded => Self::DiskFull(path),
-            NotFound => Self::NoFolder(parent(&path).into()),
+            NotFound | NotADirectory => Self::NoFolder(parent(&path).into()),
             PermissionDenied | ReadOnlyFilesystem => Self::NotAllowed(path),
+            InvalidFilename => Self::NameTooLong(path),
             _ => Self::Io { path, source },
         }
     }
@@ -50,7 +47,47 @@ impl SaveError {
             | Self::NoFolder(path)
             | Self::IsFolder(path)
             | Self::NotAllowed(path)
+            | Self::NameTooLong(path)
             | Self::Io { path, .. } => path,
+        }
+    }
+
+    /// What is wrong, in a sentence.
+    pub fn message(&self) -> String {
+        match self {
+            Self::Exists(_) => "The file exists already.".into(),
+            Self::DiskFull(_) => "The disk is full.".into(),
+            Self::NoFolder(_) => "There is no such folder.".into(),
+            Self::IsFolder(_) => "This is a folder, and a file of that name was to be written.".into(),
+            Self::NotAllowed(_) => "Writing is not allowed here.".into(),
+            Self::NameTooLong(_) => "The file system does not take this name, or one so long.".into(),
+            Self::Io { source, .. } => format!("The file could not be written ({source})."),
+        }
+    }
+
+    /// What to do about it, in another one.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Exists(_) => "Say that it may be replaced, or choose another folder.",
+            Self::DiskFull(_) => "Make room, or choose a folder on another disk.",
+            Self::NoFolder(_) => "Make it first, or choose another one.",
+            Self::NameTooLong(_) => "Rename the recording, or choose another folder.",
+            Self::IsFolder(_) | Self::NotAllowed(_) | Self::Io { .. } => "Choose another folder.",
+        }
+    }
+}
+
+impl fmt::Display for SaveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} {}", self.path().display(), self.message(), self.remedy())
+    }
+}
+
+impl std::error::Error for SaveError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            _ => None,
         }
     }
 }
@@ -109,12 +146,13 @@ pub fn check_free(path: &Path, existing: Existing) -> Result<(), SaveError> {
 
 /// Fails early where nothing can be written in `folder`, by writing something.
 pub fn check_writable(folder: &Path) -> Result<(), SaveError> {
-    beside(folder).map(drop).map_err(|error| match SaveError::new(&folder.join("x"), error) {
-        SaveError::NotAllowed(_) => SaveError::NotAllowed(folder.into()),
-        SaveError::DiskFull(_) => SaveError::DiskFull(folder.into()),
-        SaveError::Io { source, .. } => SaveError::Io { path: folder.into(), source },
-        other => other,
-    })
+    match beside(folder) {
+        Ok(_) => Ok(()),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Err(SaveError::NoFolder(folder.into()))
+        }
+        Err(error) => Err(SaveError::new(folder, error)),
+    }
 }
 
 /// Writes beside the target, in the same folder, flushes to the disk and then
@@ -221,7 +259,7 @@ mod tests {
             |existing, text: &'static str| write_file(&path, existing, |out| out.write_all(text.as_bytes()));
         write(Existing::Keep, "first").unwrap();
         let error = write(Existing::Keep, "second").unwrap_err();
-        assert!(matches!(error, SaveError::Exists(_)) && error.to_string().contains("--force"), "{error}");
+        assert!(matches!(error, SaveError::Exists(_)), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "first");
         write(Existing::Replace, "third").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "third");
