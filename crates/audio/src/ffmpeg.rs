@@ -1,0 +1,319 @@
+use std::ffi::OsString;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread::JoinHandle;
+
+use crate::decoded::{Decoded, Step};
+use crate::{AudioError, Info, Track, Warning};
+
+/// Names the executable; empty or `none`: do without.
+const VARIABLE: &str = "STENO_FFMPEG";
+/// Frames that are read at once.
+const PIECE_FRAMES: usize = 16_384;
+/// What is kept of the end of its messages.
+const MESSAGE_BYTES: usize = 4096;
+/// A recording that is shorter than announced by more than this was cut, in seconds.
+const TOLERANCE_SECONDS: f64 = 0.5;
+
+/// The `ffmpeg` that decodes what we cannot: the one that `STENO_FFMPEG` names
+/// (empty or `none`: none at all), else the first in the search path.
+pub fn find_ffmpeg() -> Option<PathBuf> {
+    let executable = if cfg!(windows) { "ffmpeg.exe" } else { "ffmpeg" };
+    let in_path = |name: &Path| {
+        let folders = std::env::var_os("PATH")?;
+        std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|file| file.is_file())
+    };
+    match std::env::var_os(VARIABLE) {
+        None => in_path(Path::new(executable)),
+        Some(name) if name.is_empty() || name == "none" => None,
+        Some(name) => {
+            let name = PathBuf::from(name);
+            if name.is_file() { Some(name) } else { in_path(&name) }
+        }
+    }
+}
+
+/// The codecs that the installed `ffmpeg` adds to ours; empty where there is none.
+pub fn ffmpeg_codecs() -> Vec<String> {
+    const WANTED: &[(&str, &str)] = &[
+        ("aac", "HE-AAC"),
+        ("ac3", "AC-3"),
+        ("eac3", "E-AC-3"),
+        ("dca", "DTS"),
+        ("truehd", "TrueHD"),
+        ("amrnb", "AMR-NB"),
+        ("amrwb", "AMR-WB"),
+        ("wmav2", "WMA"),
+        ("wmapro", "WMA Pro"),
+        ("opus", "Opus with more than two channels"),
+        ("speex", "Speex"),
+        ("libspeex", "Speex"),
+        ("wavpack", "WavPack"),
+        ("ape", "Monkey's Audio"),
+        ("cook", "RealAudio"),
+        ("gsm", "GSM"),
+        ("g726", "G.726"),
+    ];
+    let Some(ffmpeg) = find_ffmpeg() else { return Vec::new() };
+    let Ok(output) = Command::new(ffmpeg).args(["-hide_banner", "-decoders"]).stdin(Stdio::null()).output()
+    else {
+        return Vec::new();
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let known: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+    let mut names: Vec<String> = WANTED
+        .iter()
+        .filter(|(decoder, _)| known.contains(decoder))
+        .map(|(_, name)| (*name).into())
+        .collect();
+    names.dedup();
+    names
+}
+
+/// Decodes through a child process, which ends when this is dropped.
+pub(crate) struct Ffmpeg {
+    child: Child,
+    sound: BufReader<ChildStdout>,
+    messages: Option<JoinHandle<String>>,
+    info: Info,
+    bytes: Vec<u8>,
+    first: Option<Decoded>,
+    frames: u64,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+impl Ffmpeg {
+    /// `codec` is what the file is known to hold, for messages.
+    pub(crate) fn open(
+        executable: &Path,
+        path: &Path,
+        track: Option<usize>,
+        codec: Option<&str>,
+    ) -> Result<Self, AudioError> {
+        let listing = list(executable, path)?;
+        let Some(mut info) = parse_listing(&listing) else {
+            return Err(AudioError::UnknownFormat { path: path.into(), detail: last_line(&listing) });
+        };
+        if info.tracks.is_empty() {
+            return Err(AudioError::NoAudioTrack { path: path.into() });
+        }
+        let index = track.or_else(|| info.tracks.iter().position(|track| track.default)).unwrap_or(0);
+        let Some(chosen) = info.tracks.get(index) else {
+            return Err(AudioError::NoSuchTrack {
+                path: path.into(),
+                track: index,
+                available: info.tracks.len(),
+            });
+        };
+        info.track = index;
+        info.codec = codec.unwrap_or(&chosen.codec).into();
+
+        let mut child = command(executable)
+            .args(["-v", "error"])
+            .args(input(path))
+            .args(["-map", &format!("0:a:{index}"), "-vn", "-sn", "-dn"])
+            // Gaps in the time stamps become silence, so that times stay those of the recording.
+            .args(["-af", "aresample=async=1:min_hard_comp=0.2:first_pts=0"])
+            .args(["-c:a", "pcm_f32be", "-f", "au", "pipe:1"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|source| AudioError::Ffmpeg { path: path.into(), source })?;
+        let (Some(sound), Some(mut errors)) = (child.stdout.take(), child.stderr.take()) else {
+            let source = std::io::Error::other("its output cannot be read");
+            return Err(AudioError::Ffmpeg { path: path.into(), source });
+        };
+        // Drained all the time, or it would wait for us while we wait for it.
+        let messages = std::thread::spawn(move || {
+            let mut kept = Vec::new();
+            let mut piece = [0; 1024];
+            while let Ok(count @ 1..) = errors.read(&mut piece) {
+                kept.extend_from_slice(&piece[..count]);
+                kept.drain(..kept.len().saturating_sub(MESSAGE_BYTES));
+            }
+            String::from_utf8_lossy(&kept).into_owned()
+        });
+        let mut this = Self {
+            child,
+            sound: BufReader::with_capacity(1 << 16, sound),
+            messages: Some(messages),
+            info,
+            bytes: Vec::new(),
+            first: None,
+            frames: 0,
+            warnings: Vec::new(),
+        };
+        let mut first = Decoded::default();
+        if this.read_header().is_none() || this.read_piece(&mut first) == 0 {
+            let detail = last_line(&this.finish_child());
+            let codec = this.info.codec.clone();
+            return Err(AudioError::UnsupportedCodec { path: path.into(), codec, detail });
+        }
+        this.first = Some(first);
+        Ok(this)
+    }
+
+    pub(crate) fn info(&self) -> &Info {
+        &self.info
+    }
+
+    pub(crate) fn next(&mut self, out: &mut Decoded) -> Step {
+        if let Some(first) = self.first.take() {
+            *out = first;
+        } else if self.read_piece(out) == 0 {
+            if self.messages.is_some() {
+                self.judge_end();
+            }
+            return Step::End;
+        }
+        self.frames += out.frames() as u64;
+        Step::Piece
+    }
+
+    /// The header of an AU file: size of the header, size of the data,
+    /// encoding, rate and channels, big-endian.
+    fn read_header(&mut self) -> Option<()> {
+        let mut header = [0; 24];
+        self.sound.read_exact(&mut header).ok()?;
+        let (words, _) = header.as_chunks();
+        let [magic, size, _, encoding, rate, channels] = *words else { return None };
+        let [size, encoding, rate, channels] = [size, encoding, rate, channels].map(u32::from_be_bytes);
+        const FLOAT: u32 = 6;
+        if magic != *b".snd" || encoding != FLOAT || channels == 0 {
+            return None;
+        }
+        let rest = u64::from(size.checked_sub(24)?);
+        std::io::copy(&mut self.sound.by_ref().take(rest), &mut std::io::sink()).ok()?;
+        self.info.sample_rate = rate;
+        self.info.channels = channels;
+        Some(())
+    }
+
+    /// Gives the number of frames read, 0 at the end.
+    fn read_piece(&mut self, out: &mut Decoded) -> usize {
+        let channels = self.info.channels as usize;
+        self.bytes.clear();
+        let wanted = (4 * channels * PIECE_FRAMES) as u64;
+        // A failing read ends the sound as the end of the stream does.
+        let _ = self.sound.by_ref().take(wanted).read_to_end(&mut self.bytes);
+        let frames = self.bytes.len() / (4 * channels);
+        out.rate = self.info.sample_rate;
+        out.low_frequency = None;
+        out.planes.resize(channels, Vec::new());
+        for (channel, plane) in out.planes.iter_mut().enumerate() {
+            plane.clear();
+            let samples = self.bytes.as_chunks().0.iter().skip(channel).step_by(channels).take(frames);
+            plane.extend(samples.map(|bytes| f32::from_be_bytes(*bytes)));
+        }
+        frames
+    }
+
+    fn judge_end(&mut self) {
+        let messages = self.finish_child();
+        let seconds = self.frames as f64 / f64::from(self.info.sample_rate.max(1));
+        let failed = !self.child.wait().is_ok_and(|status| status.success());
+        let short = self.info.duration_seconds.is_some_and(|declared| seconds + TOLERANCE_SECONDS < declared);
+        let reason = last_line(&messages).map(|line| format!(" ({line})")).unwrap_or_default();
+        if failed || short {
+            let text =
+                format!("The file is damaged or cut off: only {seconds:.1} s could be decoded{reason}.");
+            self.warnings.push(Warning::new(Warning::TRUNCATED, text, Some(seconds)));
+        } else if !messages.trim().is_empty() {
+            let text = format!("Parts of the file are damaged{reason}.");
+            self.warnings.push(Warning::new(Warning::DAMAGED, text, None));
+        }
+    }
+
+    /// Waits for the end and gives what it wrote to stderr.
+    fn finish_child(&mut self) -> String {
+        let _ = self.child.wait();
+        self.messages.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+    }
+}
+
+impl Drop for Ffmpeg {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn command(executable: &Path) -> Command {
+    let mut command = Command::new(executable);
+    command.args(["-hide_banner", "-nostdin"]).stdin(Stdio::null());
+    command
+}
+
+/// Input by `file:`, so that no name is taken for an option, a protocol or a
+/// pattern; playlists may not lead to the network.
+fn input(path: &Path) -> [OsString; 4] {
+    let mut name = OsString::from("file:");
+    name.push(path);
+    ["-protocol_whitelist".into(), "file,pipe".into(), "-i".into(), name]
+}
+
+/// What it says about the file when asked for no output.
+fn list(executable: &Path, path: &Path) -> Result<String, AudioError> {
+    let output = command(executable)
+        .args(input(path))
+        .output()
+        .map_err(|source| AudioError::Ffmpeg { path: path.into(), source })?;
+    Ok(String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// `None` where it did not recognise the file.
+fn parse_listing(listing: &str) -> Option<Info> {
+    let mut info = Info { by_ffmpeg: true, ..Info::default() };
+    let mut recognised = false;
+    for line in listing.lines() {
+        let line = line.trim();
+        if let Some(rest) = line.strip_prefix("Input #0, ") {
+            recognised = true;
+            info.container = rest.split(", from ").next().unwrap_or(rest).into();
+        } else if let Some(rest) = line.strip_prefix("Duration: ") {
+            info.duration_seconds = rest.split(',').next().and_then(clock_seconds);
+        } else if let Some(rest) = line.strip_prefix("Stream #0:")
+            && let Some((id, description)) = rest.split_once(": Audio: ")
+        {
+            let mut fields = description.split(", ");
+            let codec = fields.next().unwrap_or_default();
+            let language = id.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
+            let rate = fields.next().and_then(|field| field.strip_suffix(" Hz")?.parse().ok());
+            info.tracks.push(Track {
+                index: info.tracks.len(),
+                codec: codec.split(' ').next().unwrap_or(codec).into(),
+                language: language.filter(|language| *language != "und").map(str::to_owned),
+                sample_rate: rate,
+                channels: fields.next().and_then(channels_of_layout),
+                default: description.contains("(default)"),
+            });
+        }
+    }
+    let default = info.tracks.iter().position(|track| track.default).unwrap_or(0);
+    for track in &mut info.tracks {
+        track.default = track.index == default;
+    }
+    recognised.then_some(info)
+}
+
+fn clock_seconds(text: &str) -> Option<f64> {
+    text.trim().split(':').try_fold(0.0, |sum, part| Some(60.0 * sum + part.parse::<f64>().ok()?))
+}
+
+fn channels_of_layout(layout: &str) -> Option<u32> {
+    match layout.split('(').next()?.trim() {
+        "mono" => Some(1),
+        "stereo" => Some(2),
+        other => match other.strip_suffix(" channels") {
+            Some(count) => count.parse().ok(),
+            None => other.split('.').map(|part| part.parse::<u32>().ok()).sum(),
+        },
+    }
+}
+
+fn last_line(text: &str) -> Option<String> {
+    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+    // "FILE: what is wrong": the file is named by whoever shows this.
+    Some(line.rsplit_once(": ").map_or(line, |(_, reason)| reason).to_owned())
+}

@@ -1,0 +1,223 @@
+use std::f64::consts::PI;
+use std::fmt;
+use std::sync::Arc;
+
+use realfft::num_complex::Complex32;
+use realfft::{RealFftPlanner, RealToComplex};
+
+use crate::SAMPLE_RATE;
+
+/// Samples per Fourier transform: 25 ms.
+pub const N_FFT: usize = 400;
+/// Samples from one frame to the next: 10 ms.
+pub const HOP: usize = 160;
+/// Samples and frames of the 30 s that openai/whisper looks at, and of the
+/// silence that it puts behind a file.
+pub const WINDOW_SAMPLES: usize = 480_000;
+pub const WINDOW_FRAMES: usize = WINDOW_SAMPLES / HOP;
+
+const BINS: usize = N_FFT / 2 + 1;
+/// Energies are clamped here before the logarithm (`whisper/audio.py`).
+const FLOOR: f32 = 1e-10;
+/// What lies further below the maximum than this is cut off: 8 decades of energy, 80 dB.
+const DYNAMIC_RANGE: f32 = 8.0;
+
+/// A log-mel spectrogram, `[n_mels, frames]`, row-major.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mel {
+    pub n_mels: usize,
+    pub frames: usize,
+    pub data: Vec<f32>,
+}
+
+impl Mel {
+    pub fn zeros(n_mels: usize, frames: usize) -> Self {
+        Self { n_mels, frames, data: vec![0.0; n_mels * frames] }
+    }
+
+    /// The largest value, negative infinity where there is none.
+    pub fn maximum(&self) -> f32 {
+        self.data.iter().copied().fold(f32::NEG_INFINITY, f32::max)
+    }
+
+    /// From log10 energies to the network's input: clamped at `maximum - 8`,
+    /// then `(x + 4) / 4`.
+    pub fn normalise(&mut self, maximum: f32) {
+        let floor = maximum - DYNAMIC_RANGE;
+        for value in &mut self.data {
+            *value = (value.max(floor) + 4.0) / 4.0;
+        }
+    }
+
+    /// Sets the frames from `first` on to `value`.
+    pub fn fill_from(&mut self, first: usize, value: f32) {
+        if first < self.frames {
+            for row in self.data.chunks_exact_mut(self.frames) {
+                row[first..].fill(value);
+            }
+        }
+    }
+}
+
+/// Computes log-mel spectrograms as openai/whisper does (`whisper/audio.py`):
+/// Hann window of 400 samples, hop 160, power spectrum, Slaney's mel filters.
+pub struct LogMel {
+    n_mels: usize,
+    window: [f32; N_FFT],
+    filters: Vec<Filter>,
+    fft: Arc<dyn RealToComplex<f32>>,
+    input: Vec<f32>,
+    spectrum: Vec<Complex32>,
+    scratch: Vec<Complex32>,
+    power: [f32; BINS],
+}
+
+/// One triangle: its weights from bin `first` on; the rest is zero.
+#[derive(Debug, Clone, PartialEq)]
+struct Filter {
+    first: usize,
+    weights: Vec<f32>,
+}
+
+impl fmt::Debug for LogMel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogMel").field("n_mels", &self.n_mels).finish_non_exhaustive()
+    }
+}
+
+impl LogMel {
+    /// `n_mels` is 80 or, from large-v3 on, 128.
+    pub fn new(n_mels: usize) -> Self {
+        let fft = RealFftPlanner::<f32>::new().plan_fft_forward(N_FFT);
+        let window = std::array::from_fn(|n| (0.5 - 0.5 * (2.0 * PI * n as f64 / N_FFT as f64).cos()) as f32);
+        Self {
+            n_mels,
+            window,
+            filters: slaney_filters(n_mels),
+            input: fft.make_input_vec(),
+            spectrum: fft.make_output_vec(),
+            scratch: fft.make_scratch_vec(),
+            fft,
+            power: [0.0; BINS],
+        }
+    }
+
+    pub fn n_mels(&self) -> usize {
+        self.n_mels
+    }
+
+    /// log10 energies, not yet normalised, of the frames of `padded`, which
+    /// holds `(frames - 1) * 160 + 400` samples: frame `i` is centred on
+    /// sample `200 + 160 * i` of it. Fewer than 400 samples hold no frame.
+    pub fn log10(&mut self, padded: &[f32]) -> Mel {
+        let frames = frames_in(padded.len());
+        let mut mel = Mel::zeros(self.n_mels, frames);
+        for frame in 0..frames {
+            self.transform(&padded[frame * HOP..frame * HOP + N_FFT]);
+            for (band, filter) in self.filters.iter().enumerate() {
+                mel.data[band * frames + frame] = filter.energy(&self.power).max(FLOOR).log10();
+            }
+        }
+        mel
+    }
+
+    /// The maximum of what [`LogMel::log10`] gives, without keeping it.
+    pub fn maximum_log10(&mut self, padded: &[f32]) -> f32 {
+        let mut maximum = 0.0f32;
+        for frame in 0..frames_in(padded.len()) {
+            self.transform(&padded[frame * HOP..frame * HOP + N_FFT]);
+            for filter in &self.filters {
+                maximum = maximum.max(filter.energy(&self.power));
+            }
+        }
+        maximum.max(FLOOR).log10()
+    }
+
+    /// Leaves the power spectrum of 400 samples in `self.power`.
+    fn transform(&mut self, samples: &[f32]) {
+        for ((input, sample), window) in self.input.iter_mut().zip(samples).zip(&self.window) {
+            *input = sample * window;
+        }
+        // The lengths are the plan's own, so that this cannot fail.
+        let done = self.fft.process_with_scratch(&mut self.input, &mut self.spectrum, &mut self.scratch);
+        debug_assert!(done.is_ok());
+        for (power, value) in self.power.iter_mut().zip(&self.spectrum) {
+            *power = value.norm_sqr();
+        }
+    }
+}
+
+impl Filter {
+    fn energy(&self, power: &[f32; BINS]) -> f32 {
+        self.weights.iter().zip(&power[self.first..]).map(|(weight, power)| weight * power).sum()
+    }
+}
+
+fn frames_in(samples: usize) -> usize {
+    if samples < N_FFT { 0 } else { (samples - N_FFT) / HOP + 1 }
+}
+
+/// The spectrogram of one window as openai/whisper makes it for
+/// `detect_language` and `decode`: `samples` are cut or filled with zeros to
+/// 30 s, mirrored at both ends, and clamped at the window's own maximum.
+/// Gives `[n_mels, 3000]`.
+pub fn log_mel_padded_window(samples: &[f32], mel: &mut LogMel) -> Mel {
+    const HALF: usize = N_FFT / 2;
+    let kept = samples.len().min(WINDOW_SAMPLES);
+    let mut padded = vec![0.0; WINDOW_SAMPLES + N_FFT];
+    padded[HALF..HALF + kept].copy_from_slice(&samples[..kept]);
+    for distance in 1..=HALF {
+        padded[HALF - distance] = padded[HALF + distance];
+        padded[HALF + WINDOW_SAMPLES - 1 + distance] = padded[HALF + WINDOW_SAMPLES - 1 - distance];
+    }
+    // The transform of the whole gives one frame more than is kept.
+    padded.truncate((WINDOW_FRAMES - 1) * HOP + N_FFT);
+    let mut spectrogram = mel.log10(&padded);
+    let maximum = spectrogram.maximum();
+    spectrogram.normalise(maximum);
+    spectrogram
+}
+
+/// Slaney's mel scale: linear below 1 kHz, logarithmic above (Auditory
+/// Toolbox, 1998); the form that `librosa.filters.mel` uses by default.
+fn mel_to_hertz(mel: f64) -> f64 {
+    const LINEAR_STEP: f64 = 200.0 / 3.0;
+    const BREAK_HERTZ: f64 = 1000.0;
+    const BREAK_MEL: f64 = BREAK_HERTZ / LINEAR_STEP;
+    let log_step = 6.4f64.ln() / 27.0;
+    if mel < BREAK_MEL { mel * LINEAR_STEP } else { BREAK_HERTZ * (log_step * (mel - BREAK_MEL)).exp() }
+}
+
+fn hertz_to_mel(hertz: f64) -> f64 {
+    const LINEAR_STEP: f64 = 200.0 / 3.0;
+    const BREAK_HERTZ: f64 = 1000.0;
+    let log_step = 6.4f64.ln() / 27.0;
+    if hertz < BREAK_HERTZ {
+        hertz / LINEAR_STEP
+    } else {
+        BREAK_HERTZ / LINEAR_STEP + (hertz / BREAK_HERTZ).ln() / log_step
+    }
+}
+
+/// Triangles over the bins of the power spectrum from 0 Hz to half the sample
+/// rate, each of unit area (2 / its width in hertz).
+fn slaney_filters(n_mels: usize) -> Vec<Filter> {
+    let nyquist = f64::from(SAMPLE_RATE) / 2.0;
+    let top = hertz_to_mel(nyquist);
+    let corner = |i: usize| mel_to_hertz(top * i as f64 / (n_mels + 1) as f64);
+    let bin_hertz = f64::from(SAMPLE_RATE) / N_FFT as f64;
+    (0..n_mels)
+        .map(|band| {
+            let (low, centre, high) = (corner(band), corner(band + 1), corner(band + 2));
+            let weight = |bin: usize| {
+                let hertz = bin as f64 * bin_hertz;
+                let rising = (hertz - low) / (centre - low);
+                let falling = (high - hertz) / (high - centre);
+                (rising.min(falling).max(0.0) * 2.0 / (high - low)) as f32
+            };
+            let first = (0..BINS).find(|bin| weight(*bin) > 0.0).unwrap_or(0);
+            let weights = (first..BINS).map(weight).take_while(|weight| *weight > 0.0).collect();
+            Filter { first, weights }
+        })
+        .collect()
+}

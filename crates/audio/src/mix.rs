@@ -1,0 +1,134 @@
+use crate::decoded::Decoded;
+
+/// A mix that is quieter than its channels by more than this has lost its
+/// speech to opposite phases.
+const PHASE_LOSS_DECIBELS: f64 = 10.0;
+
+/// Makes one signal of several channels and keeps account of what the mix
+/// loses against them.
+#[derive(Debug, Default)]
+pub(crate) struct Mixer {
+    channel: Option<usize>,
+    /// Sums of squares.
+    energies: Vec<f64>,
+    mixed: f64,
+}
+
+impl Mixer {
+    /// `channel` is the one to take; `None`: the mean of all.
+    pub(crate) fn new(channel: Option<usize>) -> Self {
+        Self { channel, ..Self::default() }
+    }
+
+    /// Overwrites `out` with one sample per frame. Samples that are no number become 0.
+    pub(crate) fn mix(&mut self, decoded: &Decoded, out: &mut Vec<f32>) {
+        out.clear();
+        let planes = &decoded.planes;
+        match (self.channel, planes.as_slice()) {
+            (_, []) => {}
+            (_, [only]) => out.extend_from_slice(only),
+            (Some(channel), _) => out.extend_from_slice(&planes[channel.min(planes.len() - 1)]),
+            (None, _) => self.mean(decoded, out),
+        }
+        for sample in out {
+            if !sample.is_finite() {
+                *sample = 0.0;
+            }
+        }
+    }
+
+    fn mean(&mut self, decoded: &Decoded, out: &mut Vec<f32>) {
+        let speaking = |plane: &usize| decoded.low_frequency != Some(*plane);
+        let planes: Vec<&[f32]> = (0..decoded.planes.len())
+            .filter(speaking)
+            .map(|plane| decoded.planes[plane].as_slice())
+            .collect();
+        self.energies.resize(decoded.planes.len().max(self.energies.len()), 0.0);
+        out.resize(decoded.frames(), 0.0);
+        let share = 1.0 / planes.len() as f32;
+        for plane in &planes {
+            for (sample, value) in out.iter_mut().zip(*plane) {
+                *sample += value * share;
+            }
+        }
+        for (energy, plane) in self.energies.iter_mut().zip(&decoded.planes) {
+            *energy += sum_of_squares(plane);
+        }
+        if let Some(low) = decoded.low_frequency {
+            self.energies[low] = 0.0;
+        }
+        self.mixed += sum_of_squares(out);
+    }
+
+    /// Where the mix so far has lost more than 10 dB against its channels: the
+    /// loudest channel and the loss in decibels. The reference is the mean of
+    /// two channels' energies; of more channels, where an unmixed voice stands
+    /// in one of many, correspondingly less.
+    pub(crate) fn phase_loss(&self) -> Option<(usize, f64)> {
+        let channels = self.energies.iter().filter(|energy| **energy > 0.0).count();
+        if channels < 2 {
+            return None;
+        }
+        let reference = 2.0 * self.energies.iter().sum::<f64>() / (channels * channels) as f64;
+        let loss = 10.0 * (reference / self.mixed.max(f64::MIN_POSITIVE)).log10();
+        let loudest =
+            (0..self.energies.len()).rev().max_by(|a, b| self.energies[*a].total_cmp(&self.energies[*b]))?;
+        (loss > PHASE_LOSS_DECIBELS).then_some((loudest, loss))
+    }
+}
+
+fn sum_of_squares(samples: &[f32]) -> f64 {
+    let mut sum = 0.0;
+    // Short runs in f32 are fast and exact enough, their sums go into an f64.
+    for run in samples.chunks(256) {
+        let energy: f32 = run.iter().map(|x| x * x).sum();
+        if energy.is_finite() {
+            sum += f64::from(energy);
+        }
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mixed(planes: Vec<Vec<f32>>) -> Mixer {
+        let mut mixer = Mixer::new(None);
+        mixer.mix(&Decoded { rate: 16_000, planes, low_frequency: None }, &mut Vec::new());
+        mixer
+    }
+
+    #[test]
+    fn only_opposite_phases_count_as_loss() {
+        let voice: Vec<f32> = (0..1000).map(|i| (i as f32 * 0.7).sin()).collect();
+        let other: Vec<f32> = (0..1000).map(|i| (i as f32 * 0.31).cos() * 0.8).collect();
+        let times = |factor: f32| voice.iter().map(|x| x * factor).collect::<Vec<f32>>();
+        let silent = vec![0.0; 1000];
+        for (name, planes, expected) in [
+            ("equal", vec![voice.clone(), voice.clone()], None),
+            ("inverted", vec![voice.clone(), times(-1.0)], Some(0)),
+            ("inverted, the right louder", vec![times(-0.9), voice.clone()], Some(1)),
+            ("one silent", vec![voice.clone(), silent.clone()], None),
+            ("different", vec![voice.clone(), other.clone()], None),
+            ("half inverted", vec![voice.clone(), times(-0.2)], None),
+            ("both silent", vec![silent.clone(), silent.clone()], None),
+            (
+                "one of six",
+                vec![silent.clone(), times(1e-3), voice.clone(), times(1e-3), times(1e-3), times(1e-3)],
+                None,
+            ),
+            ("mono", vec![voice.clone()], None),
+        ] {
+            assert_eq!(mixed(planes).phase_loss().map(|(channel, _)| channel), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_becomes_silence() {
+        let mut out = Vec::new();
+        let planes = vec![vec![f32::NAN, 1.0, f32::INFINITY], vec![0.5, 0.5, 0.5]];
+        Mixer::new(None).mix(&Decoded { rate: 8_000, planes, low_frequency: None }, &mut out);
+        assert_eq!(out, [0.0, 0.75, 0.0]);
+    }
+}

@@ -1,0 +1,132 @@
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+
+/// Larger boxes than this are tables of samples or broken, no headers.
+const MAX_HEADER_BYTES: u64 = 1 << 20;
+const MAX_BOXES: usize = 10_000;
+
+/// What a track's edit list says about its timeline: encoders put their delay
+/// there. Symphonia leaves edits to its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Edit {
+    /// Seconds of decoded sound to drop at the start.
+    pub(crate) skip: f64,
+    /// Seconds of silence before the track begins.
+    pub(crate) offset: f64,
+    /// Seconds of sound to keep; `None`: all.
+    pub(crate) keep: Option<f64>,
+}
+
+/// The edit of track `track_id`. `None` where there is no edit list, where it
+/// has several pieces (which nothing but video editors writes), or where the
+/// file is not as it should be.
+pub(crate) fn edit_of(path: &Path, track_id: u32) -> Option<Edit> {
+    let mut file = File::open(path).ok()?;
+    let end = file.metadata().ok()?.len();
+    let mut budget = MAX_BOXES;
+    let moov = find(&mut file, 0, end, b"moov", &mut budget)?;
+    let mvhd = find(&mut file, moov.0, moov.1, b"mvhd", &mut budget)?;
+    let movie_scale = timescale(&read(&mut file, mvhd)?)?;
+
+    let mut position = moov.0;
+    while let Some(trak) = find(&mut file, position, moov.1, b"trak", &mut budget) {
+        position = trak.1;
+        let header = find(&mut file, trak.0, trak.1, b"tkhd", &mut budget)?;
+        let header = read(&mut file, header)?;
+        let id_at = if *header.first()? == 1 { 20 } else { 12 };
+        if be32(&header, id_at)? != track_id {
+            continue;
+        }
+        let mdia = find(&mut file, trak.0, trak.1, b"mdia", &mut budget)?;
+        let mdhd = find(&mut file, mdia.0, mdia.1, b"mdhd", &mut budget)?;
+        let media_scale = timescale(&read(&mut file, mdhd)?)?;
+        let edts = find(&mut file, trak.0, trak.1, b"edts", &mut budget)?;
+        let elst = find(&mut file, edts.0, edts.1, b"elst", &mut budget)?;
+        return parse_edits(&read(&mut file, elst)?, movie_scale, media_scale);
+    }
+    None
+}
+
+fn parse_edits(list: &[u8], movie_scale: f64, media_scale: f64) -> Option<Edit> {
+    let long = *list.first()? == 1;
+    let count = be32(list, 4)?;
+    let mut edit = Edit::default();
+    let mut seen_media = false;
+    for i in 0..count.min(16) as usize {
+        let (duration, media_time) = if long {
+            (be64(list, 8 + 20 * i)?, be64(list, 16 + 20 * i)? as i64)
+        } else {
+            (u64::from(be32(list, 8 + 12 * i)?), i64::from(be32(list, 12 + 12 * i)? as i32))
+        };
+        let seconds = duration as f64 / movie_scale;
+        if media_time < 0 {
+            if !seen_media {
+                edit.offset += seconds;
+            }
+        } else if seen_media {
+            return None;
+        } else {
+            seen_media = true;
+            edit.skip = media_time as f64 / media_scale;
+            edit.keep = (duration > 0).then_some(seconds);
+        }
+    }
+    // A day is longer than any delay: such a list is garbled.
+    (seen_media && edit.skip < 86_400.0 && edit.offset < 86_400.0).then_some(edit)
+}
+
+/// The body of the first box of this kind between two positions, as (start, end).
+fn find(
+    file: &mut File,
+    mut position: u64,
+    end: u64,
+    kind: &[u8; 4],
+    budget: &mut usize,
+) -> Option<(u64, u64)> {
+    while position + 8 <= end {
+        *budget = budget.checked_sub(1)?;
+        file.seek(SeekFrom::Start(position)).ok()?;
+        let mut header = [0; 16];
+        file.read_exact(&mut header[..8]).ok()?;
+        let (body, size) = match be32(&header, 0)? {
+            0 => (8, end - position),
+            1 => {
+                file.read_exact(&mut header[8..]).ok()?;
+                (16, be64(&header, 8)?)
+            }
+            size => (8, u64::from(size)),
+        };
+        if size < body {
+            return None;
+        }
+        let next = position.checked_add(size)?;
+        if &header[4..8] == kind {
+            return Some((position + body, next.min(end)));
+        }
+        position = next;
+    }
+    None
+}
+
+fn read(file: &mut File, (start, end): (u64, u64)) -> Option<Vec<u8>> {
+    let length = end.checked_sub(start).filter(|length| *length <= MAX_HEADER_BYTES)?;
+    file.seek(SeekFrom::Start(start)).ok()?;
+    let mut body = vec![0; length as usize];
+    file.read_exact(&mut body).ok()?;
+    Some(body)
+}
+
+/// Units per second, from a movie's or a medium's header.
+fn timescale(header: &[u8]) -> Option<f64> {
+    let at = if *header.first()? == 1 { 20 } else { 12 };
+    be32(header, at).filter(|scale| *scale > 0).map(f64::from)
+}
+
+fn be32(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..at + 4)?.try_into().ok().map(u32::from_be_bytes)
+}
+
+fn be64(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..at + 8)?.try_into().ok().map(u64::from_be_bytes)
+}

@@ -1,0 +1,538 @@
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::LazyLock;
+
+use symphonia::core::audio::{Channels, Position};
+use symphonia::core::codecs::audio::well_known::*;
+use symphonia::core::codecs::audio::{AudioCodecId, AudioCodecParameters, AudioDecoder, AudioDecoderOptions};
+use symphonia::core::codecs::registry::CodecRegistry;
+use symphonia::core::errors::Error;
+use symphonia::core::formats::probe::Hint;
+use symphonia::core::formats::{FormatOptions, FormatReader, TrackFlags};
+use symphonia::core::io::MediaSourceStream;
+use symphonia::core::meta::MetadataOptions;
+use symphonia::core::packet::Packet;
+use symphonia::core::units::TimeBase;
+
+use crate::decoded::{Decoded, Step};
+use crate::{Info, Track, Warning, he_aac, mp4, tail};
+
+/// Access units that are looked at to recognise HE-AAC that is not announced: about half a second.
+const UNITS_TO_PROBE: usize = 24;
+/// A jump of the time stamps by more than this many seconds is a gap in the
+/// recording and becomes silence; less is rounding of the container.
+const GAP_SECONDS: f64 = 0.2;
+/// Faults in a row after which a stream is taken to end.
+const MAX_FAULTS: usize = 64;
+/// Longest gap that is believed where the container states no duration.
+const MAX_GAP_SECONDS: f64 = 60.0;
+
+static CODECS: LazyLock<CodecRegistry> = LazyLock::new(|| {
+    let mut registry = CodecRegistry::new();
+    symphonia::default::register_enabled_codecs(&mut registry);
+    registry.register_audio_decoder::<symphonia_adapter_libopus::OpusDecoder>();
+    registry
+});
+
+/// Why a file cannot be decoded here; `ffmpeg` may know better.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    UnknownFormat,
+    NoAudioTrack,
+    NoSuchTrack {
+        available: usize,
+    },
+    /// Names the codec.
+    Codec(String),
+    Broken(String),
+    Unreadable(io::Error),
+}
+
+/// Decodes with Symphonia and libopus.
+pub(crate) struct Native {
+    format: Box<dyn FormatReader>,
+    decoder: Box<dyn AudioDecoder>,
+    codec: AudioCodecId,
+    track_id: u32,
+    time_base: Option<TimeBase>,
+    info: Info,
+    /// Read ahead, to be decoded before new ones are read.
+    packets: VecDeque<Packet>,
+    /// Decoded, but to come after `silence` frames of silence.
+    held: Option<Decoded>,
+    silence: u64,
+    /// Frames given out so far, silence included.
+    position: u64,
+    /// Frames to drop at the start, and frames to give out at most.
+    skip: u64,
+    keep: Option<u64>,
+    /// Time stamp, in seconds, of the start of the recording.
+    origin: f64,
+    /// Latest time stamp of any track, in seconds: where a file with moving pictures ends.
+    latest: f64,
+    /// What the end of the file should be like.
+    expected_end: tail::Expected,
+    faults: usize,
+    first_fault: Option<(f64, String)>,
+    ended: bool,
+    judged: bool,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+impl Native {
+    /// Opens audio track number `track`, or the default one.
+    pub(crate) fn open(path: &Path, track: Option<usize>) -> Result<Self, Refusal> {
+        guarded(|| Self::try_open(path, track)).unwrap_or_else(|panic| Err(Refusal::Broken(panic)))
+    }
+
+    fn try_open(path: &Path, wanted: Option<usize>) -> Result<Self, Refusal> {
+        let file = File::open(path).map_err(Refusal::Unreadable)?;
+        let stream = MediaSourceStream::new(Box::new(file), Default::default());
+        // The probe goes by content alone, so that a wrong extension does no harm.
+        let format = symphonia::default::get_probe()
+            .probe(&Hint::new(), stream, FormatOptions::default(), MetadataOptions::default())
+            .map_err(|error| match error {
+                Error::IoError(source) if source.kind() != io::ErrorKind::UnexpectedEof => {
+                    Refusal::Unreadable(source)
+                }
+                Error::Unsupported(_) => Refusal::UnknownFormat,
+                other => Refusal::Broken(other.to_string()),
+            })?;
+
+        let (tracks, ids) = audio_tracks(format.as_ref());
+        if tracks.is_empty() {
+            return Err(Refusal::NoAudioTrack);
+        }
+        let index = match wanted {
+            None => tracks.iter().position(|track| track.default).unwrap_or(0),
+            Some(index) if index < tracks.len() => index,
+            Some(_) => return Err(Refusal::NoSuchTrack { available: tracks.len() }),
+        };
+        let chosen = format.tracks().iter().find(|track| track.id == ids[index]);
+        let Some((chosen, parameters)) =
+            chosen.and_then(|track| Some((track, track.codec_params.as_ref()?.audio()?.clone())))
+        else {
+            return Err(Refusal::NoAudioTrack);
+        };
+        let time_base = chosen.time_base;
+        let seconds = |ticks: u64| time_base.map(|base| ticks as f64 * base_seconds(base));
+        let declared = chosen
+            .duration
+            .and_then(|duration| seconds(duration.get()))
+            .or_else(|| Some(chosen.num_frames? as f64 / f64::from(parameters.sample_rate?)))
+            .or_else(|| {
+                let media = format.media_info();
+                Some(media.duration?.get() as f64 * base_seconds(media.time_base?))
+            });
+        let container = format.format_info().short_name;
+        let mut native = Self {
+            decoder: decoder_for(&parameters)?,
+            codec: parameters.codec,
+            track_id: chosen.id,
+            time_base,
+            info: Info {
+                container: container.into(),
+                codec: tracks[index].codec.clone(),
+                sample_rate: parameters.sample_rate.unwrap_or(0),
+                channels: tracks[index].channels.unwrap_or(0),
+                duration_seconds: declared.filter(|seconds| *seconds > 0.0),
+                tracks,
+                track: index,
+                by_ffmpeg: false,
+            },
+            packets: VecDeque::new(),
+            held: None,
+            silence: 0,
+            position: 0,
+            skip: 0,
+            keep: None,
+            origin: 0.0,
+            latest: 0.0,
+            expected_end: tail::expected(path, container),
+            faults: 0,
+            first_fault: None,
+            ended: false,
+            judged: false,
+            warnings: Vec::new(),
+            format,
+        };
+        native.read_ahead();
+        native.refuse_he_aac(&parameters)?;
+        native.decode_first(path)?;
+        Ok(native)
+    }
+
+    pub(crate) fn info(&self) -> &Info {
+        &self.info
+    }
+
+    /// Reads the first packets, which say where time begins and show HE-AAC.
+    fn read_ahead(&mut self) {
+        let mut origin = f64::INFINITY;
+        let wanted = if self.codec == CODEC_ID_AAC { UNITS_TO_PROBE } else { 1 };
+        while self.packets.len() < wanted {
+            match self.format.next_packet() {
+                Ok(Some(packet)) => {
+                    origin = origin.min(self.stamp(&packet));
+                    if packet.track_id == self.track_id {
+                        self.packets.push_back(packet);
+                    }
+                }
+                // Met again, and dealt with, when decoding gets there.
+                Ok(None) | Err(_) => break,
+            }
+        }
+        // Containers with several tracks may begin at any time, the rest begin at 0.
+        if matches!(self.info.container.as_str(), "matroska" | "webm") && origin.is_finite() {
+            self.origin = origin.max(0.0);
+        }
+    }
+
+    fn refuse_he_aac(&self, parameters: &AudioCodecParameters) -> Result<(), Refusal> {
+        if self.codec != CODEC_ID_AAC {
+            return Ok(());
+        }
+        let announced = parameters.extra_data.as_deref().is_some_and(he_aac::announced);
+        // An access unit of AAC-LC lasts 1024 samples, one of HE-AAC twice as many of its core's.
+        let long = self.packets.iter().all(|packet| {
+            let seconds = self.time_base.map_or(0.0, |base| packet.dur.get() as f64 * base_seconds(base));
+            seconds * f64::from(self.info.sample_rate) > 1500.0
+        });
+        if announced
+            || (long && !self.packets.is_empty())
+            || he_aac::present(self.packets.iter().map(|p| &*p.data))
+        {
+            return Err(Refusal::Codec("HE-AAC".into()));
+        }
+        Ok(())
+    }
+
+    /// Decodes until there is sound, so that its true rate and channels are
+    /// known, and sets up what is cut off at its ends.
+    fn decode_first(&mut self, path: &Path) -> Result<(), Refusal> {
+        let mut first = Decoded::default();
+        while first.frames() == 0 {
+            if self.step(&mut first) == Step::End {
+                return match self.first_fault.take() {
+                    Some((_, fault)) => Err(Refusal::Broken(fault)),
+                    // A file of zero seconds.
+                    None => Ok(()),
+                };
+            }
+        }
+        self.info.sample_rate = first.rate;
+        self.info.channels = first.planes.len() as u32;
+        if self.info.container == "isomp4"
+            && let Some(edit) = mp4::edit_of(path, self.track_id)
+        {
+            // libopus' adapter has dropped the delay that its header states.
+            let skip = if self.codec == CODEC_ID_OPUS { 0.0 } else { edit.skip };
+            self.skip = (skip * f64::from(first.rate)).round() as u64;
+            let offset = (edit.offset * f64::from(first.rate)).round() as u64;
+            self.keep = edit.keep.map(|keep| offset + (keep * f64::from(first.rate)).ceil() as u64);
+            self.silence = offset;
+            self.origin = edit.skip - edit.offset;
+            if let Some(keep) = edit.keep {
+                self.info.duration_seconds = Some(edit.offset + keep);
+            }
+        }
+        self.position = 0;
+        let frames = first.frames();
+        self.hold(first, frames);
+        Ok(())
+    }
+
+    /// Queues decoded sound behind the silence that is due before it.
+    fn hold(&mut self, mut piece: Decoded, frames: usize) {
+        let skipped = usize::try_from(self.skip).unwrap_or(usize::MAX).min(frames);
+        self.skip -= skipped as u64;
+        piece.trim(skipped, 0);
+        self.held = Some(piece);
+    }
+
+    /// The next piece of sound or silence; never more than a packet or a second.
+    pub(crate) fn next(&mut self, out: &mut Decoded) -> Step {
+        loop {
+            if self.keep.is_some_and(|keep| self.position >= keep) {
+                self.held = None;
+                self.ended = true;
+            }
+            if let Some(held) = &mut self.held {
+                if self.silence > 0 {
+                    let frames = self.silence.min(u64::from(held.rate)) as usize;
+                    self.silence -= frames as u64;
+                    out.rate = held.rate;
+                    out.planes.resize(held.planes.len(), Vec::new());
+                    out.silence(frames);
+                } else {
+                    std::mem::swap(out, held);
+                    self.held = None;
+                }
+                if let Some(keep) = self.keep {
+                    out.truncate(usize::try_from(keep - self.position).unwrap_or(usize::MAX));
+                }
+                self.position += out.frames() as u64;
+                return Step::Piece;
+            }
+            let mut piece = Decoded::default();
+            if self.ended || self.step(&mut piece) == Step::End {
+                self.ended = true;
+                if !std::mem::replace(&mut self.judged, true) {
+                    self.judge_end();
+                }
+                return Step::End;
+            }
+            let frames = piece.frames();
+            self.hold(piece, frames);
+        }
+    }
+
+    /// Reads and decodes one packet; an undecodable one gives silence.
+    fn step(&mut self, out: &mut Decoded) -> Step {
+        match guarded(|| self.try_step(out)) {
+            Ok(step) => step,
+            Err(panic) => {
+                // The state of a decoder that panicked cannot be trusted: this is the end.
+                self.note_fault(&format!("a fault in the decoder: {panic}"));
+                self.ended = true;
+                Step::End
+            }
+        }
+    }
+
+    fn try_step(&mut self, out: &mut Decoded) -> Step {
+        let packet = loop {
+            if let Some(packet) = self.packets.pop_front() {
+                break packet;
+            }
+            match self.format.next_packet() {
+                Ok(Some(packet)) => {
+                    self.latest = self.latest.max(self.stamp(&packet) + self.length(&packet));
+                    if packet.track_id == self.track_id {
+                        break packet;
+                    }
+                }
+                Ok(None) => return Step::End,
+                Err(Error::ResetRequired) => match self.follow_chain() {
+                    Some(()) => {}
+                    None => return Step::End,
+                },
+                Err(Error::IoError(error)) => {
+                    self.note_fault(&error.to_string());
+                    return Step::End;
+                }
+                Err(error) => {
+                    self.note_fault(&error.to_string());
+                    self.faults += 1;
+                    if self.faults > MAX_FAULTS {
+                        return Step::End;
+                    }
+                }
+            }
+        };
+        let due = self.stamp(&packet) - self.origin;
+        match self.decoder.decode(&packet) {
+            Ok(buffer) => {
+                out.rate = buffer.spec().rate();
+                out.low_frequency = low_frequency(buffer.spec().channels());
+                buffer.copy_to_vecs_planar(&mut out.planes);
+                self.faults = 0;
+                if !trims_itself(self.codec) {
+                    out.trim(packet.trim_start.get() as usize, packet.trim_end.get() as usize);
+                }
+                self.fill_gap(due, out.rate);
+            }
+            Err(error) => {
+                self.note_fault(&error.to_string());
+                self.faults += 1;
+                if self.faults > MAX_FAULTS {
+                    return Step::End;
+                }
+                let rate = self.info.sample_rate;
+                out.rate = rate;
+                out.planes.resize(self.info.channels as usize, Vec::new());
+                // No packet of any codec lasts a second.
+                out.silence((self.length(&packet) * f64::from(rate)).min(f64::from(rate)) as usize);
+            }
+        }
+        Step::Piece
+    }
+
+    /// Silence where the time stamps jump.
+    fn fill_gap(&mut self, due: f64, rate: u32) {
+        let given = (self.position + self.silence) as f64 - self.skip as f64;
+        let behind = due - given / f64::from(rate.max(1));
+        let room = match self.info.duration_seconds {
+            Some(duration) => due <= duration + 1.0,
+            None => behind <= MAX_GAP_SECONDS,
+        };
+        if behind > GAP_SECONDS && room {
+            self.silence += (behind * f64::from(rate)) as u64;
+        }
+    }
+
+    /// Chained Ogg streams follow one another, each with its own decoder.
+    fn follow_chain(&mut self) -> Option<()> {
+        let (tracks, ids) = audio_tracks(self.format.as_ref());
+        let id = *ids.get(self.info.track.min(tracks.len().checked_sub(1)?))?;
+        let track = self.format.tracks().iter().find(|track| track.id == id)?;
+        let parameters = track.codec_params.as_ref()?.audio()?.clone();
+        self.time_base = track.time_base;
+        self.track_id = id;
+        self.codec = parameters.codec;
+        self.decoder = decoder_for(&parameters).ok()?;
+        // Each link counts from 0 again.
+        self.origin = -(self.position as f64) / f64::from(self.info.sample_rate.max(1));
+        self.info.duration_seconds = None;
+        self.expected_end = tail::Expected::Unknown;
+        Some(())
+    }
+
+    fn judge_end(&mut self) {
+        let seconds = self.position as f64 / f64::from(self.info.sample_rate.max(1));
+        let short = match self.expected_end {
+            tail::Expected::Unknown => false,
+            tail::Expected::Missing => true,
+            tail::Expected::Declared { tolerance } => self
+                .info
+                .duration_seconds
+                .is_some_and(|declared| seconds.max(self.latest) + tolerance < declared),
+        };
+        let fault = self.first_fault.take();
+        // A fault that nothing came after is the file's end.
+        let at_end = fault.as_ref().is_some_and(|(at, _)| at + 0.5 >= seconds);
+        if short || at_end {
+            let missing = match self.info.duration_seconds {
+                Some(declared) if declared > seconds + 0.01 => {
+                    format!(" of {declared:.1} s")
+                }
+                _ => String::new(),
+            };
+            let text =
+                format!("The file is damaged or cut off: only {seconds:.1} s{missing} could be decoded.");
+            self.warnings.push(Warning::new(Warning::TRUNCATED, text, Some(seconds)));
+        } else if let Some((at, fault)) = fault {
+            let text = format!("Parts of the file are damaged ({fault}); there is silence in their place.");
+            self.warnings.push(Warning::new(Warning::DAMAGED, text, Some(at)));
+        }
+    }
+
+    fn note_fault(&mut self, fault: &str) {
+        if self.first_fault.is_none() {
+            let at = self.position as f64 / f64::from(self.info.sample_rate.max(1));
+            self.first_fault = Some((at, fault.to_owned()));
+        }
+    }
+
+    /// Time stamp of a packet in seconds.
+    fn stamp(&self, packet: &Packet) -> f64 {
+        let base = if packet.track_id == self.track_id {
+            self.time_base
+        } else {
+            self.format
+                .tracks()
+                .iter()
+                .find(|track| track.id == packet.track_id)
+                .and_then(|track| track.time_base)
+        };
+        base.map_or(0.0, |base| packet.pts.get() as f64 * base_seconds(base))
+    }
+
+    fn length(&self, packet: &Packet) -> f64 {
+        self.time_base.map_or(0.0, |base| packet.dur.get() as f64 * base_seconds(base))
+    }
+}
+
+/// Runs what reads untrusted bytes; a panic becomes its message.
+fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "panic".into())
+    })
+}
+
+fn base_seconds(base: TimeBase) -> f64 {
+    f64::from(base.numer.get()) / f64::from(base.denom.get())
+}
+
+/// The audio tracks and their ids, in the file's order.
+fn audio_tracks(format: &dyn FormatReader) -> (Vec<Track>, Vec<u32>) {
+    let audio =
+        format.tracks().iter().filter_map(|track| Some((track, track.codec_params.as_ref()?.audio()?)));
+    let (mut tracks, ids): (Vec<Track>, Vec<u32>) = audio
+        .enumerate()
+        .map(|(index, (track, parameters))| {
+            let description = Track {
+                index,
+                codec: codec_name(parameters.codec),
+                language: track.language.clone(),
+                sample_rate: parameters.sample_rate,
+                channels: parameters.channels.as_ref().map(|channels| channels.count() as u32),
+                default: track.flags.contains(TrackFlags::DEFAULT),
+            };
+            (description, track.id)
+        })
+        .unzip();
+    // One default track: the first that is marked, else the first.
+    let default = tracks.iter().position(|track| track.default).unwrap_or(0);
+    for track in &mut tracks {
+        track.default = track.index == default;
+    }
+    (tracks, ids)
+}
+
+fn decoder_for(parameters: &AudioCodecParameters) -> Result<Box<dyn AudioDecoder>, Refusal> {
+    let name = || {
+        let channels = parameters.channels.as_ref().map_or(0, Channels::count);
+        match codec_name(parameters.codec) {
+            name if channels > 2 => format!("{name} with {channels} channels"),
+            name => name,
+        }
+    };
+    let mut parameters = parameters.clone();
+    if parameters.codec == CODEC_ID_OPUS {
+        // Opus always decodes to 48 kHz; a container may state the rate before encoding.
+        parameters.sample_rate = Some(48_000);
+    }
+    CODECS
+        .make_audio_decoder(&parameters, &AudioDecoderOptions::default())
+        .map_err(|_| Refusal::Codec(name()))
+}
+
+/// Whether a decoder drops the frames that the container marks as delay and padding.
+fn trims_itself(codec: AudioCodecId) -> bool {
+    [CODEC_ID_MP1, CODEC_ID_MP2, CODEC_ID_MP3, CODEC_ID_VORBIS, CODEC_ID_OPUS].contains(&codec)
+}
+
+fn low_frequency(channels: &Channels) -> Option<usize> {
+    match channels {
+        Channels::Positioned(positions) if positions.contains(Position::LFE1) && channels.count() > 2 => {
+            channels.get_canonical_index_for_positioned_channel(Position::LFE1)
+        }
+        _ => None,
+    }
+}
+
+fn codec_name(codec: AudioCodecId) -> String {
+    if let Some(decoder) = CODECS.get_audio_decoder(codec) {
+        return decoder.codec.info.short_name.into();
+    }
+    match codec {
+        CODEC_ID_AC3 => "AC-3",
+        CODEC_ID_EAC3 => "E-AC-3",
+        CODEC_ID_AC4 => "AC-4",
+        CODEC_ID_DCA => "DTS",
+        CODEC_ID_WMA => "WMA",
+        CODEC_ID_SPEEX => "Speex",
+        CODEC_ID_TRUEHD => "TrueHD",
+        CODEC_ID_WAVPACK => "WavPack",
+        CODEC_ID_TTA => "True Audio",
+        CODEC_ID_MUSEPACK => "Musepack",
+        CODEC_ID_MONKEYS_AUDIO => "Monkey's Audio",
+        _ => "an unknown codec",
+    }
+    .into()
+}

@@ -1,0 +1,195 @@
+use std::path::Path;
+
+use crate::decoded::{Decoded, Step};
+use crate::ffmpeg::{Ffmpeg, find_ffmpeg};
+use crate::mix::Mixer;
+use crate::native::{Native, Refusal};
+use crate::resample::Resampler;
+use crate::{AudioError, Info, OpenOptions, SAMPLE_RATE, Warning, source};
+
+/// Samples of a block, at least, except for the last one: half a second.
+const BLOCK_SAMPLES: usize = 8_000;
+
+/// What a recording is, without decoding more than its beginning.
+pub fn probe(path: &Path) -> Result<Info, AudioError> {
+    Ok(Reader::open(path, &OpenOptions::default())?.info().clone())
+}
+
+/// Names of the codecs that are decoded without `ffmpeg`.
+pub fn codecs() -> Vec<String> {
+    ["PCM", "A-law", "mu-law", "ADPCM", "FLAC", "ALAC", "MP1", "MP2", "MP3", "AAC-LC", "Vorbis", "Opus"]
+        .map(String::from)
+        .to_vec()
+}
+
+/// A recording as a stream of 16 kHz mono blocks.
+pub struct Reader {
+    source: Source,
+    mixer: Mixer,
+    resampler: Option<Resampler>,
+    decoded: Decoded,
+    mono: Vec<f32>,
+    block: Vec<f32>,
+    /// Samples still to be given, where there is a limit.
+    left: Option<u64>,
+    ended: bool,
+    warnings: Vec<Warning>,
+    path: std::path::PathBuf,
+}
+
+enum Source {
+    Native(Box<Native>),
+    Ffmpeg(Box<Ffmpeg>),
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader").field("path", &self.path).field("info", self.info()).finish_non_exhaustive()
+    }
+}
+
+impl Reader {
+    /// Opens a file, with `ffmpeg` where it takes that. Reads its beginning.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, AudioError> {
+        source::check(path)?;
+        let source = open_source(path, options.track)?;
+        let mut reader = Self {
+            source,
+            mixer: Mixer::default(),
+            resampler: None,
+            decoded: Decoded::default(),
+            mono: Vec::new(),
+            block: Vec::new(),
+            left: options
+                .limit_seconds
+                .map(|seconds| (seconds.max(0.0) * f64::from(SAMPLE_RATE)).round() as u64),
+            ended: false,
+            warnings: Vec::new(),
+            path: path.into(),
+        };
+        let channels = reader.info().channels as usize;
+        if let Some(channel) = options.channels.index().filter(|channel| *channel >= channels && channels > 0)
+        {
+            if channels > 1 {
+                return Err(AudioError::NoSuchChannel { path: path.into(), channel, available: channels });
+            }
+            let text = "The recording has one channel only; that one is taken.";
+            reader.warnings.push(Warning::new(Warning::MONO, text, None));
+        }
+        reader.mixer = Mixer::new(options.channels.index());
+        Ok(reader)
+    }
+
+    pub fn info(&self) -> &Info {
+        match &self.source {
+            Source::Native(native) => native.info(),
+            Source::Ffmpeg(ffmpeg) => ffmpeg.info(),
+        }
+    }
+
+    /// What is known so far; complete when [`Reader::next_block`] has given `None`.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// The next block of 16 kHz mono samples, `None` at the end.
+    pub fn next_block(&mut self) -> Result<Option<&[f32]>, AudioError> {
+        self.block.clear();
+        while !self.ended && self.block.len() < BLOCK_SAMPLES {
+            let step = match &mut self.source {
+                Source::Native(native) => native.next(&mut self.decoded),
+                Source::Ffmpeg(ffmpeg) => ffmpeg.next(&mut self.decoded),
+            };
+            match step {
+                Step::Piece => self.convert()?,
+                Step::End => self.finish()?,
+            }
+        }
+        if let Some(left) = &mut self.left {
+            self.block.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
+            *left -= self.block.len() as u64;
+            self.ended |= *left == 0;
+        }
+        Ok((!self.block.is_empty()).then_some(&self.block))
+    }
+
+    /// See [`Mixer::phase_loss`].
+    pub(crate) fn phase_loss(&self) -> Option<(usize, f64)> {
+        self.mixer.phase_loss()
+    }
+
+    /// Appends the piece in `decoded` to the block.
+    fn convert(&mut self) -> Result<(), AudioError> {
+        if self.decoded.frames() == 0 {
+            return Ok(());
+        }
+        self.mixer.mix(&self.decoded, &mut self.mono);
+        let broken = |detail| AudioError::Broken { path: self.path.clone(), detail };
+        // Chained streams may change their rate on the way.
+        if let Some(old) = &mut self.resampler
+            && old.rate() != self.decoded.rate
+        {
+            old.finish(&mut self.block).map_err(broken)?;
+            self.resampler = None;
+        }
+        let resampler = match &mut self.resampler {
+            Some(resampler) => resampler,
+            None => self.resampler.insert(Resampler::new(self.decoded.rate).map_err(broken)?),
+        };
+        resampler.push(&self.mono, &mut self.block).map_err(broken)
+    }
+
+    fn finish(&mut self) -> Result<(), AudioError> {
+        self.ended = true;
+        if let Some(resampler) = &mut self.resampler {
+            let broken = |detail| AudioError::Broken { path: self.path.clone(), detail };
+            resampler.finish(&mut self.block).map_err(broken)?;
+        }
+        self.warnings.append(match &mut self.source {
+            Source::Native(native) => &mut native.warnings,
+            Source::Ffmpeg(ffmpeg) => &mut ffmpeg.warnings,
+        });
+        Ok(())
+    }
+}
+
+fn open_source(path: &Path, track: Option<usize>) -> Result<Source, AudioError> {
+    let foreign = source::foreign_format(path);
+    let refusal = match foreign {
+        Some(format) => Refusal::Codec(format.into()),
+        None => match Native::open(path, track) {
+            Ok(native) => return Ok(Source::Native(Box::new(native))),
+            Err(refusal) => refusal,
+        },
+    };
+    if let Refusal::Unreadable(source) = refusal {
+        return Err(AudioError::Unreadable { path: path.into(), source });
+    }
+    let Some(ffmpeg) = find_ffmpeg() else {
+        return Err(match refusal {
+            Refusal::UnknownFormat | Refusal::Unreadable(_) => AudioError::UnknownFormat {
+                path: path.into(),
+                detail: Some("an installed ffmpeg would add more formats".into()),
+            },
+            Refusal::NoAudioTrack => AudioError::NoAudioTrack { path: path.into() },
+            Refusal::NoSuchTrack { available } => {
+                AudioError::NoSuchTrack { path: path.into(), track: track.unwrap_or(0), available }
+            }
+            Refusal::Codec(what) => AudioError::NeedsFfmpeg { path: path.into(), what },
+            Refusal::Broken(detail) => AudioError::Broken { path: path.into(), detail },
+        });
+    };
+    let codec = match &refusal {
+        Refusal::Codec(name) => Some(name.as_str()),
+        _ => None,
+    };
+    match (Ffmpeg::open(&ffmpeg, path, track, codec), refusal) {
+        (Ok(ffmpeg), _) => Ok(Source::Ffmpeg(Box::new(ffmpeg))),
+        // We knew the container, so that its damage is the better explanation.
+        (
+            Err(AudioError::UnknownFormat { .. } | AudioError::UnsupportedCodec { .. }),
+            Refusal::Broken(detail),
+        ) => Err(AudioError::Broken { path: path.into(), detail }),
+        (Err(error), _) => Err(error),
+    }
+}

@@ -1,0 +1,82 @@
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+use crate::AudioError;
+
+/// Makes sure that `path` is a file that can be read and holds something;
+/// never waits, as opening a pipe would. Gives its size in bytes.
+pub(crate) fn check(path: &Path) -> Result<u64, AudioError> {
+    let unreadable = |source: io::Error| match source.kind() {
+        io::ErrorKind::NotFound => AudioError::NotFound { path: path.into() },
+        // `file/x` where `file` is a file.
+        io::ErrorKind::NotADirectory => AudioError::NotFound { path: path.into() },
+        _ => AudioError::Unreadable { path: path.into(), source },
+    };
+    let metadata = fs::metadata(path).map_err(unreadable)?;
+    if !metadata.is_file() {
+        return Err(AudioError::NotAFile { path: path.into(), what: kind_of(&metadata) });
+    }
+    File::open(path).map_err(unreadable)?;
+    if metadata.len() == 0 {
+        return Err(AudioError::Empty { path: path.into() });
+    }
+    Ok(metadata.len())
+}
+
+fn kind_of(metadata: &fs::Metadata) -> &'static str {
+    if metadata.is_dir() {
+        return "a folder";
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        let kind = metadata.file_type();
+        if kind.is_fifo() {
+            return "a pipe";
+        }
+        if kind.is_socket() {
+            return "a socket";
+        }
+    }
+    "a device"
+}
+
+/// Formats that only `ffmpeg` reads, recognised by how they begin: searching
+/// them for something else could find an accidental match. Gives their name.
+pub(crate) fn foreign_format(path: &Path) -> Option<&'static str> {
+    let mut head = Vec::new();
+    File::open(path).ok()?.take(1024).read_to_end(&mut head).ok()?;
+    let is_at = |offset: usize, magic: &[u8]| head.get(offset..).is_some_and(|rest| rest.starts_with(magic));
+    const MAGIC: &[(usize, &[u8], &str)] = &[
+        (0, b"#!AMR", "AMR"),
+        (0, b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", "Windows Media (WMA)"),
+        (0, b"\x7f\xfe\x80\x01", "DTS"),
+        (0, b"\xfe\x7f\x01\x80", "DTS"),
+        (0, b"\x1f\xff\xe8\x00", "DTS"),
+        (0, b"\xff\x1f\x00\xe8", "DTS"),
+        (0, b"DTSHDHDR", "DTS"),
+        (0, b"MAC ", "Monkey's Audio"),
+        (0, b"wvpk", "WavPack"),
+        (0, b"MPCK", "Musepack"),
+        (0, b"MP+", "Musepack"),
+        (0, b"TTA1", "True Audio"),
+        (0, b".RMF", "RealMedia"),
+        (0, b".snd", "AU"),
+        (0, b"FLV\x01", "Flash Video"),
+        (0, b"riff\x2e\x91\xcf\x11", "Wave64"),
+        (0, b"\x00\x00\x01\xba", "an MPEG programme stream"),
+        (8, b"AVI ", "AVI"),
+    ];
+    if let Some((_, _, name)) = MAGIC.iter().find(|(offset, magic, _)| is_at(*offset, magic)) {
+        return Some(name);
+    }
+    // The bit stream identification tells AC-3 (up to 8, 10 at low rates) from E-AC-3 (11 to 16).
+    if is_at(0, b"\x0b\x77") && head.len() > 5 {
+        return Some(if head[5] >> 3 > 10 { "E-AC-3" } else { "AC-3" });
+    }
+    if [0, 188, 376, 564].iter().all(|at| head.get(*at) == Some(&0x47)) {
+        return Some("an MPEG transport stream");
+    }
+    None
+}
