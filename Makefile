@@ -1,0 +1,37 @@
+# Steno. `make run` and `make test` do their own set-up; see README.md.
+.DEFAULT_GOAL := help
+.PHONY: help run test check build setup check-cuda engine-cuda bench soak fmt
+
+help: ## what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*##/ { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+run: ## build and start the window with a sample; without a display transcribe it here (BACKEND=cpu: no CUDA)
+	@BACKEND=$(BACKEND) scripts/run.sh
+
+test: ## every test: Rust, the window's pages, the real window
+	@scripts/test.sh
+
+check: ## formatting, lints, documentation, types; warnings are errors
+	@scripts/check.sh
+
+build: ## the programs in target/debug
+	@scripts/setup.sh engine window
+	@scripts/build.sh all
+
+setup: ## install what any of these lacks
+	@scripts/setup.sh
+
+check-cuda: ## type-check the CUDA engine; needs no CUDA software
+	@scripts/cuda/check.sh
+
+engine-cuda: ## build target/debug/steno-engine-cuda (downloads the compiler, 10 minutes and more)
+	@scripts/cuda/build.sh
+
+bench: ## speed and memory of tiny, base and small with random weights
+	@scripts/bench.sh
+
+soak: ## load and run every size up to large-v3-turbo
+	@scripts/soak.sh
+
+fmt: ## format the Rust sources
+	@cargo fmt --all

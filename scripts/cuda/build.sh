@@ -1,0 +1,49 @@
+#!/bin/bash
+# Builds target/debug/steno-engine-cuda for this machine's GPU, or for CUDA_COMPUTE_CAP.
+#   --if-driver   does nothing, silently, with status 1 where there is no NVIDIA driver
+# Where it fails it says why in one sentence, with status 1: the CPU serves then.
+. "$(dirname "$0")/../lib.sh"
+
+# CUDA 13.0 in the driver's own notation.
+driver_least=13000
+
+driver_present() {
+    { /sbin/ldconfig -p 2>/dev/null || true; } | grep -q 'libcuda\.so\.1 ' && return
+    local folder
+    for folder in ${LD_LIBRARY_PATH//:/ } /usr/lib/wsl/lib; do
+        [ ! -e "$folder/libcuda.so.1" ] || return 0
+    done
+    return 1
+}
+
+cpu_serves() { fail "the CUDA engine was not built and the CPU serves: $*"; }
+
+if [ "${1:-}" = --if-driver ]; then
+    driver_present || exit 1
+fi
+
+# attempt COMMAND...: where it fails, its last line becomes the reason.
+attempt() {
+    local messages
+    { messages=$("$@" 2>&1 >&3); } 3>&1 || {
+        messages=${messages##*$'\n'}
+        cpu_serves "${messages#steno: }"
+    }
+}
+
+attempt scripts/setup.sh engine cuda
+if [ -z "${CUDA_COMPUTE_CAP:-}" ]; then
+    found=$(python3 scripts/cuda/probe.py 2>&1) || cpu_serves "$found"
+    read -r CUDA_COMPUTE_CAP driver <<<"$found"
+    [ "$driver" -ge "$driver_least" ] ||
+        cpu_serves "The NVIDIA driver serves CUDA $((driver / 1000)).$((driver % 1000 / 10)); 13.0 or newer is needed."
+fi
+attempt scripts/cuda/toolkit.sh
+
+say "building the CUDA engine for compute capability $CUDA_COMPUTE_CAP (the first time takes 10 minutes and more)"
+export CUDA_COMPUTE_CAP CUDA_HOME=$root/cuda/home CUDA_PATH=$root/cuda/home CUDA_ROOT=$root/cuda/home
+export NVCC=$CUDA_HOME/bin/nvcc PATH=$CUDA_HOME/bin:$PATH LIBRARY_PATH=$root/cuda/link
+# Without it the GPU code is four times as large.
+export NVCC_APPEND_FLAGS=--compress-mode=size
+CUDAFORGE_THREADS=$(nproc) cargo build -p steno-engine --features cuda --bin steno-engine-cuda ||
+    cpu_serves "The compiler failed (its messages are above)."

@@ -1,0 +1,29 @@
+#!/bin/bash
+# Builds Steno and starts the window with a sample; without a display it transcribes the sample here.
+. "$(dirname "$0")/lib.sh"
+
+sample=$root/tests/data/sample.flac
+
+if has_display; then
+    scripts/setup.sh engine window
+    scripts/build.sh all
+else
+    scripts/setup.sh engine
+    scripts/build.sh bare
+fi
+
+programs
+if [ "${BACKEND:-auto}" != cpu ] && scripts/cuda/build.sh --if-driver; then
+    STENO_ENGINE=$root/scripts/cuda/engine
+fi
+
+if has_display; then
+    say "drop a recording on the window. A sample to begin with: $sample"
+    exec "$STENO_WINDOW" "$sample"
+fi
+say "there is no display (DISPLAY and WAYLAND_DISPLAY are empty): transcribing the sample here instead of in the window."
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+"$STENO_CLI" transcribe "$sample" --model models/starter-whisper --format txt --output "$out"
+say "the transcript of $sample:"
+cat "$out"/*.txt

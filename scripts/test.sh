@@ -1,0 +1,35 @@
+#!/bin/bash
+# Every test: Rust, the window's pages, the real window. The engine is built first and passed by path.
+. "$(dirname "$0")/lib.sh"
+
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+
+# logged NAME COMMAND...: keeps what it prints for the tally.
+logged() {
+    local log=$logs/$1
+    shift
+    NO_COLOR=1 "$@" 2>&1 | tee "$log"
+}
+
+# What passing tests print is left out, except why they were skipped.
+rust_tests() {
+    logged rust cargo test --workspace --no-fail-fast -- --show-output | awk '
+        /^(successes|failures):$/ { quiet = /^successes/ }
+        /^test result:/ { quiet = 0 }
+        !quiet || /^skipped:/'
+}
+
+must "Set-up" scripts/setup.sh engine window test
+must "Pages" npm --prefix ui run build --silent
+# With the tests, so that one choice of features serves programs and tests.
+must "Build" cargo build --workspace --all-targets
+programs
+phase "Rust tests" rust_tests
+phase "Types of the pages" npm --prefix ui run check --silent
+phase "Tests of the pages" logged pages npm --prefix ui test --silent
+phase "The real window" logged window tests/window/with-display.sh node --test --test-concurrency=1 tests/window/*.test.mjs
+
+(finish) || status=$?
+cat "$logs"/* | awk -f scripts/tally.awk
+exit "${status:-0}"
