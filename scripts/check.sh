@@ -2,14 +2,14 @@
 # Formatting, lints with warnings as errors, documentation, types; nothing is run.
 . "$(dirname "$0")/lib.sh"
 
-documentation() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet; }
+documentation() { RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items --quiet; }
 
 must "Set-up" scripts/setup.sh engine window check
 phase "Formatting" cargo fmt --all --check
 # The window's pages must be there for it to compile.
 must "Pages" npm --prefix ui run build --silent
 phase "Types of the pages" npm --prefix ui run check --silent
-phase "Lints" cargo clippy --workspace --all-targets --quiet -- -D warnings
+phase "Lints" cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
 # After the lints, whose view of the dependencies it shares.
 phase "Documentation" documentation
 phase "CUDA, types only" scripts/cuda/check.sh

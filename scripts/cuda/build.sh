@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds target/debug/steno-engine-cuda for this machine's GPU, or for CUDA_COMPUTE_CAP.
+# Builds target-cuda/debug/steno-engine-cuda for this machine's GPU, or for CUDA_COMPUTE_CAP.
 #   --if-driver   does nothing, silently, with status 1 where there is no NVIDIA driver
 # Where it fails it says why in one sentence, with status 1: the CPU serves then.
 . "$(dirname "$0")/../lib.sh"
@@ -45,5 +45,5 @@ export CUDA_COMPUTE_CAP CUDA_HOME=$root/cuda/home CUDA_PATH=$root/cuda/home CUDA
 export NVCC=$CUDA_HOME/bin/nvcc PATH=$CUDA_HOME/bin:$PATH LIBRARY_PATH=$root/cuda/link
 # Without it the GPU code is four times as large.
 export NVCC_APPEND_FLAGS=--compress-mode=size
-CUDAFORGE_THREADS=$(nproc) cargo build -p steno-engine --features cuda --bin steno-engine-cuda ||
+CUDAFORGE_THREADS=$(nproc) CARGO_TARGET_DIR=target-cuda cargo build --locked -p steno-engine --features cuda --bin steno-engine-cuda ||
     cpu_serves "The compiler failed (its messages are above)."

@@ -1,8 +1,8 @@
 #!/bin/bash
-# Lints the CUDA engine on any machine, without CUDA software. Its target
-# folder is its own: what a stand-in compiled must not reach a real build.
+# Lints the CUDA engine on any machine, without CUDA software. It shares what
+# the other lints compiled; real CUDA builds have a target folder of their own,
+# so that nothing made by the stand-in can reach one.
 . "$(dirname "$0")/../lib.sh"
 
 NVCC=$root/scripts/cuda/fake-nvcc CUDARC_CUDA_VERSION=13000 CUDA_COMPUTE_CAP=90 \
-    CARGO_TARGET_DIR=$root/target-cuda-check \
-    cargo clippy --locked --quiet -p models -p pipeline -p steno-engine --features cuda -- -D warnings
+    cargo clippy --locked --workspace --all-targets --features steno-engine/cuda --quiet -- -D warnings
