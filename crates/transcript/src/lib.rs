@@ -29,6 +29,9 @@ pub struct Transcript {
     /// The settings of the job as they were in force, so that none is ignored silently.
     pub settings: serde_json::Value,
     pub segments: Vec<Segment>,
+    /// Text over silence that the model itself doubted: left out, but not lost.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub discarded: Vec<Segment>,
     pub completeness: Completeness,
     #[serde(default)]
     pub notices: Vec<Notice>,

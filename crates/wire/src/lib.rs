@@ -120,6 +120,36 @@ pub enum Backend {
     Cuda,
 }
 
+impl Event {
+    /// The job that the event belongs to, if it belongs to one.
+    pub fn id(&self) -> Option<JobId> {
+        match self {
+            Event::Hello { .. } | Event::Pong { .. } | Event::Description(_) => None,
+            Event::Started { id, .. }
+            | Event::Progress { id, .. }
+            | Event::Segment { id, .. }
+            | Event::Notice { id, .. }
+            | Event::Finished { id, .. }
+            | Event::Cancelled { id, .. }
+            | Event::Failed { id, .. }
+            | Event::Language { id, .. }
+            | Event::FileFailed { id, .. }
+            | Event::LanguagesDone { id } => (*id != NO_JOB).then_some(*id),
+        }
+    }
+
+    /// Whether it is the last one of its job.
+    pub fn is_last(&self) -> bool {
+        matches!(
+            self,
+            Event::Finished { .. }
+                | Event::Cancelled { .. }
+                | Event::Failed { .. }
+                | Event::LanguagesDone { .. }
+        )
+    }
+}
+
 /// Where a job stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Progress {

@@ -1,5 +1,6 @@
 //! Frames: whatever is cut, garbled or foreign gives an error, never a panic
 //! and never an allocation of the size that a garbled length claims.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test, helpers included")]
 
 use std::io::{self, Cursor, Read};
 

@@ -1,5 +1,6 @@
 //! Every command and event arrives as it was sent, and is called on the wire
 //! what it was called when [`wire::PROTOCOL_VERSION`] was last raised.
+#![allow(clippy::unwrap_used, reason = "a test, helpers included")]
 
 use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::Debug;
@@ -92,7 +93,8 @@ fn transcript() -> Transcript {
         task: Task::Translate,
         settings: serde_json::to_value(every_setting_changed()).unwrap(),
         segments: vec![segment(), Segment::default()],
-        completeness: Completeness {
+        discarded: Vec::new(),
+            completeness: Completeness {
             speech: Time::from_seconds(61.005),
             covered: Time::from_seconds(59.5),
             gaps: vec![Span::new(Time::from_millis(3), Time::from_millis(4007))],

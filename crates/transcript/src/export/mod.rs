@@ -138,6 +138,7 @@ pub(crate) mod tests {
             task: Task::Transcribe,
             settings: serde_json::Value::Null,
             segments,
+            discarded: Vec::new(),
             completeness: Completeness::default(),
             notices: Vec::new(),
             complete: true,

@@ -1,0 +1,41 @@
+use candle_core::Device;
+use wire::{DeviceChoice, ErrorCode, Failure};
+
+/// The device that computes, its id (`cpu`, `cuda:N`), and why it is the CPU
+/// where a GPU was wished for.
+#[derive(Debug, Clone)]
+pub struct Chosen {
+    pub device: Device,
+    pub id: String,
+    pub cpu_reason: Option<String>,
+}
+
+pub fn choose(choice: DeviceChoice) -> Result<Chosen, Failure> {
+    let cpu = |reason: Option<String>| Chosen { device: Device::Cpu, id: "cpu".into(), cpu_reason: reason };
+    match choice {
+        DeviceChoice::Cpu => Ok(cpu(Some("The CPU was asked for.".into()))),
+        DeviceChoice::Auto => Ok(match open_cuda(0) {
+            Ok(device) => Chosen { device, id: "cuda:0".into(), cpu_reason: None },
+            Err(reason) => cpu(Some(reason)),
+        }),
+        DeviceChoice::Cuda(number) => open_cuda(number)
+            .map(|device| Chosen { device, id: format!("cuda:{number}"), cpu_reason: None })
+            .map_err(|reason| {
+                Failure::new(ErrorCode::DeviceUnavailable, format!("cuda:{number} can't be used. {reason}"))
+                    .remedy("Use --device cpu, or auto.")
+            }),
+    }
+}
+
+/// The reason is a sentence.
+#[cfg(feature = "cuda")]
+fn open_cuda(number: usize) -> Result<Device, String> {
+    // One stream for all: tensors of candle's per-thread streams are unordered.
+    Device::new_cuda_with_stream(number)
+        .map_err(|error| format!("The NVIDIA driver or a CUDA library refused: {error}"))
+}
+
+#[cfg(not(feature = "cuda"))]
+fn open_cuda(_number: usize) -> Result<Device, String> {
+    Err("This engine is built for the CPU; the one for NVIDIA cards is steno-engine-cuda.".into())
+}

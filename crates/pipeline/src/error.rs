@@ -1,0 +1,93 @@
+use audio::AudioError;
+use wire::{ErrorCode, Failure, Job};
+
+/// Why a stage could not finish.
+#[derive(Debug, thiserror::Error)]
+pub enum StageError {
+    #[error(transparent)]
+    Audio(#[from] AudioError),
+    #[error(transparent)]
+    Model(#[from] models::Error),
+    #[error("{0}")]
+    Failed(Failure),
+}
+
+impl From<candle_core::Error> for StageError {
+    fn from(error: candle_core::Error) -> Self {
+        Self::Model(error.into())
+    }
+}
+
+impl From<Failure> for StageError {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl StageError {
+    /// As the user gets to see it.
+    pub fn failure(self, job: &Job) -> Failure {
+        match self {
+            Self::Failed(failure) => failure,
+            Self::Audio(error) => audio_failure(&error, job),
+            Self::Model(error) => model_failure(&error, job),
+        }
+    }
+}
+
+fn audio_failure(error: &AudioError, job: &Job) -> Failure {
+    use ErrorCode as Code;
+    let code = match error {
+        AudioError::NotFound { .. } => Code::FileNotFound,
+        AudioError::Unreadable { .. } => Code::FileUnreadable,
+        AudioError::NotAFile { .. } => Code::NotAFile,
+        AudioError::Empty { .. } | AudioError::ZeroLength { .. } => Code::FileEmpty,
+        AudioError::NoAudioTrack { .. } => Code::NoAudioTrack,
+        AudioError::NoSuchTrack { .. } | AudioError::NoSuchChannel { .. } => Code::NoSuchTrack,
+        AudioError::UnknownFormat { .. } => Code::UnknownFormat,
+        AudioError::NeedsFfmpeg { .. } => Code::NeedsFfmpeg,
+        AudioError::UnsupportedCodec { .. } => Code::UnsupportedCodec,
+        AudioError::Broken { .. } | AudioError::Ffmpeg { .. } => Code::AudioBroken,
+        AudioError::Spool { .. } => Code::DiskFull,
+        AudioError::Cancelled => Code::Cancelled,
+    };
+    // The file is a field of its own; the text should not name it twice.
+    let text = error.to_string();
+    let prefix = format!("{}: ", job.file);
+    Failure::new(code, sentence(text.strip_prefix(&prefix).unwrap_or(&text))).file(job.file.clone())
+}
+
+fn model_failure(error: &models::Error, job: &Job) -> Failure {
+    use models::Error;
+    let remedy = "Install the model again, or choose another one with --model.";
+    match error {
+        Error::Interrupted => Failure::new(ErrorCode::Cancelled, "Cancelled.").file(job.file.clone()),
+        Error::Missing { .. } | Error::Io { .. } => {
+            Failure::new(ErrorCode::ModelNotFound, sentence(&error.to_string())).remedy(remedy)
+        }
+        Error::Invalid { .. } => {
+            Failure::new(ErrorCode::ModelInvalid, sentence(&error.to_string())).remedy(remedy)
+        }
+        Error::Unsupported(_) => {
+            Failure::new(ErrorCode::ModelUnsupported, sentence(&error.to_string())).remedy(remedy)
+        }
+        Error::Candle(error) => {
+            Failure::new(ErrorCode::Internal, sentence(&error.to_string())).file(job.file.clone())
+        }
+    }
+}
+
+/// With a capital at its start and a stop at its end.
+fn sentence(text: &str) -> String {
+    let mut text = text.trim().to_owned();
+    if let Some(first) = text.get(..1).filter(|first| !text.starts_with(char::is_uppercase) && first.is_ascii()) {
+        // A path at the start is not a word.
+        if !first.starts_with(['/', '.']) {
+            text.replace_range(..1, &first.to_uppercase());
+        }
+    }
+    if !text.ends_with(['.', '!', '?']) {
+        text.push('.');
+    }
+    text
+}

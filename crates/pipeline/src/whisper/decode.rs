@@ -1,0 +1,220 @@
+use std::io::Write;
+
+use candle_core::{IndexOp, Tensor};
+use models::whisper::Whisper;
+use transcript::Task;
+
+use super::rules::{Rules, TIMESTAMP_STEP};
+use super::sampling::{Beams, Draw, Sequence, Step};
+use super::scores::log_sum_exp;
+use crate::Control;
+
+/// How one window is decoded.
+#[derive(Debug, Clone)]
+pub struct WindowOptions<'a> {
+    /// ISO code; ignored by an English-only model.
+    pub language: &'a str,
+    pub task: Task,
+    pub timestamps: bool,
+    /// Tokens of previous text, the latest last.
+    pub prompt: &'a [u32],
+    /// Sequences searched at temperature 0; 1 is greedy.
+    pub beam_size: usize,
+    /// Sequences drawn above temperature 0.
+    pub best_of: usize,
+    pub patience: f32,
+    /// Exponent of Google's length penalty; `None`: the mean per token decides.
+    pub length_penalty: Option<f32>,
+    pub max_tokens: Option<usize>,
+    /// Seconds.
+    pub max_initial_timestamp: Option<f32>,
+    pub suppress: &'a [u32],
+    pub temperature: f32,
+    pub seed: u64,
+}
+
+/// The best sequence of a window.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decoded {
+    /// Time tokens included, the end of text not.
+    pub tokens: Vec<u32>,
+    pub text: String,
+    /// Per token, that of the end included.
+    pub mean_log_probability: f32,
+    pub no_speech_probability: f32,
+    pub compression_ratio: f32,
+    pub temperature: f32,
+}
+
+/// Decodes one window, as openai/whisper's `DecodingTask.run`.
+///
+/// `audio` is the encoder's output for one window, (1, source positions, width).
+pub fn decode(
+    model: &Whisper,
+    audio: &Tensor,
+    options: &WindowOptions,
+    control: &Control,
+) -> Result<Decoded, models::Error> {
+    let vocabulary = &model.vocabulary;
+    let positions = model.config.max_target_positions;
+    let (start, start_of_transcript_at) = start_tokens(model, options);
+    let length = options.max_tokens.unwrap_or(positions / 2).min(positions - start.len());
+    let mut search = Search::new(options, vocabulary.end_of_text);
+    let rows = search.rows();
+    let rules = Rules {
+        vocabulary,
+        timestamps: options.timestamps,
+        max_initial_timestamp: options
+            .max_initial_timestamp
+            .map(|seconds| (f64::from(seconds) / TIMESTAMP_STEP).round() as u32),
+        suppress: options.suppress,
+    };
+
+    let tick = || {
+        control.worked();
+        !control.is_cancelled()
+    };
+    let mut state = model.decoder.start(audio, rows, start.len() + length)?;
+    let mut tokens: Vec<u32> = start.repeat(rows);
+    let mut no_speech_probability = 0.0;
+    for step in 0..length {
+        let hidden = model.decoder.forward(&tokens, &mut state, None, &tick)?;
+        let count = hidden.dim(1)?;
+        if step == 0 && let Some(no_speech) = vocabulary.no_speech {
+            let at_start = model.decoder.logits(&hidden.i((0..1, start_of_transcript_at))?)?;
+            let logits: Vec<f32> = at_start.squeeze(0)?.to_vec1()?;
+            no_speech_probability = (logits[no_speech as usize] - log_sum_exp(&logits)).exp();
+        }
+        let logits = model.decoder.logits(&hidden.i((.., count - 1))?)?;
+        let mut logits: Vec<Vec<f32>> = logits.to_vec2()?;
+        for (row, sampled) in logits.iter_mut().zip(search.sequences()) {
+            rules.apply(row, sampled);
+        }
+        let Step { sources, done } = search.step(&mut logits);
+        if done {
+            break;
+        }
+        state.reorder(&sources)?;
+        tokens = search.last_tokens();
+    }
+
+    let best = best_sequence(search.finish(), options.length_penalty);
+    let text = vocabulary.decode(&best.tokens).trim().to_owned();
+    Ok(Decoded {
+        mean_log_probability: best.log_probability / (best.tokens.len() + 1) as f32,
+        compression_ratio: compression_ratio(&text),
+        tokens: best.tokens,
+        text,
+        no_speech_probability,
+        temperature: options.temperature,
+    })
+}
+
+/// Previous text, then what tells the model its task; and where in it the
+/// start of the transcript is.
+fn start_tokens(model: &Whisper, options: &WindowOptions) -> (Vec<u32>, usize) {
+    let vocabulary = &model.vocabulary;
+    let mut tokens = Vec::new();
+    if let Some(previous) = vocabulary.start_of_previous
+        && !options.prompt.is_empty()
+    {
+        let room = model.config.max_target_positions / 2 - 1;
+        tokens.push(previous);
+        tokens.extend_from_slice(&options.prompt[options.prompt.len().saturating_sub(room)..]);
+    }
+    let at = tokens.len();
+    tokens.push(vocabulary.start_of_transcript);
+    tokens.extend(task_tokens(model, options.language, options.task));
+    if !options.timestamps {
+        tokens.push(vocabulary.no_timestamps);
+    }
+    (tokens, at)
+}
+
+/// Language and task, which an English-only model has no tokens for.
+pub(super) fn task_tokens(model: &Whisper, language: &str, task: Task) -> Vec<u32> {
+    let vocabulary = &model.vocabulary;
+    if !vocabulary.is_multilingual() {
+        return Vec::new();
+    }
+    let task = match task {
+        Task::Transcribe => vocabulary.transcribe,
+        Task::Translate => vocabulary.translate,
+    };
+    vocabulary.language_token(language).into_iter().chain(task).collect()
+}
+
+enum Search {
+    Draw(Draw, usize),
+    Beams(Beams, usize),
+}
+
+impl Search {
+    fn new(options: &WindowOptions, end_of_text: u32) -> Self {
+        if options.temperature == 0.0 && options.beam_size > 1 {
+            let beams = options.beam_size;
+            return Self::Beams(Beams::new(beams, options.patience, end_of_text), beams);
+        }
+        let rows = if options.temperature == 0.0 { 1 } else { options.best_of.max(1) };
+        Self::Draw(Draw::new(rows, options.temperature, options.seed, end_of_text), rows)
+    }
+
+    fn rows(&self) -> usize {
+        match self {
+            Self::Draw(_, rows) | Self::Beams(_, rows) => *rows,
+        }
+    }
+
+    fn sequences(&self) -> Box<dyn Iterator<Item = &[u32]> + '_> {
+        match self {
+            Self::Draw(draw, _) => Box::new(draw.sequences()),
+            Self::Beams(beams, _) => Box::new(beams.sequences()),
+        }
+    }
+
+    fn last_tokens(&self) -> Vec<u32> {
+        match self {
+            Self::Draw(draw, _) => draw.last_tokens(),
+            Self::Beams(beams, _) => beams.last_tokens(),
+        }
+    }
+
+    fn step(&mut self, logits: &mut [Vec<f32>]) -> Step {
+        match self {
+            Self::Draw(draw, _) => draw.step(logits),
+            Self::Beams(beams, _) => beams.step(logits),
+        }
+    }
+
+    fn finish(self) -> Vec<Sequence> {
+        match self {
+            Self::Draw(draw, _) => draw.finish(),
+            Self::Beams(beams, _) => beams.finish(),
+        }
+    }
+}
+
+/// The highest log-probability per length; the first of equals.
+fn best_sequence(sequences: Vec<Sequence>, length_penalty: Option<f32>) -> Sequence {
+    let score = |sequence: &Sequence| {
+        let length = sequence.tokens.len().max(1) as f32;
+        sequence.log_probability
+            / match length_penalty {
+                None => length,
+                // Wu et al. 2016, arXiv:1609.08144.
+                Some(alpha) => ((5.0 + length) / 6.0).powf(alpha),
+            }
+    };
+    let empty = Sequence { tokens: Vec::new(), log_probability: f32::NEG_INFINITY };
+    sequences
+        .into_iter()
+        .reduce(|best, next| if score(&next) > score(&best) { next } else { best })
+        .unwrap_or(empty)
+}
+
+/// Bytes of UTF-8 over bytes that zlib makes of them: large for repetitions.
+pub fn compression_ratio(text: &str) -> f32 {
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+    let compressed = encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish());
+    compressed.map_or(1.0, |compressed| text.len() as f32 / compressed.len().max(1) as f32)
+}

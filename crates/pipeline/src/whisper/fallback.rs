@@ -1,0 +1,76 @@
+use candle_core::Tensor;
+use models::whisper::Whisper;
+use wire::DecodingOptions;
+
+use super::decode::{Decoded, WindowOptions, decode};
+use super::loops::has_loop;
+use crate::Control;
+
+/// Decodes a window at each temperature in turn until a text passes the
+/// thresholds (openai/whisper's `decode_with_fallback`). Where none does, the
+/// likeliest text that is no loop is taken rather than the last.
+pub fn decode_with_fallback(
+    model: &Whisper,
+    audio: &Tensor,
+    base: &WindowOptions,
+    settings: &DecodingOptions,
+    control: &Control,
+) -> Result<Decoded, models::Error> {
+    let mut tried: Vec<Decoded> = Vec::new();
+    let greedy = [0.0];
+    let temperatures = if settings.temperatures.is_empty() { &greedy } else { &settings.temperatures[..] };
+    for temperature in temperatures {
+        let options = WindowOptions {
+            temperature: *temperature,
+            seed: mix(base.seed, u64::from(temperature.to_bits())),
+            ..base.clone()
+        };
+        let decoded = decode(model, audio, &options, control)?;
+        if is_silence(&decoded, settings) || !is_bad(&decoded, settings) {
+            return Ok(decoded);
+        }
+        tried.push(decoded);
+    }
+    if !settings.repair {
+        // The reference's choice: whatever came last.
+        return tried.pop().ok_or_else(no_temperature);
+    }
+    let rank = |decoded: &Decoded| (!is_loop(decoded, settings), decoded.mean_log_probability);
+    tried
+        .into_iter()
+        .reduce(|best, next| {
+            let ((a_text, a), (b_text, b)) = (rank(&best), rank(&next));
+            if (b_text, b) > (a_text, a) { next } else { best }
+        })
+        .ok_or_else(no_temperature)
+}
+
+fn no_temperature() -> models::Error {
+    candle_core::Error::Msg("no temperature to decode at".into()).into()
+}
+
+/// Above the no-speech threshold, and not sure of the text either.
+pub fn is_silence(decoded: &Decoded, settings: &DecodingOptions) -> bool {
+    let quiet = settings.no_speech_threshold.is_some_and(|limit| decoded.no_speech_probability > limit);
+    let sure = settings.log_probability_threshold.is_some_and(|limit| decoded.mean_log_probability > limit);
+    quiet && !sure
+}
+
+fn is_bad(decoded: &Decoded, settings: &DecodingOptions) -> bool {
+    let unsure = settings.log_probability_threshold.is_some_and(|limit| decoded.mean_log_probability < limit);
+    unsure || is_loop(decoded, settings)
+}
+
+fn is_loop(decoded: &Decoded, settings: &DecodingOptions) -> bool {
+    settings.compression_ratio_threshold.is_some_and(|limit| decoded.compression_ratio > limit)
+        || (settings.repair && has_loop(&decoded.text))
+}
+
+/// A seed that depends on both parts in every bit (the finaliser of
+/// SplitMix64, Steele et al. 2014).
+pub fn mix(a: u64, b: u64) -> u64 {
+    let mut z = a ^ b.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}

@@ -1,0 +1,72 @@
+//! Arithmetic on one row of logits.
+
+/// Logarithm of the sum of exponentials, in 32-bit floats; minus infinity for
+/// nothing but masked entries.
+pub fn log_sum_exp(logits: &[f32]) -> f32 {
+    let max = max(logits);
+    if max == f32::NEG_INFINITY {
+        return max;
+    }
+    // Entries this far below the largest vanish in a 32-bit sum.
+    const NEGLIGIBLE: f32 = -30.0;
+    let sum: f64 =
+        logits.iter().map(|x| x - max).filter(|x| *x > NEGLIGIBLE).map(|x| f64::from(x.exp())).sum();
+    max + sum.ln() as f32
+}
+
+pub fn max(logits: &[f32]) -> f32 {
+    logits.iter().copied().fold(f32::NEG_INFINITY, f32::max)
+}
+
+/// The first of the largest entries.
+pub fn arg_max(logits: &[f32]) -> usize {
+    let max = max(logits);
+    logits.iter().position(|x| *x == max).unwrap_or_default()
+}
+
+/// The `count` largest entries with their values, largest first, earlier ones
+/// before later ones of the same value. Masked entries are left out.
+pub fn top(logits: &[f32], count: usize) -> Vec<(usize, f32)> {
+    let mut best: Vec<(usize, f32)> = Vec::with_capacity(count + 1);
+    for (index, value) in logits.iter().enumerate() {
+        if *value == f32::NEG_INFINITY {
+            continue;
+        }
+        if best.len() == count && best.last().is_some_and(|(_, worst)| worst >= value) {
+            continue;
+        }
+        let place = best.partition_point(|(_, other)| other >= value);
+        best.insert(place, (index, *value));
+        best.truncate(count);
+    }
+    best
+}
+
+/// The softmax of a row, in place.
+pub fn softmax(logits: &mut [f32]) {
+    let total = log_sum_exp(logits);
+    for x in logits {
+        *x = (*x - total).exp();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn top_is_ordered_and_skips_masked_entries() {
+        let row = [0.5, f32::NEG_INFINITY, 2.0, 2.0, -1.0];
+        assert_eq!(top(&row, 3), [(2, 2.0), (3, 2.0), (0, 0.5)]);
+        assert_eq!(top(&row, 9).len(), 4);
+        assert_eq!(arg_max(&row), 2);
+    }
+
+    #[test]
+    fn softmax_sums_to_one() {
+        let mut row = [1000.0, 999.0, f32::NEG_INFINITY];
+        softmax(&mut row);
+        assert!((row[0] - 0.7310586).abs() < 1e-6 && row[2] == 0.0);
+        assert_eq!(log_sum_exp(&[f32::NEG_INFINITY; 2]), f32::NEG_INFINITY);
+    }
+}
