@@ -24,7 +24,7 @@ setup: ## install what any of these lacks
 check-cuda: ## type-check the CUDA engine; needs no CUDA software
 	@scripts/cuda/check.sh
 
-engine-cuda: ## build target-cuda/debug/steno-engine-cuda (downloads the compiler, 10 minutes and more)
+engine-cuda: ## build the engine for this machine's NVIDIA GPU (downloads the compiler, 10 minutes and more)
 	@scripts/cuda/build.sh
 
 bench: ## speed and memory of tiny, base and small with random weights

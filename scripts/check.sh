@@ -9,6 +9,7 @@ phase "Formatting" cargo fmt --all --check
 # The window's pages must be there for it to compile.
 must "Pages" npm --prefix ui run build --silent
 phase "Types of the pages" npm --prefix ui run check --silent
+phase "Licences of dependencies" node scripts/licences.mjs
 phase "Lints" cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
 # After the lints, whose view of the dependencies it shares.
 phase "Documentation" documentation

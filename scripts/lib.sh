@@ -40,10 +40,3 @@ finish() {
 
 # The window can only be shown, and is only worth building, where there is a display.
 has_display() { [ -n "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ]; }
-
-# Where the window's test and the host's tests find what was built.
-programs() {
-    export STENO_ENGINE="$root/target/debug/steno-engine"
-    export STENO_CLI="$root/target/debug/steno"
-    export STENO_WINDOW="$root/target/debug/steno-window"
-}

@@ -12,18 +12,18 @@ else
     scripts/build.sh bare
 fi
 
-programs
-if [ "${BACKEND:-auto}" != cpu ] && scripts/cuda/build.sh --if-driver; then
-    STENO_ENGINE=$root/scripts/cuda/engine
+# The hosts take the CUDA engine where it is built and works, else the CPU's.
+if [ "${BACKEND:-auto}" = cpu ] || ! scripts/cuda/build.sh --if-driver; then
+    export STENO_BACKEND=cpu
 fi
 
 if has_display; then
     say "drop a recording on the window. A sample to begin with: $sample"
-    exec "$STENO_WINDOW" "$sample"
+    exec target/debug/steno-window "$sample"
 fi
 say "there is no display (DISPLAY and WAYLAND_DISPLAY are empty): transcribing the sample here instead of in the window."
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-"$STENO_CLI" transcribe "$sample" --model models/starter-whisper --format txt --output "$out"
+target/debug/steno transcribe "$sample" --model models/starter-whisper --format txt --output "$out"
 say "the transcript of $sample:"
 cat "$out"/*.txt

@@ -24,7 +24,7 @@ must "Set-up" scripts/setup.sh engine window test
 must "Pages" npm --prefix ui run build --silent
 # With the tests, so that one choice of features serves programs and tests.
 must "Build" cargo build --workspace --all-targets
-programs
+export STENO_ENGINE=$root/target/debug/steno-engine
 phase "Rust tests" rust_tests
 phase "Types of the pages" npm --prefix ui run check --silent
 phase "Tests of the pages" logged pages npm --prefix ui test --silent

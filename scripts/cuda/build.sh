@@ -1,5 +1,7 @@
 #!/bin/bash
-# Builds target-cuda/debug/steno-engine-cuda for this machine's GPU, or for CUDA_COMPUTE_CAP.
+# Builds target/debug/steno-engine-cuda for this machine's GPU, or for CUDA_COMPUTE_CAP.
+# The hosts find it beside themselves, and in the file beside it the library path that
+# they give to it alone.
 #   --if-driver   does nothing, silently, with status 1 where there is no NVIDIA driver
 # Where it fails it says why in one sentence, with status 1: the CPU serves then.
 . "$(dirname "$0")/../lib.sh"
@@ -47,3 +49,9 @@ export NVCC=$CUDA_HOME/bin/nvcc PATH=$CUDA_HOME/bin:$PATH LIBRARY_PATH=$root/cud
 export NVCC_APPEND_FLAGS=--compress-mode=size
 CUDAFORGE_THREADS=$(nproc) CARGO_TARGET_DIR=target-cuda cargo build --locked -p steno-engine --features cuda --bin steno-engine-cuda ||
     cpu_serves "The compiler failed (its messages are above)."
+
+# Beside the hosts, whole or not at all.
+mkdir -p target/debug
+cp target-cuda/debug/steno-engine-cuda target/debug/steno-engine-cuda.partial
+mv target/debug/steno-engine-cuda.partial target/debug/steno-engine-cuda
+printf '%s\n' '# Written by scripts/cuda/build.sh.' 'LD_LIBRARY_PATH=../../cuda/home/lib' >target/debug/steno-engine-cuda.env

@@ -1,0 +1,118 @@
+//! How fast and how large a Whisper model is on this machine:
+//! `cargo run -p models --example bench -- FOLDER [--cuda N]`.
+//! Prints one row of the table that scripts/bench.sh heads.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use candle_core::{DType, Device, Tensor};
+use models::whisper::{Config, Decoder, Whisper};
+
+/// Beams of the default settings.
+const BEAMS: usize = 5;
+/// Tokens of 30 s of fluent English speech, timestamps included.
+const TYPICAL_TOKENS: usize = 110;
+/// Each figure is the best of so many runs: what disturbs a run only makes it longer.
+const RUNS: usize = 3;
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (folder, device) = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [folder] => (*folder, Device::Cpu),
+        [folder, "--cuda", number] => (*folder, Device::new_cuda_with_stream(number.parse()?)?),
+        _ => bail!("usage: bench FOLDER [--cuda N]"),
+    };
+    let folder = Path::new(folder);
+    let dtype = Whisper::preferred_dtype(&device);
+    let peak = matrix_peak(&device, dtype)?;
+
+    let model = Whisper::load(folder, &device, dtype, &|| true)?;
+    let mel =
+        Tensor::randn(0f32, 0.5, (1, model.config.num_mel_bins, model.config.window_frames()), &device)?
+            .to_dtype(dtype)?;
+    let (encoding, audio) = best(&device, || Ok(model.encoder.forward(&mel, &|| true)?))?;
+    let speed = encoder_operations(&model.config) / encoding.as_secs_f64();
+    let early = time_per_token(&model, &audio, 1, 10)?;
+    let late = time_per_token(&model, &audio, 1, 200)?;
+    let beams = time_per_token(&model, &audio, BEAMS, 100)?;
+    let window = (encoding + beams * TYPICAL_TOKENS as u32).as_secs_f64();
+
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    println!(
+        "| {name} | {dtype:?} | {:.0} | {:.0} | {:.0} % of {:.0} | {:.1} | {:.1} | {:.2} | {:.1} | {:.1} | {} |",
+        encoding.as_secs_f64() * 1e3,
+        speed / 1e9,
+        100.0 * speed / peak,
+        peak / 1e9,
+        early.as_secs_f64() * 1e3,
+        late.as_secs_f64() * 1e3,
+        late.as_secs_f64() / early.as_secs_f64(),
+        beams.as_secs_f64() * 1e3,
+        30.0 / window,
+        peak_memory().map_or("?".into(), |bytes| (bytes >> 20).to_string()),
+    );
+    Ok(())
+}
+
+/// Operations per second of a large square matrix product: what the machine
+/// can do at best through the library that the network uses.
+fn matrix_peak(device: &Device, dtype: DType) -> Result<f64> {
+    const SIDE: usize = 2048;
+    let a = Tensor::randn(0f32, 1.0, (SIDE, SIDE), device)?.to_dtype(dtype)?;
+    let (time, _) = best(device, || Ok(a.matmul(&a)?))?;
+    Ok(2.0 * (SIDE as f64).powi(3) / time.as_secs_f64())
+}
+
+/// Multiplications and additions of one window's encoding, matrix products only.
+fn encoder_operations(config: &Config) -> f64 {
+    let positions = config.max_source_positions as f64;
+    let (width, hidden) = (config.d_model as f64, config.encoder_ffn_dim as f64);
+    let convolutions = 2.0 * 2.0 * positions * width * config.num_mel_bins as f64 * 3.0
+        + 2.0 * positions * width * width * 3.0;
+    let projections = 4.0 * 2.0 * positions * width * width;
+    let attention = 2.0 * 2.0 * positions * positions * width;
+    let feed_forward = 2.0 * 2.0 * positions * width * hidden;
+    convolutions + config.encoder_layers as f64 * (projections + attention + feed_forward)
+}
+
+/// Time of one step with `before` tokens in the cache: greedy search's choice
+/// for every row is forced, the logits are read back as a search reads them.
+fn time_per_token(model: &Whisper, audio: &Tensor, beams: usize, before: usize) -> Result<Duration> {
+    const STEPS: usize = 16;
+    let decoder: &Decoder = &model.decoder;
+    let token = 220;
+    let mut state = decoder.start(audio, beams, before + STEPS)?;
+    decoder.forward(&vec![token; before * beams], &mut state, None, &|| true)?;
+    let (time, ()) = best(&model.device, || {
+        state.truncate(before);
+        for _ in 0..STEPS {
+            let hidden = decoder.forward(&vec![token; beams], &mut state, None, &|| true)?;
+            decoder.logits(&hidden.squeeze(1)?)?.max(1)?.to_vec1::<f32>()?;
+        }
+        Ok(())
+    })?;
+    Ok(time / STEPS as u32)
+}
+
+/// The shortest of several runs after one that is not counted.
+fn best<T>(device: &Device, mut run: impl FnMut() -> Result<T>) -> Result<(Duration, T)> {
+    let mut result = run()?;
+    let mut shortest = Duration::MAX;
+    for _ in 0..RUNS {
+        device.synchronize()?;
+        let start = Instant::now();
+        result = run()?;
+        device.synchronize()?;
+        shortest = shortest.min(start.elapsed());
+    }
+    Ok((shortest, result))
+}
+
+/// The most that was resident at once, mapped weights included.
+fn peak_memory() -> Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
+    let kilobytes: u64 = line.split_whitespace().next().context("no number")?.parse()?;
+    Ok(kilobytes << 10)
+}

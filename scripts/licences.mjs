@@ -1,0 +1,102 @@
+// Which licences the programs' dependencies have, and whether each lets them be
+// distributed under MIT OR Apache-2.0. `node scripts/licences.mjs [--list]`
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+
+const accepted = new Set([
+  "0BSD",
+  "Apache-2.0",
+  "BSD-1-Clause",
+  "BSD-2-Clause",
+  "BSD-3-Clause",
+  "ISC",
+  "MIT",
+  "MIT-0",
+  "MPL-2.0",
+  "Zlib",
+  // Character tables; as free as those.
+  "Unicode-3.0",
+]);
+
+/** Every choice of licences that an SPDX expression leaves, as lists of those that apply together. */
+function choices(expression) {
+  const tokens = expression.replaceAll("/", " OR ").match(/[()]|[^\s()]+/g) ?? [];
+  let at = 0;
+  const term = () => {
+    if (tokens[at] === "(") {
+      at++;
+      const inside = any();
+      at++;
+      return inside;
+    }
+    let name = tokens[at++];
+    if (tokens[at] === "WITH") name += ` WITH ${tokens[(at += 2) - 1]}`;
+    return [[name]];
+  };
+  const all = () => {
+    let left = term();
+    while (tokens[at] === "AND") {
+      at++;
+      const right = term();
+      left = left.flatMap((a) => right.map((b) => [...a, ...b]));
+    }
+    return left;
+  };
+  const any = () => {
+    const left = all();
+    while (tokens[at] === "OR") {
+      at++;
+      left.push(...all());
+    }
+    return left;
+  };
+  return any();
+}
+
+/** Rust packages that end up in a program: not what only builds or tests it. */
+function rustPackages() {
+  const metadata = JSON.parse(
+    execFileSync(
+      "cargo",
+      ["metadata", "--locked", "--format-version", "1", "--filter-platform", "x86_64-unknown-linux-gnu", "--features", "steno-engine/cuda"],
+      { maxBuffer: 1 << 28 },
+    ),
+  );
+  const nodes = new Map(metadata.resolve.nodes.map((node) => [node.id, node]));
+  const ours = new Set(metadata.workspace_members);
+  const seen = new Set();
+  const visit = (id) => {
+    if (seen.has(id)) return;
+    seen.add(id);
+    for (const dependency of nodes.get(id).deps) {
+      if (dependency.dep_kinds.some(({ kind }) => kind === null)) visit(dependency.pkg);
+    }
+  };
+  ours.forEach(visit);
+  return metadata.packages
+    .filter(({ id }) => seen.has(id) && !ours.has(id))
+    .map(({ name, version, license, license_file }) => ({
+      name: `${name} ${version}`,
+      licence: license ?? (license_file ? `file ${license_file}` : "none"),
+    }));
+}
+
+/** Node packages that end up in the window's pages. */
+function nodePackages(lock) {
+  if (!existsSync(lock)) return [];
+  return Object.entries(JSON.parse(readFileSync(lock, "utf8")).packages)
+    .filter(([path, { dev }]) => path && !dev)
+    .map(([path, { version, license }]) => ({
+      name: `${path.replace(/^.*node_modules\//, "")} ${version}`,
+      licence: license ?? "none",
+    }));
+}
+
+const packages = [...rustPackages(), ...nodePackages("ui/package-lock.json")];
+const refused = packages.filter(({ licence }) => !choices(licence).some((choice) => choice.every((name) => accepted.has(name))));
+if (process.argv.includes("--list")) {
+  for (const { name, licence } of packages) console.log(`${name}: ${licence}`);
+}
+for (const { name, licence } of refused) console.error(`${name}: ${licence} is not among the accepted licences`);
+console.log(`${packages.length} dependencies, ${refused.length} with a licence that is not accepted`);
+process.exit(refused.length ? 1 : 0);

@@ -1,0 +1,25 @@
+#!/bin/bash
+# Loads and runs every size with random weights, whole and sharded, through the
+# command line and the engine; sizes as arguments, else all. Needs 10 GB of disk and of memory.
+. "$(dirname "$0")/lib.sh"
+
+[ $# -gt 0 ] || set -- tiny tiny.en base small medium large-v3-turbo large-v3
+scripts/setup.sh engine
+scripts/build.sh bare
+cargo build --quiet -p random-models
+
+# Random text fails every threshold: one temperature, and no repair of what can't be repaired.
+transcribe() {
+    target/debug/steno transcribe tests/data/sample.flac --model "$1" --output "$1/out" --format json \
+        --force --quiet --language en --temperature 0 --beam-size 1 --no-repair
+}
+
+for size in "$@"; do
+    case $size in
+    medium | large*) shards=3 ;;
+    *) shards=1 ;;
+    esac
+    phase "$size: written" target/debug/random-models "$size" "target/models/$size-$shards" --shards "$shards"
+    phase "$size: run" transcribe "target/models/$size-$shards"
+done
+finish
