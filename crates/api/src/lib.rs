@@ -1,1 +1,35 @@
+//! What a host (window or command line) asks of Steno. Knows neither a window
+//! nor candle: whatever computes does so in an engine process, which this
+//! crate finds, starts, watches and ends.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), wire::Failure> {
+//! let model = api::find_model(None)?;
+//! let engine = api::Engine::start(&api::EngineOptions::default()).await?;
+//! let mut job = engine.transcribe(api::Job::new(0, "talk.flac", model.path));
+//! while let Some(event) = job.next().await {
+//!     println!("{event:?}");
+//! }
+//! engine.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
 
+mod engine;
+pub mod find;
+mod limits;
+pub mod models;
+mod partial;
+mod platform;
+mod process;
+pub mod session;
+mod watch;
+
+pub use engine::{Canceller, Engine, EngineOptions, JobHandle};
+pub use find::find_engine;
+pub use limits::Limits;
+pub use models::{ModelRef, find_model, list_models};
+pub use wire::{
+    Backend, Channels, DecodingOptions, Description, DeviceChoice, ErrorCode, Event, Failure, FilePath, Job,
+    JobId, Progress, Stage, VoiceActivity,
+};

@@ -47,6 +47,18 @@ impl Job {
             spool_folder: None,
         }
     }
+
+    /// What is kept with a transcript: every setting that its text depends on
+    /// or might, and nothing that tells of the user's folders.
+    pub fn settings(&self) -> serde_json::Value {
+        let mut settings = serde_json::to_value(self).unwrap_or_default();
+        if let Some(settings) = settings.as_object_mut() {
+            for private in ["id", "file", "model", "spool_folder"] {
+                settings.remove(private);
+            }
+        }
+        settings
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -42,7 +42,7 @@ impl Device for Double {
         &mut self,
         job: &Job,
         control: &Control,
-        emit: &mut dyn FnMut(Event),
+        emit: &mut (dyn FnMut(Event) + Send),
     ) -> Result<Transcript, Stopped> {
         let id = job.id;
         self.jobs += 1;
@@ -106,7 +106,7 @@ impl Device for Double {
         files: &[FilePath],
         job: &Job,
         _: &Control,
-        emit: &mut dyn FnMut(Event),
+        emit: &mut (dyn FnMut(Event) + Send),
     ) -> Result<(), Failure> {
         for file in files {
             emit(Event::Language {

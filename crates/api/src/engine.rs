@@ -1,0 +1,235 @@
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::{mpsc, oneshot};
+use wire::{
+    Backend, Command, Description, ErrorCode, Event, Failure, FilePath, Job, JobId, NO_JOB, PROTOCOL_VERSION,
+};
+
+use crate::Limits;
+use crate::find::{self, Candidate};
+use crate::watch::{self, Link, Request};
+
+#[derive(Debug, Clone, Default)]
+pub struct EngineOptions {
+    /// The engine's executable; `None`: the one that [`find_engine`](crate::find_engine) finds.
+    pub program: Option<PathBuf>,
+    /// Never start the CUDA engine, whatever is installed.
+    pub cpu_only: bool,
+    pub limits: Limits,
+}
+
+/// One running engine process. Dropping it ends the process and what it was
+/// doing; [`Engine::shutdown`] also waits for that.
+#[derive(Debug)]
+pub struct Engine {
+    link: OwnedLink,
+    hello: Hello,
+    program: PathBuf,
+    backend_note: Option<String>,
+    latest_id: AtomicU64,
+}
+
+/// How the engine introduced itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Hello {
+    pub version: String,
+    pub backend: Backend,
+    pub pid: u32,
+}
+
+impl Engine {
+    /// Finds, starts and greets an engine. Where the CUDA engine can't start,
+    /// the CPU's serves and [`Engine::backend_note`] says why.
+    ///
+    /// Fails with `EngineNotFound`, `EngineFailed` (it ended; the message has
+    /// its last words), `EngineSilent` or `ProtocolMismatch`.
+    pub async fn start(options: &EngineOptions) -> Result<Self, Failure> {
+        let found = match &options.program {
+            Some(program) => find::Found::only(program.clone()),
+            None => find::engines(&find::Surroundings::of_this_process(options.cpu_only))?,
+        };
+        let mut note = found.note;
+        let mut candidates = found.candidates.into_iter().peekable();
+        while let Some(candidate) = candidates.next() {
+            match Self::start_candidate(&candidate, &options.limits).await {
+                Ok(engine) => return Ok(Self { backend_note: note, ..engine }),
+                Err(failure) if candidates.peek().is_some() => {
+                    let text = format!("The CPU computes, since the CUDA engine did not start: {failure}");
+                    note = Some(text);
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        Err(Failure::new(ErrorCode::EngineNotFound, "There is no engine to start."))
+    }
+
+    async fn start_candidate(candidate: &Candidate, limits: &Limits) -> Result<Self, Failure> {
+        let (hello, greeting) = oneshot::channel();
+        // Owned from here on: a start that nobody waits for any more leaves no
+        // process behind.
+        let link = OwnedLink(watch::start(candidate, limits.clone(), hello)?);
+        link.send(Request::Tell(Command::Hello { protocol: PROTOCOL_VERSION }));
+        let hello = greeting.await.unwrap_or_else(|_| Err(link.reason()))?;
+        Ok(Self {
+            link,
+            hello,
+            program: candidate.program.clone(),
+            backend_note: None,
+            latest_id: AtomicU64::new(NO_JOB),
+        })
+    }
+
+    /// Devices, codecs and versions. From a busy engine: as they were before
+    /// its job.
+    pub async fn describe(&self) -> Result<Description, Failure> {
+        let (answer, description) = oneshot::channel();
+        self.link.send(Request::Describe(answer));
+        description.await.unwrap_or_else(|_| Err(self.link.reason()))
+    }
+
+    /// Queues a job. Its `id` is assigned here, whatever it was.
+    pub fn transcribe(&self, mut job: Job) -> JobHandle {
+        job.id = self.next_id();
+        let job = Box::new(job);
+        self.run(job.clone(), Command::Transcribe(job))
+    }
+
+    /// Queues the detection of each file's language, with `job`'s model,
+    /// device and channels; the job's own file is not looked at. One
+    /// `Language` or `FileFailed` event per file, then `LanguagesDone`.
+    pub fn detect_languages(&self, files: Vec<FilePath>, mut job: Job) -> JobHandle {
+        job.id = self.next_id();
+        let job = Box::new(job);
+        self.run(job.clone(), Command::DetectLanguages { id: job.id, files, job })
+    }
+
+    /// Ends the engine, its job with it, and waits until the process is gone:
+    /// two seconds at most.
+    pub async fn shutdown(&self) {
+        let (gone, wait) = oneshot::channel();
+        self.link.send(Request::Shutdown(Some(gone)));
+        let _ = wait.await;
+    }
+
+    /// Why the CPU computes although this machine has or might have a GPU, in
+    /// one sentence; `None` where there is nothing to explain.
+    pub fn backend_note(&self) -> Option<&str> {
+        self.backend_note.as_deref()
+    }
+
+    pub fn backend(&self) -> Backend {
+        self.hello.backend
+    }
+
+    pub fn version(&self) -> &str {
+        &self.hello.version
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.hello.pid
+    }
+
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// False once the process is gone: every further job would fail.
+    pub fn is_running(&self) -> bool {
+        self.link.is_open()
+    }
+
+    fn next_id(&self) -> JobId {
+        self.latest_id.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    fn run(&self, job: Box<Job>, command: Command) -> JobHandle {
+        let (to_handle, events) = mpsc::unbounded_channel();
+        let id = job.id;
+        self.link.send(Request::Run { job, command, events: to_handle });
+        JobHandle { events, ended: false, canceller: Canceller { id, link: self.link.0.clone() } }
+    }
+}
+
+/// Ends the engine when dropped.
+#[derive(Debug)]
+struct OwnedLink(Link);
+
+impl std::ops::Deref for OwnedLink {
+    type Target = Link;
+
+    fn deref(&self) -> &Link {
+        &self.0
+    }
+}
+
+impl Drop for OwnedLink {
+    fn drop(&mut self) {
+        self.0.send(Request::Shutdown(None));
+    }
+}
+
+/// A job in an engine. Dropping it before its last event cancels it.
+#[derive(Debug)]
+pub struct JobHandle {
+    events: mpsc::UnboundedReceiver<Event>,
+    ended: bool,
+    canceller: Canceller,
+}
+
+impl JobHandle {
+    /// The next event, `None` after the last one: `Finished`, `LanguagesDone`,
+    /// `Failed` or `Cancelled`. One of those always comes, also where the
+    /// engine dies or must be ended; what it had written by then is in
+    /// `partial`.
+    ///
+    /// Cancel safe: no event is lost when the future is dropped.
+    pub async fn next(&mut self) -> Option<Event> {
+        if self.ended {
+            return None;
+        }
+        let event = self.events.recv().await.unwrap_or_else(|| Event::Failed {
+            id: self.id(),
+            error: self.canceller.link.reason(),
+            partial: None,
+        });
+        self.ended = event.is_last();
+        Some(event)
+    }
+
+    /// Asks the job to stop. Its last event follows within little more than a
+    /// second: an engine that doesn't obey is ended.
+    pub fn cancel(&self) {
+        self.canceller.cancel();
+    }
+
+    /// For another task than the one that takes the events.
+    pub fn canceller(&self) -> Canceller {
+        self.canceller.clone()
+    }
+
+    pub fn id(&self) -> JobId {
+        self.canceller.id
+    }
+}
+
+impl Drop for JobHandle {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.cancel();
+        }
+    }
+}
+
+/// Cancels one job, from wherever; without effect once it ended.
+#[derive(Debug, Clone)]
+pub struct Canceller {
+    id: JobId,
+    link: Link,
+}
+
+impl Canceller {
+    pub fn cancel(&self) {
+        self.link.send(Request::Cancel(self.id));
+    }
+}

@@ -1,0 +1,135 @@
+use std::sync::Arc;
+use std::{io, thread};
+
+use pipeline::{Control, Stopped};
+use transcript::Transcript;
+use wire::{Description, ErrorCode, Event, Failure, FilePath, Job, JobId, NO_JOB};
+
+use crate::output::Output;
+use crate::queue::{Queue, Work};
+use crate::{panics, reader::Described};
+
+/// What the device thread owns. [`pipeline::Engine`] is one; tests have
+/// another that misbehaves on demand.
+pub trait Device {
+    fn describe(&mut self) -> Description;
+
+    /// As [`pipeline::Engine::transcribe`].
+    fn transcribe(
+        &mut self,
+        job: &Job,
+        control: &Control,
+        emit: &mut (dyn FnMut(Event) + Send),
+    ) -> Result<Transcript, Stopped>;
+
+    /// As [`pipeline::Engine::detect_languages`].
+    fn detect_languages(
+        &mut self,
+        files: &[FilePath],
+        job: &Job,
+        control: &Control,
+        emit: &mut (dyn FnMut(Event) + Send),
+    ) -> Result<(), Failure>;
+}
+
+impl Device for pipeline::Engine {
+    fn describe(&mut self) -> Description {
+        pipeline::Engine::describe(self)
+    }
+
+    fn transcribe(
+        &mut self,
+        job: &Job,
+        control: &Control,
+        emit: &mut (dyn FnMut(Event) + Send),
+    ) -> Result<Transcript, Stopped> {
+        pipeline::Engine::transcribe(self, job, control, emit)
+    }
+
+    fn detect_languages(
+        &mut self,
+        files: &[FilePath],
+        job: &Job,
+        control: &Control,
+        emit: &mut (dyn FnMut(Event) + Send),
+    ) -> Result<(), Failure> {
+        pipeline::Engine::detect_languages(self, files, job, control, emit)
+    }
+}
+
+/// The main thread's size on most systems: recursive parsers of container
+/// formats were written with it in mind.
+const STACK_BYTES: usize = 8 << 20;
+
+/// Starts the thread that owns the device. The device is made on it, since
+/// device handles need not be able to change threads.
+pub fn start<D: Device>(
+    queue: Arc<Queue>,
+    output: Output,
+    described: Arc<Described>,
+    make: impl Fn() -> D + Send + 'static,
+) -> io::Result<()> {
+    thread::Builder::new().name("device".into()).stack_size(STACK_BYTES).spawn(move || {
+        let mut device: Option<D> = None;
+        while let Some((work, control)) = queue.next() {
+            let id = work.id().unwrap_or(NO_JOB);
+            let result = panics::catch(|| {
+                let device = device.get_or_insert_with(&make);
+                run(device, work, &control, &output, &described);
+            });
+            if let Err(panic) = result {
+                // Whatever the panic left half done must not serve the next
+                // job. Dropping it may panic as well: then it is leaked.
+                let broken = device.take();
+                let _ = panics::catch(move || drop(broken));
+                output.send(Event::Failed { id, error: internal(&panic), partial: None });
+            }
+            queue.done();
+        }
+    })?;
+    Ok(())
+}
+
+fn run(device: &mut impl Device, work: Work, control: &Control, output: &Output, described: &Described) {
+    let mut emit = |event| output.send(event);
+    match work {
+        Work::Describe => {
+            let description = device.describe();
+            described.remember(&description);
+            emit(Event::Description(Box::new(description)));
+        }
+        Work::Transcribe(job) => {
+            let id = job.id;
+            if !described.is_known() {
+                described.remember(&device.describe());
+            }
+            let event = match device.transcribe(&job, control, &mut emit) {
+                Ok(transcript) => Event::Finished { id, transcript: Box::new(transcript) },
+                Err(Stopped { failure, partial }) => ended(id, failure, partial, control),
+            };
+            emit(event);
+        }
+        Work::DetectLanguages { id, files, job } => {
+            let event = match device.detect_languages(&files, &job, control, &mut emit) {
+                Ok(()) => Event::LanguagesDone { id },
+                Err(failure) => ended(id, failure, None, control),
+            };
+            emit(event);
+        }
+    }
+}
+
+/// An error in a job that was being cancelled is what the cancel led to (a
+/// helper program that went away, a file closed under its reader).
+fn ended(id: JobId, error: Failure, partial: Option<Box<Transcript>>, control: &Control) -> Event {
+    if error.code == ErrorCode::Cancelled || control.is_cancelled() {
+        Event::Cancelled { id, partial }
+    } else {
+        Event::Failed { id, error, partial }
+    }
+}
+
+fn internal(panic: &str) -> Failure {
+    Failure::new(ErrorCode::Internal, format!("A fault in Steno itself ended this job: {panic}."))
+        .remedy("Other files are not affected. Please report it together with the file, if you may share it.")
+}
