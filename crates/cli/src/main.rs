@@ -1,1 +1,77 @@
-fn main() {}
+//! `steno`: recordings to transcripts, from a terminal or a script.
+//!
+//! A thin host on top of `api`: it turns arguments into jobs, events into
+//! lines, and results into files. Standard output carries results only;
+//! everything that is said about them goes to standard error.
+
+mod args;
+mod completions;
+mod console;
+mod detect_language;
+mod doctor;
+mod ended;
+mod events;
+mod export;
+mod inputs;
+mod interrupt;
+mod man;
+mod models;
+mod outputs;
+mod platform;
+mod progress;
+mod times;
+mod transcribe;
+mod values;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+use console::Console;
+use ended::Ended;
+use interrupt::Interrupt;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(code) => code,
+        Err(error) => {
+            Console::new(false).error(&format!("{error:#}"));
+            ExitCode::from(args::EXIT_FAILED)
+        }
+    }
+}
+
+fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    // Two workers: one may wait for a disk while the other answers the engine.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let ended = runtime.block_on(async {
+        anyhow::Ok(match cli.command {
+            Command::Transcribe(args) => transcribe::run(*args, Interrupt::listen()?).await,
+            Command::DetectLanguage(args) => detect_language::run(args, Interrupt::listen()?).await,
+            Command::Export(args) => export::run(&args),
+            Command::Models(args) => models::run(&args),
+            Command::Doctor(args) => doctor::run(&args).await,
+            Command::Completions(args) => completions::run(&args),
+            Command::Man(args) => man::run(&args),
+        })
+    });
+    // A blocked read of a name that doesn't answer must not keep us here.
+    runtime.shutdown_background();
+    let code = match ended? {
+        Ended::Done => args::EXIT_DONE,
+        Ended::SomeFailed => args::EXIT_FAILED,
+        Ended::Usage(text) => {
+            Console::new(false).error(&text);
+            args::EXIT_USAGE
+        }
+        Ended::Failed(failure) => {
+            Console::new(false).error(&failure.to_string());
+            args::EXIT_FAILED
+        }
+        Ended::Cancelled => args::EXIT_CANCELLED,
+        Ended::StdoutClosed => args::EXIT_STDOUT_CLOSED,
+    };
+    Ok(ExitCode::from(code))
+}

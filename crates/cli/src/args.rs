@@ -1,0 +1,305 @@
+//! The command line as a user sees it. Help texts are written for people who
+//! transcribe, not for people who know the program's parts.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use api::EngineOptions;
+use clap::{Args, Parser, Subcommand};
+use transcript::export::Format;
+use transcript::{Task, Time};
+use wire::{Channels, DeviceChoice, VoiceActivity};
+
+use crate::values::{self, Language};
+use crate::{completions, man, times};
+
+pub const EXIT_DONE: u8 = 0;
+pub const EXIT_FAILED: u8 = 1;
+pub const EXIT_USAGE: u8 = 2;
+/// 128 + SIGINT, as shells report it.
+pub const EXIT_CANCELLED: u8 = 130;
+/// 128 + SIGPIPE, as shells report it.
+pub const EXIT_STDOUT_CLOSED: u8 = 141;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    everything was done
+  1    some of it failed; each failure was told on standard error
+  2    the arguments make no sense together
+  130  cancelled (Ctrl-C; a second one ends everything at once)";
+
+/// Turns recordings into transcripts, on this machine alone.
+#[derive(Debug, Parser)]
+#[command(name = "steno", version, propagate_version = true, after_help = EXIT_CODES)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Transcribe(Box<Transcribe>),
+    DetectLanguage(DetectLanguage),
+    Export(Export),
+    Models(Models),
+    Doctor(Doctor),
+    Completions(completions::Completions),
+    Man(man::Man),
+}
+
+const TRANSCRIBE_LONG: &str = "\
+Transcribe recordings.
+
+Any sound or film file will do. A folder stands for the recordings that lie directly in it.
+
+Where the result goes: one recording alone, without --format and --output, is printed as plain text. \
+Otherwise files are written, named after the recording (talk.mp3 becomes talk.srt) and beside it, or in \
+the folder that --output names. Two recordings of the same name get different ones: the second keeps \
+its ending (talk.wav.srt). No file is ever replaced without --force. A job that is cancelled or fails \
+midway leaves what it has in NAME.partial.json, which `steno export` can turn into any format.";
+
+const JSON_EVENTS: &str = "\
+Print what happens as one line of JSON per event, for other programs. Field `event` names the kind: \
+queued (id and file of each recording), started, progress, segment, notice, then one of finished (with \
+the whole transcript), failed (with code, message and remedy) and cancelled; saved (with path) for each \
+file written. Field `id` tells recordings apart. Files are written only with --format or --output.";
+
+/// Transcribe recordings
+#[derive(Debug, Args)]
+#[command(long_about = TRANSCRIBE_LONG, after_help = EXIT_CODES)]
+pub struct Transcribe {
+    /// Recordings, or folders of them
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// A model's name (see `steno models`) or its folder
+    #[arg(long, short, value_name = "NAME|FOLDER", env = "STENO_MODEL")]
+    pub model: Option<OsString>,
+
+    /// The language spoken, as two letters (en, de, ...); auto detects it
+    #[arg(long, short, value_parser = values::language, default_value = "auto", value_name = "CODE")]
+    pub language: Language,
+
+    /// What to write
+    #[arg(long, value_parser = values::task(), default_value = "transcribe")]
+    pub task: Task,
+
+    /// Short for --task translate: write English
+    #[arg(long, conflicts_with = "task")]
+    pub translate: bool,
+
+    /// Formats to write, divided by commas
+    #[arg(long, short, value_parser = values::format(), value_delimiter = ',', ignore_case = true)]
+    pub format: Vec<Format>,
+
+    /// Folder to write to, made where there is none; - prints instead
+    #[arg(long, short, value_name = "FOLDER|-")]
+    pub output: Option<PathBuf>,
+
+    /// Replace files that are there already
+    #[arg(long)]
+    pub force: bool,
+
+    /// Leave out of json what varies between two runs, such as dates and speeds
+    #[arg(long)]
+    pub reproducible: bool,
+
+    /// Events as lines of JSON on standard output, for programs
+    #[arg(long, long_help = JSON_EVENTS)]
+    pub json_events: bool,
+
+    /// No progress: only warnings and errors
+    #[arg(long, short)]
+    pub quiet: bool,
+
+    #[command(flatten)]
+    pub machine: Machine,
+    #[command(flatten)]
+    pub sound: Sound,
+    #[command(flatten)]
+    pub decoding: Decoding,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Machine")]
+pub struct Machine {
+    /// auto, cpu, cuda or cuda:N
+    #[arg(long, value_parser = values::device, default_value = "auto")]
+    pub device: DeviceChoice,
+
+    /// Threads to compute with [default: one per core]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub threads: Option<usize>,
+}
+
+impl Machine {
+    /// Who asks for the CPU needs no CUDA engine, which takes longer to start.
+    pub fn engine_options(&self) -> EngineOptions {
+        EngineOptions { cpu_only: self.device == DeviceChoice::Cpu, ..EngineOptions::default() }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Sound")]
+pub struct Sound {
+    /// Stop after this much of each recording: seconds, or a clock such as 1:30
+    #[arg(long, value_parser = times::parse, value_name = "SECONDS")]
+    pub limit: Option<Time>,
+
+    /// Which channels to listen to
+    #[arg(long, value_parser = values::channels(), default_value = "mix")]
+    pub channels: Channels,
+
+    /// Which of several sound tracks, counted from 0 [default: the file's own]
+    #[arg(long, value_name = "N")]
+    pub track: Option<usize>,
+
+    /// off, or how sure (0 to 1) it must be that somebody speaks [default: 0.5]
+    #[arg(long, value_parser = values::voice_activity, value_name = "off|THRESHOLD")]
+    pub vad: Option<VoiceActivity>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Decoding")]
+pub struct Decoding {
+    /// Alternatives followed at once; 1 is fastest [default: 5]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub beam_size: Option<usize>,
+
+    /// Drafts to choose from at temperatures above 0 [default: 5]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub best_of: Option<usize>,
+
+    /// Temperatures to try in turn until the text is plausible; one alone means no second try
+    /// [default: 0,0.2,0.4,0.6,0.8,1]
+    #[arg(long, value_parser = values::probability, value_delimiter = ',', value_name = "T[,T...]")]
+    pub temperature: Vec<f32>,
+
+    /// Text to go before: its spelling and style are taken up
+    #[arg(long, value_name = "TEXT")]
+    pub prompt: Option<String>,
+
+    /// Words to expect, such as names, divided by commas
+    #[arg(long, value_delimiter = ',', value_name = "WORDS")]
+    pub vocabulary: Vec<String>,
+
+    /// Let each window know the text before it (more even, but loops are likelier)
+    #[arg(long)]
+    pub condition_on_previous_text: bool,
+
+    /// No times for single words
+    #[arg(long)]
+    pub no_word_times: bool,
+
+    /// Let the model write no times: one segment per window
+    #[arg(long)]
+    pub no_timestamps: bool,
+
+    /// Leave loops and inventions as they are
+    #[arg(long)]
+    pub no_repair: bool,
+
+    /// Start of the random numbers used at temperatures above 0 [default: 0]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+/// Tell which language is spoken in recordings
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct DetectLanguage {
+    /// Recordings, or folders of them
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// A model's name (see `steno models`) or its folder
+    #[arg(long, short, value_name = "NAME|FOLDER", env = "STENO_MODEL")]
+    pub model: Option<OsString>,
+
+    /// One line of JSON per recording, with the probabilities of all languages
+    #[arg(long)]
+    pub json: bool,
+
+    /// Which of several sound tracks, counted from 0 [default: the file's own]
+    #[arg(long, value_name = "N")]
+    pub track: Option<usize>,
+
+    #[command(flatten)]
+    pub machine: Machine,
+}
+
+/// Turn saved transcripts (json) into other formats
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct Export {
+    /// Transcripts saved with --format json
+    #[arg(required = true, value_name = "FILE.json")]
+    pub files: Vec<PathBuf>,
+
+    /// Formats to write, divided by commas
+    #[arg(long, short, required = true, value_parser = values::format(), value_delimiter = ',',
+        ignore_case = true)]
+    pub format: Vec<Format>,
+
+    /// Folder to write to, made where there is none [default: beside the transcript]; - prints instead
+    #[arg(long, short, value_name = "FOLDER|-")]
+    pub output: Option<PathBuf>,
+
+    /// Replace files that are there already
+    #[arg(long)]
+    pub force: bool,
+
+    /// Leave out of json what varies between two runs, such as dates and speeds
+    #[arg(long)]
+    pub reproducible: bool,
+}
+
+/// List the models that are installed
+#[derive(Debug, Args)]
+pub struct Models {
+    /// As JSON, for programs
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Show what this machine and this installation can do
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// As JSON, for programs
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| format!("`{text}` is not a number above 0"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn lists_are_divided_by_commas() {
+        let cli = Cli::try_parse_from([
+            "steno",
+            "transcribe",
+            "a.mp3",
+            "--format",
+            "SRT,json",
+            "--temperature",
+            "0,0.4",
+            "--vocabulary",
+            "Ada,Grace Hopper",
+        ]);
+        let Ok(Cli { command: Command::Transcribe(args) }) = cli else { panic!("{cli:?}") };
+        assert_eq!(args.format, [Format::Srt, Format::Json]);
+        assert_eq!(args.decoding.temperature, [0.0, 0.4]);
+        assert_eq!(args.decoding.vocabulary, ["Ada", "Grace Hopper"]);
+    }
+}

@@ -1,0 +1,43 @@
+//! `--json-events`: the wire's events as lines, and what only the host knows.
+
+use serde::Serialize;
+use wire::{Event, FilePath, JobId};
+
+use crate::ended::Ended;
+use crate::outputs::print;
+
+/// Events of the command line itself, in the form that the wire's have.
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum HostEvent<'a> {
+    /// Which recording an id stands for; one for each, before anything else.
+    Queued { id: JobId, file: &'a FilePath },
+    /// A file was written.
+    Saved { id: JobId, path: &'a FilePath },
+}
+
+/// One event, one line, at once.
+pub fn print_event(event: &impl Serialize) -> Result<(), Ended> {
+    print(|out| {
+        serde_json::to_writer(&mut *out, event)?;
+        out.write_all(b"\n")
+    })
+}
+
+/// Gives a job's event the id that its recording was queued under. The engine
+/// counts for itself, from 1 again where another one had to be started.
+pub fn renumber(event: &mut Event, number: JobId) {
+    match event {
+        Event::Hello { .. } | Event::Pong { .. } | Event::Description(_) => {}
+        Event::Started { id, .. }
+        | Event::Progress { id, .. }
+        | Event::Segment { id, .. }
+        | Event::Notice { id, .. }
+        | Event::Finished { id, .. }
+        | Event::Cancelled { id, .. }
+        | Event::Failed { id, .. }
+        | Event::Language { id, .. }
+        | Event::FileFailed { id, .. }
+        | Event::LanguagesDone { id } => *id = number,
+    }
+}

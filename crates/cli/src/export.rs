@@ -1,0 +1,58 @@
+use transcript::Transcript;
+use transcript::export::Options;
+use transcript::save::Existing;
+
+use crate::args::Export;
+use crate::console::Console;
+use crate::ended::{Ended, from_load};
+use crate::outputs::{Output, Place, Request, plan};
+
+pub fn run(args: &Export) -> Ended {
+    let place = match args.output.as_deref().map(Place::from_output).unwrap_or(Ok(Place::Beside)) {
+        Ok(place) => place,
+        Err(text) => return Ended::Usage(text),
+    };
+    let request = Request {
+        place,
+        formats: args.format.clone(),
+        existing: if args.force { Existing::Replace } else { Existing::Keep },
+        options: Options { reproducible: args.reproducible },
+    };
+    if let Err(text) = request.check(args.files.len()) {
+        return Ended::Usage(text);
+    }
+    if let Err(failure) = request.prepare() {
+        return failure.into();
+    }
+    let mut console = Console::new(false);
+    let mut some_failed = false;
+    for (file, output) in args.files.iter().zip(plan(&args.files, &request)) {
+        match convert(file, &output, &request, &mut console) {
+            Ok(()) => {}
+            Err(Ended::Failed(failure)) => {
+                some_failed = true;
+                console.error(&failure.to_string());
+            }
+            Err(ended) => return ended,
+        }
+    }
+    if some_failed { Ended::SomeFailed } else { Ended::Done }
+}
+
+fn convert(
+    file: &std::path::Path,
+    output: &Output,
+    request: &Request,
+    console: &mut Console,
+) -> Result<(), Ended> {
+    output.check(request.existing)?;
+    let transcript = Transcript::load(file).map_err(|error| from_load(file, &error))?;
+    if !transcript.complete {
+        let text = "This is the part that a job had done when it ended early.";
+        console.warning(&format!("{}: {text}", file.display()));
+    }
+    for path in output.write(&transcript, request)? {
+        console.info(&format!("{}: written to {}", file.display(), path.display()));
+    }
+    Ok(())
+}

@@ -1,0 +1,256 @@
+//! Where results go: which names, which folder, or standard output.
+
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use transcript::Transcript;
+use transcript::export::{self, Format, Options};
+use transcript::save::{self, Existing};
+use wire::{ErrorCode, Failure};
+
+use crate::ended::{Ended, from_save};
+
+/// What `--format`, `--output`, `--force` and `--reproducible` ask for.
+#[derive(Debug)]
+pub struct Request {
+    pub place: Place,
+    pub formats: Vec<Format>,
+    pub existing: Existing,
+    pub options: Options,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    Stdout,
+    /// Beside each input.
+    Beside,
+    Folder(PathBuf),
+    /// Events are all that was asked for.
+    Nowhere,
+}
+
+impl Place {
+    /// # Errors
+    /// A sentence where `--output` names what can't be a folder.
+    pub fn from_output(output: &Path) -> Result<Self, String> {
+        if output == Path::new("-") {
+            return Ok(Self::Stdout);
+        }
+        let remedy = "--output names a folder. For a file of your choice, use --output - > FILE";
+        if output.exists() && !output.is_dir() {
+            return Err(format!("{}: This is not a folder. {remedy}", output.display()));
+        }
+        // Nobody wants a folder called talk.srt.
+        let ending = output.extension().and_then(OsStr::to_str).unwrap_or_default();
+        if !output.exists() && ending.parse::<Format>().is_ok() {
+            return Err(format!("{}: This looks like a file. {remedy}", output.display()));
+        }
+        Ok(Self::Folder(output.into()))
+    }
+}
+
+impl Request {
+    /// # Errors
+    /// A sentence where several formats or recordings would be one stream that
+    /// no program could read.
+    pub fn check(&self, inputs: usize) -> Result<(), String> {
+        if self.place != Place::Stdout {
+            return Ok(());
+        }
+        match self.formats.as_slice() {
+            [Format::Txt | Format::Json] => Ok(()),
+            [_] if inputs <= 1 => Ok(()),
+            [one] => Err(format!(
+                "several transcripts as {one} on standard output would not be readable: use --output FOLDER"
+            )),
+            _ => Err("several formats can't share standard output: use --output FOLDER".into()),
+        }
+    }
+
+    /// Makes the folder, and finds out early whether it can be written to.
+    pub fn prepare(&self) -> Result<(), Failure> {
+        let Place::Folder(folder) = &self.place else { return Ok(()) };
+        fs::create_dir_all(folder).map_err(|error| {
+            Failure::new(ErrorCode::OutputUnwritable, format!("The folder could not be made ({error})."))
+                .remedy("Choose another one.")
+                .file(folder)
+        })?;
+        save::check_writable(folder).map_err(|error| from_save(&error))
+    }
+}
+
+/// Where one result goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// The folder for files, also for a partial result when the whole is for
+    /// standard output.
+    pub folder: PathBuf,
+    /// What all its files begin with.
+    pub name: OsString,
+    pub files: Vec<(Format, PathBuf)>,
+    /// The name differs from the recording's, because another one has that.
+    pub renamed: bool,
+}
+
+impl Output {
+    /// Fails before the work where it would fail after it.
+    pub fn check(&self, existing: Existing) -> Result<(), Failure> {
+        if self.files.is_empty() {
+            return Ok(());
+        }
+        for (_, path) in &self.files {
+            save::check_free(path, existing).map_err(|error| from_save(&error))?;
+        }
+        save::check_writable(&self.folder).map_err(|error| from_save(&error))
+    }
+
+    /// Writes the files and returns what was written, or prints.
+    pub fn write(&self, transcript: &Transcript, request: &Request) -> Result<Vec<PathBuf>, Ended> {
+        if request.place == Place::Stdout {
+            for format in &request.formats {
+                print(|out| export::export(transcript, *format, &request.options, out))?;
+            }
+            return Ok(Vec::new());
+        }
+        let mut written = Vec::new();
+        for (format, path) in &self.files {
+            save::save(transcript, *format, &request.options, path, request.existing)
+                .map_err(|error| from_save(&error))?;
+            written.push(path.clone());
+        }
+        Ok(written)
+    }
+}
+
+/// Gives every input its names. The first one of a name gets it; another one
+/// keeps its ending (`talk.wav.srt` beside `talk.srt`), and if that is taken
+/// too it gets a number. Never names one of the inputs.
+pub fn plan(inputs: &[PathBuf], request: &Request) -> Vec<Output> {
+    let writes = matches!(request.place, Place::Beside | Place::Folder(_));
+    // Compared without case, since some file systems do.
+    let key = |path: &Path| path.to_string_lossy().to_lowercase();
+    let mut taken: HashSet<String> = inputs.iter().map(|input| key(input)).collect();
+    inputs
+        .iter()
+        .map(|input| {
+            let folder = match &request.place {
+                Place::Folder(folder) => folder.clone(),
+                _ => input.parent().map(Path::to_path_buf).unwrap_or_default(),
+            };
+            let stem = input.file_stem().unwrap_or(OsStr::new("transcript"));
+            let whole = input.file_name().unwrap_or(stem);
+            let mut attempt = 0;
+            loop {
+                let mut name = if attempt == 1 { whole.to_os_string() } else { stem.to_os_string() };
+                if attempt >= 2 {
+                    name.push(format!("-{attempt}"));
+                }
+                attempt += 1;
+                let files = files(&folder, &name, &request.formats);
+                if files.iter().any(|(_, path)| taken.contains(&key(path))) {
+                    continue;
+                }
+                taken.extend(files.iter().map(|(_, path)| key(path)));
+                let renamed = writes && name != stem;
+                return Output { folder, name, files: if writes { files } else { Vec::new() }, renamed };
+            }
+        })
+        .collect()
+}
+
+fn files(folder: &Path, name: &OsStr, formats: &[Format]) -> Vec<(Format, PathBuf)> {
+    let mut files: Vec<(Format, PathBuf)> = Vec::new();
+    for format in formats {
+        let mut file = name.to_os_string();
+        file.push(".");
+        file.push(format.extension());
+        let path = folder.join(file);
+        // A format that was asked for twice is written once.
+        if !files.iter().any(|(_, other)| *other == path) {
+            files.push((*format, path));
+        }
+    }
+    files
+}
+
+/// Prints to standard output, whole, and finds out whether it arrived.
+pub fn print(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Ended> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    content(&mut out)?;
+    out.flush()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(place: Place, formats: &[Format]) -> Request {
+        Request { place, formats: formats.to_vec(), existing: Existing::Keep, options: Options::default() }
+    }
+
+    fn check(inputs: &[&str], place: Place, formats: &[Format], expected: &[&[&str]]) {
+        let inputs: Vec<PathBuf> = inputs.iter().map(PathBuf::from).collect();
+        let outputs = plan(&inputs, &request(place, formats));
+        let found: Vec<Vec<&str>> = outputs
+            .iter()
+            .map(|output| output.files.iter().map(|(_, path)| path.to_str().unwrap()).collect())
+            .collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn files_are_named_after_the_recording() {
+        let (srt, json) = (Format::Srt, Format::Json);
+        check(&["x/talk.mp3"], Place::Beside, &[srt, json, srt], &[&["x/talk.srt", "x/talk.json"]]);
+        check(&["talk.mp3"], Place::Folder("out".into()), &[srt], &[&["out/talk.srt"]]);
+        check(&["talk"], Place::Beside, &[srt], &[&["talk.srt"]]);
+        check(&["x/talk.mp3"], Place::Stdout, &[srt], &[&[]]);
+    }
+
+    #[test]
+    fn two_recordings_of_one_name_get_two_names() {
+        let srt = [Format::Srt];
+        check(&["talk.mp3", "talk.wav"], Place::Beside, &srt, &[&["talk.srt"], &["talk.wav.srt"]]);
+        check(&["a/talk.mp3", "b/talk.mp3"], Place::Beside, &srt, &[&["a/talk.srt"], &["b/talk.srt"]]);
+        check(
+            &["a/talk.mp3", "b/talk.mp3", "c/talk.mp3"],
+            Place::Folder("out".into()),
+            &srt,
+            &[&["out/talk.srt"], &["out/talk.mp3.srt"], &["out/talk-2.srt"]],
+        );
+        check(&["Talk.mp3", "talk.wav"], Place::Beside, &srt, &[&["Talk.srt"], &["talk.wav.srt"]]);
+    }
+
+    #[test]
+    fn a_recording_is_never_an_output() {
+        check(&["odd.txt"], Place::Beside, &[Format::Txt], &[&["odd.txt.txt"]]);
+    }
+
+    #[test]
+    fn one_stream_holds_one_thing() {
+        for (formats, inputs, fine) in [
+            (vec![Format::Srt], 1, true),
+            (vec![Format::Srt], 2, false),
+            (vec![Format::Txt], 2, true),
+            (vec![Format::Txt, Format::Json], 1, false),
+        ] {
+            assert_eq!(request(Place::Stdout, &formats).check(inputs).is_ok(), fine, "{formats:?} {inputs}");
+        }
+    }
+
+    #[test]
+    fn an_output_that_is_no_folder_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+        assert!(Place::from_output(&file).is_err());
+        assert!(Place::from_output(&folder.path().join("talk.srt")).is_err());
+        let new = folder.path().join("new");
+        assert_eq!(Place::from_output(&new), Ok(Place::Folder(new)));
+        assert_eq!(Place::from_output(Path::new("-")), Ok(Place::Stdout));
+    }
+}

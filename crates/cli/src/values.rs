@@ -1,0 +1,128 @@
+//! Arguments that are more than a number or a word.
+
+use std::str::FromStr;
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use transcript::Task;
+use transcript::export::Format;
+use wire::{Channels, DeviceChoice, VoiceActivity};
+
+/// Lists the formats in the help text and in completions.
+pub fn format() -> impl TypedValueParser<Value = Format> {
+    let known = Format::ALL.iter().map(|format| PossibleValue::new(format.name()).help(format.description()));
+    PossibleValuesParser::new(known).try_map(|name| Format::from_str(&name))
+}
+
+pub fn task() -> impl TypedValueParser<Value = Task> {
+    let known = [
+        PossibleValue::new("transcribe").help("write what is said, in its language"),
+        PossibleValue::new("translate").help("write it in English"),
+    ];
+    PossibleValuesParser::new(known)
+        .map(|name| if name == "translate" { Task::Translate } else { Task::Transcribe })
+}
+
+pub fn channels() -> impl TypedValueParser<Value = Channels> {
+    let known = [
+        PossibleValue::new("mix").help("all channels as one"),
+        PossibleValue::new("left").help("the first channel alone"),
+        PossibleValue::new("right").help("the second channel alone"),
+        PossibleValue::new("separate").help("each channel on its own, segments marked with its number"),
+    ];
+    PossibleValuesParser::new(known).map(|name| match name.as_str() {
+        "left" => Channels::Left,
+        "right" => Channels::Right,
+        "separate" => Channels::Separate,
+        _ => Channels::Mix,
+    })
+}
+
+pub fn device(text: &str) -> Result<DeviceChoice, String> {
+    let wrong = || format!("`{text}` is not a device: write auto, cpu, cuda or cuda:N");
+    match text.to_ascii_lowercase().as_str() {
+        "auto" => Ok(DeviceChoice::Auto),
+        "cpu" => Ok(DeviceChoice::Cpu),
+        "cuda" | "gpu" => Ok(DeviceChoice::Cuda(0)),
+        other => {
+            let number = other.strip_prefix("cuda:").ok_or_else(wrong)?;
+            number.parse().map(DeviceChoice::Cuda).map_err(|_| wrong())
+        }
+    }
+}
+
+/// `None` where the language is to be detected. Whether the model knows the
+/// language is for the engine to say.
+pub fn language(text: &str) -> Result<Language, String> {
+    let code = text.trim().to_ascii_lowercase();
+    if code == "auto" {
+        return Ok(Language(None));
+    }
+    if (2..=3).contains(&code.len()) && code.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        return Ok(Language(Some(code)));
+    }
+    Err(format!("`{text}` is not the code of a language: write two letters such as en, de or fr, or auto"))
+}
+
+/// The language that was asked for, if any.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Language(pub Option<String>);
+
+pub fn voice_activity(text: &str) -> Result<VoiceActivity, String> {
+    if text.eq_ignore_ascii_case("off") {
+        return Ok(VoiceActivity::Off);
+    }
+    probability(text).map(VoiceActivity::Threshold).map_err(|_| {
+        format!("`{text}` is neither off nor a threshold between 0 and 1 (default {})", {
+            VoiceActivity::DEFAULT_THRESHOLD
+        })
+    })
+}
+
+/// A number from 0 to 1, which temperatures are as well.
+pub fn probability(text: &str) -> Result<f32, String> {
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|number| (0.0..=1.0).contains(number))
+        .ok_or_else(|| format!("`{text}` is not a number between 0 and 1"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices() {
+        for (text, expected) in [
+            ("auto", DeviceChoice::Auto),
+            ("CPU", DeviceChoice::Cpu),
+            ("cuda", DeviceChoice::Cuda(0)),
+            ("cuda:3", DeviceChoice::Cuda(3)),
+        ] {
+            assert_eq!(device(text), Ok(expected));
+        }
+        for text in ["", "cuda:", "cuda:x", "cuda:-1", "tpu"] {
+            assert!(device(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn languages() {
+        assert_eq!(language("auto"), Ok(Language(None)));
+        for (text, code) in [("EN", "en"), ("de", "de"), ("yue", "yue")] {
+            assert_eq!(language(text), Ok(Language(Some(code.into()))));
+        }
+        for text in ["", "e", "english", "d3"] {
+            assert!(language(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn thresholds() {
+        assert_eq!(voice_activity("off"), Ok(VoiceActivity::Off));
+        assert_eq!(voice_activity("0.35"), Ok(VoiceActivity::Threshold(0.35)));
+        for text in ["", "on", "1.5", "-0.1", "nan"] {
+            assert!(voice_activity(text).is_err(), "{text}");
+        }
+    }
+}

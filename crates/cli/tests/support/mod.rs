@@ -1,0 +1,107 @@
+//! The real `steno`, in a folder of its own, with nothing of the surroundings
+//! that could change what it does.
+// Each test file uses its own part of this.
+#![allow(dead_code)]
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+pub struct Place {
+    pub folder: tempfile::TempDir,
+}
+
+/// What a run left: exit code, standard output, standard error.
+#[derive(Debug, PartialEq)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Ran {
+    /// Checks the exit code, shows everything where it is another one.
+    #[track_caller]
+    pub fn ends(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{}\n{}", self.out, self.err);
+        self
+    }
+
+    #[track_caller]
+    pub fn says(self, part: &str) -> Self {
+        assert!(self.err.contains(part), "no {part:?} in:\n{}", self.err);
+        self
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+impl Place {
+    /// Holds empty files of these names.
+    pub fn with(names: &[&str]) -> Self {
+        let place = Self { folder: tempfile::tempdir().unwrap() };
+        for name in names {
+            place.write(name, "");
+        }
+        place
+    }
+
+    pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// Everything that lies here, sorted.
+    pub fn names(&self) -> Vec<String> {
+        let mut names: Vec<_> = std::fs::read_dir(self.folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// With the scripted engine.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = steno(arguments);
+        command.env("STENO_ENGINE", env!("CARGO_BIN_EXE_steno-scripted-engine"));
+        command.env("STENO_MODEL", project().join("models/starter-whisper")).current_dir(self.folder.path());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        self.command(arguments).output().unwrap().into()
+    }
+}
+
+/// `steno` without any of the user's own settings.
+pub fn steno(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steno"));
+    command.args(arguments).stdin(Stdio::null());
+    for name in ["STENO_MODEL", "STENO_MODELS", "STENO_BACKEND"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// The project's root.
+pub fn project() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}

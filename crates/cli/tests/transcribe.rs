@@ -1,0 +1,339 @@
+//! What becomes of recordings, results and failures, with a scripted engine.
+
+// The exception for tests covers only functions marked as such, not their helpers.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::Value;
+use support::{Place, Ran};
+
+#[test]
+fn one_recording_alone_is_printed() {
+    let place = Place::with(&["talk.mp3"]);
+    let ran = place.run(&["transcribe", "talk.mp3"]).ends(0);
+    assert_eq!(ran.out, "Good morning.\nThis is talk.\n");
+    assert_eq!(place.names(), ["talk.mp3"]);
+}
+
+#[test]
+fn formats_and_folders_make_files_and_nothing_is_printed() {
+    for (arguments, expected) in [
+        (&["talk.mp3", "--format", "srt,json"][..], &["talk.json", "talk.mp3", "talk.srt"][..]),
+        (&["talk.mp3", "-f", "txt", "-f", "vtt"], &["talk.mp3", "talk.txt", "talk.vtt"]),
+        (&["talk.mp3", "other.wav"], &["other.txt", "talk.mp3", "talk.txt"]),
+        (&["."], &["talk.mp3", "talk.txt"]),
+    ] {
+        let place = Place::with(&["talk.mp3"]);
+        let ran = place.run(&[&["transcribe"], arguments].concat()).ends(0);
+        assert_eq!(ran.out, "", "{arguments:?}");
+        assert_eq!(place.names(), expected, "{arguments:?}");
+        assert!(ran.err.contains("written to"), "{}", ran.err);
+    }
+    let place = Place::with(&["talk.mp3"]);
+    place.run(&["transcribe", "talk.mp3", "--output", "new/folder", "--format", "srt"]).ends(0);
+    assert!(
+        place.read("new/folder/talk.srt").starts_with("1\n00:00:00,000 --> 00:00:01,500\nGood morning.\n")
+    );
+}
+
+#[test]
+fn an_output_of_minus_prints_any_one_format() {
+    let place = Place::with(&["talk.mp3"]);
+    let ran = place.run(&["transcribe", "talk.mp3", "--format", "vtt", "--output", "-"]).ends(0);
+    assert!(ran.out.starts_with("WEBVTT\n\n00:00:00.000 --> 00:00:01.500\nGood morning.\n"), "{}", ran.out);
+    assert_eq!(place.names(), ["talk.mp3"]);
+}
+
+#[test]
+fn one_broken_recording_does_not_stop_the_others() {
+    let place = Place::with(&["a.mp3", "broken.mp3", "c.mp3"]);
+    let ran = place.run(&["transcribe", "a.mp3", "broken.mp3", "c.mp3"]).ends(1);
+    assert_eq!(place.names(), ["a.mp3", "a.txt", "broken.mp3", "c.mp3", "c.txt"]);
+    ran.says("steno: broken.mp3: The sound is damaged from the start. Copy it again.\n");
+}
+
+#[test]
+fn an_engine_that_dies_leaves_its_text_and_the_next_recording_gets_another() {
+    let place = Place::with(&["dies.mp3", "c.mp3"]);
+    let ran = place.run(&["transcribe", "dies.mp3", "c.mp3"]).ends(1);
+    assert_eq!(place.names(), ["c.mp3", "c.txt", "dies.mp3", "dies.partial.json"]);
+    ran.says("steno: dies.mp3: ");
+    let exported = place.run(&["export", "dies.partial.json", "--format", "txt", "--output", "-"]).ends(0);
+    assert_eq!(exported.out, "Good morning.\nThis is dies.\n");
+    exported.says("ended early");
+}
+
+#[test]
+fn nothing_is_replaced_without_force_and_the_work_is_not_done_in_vain() {
+    let place = Place::with(&["talk.mp3"]);
+    place.write("talk.srt", "mine");
+    let ran = place.run(&["transcribe", "talk.mp3", "--format", "json,srt"]).ends(1);
+    ran.says("talk.srt: The file exists already. Use --force");
+    assert_eq!(place.read("talk.srt"), "mine");
+    assert_eq!(place.names(), ["talk.mp3", "talk.srt"]);
+    place.run(&["transcribe", "talk.mp3", "--format", "json,srt", "--force"]).ends(0);
+    assert!(place.read("talk.srt").contains("Good morning."));
+}
+
+#[test]
+fn recordings_of_one_name_get_two_results() {
+    let place = Place::with(&["talk.mp3", "talk.wav"]);
+    let ran = place.run(&["transcribe", "talk.mp3", "talk.wav", "--format", "srt"]).ends(0);
+    assert_eq!(place.names(), ["talk.mp3", "talk.srt", "talk.wav", "talk.wav.srt"]);
+    ran.says("talk.wav: results are named talk.wav");
+}
+
+#[test]
+fn the_same_recording_twice_is_transcribed_once() {
+    let place = Place::with(&["talk.mp3"]);
+    let ran = place.run(&["transcribe", "talk.mp3", "./talk.mp3", "--format", "srt"]).ends(0);
+    assert_eq!(place.names(), ["talk.mp3", "talk.srt"]);
+    ran.says("named more than once");
+}
+
+#[test]
+fn the_demonstration_model_is_told_once_and_stands_in_every_file() {
+    let place = Place::with(&["demo1.mp3", "demo2.mp3"]);
+    let ran = place
+        .run(&["transcribe", "demo1.mp3", "demo2.mp3", "--format", "txt,srt,vtt,json", "--quiet"])
+        .ends(0);
+    assert_eq!(ran.err.matches("Demonstration model").count(), 1, "{}", ran.err);
+    for name in ["demo1.txt", "demo1.srt", "demo1.vtt", "demo2.json"] {
+        assert_eq!(place.read(name).matches("Demonstration model").count(), 1, "{name}");
+    }
+}
+
+#[test]
+fn gaps_and_notices_are_warnings_even_when_quiet() {
+    let place = Place::with(&["gappy.mp3"]);
+    let ran = place.run(&["transcribe", "gappy.mp3", "--quiet"]).ends(0);
+    assert_eq!(
+        ran.err,
+        "steno: warning: gappy.mp3: The file ends too early. (at 0:09)\n\
+         steno: warning: gappy.mp3: somebody speaks, but there is no text, at 0:03 to 0:08\n"
+    );
+}
+
+#[test]
+fn progress_without_a_terminal_is_plain_lines() {
+    let place = Place::with(&["talk.mp3"]);
+    let ran = place.run(&["transcribe", "talk.mp3"]).ends(0);
+    assert!(!ran.err.contains('\r') && !ran.err.contains('\x1b'), "{:?}", ran.err);
+    ran.says("talk.mp3: transcribing 0:01 of 0:10 (15 %), 2.0 times real time, 1 s left\n");
+    let quiet = place.run(&["transcribe", "talk.mp3", "-q"]).ends(0);
+    assert_eq!(quiet.err, "");
+}
+
+fn events(ran: &Ran) -> Vec<Value> {
+    ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn json_events_are_one_object_per_line_with_an_id_per_recording() {
+    let place = Place::with(&["a.mp3", "broken.mp3", "c.mp3", "there.mp3"]);
+    place.write("there.srt", "mine");
+    let arguments = ["transcribe", "--json-events", "-f", "srt", "a.mp3", "broken.mp3", "there.mp3", "c.mp3"];
+    let ran = place.run(&arguments).ends(1);
+    let events = events(&ran);
+    let of = |id: u64| -> Vec<&str> {
+        let ours = events.iter().filter(|event| event["id"] == id);
+        ours.map(|event| event["event"].as_str().unwrap()).collect()
+    };
+    let done =
+        ["queued", "started", "segment", "progress", "segment", "progress", "finished", "saved"].as_slice();
+    assert_eq!(of(1), done);
+    assert_eq!(of(2), ["queued", "failed"]);
+    assert_eq!(of(3), ["queued", "failed"]);
+    assert_eq!(of(4), done);
+    let find = |kind: &str, id: u64| {
+        events.iter().find(|event| event["event"] == kind && event["id"] == id).unwrap()
+    };
+    assert_eq!(find("queued", 4)["file"], "c.mp3");
+    assert_eq!(find("saved", 4)["path"], "c.srt");
+    assert_eq!(find("failed", 2)["error"]["code"], "audio_broken");
+    assert_eq!(find("failed", 3)["error"]["code"], "output_exists");
+    assert_eq!(find("finished", 1)["transcript"]["segments"][0]["text"], "Good morning.");
+}
+
+#[test]
+fn json_events_alone_write_no_file() {
+    let place = Place::with(&["a.mp3"]);
+    let ran = place.run(&["transcribe", "--json-events", "a.mp3"]).ends(0);
+    assert_eq!(events(&ran).last().unwrap()["event"], "finished");
+    assert_eq!(place.names(), ["a.mp3"]);
+}
+
+#[test]
+fn reproducible_json_leaves_the_run_out() {
+    let place = Place::with(&["a.mp3"]);
+    for (extra, has_run) in [(None, true), (Some("--reproducible"), false)] {
+        let mut arguments = vec!["transcribe", "a.mp3", "-f", "json", "-o", "-"];
+        arguments.extend(extra);
+        let ran = place.run(&arguments).ends(0);
+        let json: Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(json.get("run").is_some(), has_run);
+    }
+}
+
+#[test]
+fn settings_arrive_at_the_engine() {
+    let place = Place::with(&["a.mp3"]);
+    let arguments = [
+        "transcribe",
+        "a.mp3",
+        "-f",
+        "json",
+        "-o",
+        "-",
+        "--beam-size",
+        "2",
+        "--temperature",
+        "0,0.5",
+        "--language",
+        "DE",
+        "--translate",
+        "--vocabulary",
+        "Ada, Grace Hopper",
+        "--no-word-times",
+        "--seed",
+        "7",
+    ];
+    let ran = place.run(&arguments).ends(0);
+    let json: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((&json["language"], &json["task"]), (&"de".into(), &"translate".into()));
+    let settings = &json["settings"];
+    assert_eq!(settings["beam_size"], 2);
+    assert_eq!(settings["temperatures"], serde_json::json!([0.0, 0.5]));
+    assert_eq!(settings["vocabulary"], serde_json::json!(["Ada", "Grace Hopper"]));
+    assert_eq!((&settings["word_times"], &settings["seed"]), (&false.into(), &7.into()));
+}
+
+#[test]
+fn arguments_that_make_no_sense_are_refused_before_any_work() {
+    for (arguments, expected) in [
+        (&["transcribe"][..], "FILE"),
+        (&["transcribe", "a.mp3", "--format", "doc"], "srt"),
+        (&["transcribe", "a.mp3", "--temperature", "2"], "between 0 and 1"),
+        (&["transcribe", "a.mp3", "--device", "tpu"], "cuda:N"),
+        (&["transcribe", "a.mp3", "--beam-size", "0"], "above 0"),
+        (&["transcribe", "a.mp3", "--output", "a.srt"], "--output names a folder"),
+        (&["transcribe", "a.mp3", "--output", "file"], "not a folder"),
+        (&["transcribe", "a.mp3", "-o", "-", "-f", "srt,json"], "can't share standard output"),
+        (&["transcribe", "a.mp3", "b.mp3", "-o", "-", "-f", "srt"], "--output FOLDER"),
+        (&["transcribe", "a.mp3", "-o", "-", "--json-events"], "can't share standard output"),
+        (&["export", "a.json"], "--format"),
+    ] {
+        let place = Place::with(&["a.mp3", "b.mp3", "file"]);
+        let ran = place.run(arguments).ends(2);
+        assert!(ran.err.contains(expected), "{arguments:?}: {}", ran.err);
+        assert_eq!(place.names(), ["a.mp3", "b.mp3", "file"]);
+    }
+}
+
+#[test]
+fn a_model_that_is_not_there_is_one_failure() {
+    let place = Place::with(&["a.mp3", "b.mp3"]);
+    let ran = place.run(&["transcribe", "a.mp3", "b.mp3", "--model", "no-such-model"]).ends(1);
+    assert_eq!(ran.err.matches("no-such-model").count(), 1, "{}", ran.err);
+}
+
+#[test]
+fn an_engine_that_is_not_there_is_told_with_a_remedy() {
+    let place = Place::with(&["a.mp3", "b.mp3"]);
+    let output =
+        place.command(&["transcribe", "a.mp3", "b.mp3"]).env("STENO_ENGINE", "/no/such/engine").output();
+    let ran = Ran::from(output.unwrap()).ends(1).says("steno: /no/such/engine: STENO_ENGINE names");
+    assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
+}
+
+#[cfg(unix)]
+mod unix {
+    use super::*;
+    use std::io::{BufRead, BufReader, Read};
+    use std::os::unix::ffi::OsStrExt;
+    use std::process::{Child, Stdio};
+
+    #[test]
+    fn names_that_are_not_unicode_work() {
+        let place = Place::with(&[]);
+        let name = std::ffi::OsStr::from_bytes(b"caf\xe9 \xff.mp3");
+        std::fs::write(place.path(name), "").unwrap();
+        let mut command = place.command(&["transcribe", "--format", "srt"]);
+        Ran::from(command.arg(name).output().unwrap()).ends(0);
+        let result = place.path(std::ffi::OsStr::from_bytes(b"caf\xe9 \xff.srt"));
+        assert!(std::fs::read_to_string(result).unwrap().contains("Good morning."));
+    }
+
+    /// Starts a job and waits until its text has begun.
+    fn running(place: &Place, arguments: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
+        let mut command = place.command(arguments);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("\"segment\"") || !line.contains("This is") {
+            line.clear();
+            assert!(out.read_line(&mut line).unwrap() > 0, "ended too early");
+        }
+        (child, out)
+    }
+
+    fn signal(child: &Child, signal: i32) {
+        // SAFETY: the child has not been waited for, so the number is still its own.
+        assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+    }
+
+    #[test]
+    fn an_interrupt_keeps_what_there_is_and_starts_nothing_else() {
+        for number in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            let place = Place::with(&["slow.mp3", "c.mp3"]);
+            let (mut child, mut out) =
+                running(&place, &["transcribe", "--json-events", "-f", "txt", "slow.mp3", "c.mp3"]);
+            signal(&child, number);
+            let mut rest = String::new();
+            out.read_to_string(&mut rest).unwrap();
+            assert_eq!(child.wait().unwrap().code(), Some(130));
+            assert!(rest.contains("\"cancelled\"") && rest.contains("slow.partial.json"), "{rest}");
+            assert_eq!(place.names(), ["c.mp3", "slow.mp3", "slow.partial.json"]);
+            let exported = place.run(&["export", "slow.partial.json", "-f", "txt", "-o", "-"]).ends(0);
+            assert_eq!(exported.out, "Good morning.\nThis is slow.\n");
+        }
+    }
+
+    #[test]
+    fn a_second_interrupt_ends_at_once_even_where_the_engine_is_deaf() {
+        let place = Place::with(&["deaf.mp3"]);
+        let (mut child, _out) = running(&place, &["transcribe", "--json-events", "deaf.mp3"]);
+        let mut err = BufReader::new(child.stderr.take().unwrap());
+        signal(&child, libc::SIGINT);
+        let mut line = String::new();
+        err.read_line(&mut line).unwrap();
+        signal(&child, libc::SIGINT);
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+    }
+
+    #[test]
+    fn a_reader_that_goes_away_ends_it_quietly() {
+        let place = Place::with(&["slow.mp3", "c.mp3"]);
+        let (child, out) = running(&place, &["transcribe", "--json-events", "slow.mp3", "c.mp3"]);
+        drop(out);
+        // The next event finds nobody there.
+        signal(&child, libc::SIGINT);
+        let ran = Ran::from(child.wait_with_output().unwrap());
+        assert!(matches!(ran.code, Some(141 | 130)), "{ran:?}");
+        assert!(!ran.err.contains("panicked"), "{}", ran.err);
+    }
+
+    #[test]
+    fn a_full_disk_at_standard_output_is_a_failure() {
+        let full = std::path::Path::new("/dev/full");
+        if !full.exists() {
+            return println!("skipped: this system has no /dev/full");
+        }
+        let place = Place::with(&["talk.mp3"]);
+        let out = std::fs::OpenOptions::new().write(true).open(full).unwrap();
+        let output = place.command(&["transcribe", "talk.mp3"]).stdout(out).stderr(Stdio::piped()).output();
+        let ran = Ran::from(output.unwrap()).ends(1).says("Standard output could not be written to");
+        assert!(ran.err.contains("talk.partial.json"), "the text must not be lost: {}", ran.err);
+    }
+}

@@ -1,0 +1,152 @@
+//! Every format, byte for byte, of a transcript with everything in it that a
+//! writer could get wrong. Run with `STENO_BLESS=1` to write the files anew
+//! after a format was changed on purpose, and read the difference.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+
+use transcript::export::{Format, Options, export};
+use transcript::{
+    Completeness, Model, Notice, Run, SCHEMA_VERSION, Segment, Severity, Source, Span, Suspicion, Task, Time,
+    Transcript, Word,
+};
+
+fn segment(start: u32, end: u32, text: &str) -> Segment {
+    Segment {
+        start: Time::from_millis(start),
+        end: Time::from_millis(end),
+        text: text.into(),
+        mean_log_probability: -0.25,
+        compression_ratio: 1.5,
+        no_speech_probability: 0.01,
+        ..Segment::default()
+    }
+}
+
+/// Words of equal length with the segment's text.
+fn with_words(mut segment: Segment) -> Segment {
+    let count = segment.text.split_whitespace().count() as u32;
+    let step = (segment.end.millis() - segment.start.millis()) / count;
+    segment.words = (0..count)
+        .zip(segment.text.split_whitespace())
+        .map(|(index, word)| Word {
+            text: format!(" {word}"),
+            start: Time::from_millis(segment.start.millis() + index * step),
+            end: Time::from_millis(segment.start.millis() + (index + 1) * step),
+            probability: 0.9,
+        })
+        .collect();
+    segment
+}
+
+fn said_by(speaker: &str, segment: Segment) -> Segment {
+    Segment { speaker: Some(speaker.into()), ..segment }
+}
+
+fn talk() -> Transcript {
+    Transcript {
+        schema_version: SCHEMA_VERSION,
+        source: Source {
+            name: "talk & more <1>.mkv".into(),
+            duration: Time::from_millis(3_725_250),
+            sample_rate: 48_000,
+            channels: 2,
+            format: "matroska, opus".into(),
+        },
+        model: Model { name: "small".into(), precision: "f16".into(), demonstration: false },
+        language: "en".into(),
+        language_probability: Some(0.98),
+        task: Task::Transcribe,
+        settings: serde_json::json!({ "beam_size": 5, "temperatures": [0.0, 0.2] }),
+        segments: vec![
+            said_by("Ada", with_words(segment(0, 2_500, "Good morning, Grace."))),
+            // Two at once, then one within another.
+            said_by("Grace", segment(2_000, 4_000, "Morning! R&D says a < b --> c.")),
+            said_by("Ada", segment(2_000, 3_000, "Right.")),
+            said_by("عمر", segment(5_000, 7_250, "مرحبا، \u{2067}Steno 2.0\u{2069} هنا.")),
+            Segment {
+                language: Some("ja".into()),
+                suspicions: vec![Suspicion::TooFast],
+                raw_text: Some("テスト テスト".into()),
+                ..segment(8_000, 9_500, "これは「字幕」のテストです。")
+            },
+            segment(10_000, 10_000, "One line.\n\nAnother one.\r\n"),
+            segment(11_000, 12_000, "  \n"),
+            segment(3_723_004, 3_725_250, "\"Quoted\", with a tab\tand the end, 100 %."),
+        ],
+        discarded: vec![segment(9_500, 9_900, "Thanks for watching!")],
+        completeness: Completeness {
+            speech: Time::from_millis(14_000),
+            covered: Time::from_millis(11_500),
+            gaps: vec![Span::new(Time::from_millis(12_000), Time::from_millis(14_500))],
+        },
+        notices: vec![
+            Notice::new("audio.truncated", Severity::Degraded, "The file ends in the middle of a frame.")
+                .at(Time::from_millis(3_725_250)),
+        ],
+        complete: true,
+        run: Some(Run {
+            finished_at: "2026-01-02T03:04:05Z".into(),
+            device: "cpu".into(),
+            engine: "0.1.0".into(),
+            stages: vec![("load_model".into(), 0.5), ("transcribe".into(), 620.25)],
+            real_time_factor: 0.1665,
+            peak_memory_bytes: Some(734_003_200),
+        }),
+    }
+}
+
+fn demonstration() -> Transcript {
+    let mut transcript = talk();
+    transcript.model = Model { name: "starter".into(), precision: "f16".into(), demonstration: true };
+    transcript.segments.truncate(1);
+    transcript.run = None;
+    transcript
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+#[track_caller]
+fn check(name: &str, transcript: &Transcript, format: Format, options: &Options) {
+    let mut written = Vec::new();
+    export(transcript, format, options, &mut written).unwrap();
+    let path = folder().join(name);
+    if std::env::var_os("STENO_BLESS").is_some() {
+        std::fs::write(&path, &written).unwrap();
+    }
+    let expected = std::fs::read(&path).unwrap_or_default();
+    if written != expected {
+        panic!(
+            "{name} differs.\nwritten:\n{}\nexpected:\n{}",
+            String::from_utf8_lossy(&written),
+            String::from_utf8_lossy(&expected)
+        );
+    }
+}
+
+#[test]
+fn every_format_is_byte_for_byte_as_it_was() {
+    for format in Format::ALL {
+        check(&format!("talk.{}", format.extension()), &talk(), *format, &Options::default());
+        let name = format!("demonstration.{}", format.extension());
+        check(&name, &demonstration(), *format, &Options::default());
+    }
+    check("reproducible.json", &talk(), Format::Json, &Options { reproducible: true });
+}
+
+#[test]
+fn a_transcript_without_text_is_a_valid_file_in_every_format() {
+    let mut empty = demonstration();
+    empty.segments.clear();
+    for format in Format::ALL {
+        check(&format!("empty.{}", format.extension()), &empty, *format, &Options::default());
+    }
+}
+
+#[test]
+fn what_was_saved_once_is_read_for_ever() {
+    assert_eq!(Transcript::load(&folder().join("talk.json")).unwrap(), talk());
+}
