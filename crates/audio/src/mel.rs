@@ -2,7 +2,7 @@ use std::f64::consts::PI;
 use std::fmt;
 use std::sync::Arc;
 
-use realfft::num_complex::Complex32;
+use realfft::num_complex::Complex64;
 use realfft::{RealFftPlanner, RealToComplex};
 
 use crate::SAMPLE_RATE;
@@ -61,14 +61,16 @@ impl Mel {
 
 /// Computes log-mel spectrograms as openai/whisper does (`whisper/audio.py`):
 /// Hann window of 400 samples, hop 160, power spectrum, Slaney's mel filters.
+/// The transform is in f64, since its rounding shows in the logarithm of faint
+/// bands; the reference's f32 is then the only source of difference.
 pub struct LogMel {
     n_mels: usize,
     window: [f32; N_FFT],
     filters: Vec<Filter>,
-    fft: Arc<dyn RealToComplex<f32>>,
-    input: Vec<f32>,
-    spectrum: Vec<Complex32>,
-    scratch: Vec<Complex32>,
+    fft: Arc<dyn RealToComplex<f64>>,
+    input: Vec<f64>,
+    spectrum: Vec<Complex64>,
+    scratch: Vec<Complex64>,
     power: [f32; BINS],
 }
 
@@ -88,7 +90,7 @@ impl fmt::Debug for LogMel {
 impl LogMel {
     /// `n_mels` is 80 or, from large-v3 on, 128.
     pub fn new(n_mels: usize) -> Self {
-        let fft = RealFftPlanner::<f32>::new().plan_fft_forward(N_FFT);
+        let fft = RealFftPlanner::<f64>::new().plan_fft_forward(N_FFT);
         let window = std::array::from_fn(|n| (0.5 - 0.5 * (2.0 * PI * n as f64 / N_FFT as f64).cos()) as f32);
         Self {
             n_mels,
@@ -136,13 +138,13 @@ impl LogMel {
     /// Leaves the power spectrum of 400 samples in `self.power`.
     fn transform(&mut self, samples: &[f32]) {
         for ((input, sample), window) in self.input.iter_mut().zip(samples).zip(&self.window) {
-            *input = sample * window;
+            *input = f64::from(sample * window);
         }
         // The lengths are the plan's own, so that this cannot fail.
         let done = self.fft.process_with_scratch(&mut self.input, &mut self.spectrum, &mut self.scratch);
         debug_assert!(done.is_ok());
         for (power, value) in self.power.iter_mut().zip(&self.spectrum) {
-            *power = value.norm_sqr();
+            *power = value.norm_sqr() as f32;
         }
     }
 }

@@ -2,7 +2,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use crate::pcm::PcmWriter;
-use crate::vad::VoiceActivity;
+use crate::vad::{Found, VoiceActivity};
 use crate::{
     AudioError, ChannelMode, Info, LogMel, Mel, OpenOptions, Pcm, Reader, Region, SAMPLE_RATE, Warning, mel,
 };
@@ -31,8 +31,12 @@ pub struct Recording {
     pub pcm: Pcm,
     pub info: Info,
     pub warnings: Vec<Warning>,
-    /// Where there is speech, in order; with voice activity off one region over everything.
+    /// Where there is speech, in order, with padding and joined over short
+    /// pauses; with voice activity off one region over everything.
     pub speech: Vec<Region>,
+    /// Just where a voice was heard: `speech` without padding and pauses. With
+    /// voice activity off the same as `speech`.
+    pub voiced: Vec<Region>,
     /// Largest log10 mel energy of the whole recording, 30 s of silence behind
     /// it included: what openai/whisper clamps every window of a file against.
     pub log_mel_maximum: f32,
@@ -110,15 +114,18 @@ fn pass(
     if samples == 0 {
         return Err(AudioError::ZeroLength { path: path.into() });
     }
-    let speech = match voice {
-        Some((voice, threshold)) => voice.finish(threshold, samples),
-        None => vec![Region { start: 0, end: samples }],
+    let pcm = pcm.finish()?;
+    let everything = vec![Region { start: 0, end: samples }];
+    let found = match voice {
+        Some((voice, threshold)) => voice.finish(threshold, &pcm)?,
+        None => Found { regions: everything.clone(), voiced: everything },
     };
     let recording = Recording {
-        pcm: pcm.finish()?,
+        pcm,
         info: reader.info().clone(),
         warnings: reader.warnings().to_vec(),
-        speech,
+        speech: found.regions,
+        voiced: found.voiced,
         log_mel_maximum: loudest.finish(),
     };
     Ok((recording, reader.phase_loss()))

@@ -1,5 +1,7 @@
 //! The spectrogram against openai/whisper's own.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod common;
 
 use std::path::Path;

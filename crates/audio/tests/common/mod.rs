@@ -1,4 +1,4 @@
-#![allow(dead_code, reason = "each test uses what it needs")]
+#![allow(dead_code, clippy::unwrap_used, reason = "helpers of tests, each of which uses what it needs")]
 
 use std::path::{Path, PathBuf};
 
