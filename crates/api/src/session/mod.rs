@@ -1,0 +1,313 @@
+//! What a window works with: a queue of recordings, one engine that takes them
+//! one after the other, and followers that are told what changed, seldom
+//! enough for a screen and complete at the end.
+
+mod files;
+mod queue;
+mod runner;
+mod save;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+pub use files::find_sample;
+pub use queue::{Changes, Ending, Entry, State, TextChange};
+pub use save::Place;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+use transcript::Task;
+use transcript::export::Format;
+use wire::{Description, ErrorCode, Failure, JobId};
+
+use crate::{Canceller, Engine, EngineOptions, ModelRef};
+use queue::Queue;
+
+/// A screen shows no more than twenty states a second to anybody's use.
+const PAUSE_BETWEEN_CHANGES: Duration = Duration::from_millis(50);
+
+/// What the next recording is transcribed with.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Settings {
+    /// `None`: there is no model at all.
+    pub model: Option<ModelRef>,
+    /// ISO 639-1; `None`: detect.
+    pub language: Option<String>,
+    pub task: Task,
+}
+
+/// Clones share one queue and one engine.
+#[derive(Debug, Clone)]
+pub struct Session {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    options: EngineOptions,
+    state: Mutex<Shared>,
+    /// The queue's version, for those who follow it.
+    version: watch::Sender<u64>,
+    wake: Notify,
+    /// Started when first needed, and again after it died.
+    engine: tokio::sync::Mutex<Option<Arc<Engine>>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    queue: Queue,
+    settings: Settings,
+    /// Of the job that the engine works on.
+    running: Option<(JobId, Canceller)>,
+    closed: bool,
+}
+
+impl Session {
+    /// Takes recordings from now on. Must be called within a tokio runtime.
+    pub fn new(options: EngineOptions, settings: Settings) -> Self {
+        let inner = Arc::new(Inner {
+            options,
+            state: Mutex::new(Shared { settings, ..Shared::default() }),
+            version: watch::Sender::new(0),
+            wake: Notify::new(),
+            engine: tokio::sync::Mutex::default(),
+        });
+        tokio::spawn(runner::run(Arc::clone(&inner)));
+        Self { inner }
+    }
+
+    /// Device, backend and codecs of the engine, which is started for this.
+    /// With it, why it is not the CUDA engine, where there is something to explain.
+    pub async fn describe(&self) -> Result<(Description, Option<String>), Failure> {
+        let engine = runner::engine(&self.inner).await?;
+        let description = engine.describe().await?;
+        Ok((description, engine.backend_note().map(str::to_owned)))
+    }
+
+    /// Puts files, and the recordings in folders, at the queue's end.
+    pub fn add(&self, paths: impl IntoIterator<Item = PathBuf>) -> Vec<JobId> {
+        self.put(files::inspect(paths), false)
+    }
+
+    /// Puts the program's own recording in the queue.
+    pub fn add_sample(&self, file: &Path) -> Vec<JobId> {
+        self.put(vec![files::check(file.into())], true)
+    }
+
+    fn put(&self, found: Vec<files::Found>, sample: bool) -> Vec<JobId> {
+        self.change(|shared| {
+            let ids = found
+                .into_iter()
+                .map(|found| shared.queue.add(found.file, found.bytes, sample, found.failure))
+                .collect();
+            shared.hold_or_release();
+            ids
+        })
+    }
+
+    pub fn settings(&self) -> Settings {
+        self.lock().settings.clone()
+    }
+
+    /// What already runs keeps the settings it started with.
+    pub fn change_settings(&self, settings: Settings) {
+        self.change(|shared| {
+            shared.settings = settings;
+            shared.hold_or_release();
+        });
+    }
+
+    /// The user wants what is held to be transcribed with the demonstration model.
+    pub fn start_anyway(&self) {
+        self.change(|shared| shared.queue.hold(false));
+    }
+
+    pub fn cancel(&self, id: JobId) {
+        self.change(|shared| {
+            if shared.queue.cancel(id)
+                && let Some((running, canceller)) = &shared.running
+                && *running == id
+            {
+                canceller.cancel();
+            }
+        });
+    }
+
+    /// Starts over with what failed or was stopped.
+    pub fn retry(&self, id: JobId) {
+        self.change(|shared| {
+            let Some(file) = shared.queue.get(id).map(|entry| entry.file.clone()) else { return };
+            shared.queue.retry(id, files::check(file).failure);
+            shared.hold_or_release();
+        });
+    }
+
+    pub fn remove(&self, id: JobId) {
+        self.change(|shared| shared.queue.remove(id));
+    }
+
+    /// How many recordings would be left undone by closing now.
+    pub fn unfinished(&self) -> usize {
+        self.lock().queue.unfinished()
+    }
+
+    /// How many texts of the user's own recordings would be lost by closing now.
+    pub fn unsaved(&self) -> usize {
+        self.lock().queue.unsaved()
+    }
+
+    /// The name that a dialog proposes for a transcript.
+    pub fn proposed_file(&self, id: JobId, format: Format) -> Result<PathBuf, Failure> {
+        let (recording, transcript) = self.result(id)?;
+        Ok(save::beside(&recording, &transcript, format))
+    }
+
+    /// Saves a transcript, whole or partial, and returns the file written.
+    /// Blocks on the disk: call it where that is allowed.
+    pub fn save(&self, id: JobId, format: Format, place: &Place) -> Result<PathBuf, Failure> {
+        let (recording, transcript) = self.result(id)?;
+        let file = save::save(&recording, &transcript, format, place)?;
+        self.change(|shared| shared.queue.saved(id, file.clone()));
+        Ok(file)
+    }
+
+    fn result(&self, id: JobId) -> Result<(PathBuf, Box<transcript::Transcript>), Failure> {
+        let shared = self.lock();
+        let entry = shared.queue.get(id);
+        entry.and_then(|entry| Some((entry.file.clone(), entry.transcript.clone()?))).ok_or_else(|| {
+            Failure::new(ErrorCode::BadSettings, "There is no transcript of this recording yet.")
+                .remedy("Wait until it is done.")
+        })
+    }
+
+    /// Everything in the queue, then what changes in it.
+    pub fn follow(&self) -> Follower {
+        Follower { inner: Arc::clone(&self.inner), pace: Pace::new(&self.inner), seen: 0 }
+    }
+
+    /// All text of one recording, then what changes in it.
+    pub fn follow_text(&self, id: JobId) -> TextFollower {
+        TextFollower { inner: Arc::clone(&self.inner), pace: Pace::new(&self.inner), id, seen: 0, known: 0 }
+    }
+
+    /// Stops what runs and waits, two seconds at most, until the engine is gone.
+    pub async fn close(&self) {
+        self.change(|shared| {
+            shared.closed = true;
+            if let Some((_, canceller)) = &shared.running {
+                canceller.cancel();
+            }
+        });
+        if let Some(engine) = self.inner.engine.lock().await.take() {
+            engine.shutdown().await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.inner.lock()
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Shared) -> T) -> T {
+        self.inner.change(change)
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        // A panic elsewhere leaves the queue as it was between two changes.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Shared) -> T) -> T {
+        let mut shared = self.lock();
+        let result = change(&mut shared);
+        self.version.send_replace(shared.queue.version());
+        drop(shared);
+        self.wake.notify_one();
+        result
+    }
+}
+
+impl Shared {
+    /// A user's own recording is never silently transcribed with the
+    /// demonstration model.
+    fn hold_or_release(&mut self) {
+        let demonstration = self.settings.model.as_ref().is_some_and(|model| model.demonstration);
+        self.queue.hold(demonstration);
+    }
+}
+
+/// Waits for changes, and a while after each.
+#[derive(Debug)]
+struct Pace {
+    version: watch::Receiver<u64>,
+    earliest: Option<Instant>,
+}
+
+impl Pace {
+    fn new(inner: &Inner) -> Self {
+        let mut version = inner.version.subscribe();
+        version.mark_changed();
+        Self { version, earliest: None }
+    }
+
+    /// `None` once the session is gone.
+    async fn next(&mut self) -> Option<()> {
+        self.version.changed().await.ok()?;
+        if let Some(earliest) = self.earliest {
+            tokio::time::sleep_until(earliest).await;
+        }
+        // Seen only now, so that what came during the pause is not told twice.
+        self.version.mark_unchanged();
+        self.earliest = Some(Instant::now() + PAUSE_BETWEEN_CHANGES);
+        Some(())
+    }
+}
+
+#[derive(Debug)]
+pub struct Follower {
+    inner: Arc<Inner>,
+    pace: Pace,
+    seen: u64,
+}
+
+impl Follower {
+    /// At most twenty times a second; the last state is never left out.
+    pub async fn next(&mut self) -> Option<Changes> {
+        loop {
+            self.pace.next().await?;
+            let shared = self.inner.lock();
+            let changes = shared.queue.changes_since(self.seen);
+            self.seen = shared.queue.version();
+            if !changes.changed.is_empty() || !changes.removed.is_empty() {
+                return Some(changes);
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct TextFollower {
+    inner: Arc<Inner>,
+    pace: Pace,
+    id: JobId,
+    seen: u64,
+    known: usize,
+}
+
+impl TextFollower {
+    /// At most twenty times a second; `None` once the recording was removed.
+    pub async fn next(&mut self) -> Option<TextChange> {
+        loop {
+            self.pace.next().await?;
+            let shared = self.inner.lock();
+            shared.queue.get(self.id)?;
+            let change = shared.queue.text_since(self.id, self.seen, self.known);
+            self.seen = shared.queue.version();
+            if let Some(change) = change {
+                self.known = change.from + change.segments.len();
+                return Some(change);
+            }
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! The recordings that were opened and what became of them. A plain state
+//! machine: no engine, no clock, no thread, so that it can be tested by tables.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use transcript::{Completeness, Model, Notice, Segment, Source, Transcript};
+use wire::{Event, Failure, JobId, Progress};
+
+/// Where a recording stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Waits for the user's word, because only the demonstration model is there.
+    Held,
+    Waiting,
+    Running,
+    /// Asked to stop, not there yet.
+    Stopping,
+    Finished,
+    Failed,
+    Cancelled,
+}
+
+impl State {
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Finished | Self::Failed | Self::Cancelled)
+    }
+}
+
+/// One recording in the queue.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    pub id: JobId,
+    pub file: PathBuf,
+    pub bytes: Option<u64>,
+    /// The recording that comes with the program: it may be transcribed with
+    /// the demonstration model without asking.
+    pub sample: bool,
+    pub state: State,
+    pub progress: Option<Progress>,
+    pub source: Option<Source>,
+    pub model: Option<Model>,
+    pub device: Option<String>,
+    pub failure: Option<Failure>,
+    /// The whole or partial result; its segments are the entry's segments.
+    pub transcript: Option<Box<Transcript>>,
+    /// Where the transcript was last saved.
+    pub saved: Option<PathBuf>,
+    streamed: Vec<Segment>,
+    notices: Vec<Notice>,
+    changed: u64,
+    /// Versions at which segments from an index on were replaced.
+    rewrites: Vec<(u64, usize)>,
+}
+
+impl Entry {
+    pub fn segments(&self) -> &[Segment] {
+        self.transcript.as_ref().map_or(&self.streamed, |transcript| &transcript.segments)
+    }
+
+    pub fn notices(&self) -> &[Notice] {
+        self.transcript.as_ref().map_or(&self.notices, |transcript| &transcript.notices)
+    }
+}
+
+/// What changed in the list since somebody last looked.
+#[derive(Debug, Default)]
+pub struct Changes {
+    pub changed: Vec<Entry>,
+    pub removed: Vec<JobId>,
+}
+
+/// What changed in one recording's text since somebody last looked: the
+/// segments from index `from` on are now `segments`.
+#[derive(Debug)]
+pub struct TextChange {
+    pub id: JobId,
+    pub from: usize,
+    pub segments: Vec<Segment>,
+    pub notices: Vec<Notice>,
+    /// Known once the job is over.
+    pub ending: Option<Ending>,
+}
+
+/// What a transcript says of itself as a whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ending {
+    pub language: String,
+    pub complete: bool,
+    pub completeness: Completeness,
+}
+
+#[derive(Debug, Default)]
+pub struct Queue {
+    entries: BTreeMap<JobId, Entry>,
+    /// With the version at which each was removed.
+    removed: BTreeSet<(u64, JobId)>,
+    last: JobId,
+    version: u64,
+}
+
+impl Queue {
+    /// Grows with every change.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// `failure`: the file was found wanting before any engine saw it.
+    pub fn add(
+        &mut self,
+        file: PathBuf,
+        bytes: Option<u64>,
+        sample: bool,
+        failure: Option<Failure>,
+    ) -> JobId {
+        self.last += 1;
+        let state = if failure.is_some() { State::Failed } else { State::Waiting };
+        let entry = Entry {
+            id: self.last,
+            file,
+            bytes,
+            sample,
+            state,
+            progress: None,
+            source: None,
+            model: None,
+            device: None,
+            failure,
+            transcript: None,
+            saved: None,
+            streamed: Vec::new(),
+            notices: Vec::new(),
+            changed: 0,
+            rewrites: Vec::new(),
+        };
+        self.entries.insert(self.last, entry);
+        self.touch(self.last);
+        self.last
+    }
+
+    pub fn get(&self, id: JobId) -> Option<&Entry> {
+        self.entries.get(&id)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values()
+    }
+
+    /// How many recordings would be left undone by closing now.
+    pub fn unfinished(&self) -> usize {
+        let undone =
+            |entry: &&Entry| matches!(entry.state, State::Waiting | State::Running | State::Stopping);
+        self.iter().filter(undone).count()
+    }
+
+    /// How many texts of the user's own recordings would be lost by closing now.
+    pub fn unsaved(&self) -> usize {
+        self.iter()
+            .filter(|entry| entry.transcript.is_some() && entry.saved.is_none() && !entry.sample)
+            .count()
+    }
+
+    /// The next recording to work on, marked as running.
+    pub fn start_next(&mut self) -> Option<Entry> {
+        let id = self.iter().find(|entry| entry.state == State::Waiting)?.id;
+        let entry = self.entries.get_mut(&id)?;
+        entry.state = State::Running;
+        let copy = entry.clone();
+        self.touch(id);
+        Some(copy)
+    }
+
+    /// Holds what waits (but for the sample) where `hold`, else lets it go.
+    pub fn hold(&mut self, hold: bool) {
+        let (from, to) = if hold { (State::Waiting, State::Held) } else { (State::Held, State::Waiting) };
+        let moved: Vec<_> =
+            self.iter().filter(|entry| entry.state == from && !entry.sample).map(|entry| entry.id).collect();
+        for id in moved {
+            self.set(id, to);
+        }
+    }
+
+    /// Takes in what the engine says of the recording `id`, whatever number
+    /// the engine knows it by.
+    pub fn apply(&mut self, id: JobId, event: Event) {
+        match event {
+            Event::Started { source, model, device, .. } => self.change(id, |entry, _| {
+                entry.source = Some(source);
+                entry.model = Some(model);
+                entry.device = Some(device);
+            }),
+            Event::Progress { progress, .. } => self.change(id, |entry, _| entry.progress = Some(progress)),
+            Event::Segment { segment, .. } => self.change(id, |entry, _| entry.streamed.push(segment)),
+            Event::Notice { notice, .. } => self.change(id, |entry, _| entry.notices.push(notice)),
+            Event::Finished { transcript, .. } => self.end(id, State::Finished, Some(transcript), None),
+            Event::Cancelled { partial, .. } => self.end(id, State::Cancelled, partial, None),
+            Event::Failed { error, partial, .. } => self.end(id, State::Failed, partial, Some(error)),
+            // Not about a transcription.
+            _ => {}
+        }
+    }
+
+    /// Ends a job; a second end is ignored.
+    pub fn end(
+        &mut self,
+        id: JobId,
+        state: State,
+        transcript: Option<Box<Transcript>>,
+        failure: Option<Failure>,
+    ) {
+        self.change(id, |entry, version| {
+            if entry.state.is_over() {
+                return;
+            }
+            entry.state = state;
+            entry.failure = failure;
+            entry.progress = None;
+            if let Some(transcript) = transcript {
+                // What was shown while it came may have been repaired or aligned since.
+                let same =
+                    entry.streamed.iter().zip(&transcript.segments).take_while(|(a, b)| a == b).count();
+                if same < entry.streamed.len() {
+                    entry.rewrites.push((version, same));
+                }
+                entry.source.get_or_insert_with(|| transcript.source.clone());
+                entry.model.get_or_insert_with(|| transcript.model.clone());
+                entry.transcript = Some(transcript);
+                entry.streamed = Vec::new();
+                entry.notices = Vec::new();
+            }
+        });
+    }
+
+    /// True where the engine has to be told.
+    pub fn cancel(&mut self, id: JobId) -> bool {
+        match self.get(id).map(|entry| entry.state) {
+            Some(State::Running) => {
+                self.set(id, State::Stopping);
+                true
+            }
+            Some(State::Held | State::Waiting) => {
+                self.set(id, State::Cancelled);
+                false
+            }
+            _ => false,
+        }
+    }
+
+    /// Starts over with what failed or was stopped.
+    pub fn retry(&mut self, id: JobId, failure: Option<Failure>) {
+        self.change(id, |entry, version| {
+            if !matches!(entry.state, State::Failed | State::Cancelled) {
+                return;
+            }
+            entry.state = if failure.is_some() { State::Failed } else { State::Waiting };
+            entry.failure = failure;
+            entry.transcript = None;
+            entry.saved = None;
+            entry.streamed = Vec::new();
+            entry.notices = Vec::new();
+            entry.rewrites.push((version, 0));
+        });
+    }
+
+    /// Takes a recording off the list, unless it is being worked on.
+    pub fn remove(&mut self, id: JobId) {
+        let busy = |entry: &Entry| matches!(entry.state, State::Running | State::Stopping);
+        if self.get(id).is_some_and(|entry| !busy(entry)) {
+            self.entries.remove(&id);
+            self.version += 1;
+            self.removed.insert((self.version, id));
+        }
+    }
+
+    /// Without the texts, which [`text_since`](Self::text_since) gives one by one.
+    pub fn changes_since(&self, version: u64) -> Changes {
+        let changed = self.iter().filter(|entry| entry.changed > version).map(without_text).collect();
+        let removed = self.removed.range((version + 1, 0)..).map(|(_, id)| *id).collect();
+        Changes { changed, removed }
+    }
+
+    /// `known`: how many segments the asker has. `None` where nothing changed.
+    pub fn text_since(&self, id: JobId, version: u64, known: usize) -> Option<TextChange> {
+        let entry = self.get(id).filter(|entry| entry.changed > version)?;
+        let rewritten = entry.rewrites.iter().filter(|(at, _)| *at > version).map(|(_, from)| *from);
+        let from = rewritten.min().unwrap_or(known).min(known).min(entry.segments().len());
+        Some(TextChange {
+            id,
+            from,
+            segments: entry.segments()[from..].to_vec(),
+            notices: entry.notices().to_vec(),
+            ending: entry.transcript.as_ref().map(|transcript| Ending {
+                language: transcript.language.clone(),
+                complete: transcript.complete,
+                completeness: transcript.completeness.clone(),
+            }),
+        })
+    }
+
+    pub fn saved(&mut self, id: JobId, file: PathBuf) {
+        self.change(id, |entry, _| entry.saved = Some(file));
+    }
+
+    fn set(&mut self, id: JobId, state: State) {
+        self.change(id, |entry, _| entry.state = state);
+    }
+
+    fn change(&mut self, id: JobId, change: impl FnOnce(&mut Entry, u64)) {
+        let version = self.version + 1;
+        if let Some(entry) = self.entries.get_mut(&id) {
+            change(entry, version);
+            self.touch(id);
+        }
+    }
+
+    fn touch(&mut self, id: JobId) {
+        self.version += 1;
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.changed = self.version;
+        }
+    }
+}
+
+/// A list of a thousand recordings is told of often; their texts are not copied for that.
+fn without_text(entry: &Entry) -> Entry {
+    Entry {
+        id: entry.id,
+        file: entry.file.clone(),
+        bytes: entry.bytes,
+        sample: entry.sample,
+        state: entry.state,
+        progress: entry.progress.clone(),
+        source: entry.source.clone(),
+        model: entry.model.clone(),
+        device: entry.device.clone(),
+        failure: entry.failure.clone(),
+        transcript: None,
+        saved: entry.saved.clone(),
+        streamed: Vec::new(),
+        notices: Vec::new(),
+        changed: entry.changed,
+        rewrites: Vec::new(),
+    }
+}

@@ -1,0 +1,116 @@
+//! Where a transcript goes when the window saves it.
+
+use std::path::{Path, PathBuf};
+
+use transcript::Transcript;
+use transcript::export::{Format, Options};
+use transcript::save::{Existing, SaveError};
+use wire::{ErrorCode, Failure};
+
+/// Where to save to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// In the recording's folder, under the recording's name; never over
+    /// another file unless that was asked for.
+    Beside { replace: bool },
+    /// Where the user said in a dialog that asks before it replaces.
+    At(PathBuf),
+}
+
+/// Saves and returns the file written.
+///
+/// # Errors
+/// With the file they are about, and [`ErrorCode::OutputExists`] where
+/// [`Place::Beside`] would replace another file.
+pub fn save(
+    recording: &Path,
+    transcript: &Transcript,
+    format: Format,
+    place: &Place,
+) -> Result<PathBuf, Failure> {
+    let (path, existing) = match place {
+        Place::Beside { replace: true } => (beside(recording, transcript, format), Existing::Replace),
+        Place::Beside { replace: false } => (beside(recording, transcript, format), Existing::Keep),
+        Place::At(path) => (path.clone(), Existing::Replace),
+    };
+    transcript::save::save(transcript, format, &Options::default(), &path, existing).map_err(failure)?;
+    Ok(path)
+}
+
+/// `talk.mp3` becomes `talk.srt`; what a stopped job left becomes
+/// `talk.partial.srt`, so that nobody takes it for the whole.
+pub fn beside(recording: &Path, transcript: &Transcript, format: Format) -> PathBuf {
+    let ending = if transcript.complete {
+        format.extension().to_owned()
+    } else {
+        format!("partial.{}", format.extension())
+    };
+    recording.with_extension(ending)
+}
+
+fn failure(error: SaveError) -> Failure {
+    let code = match &error {
+        SaveError::Exists(_) => ErrorCode::OutputExists,
+        SaveError::DiskFull(_) => ErrorCode::DiskFull,
+        SaveError::NoFolder(_)
+        | SaveError::IsFolder(_)
+        | SaveError::NotAllowed(_)
+        | SaveError::NameTooLong(_)
+        | SaveError::Io { .. } => ErrorCode::OutputUnwritable,
+    };
+    Failure::new(code, error.message()).file(error.path()).remedy(error.remedy())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn transcript(complete: bool) -> Transcript {
+        let json = format!(
+            r#"{{"schema_version": 1, "complete": {complete}, "language": "en", "task": "transcribe", "settings": null,
+            "source": {{"name": "talk", "duration": 1, "sample_rate": 16000, "channels": 1, "format": "wav"}},
+            "model": {{"name": "m", "precision": "f32", "demonstration": false}},
+            "segments": [{{"start": 0, "end": 0.9, "text": "Good morning."}}],
+            "completeness": {{"speech": 1, "covered": 1, "gaps": []}}}}"#
+        );
+        Transcript::from_json(json.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn the_recordings_name_is_kept_whatever_it_is() {
+        for (recording, complete, expected) in [
+            ("talk.mp3", true, "talk.srt"),
+            ("talk", true, "talk.srt"),
+            ("Gespräch 1.2.wav", true, "Gespräch 1.2.srt"),
+            ("talk.mp3", false, "talk.partial.srt"),
+        ] {
+            assert_eq!(beside(Path::new(recording), &transcript(complete), Format::Srt), Path::new(expected));
+        }
+    }
+
+    #[test]
+    fn a_file_in_the_way_is_kept_until_the_user_says_otherwise() {
+        let folder = tempfile::tempdir().unwrap();
+        let recording = folder.path().join("talk.wav");
+        std::fs::write(folder.path().join("talk.srt"), "mine").unwrap();
+        let save = |replace| save(&recording, &transcript(true), Format::Srt, &Place::Beside { replace });
+        let error = save(false).unwrap_err();
+        assert_eq!(error.code, ErrorCode::OutputExists);
+        assert_eq!(error.file.unwrap().as_path(), folder.path().join("talk.srt"));
+        let path = save(true).unwrap();
+        assert!(std::fs::read_to_string(path).unwrap().contains("Good morning."));
+    }
+
+    #[test]
+    fn a_folder_that_is_gone_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let gone = folder.path().join("gone");
+        let error =
+            save(&gone.join("talk.wav"), &transcript(true), Format::Txt, &Place::Beside { replace: false })
+                .unwrap_err();
+        assert_eq!(
+            (error.code, error.file.unwrap().as_path()),
+            (ErrorCode::OutputUnwritable, gone.as_path())
+        );
+    }
+}

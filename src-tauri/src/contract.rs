@@ -1,0 +1,405 @@
+//! What the page and the shell say to each other. ui/src/lib/generated/contract.ts
+//! is made from these types; a test fails when it is stale. Times are seconds.
+//!
+//! The page names recordings and models by number and never by path: it can't
+//! ask for a file that the user did not hand over.
+
+use api::session;
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+/// What the page needs at its start.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Setup {
+    pub version: String,
+    pub models: Vec<ModelChoice>,
+    pub settings: Settings,
+    /// Whether there is a recording to try the program with.
+    pub has_sample: bool,
+}
+
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct ModelChoice {
+    pub id: u32,
+    pub name: String,
+    pub folder: String,
+    /// Its text is not reliable: it is there to show how the program works.
+    pub demonstration: bool,
+    pub note: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct Settings {
+    pub model: Option<u32>,
+    /// ISO 639-1; null: detect.
+    pub language: Option<String>,
+    /// To English.
+    pub translate: bool,
+}
+
+/// The engine that does the work.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct EngineInfo {
+    pub version: String,
+    pub backend: Backend,
+    pub devices: Vec<Device>,
+    /// Why the CPU computes, in a sentence; null where a GPU does.
+    pub cpu_reason: Option<String>,
+    pub threads: u32,
+    /// Whether formats that need ffmpeg can be opened.
+    pub ffmpeg: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "lowercase")]
+pub enum Backend {
+    Cpu,
+    Cuda,
+}
+
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Device {
+    pub id: String,
+    pub name: String,
+    pub total_bytes: Option<u64>,
+    pub free_bytes: Option<u64>,
+}
+
+/// What happens to the window or the queue, at most twenty times a second.
+#[derive(Debug, Clone, Serialize, TS)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum WindowEvent {
+    /// Files are being dragged over the window.
+    DragOver {
+        files: u32,
+    },
+    DragLeft,
+    Jobs {
+        changed: Vec<Job>,
+        removed: Vec<u64>,
+    },
+    /// The models or settings are others now.
+    Setup {
+        setup: Setup,
+    },
+    /// The user wants to close the window while recordings are unfinished or
+    /// transcripts not saved.
+    CloseRequested {
+        unfinished: u32,
+        unsaved: u32,
+    },
+}
+
+/// One recording in the queue.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Job {
+    pub id: u64,
+    /// File name without its folder.
+    pub name: String,
+    pub folder: String,
+    pub bytes: Option<u64>,
+    pub sample: bool,
+    pub state: JobState,
+    pub progress: Option<Progress>,
+    pub duration: Option<f64>,
+    /// Container and codec in words.
+    pub format: Option<String>,
+    pub model: Option<String>,
+    /// The text is the demonstration model's.
+    pub demonstration: bool,
+    pub failure: Option<Failure>,
+    /// Where its transcript was last saved.
+    pub saved: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "lowercase")]
+pub enum JobState {
+    /// Waits for the user's word, because only the demonstration model is there.
+    Held,
+    Waiting,
+    Running,
+    Stopping,
+    Finished,
+    Failed,
+    Cancelled,
+}
+
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Progress {
+    pub stage: Stage,
+    pub position: f64,
+    pub duration: Option<f64>,
+    /// Seconds of recording per second.
+    pub speed: Option<f32>,
+    /// Seconds until this stage is done.
+    pub left: Option<f32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    LoadModel,
+    Preprocess,
+    Transcribe,
+    Diarize,
+    Align,
+}
+
+/// What changed in one recording's text: the segments from index `from` on are
+/// now `segments`. At most twenty of these a second.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct TextUpdate {
+    pub job: u64,
+    pub from: u32,
+    pub segments: Vec<Segment>,
+    pub notices: Vec<Notice>,
+    /// Known once the job is over.
+    pub ending: Option<Ending>,
+}
+
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Segment {
+    pub start: f64,
+    pub end: f64,
+    pub text: String,
+    pub language: Option<String>,
+    pub speaker: Option<String>,
+    pub channel: Option<u32>,
+    pub suspicions: Vec<Suspicion>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum Suspicion {
+    Loop,
+    TooFast,
+    OverSilence,
+    LowConfidence,
+}
+
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Notice {
+    /// What to branch on.
+    pub code: String,
+    pub severity: Severity,
+    pub text: String,
+    pub at: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    Info,
+    Degraded,
+    Failed,
+}
+
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Ending {
+    /// ISO 639-1 code of the main language; `und` where it was not determined.
+    pub language: String,
+    /// False for what a stopped job left behind.
+    pub complete: bool,
+    /// Seconds of speech found, and how many of them have text; zero where
+    /// voice activity detection was off.
+    pub speech: f64,
+    pub covered: f64,
+    /// Stretches of speech of over 2 s without text.
+    pub gaps: Vec<Gap>,
+}
+
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Gap {
+    pub start: f64,
+    pub end: f64,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, TS)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    Txt,
+    Srt,
+    Vtt,
+    Json,
+}
+
+/// Where to save to.
+#[derive(Debug, Clone, Copy, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// In the recording's folder, unless there is such a file already.
+    Beside,
+    /// The same, over what is there.
+    BesideReplacing,
+    /// Where the user says in a dialog.
+    Ask,
+}
+
+/// An error that a user sees. Branch on `code`, show the rest.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Failure {
+    #[ts(type = "ErrorCode")]
+    pub code: wire::ErrorCode,
+    pub file: Option<String>,
+    pub message: String,
+    pub remedy: Option<String>,
+}
+
+impl From<session::Entry> for Job {
+    fn from(entry: session::Entry) -> Self {
+        let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+        Self {
+            id: entry.id,
+            name: text(entry.file.file_name()),
+            folder: text(entry.file.parent().map(|folder| folder.as_os_str())),
+            bytes: entry.bytes,
+            sample: entry.sample,
+            state: match entry.state {
+                session::State::Held => JobState::Held,
+                session::State::Waiting => JobState::Waiting,
+                session::State::Running => JobState::Running,
+                session::State::Stopping => JobState::Stopping,
+                session::State::Finished => JobState::Finished,
+                session::State::Failed => JobState::Failed,
+                session::State::Cancelled => JobState::Cancelled,
+            },
+            progress: entry.progress.map(Progress::from),
+            duration: entry
+                .source
+                .as_ref()
+                .map(|source| source.duration.seconds())
+                .filter(|time| *time > 0.0),
+            format: entry.source.map(|source| source.format),
+            demonstration: entry.model.as_ref().is_some_and(|model| model.demonstration),
+            model: entry.model.map(|model| model.name),
+            failure: entry.failure.map(Failure::from),
+            saved: entry.saved.map(|file| file.display().to_string()),
+        }
+    }
+}
+
+impl From<wire::Progress> for Progress {
+    fn from(progress: wire::Progress) -> Self {
+        Self {
+            stage: match progress.stage {
+                wire::Stage::LoadModel => Stage::LoadModel,
+                wire::Stage::Preprocess => Stage::Preprocess,
+                wire::Stage::Transcribe => Stage::Transcribe,
+                wire::Stage::Diarize => Stage::Diarize,
+                wire::Stage::Align => Stage::Align,
+            },
+            position: progress.position.seconds(),
+            duration: progress.duration.map(transcript::Time::seconds),
+            speed: progress.speed,
+            left: progress.left,
+        }
+    }
+}
+
+impl From<session::TextChange> for TextUpdate {
+    fn from(change: session::TextChange) -> Self {
+        Self {
+            job: change.id,
+            from: u32::try_from(change.from).unwrap_or(u32::MAX),
+            segments: change.segments.into_iter().map(Segment::from).collect(),
+            notices: change.notices.into_iter().map(Notice::from).collect(),
+            ending: change.ending.map(Ending::from),
+        }
+    }
+}
+
+impl From<transcript::Segment> for Segment {
+    fn from(segment: transcript::Segment) -> Self {
+        let suspicion = |suspicion| match suspicion {
+            transcript::Suspicion::Loop => Suspicion::Loop,
+            transcript::Suspicion::TooFast => Suspicion::TooFast,
+            transcript::Suspicion::OverSilence => Suspicion::OverSilence,
+            transcript::Suspicion::LowConfidence => Suspicion::LowConfidence,
+        };
+        Self {
+            start: segment.start.seconds(),
+            end: segment.end.seconds(),
+            text: segment.text,
+            language: segment.language,
+            speaker: segment.speaker,
+            channel: segment.channel,
+            suspicions: segment.suspicions.into_iter().map(suspicion).collect(),
+        }
+    }
+}
+
+impl From<transcript::Notice> for Notice {
+    fn from(notice: transcript::Notice) -> Self {
+        Self {
+            code: notice.code,
+            severity: match notice.severity {
+                transcript::Severity::Info => Severity::Info,
+                transcript::Severity::Degraded => Severity::Degraded,
+                transcript::Severity::Failed => Severity::Failed,
+            },
+            text: notice.text,
+            at: notice.at.map(transcript::Time::seconds),
+        }
+    }
+}
+
+impl From<session::Ending> for Ending {
+    fn from(ending: session::Ending) -> Self {
+        let gap = |gap: &transcript::Span| Gap { start: gap.start.seconds(), end: gap.end.seconds() };
+        Self {
+            language: ending.language,
+            complete: ending.complete,
+            speech: ending.completeness.speech.seconds(),
+            covered: ending.completeness.covered.seconds(),
+            gaps: ending.completeness.gaps.iter().map(gap).collect(),
+        }
+    }
+}
+
+impl EngineInfo {
+    pub fn new(description: wire::Description, note: Option<String>) -> Self {
+        let device = |device: wire::DeviceInfo| Device {
+            id: device.id,
+            name: device.name,
+            total_bytes: device.total_bytes,
+            free_bytes: device.free_bytes,
+        };
+        Self {
+            version: description.engine,
+            backend: match description.backend {
+                wire::Backend::Cpu => Backend::Cpu,
+                wire::Backend::Cuda => Backend::Cuda,
+            },
+            devices: description.devices.into_iter().map(device).collect(),
+            cpu_reason: note.or(description.cpu_reason),
+            threads: u32::try_from(description.threads).unwrap_or(u32::MAX),
+            ffmpeg: description.ffmpeg.is_some(),
+        }
+    }
+}
+
+impl From<Format> for transcript::export::Format {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Txt => Self::Txt,
+            Format::Srt => Self::Srt,
+            Format::Vtt => Self::Vtt,
+            Format::Json => Self::Json,
+        }
+    }
+}
+
+impl From<wire::Failure> for Failure {
+    fn from(failure: wire::Failure) -> Self {
+        Self {
+            code: failure.code,
+            file: failure.file.map(|file| file.to_string()),
+            message: failure.message,
+            remedy: failure.remedy,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! What the program holds besides the session: the models by number, the
+//! page's channel, and the tasks that feed the page.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use api::session::{self, Session};
+use api::{EngineOptions, ModelRef};
+use tauri::async_runtime::{JoinHandle, spawn};
+use tauri::ipc::Channel;
+use tauri::{AppHandle, Manager};
+
+use crate::contract::{ModelChoice, Settings, Setup, TextUpdate, WindowEvent};
+
+pub struct Shell {
+    pub session: Session,
+    pub sample: Option<PathBuf>,
+    /// The page knows them by their index.
+    models: Mutex<Vec<ModelRef>>,
+    page: Mutex<Option<Channel<WindowEvent>>>,
+    /// Feeds the page's list.
+    list: Mutex<Option<JoinHandle<()>>>,
+    /// Feeds the transcript that is open.
+    text: Mutex<Option<JoinHandle<()>>>,
+    asked_to_close: AtomicBool,
+}
+
+impl Shell {
+    /// Within the async runtime.
+    pub fn new() -> Self {
+        let models = api::list_models();
+        let model = models.iter().find(|model| !model.demonstration).or(models.first()).cloned();
+        let settings = session::Settings { model, ..session::Settings::default() };
+        Self {
+            session: Session::new(EngineOptions::default(), settings),
+            sample: session::find_sample(),
+            models: Mutex::new(models),
+            page: Mutex::default(),
+            list: Mutex::default(),
+            text: Mutex::default(),
+            asked_to_close: AtomicBool::new(false),
+        }
+    }
+
+    pub fn setup(&self) -> Setup {
+        let models = lock(&self.models);
+        let settings = self.session.settings();
+        let index = |wanted: &ModelRef| models.iter().position(|model| model.path == wanted.path);
+        let id = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
+        Setup {
+            version: env!("CARGO_PKG_VERSION").into(),
+            models: models
+                .iter()
+                .enumerate()
+                .map(|(index, model)| ModelChoice {
+                    id: id(index),
+                    name: model.name.clone(),
+                    folder: model.path.display().to_string(),
+                    demonstration: model.demonstration,
+                    note: model.note.clone(),
+                })
+                .collect(),
+            settings: Settings {
+                model: settings.model.as_ref().and_then(index).map(id),
+                language: settings.language,
+                translate: settings.task == transcript::Task::Translate,
+            },
+            has_sample: self.sample.is_some(),
+        }
+    }
+
+    pub fn change_settings(&self, settings: Settings) {
+        let model = settings.model.and_then(|id| lock(&self.models).get(id as usize).cloned());
+        let task =
+            if settings.translate { transcript::Task::Translate } else { transcript::Task::Transcribe };
+        self.session.change_settings(session::Settings { model, language: settings.language, task });
+        self.tell(WindowEvent::Setup { setup: self.setup() });
+    }
+
+    /// Adds a model to the choice and takes it.
+    pub fn use_model(&self, model: ModelRef) {
+        let mut settings = self.session.settings();
+        settings.model = Some(model.clone());
+        {
+            let mut models = lock(&self.models);
+            if !models.iter().any(|known| known.path == model.path) {
+                models.push(model);
+            }
+        }
+        self.session.change_settings(settings);
+        self.tell(WindowEvent::Setup { setup: self.setup() });
+    }
+
+    /// From now on `page` is told what happens, from the whole list on. A page
+    /// that was loaded anew replaces the one before.
+    pub fn attach(&self, page: Channel<WindowEvent>) {
+        let mut follower = self.session.follow();
+        let channel = page.clone();
+        let task = spawn(async move {
+            while let Some(changes) = follower.next().await {
+                let changed = changes.changed.into_iter().map(Into::into).collect();
+                let event = WindowEvent::Jobs { changed, removed: changes.removed };
+                if channel.send(event).is_err() {
+                    return;
+                }
+            }
+        });
+        replace(&self.list, task);
+        *lock(&self.page) = Some(page);
+        self.asked_to_close.store(false, Ordering::Relaxed);
+    }
+
+    /// Sends one recording's text, and what changes in it, until another is watched.
+    pub fn watch(&self, job: u64, updates: Channel<TextUpdate>) {
+        let mut follower = self.session.follow_text(job);
+        let task = spawn(async move {
+            while let Some(change) = follower.next().await {
+                if updates.send(change.into()).is_err() {
+                    return;
+                }
+            }
+        });
+        replace(&self.text, task);
+    }
+
+    pub fn tell(&self, event: WindowEvent) {
+        if let Some(page) = &*lock(&self.page) {
+            // A page that is just being loaded gets all of it when it attaches.
+            let _ = page.send(event);
+        }
+    }
+
+    /// True where the page asks the user first. Never twice: a page that does
+    /// not answer must not keep the window open.
+    pub fn ask_before_closing(&self) -> bool {
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let (unfinished, unsaved) = (count(self.session.unfinished()), count(self.session.unsaved()));
+        let nothing_to_lose = unfinished == 0 && unsaved == 0;
+        if nothing_to_lose || lock(&self.page).is_none() || self.asked_to_close.swap(true, Ordering::Relaxed)
+        {
+            return false;
+        }
+        self.tell(WindowEvent::CloseRequested { unfinished, unsaved });
+        true
+    }
+
+    pub fn keep_open(&self) {
+        self.asked_to_close.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Ends the engine, then the program.
+pub fn close(app: AppHandle) {
+    if let Some(window) = app.get_webview_window("main") {
+        // Nobody should watch the two seconds that an engine may take.
+        let _ = window.hide();
+    }
+    spawn(async move {
+        let session = app.state::<Shell>().session.clone();
+        session.close().await;
+        app.exit(0);
+    });
+}
+
+fn replace(slot: &Mutex<Option<JoinHandle<()>>>, task: JoinHandle<()>) {
+    if let Some(before) = lock(slot).replace(task) {
+        before.abort();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

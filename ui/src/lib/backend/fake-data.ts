@@ -1,0 +1,54 @@
+import type { EngineInfo, Job, ModelChoice } from "../generated/contract";
+
+export const ENGINE: EngineInfo = {
+  version: "0.1.0",
+  backend: "cpu",
+  devices: [{ id: "cpu", name: "Quad-core processor", total_bytes: 16 * 2 ** 30, free_bytes: 11 * 2 ** 30 }],
+  cpu_reason: "There is no NVIDIA driver on this machine.",
+  threads: 4,
+  ffmpeg: false,
+};
+
+export const MODELS: ModelChoice[] = [
+  { id: 0, name: "starter", folder: "/usr/share/steno/models/starter-whisper", demonstration: true, note: null },
+  { id: 1, name: "whisper-small", folder: "/home/me/models/whisper-small", demonstration: false, note: null },
+];
+
+export const FILES = [
+  "/home/me/Interviews/Interview with the harbour master.m4a",
+  "/home/me/Interviews/Lecture 2, questions.mp3",
+  "/home/me/Interviews/Sprachnotiz über die Fähre.ogg",
+  "/home/me/Interviews/meeting-2026-11-03-regional-planning-committee-second-session-raw-recording.mkv",
+  "/home/me/Interviews/Agenda.pdf",
+];
+
+export const SENTENCES = [
+  "Thank you for taking the time on such a busy morning.",
+  "It is never quiet here, so any morning will do.",
+  "How long have you been in charge of the harbour?",
+  "Nineteen years this spring. Before that I was on the tugs, and before that on the ferries between the islands, which is where I learned to read the weather without looking at a screen.",
+  "What has changed most in that time?",
+  "The size of everything.",
+  "Of everything, yes.",
+  "When I began, two ships of a hundred metres filled the northern quay, and people came to look at them.",
+];
+
+/** A recording as it is when it has just been added. */
+export function recording(id: number, path: string, sample: boolean): Job {
+  const cut = path.lastIndexOf("/");
+  return {
+    id,
+    name: path.slice(cut + 1),
+    folder: path.slice(0, cut),
+    bytes: 4_200_000 + id * 1_000_000,
+    sample,
+    state: "waiting",
+    progress: null,
+    duration: 60,
+    format: "isomp4, aac",
+    model: null,
+    demonstration: false,
+    failure: null,
+    saved: null,
+  };
+}

@@ -1,0 +1,14 @@
+import { languageName } from "../ui/format";
+
+/** ISO 639 codes of the languages that multilingual Whisper models know. */
+const CODES =
+  "af am ar as az ba be bg bn bo br bs ca cs cy da de el en es et eu fa fi fo fr gl gu ha haw he hi hr ht hu hy id is it ja jw ka kk km kn ko la lb ln lo lt lv mg mi mk ml mn mr ms mt my ne nl nn no oc pa pl ps pt ro ru sa sd si sk sl sn so sq sr su sv sw ta te tg th tk tl tr tt uk ur uz vi yi yo yue zh".split(
+    " ",
+  );
+
+/** In the order of their names, as the user reads them. */
+export const LANGUAGES = CODES.map((code) => ({
+  code,
+  // Whisper's "jw" is Javanese, which everybody else calls "jv".
+  name: languageName(code === "jw" ? "jv" : code),
+})).sort((a, b) => a.name.localeCompare(b.name, navigator.language));

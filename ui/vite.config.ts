@@ -1,0 +1,16 @@
+import { svelte } from "@sveltejs/vite-plugin-svelte";
+import { svelteTesting } from "@testing-library/svelte/vite";
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  plugins: [svelte(), svelteTesting()],
+  build: {
+    target: "es2022",
+    // Nothing inline: the content security policy allows files of our own only.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+  },
+  // The icon is drawn once, for the bundles and for the page.
+  server: { port: 5173, strictPort: true, fs: { allow: [".."] } },
+  test: { environment: "jsdom", include: ["src/**/*.test.ts"] },
+});
