@@ -1,1 +1,35 @@
+//! Memory as a budget: what a device has, what a model will take, who holds
+//! what, and what to do when it is not enough.
+//!
+//! A leaf crate: it knows no tensors, no audio and no window, so that hosts can
+//! predict and explain without the engine. What allocates reports through the
+//! [`Probe`] and [`Device`] traits.
 
+mod advice;
+mod budget;
+pub mod bytes;
+mod checkpoint;
+pub mod death;
+mod host;
+pub mod ladder;
+pub mod log;
+mod notice;
+pub mod nvml;
+pub mod platform;
+mod probe;
+mod scope;
+pub mod signs;
+mod simulated;
+mod timeline;
+mod tracker;
+
+pub use advice::{OCCUPIED_SHARE, Situation, advice};
+pub use budget::{Budget, Holder, Refused, Reservation};
+pub use checkpoint::{Checkpoint, Stage};
+pub use host::Host;
+pub use notice::{Code, HELP_PAGE, Notice, Severity};
+pub use probe::{Budgeted, Cause, Device, DeviceError, Kind, Ours, Probe, ProcessUse, Reading, Unavailable};
+pub use scope::{Demand, Departure, RECOVERED_SHARE, Recovery, Remains, Scope};
+pub use simulated::{Allocation, OutOfMemory, Simulated};
+pub use timeline::{Levels, Pressure, Sample, Timeline};
+pub use tracker::{Mark, Renewal, Tracker};

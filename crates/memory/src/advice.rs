@@ -1,0 +1,179 @@
+//! What to say when memory gets short: sentences that fit the situation.
+
+use crate::bytes::human;
+use crate::notice::{Code, Notice, Severity};
+use crate::probe::{Kind, ProcessUse, Reading};
+use crate::{Levels, Pressure};
+
+/// What could be changed. Whoever runs the job knows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Situation {
+    /// Windows decoded together.
+    pub batch: u32,
+    /// The next smaller model that is installed and can do the job.
+    pub smaller_model: Option<String>,
+    /// The next lower precision of this model that is installed.
+    pub lower_precision: Option<String>,
+}
+
+/// In use before the first load, from which on a job says whose it is.
+pub const OCCUPIED_SHARE: f64 = 0.10;
+
+/// From this part of the limit on, other programs are the first thing to name.
+const OTHERS_MATTER: f64 = 0.25;
+
+impl Kind {
+    /// As a sentence begins with it.
+    fn memory(self) -> &'static str {
+        match self {
+            Self::Gpu => "GPU memory",
+            Self::Host => "Memory",
+        }
+    }
+}
+
+/// What would help most, in one sentence.
+pub fn advice(levels: &Levels, situation: &Situation) -> String {
+    let ours = levels.reserved.saturating_add(levels.fixed);
+    let others = levels.others.unwrap_or(0);
+    if others > ours && others as f64 >= OTHERS_MATTER * levels.total as f64 {
+        return format!("Other programs hold {}: closing one of them helps most.", human(others));
+    }
+    if situation.batch > 1 {
+        return format!("A smaller batch (now {}) lowers it.", situation.batch);
+    }
+    if let Some(precision) = &situation.lower_precision {
+        return format!("The same model in {precision} lowers it.");
+    }
+    if let Some(model) = &situation.smaller_model {
+        return format!("A smaller model ({model}) lowers it.");
+    }
+    "Nothing has failed; should it, the job goes on in smaller steps.".to_owned()
+}
+
+/// The notice at 70 %, the warning at 85 %.
+pub(crate) fn pressure_notice(kind: Kind, levels: &Levels, situation: &Situation) -> Notice {
+    let (code, words) = match Pressure::of(levels.share) {
+        Pressure::Critical => (Code::Critical, "critically high"),
+        _ => (Code::Elevated, "elevated"),
+    };
+    let percent = levels.share * 100.0;
+    let text = format!("{} usage is {words} ({percent:.1}%). {}", kind.memory(), advice(levels, situation));
+    Notice::new(code, Severity::Info, text)
+}
+
+/// Says whose memory is in use before the first load; `kept` bytes of ours are
+/// a model kept warm, which nobody needs to be told about.
+pub(crate) fn occupied(
+    kind: Kind,
+    reading: &Reading,
+    kept: u64,
+    processes: impl FnOnce() -> Vec<ProcessUse>,
+) -> Option<Notice> {
+    let ours = reading.ours?.held().saturating_sub(kept);
+    let others = reading.others?;
+    let used = ours.saturating_add(others);
+    if reading.total == 0 || used as f64 <= OCCUPIED_SHARE * reading.total as f64 {
+        return None;
+    }
+    let mut others_by_name: Vec<ProcessUse> =
+        processes().into_iter().filter(|process| !process.ours && process.bytes.is_some()).collect();
+    others_by_name.sort_by_key(|process| std::cmp::Reverse(process.bytes));
+    let named: Vec<String> = others_by_name
+        .iter()
+        .take(3)
+        .map(|process| {
+            let name = process.name.clone().unwrap_or_else(|| "process".into());
+            format!("{name} [{}] {}", process.pid, human(process.bytes.unwrap_or(0)))
+        })
+        .collect();
+    let named = if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) };
+    let text = format!(
+        "{} of {} of {} are in use before anything is loaded: this program {}, other programs {}{named}.",
+        human(used),
+        human(reading.total),
+        match kind {
+            Kind::Gpu => "GPU memory",
+            Kind::Host => "memory",
+        },
+        human(ours),
+        human(others),
+    );
+    Some(Notice::new(Code::Occupied, Severity::Info, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes::{GIB, MIB};
+    use crate::probe::Ours;
+
+    #[test]
+    fn advice_names_what_helps_most() {
+        let full = Situation {
+            batch: 8,
+            smaller_model: Some("whisper-small".into()),
+            lower_precision: Some("q8_0".into()),
+        };
+        let single = Situation { batch: 1, ..full.clone() };
+        let only_model = Situation { lower_precision: None, ..single.clone() };
+        // Ours and others in GB of 8.
+        let cases = [
+            (2, 5, &full, "Other programs hold 5.0 GB: closing one of them helps most."),
+            (6, 1, &full, "A smaller batch (now 8) lowers it."),
+            (6, 1, &single, "The same model in q8_0 lowers it."),
+            (6, 1, &only_model, "A smaller model (whisper-small) lowers it."),
+            (6, 1, &Situation::default(), "Nothing has failed; should it, the job goes on in smaller steps."),
+        ];
+        for (ours, others, situation, expected) in cases {
+            let levels = Levels {
+                reserved: ours * GIB,
+                others: Some(others * GIB),
+                total: 8 * GIB,
+                ..Levels::default()
+            };
+            assert_eq!(advice(&levels, situation), expected);
+        }
+    }
+
+    #[test]
+    fn the_first_checkpoint_says_whose_memory_it_is() {
+        let process = |pid, name: &str, bytes, ours| ProcessUse {
+            pid,
+            bytes: Some(bytes),
+            name: Some(name.into()),
+            ours,
+        };
+        let processes = || {
+            vec![
+                process(7, "steno", 300 * MIB, true),
+                process(9, "viewer", GIB, false),
+                process(8, "game", 2 * GIB, false),
+            ]
+        };
+        let reading = |ours, others| Reading {
+            total: 8 * GIB,
+            used: ours + others,
+            free: 8 * GIB - ours - others,
+            ours: Some(Ours { reserved: ours, ..Ours::default() }),
+            others: Some(others),
+            mapped: 0,
+        };
+        let notice = occupied(Kind::Gpu, &reading(300 * MIB, 3 * GIB), 0, processes).unwrap();
+        assert_eq!(
+            notice.text,
+            "3.3 GB of 8.0 GB of GPU memory are in use before anything is loaded: this program 300 MB, other programs 3.0 GB (game [8] 2.0 GB, viewer [9] 1.0 GB)."
+        );
+        // (ours, kept, others) in MB -> told
+        for ((ours, kept, others), expected) in [
+            ((0, 0, 819), false),
+            ((0, 0, 820), true),
+            // A model kept warm is nothing to tell.
+            ((4000, 4000, 0), false),
+            ((4000, 0, 0), true),
+        ] {
+            let found = occupied(Kind::Gpu, &reading(ours * MIB, others * MIB), kept * MIB, Vec::new);
+            assert_eq!(found.is_some(), expected, "{ours} {kept} {others}");
+        }
+    }
+}

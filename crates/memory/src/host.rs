@@ -1,0 +1,161 @@
+//! The host's memory: what the machine and its control groups allow, and what
+//! this process holds of it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::bytes::MIB;
+use crate::platform::{self, Group};
+use crate::probe::{Cause, Device, DeviceError, Kind, Ours, Probe, Reading, Unavailable};
+
+/// Reads the host. `reserved` is anonymous resident memory, `allocated` the
+/// part of it that the allocator has handed out; mapped weights are a figure
+/// of their own.
+#[derive(Debug)]
+pub struct Host {
+    /// `None`: this process.
+    pid: Option<u32>,
+    group: Option<Group>,
+    /// Highest anonymous memory seen since the last reset.
+    peak: Arc<AtomicU64>,
+    sampler: Option<Sampler>,
+}
+
+impl Host {
+    /// This process. Peaks are those of the readings taken.
+    pub fn new() -> Self {
+        Self { pid: None, group: platform::group(), peak: Arc::default(), sampler: None }
+    }
+
+    /// Another process, such as an engine. What its allocator keeps is not
+    /// known: `allocated` is `reserved`.
+    pub fn of_process(pid: u32) -> Self {
+        Self { pid: Some(pid), ..Self::new() }
+    }
+
+    /// Looks every `interval` at what is held, so that peaks between readings
+    /// are seen: the kernel keeps a high-water mark for all resident memory,
+    /// but none for anonymous memory alone.
+    pub fn sampled(mut self, interval: Duration) -> Self {
+        self.sampler = Sampler::start(self.pid, Arc::clone(&self.peak), interval);
+        self
+    }
+
+    /// Looks that the sampler has taken so far; 0 without one.
+    pub fn looks(&self) -> u64 {
+        self.sampler.as_ref().map_or(0, |sampler| sampler.looks.load(Ordering::Acquire))
+    }
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Probe for Host {
+    fn kind(&self) -> Kind {
+        Kind::Host
+    }
+
+    fn read(&self) -> Result<Reading, Unavailable> {
+        let machine = platform::machine().ok_or_else(unsupported)?;
+        let resident = platform::resident(self.pid).ok_or_else(|| match self.pid {
+            Some(pid) => {
+                Unavailable { cause: Cause::NoSuchDevice, reason: format!("The process {pid} has ended.") }
+            }
+            None => unsupported(),
+        })?;
+        let (mut total, mut free) = (machine.total, machine.available);
+        if let Some(group) = &self.group
+            && group.limit() < machine.total
+        {
+            total = group.limit();
+            free = free.min(total.saturating_sub(group.used().unwrap_or(resident.anonymous)));
+        }
+        let free = free.min(total);
+        let reserved = resident.anonymous;
+        // What was handed out and never touched is not resident; stacks are
+        // resident and were never handed out.
+        let in_use = if self.pid.is_none() { platform::in_use() } else { None };
+        let allocated = in_use.map_or(reserved, |bytes| bytes.min(reserved));
+        let peak = self.peak.fetch_max(reserved, Ordering::Relaxed).max(reserved);
+        let used = total - free;
+        Ok(Reading {
+            total,
+            used,
+            free,
+            ours: Some(Ours { allocated, reserved, fixed: 0, peak: Some(peak) }),
+            others: Some(used.saturating_sub(reserved)),
+            mapped: resident.file,
+        })
+    }
+
+    fn reset_peak(&self) {
+        self.peak.store(0, Ordering::Relaxed);
+    }
+
+    /// Stacks and per-thread caches of the allocator come and go.
+    fn noise(&self) -> u64 {
+        8 * MIB
+    }
+}
+
+impl Device for Host {
+    fn synchronise(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn trim(&self) -> Result<(), DeviceError> {
+        if self.pid.is_none() {
+            platform::trim_allocator();
+        }
+        Ok(())
+    }
+}
+
+fn unsupported() -> Unavailable {
+    Unavailable {
+        cause: Cause::UnsupportedSystem,
+        reason: "This system does not say how much memory is in use (no /proc).".into(),
+    }
+}
+
+/// A thread that raises `peak`; it ends when this is dropped.
+#[derive(Debug)]
+struct Sampler {
+    stop: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+    looks: Arc<AtomicU64>,
+}
+
+impl Sampler {
+    fn start(pid: Option<u32>, peak: Arc<AtomicU64>, interval: Duration) -> Option<Self> {
+        let (stop, stopped) = mpsc::channel::<()>();
+        let looks = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&looks);
+        let thread = std::thread::Builder::new()
+            .name("memory-sampler".into())
+            .spawn(move || {
+                while stopped.recv_timeout(interval) == Err(mpsc::RecvTimeoutError::Timeout) {
+                    let Some(resident) = platform::resident(pid) else { return };
+                    peak.fetch_max(resident.anonymous, Ordering::Relaxed);
+                    count.fetch_add(1, Ordering::Release);
+                }
+            })
+            .ok()?;
+        Some(Self { stop: Some(stop), thread: Some(thread), looks })
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A sampler that panicked has nothing left to say.
+            let _ = thread.join();
+        }
+    }
+}

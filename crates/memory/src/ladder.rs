@@ -1,0 +1,577 @@
+//! What to do when memory runs out, as data: which steps a stage may take, in
+//! which order, what each costs, and which the user forbids. Pure functions.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Stage;
+use crate::notice::{Code, Notice, Severity};
+
+/// One way to go on with less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// Synchronise, trim, try the same again in the same process.
+    RetryAfterTrim,
+    /// The same again in a new process.
+    RenewEngine,
+    HalveBatch,
+    /// The same model, quantised or in a lower precision, as installed.
+    LowerPrecision,
+    /// A smaller installed model that can do the job's language and task.
+    SmallerModel,
+    Cpu,
+    /// The transcript without its speakers.
+    SkipSpeakers,
+}
+
+/// The steps of a stage, in the order in which they are tried.
+pub fn steps(stage: Stage) -> &'static [Step] {
+    use Step::{Cpu, HalveBatch, LowerPrecision, RenewEngine, RetryAfterTrim, SkipSpeakers, SmallerModel};
+    match stage {
+        // Sound and spectra live on the host: there is nothing smaller to go to.
+        Stage::Preprocess => &[RetryAfterTrim, RenewEngine],
+        // A batch takes no part in loading.
+        Stage::SpeechModel => &[RetryAfterTrim, RenewEngine, LowerPrecision, SmallerModel, Cpu],
+        Stage::Transcribe => &[RetryAfterTrim, RenewEngine, HalveBatch, LowerPrecision, SmallerModel, Cpu],
+        Stage::SpeakerModel => &[RetryAfterTrim, RenewEngine, Cpu, SkipSpeakers],
+        Stage::Diarize => &[RetryAfterTrim, RenewEngine, HalveBatch, Cpu, SkipSpeakers],
+        Stage::Align => &[RetryAfterTrim, RenewEngine, HalveBatch, Cpu, SkipSpeakers],
+    }
+}
+
+impl Step {
+    pub fn code(self) -> Code {
+        match self {
+            Self::RetryAfterTrim => Code::Retried,
+            Self::RenewEngine => Code::EngineRenewed,
+            Self::HalveBatch => Code::BatchHalved,
+            Self::LowerPrecision => Code::PrecisionLowered,
+            Self::SmallerModel => Code::SmallerModel,
+            Self::Cpu => Code::MovedToCpu,
+            Self::SkipSpeakers => Code::SpeakersSkipped,
+        }
+    }
+
+    pub fn severity(self) -> Severity {
+        match self {
+            Self::RetryAfterTrim | Self::RenewEngine | Self::HalveBatch => Severity::Info,
+            Self::LowerPrecision | Self::SmallerModel | Self::Cpu | Self::SkipSpeakers => Severity::Degraded,
+        }
+    }
+
+    /// What it costs the user, in a sentence.
+    pub fn cost(self) -> &'static str {
+        match self {
+            Self::RetryAfterTrim => "That takes a moment; the text stays the same.",
+            Self::RenewEngine => "The model is loaded once more; the text stays the same.",
+            Self::HalveBatch => "It takes longer; the text stays the same.",
+            Self::LowerPrecision => "Some words may come out differently from here on.",
+            Self::SmallerModel => "More mistakes are to be expected from here on.",
+            Self::Cpu => "It takes several times as long from here on.",
+            Self::SkipSpeakers => "The transcript will not say who speaks.",
+        }
+    }
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trouble {
+    /// A reservation was refused: nothing was allocated, nothing is broken.
+    Refused,
+    /// An allocation failed; the process lives.
+    OutOfMemory,
+    /// The process died for lack of memory and was replaced.
+    Died,
+    /// Any other error of the device: what the process holds can't be trusted.
+    DeviceError,
+}
+
+impl Trouble {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Refused => "There is not enough memory",
+            Self::OutOfMemory => "Memory ran out",
+            Self::Died => "The engine ended for lack of memory",
+            Self::DeviceError => "The device failed",
+        }
+    }
+}
+
+/// Where a stage computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    Gpu,
+    Cpu,
+}
+
+/// What the steps change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    pub model: String,
+    /// `f16`, `q8_0`, ...
+    pub precision: String,
+    /// Windows decoded together, from 1.
+    pub batch: u32,
+    pub place: Place,
+    /// Whether speakers are told apart; the two below matter only then.
+    pub speakers: bool,
+    pub speaker_batch: u32,
+    pub speaker_place: Place,
+}
+
+/// A model that could be used instead.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Installed {
+    pub model: String,
+    pub precision: String,
+    /// Number of weights: what makes a model smaller.
+    pub parameters: u64,
+    /// Bytes that the weights take on a GPU and on the host. They differ: 16-bit
+    /// weights are widened on most CPUs.
+    pub gpu_bytes: u64,
+    pub host_bytes: u64,
+    /// Whether it can do the job's language and task.
+    pub suits: bool,
+}
+
+impl Installed {
+    fn bytes(&self, place: Place) -> u64 {
+        match place {
+            Place::Gpu => self.gpu_bytes,
+            Place::Cpu => self.host_bytes,
+        }
+    }
+}
+
+/// "Never change my model / precision / use the CPU / drop the speakers."
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Pins {
+    pub model: bool,
+    pub precision: bool,
+    pub cpu: bool,
+    pub speakers: bool,
+}
+
+/// Where a job stands on its ladder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    pub settings: Settings,
+    /// Since the last window that was finished.
+    pub retried: bool,
+    /// In this file, so far.
+    pub retries: u32,
+    pub renewed: bool,
+}
+
+impl State {
+    pub fn new(settings: Settings) -> Self {
+        Self { settings, retried: false, retries: 0, renewed: false }
+    }
+
+    /// A window was finished: the next trouble is a new one.
+    pub fn progressed(&mut self) {
+        self.retried = false;
+    }
+
+    /// The next file starts from what was learned.
+    pub fn for_next_file(&self) -> Self {
+        Self::new(self.settings.clone())
+    }
+}
+
+/// The ladder of one job.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ladder {
+    pub pins: Pins,
+    /// Every model on this machine, in any order, the one in use among them.
+    pub installed: Vec<Installed>,
+}
+
+/// A step that is taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rung {
+    pub stage: Stage,
+    pub step: Step,
+    pub trouble: Trouble,
+    pub from: Settings,
+    pub to: State,
+}
+
+impl Ladder {
+    /// Retries in one file after which stepping down is the quicker way.
+    pub const MOST_RETRIES: u32 = 3;
+
+    /// The next step, or `None` where every step that may be taken was taken
+    /// ([`gave_up`] says so to the user).
+    pub fn next(&self, stage: Stage, state: &State, trouble: Trouble) -> Option<Rung> {
+        steps(stage).iter().find_map(|step| {
+            let to = self.take(stage, *step, state, trouble)?;
+            Some(Rung { stage, step: *step, trouble, from: state.settings.clone(), to })
+        })
+    }
+
+    /// The state after `step`, or `None` where it can't or must not be taken.
+    fn take(&self, stage: Stage, step: Step, state: &State, trouble: Trouble) -> Option<State> {
+        let for_speakers = matches!(stage, Stage::SpeakerModel | Stage::Diarize | Stage::Align);
+        let mut to = state.clone();
+        let settings = &mut to.settings;
+        match step {
+            Step::RetryAfterTrim => {
+                // A process that died can't try again; one that the device
+                // failed in can't be trusted to.
+                let may = matches!(trouble, Trouble::Refused | Trouble::OutOfMemory);
+                if !may || state.retried || state.retries >= Self::MOST_RETRIES {
+                    return None;
+                }
+                to.retried = true;
+                to.retries += 1;
+            }
+            Step::RenewEngine => {
+                // A process that died is new already, and what was refused
+                // before it was allocated would be refused in a new one.
+                let may = matches!(trouble, Trouble::OutOfMemory | Trouble::DeviceError);
+                if !may || state.renewed {
+                    return None;
+                }
+                to.renewed = true;
+            }
+            Step::HalveBatch => {
+                let batch = if for_speakers { &mut settings.speaker_batch } else { &mut settings.batch };
+                // A device that fails at a batch fails at half of it.
+                if *batch <= 1 || trouble == Trouble::DeviceError {
+                    return None;
+                }
+                *batch /= 2;
+            }
+            Step::LowerPrecision => {
+                if self.pins.precision || trouble == Trouble::DeviceError {
+                    return None;
+                }
+                let lower = self.lower_precision(settings)?;
+                settings.precision.clone_from(&lower.precision);
+            }
+            Step::SmallerModel => {
+                if self.pins.model || trouble == Trouble::DeviceError {
+                    return None;
+                }
+                let smaller = self.smaller_model(settings)?;
+                settings.model.clone_from(&smaller.model);
+                settings.precision.clone_from(&smaller.precision);
+            }
+            Step::Cpu => {
+                let place = if for_speakers { &mut settings.speaker_place } else { &mut settings.place };
+                if self.pins.cpu || *place == Place::Cpu {
+                    return None;
+                }
+                *place = Place::Cpu;
+            }
+            Step::SkipSpeakers => {
+                if self.pins.speakers || !settings.speakers {
+                    return None;
+                }
+                settings.speakers = false;
+            }
+        }
+        Some(to)
+    }
+
+    fn current(&self, settings: &Settings) -> Option<&Installed> {
+        self.installed
+            .iter()
+            .find(|known| known.model == settings.model && known.precision == settings.precision)
+    }
+
+    /// The next lower precision of the model in use that takes less memory
+    /// where the job computes.
+    pub fn lower_precision(&self, settings: &Settings) -> Option<&Installed> {
+        let bytes = self.current(settings)?.bytes(settings.place);
+        self.installed
+            .iter()
+            .filter(|known| known.model == settings.model && known.bytes(settings.place) < bytes)
+            .max_by_key(|known| known.bytes(settings.place))
+    }
+
+    /// The next smaller model that suits the job, in the highest precision
+    /// that takes less memory than what is in use.
+    pub fn smaller_model(&self, settings: &Settings) -> Option<&Installed> {
+        let current = self.current(settings)?;
+        self.installed
+            .iter()
+            .filter(|known| {
+                known.suits
+                    && known.parameters < current.parameters
+                    && known.bytes(settings.place) < current.bytes(settings.place)
+                    && (!self.pins.precision || known.precision == settings.precision)
+            })
+            .max_by_key(|known| (known.parameters, known.bytes(settings.place)))
+    }
+}
+
+impl Rung {
+    /// What to tell the user: what happened, what was done, what it costs.
+    pub fn notice(&self) -> Notice {
+        let (from, to) = (&self.from, &self.to.settings);
+        let done = match self.step {
+            Step::RetryAfterTrim => "memory was tidied up and the same is tried again".to_owned(),
+            Step::RenewEngine => "the engine was started anew and the same is tried again".to_owned(),
+            Step::HalveBatch if from.batch != to.batch => {
+                format!("the batch was halved from {} to {}", from.batch, to.batch)
+            }
+            Step::HalveBatch => {
+                format!("the speaker batch was halved from {} to {}", from.speaker_batch, to.speaker_batch)
+            }
+            Step::LowerPrecision => {
+                format!("{} goes on in {} instead of {}", to.model, to.precision, from.precision)
+            }
+            Step::SmallerModel => format!("{} goes on instead of {}", to.model, from.model),
+            Step::Cpu => "the CPU goes on instead of the GPU".to_owned(),
+            Step::SkipSpeakers => "speakers are not told apart".to_owned(),
+        };
+        let text = format!(
+            "{} during the {}: {done}. {}",
+            self.trouble.words(),
+            self.stage.label(),
+            self.step.cost()
+        );
+        Notice::new(self.step.code(), self.step.severity(), text)
+    }
+}
+
+/// The notice where no step is left.
+pub fn gave_up(stage: Stage, trouble: Trouble, pins: Pins) -> Notice {
+    let pinned: Vec<&str> = [
+        (pins.model, "the model"),
+        (pins.precision, "the precision"),
+        (pins.cpu, "staying off the CPU"),
+        (pins.speakers, "the speakers"),
+    ]
+    .into_iter()
+    .filter_map(|(pinned, name)| pinned.then_some(name))
+    .collect();
+    let remedy = match pinned.as_slice() {
+        [] => "Close other programs, or choose a smaller model.".to_owned(),
+        pinned => format!("Close other programs, or no longer insist on {}.", pinned.join(" and ")),
+    };
+    let text = format!(
+        "{} during the {}, and nothing smaller is left to try. {remedy}",
+        trouble.words(),
+        stage.label()
+    );
+    Notice::new(Code::GaveUp, Severity::Failed, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn installed(
+        model: &str,
+        precision: &str,
+        parameters: u64,
+        gpu: u64,
+        host: u64,
+        suits: bool,
+    ) -> Installed {
+        Installed {
+            model: model.into(),
+            precision: precision.into(),
+            parameters,
+            gpu_bytes: gpu,
+            host_bytes: host,
+            suits,
+        }
+    }
+
+    /// A machine with a handful of models; sizes in MB.
+    fn machine() -> Vec<Installed> {
+        vec![
+            installed("tiny", "f16", 39, 75, 151, true),
+            installed("medium.en", "f16", 769, 1500, 3000, false),
+            installed("large", "q8_0", 1550, 1600, 1600, true),
+            installed("large", "f16", 1550, 3100, 6200, true),
+            installed("large", "q5_0", 1550, 1100, 1100, true),
+            installed("small", "f16", 244, 480, 960, true),
+            installed("small", "f32", 244, 960, 960, true),
+        ]
+    }
+
+    fn start() -> State {
+        State::new(Settings {
+            model: "large".into(),
+            precision: "f16".into(),
+            batch: 4,
+            place: Place::Gpu,
+            speakers: true,
+            speaker_batch: 2,
+            speaker_place: Place::Gpu,
+        })
+    }
+
+    /// What changes from rung to rung, one word per rung.
+    fn walk(ladder: &Ladder, stage: Stage, trouble: Trouble) -> Vec<String> {
+        let mut state = start();
+        let mut taken = Vec::new();
+        while let Some(rung) = ladder.next(stage, &state, trouble) {
+            let to = &rung.to.settings;
+            taken.push(match rung.step {
+                Step::RetryAfterTrim => "retry".into(),
+                Step::RenewEngine => "renew".into(),
+                Step::HalveBatch => format!("batch {}/{}", to.batch, to.speaker_batch),
+                Step::LowerPrecision => to.precision.clone(),
+                Step::SmallerModel => format!("{} {}", to.model, to.precision),
+                Step::Cpu => "cpu".into(),
+                Step::SkipSpeakers => "no speakers".into(),
+            });
+            state = rung.to;
+            assert!(taken.len() < 50, "the ladder does not end: {taken:?}");
+        }
+        taken
+    }
+
+    #[test]
+    fn every_ladder_from_top_to_bottom() {
+        let free = Pins::default();
+        let cases: [(Stage, Trouble, Pins, &[&str]); 13] = [
+            (
+                Stage::Transcribe,
+                Trouble::OutOfMemory,
+                free,
+                &[
+                    "retry",
+                    "renew",
+                    "batch 2/2",
+                    "batch 1/2",
+                    "q8_0",
+                    "q5_0",
+                    "small f32",
+                    "f16",
+                    "tiny f16",
+                    "cpu",
+                ],
+            ),
+            // Refused before anything was allocated: a new process would refuse too.
+            (
+                Stage::Transcribe,
+                Trouble::Refused,
+                free,
+                &["retry", "batch 2/2", "batch 1/2", "q8_0", "q5_0", "small f32", "f16", "tiny f16", "cpu"],
+            ),
+            // Killed: one rung down at once.
+            (
+                Stage::Transcribe,
+                Trouble::Died,
+                free,
+                &["batch 2/2", "batch 1/2", "q8_0", "q5_0", "small f32", "f16", "tiny f16", "cpu"],
+            ),
+            // A failing device does not fail less with less.
+            (Stage::Transcribe, Trouble::DeviceError, free, &["renew", "cpu"]),
+            (
+                Stage::SpeechModel,
+                Trouble::OutOfMemory,
+                free,
+                &["retry", "renew", "q8_0", "q5_0", "small f32", "f16", "tiny f16", "cpu"],
+            ),
+            (
+                Stage::Diarize,
+                Trouble::OutOfMemory,
+                free,
+                &["retry", "renew", "batch 4/1", "cpu", "no speakers"],
+            ),
+            (Stage::SpeakerModel, Trouble::Refused, free, &["retry", "cpu", "no speakers"]),
+            (Stage::Align, Trouble::Died, free, &["batch 4/1", "cpu", "no speakers"]),
+            (Stage::Preprocess, Trouble::OutOfMemory, free, &["retry", "renew"]),
+            (
+                Stage::Transcribe,
+                Trouble::Died,
+                Pins { model: true, ..free },
+                &["batch 2/2", "batch 1/2", "q8_0", "q5_0", "cpu"],
+            ),
+            // Another model is still the same precision.
+            (
+                Stage::Transcribe,
+                Trouble::Died,
+                Pins { precision: true, ..free },
+                &["batch 2/2", "batch 1/2", "small f16", "tiny f16", "cpu"],
+            ),
+            (
+                Stage::Transcribe,
+                Trouble::Died,
+                Pins { model: true, precision: true, cpu: true, speakers: true },
+                &["batch 2/2", "batch 1/2"],
+            ),
+            (Stage::Diarize, Trouble::Died, Pins { speakers: true, ..free }, &["batch 4/1", "cpu"]),
+        ];
+        for (stage, trouble, pins, expected) in cases {
+            let ladder = Ladder { pins, installed: machine() };
+            assert_eq!(walk(&ladder, stage, trouble), expected, "{stage:?} {trouble:?} {pins:?}");
+        }
+    }
+
+    #[test]
+    fn on_the_cpu_a_precision_counts_by_what_it_takes_there() {
+        let ladder = Ladder { pins: Pins::default(), installed: machine() };
+        let mut state = start();
+        state.settings.place = Place::Cpu;
+        (state.settings.model, state.settings.precision) = ("small".into(), "f32".into());
+        // 16-bit weights are widened there: no gain.
+        assert_eq!(ladder.lower_precision(&state.settings), None);
+        state.settings.place = Place::Gpu;
+        assert_eq!(ladder.lower_precision(&state.settings).unwrap().precision, "f16");
+    }
+
+    #[test]
+    fn trouble_that_comes_back_is_retried_only_so_often() {
+        let ladder = Ladder { pins: Pins::default(), installed: machine() };
+        let mut state = start();
+        let mut taken = Vec::new();
+        for _ in 0..5 {
+            let rung = ladder.next(Stage::Transcribe, &state, Trouble::OutOfMemory).unwrap();
+            taken.push(rung.step);
+            state = rung.to;
+            state.progressed();
+        }
+        let retry = Step::RetryAfterTrim;
+        assert_eq!(taken, [retry, retry, retry, Step::RenewEngine, Step::HalveBatch]);
+        let next = state.for_next_file();
+        assert_eq!((next.settings.batch, next.retries, next.renewed), (2, 0, false));
+    }
+
+    #[test]
+    fn each_rung_says_what_it_did_and_what_it_costs() {
+        let ladder = Ladder { pins: Pins::default(), installed: machine() };
+        let mut state = start();
+        let mut told = Vec::new();
+        while let Some(rung) = ladder.next(Stage::Transcribe, &state, Trouble::OutOfMemory) {
+            let notice = rung.notice();
+            assert!(notice.text.ends_with(rung.step.cost()));
+            told.push((notice.code.as_str(), notice.severity, notice.text));
+            state = rung.to;
+        }
+        assert_eq!(
+            told[2],
+            (
+                "memory.batch_halved",
+                Severity::Info,
+                "Memory ran out during the transcription: the batch was halved from 4 to 2. It takes longer; the text stays the same.".into()
+            )
+        );
+        assert_eq!(
+            told[6],
+            (
+                "memory.smaller_model",
+                Severity::Degraded,
+                "Memory ran out during the transcription: small goes on instead of large. More mistakes are to be expected from here on.".into()
+            )
+        );
+        let pins = Pins { cpu: true, ..Pins::default() };
+        let end = gave_up(Stage::Transcribe, Trouble::Died, pins);
+        assert_eq!(end.severity, Severity::Failed);
+        assert_eq!(
+            end.text,
+            "The engine ended for lack of memory during the transcription, and nothing smaller is left to try. Close other programs, or no longer insist on staying off the CPU."
+        );
+    }
+}

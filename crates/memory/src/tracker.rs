@@ -1,0 +1,370 @@
+//! Watches one device over the jobs of a process: takes the checkpoints, keeps
+//! the ledger in step with what is measured, and says what is wrong.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::advice::{Situation, occupied, pressure_notice};
+use crate::budget::Budget;
+use crate::notice::{Code, Notice, Severity};
+use crate::probe::{Device, DeviceError, Ours, Reading};
+use crate::{Checkpoint, Levels, Pressure, Sample, Timeline, signs};
+
+/// Watches one device. Clones share everything. The thread that owns the
+/// device takes the checkpoints; others may look at any time.
+#[derive(Debug, Clone)]
+pub struct Tracker {
+    inner: Arc<Inner>,
+}
+
+/// Something new on the timeline, for whoever streams it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Mark {
+    Sample(Sample),
+    Notice(Notice),
+}
+
+impl Mark {
+    /// As in the job's memory log.
+    pub fn line(&self) -> String {
+        match self {
+            Self::Sample(sample) => crate::log::sample_line(sample),
+            Self::Notice(notice) => crate::log::notice_line(notice),
+        }
+    }
+}
+
+type Sink = Box<dyn Fn(&Mark) + Send + Sync>;
+
+/// Why the process should be replaced before the next file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renewal {
+    /// The device did not synchronise or trim.
+    ReleaseFailed,
+    Leak,
+    /// Not cured by a trim.
+    Fragmentation,
+}
+
+struct Inner {
+    device: Box<dyn Device>,
+    budget: Budget,
+    /// Held before anything was reserved, bytes.
+    baseline: u64,
+    sink: Option<Sink>,
+    state: Mutex<State>,
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tracker").field("device", &self.device).field("budget", &self.budget).finish()
+    }
+}
+
+#[derive(Debug)]
+struct State {
+    started: Instant,
+    timeline: Timeline,
+    situation: Situation,
+    pressure: Pressure,
+    open: Vec<Open>,
+    next_id: u64,
+    /// Reserved and allocated after each file, without what was kept on purpose.
+    after_files: (Vec<u64>, Vec<u64>),
+    renewal: Option<Renewal>,
+}
+
+/// A scope that was entered and not left.
+#[derive(Debug)]
+struct Open {
+    id: u64,
+    before: Option<Ours>,
+    /// Highest bytes reserved since.
+    high: u64,
+    /// Growth by the time it had loaded what it came for: what is legitimately
+    /// still held when a scope around it ends.
+    kept: Option<Ours>,
+}
+
+/// What a scope measured, for the verification of its end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Account {
+    pub before: Ours,
+    pub high: u64,
+    /// Held by scopes that were entered later and are still open.
+    pub kept: Ours,
+}
+
+impl Tracker {
+    pub fn new(device: impl Device + 'static) -> Self {
+        Self::build(Box::new(device), None)
+    }
+
+    /// `sink` is called with every mark, on the thread that caused it; it must
+    /// be quick.
+    pub fn with_sink(device: impl Device + 'static, sink: impl Fn(&Mark) + Send + Sync + 'static) -> Self {
+        Self::build(Box::new(device), Some(Box::new(sink)))
+    }
+
+    fn build(device: Box<dyn Device>, sink: Option<Sink>) -> Self {
+        let reading = device.read().ok();
+        // Where nobody can say how much there is, nothing is refused.
+        let budget = Budget::new(device.kind(), reading.map_or(u64::MAX, |reading| reading.total));
+        let baseline = reading.and_then(|reading| reading.ours).map_or(0, |ours| ours.allocated);
+        if let Some(reading) = reading {
+            budget.update(&reading, baseline);
+        }
+        let state = State {
+            started: Instant::now(),
+            timeline: Timeline::default(),
+            situation: Situation::default(),
+            pressure: Pressure::Normal,
+            open: Vec::new(),
+            next_id: 0,
+            after_files: (Vec::new(), Vec::new()),
+            renewal: None,
+        };
+        Self { inner: Arc::new(Inner { device, budget, baseline, sink, state: Mutex::new(state) }) }
+    }
+
+    pub fn device(&self) -> &dyn Device {
+        self.inner.device.as_ref()
+    }
+
+    /// The ledger. A reservation that no scope fits is taken here.
+    pub fn budget(&self) -> &Budget {
+        &self.inner.budget
+    }
+
+    /// What there is to advise with, e.g. the batch in force.
+    pub fn set_situation(&self, situation: Situation) {
+        self.state().situation = situation;
+    }
+
+    /// Starts a job: a new timeline, and where over a tenth is in use before
+    /// anything was loaded, a notice that says whose it is.
+    pub fn begin_job(&self) -> Sample {
+        let kept = {
+            let mut state = self.state();
+            state.started = Instant::now();
+            state.timeline = Timeline::default();
+            state.pressure = Pressure::Normal;
+            state.kept_after(None)
+        };
+        let (sample, reading) = self.look(Checkpoint::PipelineStart, None);
+        if let Some(notice) = reading.and_then(|reading| {
+            occupied(self.device().kind(), &reading, kept.reserved, || self.device().processes())
+        }) {
+            self.notice(notice);
+        }
+        sample
+    }
+
+    /// Ends a job: synchronises, trims, takes the last checkpoints and hands
+    /// over the timeline. Growth over the last files is reported as a leak.
+    pub fn end_job(&self) -> Timeline {
+        self.look(Checkpoint::BeforeFinalCleanup, None);
+        if let Err(error) = self.release() {
+            self.release_failed(&error, "the job");
+        }
+        let (_, reading) = self.look(Checkpoint::FinalCleanup, None);
+        let mut found = Vec::new();
+        if let Some(ours) = reading.and_then(|reading| reading.ours) {
+            let mut state = self.state();
+            let kept = state.kept_after(None);
+            state.after_files.0.push(ours.reserved.saturating_sub(kept.reserved));
+            state.after_files.1.push(ours.allocated.saturating_sub(kept.allocated));
+            if let Some(leak) = signs::leak(&state.after_files.0) {
+                // Growth of what is reserved alone is not a leak.
+                let allocated = signs::leak(&state.after_files.1).is_some();
+                state.renewal = Some(if allocated { Renewal::Leak } else { Renewal::Fragmentation });
+                found.push(match allocated {
+                    true => leak,
+                    false => {
+                        signs::Sign::Fragmentation { allocated: ours.allocated, reserved: ours.reserved }
+                    }
+                });
+                // Told once; growth from here on is news.
+                state.after_files = (Vec::new(), Vec::new());
+            }
+            found.extend(state.timeline.signs());
+            found.dedup_by_key(|sign| std::mem::discriminant(sign));
+        }
+        for sign in found {
+            if matches!(sign, signs::Sign::Fragmentation { .. }) {
+                self.state().renewal.get_or_insert(Renewal::Fragmentation);
+            }
+            self.notice_once(sign.notice());
+        }
+        std::mem::take(&mut self.state().timeline)
+    }
+
+    /// Takes a sample.
+    pub fn checkpoint(&self, checkpoint: Checkpoint) -> Sample {
+        self.look(checkpoint, None).0
+    }
+
+    /// After an allocation failed: gives back whatever is not in use, so that
+    /// the same work may be tried once more.
+    pub fn recover(&self) -> Result<Sample, DeviceError> {
+        self.look(Checkpoint::BeforeRecovery, None);
+        let released = self.release();
+        let (sample, _) = self.look(Checkpoint::AfterRecovery, None);
+        match released {
+            Ok(()) => Ok(sample),
+            Err(error) => {
+                self.release_failed(&error, "the recovery");
+                Err(error)
+            }
+        }
+    }
+
+    /// Notes that an allocation of `asked` bytes failed. Where enough was free
+    /// for it the cause is fragmentation, which only a new process cures.
+    pub fn allocation_failed(&self, asked: u64) {
+        let Ok(reading) = self.device().read() else { return };
+        let free = reading.free.saturating_add(reading.ours.map_or(0, |ours| ours.slack()));
+        if let Some(sign) = signs::failed_with_enough_free(asked, free) {
+            self.state().renewal.get_or_insert(Renewal::Fragmentation);
+            self.notice(sign.notice());
+        }
+    }
+
+    /// Adds to the timeline's notices and tells the sink.
+    pub fn notice(&self, notice: Notice) {
+        self.state().timeline.notices.push(notice.clone());
+        self.tell(Mark::Notice(notice));
+    }
+
+    /// As [`Self::notice`], unless this job already has one of that code.
+    fn notice_once(&self, notice: Notice) {
+        if !self.state().timeline.notices.iter().any(|known| known.code == notice.code) {
+            self.notice(notice);
+        }
+    }
+
+    /// The timeline so far.
+    pub fn timeline(&self) -> Timeline {
+        self.state().timeline.clone()
+    }
+
+    /// Whether this process should be replaced before the next file, and why.
+    pub fn renewal(&self) -> Option<Renewal> {
+        self.state().renewal
+    }
+
+    pub(crate) fn look(&self, checkpoint: Checkpoint, batch: Option<u32>) -> (Sample, Option<Reading>) {
+        let device = self.device();
+        let read = device.read();
+        device.reset_peak();
+        if let Ok(reading) = &read {
+            self.inner.budget.update(reading, self.inner.baseline);
+        }
+        let mut state = self.state();
+        let levels = read.as_ref().ok().map(|reading| Levels::from(*reading));
+        let sample = Sample {
+            checkpoint,
+            batch,
+            at_ms: u64::try_from(state.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            kind: device.kind(),
+            levels,
+            reason: read.as_ref().err().map(|unavailable| unavailable.reason.clone()),
+        };
+        state.timeline.samples.push(sample.clone());
+        let mut rising = None;
+        if let Some(levels) = levels {
+            for open in &mut state.open {
+                open.high = open.high.max(levels.peak);
+            }
+            let pressure = Pressure::of(levels.share);
+            if pressure > state.pressure {
+                rising = Some((levels, state.situation.clone()));
+            }
+            state.pressure = pressure;
+        }
+        drop(state);
+        self.tell(Mark::Sample(sample.clone()));
+        if let Some((levels, situation)) = rising {
+            self.notice(pressure_notice(device.kind(), &levels, &situation));
+        }
+        if let Err(unavailable) = &read {
+            let text = format!("Memory can't be watched: {}", unavailable.reason);
+            self.notice_once(Notice::new(Code::Unavailable, Severity::Info, text));
+        }
+        (sample, read.ok())
+    }
+
+    pub(crate) fn release(&self) -> Result<(), DeviceError> {
+        self.device().synchronise()?;
+        self.device().trim()
+    }
+
+    pub(crate) fn release_failed(&self, error: &DeviceError, after: &str) {
+        self.state().renewal = Some(Renewal::ReleaseFailed);
+        self.notice(Notice::new(
+            Code::ReleaseFailed,
+            Severity::Info,
+            format!("Memory could not be released after {after}: {error}. The engine is renewed; the result is not affected."),
+        ));
+    }
+
+    pub(crate) fn needs_renewal(&self, renewal: Renewal) {
+        self.state().renewal.get_or_insert(renewal);
+    }
+
+    /// Registers a scope; `before` is what was held when it was entered.
+    pub(crate) fn open(&self, before: Option<Ours>) -> u64 {
+        let mut state = self.state();
+        let id = state.next_id;
+        state.next_id += 1;
+        let high = before.map_or(0, |ours| ours.reserved);
+        state.open.push(Open { id, before, high, kept: None });
+        id
+    }
+
+    /// Notes what a scope has loaded: from now on that is held on purpose.
+    pub(crate) fn loaded(&self, id: u64, now: Option<Ours>) {
+        let mut state = self.state();
+        if let Some(open) = state.open.iter_mut().find(|open| open.id == id)
+            && let (Some(before), Some(now)) = (open.before, now)
+        {
+            open.kept = Some(Ours {
+                allocated: now.allocated.saturating_sub(before.allocated),
+                reserved: now.reserved.saturating_sub(before.reserved),
+                ..Ours::default()
+            });
+        }
+    }
+
+    /// Forgets a scope and returns its account.
+    pub(crate) fn close(&self, id: u64) -> Option<Account> {
+        let mut state = self.state();
+        let index = state.open.iter().position(|open| open.id == id)?;
+        let open = state.open.remove(index);
+        let kept = state.kept_after(Some(id));
+        Some(Account { before: open.before?, high: open.high, kept })
+    }
+
+    fn tell(&self, mark: Mark) {
+        if let Some(sink) = &self.inner.sink {
+            sink(&mark);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// What the open scopes hold on purpose: all, or those entered after `id`.
+    fn kept_after(&self, id: Option<u64>) -> Ours {
+        let later = self.open.iter().filter(|open| id.is_none_or(|id| open.id > id));
+        later.filter_map(|open| open.kept).fold(Ours::default(), |sum, kept| Ours {
+            allocated: sum.allocated + kept.allocated,
+            reserved: sum.reserved + kept.reserved,
+            ..sum
+        })
+    }
+}
