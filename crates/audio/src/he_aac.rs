@@ -58,7 +58,7 @@ fn ends_with_sbr(unit: &[u8]) -> bool {
         }
         let mut count = bits(unit, &mut at, 4).unwrap_or(0) as usize;
         if count == 15 {
-            count += bits(unit, &mut at, 8).unwrap_or(0) as usize - 1;
+            count = 14 + bits(unit, &mut at, 8).unwrap_or(0) as usize;
         }
         if count > 0 && tails.contains(&(at + 8 * count)) {
             if matches!(bits(unit, &mut at, 4), Some(13 | 14)) {

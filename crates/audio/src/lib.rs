@@ -11,6 +11,7 @@ mod he_aac;
 mod info;
 mod mel;
 mod mix;
+mod mkv;
 mod mp4;
 mod native;
 mod pcm;

@@ -18,7 +18,7 @@ use symphonia::core::packet::Packet;
 use symphonia::core::units::TimeBase;
 
 use crate::decoded::{Decoded, Step};
-use crate::{Info, Track, Warning, he_aac, mp4, tail};
+use crate::{Info, Track, Warning, he_aac, mkv, mp4, tail};
 
 /// Access units that are looked at to recognise HE-AAC that is not announced: about half a second.
 const UNITS_TO_PROBE: usize = 24;
@@ -29,6 +29,8 @@ const GAP_SECONDS: f64 = 0.2;
 const MAX_FAULTS: usize = 64;
 /// Longest gap that is believed where the container states no duration.
 const MAX_GAP_SECONDS: f64 = 60.0;
+const MATROSKA: &str = "matroska";
+const OPUS_RATE: u32 = 48_000;
 
 static CODECS: LazyLock<CodecRegistry> = LazyLock::new(|| {
     let mut registry = CodecRegistry::new();
@@ -69,6 +71,8 @@ pub(crate) struct Native {
     /// Frames to drop at the start, and frames to give out at most.
     skip: u64,
     keep: Option<u64>,
+    /// Factor for every sample.
+    gain: f32,
     /// Time stamp, in seconds, of the start of the recording.
     origin: f64,
     /// Latest time stamp of any track, in seconds: where a file with moving pictures ends.
@@ -102,9 +106,16 @@ impl Native {
                 other => Refusal::Broken(other.to_string()),
             })?;
 
-        let (tracks, ids) = audio_tracks(format.as_ref());
+        let (mut tracks, ids) = audio_tracks(format.as_ref());
         if tracks.is_empty() {
             return Err(Refusal::NoAudioTrack);
+        }
+        if format.format_info().short_name == MATROSKA {
+            let defaults = mkv::default_tracks(path);
+            let default = ids.iter().position(|id| defaults.contains(id)).unwrap_or(0);
+            for track in &mut tracks {
+                track.default = track.index == default;
+            }
         }
         let index = match wanted {
             None => tracks.iter().position(|track| track.default).unwrap_or(0),
@@ -149,6 +160,7 @@ impl Native {
             position: 0,
             skip: 0,
             keep: None,
+            gain: 1.0,
             origin: 0.0,
             latest: 0.0,
             expected_end: tail::expected(path, container),
@@ -161,6 +173,7 @@ impl Native {
         };
         native.read_ahead();
         native.refuse_he_aac(&parameters)?;
+        native.set_opus_header(&parameters);
         native.decode_first(path)?;
         Ok(native)
     }
@@ -186,7 +199,7 @@ impl Native {
             }
         }
         // Containers with several tracks may begin at any time, the rest begin at 0.
-        if matches!(self.info.container.as_str(), "matroska" | "webm") && origin.is_finite() {
+        if self.info.container == MATROSKA && origin.is_finite() {
             self.origin = origin.max(0.0);
         }
     }
@@ -210,6 +223,24 @@ impl Native {
         Ok(())
     }
 
+    /// Delay and level that an Opus header states (RFC 7845, section 5.1); that
+    /// of an MP4 file is big-endian.
+    fn set_opus_header(&mut self, parameters: &AudioCodecParameters) {
+        let header = parameters.extra_data.as_deref().filter(|_| self.codec == CODEC_ID_OPUS);
+        let word = |at: usize| {
+            let bytes = header?.get(at..at + 2)?.try_into().ok()?;
+            Some(if self.info.container == "isomp4" {
+                u16::from_be_bytes(bytes)
+            } else {
+                u16::from_le_bytes(bytes)
+            })
+        };
+        self.skip = word(10).map_or(0, u64::from);
+        // In 256ths of a decibel.
+        let decibels = f32::from(word(16).map_or(0, u16::cast_signed)) / 256.0;
+        self.gain = 10f32.powf(decibels / 20.0);
+    }
+
     /// Decodes until there is sound, so that its true rate and channels are
     /// known, and sets up what is cut off at its ends.
     fn decode_first(&mut self, path: &Path) -> Result<(), Refusal> {
@@ -228,9 +259,7 @@ impl Native {
         if self.info.container == "isomp4"
             && let Some(edit) = mp4::edit_of(path, self.track_id)
         {
-            // libopus' adapter has dropped the delay that its header states.
-            let skip = if self.codec == CODEC_ID_OPUS { 0.0 } else { edit.skip };
-            self.skip = (skip * f64::from(first.rate)).round() as u64;
+            self.skip = (edit.skip * f64::from(first.rate)).round() as u64;
             let offset = (edit.offset * f64::from(first.rate)).round() as u64;
             self.keep = edit.keep.map(|keep| offset + (keep * f64::from(first.rate)).ceil() as u64);
             self.silence = offset;
@@ -340,6 +369,9 @@ impl Native {
                 out.low_frequency = low_frequency(buffer.spec().channels());
                 buffer.copy_to_vecs_planar(&mut out.planes);
                 self.faults = 0;
+                if self.gain != 1.0 {
+                    out.planes.iter_mut().flatten().for_each(|sample| *sample *= self.gain);
+                }
                 if !trims_itself(self.codec) {
                     out.trim(packet.trim_start.get() as usize, packet.trim_end.get() as usize);
                 }
@@ -384,6 +416,9 @@ impl Native {
         self.track_id = id;
         self.codec = parameters.codec;
         self.decoder = decoder_for(&parameters).ok()?;
+        self.gain = 1.0;
+        self.skip = 0;
+        self.set_opus_header(&parameters);
         // Each link counts from 0 again.
         self.origin = -(self.position as f64) / f64::from(self.info.sample_rate.max(1));
         self.info.duration_seconds = None;
@@ -495,7 +530,10 @@ fn decoder_for(parameters: &AudioCodecParameters) -> Result<Box<dyn AudioDecoder
     let mut parameters = parameters.clone();
     if parameters.codec == CODEC_ID_OPUS {
         // Opus always decodes to 48 kHz; a container may state the rate before encoding.
-        parameters.sample_rate = Some(48_000);
+        parameters.sample_rate = Some(OPUS_RATE);
+        // Without its header the decoder drops nothing: the delay can be
+        // longer than the one packet that it would drop from.
+        parameters.extra_data = None;
     }
     CODECS
         .make_audio_decoder(&parameters, &AudioDecoderOptions::default())

@@ -20,7 +20,7 @@ pub(crate) fn expected(path: &Path, container: &str) -> Expected {
         "wave" | "aiff" | "flac" | "caf" => Expected::Declared { tolerance: 0.02 },
         "isomp4" => Expected::Declared { tolerance: 0.1 },
         // Last time stamps are rounded and may be those of another track.
-        "matroska" | "webm" => Expected::Declared { tolerance: 0.3 },
+        "matroska" => Expected::Declared { tolerance: 0.3 },
         "mp3" | "mp2" | "mp1" if has_frame_count(path).unwrap_or(false) => {
             Expected::Declared { tolerance: 0.1 }
         }

@@ -24,3 +24,15 @@ pub fn decode(path: &Path, options: &OpenOptions) -> Vec<f32> {
     }
     samples
 }
+
+pub fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+}
+
+/// What the fixtures hold: the samples of `left.wav` or `right.wav`, which are
+/// plain 16-bit files with a header of 44 bytes, read without our decoder.
+pub fn truth(side: &str) -> Vec<f32> {
+    let bytes = std::fs::read(fixture(&format!("{side}.wav"))).unwrap();
+    assert_eq!(&bytes[36..40], b"data");
+    bytes[44..].as_chunks().0.iter().map(|sample| f32::from(i16::from_le_bytes(*sample)) / 32_768.0).collect()
+}
