@@ -94,7 +94,7 @@ fn transcript() -> Transcript {
         settings: serde_json::to_value(every_setting_changed()).unwrap(),
         segments: vec![segment(), Segment::default()],
         discarded: Vec::new(),
-            completeness: Completeness {
+        completeness: Completeness {
             speech: Time::from_seconds(61.005),
             covered: Time::from_seconds(59.5),
             gaps: vec![Span::new(Time::from_millis(3), Time::from_millis(4007))],
