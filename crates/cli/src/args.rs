@@ -60,9 +60,10 @@ midway leaves what it has in NAME.partial.json, which `steno export` can turn in
 
 const JSON_EVENTS: &str = "\
 Print what happens as one line of JSON per event, for other programs. Field `event` names the kind: \
-queued (id and file of each recording), started, progress, segment, notice, then one of finished (with \
+queued (id and file of each recording), progress, started, segment, notice, then one of finished (with \
 the whole transcript), failed (with code, message and remedy) and cancelled; saved (with path) for each \
-file written. Field `id` tells recordings apart. Files are written only with --format or --output.";
+file written. Field `id` tells recordings apart, 0 stands for none of them. Files are written only with \
+--format or --output.";
 
 /// Transcribe recordings
 #[derive(Debug, Args)]
@@ -73,7 +74,7 @@ pub struct Transcribe {
     pub files: Vec<PathBuf>,
 
     /// A model's name (see `steno models`) or its folder
-    #[arg(long, short, value_name = "NAME|FOLDER", env = "STENO_MODEL")]
+    #[arg(long, short, value_name = "NAME|FOLDER", env = "STENO_MODEL", hide_env_values = true)]
     pub model: Option<OsString>,
 
     /// The language spoken, as two letters (en, de, ...); auto detects it
@@ -213,7 +214,7 @@ pub struct DetectLanguage {
     pub files: Vec<PathBuf>,
 
     /// A model's name (see `steno models`) or its folder
-    #[arg(long, short, value_name = "NAME|FOLDER", env = "STENO_MODEL")]
+    #[arg(long, short, value_name = "NAME|FOLDER", env = "STENO_MODEL", hide_env_values = true)]
     pub model: Option<OsString>,
 
     /// One line of JSON per recording, with the probabilities of all languages

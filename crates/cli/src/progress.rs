@@ -63,7 +63,7 @@ pub fn stage_name(stage: Stage) -> &'static str {
     }
 }
 
-/// `transcribing 12:34 of 1:00:00 (21 %), 3.4 times real time, 14 min left`
+/// `transcribing 12:34 of 1:00:00 (20 %), 3.4 times real time, 14 min left`
 fn words(progress: &Progress) -> String {
     let mut text = stage_name(progress.stage).to_string();
     if progress.stage == Stage::LoadModel {
@@ -71,7 +71,7 @@ fn words(progress: &Progress) -> String {
     }
     match progress.duration.filter(|duration| *duration > Time::ZERO) {
         Some(duration) => {
-            let percent = (progress.position.seconds() / duration.seconds() * 100.0).min(100.0);
+            let percent = (progress.position.seconds() / duration.seconds() * 100.0).min(100.0).floor();
             text += &format!(" {} of {} ({percent:.0} %)", clock(progress.position), clock(duration));
         }
         None => text += &format!(" {}", clock(progress.position)),
@@ -106,7 +106,7 @@ mod tests {
             left: Some(840.0),
             ..progress(Stage::Transcribe, 754_000, Some(3_600_000))
         };
-        assert_eq!(words(&full), "transcribing 12:34 of 1:00:00 (21 %), 3.4 times real time, 14 min left");
+        assert_eq!(words(&full), "transcribing 12:34 of 1:00:00 (20 %), 3.4 times real time, 14 min left");
         assert_eq!(words(&progress(Stage::LoadModel, 0, None)), "loading the model");
         assert_eq!(words(&progress(Stage::Preprocess, 61_000, None)), "reading 1:01");
         // Neither a length of zero nor a speed of infinity makes nonsense.

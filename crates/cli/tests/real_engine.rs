@@ -1,0 +1,249 @@
+//! From sound to files, with the real engine and the model that ships with the
+//! source.
+
+// The exception for tests covers only functions marked as such, not their helpers.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use support::{Place, Ran, project, steno};
+
+/// `STENO_ENGINE`, or the one that was built beside `steno`.
+fn engine() -> PathBuf {
+    if let Some(engine) = std::env::var_os("STENO_ENGINE") {
+        return engine.into();
+    }
+    let beside = Path::new(env!("CARGO_BIN_EXE_steno")).with_file_name("steno-engine");
+    if !beside.is_file() {
+        panic!("these tests need the engine: cargo build -p steno-engine, or set STENO_ENGINE");
+    }
+    beside
+}
+
+fn real(place: &Place, arguments: &[&str]) -> Command {
+    let mut command = steno(arguments);
+    command.current_dir(place.folder.path()).env("STENO_ENGINE", engine());
+    command.env("STENO_MODEL", project().join("models/starter-whisper"));
+    command
+}
+
+fn run(place: &Place, arguments: &[&str]) -> Ran {
+    real(place, arguments).output().unwrap().into()
+}
+
+/// With the bundled sample under this name.
+fn place_with_sample(name: &str) -> Place {
+    let place = Place::with(&[]);
+    std::fs::copy(project().join("tests/data/sample.flac"), place.path(name)).unwrap();
+    place
+}
+
+/// What is said in the sample, as a list of words.
+fn expected_words() -> Vec<String> {
+    let json = std::fs::read(project().join("tests/data/sample.json")).unwrap();
+    let json: Value = serde_json::from_slice(&json).unwrap();
+    let texts: Vec<&str> = json["segments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|segment| segment["text"].as_str().unwrap())
+        .collect();
+    words(&texts.join(" "))
+}
+
+fn words(text: &str) -> Vec<String> {
+    let letters =
+        |word: &str| word.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
+    text.split_whitespace().map(letters).filter(|word| !word.is_empty()).collect()
+}
+
+/// Words to be changed, added or removed to get from one to the other.
+fn word_errors(found: &[String], expected: &[String]) -> usize {
+    let mut row: Vec<usize> = (0..=expected.len()).collect();
+    for (i, word) in found.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, wanted) in expected.iter().enumerate() {
+            let changed = diagonal + usize::from(word != wanted);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(row[j + 1] + 1);
+        }
+    }
+    row[expected.len()]
+}
+
+#[track_caller]
+fn check_text(found: &str) {
+    let (found, expected) = (words(found), expected_words());
+    // The starter makes a mistake now and then; a better one may take its place.
+    assert!(word_errors(&found, &expected) * 5 <= expected.len(), "{found:?} is not {expected:?}");
+}
+
+#[test]
+fn the_sample_becomes_its_text_in_every_format() {
+    let place = place_with_sample("sämple 1.flac");
+    let ran = run(&place, &["transcribe", "sämple 1.flac", "--format", "txt,srt,vtt,json"]).ends(0);
+    ran.says("Demonstration model").says("written to");
+    let txt = place.read("sämple 1.txt");
+    let (banner, text) = txt.split_once('\n').unwrap();
+    assert!(banner.starts_with("[Demonstration model"), "{banner}");
+    check_text(text);
+    let srt = place.read("sämple 1.srt");
+    check_text(&srt.lines().filter(|line| line.ends_with(['.', '?', '!'])).collect::<Vec<_>>().join(" "));
+
+    // Times lie within the recording, words within their segments.
+    let json: Value = serde_json::from_str(&place.read("sämple 1.json")).unwrap();
+    let duration = json["source"]["duration"].as_f64().unwrap();
+    let mut before = 0.0;
+    for segment in json["segments"].as_array().unwrap() {
+        let (start, end) = (segment["start"].as_f64().unwrap(), segment["end"].as_f64().unwrap());
+        assert!(before <= start && start < end && end <= duration, "{segment}");
+        assert!(!segment["words"].as_array().unwrap().is_empty());
+        for word in segment["words"].as_array().unwrap() {
+            assert!(
+                start <= word["start"].as_f64().unwrap() && word["end"].as_f64().unwrap() <= end,
+                "{word}"
+            );
+        }
+        before = end;
+    }
+    assert_eq!(json["language"], "en");
+
+    // What was saved converts to the same files.
+    run(&place, &["export", "sämple 1.json", "-f", "srt,txt,vtt", "-o", "again"]).ends(0);
+    for ending in ["srt", "txt", "vtt"] {
+        assert_eq!(
+            place.read(&format!("again/sämple 1.{ending}")),
+            place.read(&format!("sämple 1.{ending}"))
+        );
+    }
+}
+
+#[test]
+fn two_runs_write_the_same_bytes() {
+    let place = place_with_sample("sample.flac");
+    for folder in ["1", "2"] {
+        run(&place, &["transcribe", "sample.flac", "-f", "json,srt", "--reproducible", "-o", folder]).ends(0);
+    }
+    assert_eq!(place.read("1/sample.json"), place.read("2/sample.json"));
+    assert_eq!(place.read("1/sample.srt"), place.read("2/sample.srt"));
+}
+
+#[test]
+fn broken_files_between_good_ones() {
+    let place = place_with_sample("a.flac");
+    std::fs::copy(place.path("a.flac"), place.path("z.flac")).unwrap();
+    place.write("empty.wav", "");
+    place.write("text.mp3", "Not a recording at all, only some text under the wrong name.\n");
+    let files = ["a.flac", "empty.wav", "text.mp3", "missing.ogg", "z.flac"];
+    let ran = run(&place, &[&["transcribe", "-f", "txt"], files.as_slice()].concat()).ends(1);
+    assert_eq!(place.names(), ["a.flac", "a.txt", "empty.wav", "text.mp3", "z.flac", "z.txt"]);
+    for name in ["empty.wav", "text.mp3", "missing.ogg"] {
+        let line = ran.err.lines().find(|line| line.starts_with(&format!("steno: {name}: ")));
+        // What is wrong and what to do: two sentences at least.
+        assert!(line.is_some_and(|line| line.matches(". ").count() >= 1), "{name}:\n{}", ran.err);
+    }
+    check_text(place.read("z.txt").split_once('\n').unwrap().1);
+}
+
+#[test]
+fn json_events_tell_the_whole_story() {
+    let place = place_with_sample("sample.flac");
+    let ran = run(&place, &["transcribe", "sample.flac", "--json-events"]).ends(0);
+    let events: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let kinds: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    let place_of = |kind| kinds.iter().position(|it| *it == kind).unwrap();
+    assert!(kinds[0] == "queued" && place_of("started") < place_of("segment"), "{kinds:?}");
+    assert_eq!(kinds.last(), Some(&"finished"));
+    assert!(events.iter().all(|event| event["id"] == 1));
+    let texts = |segments: Vec<&Value>| -> Vec<String> {
+        segments.iter().map(|segment| segment["text"].as_str().unwrap().to_string()).collect()
+    };
+    let live = events.iter().filter(|event| event["event"] == "segment").map(|event| &event["segment"]);
+    let last = events.last().unwrap()["transcript"]["segments"].as_array().unwrap();
+    assert_eq!(texts(live.collect()), texts(last.iter().collect()));
+}
+
+#[test]
+fn the_language_is_detected() {
+    let place = place_with_sample("sample.flac");
+    let ran = run(&place, &["detect-language", "sample.flac", "missing.flac"]).ends(1);
+    assert!(ran.out.starts_with("sample.flac: en "), "{}", ran.out);
+    ran.says("steno: missing.flac: ");
+}
+
+#[test]
+fn an_unknown_language_is_refused_with_the_known_ones() {
+    let place = place_with_sample("sample.flac");
+    run(&place, &["transcribe", "sample.flac", "--language", "xx"]).ends(1).says("steno: ").says("xx");
+}
+
+#[test]
+fn the_doctor_knows_the_machine() {
+    let place = Place::with(&[]);
+    let ran = run(&place, &["doctor"]).ends(0);
+    for part in ["cpu", "FLAC", "ffmpeg", "candle", "starter-whisper"] {
+        assert!(ran.out.contains(part), "no {part} in:\n{}", ran.out);
+    }
+}
+
+/// The sample again and again, as 16-bit wav.
+#[cfg(unix)]
+fn long_recording(path: &Path, times: usize) {
+    let sample = project().join("tests/data/sample.flac");
+    let mut reader = audio::Reader::open(&sample, &Default::default()).unwrap();
+    let mut data = Vec::new();
+    while let Some(block) = reader.next_block().unwrap() {
+        data.extend(block.iter().flat_map(|sample| ((sample * 32_767.0) as i16).to_le_bytes()));
+    }
+    let data = data.repeat(times);
+    let length = data.len() as u32;
+    let mut wav = Vec::new();
+    wav.extend(b"RIFF");
+    wav.extend((36 + length).to_le_bytes());
+    wav.extend(b"WAVEfmt ");
+    wav.extend(16u32.to_le_bytes());
+    // PCM, one channel, samples and bytes per second, bytes and bits per sample.
+    for (value, bytes) in [(1u32, 2), (1, 2), (16_000, 4), (32_000, 4), (2, 2), (16, 2)] {
+        wav.extend(&value.to_le_bytes()[..bytes]);
+    }
+    wav.extend(b"data");
+    wav.extend(length.to_le_bytes());
+    wav.extend(data);
+    std::fs::write(path, wav).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_stops_soon_and_keeps_the_text() {
+    use std::io::{BufRead, BufReader, Read};
+    use std::process::Stdio;
+    use std::time::{Duration, Instant};
+
+    let place = Place::with(&[]);
+    // Ten minutes of speech: far more than can be done before the signal.
+    long_recording(&place.path("long.wav"), 80);
+    let mut command = real(&place, &["transcribe", "long.wav", "--json-events", "-f", "srt"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("\"event\":\"segment\"") {
+        line.clear();
+        assert!(out.read_line(&mut line).unwrap() > 0, "it ended without a segment");
+    }
+    let asked = Instant::now();
+    // SAFETY: the child has not been waited for, so the number is still its own.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGINT) }, 0);
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    // One second for the job, two for an orderly end, and a slow machine.
+    assert!(asked.elapsed() < Duration::from_secs(6), "{:?}", asked.elapsed());
+    assert_eq!(place.names(), ["long.partial.json", "long.wav"]);
+    let exported = run(&place, &["export", "long.partial.json", "-f", "txt", "-o", "-"]).ends(0);
+    assert!(exported.out.lines().count() > 1, "{}", exported.out);
+}
