@@ -18,8 +18,8 @@ if [ "${BACKEND:-auto}" = cpu ] || ! scripts/cuda/build.sh --if-driver; then
 fi
 
 if has_display; then
-    say "drop a recording on the window. A sample to begin with: $sample"
-    exec target/debug/steno-window "$sample"
+    say "drop a recording on the window, for instance $sample"
+    exec target/debug/steno-window
 fi
 say "there is no display (DISPLAY and WAYLAND_DISPLAY are empty): transcribing the sample here instead of in the window."
 out=$(mktemp -d)

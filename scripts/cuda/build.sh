@@ -11,8 +11,8 @@ driver_least=13000
 
 driver_present() {
     { /sbin/ldconfig -p 2>/dev/null || true; } | grep -q 'libcuda\.so\.1 ' && return
-    local folder
-    for folder in ${LD_LIBRARY_PATH//:/ } /usr/lib/wsl/lib; do
+    local folder folders=${LD_LIBRARY_PATH:-}
+    for folder in ${folders//:/ } /usr/lib/wsl/lib; do
         [ ! -e "$folder/libcuda.so.1" ] || return 0
     done
     return 1
