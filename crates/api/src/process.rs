@@ -19,6 +19,15 @@ pub enum Heard {
     End(Option<String>),
 }
 
+/// How a process ended.
+#[derive(Debug)]
+pub struct End {
+    /// `None` where a signal ended it.
+    pub status: Option<i32>,
+    /// To follow "it".
+    pub how: String,
+}
+
 /// A child process with a thread for each of its three streams, so that none
 /// of them can hold up another.
 #[derive(Debug)]
@@ -97,8 +106,8 @@ impl Process {
     }
 
     /// Ends the process and everything that it started, by force after
-    /// `patience`. Returns how it ended.
-    pub fn end(&mut self, patience: Duration) -> String {
+    /// `patience`.
+    pub fn end(&mut self, patience: Duration) -> End {
         let deadline = Instant::now() + patience;
         while !platform::has_ended(&mut self.child) && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(5));
@@ -112,7 +121,10 @@ impl Process {
         if let Err(RecvTimeoutError::Timeout) = self.words_ended.recv_timeout(limit) {
             self.last_words.add(b"\n(its standard error is still open)\n");
         }
-        status.map_or_else(|error| format!("how is unknown: {error}"), platform::describe_status)
+        match status {
+            Ok(status) => End { status: status.code(), how: platform::describe_status(status) },
+            Err(error) => End { status: None, how: format!("ended; how is unknown: {error}") },
+        }
     }
 
     /// What it wrote last on standard error.

@@ -8,7 +8,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc::UnboundedSender, oneshot};
-use wire::{Command, Description, ErrorCode, Event, Failure, FilePath, Job, JobId, PROTOCOL_VERSION};
+use wire::{
+    Command, Description, ErrorCode, Event, Failure, FilePath, Job, JobId, PROTOCOL_VERSION, exit_status,
+};
 
 use crate::Limits;
 use crate::engine::Hello;
@@ -321,8 +323,12 @@ impl Watch {
 
     /// Makes sure that the process is gone and tells everybody who waits.
     fn bury(mut self, patience: Duration) {
-        let how = self.process.end(patience);
-        let failure = self.failure(&how);
+        let end = self.process.end(patience);
+        let failure = self.failure(&end.how);
+        // The engine runs jobs in the order of their ids: the first one left is
+        // the one that it was at.
+        let running = self.jobs.keys().next().copied();
+        let too_greedy = self.verdict.is_none() && end.status == Some(exit_status::DECODING_LIMIT);
         let _ = self.end.set(failure.clone());
         // What was asked in the meantime waits for an answer as well.
         while let Ok(message) = self.messages.try_recv() {
@@ -346,6 +352,8 @@ impl Watch {
             // Whoever wanted the job or the engine to end has what was wanted.
             let event = if job.cancelled.is_some() || self.leaving.is_some() {
                 Event::Cancelled { id, partial: None }
+            } else if too_greedy && running == Some(id) {
+                Event::Failed { id, error: damaged().file(job.file.clone()), partial: None }
             } else {
                 Event::Failed { id, error: failure.clone().file(job.file.clone()), partial: None }
             };
@@ -404,6 +412,15 @@ impl Watched {
         }
         let _ = self.events.send(event);
     }
+}
+
+/// Says what an engine could not, which ended at the limit of its allocator.
+fn damaged() -> Failure {
+    Failure::new(
+        ErrorCode::AudioBroken,
+        "Decoding this file asks for more memory than any recording needs: it is damaged, or made to do so.",
+    )
+    .remedy("Convert it to another format with a program that can still play it.")
 }
 
 /// Reads an engine's first event.

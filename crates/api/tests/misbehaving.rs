@@ -76,6 +76,19 @@ async fn an_engine_that_dies_in_a_job_fails_it_with_its_last_words_and_the_text_
 }
 
 #[tokio::test]
+async fn a_file_that_makes_its_decoder_greedy_is_called_damaged_and_the_next_one_is_not() {
+    let engine = start(&options(double("greedy"))).await;
+    let mut handle = engine.transcribe(job());
+    let mut queued = engine.transcribe(job());
+    let Event::Failed { error, partial, .. } = last(&mut handle).await else { panic!() };
+    assert_eq!((error.code, &error.file), (ErrorCode::AudioBroken, &Some("/recordings/talk.flac".into())));
+    assert!(error.message.contains("damaged"), "{error}");
+    assert_partial(partial);
+    let Event::Failed { error, .. } = last(&mut queued).await else { panic!() };
+    assert_eq!(error.code, ErrorCode::EngineFailed);
+}
+
+#[tokio::test]
 async fn a_job_whose_cancel_is_not_obeyed_takes_the_engine_with_it() {
     let engine = start(&options(double("stubborn"))).await;
     let mut handle = engine.transcribe(job());

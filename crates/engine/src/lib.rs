@@ -24,9 +24,6 @@ mod reader;
 pub use device::Device;
 pub use reader::serve;
 
-/// Exit status after a command line that makes no sense, or input that isn't
-/// a host's.
-pub const EXIT_USAGE: i32 = 2;
-
-/// Exit status after a host of another protocol version.
-pub const EXIT_PROTOCOL: i32 = 3;
+/// To be declared as the program's allocator: decoding a file has a limit.
+pub const ALLOCATOR: memory::allocation::Counted =
+    memory::allocation::Counted::new(platform::end_at_decoding_limit);

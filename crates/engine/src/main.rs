@@ -1,8 +1,11 @@
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use steno_engine::{EXIT_USAGE, platform, serve};
-use wire::{Backend, PROTOCOL_VERSION};
+use steno_engine::{ALLOCATOR, platform, serve};
+use wire::{Backend, PROTOCOL_VERSION, exit_status};
+
+#[global_allocator]
+static COUNTED: memory::allocation::Counted = ALLOCATOR;
 
 const BACKEND: Backend = if cfg!(feature = "cuda") { Backend::Cuda } else { Backend::Cpu };
 
@@ -12,7 +15,7 @@ fn main() -> ExitCode {
     match arguments.as_slice() {
         [] if std::io::stdin().is_terminal() => {
             let _ = writeln!(std::io::stderr(), "{}", explanation());
-            ExitCode::from(EXIT_USAGE as u8)
+            ExitCode::from(exit_status::USAGE as u8)
         }
         [] => match platform::take_streams() {
             Ok(streams) => serve(streams, BACKEND, pipeline::Engine::new),
@@ -31,7 +34,7 @@ fn main() -> ExitCode {
         }
         _ => {
             let _ = writeln!(std::io::stderr(), "steno-engine: unknown arguments.\n\n{}", explanation());
-            ExitCode::from(EXIT_USAGE as u8)
+            ExitCode::from(exit_status::USAGE as u8)
         }
     }
 }

@@ -1,10 +1,10 @@
 //! What differs between operating systems.
 
 #[cfg(unix)]
-pub use unix::{end_now, parent_id, take_streams};
+pub use unix::{end_at_decoding_limit, end_now, parent_id, take_streams};
 
 #[cfg(not(unix))]
-pub use other::{end_now, parent_id, take_streams};
+pub use other::{end_at_decoding_limit, end_now, parent_id, take_streams};
 
 /// Has the kernel, when memory runs out, end the engine rather than the
 /// window or another program of the user: an engine can be started again.
@@ -65,6 +65,14 @@ mod unix {
         std::os::unix::process::parent_id()
     }
 
+    /// Called by the allocator, so it allocates nothing.
+    pub fn end_at_decoding_limit() -> ! {
+        let text = b"steno-engine: decoding this file asks for more memory than any recording needs\n";
+        // SAFETY: the bytes are there for as long as the call.
+        unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
+        end_now(wire::exit_status::DECODING_LIMIT)
+    }
+
     /// Ends the process at once: no destructors and no exit handlers, which
     /// may wait for a device that another thread still uses. Programs started
     /// from here end too where the host made this process the leader of a
@@ -100,5 +108,9 @@ mod other {
 
     pub fn end_now(status: i32) -> ! {
         std::process::exit(status)
+    }
+
+    pub fn end_at_decoding_limit() -> ! {
+        std::process::exit(wire::exit_status::DECODING_LIMIT)
     }
 }

@@ -5,13 +5,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use wire::{Backend, Command, Description, ErrorCode, Event, Failure, NO_JOB, PROTOCOL_VERSION, read_frame};
+use wire::{
+    Backend, Command, Description, ErrorCode, Event, Failure, NO_JOB, PROTOCOL_VERSION, exit_status,
+    read_frame,
+};
 
 use crate::device::{self, Device};
 use crate::ending::Ending;
 use crate::output::Output;
 use crate::queue::{Cancelled, Queue, Work};
-use crate::{EXIT_PROTOCOL, EXIT_USAGE, panics, platform};
+use crate::{panics, platform};
 
 /// How often the watcher looks whether the host still lives.
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
@@ -43,7 +46,7 @@ pub fn serve<D: Device>(
             Ok(Some(command)) => reader.obey(command),
             Ok(None) => ending.end(0),
             Err(error) => reader.refuse(
-                EXIT_USAGE,
+                exit_status::USAGE,
                 Failure::new(
                     ErrorCode::ProtocolMismatch,
                     format!("The engine can't read its commands: {error}."),
@@ -98,7 +101,7 @@ impl Reader {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Hello { protocol } => self.greet(protocol),
-            _ if !self.greeted => self.refuse(EXIT_PROTOCOL, mismatch("no version at all")),
+            _ if !self.greeted => self.refuse(exit_status::PROTOCOL, mismatch("no version at all")),
             Command::Ping { nonce } => self.output.send(Event::Pong { nonce, work: self.queue.work() }),
             Command::Describe => match self.described.latest() {
                 // Rather a little old than after an hour's job.
@@ -128,7 +131,7 @@ impl Reader {
             pid: process::id(),
         });
         if protocol != PROTOCOL_VERSION {
-            self.refuse(EXIT_PROTOCOL, mismatch(format!("version {protocol}")));
+            self.refuse(exit_status::PROTOCOL, mismatch(format!("version {protocol}")));
         }
         self.greeted = true;
     }

@@ -120,6 +120,22 @@ fn a_fault_in_one_job_is_named_and_the_next_job_gets_a_new_device() {
 }
 
 #[test]
+fn a_decoder_that_asks_for_too_much_ends_the_engine_and_says_so() {
+    let mut engine = Engine::greeted(double());
+    for (id, file) in [(1, "modest"), (2, "large")] {
+        engine.send(job(id, file));
+        engine.until_finished(id);
+    }
+    for file in ["one length", "growing", "many pieces"] {
+        let mut engine = Engine::greeted(double());
+        engine.send(job(1, file));
+        assert_eq!(engine.end().code(), Some(wire::exit_status::DECODING_LIMIT), "{file}");
+        let errors = engine.standard_error();
+        assert!(errors.contains("more memory than any recording needs"), "{file}: {errors}");
+    }
+}
+
+#[test]
 fn numbers_that_json_lacks_still_arrive() {
     let mut engine = Engine::greeted(double());
     engine.send(job(1, "not a number"));

@@ -6,6 +6,7 @@
 //! [`Probe`] and [`Device`] traits.
 
 mod advice;
+pub mod allocation;
 mod budget;
 pub mod bytes;
 mod checkpoint;

@@ -71,6 +71,11 @@ pub fn detect_languages(
     Ok(())
 }
 
+/// What decoding may allocate beyond what there is: several times what the
+/// longest recording takes, and little enough for any machine. Only a damaged
+/// file asks for more.
+const DECODING_BYTES: usize = 192 << 20;
+
 /// How much of a file is searched for speech whose language is asked for.
 const LISTENED_TO: Time = Time::from_millis(5 * 60 * 1000);
 
@@ -110,7 +115,7 @@ impl Draft {
         emit: Emit,
     ) -> Result<(), StageError> {
         // A file that can't be opened should say so before a large model is loaded.
-        let info = audio::probe(job.file.as_path())?;
+        let info = memory::allocation::limited(DECODING_BYTES, || audio::probe(job.file.as_path()))?;
         let loading = Reporter::new(job.id, Stage::LoadModel, None, emit);
         let model = load(loaded, job, control)?;
         self.stage("load_model", loading.elapsed().as_secs_f64());
@@ -346,8 +351,10 @@ fn prepare(
         },
         spool_folder: job.spool_folder.as_ref().map(|folder| folder.0.clone()),
     };
-    let recording = audio::prepare(job.file.as_path(), &options, &mut |seconds, total| {
-        if go_on(seconds, total) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    let recording = memory::allocation::limited(DECODING_BYTES, || {
+        audio::prepare(job.file.as_path(), &options, &mut |seconds, total| {
+            if go_on(seconds, total) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })
     })?;
     Ok(recording)
 }

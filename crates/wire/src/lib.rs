@@ -24,6 +24,16 @@ pub type JobId = u64;
 /// a version that differs, a command that can't be read. Jobs count from 1.
 pub const NO_JOB: JobId = 0;
 
+/// How an engine ends where it can no longer say why.
+pub mod exit_status {
+    /// The command line made no sense, or the input wasn't a host's.
+    pub const USAGE: i32 = 2;
+    /// The host speaks another version of the protocol.
+    pub const PROTOCOL: i32 = 3;
+    /// Decoding a file asked for more memory than any recording needs.
+    pub const DECODING_LIMIT: i32 = 4;
+}
+
 /// Host to engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]

@@ -71,6 +71,7 @@ fn transcribe(name: &str, job: &Job) {
             eprintln!("first sign of trouble\nmemory allocation of 123 bytes failed");
             std::process::abort();
         }
+        "greedy" => std::process::exit(wire::exit_status::DECODING_LIMIT),
         "leaving" => std::process::exit(7),
         "garbled" => {
             io::stdout().write_all(b"a stray line on the wrong stream\n").unwrap();

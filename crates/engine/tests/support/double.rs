@@ -12,6 +12,9 @@ use steno_engine::{Device, platform, serve};
 use transcript::{Notice, Segment, Severity, Source, Time, Transcript};
 use wire::{Backend, Description, ErrorCode, Event, Failure, FilePath, Job};
 
+#[global_allocator]
+static COUNTED: memory::allocation::Counted = steno_engine::ALLOCATOR;
+
 fn main() {
     let streams = platform::take_streams().unwrap();
     serve(streams, Backend::Cpu, || Double { jobs: 0 })
@@ -75,6 +78,31 @@ impl Device for Double {
                 };
                 emit(Event::Segment { id, segment });
             }
+            // What is zeroed lazily, grows in place or comes in small pieces
+            // counts alike; what is given back does not.
+            "modest" => memory::allocation::limited(64 << 20, || {
+                for _ in 0..100 {
+                    std::hint::black_box(vec![1u8; 32 << 20]);
+                }
+                std::hint::black_box(vec![1u8; 60 << 20]);
+            }),
+            "one length" => memory::allocation::limited(64 << 20, || {
+                std::hint::black_box(vec![0u8; 1 << 40]);
+            }),
+            "growing" => memory::allocation::limited(64 << 20, || {
+                let mut all = vec![];
+                loop {
+                    all.extend(std::hint::black_box([1u8; 1000]));
+                }
+            }),
+            "many pieces" => memory::allocation::limited(64 << 20, || {
+                let mut all = vec![];
+                loop {
+                    all.push(std::hint::black_box(Box::new([1u8; 1000])));
+                }
+            }),
+            // The next job is not limited.
+            "large" => drop(std::hint::black_box(vec![1u8; 100 << 20])),
             "obedient" => {
                 say("running", String::new());
                 while !control.is_cancelled() {
