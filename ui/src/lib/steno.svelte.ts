@@ -131,13 +131,14 @@ export class Steno {
 
   #update(changed: Job[], removed: number[]): void {
     const before = new Map(this.jobs.map((job) => [job.id, job]));
+    const now = new Map(changed.map((job) => [job.id, job]));
     const gone = new Set(removed);
-    const after = new Map(before);
-    for (const job of changed) after.set(job.id, job);
-    for (const id of gone) after.delete(id);
-    this.jobs = [...after.values()].sort((a, b) => a.id - b.id);
+    const added = changed.filter((job) => !before.has(job.id));
+    const kept = this.jobs.filter((job) => !gone.has(job.id)).map((job) => now.get(job.id) ?? job);
+    // New ones have greater numbers than all before.
+    this.jobs = [...kept, ...added.filter((job) => !gone.has(job.id))];
     for (const job of changed) this.#announce(before.get(job.id), job);
-    this.#keepSelection(changed.filter((job) => !before.has(job.id)));
+    this.#keepSelection(added);
   }
 
   /** Opens what is new, so that its words are seen as they come; never away from what is being read. */

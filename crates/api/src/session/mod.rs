@@ -207,8 +207,11 @@ impl Session {
         self.inner.lock()
     }
 
+    /// A change that may give the runner something to do.
     fn change<T>(&self, change: impl FnOnce(&mut Shared) -> T) -> T {
-        self.inner.change(change)
+        let result = self.inner.change(change);
+        self.inner.wake.notify_one();
+        result
     }
 }
 
@@ -221,9 +224,8 @@ impl Inner {
     fn change<T>(&self, change: impl FnOnce(&mut Shared) -> T) -> T {
         let mut shared = self.lock();
         let result = change(&mut shared);
-        self.version.send_replace(shared.queue.version());
-        drop(shared);
-        self.wake.notify_one();
+        let now = shared.queue.version();
+        self.version.send_if_modified(|version| std::mem::replace(version, now) != now);
         result
     }
 }

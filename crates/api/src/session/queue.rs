@@ -342,3 +342,6 @@ fn without_text(entry: &Entry) -> Entry {
         rewrites: Vec::new(),
     }
 }
+
+#[cfg(test)]
+mod tests;

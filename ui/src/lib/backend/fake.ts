@@ -32,7 +32,7 @@ export class FakeBackend implements Backend {
 
   #works = new Map<number, Work>();
   #last = 0;
-  #events: (event: WindowEvent) => void = () => {};
+  #events: ((event: WindowEvent) => void) | null = null;
   #pending: WindowEvent[] = [];
   #watched: { job: number; tell: (update: TextUpdate) => void } | null = null;
   #tick: number;
@@ -267,6 +267,7 @@ export class FakeBackend implements Backend {
   }
 
   #flush(): void {
+    if (!this.#events) return;
     const events = this.#pending;
     this.#pending = [];
     for (const event of events) this.#events(event);

@@ -109,7 +109,7 @@ export const de: Text = {
     partial: "Vor dem Ende angehalten: Das wurde bis dahin geschrieben.",
     failedPartial: "Das wurde bis dahin geschrieben.",
     newest: "Zum Neuesten",
-    copy: "Text kopieren",
+    copy: "Kopieren",
     copied: "Der Text wurde kopiert.",
     doubtful: (reasons) => `Zweifelhaft: ${reasons.map((reason) => de.suspicion[reason]).join(", ")}`,
     gaps: (gaps) =>

@@ -111,7 +111,7 @@ export const en = {
     partial: "Stopped before the end: this is what was written until then.",
     failedPartial: "This is what was written until then.",
     newest: "Show the newest",
-    copy: "Copy text",
+    copy: "Copy",
     copied: "The text was copied.",
     doubtful: (reasons: Suspicion[]) => `Doubtful: ${reasons.map((reason) => en.suspicion[reason]).join(", ")}`,
     gaps: (gaps: number) =>

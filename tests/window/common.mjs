@@ -1,0 +1,79 @@
+// Where things are, and recordings to drop.
+import { execFile } from "node:child_process";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { Window } from "./driver.mjs";
+
+export const here = fileURLToPath(new URL(".", import.meta.url));
+export const root = resolve(here, "../..");
+export const sample = join(root, "tests/data/sample.flac");
+
+/** Programs come from the environment, else from where cargo puts them. */
+export const programs = {
+  window: process.env.STENO_WINDOW ?? join(root, "target/debug/steno-window"),
+  engine: process.env.STENO_ENGINE ?? join(root, "target/debug/steno-engine"),
+  cli: process.env.STENO_CLI ?? join(root, "target/debug/steno"),
+};
+
+export const execute = promisify(execFile);
+
+for (const [name, path] of Object.entries(programs)) {
+  if (!existsSync(path)) throw new Error(`there is no ${name} at ${path}: cargo build --workspace`);
+}
+
+/** A folder of its own with recordings under the given names; `null` is the sample. */
+export function recordings(files) {
+  const folder = mkdtempSync(join(tmpdir(), "steno-window-"));
+  const paths = Object.entries(files).map(([name, content]) => {
+    const path = join(folder, name);
+    if (content === null) copyFileSync(sample, path);
+    else writeFileSync(path, content);
+    return path;
+  });
+  return { folder, paths, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+/** The sample over and over, so that there is time to interrupt. */
+export async function longRecording(folder, minutes = 5) {
+  const path = join(folder, "long.flac");
+  const seconds = String(minutes * 60);
+  await execute("ffmpeg", ["-v", "error", "-stream_loop", "-1", "-i", sample, "-t", seconds, "-ac", "1", path]);
+  return path;
+}
+
+/** A window with the engine under test. */
+export function open(options = {}) {
+  const env = { STENO_ENGINE: programs.engine, STENO_BACKEND: "cpu", ...options.env };
+  return Window.open(programs.window, { ...options, env });
+}
+
+/** As a file manager would. */
+export async function drop(...files) {
+  await execute("/usr/bin/python3", [join(here, "drop-files.py"), "Steno", ...files]);
+}
+
+/** What a window manager or a keyboard would do to the window whose title matches. */
+export async function askWindow(...what) {
+  await execute("/usr/bin/python3", [join(here, "ask-window.py"), ...what]);
+}
+
+/** Keeps a picture where STENO_PICTURES names a folder. */
+export async function picture(window, name) {
+  const folder = process.env.STENO_PICTURES;
+  if (!folder) return;
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, `${name}.png`), await window.screenshot());
+}
+
+/** States of the recordings in the list, by name. */
+export async function states(window) {
+  return Object.fromEntries(
+    await window.run(`return [...document.querySelectorAll("[data-testid=job]")].map((job) =>
+      [job.querySelector(".name").innerText, job.dataset.state])`),
+  );
+}
+
+export const by = (id) => `[data-testid="${id}"]`;

@@ -1,0 +1,130 @@
+// How work is stopped, and that nothing outlives the window.
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { askWindow, by, drop, longRecording, open, picture, recordings, sample, states } from "./common.mjs";
+import { descendants, isAlive, until } from "./driver.mjs";
+
+/** Milliseconds. */
+const SECOND = 1000;
+
+let files, long;
+before(async () => {
+  files = recordings({ "notes.flac": null });
+  long = await longRecording(files.folder);
+});
+after(() => files?.remove());
+
+/** A window that is busy with the long recording, seen to have written something. */
+async function busyWindow(args = []) {
+  const window = await open({ args: [...args, long] });
+  await window.click(by("anyway"));
+  await until("the first words", async () => (await window.texts(by("segment"))).length > 0);
+  return window;
+}
+
+async function gone(pids, patience) {
+  const start = Date.now();
+  await until(`the end of ${pids}`, () => !pids.some(isAlive), patience);
+  return Date.now() - start;
+}
+
+test("a job is stopped within a second and keeps its words", async () => {
+  const window = await busyWindow();
+  try {
+    await window.run(`
+      const list = document.querySelector("[data-testid=queue]");
+      new MutationObserver(() => {
+        if (list.querySelector("[data-state=cancelled]")) window.stopped ??= performance.now();
+      }).observe(list, { subtree: true, attributes: true });
+      window.asked = performance.now();
+      document.querySelector("[data-testid=stop]").click();`);
+    const took = await until("the end", () => window.run("return window.stopped && window.stopped - window.asked"));
+    assert.ok(took < 1.5 * SECOND, `stopped after ${Math.round(took)} ms`);
+    assert.ok((await window.texts(by("segment"))).length > 0);
+    assert.match(await window.text(by("partial")), /Stopped before the end/);
+    await picture(window, "stopped");
+  } finally {
+    await window.end();
+  }
+});
+
+test("kill -9 of the window leaves nothing after a second", async () => {
+  const window = await busyWindow();
+  try {
+    const engines = window.engines();
+    assert.equal(engines.length, 1);
+    const all = descendants(window.pid);
+    process.kill(window.pid, "SIGKILL");
+    const took = await gone(engines, SECOND);
+    console.log(`the engine ended ${took} ms after the window`);
+    await gone(all, 10 * SECOND);
+  } finally {
+    await window.end();
+  }
+});
+
+test("closing while working asks first; yes ends the engine in an orderly way", async () => {
+  const window = await busyWindow([sample]);
+  try {
+    await askWindow("close", "^Steno$");
+    await until("the question", async () => /not finished/.test(await window.text(by("closing"))));
+    await picture(window, "closing");
+    await window.click(by("stay"));
+    assert.deepEqual([...new Set(Object.values(await states(window)))].includes("running"), true);
+    await askWindow("close", "^Steno$");
+    await until("the question again", async () => /not finished/.test(await window.text(by("closing"))));
+    const pids = [window.pid, ...descendants(window.pid)];
+    await window.click(by("close-anyway")).catch(() => {});
+    await gone(pids, 10 * SECOND);
+  } finally {
+    await window.end();
+  }
+});
+
+test("an engine that is killed fails the job with its name for it, and the next job has a new one", async () => {
+  const window = await busyWindow();
+  try {
+    const [engine] = window.engines();
+    process.kill(engine, "SIGKILL");
+    await until("the failure", async () => (await states(window))["long.flac"] === "failed");
+    assert.match(await window.text(by("failure")), /engine stopped unexpectedly/);
+    assert.ok((await window.texts(by("segment"))).length > 0, "what was written stays");
+    await picture(window, "engine-killed");
+    await drop(files.paths[0]);
+    await window.click(`${by("queue")} li:nth-child(2) .row`);
+    await window.click(by("anyway"));
+    await until("the next job", async () => (await states(window))["notes.flac"] === "finished");
+  } finally {
+    await window.end();
+  }
+});
+
+test("without an engine the window says where it looked, and what to do", async () => {
+  const window = await open({ env: { STENO_ENGINE: "/nowhere/steno-engine" } });
+  try {
+    await until("the warning", async () => /not available/.test(await window.text(by("engine"))));
+    await window.click(by("engine"));
+    const said = await until("the reason", () => window.text("#engine:popover-open"));
+    assert.match(said, /\/nowhere\/steno-engine/);
+    await picture(window, "no-engine");
+  } finally {
+    await window.end();
+  }
+});
+
+test("the file dialog saves where the user says", async () => {
+  const window = await open({ args: [files.paths[0]] });
+  try {
+    await window.click(by("anyway"));
+    await window.click(by("save-as"));
+    await window.click(by("save-as-vtt"));
+    // It proposes the recording's folder and name.
+    await askWindow("keys", "^(?!Steno$).*[Ss]ave", "Return");
+    const file = files.paths[0].replace(/flac$/, "vtt");
+    await until("the file", () => existsSync(file));
+    await until("the message", async () => (await window.texts(by("toast"))).some((text) => text.includes(file)));
+  } finally {
+    await window.end();
+  }
+});

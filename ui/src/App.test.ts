@@ -1,0 +1,183 @@
+import { fireEvent, render, screen, waitFor, within } from "@testing-library/svelte";
+import { beforeAll, beforeEach, expect, test } from "vitest";
+import App from "./App.svelte";
+import { FakeBackend } from "./lib/backend/fake";
+import { FILES, SENTENCES } from "./lib/backend/fake-data";
+import { Steno } from "./lib/steno.svelte";
+import { t } from "./lib/text";
+
+let backend: FakeBackend;
+let steno: Steno;
+
+beforeAll(() => {
+  // What jsdom lacks.
+  HTMLDialogElement.prototype.showModal = function () {
+    this.open = true;
+  };
+  HTMLDialogElement.prototype.close = function () {
+    this.open = false;
+  };
+  HTMLElement.prototype.hidePopover = () => {};
+});
+
+beforeEach(() => {
+  backend = new FakeBackend(1);
+});
+
+function show() {
+  steno = new Steno(backend);
+  render(App, { steno });
+}
+
+const found = (id: string) => screen.findByTestId(id);
+const click = async (id: string) => fireEvent.click(await found(id));
+
+async function finished() {
+  await waitFor(() => expect(screen.getAllByTestId("job")[0]?.dataset["state"]).toBe("finished"), { timeout: 5000 });
+}
+
+test("a user's own recording waits for a word before the demonstration model gets it", async () => {
+  show();
+  await found("drop-zone");
+  backend.drop(FILES.slice(0, 1));
+  const question = await found("demonstration-question");
+  expect(question.textContent).toContain(t.demonstration.text);
+  expect(screen.queryAllByTestId("segment")).toEqual([]);
+  await click("anyway");
+  await finished();
+  expect(screen.getAllByTestId("segment")[0]?.textContent).toContain(SENTENCES[0]);
+  expect((await found("demonstration-banner")).textContent).toContain(t.demonstration.banner);
+});
+
+test("the sample is transcribed at once, and so is everything with a real model", async () => {
+  show();
+  await click("sample");
+  await finished();
+  expect(screen.queryByTestId("demonstration-question")).toBeNull();
+});
+
+test("another model sets free what waited for it", async () => {
+  show();
+  await found("drop-zone");
+  backend.drop(FILES.slice(0, 1));
+  await found("demonstration-question");
+  await fireEvent.change(await found("model"), { target: { value: "1" } });
+  await finished();
+  expect(screen.queryByTestId("demonstration-banner")).toBeNull();
+});
+
+test("a wrong file is named with its reason and does not push aside what is read", async () => {
+  show();
+  await click("sample");
+  await finished();
+  backend.drop([FILES[4] ?? ""]);
+  await waitFor(() => expect(screen.getAllByTestId("job").length).toBe(2));
+  const wrong = screen.getAllByTestId("job")[1] as HTMLElement;
+  expect(wrong.textContent).toContain(t.errors.unknown_format);
+  expect((await found("title")).textContent).toBe("sample.flac");
+  await fireEvent.click(within(wrong).getByText("Agenda.pdf"));
+  const failure = await found("failure");
+  expect(failure.textContent).toContain("This is not a recording. Choose an audio or video file.");
+});
+
+test("a file in the way is replaced only when asked for", async () => {
+  show();
+  await click("sample");
+  await finished();
+  backend.saveFailure = { code: "output_exists", file: "/x/sample.srt", message: "There.", remedy: "Say so." };
+  await click("save-srt");
+  const toast = await found("toast");
+  expect(toast.textContent).toContain(t.errors.output_exists);
+  expect(toast.textContent).toContain("/x/sample.srt");
+  expect(backend.saved).toEqual([]);
+  await click("toast-action");
+  await waitFor(() => expect(backend.saved).toEqual([[1, "srt", "beside_replacing"]]));
+});
+
+test("stopping keeps what was written, and trying again starts over", async () => {
+  backend = new FakeBackend(50);
+  show();
+  await click("sample");
+  await screen.findAllByTestId("segment", {}, { timeout: 5000 });
+  await click("stop");
+  await found("partial");
+  expect(screen.getAllByTestId("segment").length).toBeGreaterThan(0);
+  await click("retry");
+  await waitFor(() => expect(screen.queryByTestId("partial")).toBeNull());
+});
+
+test("closing asks first, and staying is what Escape means", async () => {
+  show();
+  await found("drop-zone");
+  backend.emit({ kind: "close_requested", unfinished: 2, unsaved: 1 });
+  await waitFor(() => expect(screen.getByTestId("closing").textContent).toContain(t.closing.unfinished(2)));
+  await fireEvent(screen.getByTestId("closing"), new Event("cancel"));
+  expect(backend.closed).toBe(false);
+  backend.emit({ kind: "close_requested", unfinished: 0, unsaved: 1 });
+  await click("close-anyway");
+  await waitFor(() => expect(backend.closed).toBe(true));
+});
+
+test("without an engine the window says so, with the way out, and can look again", async () => {
+  const engine = backend.engine;
+  backend.show("no_engine");
+  show();
+  await waitFor(() => expect(screen.getByTestId("engine").textContent).toContain(t.engine.missing));
+  expect(screen.getByText(/set STENO_ENGINE/)).toBeDefined();
+  backend.engine = engine;
+  await fireEvent.click(screen.getByText(t.engine.again));
+  await waitFor(() => expect(screen.getByTestId("engine").textContent).toContain("CPU, 4 threads"));
+});
+
+test("files held over the window are counted", async () => {
+  show();
+  await found("drop-zone");
+  backend.emit({ kind: "drag_over", files: 3 });
+  expect((await found("veil")).textContent).toContain(t.drag(3));
+  backend.emit({ kind: "drag_left" });
+  await waitFor(() => expect(screen.queryByTestId("veil")).toBeNull());
+});
+
+test("arrow keys go through the list", async () => {
+  show();
+  await found("drop-zone");
+  backend.drop(FILES.slice(0, 3));
+  await waitFor(() => expect(screen.getAllByTestId("job").length).toBe(3));
+  const rows = screen.getAllByTestId("job").map((job) => job.querySelector<HTMLElement>(".row"));
+  rows[0]?.focus();
+  await fireEvent.keyDown(rows[0] as HTMLElement, { key: "ArrowDown" });
+  expect(document.activeElement).toBe(rows[1]);
+  expect((await found("title")).textContent).toBe("Lecture 2, questions.mp3");
+});
+
+test("stages are announced, every step of the progress is not", async () => {
+  const said: string[] = [];
+  show();
+  const region = await found("announcement");
+  new MutationObserver(() => said.push(region.textContent ?? "")).observe(region, { subtree: true, childList: true, characterData: true });
+  await click("sample");
+  await finished();
+  await waitFor(() => expect(said.at(-1)).toBe("sample.flac: Done"));
+  expect(new Set(said).size).toBe(said.length);
+});
+
+test("ten thousand events about one of a thousand recordings touch no other row", async () => {
+  show();
+  await found("drop-zone");
+  backend.drop(Array.from({ length: 1000 }, (_, index) => `/tapes/tape ${index + 1}.mp3`));
+  await waitFor(() => expect(screen.getAllByTestId("job").length).toBe(1000), { timeout: 10_000 });
+  const touched = new Set<Node>();
+  const observer = new MutationObserver((records) => {
+    for (const { target } of records) touched.add((target instanceof Element ? target : target.parentElement)?.closest("li") ?? target);
+  });
+  observer.observe(screen.getByTestId("queue"), { subtree: true, childList: true, characterData: true, attributes: true });
+  const job = steno.jobs[499];
+  if (!job) throw new Error("there is no such job");
+  const progress = { stage: "transcribe", duration: 10_000, speed: 3, left: null } as const;
+  for (let position = 0; position < 10_000; position++) {
+    backend.emit({ kind: "jobs", changed: [{ ...job, state: "running", progress: { ...progress, position } }], removed: [] });
+  }
+  await waitFor(() => expect(screen.getAllByTestId("job")[499]?.dataset["state"]).toBe("running"));
+  await waitFor(() => expect(screen.getByRole<HTMLProgressElement>("progressbar").value).toBeCloseTo(0.9999));
+  expect([...touched]).toEqual([screen.getAllByTestId("job")[499]]);
+}, 30_000);
