@@ -65,6 +65,8 @@ export async function picture(window, name) {
   const folder = process.env.STENO_PICTURES;
   if (!folder) return;
   mkdirSync(folder, { recursive: true });
+  // Until what was changed is painted.
+  await window.runAsync("const [done] = arguments; requestAnimationFrame(() => requestAnimationFrame(() => done()))");
   writeFileSync(join(folder, `${name}.png`), await window.screenshot());
 }
 

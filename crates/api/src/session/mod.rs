@@ -313,3 +313,6 @@ impl TextFollower {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
