@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use api::EngineOptions;
 use clap::{Args, Parser, Subcommand};
-use transcript::export::Format;
+use transcript::export::{Format, Options, Shaping};
 use transcript::{Task, Time};
 use wire::{Channels, DeviceChoice, VoiceActivity};
 
@@ -119,6 +119,65 @@ pub struct Transcribe {
     pub sound: Sound,
     #[command(flatten)]
     pub decoding: Decoding,
+    #[command(flatten)]
+    pub subtitles: Subtitles,
+}
+
+/// How srt and vtt look. Any of these divides the text anew, the others keep
+/// their defaults.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Subtitles")]
+pub struct Subtitles {
+    /// Divide the text into cues that fit a screen; also meant by the options below
+    #[arg(long)]
+    pub shape: bool,
+
+    /// Columns per line; full-width characters take two [default: 42]
+    #[arg(long, value_name = "N", value_parser = line_width)]
+    pub line_width: Option<usize>,
+
+    /// Lines per cue [default: 2]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub lines: Option<usize>,
+
+    /// Columns per second that a reader manages; cues stay longer where there is room [default: 17]
+    #[arg(long, value_name = "N", value_parser = reading_speed)]
+    pub reading_speed: Option<f32>,
+
+    /// Shortest time between two cues, in seconds [default: 0.08]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub min_gap: Option<Time>,
+
+    /// Shortest time that a cue is shown where there is room, in seconds [default: 0.833]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub min_duration: Option<Time>,
+
+    /// Longest time that a cue is shown, in seconds [default: 7]
+    #[arg(long, value_name = "SECONDS", value_parser = times::parse)]
+    pub max_duration: Option<Time>,
+
+    /// Mark in vtt when each word is said
+    #[arg(long)]
+    pub word_tags: bool,
+}
+
+impl Subtitles {
+    pub fn options(&self, reproducible: bool) -> Options {
+        let Self { shape, line_width, lines, reading_speed, min_gap, min_duration, max_duration, word_tags } =
+            self;
+        let numbers = line_width.is_some() || lines.is_some() || reading_speed.is_some();
+        let times = min_gap.is_some() || min_duration.is_some() || max_duration.is_some();
+        let usual = Shaping::default();
+        let shaping = (*shape || numbers || times).then(|| Shaping {
+            line_width: line_width.unwrap_or(usual.line_width),
+            lines: lines.unwrap_or(usual.lines),
+            reading_speed: reading_speed.unwrap_or(usual.reading_speed),
+            min_gap: min_gap.unwrap_or(usual.min_gap),
+            min_duration: min_duration.unwrap_or(usual.min_duration),
+            max_duration: max_duration.unwrap_or(usual.max_duration),
+        });
+        Options { reproducible, shaping, word_times: *word_tags }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -253,6 +312,9 @@ pub struct Export {
     /// Leave out of json what varies between two runs, such as dates and speeds
     #[arg(long)]
     pub reproducible: bool,
+
+    #[command(flatten)]
+    pub subtitles: Subtitles,
 }
 
 /// List the models that are installed
@@ -273,6 +335,21 @@ pub struct Doctor {
 
 fn positive(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|number| *number > 0).ok_or_else(|| format!("`{text}` is not a number above 0"))
+}
+
+fn line_width(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|width| *width >= 2).ok_or_else(|| format!("`{text}` is not a number above 1"))
+}
+
+fn reading_speed(text: &str) -> Result<f32, String> {
+    let speed = text.parse().ok().filter(|speed: &f32| speed.is_finite() && *speed >= 1.0);
+    speed.ok_or_else(|| format!("`{text}` is not a number from 1 on"))
+}
+
+/// A time that may be none at all.
+fn seconds(text: &str) -> Result<Time, String> {
+    let seconds = text.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0);
+    seconds.map(Time::from_seconds).ok_or_else(|| format!("`{text}` is not a number of seconds"))
 }
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
 use transcript::Transcript;
-use transcript::export::Options;
 use transcript::save::Existing;
 
 use crate::args::Export;
@@ -16,7 +15,7 @@ pub fn run(args: &Export) -> Ended {
         place,
         formats: args.format.clone(),
         existing: if args.force { Existing::Replace } else { Existing::Keep },
-        options: Options { reproducible: args.reproducible },
+        options: args.subtitles.options(args.reproducible),
     };
     if let Err(text) = request.check(args.files.len()) {
         return Ended::Usage(text);

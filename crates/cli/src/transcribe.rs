@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use api::Engine;
-use transcript::export::{DEMONSTRATION_WARNING, Format, Options};
+use transcript::export::{DEMONSTRATION_WARNING, Format};
 use transcript::save::{self, Existing};
 use transcript::{Notice, Severity, Task, Transcript};
 use wire::{ErrorCode, Event, Failure, FilePath, Job, JobId, NO_JOB};
@@ -69,7 +69,7 @@ fn request(args: &Transcribe, inputs: &Inputs) -> Result<Request, String> {
         place,
         formats,
         existing: if args.force { Existing::Replace } else { Existing::Keep },
-        options: Options { reproducible: args.reproducible },
+        options: args.subtitles.options(args.reproducible),
     };
     request.check(inputs.recordings.len())?;
     Ok(request)

@@ -75,9 +75,18 @@ fn saved_transcripts_become_other_formats() {
     let place = Place::with(&[]);
     let golden = support::project().join("crates/transcript/tests/golden");
     std::fs::copy(golden.join("talk.json"), place.path("talk.json")).unwrap();
-    place.run(&["export", "talk.json", "--format", "txt,srt,vtt"]).ends(0);
-    for name in ["talk.txt", "talk.srt", "talk.vtt"] {
+    place.run(&["export", "talk.json", "--format", "txt,srt,vtt,md,html,csv,tsv,whisperx,docx"]).ends(0);
+    let text = ["txt", "srt", "vtt", "md", "html", "csv", "tsv", "whisperx.json"]
+        .map(|ending| format!("talk.{ending}"));
+    for name in &text {
         assert_eq!(place.read(name), std::fs::read_to_string(golden.join(name)).unwrap(), "{name}");
+    }
+    assert!(std::fs::read(place.path("talk.docx")).unwrap().starts_with(b"PK"));
+    for (format, arguments) in
+        [("srt", &["--line-width", "24"][..]), ("vtt", &["--line-width", "24", "--word-tags"])]
+    {
+        let ran = place.run(&[&["export", "talk.json", "-o", "-", "-f", format], arguments].concat()).ends(0);
+        assert_eq!(ran.out, std::fs::read_to_string(golden.join(format!("shaped.{format}"))).unwrap());
     }
     place.run(&["export", "talk.json", "--format", "txt"]).ends(1).says("--force");
     place.run(&["export", "talk.json", "--format", "txt", "--force", "-o", "there"]).ends(0);

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use transcript::export::{Format, Options, export};
+use transcript::export::{Format, Options, Shaping, export};
 use transcript::{
     Completeness, Model, Notice, Run, SCHEMA_VERSION, Segment, Severity, Source, Span, Suspicion, Task, Time,
     Transcript, Word,
@@ -105,6 +105,20 @@ fn demonstration() -> Transcript {
     transcript
 }
 
+/// All but docx, whose bytes depend on a library's version: `round_trip.rs`
+/// looks at what it says.
+const TEXT: &[Format] = &[
+    Format::Txt,
+    Format::Srt,
+    Format::Vtt,
+    Format::Json,
+    Format::Md,
+    Format::Html,
+    Format::Csv,
+    Format::Tsv,
+    Format::Whisperx,
+];
+
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
@@ -118,30 +132,33 @@ fn check(name: &str, transcript: &Transcript, format: Format, options: &Options)
         std::fs::write(&path, &written).unwrap();
     }
     let expected = std::fs::read(&path).unwrap_or_default();
-    if written != expected {
-        panic!(
-            "{name} differs.\nwritten:\n{}\nexpected:\n{}",
-            String::from_utf8_lossy(&written),
-            String::from_utf8_lossy(&expected)
-        );
-    }
+    assert!(
+        written == expected,
+        "{name} differs.\nwritten:\n{}\nexpected:\n{}",
+        String::from_utf8_lossy(&written),
+        String::from_utf8_lossy(&expected)
+    );
 }
 
 #[test]
 fn every_format_is_byte_for_byte_as_it_was() {
-    for format in Format::ALL {
+    for format in TEXT {
         check(&format!("talk.{}", format.extension()), &talk(), *format, &Options::default());
         let name = format!("demonstration.{}", format.extension());
         check(&name, &demonstration(), *format, &Options::default());
     }
-    check("reproducible.json", &talk(), Format::Json, &Options { reproducible: true });
+    check("reproducible.json", &talk(), Format::Json, &Options { reproducible: true, ..Options::default() });
+    let shaping = Shaping { line_width: 24, ..Shaping::default() };
+    let shaped = Options { shaping: Some(shaping), word_times: true, ..Options::default() };
+    check("shaped.srt", &talk(), Format::Srt, &shaped);
+    check("shaped.vtt", &talk(), Format::Vtt, &shaped);
 }
 
 #[test]
 fn a_transcript_without_text_is_a_valid_file_in_every_format() {
     let mut empty = demonstration();
     empty.segments.clear();
-    for format in Format::ALL {
+    for format in TEXT {
         check(&format!("empty.{}", format.extension()), &empty, *format, &Options::default());
     }
 }

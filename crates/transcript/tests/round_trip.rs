@@ -4,10 +4,12 @@
 // The exception for tests covers only functions marked as such, not their helpers.
 #![allow(clippy::unwrap_used)]
 
+use std::io::Read as _;
+
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use transcript::export::{DEMONSTRATION_WARNING, Format, Options, export};
+use transcript::export::{DEMONSTRATION_WARNING, Format, Options, Shaping, export};
 use transcript::{Completeness, Model, Notice, Run, SCHEMA_VERSION, Segment, Severity, Source, Span};
 use transcript::{Suspicion, Task, Time, Transcript, Word};
 
@@ -204,6 +206,55 @@ fn squeezed<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     texts.flat_map(str::chars).filter(|c| !c.is_whitespace() && !c.is_control()).collect()
 }
 
+fn spoken_text(segment: &Segment) -> String {
+    squeezed([segment.text.as_str()].into_iter())
+}
+
+/// RFC 4180.
+fn read_csv(csv: &str) -> Vec<Vec<String>> {
+    let mut rows = vec![vec![String::new()]];
+    let mut quoted = false;
+    let mut chars = csv.chars().peekable();
+    while let Some(c) = chars.next() {
+        let row = rows.last_mut().unwrap();
+        match c {
+            '"' if quoted && chars.peek() == Some(&'"') => {
+                chars.next();
+                row.last_mut().unwrap().push('"');
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => row.push(String::new()),
+            '\n' if !quoted => rows.push(vec![String::new()]),
+            c => row.last_mut().unwrap().push(c),
+        }
+    }
+    assert_eq!(rows.pop(), Some(vec![String::new()]), "the last line has no end");
+    rows
+}
+
+/// Text of a page or a document: tags gone, character references resolved.
+/// What stands in `dropped` elements goes as well.
+fn without_tags(markup: &str, dropped: &str) -> String {
+    let mut text = String::new();
+    let mut rest = markup;
+    while let Some(open) = rest.find('<') {
+        text += &rest[..open];
+        let close = open + rest[open..].find('>').unwrap();
+        let tag = &rest[open + 1..close];
+        rest = &rest[close + 1..];
+        if !dropped.is_empty() && tag == dropped {
+            rest = &rest[rest.find(&format!("</{dropped}>")).unwrap()..];
+        }
+    }
+    text += rest;
+    for (reference, character) in
+        [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")]
+    {
+        text = text.replace(reference, character);
+    }
+    text
+}
+
 fn without_speakers(mut transcript: Transcript) -> Transcript {
     for segment in &mut transcript.segments {
         segment.speaker = None;
@@ -222,7 +273,7 @@ proptest! {
         // Two runs of one job differ in nothing once the run is left out.
         let mut again = original.clone();
         again.run = None;
-        let reproducible = Options { reproducible: true };
+        let reproducible = Options { reproducible: true, ..Options::default() };
         prop_assert_eq!(
             exported(&original, Format::Json, &reproducible),
             exported(&again, Format::Json, &reproducible)
@@ -266,6 +317,102 @@ proptest! {
             .collect();
         let lines: Vec<String> = txt.split_terminator('\n').map(|line| squeezed([line].into_iter())).collect();
         prop_assert_eq!(lines, spoken);
+    }
+
+    #[test]
+    fn shaped_subtitles_keep_to_their_size_and_lose_nothing(
+        original in transcript(),
+        line_width in 2usize..40,
+        lines in 1usize..4,
+        gap in 0u32..500,
+    ) {
+        let mut plain = without_speakers(original);
+        plain.model.demonstration = false;
+        let shaping = Shaping { line_width, lines, min_gap: Time::from_millis(gap), ..Shaping::default() };
+        let options = Options { shaping: Some(shaping), word_times: true, ..Options::default() };
+        for cues in [
+            read_vtt(&exported(&plain, Format::Vtt, &options)),
+            read_srt(&exported(&plain, Format::Srt, &options)),
+        ] {
+            check_cues(&cues)?;
+            for cue in &cues {
+                prop_assert!(cue.lines.len() <= lines, "{cue:?}");
+                for line in &cue.lines {
+                    prop_assert!(unicode_width::UnicodeWidthStr::width(line.as_str()) <= line_width, "{cue:?}");
+                }
+            }
+        }
+        // Texts of segments that overlap may be interleaved; without overlap the order is kept.
+        let mut order = plain;
+        for (index, segment) in order.segments.iter_mut().enumerate() {
+            segment.start = Time::from_millis(index as u32 * 10_000);
+            segment.end = Time::from_millis(index as u32 * 10_000 + 8_000);
+            segment.words.clear();
+        }
+        let cues = read_vtt(&exported(&order, Format::Vtt, &options));
+        let found = squeezed(cues.iter().flat_map(|cue| cue.lines.iter().map(String::as_str)));
+        prop_assert_eq!(found, said(&order));
+    }
+
+    #[test]
+    fn tables_are_read_back_field_by_field(original in transcript()) {
+        let spoken: Vec<&Segment> =
+            original.segments.iter().filter(|segment| !spoken_text(segment).is_empty()).collect();
+        let columns = if original.model.demonstration { 7 } else { 6 };
+        let rows = read_csv(&exported(&original, Format::Csv, &Options::default()));
+        prop_assert_eq!(rows.len(), spoken.len() + 1);
+        prop_assert!(rows.iter().all(|row| row.len() == columns), "{:?}", rows);
+        for (row, segment) in rows[1..].iter().zip(&spoken) {
+            prop_assert_eq!(squeezed([row[5].as_str()].into_iter()), spoken_text(segment));
+            prop_assert_eq!(Time::from_seconds(row[0].parse().unwrap()), segment.start);
+            prop_assert_eq!(Time::from_seconds(row[1].parse().unwrap()), segment.end);
+        }
+        let tsv = exported(&without_speakers(original.clone()), Format::Tsv, &Options::default());
+        let rows: Vec<Vec<&str>> = tsv.split_terminator('\n').map(|row| row.split('\t').collect()).collect();
+        prop_assert_eq!(rows.len(), spoken.len() + 1);
+        prop_assert!(rows.iter().all(|row| row.len() == columns - 3), "{:?}", rows);
+        for (row, segment) in rows[1..].iter().zip(&spoken) {
+            prop_assert_eq!(row[0].parse::<u32>().unwrap(), segment.start.millis());
+            prop_assert_eq!(squeezed([row[2]].into_iter()), spoken_text(segment));
+        }
+    }
+
+    #[test]
+    fn pages_and_documents_hold_every_word_and_no_markup_of_their_own(original in transcript()) {
+        let plain = without_speakers(original);
+        let spoken: String = plain.segments.iter().map(spoken_text).collect();
+
+        let html = exported(&plain, Format::Html, &Options::default());
+        let main = html.split_once("<main>").unwrap().1.split_once("</main>").unwrap().0;
+        prop_assert_eq!(squeezed([without_tags(main, "time").as_str()].into_iter()), spoken.clone());
+        prop_assert_eq!(html.contains(DEMONSTRATION_WARNING), plain.model.demonstration);
+
+        let mut docx = Vec::new();
+        export(&plain, Format::Docx, &Options::default(), &mut docx).unwrap();
+        let mut again = Vec::new();
+        export(&plain, Format::Docx, &Options::default(), &mut again).unwrap();
+        prop_assert!(docx == again, "two exports of one transcript differ");
+        let mut archive = zip::ZipArchive::new(std::io::Cursor::new(docx)).unwrap();
+        let mut document = String::new();
+        archive.by_name("word/document.xml").unwrap().read_to_string(&mut document).unwrap();
+        prop_assert_eq!(document.contains(&DEMONSTRATION_WARNING[..19]), plain.model.demonstration);
+        let text = squeezed([without_tags(&document, "").as_str()].into_iter());
+        let found: String = plain.segments.iter().map(spoken_text).collect::<Vec<_>>().join("");
+        // Heading, facts and times stand between; every segment is there whole and in order.
+        let mut rest = text.as_str();
+        for segment in &plain.segments {
+            let wanted: String =
+                spoken_text(segment).chars().filter(|c| !matches!(c, '\u{fffe}' | '\u{ffff}')).collect();
+            let at = rest.find(&wanted);
+            prop_assert!(at.is_some(), "{wanted:?} of {found:?} is not in {text:?}");
+            rest = &rest[at.unwrap() + wanted.len()..];
+        }
+
+        let whisperx = exported(&plain, Format::Whisperx, &Options::default());
+        let json: serde_json::Value = serde_json::from_str(&whisperx).unwrap();
+        for (segment, read) in plain.segments.iter().zip(json["segments"].as_array().unwrap()) {
+            prop_assert_eq!(read["text"].as_str().unwrap(), segment.text.as_str());
+        }
     }
 
     #[test]

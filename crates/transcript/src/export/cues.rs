@@ -1,8 +1,10 @@
 //! Segments as subtitle cues: in order of time, each of them longer than
 //! nothing, none over another.
 
+use super::shape;
 use super::text::{Labels, lines};
-use crate::{Segment, Time, Transcript};
+use super::{Options, Shaping};
+use crate::{Segment, Time, Transcript, Word};
 
 /// A text without a length of its own is shown for this long where there is room.
 const SHORTEST: Time = Time::from_millis(100);
@@ -15,24 +17,46 @@ pub struct Cue {
     pub lines: Vec<Line>,
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, Default)]
 pub struct Line {
     /// Who speaks, on the first line of what they say.
     pub label: Option<String>,
-    pub text: String,
+    /// In order; together they are the line.
+    pub pieces: Vec<Piece>,
 }
 
-/// The cues of a transcript. Where two voices overlap, the earlier text makes
-/// room for the later one; where they begin together, both share a cue.
-pub fn cues(transcript: &Transcript) -> Vec<Cue> {
+/// A word with the white space before it, or a whole line.
+#[derive(Debug, PartialEq, Clone)]
+pub struct Piece {
+    pub text: String,
+    /// When it is said, where that is known of the single word.
+    pub start: Option<Time>,
+}
+
+impl Line {
+    pub fn text(&self) -> String {
+        self.pieces.iter().map(|piece| piece.text.as_str()).collect()
+    }
+}
+
+/// The cues of a transcript, shaped where that was asked for.
+pub fn cues(transcript: &Transcript, options: &Options) -> Vec<Cue> {
     let labels = Labels::of(transcript);
     let mut segments: Vec<&Segment> = transcript.segments.iter().collect();
     // Stable, so that what begins together stays in the transcript's order.
     segments.sort_by_key(|segment| segment.start);
+    match &options.shaping {
+        None => as_they_are(&segments, &labels),
+        Some(shaping) => shaped(&segments, &labels, shaping, transcript.source.duration),
+    }
+}
 
+/// One cue per segment. Where two voices overlap, the earlier text makes room
+/// for the later one; where they begin together, both share a cue.
+fn as_they_are(segments: &[&Segment], labels: &Labels) -> Vec<Cue> {
     let mut cues: Vec<Cue> = Vec::new();
     for segment in segments {
-        let lines = labelled_lines(segment, &labels);
+        let lines = labelled_lines(segment, labels);
         if lines.is_empty() {
             continue;
         }
@@ -59,7 +83,64 @@ pub fn cues(transcript: &Transcript) -> Vec<Cue> {
 
 fn labelled_lines(segment: &Segment, labels: &Labels) -> Vec<Line> {
     let mut label = labels.label(segment);
-    lines(&segment.text).map(|text| Line { label: label.take(), text: text.into() }).collect()
+    let texts: Vec<&str> = lines(&segment.text).collect();
+    let words = match texts.as_slice() {
+        [one] => matching_words(segment, one),
+        _ => None,
+    };
+    if let Some(words) = words {
+        let pieces = words
+            .iter()
+            .enumerate()
+            .map(|(index, word)| Piece {
+                text: if index == 0 { word.text.trim_start().into() } else { word.text.clone() },
+                start: Some(word.start),
+            })
+            .collect();
+        return vec![Line { label, pieces }];
+    }
+    let whole = |text: &str| vec![Piece { text: text.into(), start: None }];
+    texts.into_iter().map(|text| Line { label: label.take(), pieces: whole(text) }).collect()
+}
+
+/// The segment's words, where they are still what its text says: somebody may
+/// have edited it.
+pub fn matching_words<'a>(segment: &'a Segment, text: &str) -> Option<&'a [Word]> {
+    let joined: String = segment.words.iter().map(|word| word.text.as_str()).collect();
+    (!segment.words.is_empty() && joined.trim() == text).then_some(&segment.words)
+}
+
+/// Cues that fit a screen and can be read in time: see [`Shaping`].
+fn shaped(segments: &[&Segment], labels: &Labels, shaping: &Shaping, duration: Time) -> Vec<Cue> {
+    let mut cues: Vec<Cue> =
+        segments.iter().flat_map(|segment| shape::cues(segment, labels.label(segment), shaping)).collect();
+    cues.sort_by_key(|cue| cue.start);
+
+    // Texts that overlap, since two people speak at once, follow each other.
+    let mut earliest = Time::ZERO;
+    for cue in &mut cues {
+        let length = cue.end.saturating_sub(cue.start);
+        cue.start = cue.start.max(earliest);
+        cue.end = cue.end.max(cue.start + length.min(shaping.min_duration));
+        earliest = cue.start + length.min(shaping.min_duration).max(ONE_MILLISECOND);
+    }
+    let starts: Vec<Time> = cues.iter().skip(1).map(|cue| cue.start).collect();
+    let last_end = cues.last().map(|cue| cue.end.max(duration)).unwrap_or_default();
+    for (index, cue) in cues.iter_mut().enumerate() {
+        let columns: usize = cue.lines.iter().map(|line| shape::width(&line.text())).sum();
+        let reading = Time::from_seconds(columns as f64 / f64::from(shaping.reading_speed.max(0.1)));
+        let wanted = cue.end.max(cue.start + shaping.min_duration).max(cue.start + reading);
+        let wanted = wanted.min(cue.end.max(cue.start + shaping.max_duration));
+        cue.end = match starts.get(index) {
+            // The gap is given up before the text is.
+            Some(next) => match next.saturating_sub(shaping.min_gap) {
+                limit if limit > cue.start => wanted.min(limit),
+                _ => *next,
+            },
+            None => wanted.min(last_end.max(cue.start + ONE_MILLISECOND)),
+        };
+    }
+    cues
 }
 
 #[cfg(test)]
@@ -69,15 +150,18 @@ mod tests {
 
     fn check(segments: &[(u32, u32, &str)], expected: &[(u32, u32, &[&str])]) {
         let transcript = transcript(segments.iter().map(|(a, b, text)| segment(*a, *b, text)).collect());
-        let cues = cues(&transcript);
+        let cues = cues(&transcript, &Options::default());
         let found: Vec<_> = cues
             .iter()
             .map(|cue| {
-                let lines: Vec<&str> = cue.lines.iter().map(|line| line.text.as_str()).collect();
+                let lines: Vec<String> = cue.lines.iter().map(Line::text).collect();
                 (cue.start.millis(), cue.end.millis(), lines)
             })
             .collect();
-        let expected: Vec<_> = expected.iter().map(|(a, b, lines)| (*a, *b, lines.to_vec())).collect();
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(a, b, lines)| (*a, *b, lines.iter().map(|line| line.to_string()).collect()))
+            .collect();
         assert_eq!(found, expected);
     }
 
@@ -100,5 +184,15 @@ mod tests {
         check(&[(0, 1000, " \n"), (1000, 2000, "b\n\nc")], &[(1000, 2000, &["b", "c"])]);
         // At the end of time.
         check(&[(u32::MAX, u32::MAX, "a")], &[(u32::MAX - 1, u32::MAX, &["a"])]);
+    }
+
+    #[test]
+    fn words_that_are_no_longer_the_text_are_left_aside() {
+        let mut edited = segment(0, 1000, "Good evening.");
+        let word = |text: &str| Word { text: text.into(), ..Word::default() };
+        edited.words = vec![word(" Good"), word(" morning.")];
+        assert!(matching_words(&edited, "Good evening.").is_none());
+        edited.words[1] = word(" evening.");
+        assert_eq!(matching_words(&edited, "Good evening.").map(<[_]>::len), Some(2));
     }
 }

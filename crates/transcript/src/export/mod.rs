@@ -5,12 +5,22 @@
 //! whatever the locale, the time zone or the operating system: line ends are
 //! `\n` and the encoding is UTF-8 without a byte order mark.
 
+mod csv;
 mod cues;
+mod document;
+mod docx;
+mod html;
 mod json;
+mod md;
+mod shape;
 mod srt;
 mod text;
+mod tsv;
 mod txt;
 mod vtt;
+mod whisperx;
+
+pub use shape::Shaping;
 
 use std::fmt;
 use std::io::{self, Write};
@@ -35,9 +45,15 @@ pub fn export(
 ) -> io::Result<()> {
     match format {
         Format::Txt => txt::write(transcript, out),
-        Format::Srt => srt::write(transcript, out),
-        Format::Vtt => vtt::write(transcript, out),
+        Format::Srt => srt::write(transcript, options, out),
+        Format::Vtt => vtt::write(transcript, options, out),
         Format::Json => json::write(transcript, options, out),
+        Format::Md => md::write(transcript, out),
+        Format::Html => html::write(transcript, out),
+        Format::Docx => docx::write(transcript, out),
+        Format::Csv => csv::write(transcript, out),
+        Format::Tsv => tsv::write(transcript, out),
+        Format::Whisperx => whisperx::write(transcript, out),
     }
 }
 
@@ -45,6 +61,10 @@ pub fn export(
 pub struct Options {
     /// Leave out what varies between two runs of the same job ([`Transcript::run`]).
     pub reproducible: bool,
+    /// Divide srt and vtt into cues that fit a screen; `None`: a cue per segment.
+    pub shaping: Option<Shaping>,
+    /// Mark in vtt when each word is said.
+    pub word_times: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -57,24 +77,58 @@ pub enum Format {
     Vtt,
     /// Everything; the only form that [`Transcript::load`] reads back.
     Json,
+    /// Markdown.
+    Md,
+    /// A page of its own.
+    Html,
+    /// A document for Word and LibreOffice.
+    Docx,
+    /// A table for spreadsheets.
+    Csv,
+    /// A table in the style of openai/whisper.
+    Tsv,
+    /// JSON in the style of WhisperX.
+    Whisperx,
 }
 
 impl Format {
-    pub const ALL: &[Format] = &[Format::Txt, Format::Srt, Format::Vtt, Format::Json];
+    /// In the order in which to offer them.
+    pub const ALL: &[Format] = &[
+        Format::Txt,
+        Format::Srt,
+        Format::Vtt,
+        Format::Json,
+        Format::Md,
+        Format::Html,
+        Format::Docx,
+        Format::Csv,
+        Format::Tsv,
+        Format::Whisperx,
+    ];
 
-    /// What the user types, and the file name's ending.
+    /// What the user types.
     pub fn name(self) -> &'static str {
         match self {
             Format::Txt => "txt",
             Format::Srt => "srt",
             Format::Vtt => "vtt",
             Format::Json => "json",
+            Format::Md => "md",
+            Format::Html => "html",
+            Format::Docx => "docx",
+            Format::Csv => "csv",
+            Format::Tsv => "tsv",
+            Format::Whisperx => "whisperx",
         }
     }
 
     /// What follows the recording's name, without the dot.
     pub fn extension(self) -> &'static str {
-        self.name()
+        match self {
+            // So that it can lie beside our own json.
+            Format::Whisperx => "whisperx.json",
+            other => other.name(),
+        }
     }
 
     /// One line for a help text.
@@ -84,6 +138,12 @@ impl Format {
             Format::Srt => "SubRip subtitles",
             Format::Vtt => "WebVTT subtitles",
             Format::Json => "everything that is known, for `steno export` and other programs",
+            Format::Md => "Markdown, in paragraphs",
+            Format::Html => "a web page of its own, in paragraphs",
+            Format::Docx => "a document for Word and LibreOffice, in paragraphs",
+            Format::Csv => "a table for spreadsheets",
+            Format::Tsv => "a table in the style of openai/whisper",
+            Format::Whisperx => "json in the style of WhisperX",
         }
     }
 }

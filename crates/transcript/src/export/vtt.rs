@@ -1,38 +1,59 @@
 use std::io::{self, Write};
 
-use super::DEMONSTRATION_WARNING;
-use super::cues::cues;
+use super::cues::{Cue, Line, cues};
 use super::text::clock;
+use super::{DEMONSTRATION_WARNING, Options};
 use crate::Transcript;
 
 /// WebVTT (W3C): a header, then pairs of times with lines of text. Speakers
-/// are voice tags.
-pub fn write(transcript: &Transcript, out: &mut dyn Write) -> io::Result<()> {
+/// are voice tags; on request each word has its time, for players that
+/// highlight what is being said.
+pub fn write(transcript: &Transcript, options: &Options, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "WEBVTT")?;
     if transcript.model.demonstration {
         writeln!(out, "\nNOTE {DEMONSTRATION_WARNING}")?;
     }
-    for cue in cues(transcript) {
+    for cue in cues(transcript, options) {
         writeln!(out, "\n{} --> {}", clock(cue.start, '.'), clock(cue.end, '.'))?;
+        let mut latest = cue.start;
         let mut voice_open = false;
         for (index, line) in cue.lines.iter().enumerate() {
-            if let Some(label) = &line.label {
-                if voice_open {
-                    write!(out, "</v>")?;
-                }
-                if index > 0 {
-                    writeln!(out)?;
-                }
-                write!(out, "<v {}>", escape(label))?;
-                voice_open = true;
-            } else if index > 0 {
+            if line.label.is_some() && voice_open {
+                write!(out, "</v>")?;
+            }
+            if index > 0 {
                 writeln!(out)?;
             }
-            write!(out, "{}", escape(&line.text))?;
+            if let Some(label) = &line.label {
+                write!(out, "<v {}>", escape(label))?;
+                voice_open = true;
+            }
+            let text = if options.word_times {
+                with_word_times(line, &cue, &mut latest)
+            } else {
+                escape(&line.text())
+            };
+            write!(out, "{text}")?;
         }
         writeln!(out, "{}", if voice_open { "</v>" } else { "" })?;
     }
     Ok(())
+}
+
+/// A time stands before its word, and only where it lies after the one before
+/// and within the cue, as the format demands. The first word has the cue's.
+fn with_word_times(line: &Line, cue: &Cue, latest: &mut crate::Time) -> String {
+    let mut text = String::new();
+    for piece in &line.pieces {
+        let word = piece.text.trim_start();
+        text += &escape(&piece.text[..piece.text.len() - word.len()]);
+        if let Some(start) = piece.start.filter(|start| *start > *latest && *start < cue.end) {
+            *latest = start;
+            text += &format!("<{}>", clock(start, '.'));
+        }
+        text += &escape(word);
+    }
+    text
 }
 
 /// `>` as well, so that `-->` can't stand in a text.

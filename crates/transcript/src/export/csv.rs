@@ -1,0 +1,44 @@
+use std::io::{self, Write};
+
+use super::DEMONSTRATION_WARNING;
+use super::text::{Labels, one_line};
+use crate::Transcript;
+
+/// Comma-separated values (RFC 4180, but with `\n` at the line ends): a line
+/// per segment under a line of names. Times in seconds; confidence is the mean
+/// probability of a token, 0 to 1.
+pub fn write(transcript: &Transcript, out: &mut dyn Write) -> io::Result<()> {
+    // A column more, since a table has no place for a remark.
+    let warning = if transcript.model.demonstration { Some(DEMONSTRATION_WARNING) } else { None };
+    write!(out, "start,end,speaker,language,confidence,text")?;
+    writeln!(out, "{}", if warning.is_some() { ",warning" } else { "" })?;
+    let labels = Labels::of(transcript);
+    for segment in &transcript.segments {
+        let text = one_line(&segment.text);
+        if text.is_empty() {
+            continue;
+        }
+        let confidence = f64::from(segment.mean_log_probability).exp().clamp(0.0, 1.0);
+        let speaker = labels.label(segment).unwrap_or_default();
+        let language = segment.language.as_deref().unwrap_or(&transcript.language);
+        write!(
+            out,
+            "{:.3},{:.3},{},{},{confidence:.3},{}",
+            segment.start.seconds(),
+            segment.end.seconds(),
+            quoted(&speaker),
+            quoted(language),
+            quoted(&text)
+        )?;
+        match warning {
+            Some(warning) => writeln!(out, ",{}", quoted(warning))?,
+            None => writeln!(out)?,
+        }
+    }
+    Ok(())
+}
+
+fn quoted(field: &str) -> String {
+    let plain = !field.contains([',', '"', '\n', '\r']) && field.trim() == field;
+    if plain { field.into() } else { format!("\"{}\"", field.replace('"', "\"\"")) }
+}

@@ -1,0 +1,181 @@
+//! A transcript as people read it: what is known about it, then paragraphs.
+//! What Markdown, HTML and Word share.
+
+use std::borrow::Cow;
+
+use super::text::{Labels, one_line};
+use crate::{Segment, Task, Time, Transcript};
+
+/// After this much of a paragraph the next full stop ends it.
+const LONG_PARAGRAPH: Time = Time::from_millis(60_000);
+/// A silence as long as this begins a new paragraph.
+const PAUSE: Time = Time::from_millis(3_000);
+
+pub struct Paragraph<'a> {
+    pub start: Time,
+    /// Who speaks.
+    pub label: Option<String>,
+    pub sentences: Vec<Sentence<'a>>,
+}
+
+/// One segment's text.
+pub struct Sentence<'a> {
+    pub segment: &'a Segment,
+    pub text: Cow<'a, str>,
+    /// To be written before it.
+    pub space: &'static str,
+}
+
+pub fn title(transcript: &Transcript) -> Cow<'_, str> {
+    match one_line(&transcript.source.name) {
+        name if name.is_empty() => "Transcript".into(),
+        name => name,
+    }
+}
+
+/// Names and values, in the order in which to show them.
+pub fn facts(transcript: &Transcript) -> Vec<(&'static str, String)> {
+    let mut facts = vec![("Length", reading_clock(transcript.source.duration))];
+    let probability = transcript.language_probability;
+    let probability = probability.map(|it| format!(" ({:.0} %)", it * 100.0)).unwrap_or_default();
+    let task = if transcript.task == Task::Translate { ", translated to English" } else { "" };
+    facts.push(("Language", format!("{}{probability}{task}", one_line(&transcript.language))));
+    let (name, precision) = (one_line(&transcript.model.name), one_line(&transcript.model.precision));
+    let precision = if precision.is_empty() { String::new() } else { format!(" ({precision})") };
+    facts.push(("Model", format!("{name}{precision}")));
+    if !transcript.complete {
+        facts.push(("Incomplete", "the job ended early".into()));
+    }
+    let gaps: Vec<String> = transcript
+        .completeness
+        .gaps
+        .iter()
+        .map(|gap| format!("{} to {}", reading_clock(gap.start), reading_clock(gap.end)))
+        .collect();
+    if !gaps.is_empty() {
+        facts.push(("Speech without text", gaps.join(", ")));
+    }
+    facts
+}
+
+/// `0:07`, `12:34`, `1:02:03`.
+pub fn reading_clock(time: Time) -> String {
+    let seconds = time.millis() / 1000;
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+}
+
+/// Consecutive segments of one voice, parted at long silences and, when a
+/// paragraph has become long, at the end of a sentence.
+pub fn paragraphs(transcript: &Transcript) -> Vec<Paragraph<'_>> {
+    let labels = Labels::of(transcript);
+    let mut paragraphs: Vec<Paragraph<'_>> = Vec::new();
+    let mut latest: Option<&Segment> = None;
+    for segment in &transcript.segments {
+        let text = one_line(&segment.text);
+        if text.is_empty() {
+            continue;
+        }
+        let label = labels.label(segment);
+        let continues = paragraphs.last_mut().zip(latest).filter(|(paragraph, before)| {
+            let long = before.end.saturating_sub(paragraph.start) >= LONG_PARAGRAPH;
+            let ended = before.text.trim_end().ends_with(['.', '!', '?', '。', '！', '？', '؟', '…', '"']);
+            paragraph.label == label
+                && direction(&paragraph.sentences[0].text) == direction(&text)
+                && segment.start.saturating_sub(before.end) < PAUSE
+                && !(long && ended)
+        });
+        match continues {
+            Some((paragraph, before)) => {
+                let space = space_between(&before.text, &text);
+                paragraph.sentences.push(Sentence { segment, text, space });
+            }
+            None => {
+                let sentences = vec![Sentence { segment, text, space: "" }];
+                paragraphs.push(Paragraph { start: segment.start, label, sentences });
+            }
+        }
+        latest = Some(segment);
+    }
+    paragraphs
+}
+
+/// Scripts without spaces between words have none between sentences.
+fn space_between(before: &str, after: &str) -> &'static str {
+    use unicode_width::UnicodeWidthChar;
+    let wide = |c: Option<char>| c.is_some_and(|c| c.width() == Some(2));
+    if wide(before.trim_end().chars().last()) && wide(after.chars().next()) { "" } else { " " }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    LeftToRight,
+    RightToLeft,
+}
+
+/// That of the first letter: what browsers do for `dir="auto"`.
+pub fn direction(text: &str) -> Direction {
+    let first = text.chars().find(|c| c.is_alphabetic());
+    let right_to_left = first.is_some_and(|c| {
+        // Hebrew to Arabic Extended-A, presentation forms, and the old scripts
+        // of that side of the Unicode planes.
+        matches!(u32::from(c), 0x590..=0x8ff | 0xfb1d..=0xfdff | 0xfe70..=0xfeff | 0x10800..=0x10fff | 0x1e800..=0x1efff)
+    });
+    if right_to_left { Direction::RightToLeft } else { Direction::LeftToRight }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::export::tests::{segment, transcript};
+
+    fn check(segments: Vec<Segment>, expected: &[&str]) {
+        let transcript = transcript(segments);
+        let found: Vec<String> = paragraphs(&transcript)
+            .iter()
+            .map(|paragraph| {
+                paragraph.sentences.iter().map(|it| format!("{}{}", it.space, it.text)).collect()
+            })
+            .collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn paragraphs_end_at_pauses_and_after_a_minute() {
+        check(vec![segment(0, 1000, "A."), segment(1000, 2000, "B.")], &["A. B."]);
+        check(vec![segment(0, 1000, "A."), segment(4000, 5000, "B.")], &["A.", "B."]);
+        check(
+            vec![segment(0, 61_000, "A"), segment(61_000, 62_000, "goes on."), segment(62_000, 63_000, "B.")],
+            &["A goes on.", "B."],
+        );
+        check(vec![segment(0, 1000, "你好。"), segment(1000, 2000, "再见。")], &["你好。再见。"]);
+        check(vec![segment(0, 1000, "Hello."), segment(1000, 2000, "שלום.")], &["Hello.", "שלום."]);
+        check(vec![segment(0, 1000, " \n")], &[]);
+    }
+
+    #[test]
+    fn a_new_voice_begins_a_paragraph() {
+        let by = |speaker: &str, segment: Segment| Segment { speaker: Some(speaker.into()), ..segment };
+        check(
+            vec![
+                by("Ada", segment(0, 1000, "A.")),
+                by("Ada", segment(1000, 2000, "B.")),
+                by("Grace", segment(2000, 3000, "C.")),
+            ],
+            &["A. B.", "C."],
+        );
+    }
+
+    #[test]
+    fn directions() {
+        for (text, expected) in [
+            ("Hello", Direction::LeftToRight),
+            ("12 «שלום» a", Direction::RightToLeft),
+            ("مرحبا", Direction::RightToLeft),
+            ("日本", Direction::LeftToRight),
+            ("123", Direction::LeftToRight),
+        ] {
+            assert_eq!(direction(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+use std::io::{self, Write};
+
+use super::DEMONSTRATION_WARNING;
+use super::document::{facts, paragraphs, reading_clock, title};
+use crate::{Suspicion, Transcript};
+
+/// In light and dark, on screen and paper; system fonts, since nothing is to
+/// be fetched.
+const STYLE: &str = "\
+:root { color-scheme: light dark; }
+body { max-width: 42rem; margin: 2rem auto; padding: 0 1rem; font: 1.05rem/1.6 system-ui, sans-serif;
+  color: light-dark(#1c1c1e, #e8e8ea); background: light-dark(#ffffff, #1c1c1e); }
+h1 { font-size: 1.5rem; overflow-wrap: anywhere; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.1rem 1rem; font-size: 0.9rem; }
+dt { color: light-dark(#5c5c66, #a8a8b3); }
+dd { margin: 0; }
+time { color: light-dark(#5c5c66, #a8a8b3); font-size: 0.85rem; font-variant-numeric: tabular-nums; }
+mark { color: inherit; background: light-dark(#fff0c2, #5a4a12); }
+.warning { padding: 0.6rem 1rem; border: 1px solid light-dark(#b45309, #f59e0b); border-radius: 0.4rem; }
+";
+
+/// A page of its own: no script, nothing fetched from anywhere.
+pub fn write(transcript: &Transcript, out: &mut dyn Write) -> io::Result<()> {
+    let title = escape(&title(transcript));
+    writeln!(out, "<!DOCTYPE html>\n<html lang=\"{}\">\n<head>", escape(&transcript.language))?;
+    writeln!(out, "<meta charset=\"utf-8\">")?;
+    writeln!(out, "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">")?;
+    writeln!(out, "<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>")?;
+    writeln!(out, "<h1 dir=\"auto\">{title}</h1>")?;
+    if transcript.model.demonstration {
+        writeln!(out, "<p class=\"warning\" role=\"note\" lang=\"en\">{DEMONSTRATION_WARNING}</p>")?;
+    }
+    writeln!(out, "<dl lang=\"en\">")?;
+    for (name, value) in facts(transcript) {
+        writeln!(out, "<dt>{name}</dt><dd>{}</dd>", escape(&value))?;
+    }
+    writeln!(out, "</dl>\n<main>")?;
+    for paragraph in paragraphs(transcript) {
+        // The time is not part of what `auto` looks at: a digit has no direction.
+        write!(out, "<p dir=\"auto\"><time>{}</time> ", reading_clock(paragraph.start))?;
+        if let Some(label) = &paragraph.label {
+            write!(out, "<b><bdi>{}</bdi></b> ", escape(label))?;
+        }
+        for sentence in &paragraph.sentences {
+            let (space, text) = (sentence.space, escape(&sentence.text));
+            match reason(&sentence.segment.suspicions) {
+                Some(reason) => write!(out, "{space}<mark title=\"{reason}\">{text}</mark>")?,
+                None => write!(out, "{space}{text}")?,
+            }
+        }
+        writeln!(out, "</p>")?;
+    }
+    writeln!(out, "</main>\n</body>\n</html>")
+}
+
+/// Why a text is marked.
+fn reason(suspicions: &[Suspicion]) -> Option<&'static str> {
+    suspicions.first().map(|suspicion| match suspicion {
+        Suspicion::Loop => "Doubtful: the same words over and over",
+        Suspicion::TooFast => "Doubtful: more words than anyone speaks in that time",
+        Suspicion::OverSilence => "Doubtful: no speech was heard here",
+        Suspicion::LowConfidence => "Doubtful: the model was unsure",
+    })
+}
+
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,28 @@
+use std::io::{self, Write};
+
+use super::DEMONSTRATION_WARNING;
+use super::text::{Labels, one_line};
+use crate::Transcript;
+
+/// Tab-separated values with the columns that openai/whisper writes: start and
+/// end in whole milliseconds, text. A speaker stands before the text.
+pub fn write(transcript: &Transcript, out: &mut dyn Write) -> io::Result<()> {
+    // A column more, since a table has no place for a remark.
+    let (name, warning) = if transcript.model.demonstration {
+        ("\twarning", format!("\t{DEMONSTRATION_WARNING}"))
+    } else {
+        ("", String::new())
+    };
+    writeln!(out, "start\tend\ttext{name}")?;
+    let labels = Labels::of(transcript);
+    for segment in &transcript.segments {
+        let text = one_line(&segment.text);
+        if text.is_empty() {
+            continue;
+        }
+        let speaker = labels.label(segment).map(|label| format!("{label}: ")).unwrap_or_default();
+        let (start, end) = (segment.start.millis(), segment.end.millis());
+        writeln!(out, "{start}\t{end}\t{speaker}{text}{warning}")?;
+    }
+    Ok(())
+}
