@@ -7,7 +7,7 @@ use wire::{
 };
 
 use crate::Limits;
-use crate::find::{self, Candidate};
+use crate::find::{self, Candidate, Found};
 use crate::watch::{self, Link, Request};
 
 #[derive(Debug, Clone, Default)]
@@ -46,13 +46,18 @@ impl Engine {
     /// its last words), `EngineSilent` or `ProtocolMismatch`.
     pub async fn start(options: &EngineOptions) -> Result<Self, Failure> {
         let found = match &options.program {
-            Some(program) => find::Found::only(program.clone()),
+            Some(program) => Found::only(program.clone()),
             None => find::engines(&find::Surroundings::of_this_process(options.cpu_only))?,
         };
+        Self::start_first(found, &options.limits).await
+    }
+
+    /// As [`Engine::start`], among engines that were already found.
+    pub async fn start_first(found: Found, limits: &Limits) -> Result<Self, Failure> {
         let mut note = found.note;
         let mut candidates = found.candidates.into_iter().peekable();
         while let Some(candidate) = candidates.next() {
-            match Self::start_candidate(&candidate, &options.limits).await {
+            match Self::start_candidate(&candidate, limits).await {
                 Ok(engine) => return Ok(Self { backend_note: note, ..engine }),
                 Err(failure) if candidates.peek().is_some() => {
                     let text = format!("The CPU computes, since the CUDA engine did not start: {failure}");
@@ -80,8 +85,8 @@ impl Engine {
         })
     }
 
-    /// Devices, codecs and versions. From a busy engine: as they were before
-    /// its job.
+    /// Devices, codecs and versions. From a busy engine: as they were when it
+    /// was last asked, or, where it never was, after its job.
     pub async fn describe(&self) -> Result<Description, Failure> {
         let (answer, description) = oneshot::channel();
         self.link.send(Request::Describe(answer));

@@ -7,6 +7,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
+use api::find::{Candidate, Found};
 use api::{Engine, EngineOptions, ErrorCode, Event, Failure, Job, JobHandle, Limits};
 use support::{double, is_running, last, options, start, until, wait_for_end};
 use transcript::Transcript;
@@ -150,6 +151,33 @@ async fn what_is_no_engine_of_this_version_is_refused_by_name() {
         }
         assert!(failure.remedy.is_some(), "{behaviour}");
     }
+}
+
+#[tokio::test]
+async fn where_the_cuda_engine_cannot_start_the_cpu_one_serves_and_it_is_said_why() {
+    let candidate = |behaviour: &str| Candidate { program: double(behaviour), library_path: None };
+    let found = |first: &str, second: &str| Found {
+        candidates: vec![candidate(first), candidate(second)],
+        note: None,
+    };
+    for (first, why) in [
+        ("missing-library", "libcublas.so.13"),
+        ("wrong-version", "version"),
+        ("silent", "did not introduce itself"),
+        ("nothing/there", "can't be started"),
+    ] {
+        let limits = impatient("").limits;
+        let engine = Engine::start_first(found(first, "stubborn"), &limits).await.unwrap();
+        assert_eq!(engine.program(), double("stubborn"), "{first}");
+        let note = engine.backend_note().unwrap();
+        assert!(note.starts_with("The CPU computes") && note.contains(why), "{first}: {note}");
+    }
+    // Where both fail the CPU's failure counts; where none does there is nothing to say.
+    let limits = impatient("").limits;
+    let failure = Engine::start_first(found("silent", "missing-library"), &limits).await.unwrap_err();
+    assert!(failure.message.contains("libcublas.so.13"), "{failure}");
+    let engine = Engine::start_first(found("stubborn", "silent"), &limits).await.unwrap();
+    assert_eq!(engine.backend_note(), None);
 }
 
 #[tokio::test]

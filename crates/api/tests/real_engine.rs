@@ -17,6 +17,9 @@ use support::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
+/// What is promised of time is promised of one engine at a time.
+static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 /// Keeps the engine busy for long: nothing is skipped as silence.
 fn long_job(file: &tempfile::NamedTempFile) -> Job {
     let mut job = Job::new(0, file.path(), starter());
@@ -63,6 +66,7 @@ async fn an_engine_introduces_itself_describes_itself_and_goes() {
 
 #[tokio::test]
 async fn a_recording_becomes_a_transcript_and_the_events_add_up_to_it() {
+    let _alone = ONE_AT_A_TIME.lock().await;
     let engine = start(&options(real_engine())).await;
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/sample.flac");
     let mut handle = engine.transcribe(Job::new(0, sample, starter()));
@@ -106,6 +110,7 @@ async fn errors_name_the_file_whatever_bytes_its_name_holds() {
 
 #[tokio::test]
 async fn a_job_is_cancelled_within_a_second_wherever_it_is() {
+    let _alone = ONE_AT_A_TIME.lock().await;
     let engine = start(&options(real_engine())).await;
     let file = noise(20);
     // From the very start, then ever later.
@@ -116,6 +121,7 @@ async fn a_job_is_cancelled_within_a_second_wherever_it_is() {
         let asked = Instant::now();
         let event = last(&mut handle).await;
         assert!(matches!(event, Event::Cancelled { .. }), "after {after} ms: {event:?}");
+        println!("asked after {after} ms, cancelled {:?} later", asked.elapsed());
         assert!(asked.elapsed() < SECOND, "after {after} ms: {:?}", asked.elapsed());
         assert!(engine.is_running(), "after {after} ms: it had to be killed");
     }
@@ -123,6 +129,7 @@ async fn a_job_is_cancelled_within_a_second_wherever_it_is() {
 
 #[tokio::test]
 async fn a_queued_job_is_cancelled_without_touching_the_one_that_runs() {
+    let _alone = ONE_AT_A_TIME.lock().await;
     let engine = start(&options(real_engine())).await;
     let file = noise(20);
     let mut running = engine.transcribe(long_job(&file));
@@ -137,6 +144,7 @@ async fn a_queued_job_is_cancelled_without_touching_the_one_that_runs() {
 
 #[tokio::test]
 async fn an_engine_killed_in_a_job_leaves_the_text_it_had_written() {
+    let _alone = ONE_AT_A_TIME.lock().await;
     let engine = start(&options(real_engine())).await;
     let file = noise(20);
     let mut handle = engine.transcribe(talkative_job(&file));
@@ -161,6 +169,7 @@ async fn an_engine_killed_in_a_job_leaves_the_text_it_had_written() {
 
 #[test]
 fn no_engine_outlives_a_host_that_was_killed() {
+    let _alone = ONE_AT_A_TIME.blocking_lock();
     let file = noise(20);
     for busy in [false, true] {
         let mut host = std::process::Command::new(double("host"));

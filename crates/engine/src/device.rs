@@ -100,9 +100,6 @@ fn run(device: &mut impl Device, work: Work, control: &Control, output: &Output,
         }
         Work::Transcribe(job) => {
             let id = job.id;
-            if !described.is_known() {
-                described.remember(&device.describe());
-            }
             let event = match device.transcribe(&job, control, &mut emit) {
                 Ok(transcript) => Event::Finished { id, transcript: Box::new(transcript) },
                 Err(Stopped { failure, partial }) => ended(id, failure, partial, control),

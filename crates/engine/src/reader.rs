@@ -104,7 +104,9 @@ impl Reader {
             _ if !self.greeted => self.refuse(exit_status::PROTOCOL, mismatch("no version at all")),
             Command::Ping { nonce } => self.output.send(Event::Pong { nonce, work: self.queue.work() }),
             Command::Describe => match self.described.latest() {
-                // Rather a little old than after an hour's job.
+                // Rather a little old than after an hour's job. Where there is
+                // none yet it waits: finding out takes the device thread up to
+                // a second, too much to spend before every first job.
                 Some(description) if self.queue.is_running() => {
                     self.output.send(Event::Description(Box::new(description)));
                 }
@@ -169,9 +171,5 @@ impl Described {
 
     pub fn latest(&self) -> Option<Description> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub fn is_known(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 }

@@ -162,6 +162,8 @@ fn numbers_that_json_lacks_still_arrive() {
 #[test]
 fn pings_and_descriptions_are_answered_while_the_device_works() {
     let mut engine = Engine::greeted(double());
+    engine.send(Command::Describe);
+    engine.until(|event| matches!(event, Event::Description(_)).then_some(()));
     engine.send(job(1, "obedient"));
     engine.until(|event| notice(&event, "running"));
     let mut earlier = 0;

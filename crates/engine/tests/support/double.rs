@@ -81,7 +81,7 @@ impl Device for Double {
             // What is zeroed lazily, grows in place or comes in small pieces
             // counts alike; what is given back does not.
             "modest" => memory::allocation::limited(64 << 20, || {
-                for _ in 0..100 {
+                for _ in 0..10 {
                     std::hint::black_box(vec![1u8; 32 << 20]);
                 }
                 std::hint::black_box(vec![1u8; 60 << 20]);
