@@ -84,7 +84,7 @@ pub(crate) struct Ffmpeg {
 }
 
 impl Ffmpeg {
-    /// `codec` is what the file is known to hold, for messages.
+    /// `codec` is what the sound is known to be, where that is more than `ffmpeg` says.
     pub(crate) fn open(
         executable: &Path,
         path: &Path,

@@ -3,6 +3,9 @@ use crate::decoded::Decoded;
 /// A mix that is quieter than its channels by more than this has lost its
 /// speech to opposite phases.
 const PHASE_LOSS_DECIBELS: f64 = 10.0;
+/// Louder samples, in floats at the scale of 16-bit integers, are damage; they
+/// would overflow in what follows.
+const LOUDEST: f32 = 65_536.0;
 
 /// Makes one signal of several channels and keeps account of what the mix
 /// loses against them.
@@ -20,7 +23,7 @@ impl Mixer {
         Self { channel, ..Self::default() }
     }
 
-    /// Overwrites `out` with one sample per frame. Samples that are no number become 0.
+    /// Overwrites `out` with one sample per frame, all of them finite.
     pub(crate) fn mix(&mut self, decoded: &Decoded, out: &mut Vec<f32>) {
         out.clear();
         let planes = &decoded.planes;
@@ -31,9 +34,7 @@ impl Mixer {
             (None, _) => self.mean(decoded, out),
         }
         for sample in out {
-            if !sample.is_finite() {
-                *sample = 0.0;
-            }
+            *sample = if sample.is_nan() { 0.0 } else { sample.clamp(-LOUDEST, LOUDEST) };
         }
     }
 
@@ -125,10 +126,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_becomes_silence() {
+    fn every_sample_is_finite() {
         let mut out = Vec::new();
         let planes = vec![vec![f32::NAN, 1.0, f32::INFINITY], vec![0.5, 0.5, 0.5]];
         Mixer::new(None).mix(&Decoded { rate: 8_000, planes, low_frequency: None }, &mut out);
-        assert_eq!(out, [0.0, 0.75, 0.0]);
+        assert_eq!(out, [0.0, 0.75, LOUDEST]);
     }
 }

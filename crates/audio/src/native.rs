@@ -27,8 +27,10 @@ const UNITS_TO_PROBE: usize = 24;
 const GAP_SECONDS: f64 = 0.2;
 /// Faults in a row after which a stream is taken to end.
 const MAX_FAULTS: usize = 64;
-/// Longest gap that is believed where the container states no duration.
-const MAX_GAP_SECONDS: f64 = 60.0;
+/// Longest gap that is believed, and where the container states no duration.
+const MAX_GAP_SECONDS: f64 = 3600.0;
+const MAX_UNCONFIRMED_GAP_SECONDS: f64 = 60.0;
+pub(crate) const HE_AAC: &str = "HE-AAC";
 const MATROSKA: &str = "matroska";
 const OPUS_RATE: u32 = 48_000;
 
@@ -128,6 +130,10 @@ impl Native {
         else {
             return Err(Refusal::NoAudioTrack);
         };
+        let announced = || parameters.extra_data.as_deref().is_some_and(he_aac::announced);
+        if parameters.codec == CODEC_ID_AAC && announced() {
+            return Err(Refusal::Codec(HE_AAC.into()));
+        }
         let time_base = chosen.time_base;
         let seconds = |ticks: u64| time_base.map(|base| ticks as f64 * base_seconds(base));
         let declared = chosen
@@ -172,7 +178,7 @@ impl Native {
             format,
         };
         native.read_ahead();
-        native.refuse_he_aac(&parameters)?;
+        native.refuse_unannounced_he_aac()?;
         native.set_opus_header(&parameters);
         native.decode_first(path)?;
         Ok(native)
@@ -204,21 +210,17 @@ impl Native {
         }
     }
 
-    fn refuse_he_aac(&self, parameters: &AudioCodecParameters) -> Result<(), Refusal> {
+    fn refuse_unannounced_he_aac(&self) -> Result<(), Refusal> {
         if self.codec != CODEC_ID_AAC {
             return Ok(());
         }
-        let announced = parameters.extra_data.as_deref().is_some_and(he_aac::announced);
         // An access unit of AAC-LC lasts 1024 samples, one of HE-AAC twice as many of its core's.
         let long = self.packets.iter().all(|packet| {
             let seconds = self.time_base.map_or(0.0, |base| packet.dur.get() as f64 * base_seconds(base));
             seconds * f64::from(self.info.sample_rate) > 1500.0
         });
-        if announced
-            || (long && !self.packets.is_empty())
-            || he_aac::present(self.packets.iter().map(|p| &*p.data))
-        {
-            return Err(Refusal::Codec("HE-AAC".into()));
+        if (long && !self.packets.is_empty()) || he_aac::present(self.packets.iter().map(|p| &*p.data)) {
+            return Err(Refusal::Codec(HE_AAC.into()));
         }
         Ok(())
     }
@@ -397,11 +399,13 @@ impl Native {
     fn fill_gap(&mut self, due: f64, rate: u32) {
         let given = (self.position + self.silence) as f64 - self.skip as f64;
         let behind = due - given / f64::from(rate.max(1));
-        let room = match self.info.duration_seconds {
-            Some(duration) => due <= duration + 1.0,
-            None => behind <= MAX_GAP_SECONDS,
+        // In the others time stamps are counted, not stored.
+        let stamped = matches!(self.info.container.as_str(), MATROSKA | "isomp4" | "ogg");
+        let believed = match self.info.duration_seconds {
+            Some(duration) => behind <= MAX_GAP_SECONDS && due <= duration + 1.0,
+            None => behind <= MAX_UNCONFIRMED_GAP_SECONDS,
         };
-        if behind > GAP_SECONDS && room {
+        if stamped && behind > GAP_SECONDS && believed {
             self.silence += (behind * f64::from(rate)) as u64;
         }
     }

@@ -3,7 +3,7 @@ use std::path::Path;
 use crate::decoded::{Decoded, Step};
 use crate::ffmpeg::{Ffmpeg, find_ffmpeg};
 use crate::mix::Mixer;
-use crate::native::{Native, Refusal};
+use crate::native::{HE_AAC, Native, Refusal};
 use crate::resample::Resampler;
 use crate::{AudioError, Info, OpenOptions, SAMPLE_RATE, Warning, source};
 
@@ -179,10 +179,8 @@ fn open_source(path: &Path, track: Option<usize>) -> Result<Source, AudioError> 
             Refusal::Broken(detail) => AudioError::Broken { path: path.into(), detail },
         });
     };
-    let codec = match &refusal {
-        Refusal::Codec(name) => Some(name.as_str()),
-        _ => None,
-    };
+    // ffmpeg calls it plain AAC.
+    let codec = matches!(&refusal, Refusal::Codec(name) if name == HE_AAC).then_some(HE_AAC);
     match (Ffmpeg::open(&ffmpeg, path, track, codec), refusal) {
         (Ok(ffmpeg), _) => Ok(Source::Ffmpeg(Box::new(ffmpeg))),
         // We knew the container, so that its damage is the better explanation.

@@ -36,3 +36,23 @@ pub fn truth(side: &str) -> Vec<f32> {
     assert_eq!(&bytes[36..40], b"data");
     bytes[44..].as_chunks().0.iter().map(|sample| f32::from(i16::from_le_bytes(*sample)) / 32_768.0).collect()
 }
+
+/// Writes interleaved 16 kHz samples as 32-bit floats.
+pub fn write_wav(path: &Path, channels: u16, samples: &[f32]) {
+    let data = 4 * samples.len() as u32;
+    let mut bytes = Vec::new();
+    bytes.extend(b"RIFF");
+    bytes.extend((36 + data).to_le_bytes());
+    bytes.extend(b"WAVEfmt ");
+    bytes.extend(16u32.to_le_bytes());
+    bytes.extend(3u16.to_le_bytes());
+    bytes.extend(channels.to_le_bytes());
+    bytes.extend(16_000u32.to_le_bytes());
+    bytes.extend((16_000 * 4 * u32::from(channels)).to_le_bytes());
+    bytes.extend((4 * channels).to_le_bytes());
+    bytes.extend(32u16.to_le_bytes());
+    bytes.extend(b"data");
+    bytes.extend(data.to_le_bytes());
+    bytes.extend(samples.iter().flat_map(|sample| sample.to_le_bytes()));
+    std::fs::write(path, bytes).unwrap();
+}
