@@ -6,6 +6,7 @@
 
 mod commands;
 mod contract;
+mod place;
 mod shell;
 
 use std::path::PathBuf;
@@ -19,7 +20,10 @@ fn main() -> Result<(), tauri::Error> {
         .setup(move |app| {
             let shell = tauri::async_runtime::block_on(async { Shell::new() });
             shell.session.add(files.into_iter().map(|file| std::path::absolute(&file).unwrap_or(file)));
+            let place = shell.remembered().window;
+            // Before there is a page that asks for it.
             app.manage(shell);
+            place::open_window(app.handle(), place)?;
             Ok(())
         })
         .on_window_event(|window, event| {

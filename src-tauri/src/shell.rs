@@ -1,17 +1,19 @@
 //! What the program holds besides the session: the models by number, the
 //! page's channel, and the tasks that feed the page.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use api::session::{self, Session};
+use api::session::{self, Remembered, Session};
 use api::{EngineOptions, ModelRef};
 use tauri::async_runtime::{JoinHandle, spawn};
 use tauri::ipc::Channel;
 use tauri::{AppHandle, Manager};
+use transcript::Task;
 
 use crate::contract::{ModelChoice, Settings, Setup, TextUpdate, WindowEvent};
+use crate::place;
 
 pub struct Shell {
     pub session: Session,
@@ -24,14 +26,14 @@ pub struct Shell {
     /// Feeds the transcript that is open.
     text: Mutex<Option<JoinHandle<()>>>,
     asked_to_close: AtomicBool,
+    remembered: Mutex<Remembered>,
 }
 
 impl Shell {
     /// Within the async runtime.
     pub fn new() -> Self {
-        let models = api::list_models();
-        let model = models.iter().find(|model| !model.demonstration).or(models.first()).cloned();
-        let settings = session::Settings { model, ..session::Settings::default() };
+        let remembered = Remembered::file().map(|file| Remembered::load(&file)).unwrap_or_default();
+        let (models, settings) = start_with(&remembered);
         Self {
             session: Session::new(EngineOptions::default(), settings),
             sample: session::find_sample(),
@@ -40,6 +42,7 @@ impl Shell {
             list: Mutex::default(),
             text: Mutex::default(),
             asked_to_close: AtomicBool::new(false),
+            remembered: Mutex::new(remembered),
         }
     }
 
@@ -64,7 +67,7 @@ impl Shell {
             settings: Settings {
                 model: settings.model.as_ref().and_then(index).map(id),
                 language: settings.language,
-                translate: settings.task == transcript::Task::Translate,
+                translate: settings.task == Task::Translate,
             },
             has_sample: self.sample.is_some(),
         }
@@ -72,24 +75,49 @@ impl Shell {
 
     pub fn change_settings(&self, settings: Settings) {
         let model = settings.model.and_then(|id| lock(&self.models).get(id as usize).cloned());
-        let task =
-            if settings.translate { transcript::Task::Translate } else { transcript::Task::Transcribe };
-        self.session.change_settings(session::Settings { model, language: settings.language, task });
-        self.tell(WindowEvent::Setup { setup: self.setup() });
+        let task = if settings.translate { Task::Translate } else { Task::Transcribe };
+        self.use_settings(session::Settings { model, language: settings.language, task });
     }
 
     /// Adds a model to the choice and takes it.
     pub fn use_model(&self, model: ModelRef) {
         let mut settings = self.session.settings();
         settings.model = Some(model.clone());
-        {
-            let mut models = lock(&self.models);
-            if !models.iter().any(|known| known.path == model.path) {
-                models.push(model);
-            }
+        let known = lock(&self.models).iter().any(|known| known.path == model.path);
+        if !known {
+            self.remember(|remembered| remembered.models.push(model.path.clone().into()));
+            lock(&self.models).push(model);
         }
+        self.use_settings(settings);
+    }
+
+    fn use_settings(&self, settings: session::Settings) {
+        self.remember(|remembered| {
+            // A real one is to be taken as soon as there is one.
+            let model = settings.model.as_ref().filter(|model| !model.demonstration);
+            remembered.model = model.map(|model| model.path.clone().into());
+            remembered.language = settings.language.clone();
+            remembered.translate = settings.task == Task::Translate;
+        });
         self.session.change_settings(settings);
         self.tell(WindowEvent::Setup { setup: self.setup() });
+    }
+
+    pub fn remembered(&self) -> Remembered {
+        lock(&self.remembered).clone()
+    }
+
+    pub fn remember(&self, change: impl FnOnce(&mut Remembered)) {
+        let mut remembered = lock(&self.remembered);
+        let before = remembered.clone();
+        change(&mut remembered);
+        if *remembered != before
+            && let Some(file) = Remembered::file()
+            && let Err(error) = remembered.save(&file)
+        {
+            // A convenience is no reason to disturb anybody.
+            eprintln!("steno-window: {error}");
+        }
     }
 
     /// From now on `page` is told what happens, from the whole list on. A page
@@ -153,6 +181,7 @@ impl Shell {
 /// Ends the engine, then the program.
 pub fn close(app: AppHandle) {
     if let Some(window) = app.get_webview_window("main") {
+        place::remember(&app.state::<Shell>(), &window);
         // Nobody should watch the two seconds that an engine may take.
         let _ = window.hide();
     }
@@ -161,6 +190,25 @@ pub fn close(app: AppHandle) {
         session.close().await;
         app.exit(0);
     });
+}
+
+/// The models that there are and the settings of the last time, as far as they still hold.
+fn start_with(remembered: &Remembered) -> (Vec<ModelRef>, session::Settings) {
+    let mut models = api::list_models();
+    for path in remembered.models.iter().map(AsRef::<Path>::as_ref) {
+        if !models.iter().any(|model| model.path == path) {
+            models.extend(api::models::model_at(path).ok());
+        }
+    }
+    let last = |model: &&ModelRef| remembered.model.as_ref().is_some_and(|path| path.as_path() == model.path);
+    let model = models
+        .iter()
+        .find(last)
+        .or_else(|| models.iter().find(|model| !model.demonstration))
+        .or(models.first())
+        .cloned();
+    let task = if remembered.translate { Task::Translate } else { Task::Transcribe };
+    (models, session::Settings { model, language: remembered.language.clone(), task })
 }
 
 fn replace(slot: &Mutex<Option<JoinHandle<()>>>, task: JoinHandle<()>) {

@@ -36,6 +36,8 @@ export function recordings(files) {
   return { folder, paths, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
+let windows = 0;
+
 /** The sample over and over, so that there is time to interrupt. */
 export async function longRecording(folder, minutes = 5) {
   const path = join(folder, "long.flac");
@@ -44,9 +46,10 @@ export async function longRecording(folder, minutes = 5) {
   return path;
 }
 
-/** A window with the engine under test. */
+/** A window with the engine under test, which remembers nothing unless `XDG_CONFIG_HOME` says where. */
 export function open(options = {}) {
-  const env = { STENO_ENGINE: programs.engine, STENO_BACKEND: "cpu", ...options.env };
+  const config = join(process.env.XDG_CONFIG_HOME ?? tmpdir(), `window-${++windows}`);
+  const env = { STENO_ENGINE: programs.engine, STENO_BACKEND: "cpu", XDG_CONFIG_HOME: config, ...options.env };
   return Window.open(programs.window, { ...options, env });
 }
 

@@ -146,6 +146,10 @@ export class Window {
     return (await this.texts(selector))[0] ?? null;
   }
 
+  resize(width, height) {
+    return this.#ask("POST", "/window/rect", { width, height });
+  }
+
   async screenshot() {
     return Buffer.from(await this.#ask("GET", "/screenshot"), "base64");
   }

@@ -1,6 +1,7 @@
 // How work is stopped, and that nothing outlives the window.
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { askWindow, by, drop, longRecording, open, picture, recordings, sample, states } from "./common.mjs";
 import { descendants, isAlive, until } from "./driver.mjs";
@@ -95,6 +96,32 @@ test("an engine that is killed fails the job with its name for it, and the next 
     await window.click(`${by("queue")} li:nth-child(2) .row`);
     await window.click(by("anyway"));
     await until("the next job", async () => (await states(window))["notes.flac"] === "finished");
+  } finally {
+    await window.end();
+  }
+});
+
+test("the next start has the language and the size of the last", async () => {
+  const env = { XDG_CONFIG_HOME: join(files.folder, "config") };
+  const choose = (language) => `
+    const select = document.querySelector("[data-testid=language]");
+    select.value = "${language}";
+    select.dispatchEvent(new Event("change", { bubbles: true }));`;
+  let window = await open({ env });
+  try {
+    await until("the settings", () => window.find(by("language")));
+    await window.run(choose("de"));
+    await window.resize(900, 640);
+    await until("the size", async () => (await window.run("return innerWidth")) === 900);
+    await askWindow("close", "^Steno$");
+    await gone([window.pid], 10 * SECOND);
+  } finally {
+    await window.end();
+  }
+  window = await open({ env });
+  try {
+    await until("the language", async () => (await window.run("return document.querySelector('[data-testid=language]')?.value")) === "de");
+    assert.deepEqual(await window.run("return [innerWidth, innerHeight]"), [900, 640]);
   } finally {
     await window.end();
   }

@@ -20,6 +20,18 @@ pub fn data_folder() -> Option<PathBuf> {
     })
 }
 
+/// Where a user's programs keep their settings.
+pub fn config_folder() -> Option<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if cfg!(windows) {
+        return variable("APPDATA");
+    }
+    variable("XDG_CONFIG_HOME").filter(|path| path.is_absolute()).or_else(|| {
+        let home = variable("HOME")?;
+        Some(home.join(if cfg!(target_os = "macos") { "Library/Application Support" } else { ".config" }))
+    })
+}
+
 /// Has the child lead a process group of its own: what it starts can then be
 /// ended with it, and a terminal's interrupt reaches the host alone, which
 /// cancels in good order.

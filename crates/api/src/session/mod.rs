@@ -4,6 +4,7 @@
 
 mod files;
 mod queue;
+mod remembered;
 mod runner;
 mod save;
 
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 pub use files::find_sample;
 pub use queue::{Changes, Ending, Entry, State, TextChange};
+pub use remembered::{Remembered, WindowPlace};
 pub use save::Place;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;

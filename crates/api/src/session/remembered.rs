@@ -1,0 +1,90 @@
+//! What the window remembers from one start to the next: a small file in the
+//! user's configuration folder. Nothing depends on it, so that one that can't
+//! be read counts as none.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use transcript::save::{Existing, SaveError, write_file};
+use wire::FilePath;
+
+use crate::platform;
+
+const FILE: &str = "steno/window.json";
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Remembered {
+    pub model: Option<FilePath>,
+    /// Models that the user chose by their folder.
+    pub models: Vec<FilePath>,
+    /// ISO 639-1.
+    pub language: Option<String>,
+    pub translate: bool,
+    pub window: Option<WindowPlace>,
+}
+
+/// In the desktop's own units, which don't depend on a screen's resolution.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct WindowPlace {
+    pub x: f64,
+    pub y: f64,
+    pub width: f64,
+    pub height: f64,
+    pub maximized: bool,
+}
+
+impl Remembered {
+    /// The user's own, wherever this system keeps such files; `None` where it has no place for them.
+    pub fn file() -> Option<PathBuf> {
+        platform::config_folder().map(|folder| folder.join(FILE))
+    }
+
+    pub fn load(file: &Path) -> Self {
+        let json = std::fs::read(file).unwrap_or_default();
+        serde_json::from_slice(&json).unwrap_or_default()
+    }
+
+    /// Whole or not at all. Makes the folder where there is none.
+    pub fn save(&self, file: &Path) -> Result<(), SaveError> {
+        let io = |source| SaveError::Io { path: file.into(), source };
+        if let Some(folder) = file.parent() {
+            std::fs::create_dir_all(folder).map_err(io)?;
+        }
+        let json = serde_json::to_vec_pretty(self).map_err(|error| io(error.into()))?;
+        write_file(file, Existing::Replace, |out| out.write_all(&json))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_remembered_comes_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("not there yet/window.json");
+        assert_eq!(Remembered::load(&file), Remembered::default());
+        let remembered = Remembered {
+            model: Some("/models/Größe \u{1F399}".into()),
+            models: vec!["/models/Größe \u{1F399}".into()],
+            language: Some("de".into()),
+            translate: true,
+            window: Some(WindowPlace { x: -20.0, y: 8.5, width: 900.0, height: 700.0, maximized: true }),
+        };
+        remembered.save(&file).unwrap();
+        assert_eq!(Remembered::load(&file), remembered);
+    }
+
+    #[test]
+    fn a_damaged_file_is_as_good_as_none_and_one_of_another_version_keeps_what_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("window.json");
+        for (json, language) in
+            [("", None), ("{", None), ("[1]", None), (r#"{"language": "fr", "colour": "green"}"#, Some("fr"))]
+        {
+            std::fs::write(&file, json).unwrap();
+            assert_eq!(Remembered::load(&file).language.as_deref(), language, "{json}");
+        }
+    }
+}
