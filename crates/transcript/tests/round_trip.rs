@@ -46,15 +46,37 @@ fn word() -> impl Strategy<Value = Word> {
     })
 }
 
+/// Words as a model writes them: the text, divided before its white space.
+fn words_of(text: &str, start: Time, end: Time) -> Vec<Word> {
+    let mut words: Vec<Word> = Vec::new();
+    for c in text.chars() {
+        match words.last_mut() {
+            Some(word) if !c.is_whitespace() || word.text.trim().is_empty() => word.text.push(c),
+            _ => words.push(Word { text: c.into(), ..Word::default() }),
+        }
+    }
+    let step = end.saturating_sub(start).millis() / words.len().max(1) as u32;
+    for (index, word) in (0..).zip(&mut words) {
+        word.start = start + Time::from_millis(index * step);
+        word.end = word.start + Time::from_millis(step);
+    }
+    words
+}
+
 fn segment() -> impl Strategy<Value = Segment> {
     (
         (time(), time(), text(), vec(word(), 0..3), option::of("[a-z]{2}"), option::of(text())),
         (option::of(0..3u32), any::<f32>(), any::<f32>(), 0f32..1.0, 0f32..50.0, option::of(text())),
-        any::<bool>(),
+        (any::<bool>(), any::<bool>()),
     )
         .prop_map(
-            |((start, end, text, words, language, speaker), (channel, t, l, n, c, raw_text), doubted)| {
+            |(
+                (start, end, text, words, language, speaker),
+                (channel, t, l, n, c, raw_text),
+                (doubted, spoken),
+            )| {
                 let finite = |value: f32| if value.is_finite() { value } else { 0.0 };
+                let words = if spoken { words_of(&text, start, end) } else { words };
                 let suspicions =
                     if doubted { vec![Suspicion::Loop, Suspicion::OverSilence] } else { Vec::new() };
                 Segment {

@@ -2,7 +2,7 @@
 //! nothing, none over another.
 
 use super::shape;
-use super::text::{Labels, lines};
+use super::text::{Labels, breaks_line, lines};
 use super::{Options, Shaping};
 use crate::{Segment, Time, Transcript, Word};
 
@@ -89,14 +89,21 @@ fn labelled_lines(segment: &Segment, labels: &Labels) -> Vec<Line> {
         _ => None,
     };
     if let Some(words) = words {
-        let pieces = words
+        let mut pieces: Vec<Piece> = words
             .iter()
-            .enumerate()
-            .map(|(index, word)| Piece {
-                text: if index == 0 { word.text.trim_start().into() } else { word.text.clone() },
-                start: Some(word.start),
-            })
+            .map(|word| Piece { text: word.text.clone(), start: Some(word.start) })
+            .skip_while(|piece| piece.text.trim().is_empty())
             .collect();
+        if let Some(first) = pieces.first_mut() {
+            first.text = first.text.trim_start().into();
+        }
+        while let Some(last) = pieces.last_mut() {
+            last.text.truncate(last.text.trim_end().len());
+            if !last.text.is_empty() {
+                break;
+            }
+            pieces.pop();
+        }
         return vec![Line { label, pieces }];
     }
     let whole = |text: &str| vec![Piece { text: text.into(), start: None }];
@@ -107,7 +114,9 @@ fn labelled_lines(segment: &Segment, labels: &Labels) -> Vec<Line> {
 /// have edited it.
 pub fn matching_words<'a>(segment: &'a Segment, text: &str) -> Option<&'a [Word]> {
     let joined: String = segment.words.iter().map(|word| word.text.as_str()).collect();
-    (!segment.words.is_empty() && joined.trim() == text).then_some(&segment.words)
+    // Also where a break hides in the white space that is trimmed away.
+    let one_line = !joined.contains(breaks_line);
+    (!segment.words.is_empty() && one_line && joined.trim() == text).then_some(&segment.words)
 }
 
 /// Cues that fit a screen and can be read in time: see [`Shaping`].
@@ -194,5 +203,7 @@ mod tests {
         assert!(matching_words(&edited, "Good evening.").is_none());
         edited.words[1] = word(" evening.");
         assert_eq!(matching_words(&edited, "Good evening.").map(<[_]>::len), Some(2));
+        edited.words.push(word("\r\n"));
+        assert!(matching_words(&edited, "Good evening.").is_none());
     }
 }

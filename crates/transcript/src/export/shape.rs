@@ -88,9 +88,23 @@ fn tokens(segment: &Segment, line_width: usize) -> Vec<Token> {
     let text = one_line(&segment.text);
     let mut tokens = Vec::new();
     if let Some(words) = matching_words(segment, &text) {
-        for (index, word) in words.iter().enumerate() {
-            let space_before = index > 0 && word.text.starts_with(char::is_whitespace);
-            add(&mut tokens, word.text.trim(), space_before, word.start..word.end, true, line_width);
+        // White space after a word parts it from the next as well.
+        let mut gap_before = false;
+        for word in words {
+            // Hardly ever more than one part: models write a word per word.
+            let parts: Vec<&str> = word.text.split_whitespace().collect();
+            let total = parts.iter().map(|part| width(part)).sum::<usize>().max(1) as f64;
+            let length = word.end.saturating_sub(word.start).seconds();
+            let mut said = 0;
+            let at = |said: usize| word.start + Time::from_seconds(length * said as f64 / total);
+            for (index, part) in parts.iter().enumerate() {
+                let apart = index > 0 || word.text.starts_with(char::is_whitespace) || gap_before;
+                let space_before = apart && !tokens.is_empty();
+                let end = said + width(part);
+                add(&mut tokens, part, space_before, at(said)..at(end), index == 0, line_width);
+                said = end;
+            }
+            gap_before = word.text.ends_with(char::is_whitespace);
         }
         return tokens;
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use crate::{Segment, Time, Transcript};
 
 /// Characters that end a line somewhere, or that no text file should hold.
-fn breaks_line(c: char) -> bool {
+pub fn breaks_line(c: char) -> bool {
     (c.is_control() && c != '\t') || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
