@@ -11,10 +11,14 @@ use memory::{Device, Host, Kind, Ours, Probe, Remains, Scope, Stage, Tracker, pl
 
 const BLOCK: u64 = 128 * MIB;
 
-/// Tests that measure this process take turns.
+/// Tests that measure this process take turns, and none finds what the one
+/// before left in the allocator.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    let turn = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    platform::fix_allocator(platform::AllocatorSettings::default());
+    platform::trim_allocator();
+    turn
 }
 
 /// Bytes that are really resident.
@@ -75,7 +79,6 @@ fn another_process_can_be_read_until_it_ends() {
 #[test]
 fn a_stage_on_the_host_gives_back_what_it_took() {
     let _alone = alone();
-    platform::fix_allocator(platform::AllocatorSettings::default());
     let tracker = Tracker::new(Host::new());
     for (forgotten, verified) in [(0, true), (40, false)] {
         let scope = Scope::enter(&tracker, Stage::Transcribe, 200 * MIB).unwrap();
@@ -97,9 +100,7 @@ fn a_stage_on_the_host_gives_back_what_it_took() {
 #[test]
 fn the_allocators_idle_memory_is_told_from_what_is_in_use() {
     let _alone = alone();
-    platform::fix_allocator(platform::AllocatorSettings::default());
     let host = Host::new();
-    host.trim().unwrap();
     let before = ours(&host);
     let mut buffers: Vec<Option<Vec<u8>>> = (0..128).map(|_| Some(touched(MIB))).collect();
     for buffer in buffers.iter_mut().step_by(2) {
