@@ -4,7 +4,7 @@
 //! seconds.
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use memory::bytes::{GIB, MIB};
 use memory::nvml::Driver;
@@ -38,13 +38,6 @@ fn main() {
             println!("  of which dropping, trimming and looking: {:.1} ms", departure.release_ms);
         }
     });
-    for (name, sampled) in [("without", false), ("with", true)] {
-        let host = Host::new();
-        let _host = if sampled { host.sampled(Duration::from_millis(10)) } else { host };
-        once(&format!("busy loop {name} a sampler every 10 ms"), || {
-            black_box((0..400_000_000_u64).fold(0, |sum, n| black_box(sum ^ n)));
-        });
-    }
     match Driver::open().and_then(|driver| {
         let gpus = driver.gpus()?;
         Ok((driver, gpus))

@@ -198,24 +198,46 @@ impl Default for AllocatorSettings {
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod allocator {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::AllocatorSettings;
+
+    /// The trim threshold in force, 0 while the C library chooses for itself.
+    static TRIM_THRESHOLD: AtomicUsize = AtomicUsize::new(0);
 
     /// Fixes the allocator's thresholds for the life of the process; call it
     /// first thing in `main`. Returns whether the C library took them.
     pub fn fix_allocator(settings: AllocatorSettings) -> bool {
-        let set = |parameter, value: usize| {
-            let value = libc::c_int::try_from(value).unwrap_or(libc::c_int::MAX);
-            // SAFETY: mallopt takes two integers and locks what it changes.
-            unsafe { libc::mallopt(parameter, value) == 1 }
-        };
         let mapped = set(libc::M_MMAP_THRESHOLD, settings.mmap_threshold);
         let trimmed = set(libc::M_TRIM_THRESHOLD, settings.trim_threshold);
         let shared = set(libc::M_ARENA_MAX, settings.arenas);
+        if trimmed {
+            TRIM_THRESHOLD.store(settings.trim_threshold, Ordering::Relaxed);
+        }
         mapped && trimmed && shared
     }
 
+    fn set(parameter: libc::c_int, value: usize) -> bool {
+        let value = libc::c_int::try_from(value).unwrap_or(libc::c_int::MAX);
+        // SAFETY: mallopt takes two integers and locks what it changes.
+        unsafe { libc::mallopt(parameter, value) == 1 }
+    }
+
     /// Gives every free page of every arena back to the system.
+    ///
+    /// `malloc_trim` leaves the topmost block of a thread's own arena alone:
+    /// up to the trim threshold. That goes back when something is freed there
+    /// while the threshold is nil.
     pub fn trim_allocator() {
+        let threshold = TRIM_THRESHOLD.load(Ordering::Relaxed);
+        if threshold > 0 {
+            /// From 64 KiB on a freed block makes the library look at the top.
+            const PROBE: usize = 128 << 10;
+            set(libc::M_TRIM_THRESHOLD, 0);
+            // SAFETY: a block is allocated and freed; the allocator takes null too.
+            unsafe { libc::free(std::hint::black_box(libc::malloc(PROBE))) };
+            set(libc::M_TRIM_THRESHOLD, threshold);
+        }
         // SAFETY: malloc_trim locks each arena while it works on it.
         unsafe { libc::malloc_trim(0) };
     }
