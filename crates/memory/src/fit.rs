@@ -88,16 +88,16 @@ pub fn check(speech: &Footprint, speakers: Option<&Footprint>, free: u64, batch:
 }
 
 /// What bounds a batch besides memory.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BatchLimits {
     /// Beyond this many windows nothing gets faster; measured on this machine.
     pub knee: Option<u32>,
     /// The user's own.
     pub user: Option<u32>,
-    /// At most this part of what is free for any one buffer: 8 is the cautious
-    /// rule of thumb, an eighth.
-    pub buffer_part: Option<u32>,
+    /// At most this part of what is free for any one buffer, 0 to 1: an eighth
+    /// is the cautious rule of thumb.
+    pub buffer_fraction: Option<f64>,
 }
 
 /// How many windows to decode together, and what decided it.
@@ -133,9 +133,9 @@ pub fn batch(footprint: &Footprint, free: u64, limits: &BatchLimits) -> Batch {
             chosen = Batch { windows, limited_by };
         }
     };
-    if let Some(part) = limits.buffer_part {
-        let largest = footprint.largest_buffer.max(1);
-        let windows = u32::try_from(free / u64::from(part.max(1)) / largest).unwrap_or(u32::MAX);
+    if let Some(fraction) = limits.buffer_fraction {
+        // A conversion from floating point ends at the bounds of the integer.
+        let windows = (fraction * free as f64 / footprint.largest_buffer.max(1) as f64) as u32;
         // A rule of thumb must not forbid what fits.
         cap(windows.max(1), LimitedBy::Buffer);
     }
@@ -253,7 +253,7 @@ mod tests {
             (1756 + 4000, BatchLimits { knee: Some(16), user: Some(4), ..none }, 4, user),
             (1756 + 400, BatchLimits { knee: Some(16), user: Some(4), ..none }, 2, memory),
             // An eighth of 5756 is 719: 17 buffers of 40.
-            (1756 + 4000, BatchLimits { buffer_part: Some(8), ..none }, 17, buffer),
+            (1756 + 4000, BatchLimits { buffer_fraction: Some(0.125), ..none }, 17, buffer),
             // A user's 0 means "as small as possible".
             (1756 + 4000, BatchLimits { user: Some(0), ..none }, 1, user),
         ] {

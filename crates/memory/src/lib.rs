@@ -22,8 +22,9 @@ pub mod nvml;
 pub mod platform;
 mod probe;
 mod scope;
+pub mod settings;
 pub mod signs;
-mod simulated;
+pub mod simulated;
 mod timeline;
 mod tracker;
 
@@ -36,6 +37,6 @@ pub use host::Host;
 pub use notice::{Code, HELP_PAGE, Notice, Severity};
 pub use probe::{Budgeted, Cause, Device, DeviceError, Kind, Ours, Probe, ProcessUse, Reading, Unavailable};
 pub use scope::{Demand, Departure, RECOVERED_SHARE, Recovery, Remains, Scope};
-pub use simulated::{Allocation, OutOfMemory, Simulated};
+pub use simulated::Simulated;
 pub use timeline::{Levels, Pressure, Sample, Timeline};
 pub use tracker::{Mark, Renewal, Tracker};

@@ -102,6 +102,16 @@ mod tests {
         }
     }
 
+    /// The form in which transcripts keep notices.
+    #[test]
+    fn a_notice_has_the_form_of_every_notice() {
+        let notice = Notice::new(Code::MovedToCpu, Severity::Degraded, "Text.");
+        assert_eq!(
+            serde_json::to_string(&notice).unwrap(),
+            r#"{"code":"memory.moved_to_cpu","severity":"degraded","text":"Text."}"#
+        );
+    }
+
     #[test]
     fn a_notice_names_its_section_of_the_manual() {
         let notice = Notice::new(Code::BatchHalved, Severity::Info, "");

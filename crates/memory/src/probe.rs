@@ -38,8 +38,8 @@ pub struct Reading {
     pub ours: Option<Ours>,
     /// What everybody else holds; `None` where the source can't tell.
     pub others: Option<u64>,
-    /// Weights mapped from their files: pages that the system drops by itself
-    /// under pressure and therefore no part of `ours`.
+    /// Resident pages of mapped files, weights above all: the system drops
+    /// them by itself under pressure, so that they are no part of `ours`.
     pub mapped: u64,
 }
 

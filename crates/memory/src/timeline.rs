@@ -71,7 +71,8 @@ pub struct Levels {
     pub share: f64,
     /// Highest `reserved` since the sample before.
     pub peak: u64,
-    /// Weights mapped from their files, not part of `reserved`.
+    /// Resident pages of mapped files, weights above all; not part of
+    /// `reserved`.
     pub mapped: u64,
 }
 

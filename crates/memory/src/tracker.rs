@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use serde::{Deserialize, Serialize};
+
 use crate::advice::{Situation, occupied, pressure_notice};
 use crate::budget::Budget;
 use crate::notice::{Code, Notice, Severity};
@@ -19,7 +21,8 @@ pub struct Tracker {
 }
 
 /// Something new on the timeline, for whoever streams it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Mark {
     Sample(Sample),
     Notice(Notice),
@@ -38,7 +41,8 @@ impl Mark {
 type Sink = Box<dyn Fn(&Mark) + Send + Sync>;
 
 /// Why the process should be replaced before the next file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Renewal {
     /// The device did not synchronise or trim.
     ReleaseFailed,
@@ -286,7 +290,7 @@ impl Tracker {
         drop(state);
         self.tell(Mark::Sample(sample.clone()));
         if let Some((levels, situation)) = rising {
-            self.notice(pressure_notice(device.kind(), &levels, &situation));
+            self.notice_once(pressure_notice(device.kind(), &levels, &situation));
         }
         if let Err(unavailable) = &read {
             let text = format!("Memory can't be watched: {}", unavailable.reason);

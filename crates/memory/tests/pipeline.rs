@@ -9,9 +9,10 @@ use memory::bytes::{GIB, MIB};
 use memory::fit::{self, BatchLimits};
 use memory::ladder::{Installed, Ladder, Pins, Place, Settings, State, Step, Trouble, gave_up};
 use memory::log::{self, Line};
+use memory::simulated::OutOfMemory;
 use memory::{
-    Budgeted, Checkpoint, Code, Demand, Device, Dimensions, Footprint, Kind, Mark, OutOfMemory, Plan,
-    Precision, Refused, Scope, Severity, Simulated, Stage, Timeline, Tracker,
+    Budgeted, Checkpoint, Code, Demand, Device, Dimensions, Footprint, Kind, Mark, Plan, Precision, Refused,
+    Scope, Severity, Simulated, Stage, Timeline, Tracker,
 };
 
 const WINDOWS: u32 = 12;

@@ -1,0 +1,209 @@
+//! What the user may say about memory: flags, a config file and environment
+//! variables set the same fields.
+
+use serde::{Deserialize, Serialize};
+
+use crate::bytes;
+use crate::fit::BatchLimits;
+use crate::ladder::Pins;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Windows decoded together at most; `None`: what fits.
+    pub batch_size: Option<u32>,
+    /// Windows of the speakers' models together; `None`: what fits.
+    pub speaker_batch_size: Option<u32>,
+    /// Never tell speakers apart.
+    pub skip_speakers: bool,
+    /// Whether speakers may be dropped where memory does not suffice for them.
+    pub fast_path: bool,
+    /// Part of the free memory that any one buffer may take, 0 to 1.
+    pub memory_fraction: Option<f64>,
+    /// Batches between looks at fragmentation; 0: never.
+    pub trim_every: u32,
+    /// Files after which the engine is renewed; 0: never.
+    pub renew_after: u32,
+    /// Most that this program may hold of the device that computes, in bytes.
+    pub memory_limit: Option<u64>,
+    /// Most that this program may hold of the host's memory, in bytes.
+    pub ram_limit: Option<u64>,
+    pub pins: Pins,
+}
+
+/// Several settings at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    /// For long runs unattended: small batches, often tidied up.
+    Safe,
+    /// For a few files: as much at once as fits.
+    Fast,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            batch_size: None,
+            speaker_batch_size: None,
+            skip_speakers: false,
+            fast_path: true,
+            memory_fraction: None,
+            trim_every: 5,
+            renew_after: 50,
+            memory_limit: None,
+            ram_limit: None,
+            pins: Pins::default(),
+        }
+    }
+}
+
+/// A value of an environment variable or flag that can't be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name} is \"{value}\"; it takes {wanted}")]
+pub struct BadSetting {
+    pub name: &'static str,
+    pub value: String,
+    pub wanted: &'static str,
+}
+
+/// The environment variables, each with what it takes, for `--help`.
+pub const VARIABLES: [(&str, &str); 9] = [
+    ("STENO_BATCH_SIZE", "a number from 1: windows decoded together at most"),
+    ("STENO_SPEAKER_BATCH_SIZE", "a number from 1: windows of the speakers' models at most"),
+    ("STENO_SKIP_SPEAKERS", "true or false: never tell speakers apart"),
+    ("STENO_FAST_PATH", "true or false: drop the speakers where memory does not suffice for them"),
+    ("STENO_MEMORY_FRACTION", "a number above 0 and up to 1: part of the free memory for one buffer"),
+    ("STENO_TRIM_EVERY", "a number: batches between looks at fragmentation, 0 for never"),
+    ("STENO_RENEW_AFTER", "a number: files after which the engine is renewed, 0 for never"),
+    ("STENO_MEMORY_LIMIT", "an amount such as 6GiB: most to be held of the device that computes"),
+    ("STENO_RAM_LIMIT", "an amount such as 4GiB: most to be held of the host's memory"),
+];
+
+impl Settings {
+    /// The defaults, changed as the profile says.
+    pub fn of_profile(profile: Profile) -> Self {
+        match profile {
+            Profile::Safe => Self {
+                batch_size: Some(4),
+                speaker_batch_size: Some(4),
+                memory_fraction: Some(0.125),
+                trim_every: 5,
+                renew_after: 25,
+                ..Self::default()
+            },
+            Profile::Fast => Self { trim_every: 0, renew_after: 0, ..Self::default() },
+        }
+    }
+
+    /// Takes over what the environment says; `lookup` is
+    /// `|name| std::env::var(name).ok()`. Empty values count as not set.
+    pub fn read_environment(&mut self, lookup: impl Fn(&str) -> Option<String>) -> Result<(), BadSetting> {
+        for (name, wanted) in VARIABLES {
+            let Some(value) = lookup(name).filter(|value| !value.trim().is_empty()) else { continue };
+            self.set(name, value.trim()).ok_or(BadSetting { name, value, wanted })?;
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Option<()> {
+        let at_least_1 = || value.parse().ok().filter(|number: &u32| *number > 0);
+        let switch = || match value.to_ascii_lowercase().as_str() {
+            "1" | "true" | "yes" | "on" => Some(true),
+            "0" | "false" | "no" | "off" => Some(false),
+            _ => None,
+        };
+        match name {
+            "STENO_BATCH_SIZE" => self.batch_size = Some(at_least_1()?),
+            "STENO_SPEAKER_BATCH_SIZE" => self.speaker_batch_size = Some(at_least_1()?),
+            "STENO_SKIP_SPEAKERS" => self.skip_speakers = switch()?,
+            "STENO_FAST_PATH" => self.fast_path = switch()?,
+            "STENO_MEMORY_FRACTION" => {
+                let fraction: f64 = value.parse().ok()?;
+                self.memory_fraction = Some(fraction).filter(|part| *part > 0.0 && *part <= 1.0);
+                self.memory_fraction?;
+            }
+            "STENO_TRIM_EVERY" => self.trim_every = value.parse().ok()?,
+            "STENO_RENEW_AFTER" => self.renew_after = value.parse().ok()?,
+            "STENO_MEMORY_LIMIT" => self.memory_limit = Some(bytes::parse(value).ok()?),
+            "STENO_RAM_LIMIT" => self.ram_limit = Some(bytes::parse(value).ok()?),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// The pins in force: speakers are pinned where the fast path is off.
+    pub fn pins(&self) -> Pins {
+        Pins { speakers: self.pins.speakers || !self.fast_path, ..self.pins }
+    }
+
+    /// What bounds a batch; `knee` is what was measured on this machine.
+    pub fn batch_limits(&self, knee: Option<u32>) -> BatchLimits {
+        BatchLimits { knee, user: self.batch_size, buffer_fraction: self.memory_fraction }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes::GIB;
+
+    fn read(name: &str, value: &str) -> Result<Settings, String> {
+        let mut settings = Settings::default();
+        let lookup = |asked: &str| (asked == name).then(|| value.to_owned());
+        settings.read_environment(lookup).map_err(|error| error.to_string())?;
+        Ok(settings)
+    }
+
+    #[test]
+    fn the_environment_sets_every_field() {
+        let default = Settings::default;
+        for (name, value, expected) in [
+            ("STENO_BATCH_SIZE", "8", Settings { batch_size: Some(8), ..default() }),
+            ("STENO_SPEAKER_BATCH_SIZE", " 2 ", Settings { speaker_batch_size: Some(2), ..default() }),
+            ("STENO_SKIP_SPEAKERS", "yes", Settings { skip_speakers: true, ..default() }),
+            ("STENO_FAST_PATH", "0", Settings { fast_path: false, ..default() }),
+            ("STENO_MEMORY_FRACTION", "0.125", Settings { memory_fraction: Some(0.125), ..default() }),
+            ("STENO_TRIM_EVERY", "0", Settings { trim_every: 0, ..default() }),
+            ("STENO_RENEW_AFTER", "10", Settings { renew_after: 10, ..default() }),
+            ("STENO_MEMORY_LIMIT", "6GiB", Settings { memory_limit: Some(6 * GIB), ..default() }),
+            ("STENO_RAM_LIMIT", "4g", Settings { ram_limit: Some(4 * GIB), ..default() }),
+            ("STENO_BATCH_SIZE", "", default()),
+        ] {
+            assert_eq!(read(name, value), Ok(expected), "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn a_bad_value_is_named_with_what_it_takes() {
+        for (name, value) in [
+            ("STENO_BATCH_SIZE", "0"),
+            ("STENO_SPEAKER_BATCH_SIZE", "many"),
+            ("STENO_SKIP_SPEAKERS", "maybe"),
+            ("STENO_MEMORY_FRACTION", "0"),
+            ("STENO_MEMORY_FRACTION", "1.5"),
+            ("STENO_MEMORY_FRACTION", "NaN"),
+            ("STENO_TRIM_EVERY", "-1"),
+            ("STENO_MEMORY_LIMIT", "6 apples"),
+        ] {
+            let error = read(name, value).unwrap_err();
+            assert!(
+                error.starts_with(&format!("{name} is \"{value}\"; it takes a"))
+                    || name == "STENO_SKIP_SPEAKERS",
+                "{error}"
+            );
+        }
+        assert_eq!(
+            read("STENO_SKIP_SPEAKERS", "maybe").unwrap_err(),
+            "STENO_SKIP_SPEAKERS is \"maybe\"; it takes true or false: never tell speakers apart"
+        );
+    }
+
+    #[test]
+    fn without_the_fast_path_speakers_are_not_dropped() {
+        let settings = Settings { fast_path: false, ..Settings::default() };
+        assert!(settings.pins().speakers && !Settings::default().pins().speakers);
+        let safe = Settings::of_profile(Profile::Safe).batch_limits(Some(16));
+        assert_eq!((safe.user, safe.knee, safe.buffer_fraction), (Some(4), Some(16), Some(0.125)));
+    }
+}
