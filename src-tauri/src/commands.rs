@@ -2,11 +2,11 @@
 //! capabilities/main.json; arguments and answers are in contract.rs.
 
 use api::session;
-use rfd::AsyncFileDialog;
 use tauri::ipc::Channel;
-use tauri::{AppHandle, State};
+use tauri::{AppHandle, State, WebviewWindow};
 
 use crate::contract::{EngineInfo, Failure, Format, Place, Settings, Setup, TextUpdate, WindowEvent};
+use crate::dialogs;
 use crate::shell::{self, Shell};
 
 type Answer<T> = Result<T, Failure>;
@@ -25,12 +25,11 @@ pub async fn describe(shell: State<'_, Shell>) -> Answer<EngineInfo> {
     Ok(EngineInfo::new(description, note))
 }
 
+/// In a dialog with that title, as in the other commands that open one.
 #[tauri::command]
-pub async fn choose_files(shell: State<'_, Shell>) -> Answer<()> {
-    if let Some(files) = AsyncFileDialog::new().pick_files().await {
-        let paths: Vec<_> = files.iter().map(|file| file.path().to_path_buf()).collect();
-        shell.session.add(paths);
-    }
+pub async fn choose_files(shell: State<'_, Shell>, window: WebviewWindow, title: String) -> Answer<()> {
+    let files = dialogs::open_files(&window, title, shell.session.latest_folder()).await;
+    shell.session.add(files);
     Ok(())
 }
 
@@ -42,9 +41,9 @@ pub fn add_sample(shell: State<'_, Shell>) {
 }
 
 #[tauri::command]
-pub async fn choose_model(shell: State<'_, Shell>) -> Answer<()> {
-    if let Some(folder) = AsyncFileDialog::new().pick_folder().await {
-        shell.use_model(api::models::model_at(folder.path())?);
+pub async fn choose_model(shell: State<'_, Shell>, window: WebviewWindow, title: String) -> Answer<()> {
+    if let Some(folder) = dialogs::open_folder(&window, title).await {
+        shell.use_model(api::models::model_at(&folder)?);
     }
     Ok(())
 }
@@ -83,19 +82,22 @@ pub fn remove(shell: State<'_, Shell>, job: u64) {
 
 /// The file that was written; null where the user closed the dialog.
 #[tauri::command]
-pub async fn save(shell: State<'_, Shell>, job: u64, format: Format, place: Place) -> Answer<Option<String>> {
+pub async fn save(
+    shell: State<'_, Shell>,
+    window: WebviewWindow,
+    job: u64,
+    format: Format,
+    place: Place,
+    title: String,
+) -> Answer<Option<String>> {
     let format = transcript::export::Format::from(format);
     let place = match place {
         Place::Beside => session::Place::Beside { replace: false },
         Place::BesideReplacing => session::Place::Beside { replace: true },
         Place::Ask => {
             let proposed = shell.session.proposed_file(job, format)?;
-            let mut dialog = AsyncFileDialog::new();
-            if let (Some(folder), Some(name)) = (proposed.parent(), proposed.file_name()) {
-                dialog = dialog.set_directory(folder).set_file_name(name.to_string_lossy());
-            }
-            match dialog.save_file().await {
-                Some(file) => session::Place::At(file.path().to_path_buf()),
+            match dialogs::save_file(&window, title, &proposed).await {
+                Some(file) => session::Place::At(file),
                 None => return Ok(None),
             }
         }

@@ -6,6 +6,7 @@
 
 mod commands;
 mod contract;
+mod dialogs;
 mod place;
 mod shell;
 

@@ -2,7 +2,8 @@
 """Does to a window of an X11 screen what a window manager or a keyboard would.
 
 usage: ask-window.py close TITLE         the cross in its corner
-       ask-window.py keys TITLE KEY...   keys by their X11 names, as Return
+       ask-window.py keys TITLE KEY...   keys by their X11 names, as Return or
+                                         Control_L+l, or texts, as =/tmp/a.wav
 
 TITLE is a regular expression. Needs python3-xlib.
 """
@@ -58,10 +59,26 @@ def press(window, keys):
     screen.sync()
     time.sleep(0.5)  # Until the toolkit has noticed.
     for key in keys:
-        code = screen.keysym_to_keycode(XK.string_to_keysym(key))
+        if key.startswith("="):
+            for letter in key[1:]:
+                # The upper symbol of a key needs shift.
+                code = screen.keysym_to_keycode(ord(letter))
+                upper = screen.keycode_to_keysym(code, 0) != ord(letter)
+                strike([XK.XK_Shift_L, ord(letter)] if upper else [ord(letter)])
+        else:
+            strike([XK.string_to_keysym(name) for name in key.split("+")])
+        time.sleep(0.5)
+
+
+def strike(symbols):
+    """Presses keys together."""
+    codes = [screen.keysym_to_keycode(symbol) for symbol in symbols]
+    for code in codes:
         xtest.fake_input(screen, X.KeyPress, code)
+    for code in reversed(codes):
         xtest.fake_input(screen, X.KeyRelease, code)
-        screen.sync()
+    screen.sync()
+    time.sleep(0.01)
 
 
 def main():

@@ -9,6 +9,7 @@ import { Window } from "./driver.mjs";
 
 export const here = fileURLToPath(new URL(".", import.meta.url));
 export const root = resolve(here, "../..");
+export const starter = join(root, "models/starter-whisper");
 export const sample = join(root, "tests/data/sample.flac");
 
 /** Programs come from the environment, else from where cargo puts them. */

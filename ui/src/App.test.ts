@@ -181,3 +181,56 @@ test("ten thousand events about one of a thousand recordings touch no other row"
   await waitFor(() => expect(screen.getByRole<HTMLProgressElement>("progressbar").value).toBeCloseTo(0.9999));
   expect([...touched]).toEqual([screen.getAllByTestId("job")[499]]);
 }, 30_000);
+
+test("all that is done is saved with one click, what can't be is named, the rest goes on", async () => {
+  backend.settings.model = 1;
+  show();
+  await found("drop-zone");
+  backend.drop(FILES.slice(0, 3));
+  await waitFor(() => expect(screen.getAllByTestId("job").map((job) => job.dataset["state"])).toEqual(Array(3).fill("finished")), {
+    timeout: 5000,
+  });
+  backend.saveFailure = { code: "output_exists", file: "/x/first.srt", message: "There.", remedy: "Say so." };
+  await click("save-all");
+  await waitFor(() => expect(backend.saved.map(([job]) => job)).toEqual([2, 3]));
+  const toasts = await screen.findAllByTestId("toast");
+  expect(toasts.map((toast) => toast.textContent)).toEqual([
+    expect.stringContaining("/x/first.srt"),
+    expect.stringContaining(t.save.doneAll(2)),
+  ]);
+  await click("remove-saved");
+  await waitFor(() => expect(screen.getAllByTestId("job").length).toBe(1));
+});
+
+test("stopping all leaves nothing that could start", async () => {
+  backend = new FakeBackend(50);
+  backend.settings.model = 1;
+  show();
+  await found("drop-zone");
+  backend.drop(FILES.slice(0, 3));
+  await screen.findAllByTestId("segment", {}, { timeout: 5000 });
+  await click("stop-all");
+  await waitFor(() => expect(screen.getAllByTestId("job").map((job) => job.dataset["state"])).toEqual(Array(3).fill("cancelled")));
+});
+
+test("searching marks the words and goes from place to place", async () => {
+  show();
+  await click("sample");
+  await finished();
+  const shown: Element[] = [];
+  Element.prototype.scrollIntoView = function () {
+    shown.push(this);
+  };
+  const search = await found("search");
+  await fireEvent.input(search, { target: { value: "harbour" } });
+  const total = Math.ceil((20 - 2) / SENTENCES.length);
+  await waitFor(() => expect(screen.getByTestId("matches").textContent).toBe(t.transcript.matches(1, total)));
+  expect([...document.querySelectorAll("mark")].map((mark) => mark.textContent)).toEqual(Array(total).fill("harbour"));
+  await fireEvent.keyDown(search, { key: "Enter" });
+  await fireEvent.keyDown(search, { key: "Enter", shiftKey: true });
+  await fireEvent.keyDown(search, { key: "Enter", shiftKey: true });
+  expect(screen.getByTestId("matches").textContent).toBe(t.transcript.matches(total, total));
+  expect(shown.at(-1)?.textContent).toContain("harbour");
+  await fireEvent.keyDown(search, { key: "Escape" });
+  expect(document.querySelectorAll("mark").length).toBe(0);
+});

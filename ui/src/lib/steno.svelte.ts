@@ -14,6 +14,8 @@ export interface Toast {
 /** Seconds that a good message stays; a bad one stays until it is closed. */
 const TOAST_SECONDS = 6;
 
+const UNFINISHED = new Set<Job["state"]>(["held", "waiting", "running"]);
+
 /** The state of the window. Components read it and call its methods. */
 export class Steno {
   setup = $state.raw<Setup | null>(null);
@@ -31,6 +33,8 @@ export class Steno {
 
   readonly job = $derived(this.jobs.find((job) => job.id === this.selected) ?? null);
   readonly model = $derived(this.setup?.models.find((model) => model.id === this.setup?.settings.model) ?? null);
+  readonly unfinished = $derived(this.jobs.filter((job) => UNFINISHED.has(job.state)));
+  readonly saveable = $derived(this.jobs.filter((job) => job.state === "finished" && job.saved === null));
   readonly held = $derived(this.jobs.filter((job) => job.state === "held"));
 
   #backend: Backend;
@@ -86,6 +90,29 @@ export class Steno {
           : null;
       this.#fail(failure, replace);
     }
+  }
+
+  /** Saves every transcript that is done and not saved yet, beside its recording. */
+  async saveAll(format: Format): Promise<void> {
+    let saved = 0;
+    for (const job of this.saveable) {
+      try {
+        await this.#backend.save(job.id, format, "beside");
+        saved++;
+      } catch (error) {
+        this.#fail(asFailure(error), null);
+      }
+    }
+    if (saved > 0) this.toast(t.save.doneAll(saved));
+  }
+
+  stopAll(): void {
+    // From the end, so that none of them starts when the one before it stops.
+    for (const job of this.unfinished.toReversed()) void this.cancel(job.id);
+  }
+
+  removeFinished(): void {
+    for (const job of this.jobs) if (job.state === "finished" && job.saved !== null) void this.remove(job.id);
   }
 
   async copy(): Promise<void> {

@@ -158,6 +158,13 @@ impl Session {
         self.lock().queue.unsaved()
     }
 
+    /// Where the user's latest recording came from.
+    pub fn latest_folder(&self) -> Option<PathBuf> {
+        let shared = self.lock();
+        let latest = shared.queue.iter().filter(|entry| !entry.sample).last()?;
+        latest.file.parent().map(Path::to_path_buf)
+    }
+
     /// The name that a dialog proposes for a transcript.
     pub fn proposed_file(&self, id: JobId, format: Format) -> Result<PathBuf, Failure> {
         let (recording, transcript) = self.result(id)?;

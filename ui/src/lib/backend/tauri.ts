@@ -1,5 +1,6 @@
 import { Channel, invoke } from "@tauri-apps/api/core";
 import type { Command, EngineInfo, Format, Place, Settings, Setup, TextUpdate, WindowEvent } from "../generated/contract";
+import { t } from "../text";
 import type { Backend } from ".";
 
 /** `invoke`, for commands that the shell has. */
@@ -15,13 +16,13 @@ export class TauriBackend implements Backend {
     return call("describe");
   }
   chooseFiles(): Promise<void> {
-    return call("choose_files");
+    return call("choose_files", { title: t.dialogs.files });
   }
   addSample(): Promise<void> {
     return call("add_sample");
   }
   chooseModel(): Promise<void> {
-    return call("choose_model");
+    return call("choose_model", { title: t.dialogs.model });
   }
   changeSettings(settings: Settings): Promise<void> {
     return call("change_settings", { settings });
@@ -42,7 +43,7 @@ export class TauriBackend implements Backend {
     return call("remove", { job });
   }
   save(job: number, format: Format, place: Place): Promise<string | null> {
-    return call("save", { job, format, place });
+    return call("save", { job, format, place, title: t.dialogs.save });
   }
   close(really: boolean): Promise<void> {
     return call("close", { really });

@@ -40,6 +40,12 @@ export const de: Text = {
     close: "Schließen",
   },
 
+  queue: {
+    stopAll: "Alle anhalten",
+    saveAll: (files, format) => `Alle ${files} als .${format} speichern`,
+    removeSaved: "Gespeicherte entfernen",
+  },
+
   demonstration: {
     title: "Nur das Vorführmodell ist vorhanden",
     text: "Es ist winzig und zeigt, wie Steno arbeitet. Auf seinen Text ist kein Verlass. Wählen Sie für eigene Aufnahmen ein richtiges Whisper-Modell: den Ordner mit config.json und den .safetensors-Dateien.",
@@ -110,6 +116,11 @@ export const de: Text = {
     failedPartial: "Das wurde bis dahin geschrieben.",
     newest: "Zum Neuesten",
     copy: "Kopieren",
+    search: "Suchen",
+    searchIn: "In diesem Transkript suchen",
+    matches: (at, all) => (all === 0 ? "Nichts gefunden" : `${at} von ${all}`),
+    next: "Nächste Stelle",
+    previous: "Vorige Stelle",
     copied: "Der Text wurde kopiert.",
     doubtful: (reasons) => `Zweifelhaft: ${reasons.map((reason) => de.suspicion[reason]).join(", ")}`,
     gaps: (gaps) =>
@@ -137,6 +148,7 @@ export const de: Text = {
       json: "Alles, für andere Programme",
     },
     done: (file) => `Gespeichert: ${file}`,
+    doneAll: (files) => (files === 1 ? "1 Datei wurde gespeichert." : `${files} Dateien wurden gespeichert.`),
     replace: "Ersetzen",
   },
 
@@ -149,6 +161,8 @@ export const de: Text = {
     stay: "Bleiben",
     close: "Schließen",
   },
+
+  dialogs: { files: "Aufnahmen wählen", model: "Ordner eines Modells wählen", save: "Transkript speichern" },
 
   toasts: { label: "Meldungen", dismiss: "Meldung schließen" },
 

@@ -41,6 +41,12 @@ export const en = {
     close: "Close",
   },
 
+  queue: {
+    stopAll: "Stop all",
+    saveAll: (files: number, format: string) => `Save all ${files} as .${format}`,
+    removeSaved: "Remove saved",
+  },
+
   demonstration: {
     title: "Only the demonstration model is here",
     text: "It is tiny and shows how Steno works. The text it writes is not reliable. For your own recordings, choose a real Whisper model: the folder with its config.json and .safetensors files.",
@@ -112,6 +118,11 @@ export const en = {
     failedPartial: "This is what was written until then.",
     newest: "Show the newest",
     copy: "Copy",
+    search: "Search",
+    searchIn: "Search in this transcript",
+    matches: (at: number, all: number) => (all === 0 ? "Nothing found" : `${at} of ${all}`),
+    next: "Next place",
+    previous: "Previous place",
     copied: "The text was copied.",
     doubtful: (reasons: Suspicion[]) => `Doubtful: ${reasons.map((reason) => en.suspicion[reason]).join(", ")}`,
     gaps: (gaps: number) =>
@@ -139,6 +150,7 @@ export const en = {
       json: "Everything, for other programs",
     },
     done: (file: string) => `Saved: ${file}`,
+    doneAll: (files: number) => (files === 1 ? "1 file was saved." : `${files} files were saved.`),
     replace: "Replace it",
   },
 
@@ -151,6 +163,8 @@ export const en = {
     stay: "Stay",
     close: "Close",
   },
+
+  dialogs: { files: "Choose recordings", model: "Choose a model’s folder", save: "Save the transcript" },
 
   toasts: { label: "Messages", dismiss: "Close message" },
 

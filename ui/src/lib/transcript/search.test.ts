@@ -1,0 +1,29 @@
+import { expect, test } from "vitest";
+import { find, mark } from "./search";
+import { Text } from "./text.svelte";
+
+test.each([
+  ["", "The ferry.", ["The ferry."]],
+  ["ferry", "The ferry.", ["The ", "*ferry", "."]],
+  ["FERRY", "Ferry, ferry!", ["*Ferry", ", ", "*ferry", "!"]],
+  ["uber", "Über die Fähre", ["*Über", " die Fähre"]],
+  ["fähre", "Uber die Fahre", ["Uber die ", "*Fahre"]],
+  ["a b", "a  b a b", ["a  b ", "*a b"]],
+  ["(", "f(x)", ["f", "*(", "x)"]],
+  ["船", "大きな船。", ["大きな", "*船", "。"]],
+  ["é", "cafe\u0301 bar", ["caf", "*e\u0301", " bar"]],
+  ["x", "no such thing", ["no such thing"]],
+])("%s in %s", (query, text, expected) => {
+  const pieces = mark(text, query);
+  expect(pieces.map(([piece]) => piece).join("")).toBe(text);
+  expect(pieces.map(([piece, found]) => (found ? `*${piece}` : piece))).toEqual(expected);
+});
+
+test("segments are found by number", () => {
+  const text = new Text(1);
+  const segment = { start: 0, end: 1, language: null, speaker: null, channel: null, suspicions: [] };
+  const segments = ["The quay.", "Ships.", "At the QUAY again."].map((text) => ({ ...segment, text }));
+  text.apply({ job: 1, from: 0, segments, notices: [], ending: null });
+  expect(find(text, " quay ")).toEqual([0, 2]);
+  expect(find(text, "  ")).toEqual([]);
+});
