@@ -1,6 +1,9 @@
 use candle_core::Device;
 use wire::{DeviceChoice, ErrorCode, Failure};
 
+#[cfg(feature = "cuda")]
+use crate::error::first_line;
+
 /// The device that computes, its id (`cpu`, `cuda:N`), and why it is the CPU
 /// where a GPU was wished for.
 #[derive(Debug, Clone)]
@@ -31,8 +34,14 @@ pub fn choose(choice: DeviceChoice) -> Result<Chosen, Failure> {
 #[cfg(feature = "cuda")]
 fn open_cuda(number: usize) -> Result<Device, String> {
     // One stream for all: tensors of candle's per-thread streams are unordered.
-    Device::new_cuda_with_stream(number)
-        .map_err(|error| format!("The NVIDIA driver or a CUDA library refused: {error}"))
+    Device::new_cuda_with_stream(number).map_err(|error| {
+        let line = first_line(&error);
+        if line.contains("CUDA_ERROR_NO_DEVICE") {
+            "There is no NVIDIA card here that can be used, or no driver for it.".into()
+        } else {
+            format!("The NVIDIA driver or a CUDA library refused: {line}.")
+        }
+    })
 }
 
 #[cfg(not(feature = "cuda"))]

@@ -107,9 +107,14 @@ fn model_failure(error: &models::Error, job: &Job) -> Failure {
             Failure::new(ErrorCode::ModelUnsupported, sentence(&error.to_string())).remedy(remedy)
         }
         Error::Candle(error) => {
-            Failure::new(ErrorCode::Internal, sentence(&error.to_string())).file(job.file.clone())
+            Failure::new(ErrorCode::Internal, sentence(&first_line(error))).file(job.file.clone())
         }
     }
+}
+
+/// What candle says without the backtrace that it appends where RUST_BACKTRACE is set.
+pub fn first_line(error: &candle_core::Error) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
 /// With a capital at its start and a stop at its end.
