@@ -5,7 +5,7 @@ export const de: Text = {
   app: "Steno",
   recordings: "Aufnahmen",
   noRecordingsHere: "Noch keine Aufnahmen",
-  addFiles: "Dateien hinzufügen…",
+  addFiles: "Hinzufügen…",
 
   home: {
     title: "Aufnahmen hier ablegen",
@@ -24,7 +24,7 @@ export const de: Text = {
     demonstration: "Vorführung",
     language: "Sprache",
     detect: "Erkennen",
-    translate: "Ins Englische übersetzen",
+    translate: "Ins Englische",
   },
 
   engine: {
@@ -92,7 +92,7 @@ export const de: Text = {
   progress: {
     label: "Fortschritt",
     position: (position, duration) => (duration === null ? clock(position) : `${clock(position)} von ${clock(duration)}`),
-    speed: (speed) => `${speed.toFixed(speed < 10 ? 1 : 0).replace(".", ",")}× so schnell wie gesprochen`,
+    speed: (speed) => `${speed.toFixed(speed < 10 ? 1 : 0).replace(".", ",")}× Echtzeit`,
     left: (seconds) => `noch ${span(seconds, "de")}`,
   },
 

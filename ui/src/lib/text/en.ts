@@ -94,7 +94,7 @@ export const en = {
     label: "Progress",
     position: (position: number, duration: number | null) =>
       duration === null ? clock(position) : `${clock(position)} of ${clock(duration)}`,
-    speed: (speed: number) => `${speed.toFixed(speed < 10 ? 1 : 0)}× as fast as spoken`,
+    speed: (speed: number) => `${speed.toFixed(speed < 10 ? 1 : 0)}× real time`,
     left: (seconds: number) => `${span(seconds, "en")} left`,
   },
 
