@@ -222,7 +222,7 @@ pub struct Sound {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Decoding")]
 pub struct Decoding {
-    /// Alternatives followed at once; 1 is fastest [default: 5]
+    /// Alternatives followed at once; 5 finds likelier texts in twice the time [default: 1]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub beam_size: Option<usize>,
 

@@ -43,7 +43,10 @@ impl Weights {
             names.dedup();
             // A name with a folder in it could lead anywhere on the disk.
             if let Some(name) = names.iter().find(|name| name.contains(['/', '\\'])) {
-                return Err(Error::invalid(index_path, format!("the shard name {name:?} is not a file name")));
+                return Err(Error::invalid(
+                    index_path,
+                    format!("the shard name {name:?} is not a file name"),
+                ));
             }
             names
         } else {
@@ -71,18 +74,13 @@ impl Weights {
     }
 
     /// The tensor `name` of the given shape, converted to `dtype` on `device`.
-    pub fn get(
-        &self,
-        name: &str,
-        shape: &[usize],
-        dtype: DType,
-        device: &Device,
-    ) -> Result<Tensor, Error> {
+    pub fn get(&self, name: &str, shape: &[usize], dtype: DType, device: &Device) -> Result<Tensor, Error> {
         let file = self.index.get(name).copied().unwrap_or_default();
         let (path, map) = &self.files[file];
         let tensors = SafeTensors::deserialize(map).map_err(|error| Error::invalid(path, error))?;
-        let view =
-            tensors.tensor(name).map_err(|_| Error::invalid(path, format!("the tensor {name} is missing")))?;
+        let view = tensors
+            .tensor(name)
+            .map_err(|_| Error::invalid(path, format!("the tensor {name} is missing")))?;
         if view.shape() != shape {
             let found = view.shape();
             return Err(Error::invalid(
@@ -95,7 +93,10 @@ impl Weights {
             safetensors::Dtype::F16 => DType::F16,
             safetensors::Dtype::BF16 => DType::BF16,
             other => {
-                return Err(Error::invalid(path, format!("the tensor {name} is of the type {other:?}; F32, F16 and BF16 are supported")));
+                return Err(Error::invalid(
+                    path,
+                    format!("the tensor {name} is of the type {other:?}; F32, F16 and BF16 are supported"),
+                ));
             }
         };
         let tensor = Tensor::from_raw_buffer(view.data(), stored, shape, &Device::Cpu)?;

@@ -1,5 +1,7 @@
 //! The network against the outputs of openai/whisper (`tensors/` of the
 //! shared reference), and against candle-transformers' Whisper.
+// Helpers of tests may panic as tests do.
+#![allow(clippy::unwrap_used)]
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -142,8 +144,7 @@ fn network_agrees_with_candle_transformers() {
     let text = std::fs::read_to_string(folder.path().join("config.json")).unwrap();
     let mut peer_config: serde_json::Value = serde_json::from_str(&text).unwrap();
     peer_config["suppress_tokens"] = serde_json::json!([]);
-    let mut theirs =
-        peer::model::Whisper::load(&vb, serde_json::from_value(peer_config).unwrap()).unwrap();
+    let mut theirs = peer::model::Whisper::load(&vb, serde_json::from_value(peer_config).unwrap()).unwrap();
 
     let frames = config.window_frames();
     let mel: Vec<f32> = (0..80 * frames).map(|i| ((i * 37 % 101) as f32 / 50.0) - 1.0).collect();

@@ -2,7 +2,9 @@ use std::ops::{ControlFlow, Range};
 use std::time::Instant;
 
 use audio::{ChannelMode, LogMel, OpenOptions, PrepareOptions, Recording};
-use transcript::{Completeness, Notice, Run, SCHEMA_VERSION, Segment, Severity, Source, Span, Time, Transcript};
+use transcript::{
+    Completeness, Notice, Run, SCHEMA_VERSION, Segment, Severity, Source, Span, Time, Transcript,
+};
 use wire::{Channels, ErrorCode, Event, Failure, FilePath, Job, Stage, VoiceActivity};
 
 use crate::loaded::Loaded;
@@ -183,8 +185,11 @@ impl Draft {
         source.duration = Time::from_seconds(recording.seconds());
         source.sample_rate = info.sample_rate;
         source.channels = info.channels;
-        source.format =
-            if info.container == info.codec { info.codec.clone() } else { format!("{}, {}", info.container, info.codec) };
+        source.format = if info.container == info.codec {
+            info.codec.clone()
+        } else {
+            format!("{}, {}", info.container, info.codec)
+        };
     }
 
     fn note_warnings(&mut self, job: &Job, recording: &Recording, emit: Emit) {
@@ -317,11 +322,7 @@ fn settings(job: &Job) -> serde_json::Value {
     settings
 }
 
-fn load<'a>(
-    loaded: &'a mut Option<Loaded>,
-    job: &Job,
-    control: &Control,
-) -> Result<&'a Loaded, StageError> {
+fn load<'a>(loaded: &'a mut Option<Loaded>, job: &Job, control: &Control) -> Result<&'a Loaded, StageError> {
     let folder = job.model.as_path();
     if loaded.as_ref().is_none_or(|loaded| !loaded.is(folder, job.device)) {
         // The old one goes first: two models at once is what must never be.
@@ -339,11 +340,7 @@ fn prepare(
     go_on: &mut dyn FnMut(f64, Option<f64>) -> bool,
 ) -> Result<Recording, StageError> {
     let options = PrepareOptions {
-        open: OpenOptions {
-            track: job.track,
-            channels,
-            limit_seconds: job.limit.map(Time::seconds),
-        },
+        open: OpenOptions { track: job.track, channels, limit_seconds: job.limit.map(Time::seconds) },
         n_mels: model.whisper.config.num_mel_bins,
         vad: match job.voice_activity {
             VoiceActivity::Off => None,

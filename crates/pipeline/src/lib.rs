@@ -67,11 +67,7 @@ impl Engine {
 
     /// Runs `work` on as many threads as the job asks for: candle takes those
     /// of the pool that it is called on.
-    fn on_threads<R: Send>(
-        &mut self,
-        job: &Job,
-        work: impl FnOnce(&mut Option<Loaded>) -> R + Send,
-    ) -> R {
+    fn on_threads<R: Send>(&mut self, job: &Job, work: impl FnOnce(&mut Option<Loaded>) -> R + Send) -> R {
         let Self { loaded, pool } = self;
         let Some(threads) = job.threads.filter(|threads| *threads > 0) else {
             return work(loaded);

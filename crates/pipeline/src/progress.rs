@@ -45,9 +45,10 @@ impl<'a> Reporter<'a> {
         let elapsed = (now - self.started).as_secs_f64();
         let covered = position.saturating_sub(self.origin).seconds();
         let speed = (covered > 0.0 && elapsed > 0.0).then(|| covered / elapsed);
-        let left = self.duration.zip(speed).map(|(duration, speed)| {
-            (duration.saturating_sub(position).seconds() / speed) as f32
-        });
+        let left = self
+            .duration
+            .zip(speed)
+            .map(|(duration, speed)| (duration.saturating_sub(position).seconds() / speed) as f32);
         let progress = Progress {
             stage: self.stage,
             position,

@@ -1,5 +1,7 @@
 //! Word error rates with default settings, against the true texts and the
 //! reference's own rates.
+// Helpers of tests may panic as tests do.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 
@@ -43,6 +45,7 @@ fn synthetic_speech_is_no_worse_than_the_reference() {
     }
     let (ours, reference) = (errors as f64 / total as f64, reference_errors / total as f64);
     println!("all: {ours:.4}, reference {reference:.4}");
-    assert!(ours <= reference, "{ours} against {reference}");
+    // The reference's rates are rounded to five digits.
+    assert!(ours <= reference + 1e-5, "{ours} against {reference}");
     assert!(worse.is_empty(), "worse than the reference: {worse:?}");
 }

@@ -1,5 +1,7 @@
 //! The same numbers as openai/whisper on the starter model (`windows/` and
 //! `files/` of the shared reference).
+// Helpers of tests may panic as tests do.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 
@@ -83,7 +85,8 @@ fn windows_decode_to_the_reference_tokens() {
                 near_ties += 1;
                 continue;
             }
-            let close = |ours: f32, key: &str| (f64::from(ours) - reference[key].as_f64().unwrap()).abs() < 1e-3;
+            let close =
+                |ours: f32, key: &str| (f64::from(ours) - reference[key].as_f64().unwrap()).abs() < 1e-3;
             assert!(close(ours.mean_log_probability, "avg_logprob"), "{name} {kind}");
             assert!(close(ours.no_speech_probability, "no_speech_prob"), "{name} {kind}");
         }
@@ -130,7 +133,8 @@ fn files_give_the_reference_text_and_word_times() {
                     (word["word"].as_str().unwrap().to_owned(), at("start"), at("end"))
                 })
                 .collect();
-            let text = |words: &[(String, f64, f64)]| words.iter().map(|word| word.0.clone()).collect::<Vec<_>>();
+            let text =
+                |words: &[(String, f64, f64)]| words.iter().map(|word| word.0.clone()).collect::<Vec<_>>();
             let (our_text, their_text) = (text(&ours), text(&theirs));
             runs += 1;
             equal += usize::from(our_text == their_text);

@@ -112,7 +112,12 @@ impl Decoder {
                 tick(on_layer)?;
                 let name = format!("{name}.layers.{number}");
                 let attention = |kind: &str| {
-                    Projections::load(loader, &format!("{name}.{kind}"), width, config.decoder_attention_heads)
+                    Projections::load(
+                        loader,
+                        &format!("{name}.{kind}"),
+                        width,
+                        config.decoder_attention_heads,
+                    )
                 };
                 Ok(Layer {
                     self_norm: loader.norm(&format!("{name}.self_attn_layer_norm"), width)?,

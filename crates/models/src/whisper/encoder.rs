@@ -107,11 +107,7 @@ impl Convolution {
         let bias = loader.get(&format!("{name}.bias"), &[config.d_model])?;
         let tap = |number: usize| weight.narrow(2, number, 1)?.squeeze(2)?.contiguous();
         Ok(Self {
-            taps: [
-                Linear::new(tap(0)?, Some(bias)),
-                Linear::new(tap(1)?, None),
-                Linear::new(tap(2)?, None),
-            ],
+            taps: [Linear::new(tap(0)?, Some(bias)), Linear::new(tap(1)?, None), Linear::new(tap(2)?, None)],
             activation: config.activation_function,
         })
     }

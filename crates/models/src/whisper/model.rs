@@ -35,9 +35,7 @@ impl Whisper {
             .alignment_heads
             .unwrap_or_else(|| default_alignment_heads(&config))
             .into_iter()
-            .filter(|(layer, head)| {
-                *layer < config.decoder_layers && *head < config.decoder_attention_heads
-            })
+            .filter(|(layer, head)| *layer < config.decoder_layers && *head < config.decoder_attention_heads)
             .collect();
         Ok(Self { config, vocabulary, encoder, decoder, dtype, device: device.clone(), alignment_heads })
     }

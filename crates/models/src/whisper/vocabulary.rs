@@ -83,8 +83,8 @@ impl Vocabulary {
             languages.clear();
         }
 
-        let steering = ["<|translate|>", "<|transcribe|>", "<|startoftranscript|>", "<|startofprev|>",
-            "<|startoflm|>"];
+        let steering =
+            ["<|translate|>", "<|transcribe|>", "<|startoftranscript|>", "<|startofprev|>", "<|startoflm|>"];
         let mut suppressed = match &generation.suppress_tokens {
             Some(tokens) => tokens.clone(),
             None => non_speech_tokens(&encoder, end_of_text),

@@ -80,7 +80,9 @@ pub fn decode(
     for step in 0..length {
         let hidden = model.decoder.forward(&tokens, &mut state, None, &tick)?;
         let count = hidden.dim(1)?;
-        if step == 0 && let Some(no_speech) = vocabulary.no_speech {
+        if step == 0
+            && let Some(no_speech) = vocabulary.no_speech
+        {
             let at_start = model.decoder.logits(&hidden.i((0..1, start_of_transcript_at))?)?;
             let logits: Vec<f32> = at_start.squeeze(0)?.to_vec1()?;
             no_speech_probability = (logits[no_speech as usize] - log_sum_exp(&logits)).exp();

@@ -56,7 +56,8 @@ pub fn is_silence(decoded: &Decoded, settings: &DecodingOptions) -> bool {
     quiet && !sure
 }
 
-fn is_bad(decoded: &Decoded, settings: &DecodingOptions) -> bool {
+/// Too unsure, or a loop.
+pub fn is_bad(decoded: &Decoded, settings: &DecodingOptions) -> bool {
     let unsure = settings.log_probability_threshold.is_some_and(|limit| decoded.mean_log_probability < limit);
     unsure || is_loop(decoded, settings)
 }

@@ -14,7 +14,7 @@ mod word_times;
 mod words;
 
 pub use decode::{Decoded, WindowOptions, decode};
-pub use language::{detect_language, language_name_or_code};
 pub use fallback::mix;
+pub use language::{detect_language, language_name_or_code};
 pub use sequential::{Found, Sequential, Speech, encode_window};
 pub use timing::{AlignedWord, align};

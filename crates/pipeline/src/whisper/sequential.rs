@@ -1,11 +1,13 @@
+use std::ops::Range;
+
 use audio::{LogMel, Recording};
 use candle_core::Tensor;
 use models::whisper::{Vocabulary, Whisper};
 use transcript::{Segment, Span, Suspicion, Task, Time, Word};
 use wire::DecodingOptions;
 
-use super::decode::{Decoded, WindowOptions};
-use super::fallback::{decode_with_fallback, is_silence, mix};
+use super::decode::{Decoded, WindowOptions, decode};
+use super::fallback::{decode_with_fallback, is_bad, is_silence, mix};
 use super::loops::{has_loop, is_too_fast, without_loops};
 use super::rules::TIMESTAMP_STEP;
 use super::word_times::{Passage, WordTimes};
@@ -16,8 +18,8 @@ const FRAMES_PER_SECOND: f64 = 100.0;
 /// Silence longer than this before the next speech is skipped, in frames.
 /// Shorter pauses stay, so that a window begins as the model has learned it.
 const SKIPPED_SILENCE: usize = 100;
-/// Speech of this length that a window left without text is gone back to, in frames.
-const MISSED_SPEECH: usize = 100;
+/// Speech of this length that a window left without text is looked at again, in frames.
+const MISSED_SPEECH: usize = 150;
 /// Text over silence that the model was this unsure of is left out.
 const DOUBTFUL_LOG_PROBABILITY: f32 = -0.7;
 const DOUBTFUL_NO_SPEECH: f32 = 0.3;
@@ -37,7 +39,7 @@ pub struct Sequential<'a> {
 }
 
 /// Where speech is, in frames; `None`: not known, everything may be.
-pub type Speech<'a> = Option<&'a [std::ops::Range<usize>]>;
+pub type Speech<'a> = Option<&'a [Range<usize>]>;
 
 /// What one window gave.
 #[derive(Debug, Default)]
@@ -71,33 +73,37 @@ impl Sequential<'_> {
                     Some(_) => {}
                 }
             }
-            let window = self.window(recording, &mut mel, seek, content, prompt.tokens())?;
-            let Window { audio, frames, decoded } = window;
+            let frames = self.model.config.window_frames().min(content - seek);
+            let window = self.listen(recording, &mut mel, seek, frames)?;
+            let decoded = self.decode(&window, prompt.tokens())?;
             if is_silence(&decoded, self.settings) {
                 seek += frames;
                 on_window(Found { position: time(seek), ..Found::default() });
                 continue;
             }
-            let Cut { mut passages, advance, open_end } =
-                cut(&self.model.vocabulary, &decoded.tokens, seek, frames);
-            let mut next = seek + advance;
-            if self.settings.word_times {
-                word_times.add(self, &audio, &mut passages, seek, frames)?;
-                let end = passages.iter().rev().find_map(Passage::last_word_end);
-                let end = end.or(passages.last().map(|passage| passage.end));
-                if open_end && let Some(end) = end.filter(|end| *end > seek as f64 / FRAMES_PER_SECOND) {
-                    next = (end * FRAMES_PER_SECOND).round() as usize;
+            let mut reading = self.read(&window, decoded, &word_times)?;
+            let mut next = reading.next;
+            let mut fillings = Vec::new();
+            if let Some(speech) = speech.filter(|_| self.settings.repair) {
+                reading = self.read_again(reading, &window, prompt.tokens(), &word_times, speech)?;
+                for gap in gaps(speech, &reading.passages, seek) {
+                    let window = self.listen(recording, &mut mel, gap.start, gap.len())?;
+                    fillings.extend(self.fill_gap(&window, &word_times)?);
                 }
+                next = first_missed(speech, reading.text_end, seek, reading.next).unwrap_or(reading.next);
             }
             // A window must move on, whatever its times say.
-            next = next.max(seek + 1);
-            if let Some(speech) = speech.filter(|_| self.settings.repair) {
-                next = first_missed(speech, &passages, seek, next).unwrap_or(next);
-            }
-            prompt.add(&passages, decoded.temperature, self.settings);
+            let next = next.max(seek + 1);
+            prompt.add(&reading.passages, reading.decoded.temperature, self.settings);
+            word_times = reading.word_times.clone();
             let mut found = Found { position: time(next.min(content)), ..Found::default() };
-            for passage in passages {
-                let Some(segment) = self.segment(&passage, &decoded, written_to) else { continue };
+            let mut passages: Vec<(&Passage, &Decoded)> = std::iter::once(&reading)
+                .chain(&fillings)
+                .flat_map(|reading| reading.passages.iter().map(|passage| (passage, &reading.decoded)))
+                .collect();
+            passages.sort_by(|(a, _), (b, _)| a.start.total_cmp(&b.start));
+            for (passage, decoded) in passages {
+                let Some(segment) = self.segment(passage, decoded, written_to) else { continue };
                 self.judge(segment, speech, &mut found);
                 if let Some(last) = found.segments.last() {
                     written_to = last.end;
@@ -109,20 +115,27 @@ impl Sequential<'_> {
         Ok(())
     }
 
-    fn window(
+    /// What the model hears of the recording in `frames` frames from `seek` on.
+    fn listen(
         &self,
         recording: &Recording,
         mel: &mut LogMel,
         seek: usize,
-        content: usize,
-        prompt: &[u32],
+        frames: usize,
     ) -> Result<Window, StageError> {
-        let config = &self.model.config;
-        let frames = config.window_frames().min(content - seek);
-        let log_mel = recording.log_mel_window(mel, seek, config.window_frames())?;
-        let audio = encode_window(self.model, log_mel, self.control)?;
+        let mut log_mel = recording.log_mel_window(mel, seek, self.model.config.window_frames())?;
+        log_mel.fill_from(frames, 0.0);
+        Ok(Window { audio: encode_window(self.model, log_mel, self.control)?, seek, frames })
+    }
+
+    fn decode(&self, window: &Window, prompt: &[u32]) -> Result<Decoded, models::Error> {
+        let options = self.window_options(prompt, window.seek);
+        decode_with_fallback(self.model, &window.audio, &options, self.settings, self.control)
+    }
+
+    fn window_options<'a>(&'a self, prompt: &'a [u32], seek: usize) -> WindowOptions<'a> {
         let settings = self.settings;
-        let options = WindowOptions {
+        WindowOptions {
             language: self.language,
             task: self.task,
             timestamps: settings.timestamps,
@@ -136,9 +149,64 @@ impl Sequential<'_> {
             suppress: &settings.suppress_tokens,
             temperature: 0.0,
             seed: mix(mix(self.seed, settings.seed), seek as u64),
+        }
+    }
+
+    /// Cuts a window's text into passages with their times.
+    fn read(&self, window: &Window, decoded: Decoded, word_times: &WordTimes) -> Result<Reading, StageError> {
+        let Window { seek, frames, .. } = *window;
+        let mut word_times = word_times.clone();
+        let Cut { mut passages, advance, open_end } =
+            cut(&self.model.vocabulary, &decoded.tokens, seek, frames);
+        let mut next = seek + advance;
+        // Before word times move the ends: they tend to end early.
+        let text_end = passages.iter().map(|passage| passage.end).fold(0.0, f64::max);
+        if self.settings.word_times {
+            word_times.add(self, &window.audio, &mut passages, seek, frames)?;
+            let end = passages.iter().rev().find_map(Passage::last_word_end);
+            let end = end.or(passages.last().map(|passage| passage.end));
+            if open_end && let Some(end) = end.filter(|end| *end > seek as f64 / FRAMES_PER_SECOND) {
+                next = (end * FRAMES_PER_SECOND).round() as usize;
+            }
+        }
+        Ok(Reading { decoded, passages, text_end, next, word_times })
+    }
+
+    /// Beams like short texts: one that skips a sentence may win over the one
+    /// that has it. Where a beam left speech without text between its
+    /// passages, the greedy text is taken if it has more of it.
+    fn read_again(
+        &self,
+        reading: Reading,
+        window: &Window,
+        prompt: &[u32],
+        word_times: &WordTimes,
+        speech: &[Range<usize>],
+    ) -> Result<Reading, StageError> {
+        let missed = |reading: &Reading| -> usize {
+            gaps(speech, &reading.passages, window.seek).iter().map(Range::len).sum()
         };
-        let decoded = decode_with_fallback(self.model, &audio, &options, settings, self.control)?;
-        Ok(Window { audio, frames, decoded })
+        let before = missed(&reading);
+        let beams = self.settings.beam_size > 1 && reading.decoded.temperature == 0.0;
+        if !beams || before == 0 {
+            return Ok(reading);
+        }
+        let greedy = WindowOptions { beam_size: 1, ..self.window_options(prompt, window.seek) };
+        let decoded = decode(self.model, &window.audio, &greedy, self.control)?;
+        if is_bad(&decoded, self.settings) || is_silence(&decoded, self.settings) {
+            return Ok(reading);
+        }
+        let other = self.read(window, decoded, word_times)?;
+        Ok(if missed(&other) < before { other } else { reading })
+    }
+
+    /// What a stretch of speech that was passed over says on its own.
+    fn fill_gap(&self, window: &Window, word_times: &WordTimes) -> Result<Option<Reading>, StageError> {
+        let decoded = self.decode(window, &[])?;
+        if is_bad(&decoded, self.settings) || is_silence(&decoded, self.settings) {
+            return Ok(None);
+        }
+        self.read(window, decoded, word_times).map(Some)
     }
 
     /// The passage as a segment that begins at `not_before` at the earliest;
@@ -193,7 +261,7 @@ impl Sequential<'_> {
             segment.suspicions.push(Suspicion::LowConfidence);
         }
         let span = Span::new(segment.start, segment.end);
-        let heard = |region: &std::ops::Range<usize>| {
+        let heard = |region: &Range<usize>| {
             Span::new(time(region.start), time(region.end)).overlap(span) > Time::ZERO
         };
         if speech.is_some_and(|speech| !speech.iter().any(heard)) {
@@ -209,10 +277,23 @@ impl Sequential<'_> {
     }
 }
 
+/// A window's text with its times, and where it leads.
+struct Reading {
+    decoded: Decoded,
+    passages: Vec<Passage>,
+    /// End of the last passage by its time token, in seconds.
+    text_end: f64,
+    /// First frame of the next window.
+    next: usize,
+    word_times: WordTimes,
+}
+
+/// A stretch of the recording as the model hears it.
 struct Window {
     audio: Tensor,
+    /// First frame, and how many of them are not filled up.
+    seek: usize,
     frames: usize,
-    decoded: Decoded,
 }
 
 /// Runs the encoder on one window of log-mel of the model's length:
@@ -242,8 +323,7 @@ fn cut(vocabulary: &Vocabulary, tokens: &[u32], seek: usize, frames: usize) -> C
     let offset = seek as f64 / FRAMES_PER_SECOND;
     let is_time = |token: &u32| vocabulary.is_timestamp(*token);
     let seconds = |token: u32| f64::from(token - vocabulary.timestamp_begin) * TIMESTAMP_STEP;
-    let single_end =
-        matches!(tokens, [.., before, last] if !is_time(before) && is_time(last));
+    let single_end = matches!(tokens, [.., before, last] if !is_time(before) && is_time(last));
     let mut ends: Vec<usize> =
         (1..tokens.len()).filter(|i| is_time(&tokens[i - 1]) && is_time(&tokens[*i])).collect();
     if ends.is_empty() {
@@ -281,26 +361,38 @@ fn cut(vocabulary: &Vocabulary, tokens: &[u32], seek: usize, frames: usize) -> C
 
 /// Where speech begins that a window passed over after its last text. `None`
 /// where there is too little of it to be worth another look.
-fn first_missed(
-    speech: &[std::ops::Range<usize>],
-    passages: &[Passage],
-    seek: usize,
-    next: usize,
-) -> Option<usize> {
-    let end = passages.iter().map(|passage| passage.end).fold(0.0, f64::max);
-    let end = (end * FRAMES_PER_SECOND).ceil() as usize;
+fn first_missed(speech: &[Range<usize>], written_to: f64, seek: usize, next: usize) -> Option<usize> {
+    let end = (written_to * FRAMES_PER_SECOND).ceil() as usize;
     // Without progress the same window would come again.
     if end < seek + MISSED_SPEECH || end >= next {
         return None;
     }
-    let missed = |region: &std::ops::Range<usize>| {
-        region.end.min(next).saturating_sub(region.start.max(end))
-    };
+    let missed = |region: &Range<usize>| region.end.min(next).saturating_sub(region.start.max(end));
     let total: usize = speech.iter().map(missed).sum();
     (total >= MISSED_SPEECH)
         .then(|| speech.iter().find(|region| missed(region) > 0))
         .flatten()
         .map(|region| region.start.max(end))
+}
+
+/// Stretches of speech from `start` to the end of the last passage, in frames,
+/// that lie under no passage and are long enough to be looked at again.
+fn gaps(speech: &[Range<usize>], passages: &[Passage], start: usize) -> Vec<Range<usize>> {
+    let frame = |seconds: f64| (seconds * FRAMES_PER_SECOND) as usize;
+    let mut gaps = Vec::new();
+    let mut from = start;
+    for passage in passages {
+        let (begin, end) = passage.reach();
+        let to = frame(begin);
+        for region in speech.iter().filter(|region| region.end > from && region.start < to) {
+            let gap = region.start.max(from)..region.end.min(to);
+            if gap.len() >= MISSED_SPEECH {
+                gaps.push(gap);
+            }
+        }
+        from = from.max(frame(end));
+    }
+    gaps
 }
 
 /// What the model is told was said before.

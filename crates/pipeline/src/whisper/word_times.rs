@@ -9,13 +9,21 @@ pub struct Passage {
     pub tokens: Vec<u32>,
     pub start: f64,
     pub end: f64,
+    /// The same by the time tokens alone; word times move the former, and
+    /// tend to end early.
+    written: (f64, f64),
     /// Times in seconds of the recording.
     pub words: Vec<AlignedWord>,
 }
 
 impl Passage {
     pub fn new(tokens: Vec<u32>, start: f64, end: f64) -> Self {
-        Self { tokens, start, end, words: Vec::new() }
+        Self { tokens, start, end, written: (start, end), words: Vec::new() }
+    }
+
+    /// All that the text may cover, in seconds.
+    pub fn reach(&self) -> (f64, f64) {
+        (self.start.min(self.written.0), self.end.max(self.written.1))
     }
 
     pub fn last_word_end(&self) -> Option<f64> {
@@ -33,7 +41,7 @@ const LONGEST_TYPICAL_WORD: f64 = 0.7;
 
 /// Word times of one window after the other: `add_word_timestamps` of
 /// openai/whisper's `timing.py`, its corrections at pauses included.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct WordTimes {
     /// Where the last segment ended, in seconds.
     last_speech: f64,

@@ -1,4 +1,6 @@
 //! What the tests against the reference share.
+// Helpers of tests may panic as tests do.
+#![allow(clippy::unwrap_used)]
 #![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
