@@ -68,6 +68,8 @@ pub(crate) struct Native {
     /// Decoded, but to come after `silence` frames of silence.
     held: Option<Decoded>,
     silence: u64,
+    /// Hertz of what is given out; that of the first sound is in `info`.
+    rate: u32,
     /// Frames given out so far, silence included.
     position: u64,
     /// Frames to drop at the start, and frames to give out at most.
@@ -163,6 +165,7 @@ impl Native {
             packets: VecDeque::new(),
             held: None,
             silence: 0,
+            rate: parameters.sample_rate.unwrap_or(0),
             position: 0,
             skip: 0,
             keep: None,
@@ -257,6 +260,7 @@ impl Native {
             }
         }
         self.info.sample_rate = first.rate;
+        self.rate = first.rate;
         self.info.channels = first.planes.len() as u32;
         if self.info.container == "isomp4"
             && let Some(edit) = mp4::edit_of(path, self.track_id)
@@ -278,6 +282,13 @@ impl Native {
 
     /// Queues decoded sound behind the silence that is due before it.
     fn hold(&mut self, mut piece: Decoded, frames: usize) {
+        if piece.rate != self.rate {
+            // A chained stream, or damage: positions go on in the new unit.
+            let ratio = f64::from(piece.rate) / f64::from(self.rate.max(1));
+            self.position = (self.position as f64 * ratio) as u64;
+            self.keep = self.keep.map(|keep| (keep as f64 * ratio) as u64);
+            self.rate = piece.rate;
+        }
         let skipped = usize::try_from(self.skip).unwrap_or(usize::MAX).min(frames);
         self.skip -= skipped as u64;
         piece.trim(skipped, 0);
@@ -385,7 +396,7 @@ impl Native {
                 if self.faults > MAX_FAULTS {
                     return Step::End;
                 }
-                let rate = self.info.sample_rate;
+                let rate = self.rate;
                 out.rate = rate;
                 out.planes.resize(self.info.channels as usize, Vec::new());
                 // No packet of any codec lasts a second.
@@ -424,14 +435,14 @@ impl Native {
         self.skip = 0;
         self.set_opus_header(&parameters);
         // Each link counts from 0 again.
-        self.origin = -(self.position as f64) / f64::from(self.info.sample_rate.max(1));
+        self.origin = -(self.position as f64) / f64::from(self.rate.max(1));
         self.info.duration_seconds = None;
         self.expected_end = tail::Expected::Unknown;
         Some(())
     }
 
     fn judge_end(&mut self) {
-        let seconds = self.position as f64 / f64::from(self.info.sample_rate.max(1));
+        let seconds = self.position as f64 / f64::from(self.rate.max(1));
         let short = match self.expected_end {
             tail::Expected::Unknown => false,
             tail::Expected::Missing => true,
@@ -461,7 +472,7 @@ impl Native {
 
     fn note_fault(&mut self, fault: &str) {
         if self.first_fault.is_none() {
-            let at = self.position as f64 / f64::from(self.info.sample_rate.max(1));
+            let at = self.position as f64 / f64::from(self.rate.max(1));
             self.first_fault = Some((at, fault.to_owned()));
         }
     }

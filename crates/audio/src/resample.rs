@@ -7,6 +7,11 @@ use crate::SAMPLE_RATE;
 /// With 1024 the pass band ends at 98.7 % of half that rate (7.9 kHz where
 /// the input's is higher than 16 kHz).
 const FILTER_TAPS: usize = 1024;
+/// Hertz; what is outside is damage.
+const RATES: std::ops::RangeInclusive<u32> = 1_000..=768_000;
+/// Frames that the smallest block may have: that of a rate with no common
+/// divisor with 16 kHz is a whole second. Bounds memory to some 50 MB.
+const LARGEST_BLOCK: usize = 200_000;
 
 /// Brings a mono signal to 16 kHz, block after block. The output has no
 /// delay against the input and its length is that of the input times the
@@ -26,7 +31,8 @@ pub(crate) struct Resampler {
 impl Resampler {
     /// Fails for rates that no recording has.
     pub(crate) fn new(rate: u32) -> Result<Self, String> {
-        if !(1_000..=1_000_000).contains(&rate) {
+        let block = (rate / greatest_common_divisor(rate, SAMPLE_RATE)) as usize;
+        if !RATES.contains(&rate) || block > LARGEST_BLOCK {
             return Err(format!("a sample rate of {rate} Hz"));
         }
         let fft = if rate == SAMPLE_RATE {
@@ -35,7 +41,6 @@ impl Resampler {
             let taps = (FILTER_TAPS * rate as usize / SAMPLE_RATE as usize).max(FILTER_TAPS);
             // An even number of the smallest blocks: with an odd one the
             // filter's middle falls between two samples.
-            let block = (rate / greatest_common_divisor(rate, SAMPLE_RATE)) as usize;
             let chunk = taps.div_ceil(2 * block) * 2 * block;
             let fft = Fft::new_custom(
                 rate as usize,
@@ -183,7 +188,7 @@ mod tests {
 
     #[test]
     fn impossible_rates_are_refused() {
-        for rate in [0, 1, 999, 1_000_001, u32::MAX] {
+        for rate in [0, 1, 999, 700_001, 768_001, u32::MAX] {
             assert!(Resampler::new(rate).is_err(), "{rate}");
         }
     }

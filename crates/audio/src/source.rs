@@ -64,6 +64,8 @@ pub(crate) fn foreign_format(path: &Path) -> Option<&'static str> {
         (0, b".RMF", "RealMedia"),
         (0, b".snd", "AU"),
         (0, b"FLV\x01", "Flash Video"),
+        (0, b"RF64", "RF64"),
+        (0, b"BW64", "RF64"),
         (0, b"riff\x2e\x91\xcf\x11", "Wave64"),
         (0, b"\x00\x00\x01\xba", "an MPEG programme stream"),
         (8, b"AVI ", "AVI"),
