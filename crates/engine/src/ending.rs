@@ -12,7 +12,7 @@ use crate::queue::Queue;
 /// How long a job may take to notice that it was cancelled, and the last
 /// events to leave, before the process ends regardless. Together with the
 /// watcher's interval this stays well below the promised second.
-const CANCEL_LIMIT: Duration = Duration::from_millis(400);
+const CANCEL_LIMIT: Duration = Duration::from_millis(250);
 const FLUSH_LIMIT: Duration = Duration::from_millis(100);
 
 /// The one way in which the engine ends, whichever thread finds out first
