@@ -242,6 +242,12 @@ impl Drop for Ffmpeg {
 fn command(executable: &Path) -> Command {
     let mut command = Command::new(executable);
     command.args(["-hide_banner", "-nostdin"]).stdin(Stdio::null());
+    #[cfg(windows)]
+    {
+        // No console window flashes up beside ours.
+        const CREATE_NO_WINDOW: u32 = 0x0800_0000;
+        std::os::windows::process::CommandExt::creation_flags(&mut command, CREATE_NO_WINDOW);
+    }
     command
 }
 

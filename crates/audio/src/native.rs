@@ -241,6 +241,12 @@ impl Native {
             })
         };
         self.skip = word(10).map_or(0, u64::from);
+        if self.info.container == "ogg"
+            && let Some(duration) = &mut self.info.duration_seconds
+        {
+            // Positions in Ogg count the delay as well.
+            *duration -= self.skip as f64 / f64::from(OPUS_RATE);
+        }
         // In 256ths of a decibel.
         let decibels = f32::from(word(16).map_or(0, u16::cast_signed)) / 256.0;
         self.gain = 10f32.powf(decibels / 20.0);
@@ -363,7 +369,11 @@ impl Native {
                     None => return Step::End,
                 },
                 Err(Error::IoError(error)) => {
-                    self.note_fault(&error.to_string());
+                    // A wave file that was written to a pipe states no length and just ends.
+                    let endless = self.info.container == "wave" && self.info.duration_seconds.is_none();
+                    if !(endless && error.kind() == io::ErrorKind::UnexpectedEof) {
+                        self.note_fault(&error.to_string());
+                    }
                     return Step::End;
                 }
                 Err(error) => {

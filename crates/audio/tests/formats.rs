@@ -245,3 +245,20 @@ fn chained_streams_are_played_through() {
         assert!((found.len() as f64 / 32_000.0 - 1.0).abs() < 0.05, "{name}: {} samples", found.len());
     }
 }
+
+#[test]
+fn a_wave_file_of_unknown_length_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("piped.wav");
+    let mut bytes = std::fs::read(fixture("left.wav")).unwrap();
+    bytes[4..8].fill(0xff);
+    bytes[40..44].fill(0xff);
+    std::fs::write(&path, bytes).unwrap();
+    let mut reader = Reader::open(&path, &OpenOptions::default()).unwrap();
+    let mut samples = 0;
+    while let Some(block) = reader.next_block().unwrap() {
+        samples += block.len();
+    }
+    assert_eq!(samples, 16_000);
+    assert!(reader.warnings().is_empty(), "{:?}", reader.warnings());
+}
