@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use candle_core::{DType, Device, Tensor};
 use models::whisper::{Config, Decoder, Whisper};
 
-/// Beams of the default settings.
+/// The usual number, where beams are asked for.
 const BEAMS: usize = 5;
 /// Tokens of 30 s of fluent English speech, timestamps included.
 const TYPICAL_TOKENS: usize = 110;
@@ -36,11 +36,11 @@ fn main() -> Result<()> {
     let early = time_per_token(&model, &audio, 1, 10)?;
     let late = time_per_token(&model, &audio, 1, 200)?;
     let beams = time_per_token(&model, &audio, BEAMS, 100)?;
-    let window = (encoding + beams * TYPICAL_TOKENS as u32).as_secs_f64();
+    let times_real_time = |step: Duration| 30.0 / (encoding + step * TYPICAL_TOKENS as u32).as_secs_f64();
 
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     println!(
-        "| {name} | {dtype:?} | {:.0} | {:.0} | {:.0} % of {:.0} | {:.1} | {:.1} | {:.2} | {:.1} | {:.1} | {} |",
+        "| {name} | {dtype:?} | {:.0} | {:.0} | {:.0} % of {:.0} | {:.1} | {:.1} | {:.2} | {:.1} | {:.1} | {:.1} | {} |",
         encoding.as_secs_f64() * 1e3,
         speed / 1e9,
         100.0 * speed / peak,
@@ -49,7 +49,8 @@ fn main() -> Result<()> {
         late.as_secs_f64() * 1e3,
         late.as_secs_f64() / early.as_secs_f64(),
         beams.as_secs_f64() * 1e3,
-        30.0 / window,
+        times_real_time(late),
+        times_real_time(beams),
         peak_memory().map_or("?".into(), |bytes| (bytes >> 20).to_string()),
     );
     Ok(())
