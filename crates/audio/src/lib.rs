@@ -4,6 +4,7 @@
 //!
 //! [`prepare`] does it all in one pass; [`Reader`] gives just the samples.
 
+mod codecs;
 mod decoded;
 mod error;
 mod ffmpeg;

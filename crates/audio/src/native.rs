@@ -3,22 +3,20 @@ use std::fs::File;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::LazyLock;
 
-use symphonia::core::audio::{Channels, Position};
-use symphonia::core::codecs::audio::well_known::*;
-use symphonia::core::codecs::audio::{AudioCodecId, AudioCodecParameters, AudioDecoder, AudioDecoderOptions};
-use symphonia::core::codecs::registry::CodecRegistry;
+use symphonia::core::codecs::audio::well_known::{CODEC_ID_AAC, CODEC_ID_OPUS};
+use symphonia::core::codecs::audio::{AudioCodecId, AudioCodecParameters, AudioDecoder};
 use symphonia::core::errors::Error;
 use symphonia::core::formats::probe::Hint;
-use symphonia::core::formats::{FormatOptions, FormatReader, TrackFlags};
+use symphonia::core::formats::{FormatOptions, FormatReader};
 use symphonia::core::io::MediaSourceStream;
 use symphonia::core::meta::MetadataOptions;
 use symphonia::core::packet::Packet;
 use symphonia::core::units::TimeBase;
 
+use crate::codecs::{OPUS_RATE, audio_tracks, decoder_for, low_frequency, trims_itself};
 use crate::decoded::{Decoded, Step};
-use crate::{Info, Track, Warning, he_aac, mkv, mp4, tail};
+use crate::{Info, Warning, he_aac, mkv, mp4, tail};
 
 /// Access units that are looked at to recognise HE-AAC that is not announced: about half a second.
 const UNITS_TO_PROBE: usize = 24;
@@ -32,14 +30,6 @@ const MAX_GAP_SECONDS: f64 = 3600.0;
 const MAX_UNCONFIRMED_GAP_SECONDS: f64 = 60.0;
 pub(crate) const HE_AAC: &str = "HE-AAC";
 const MATROSKA: &str = "matroska";
-const OPUS_RATE: u32 = 48_000;
-
-static CODECS: LazyLock<CodecRegistry> = LazyLock::new(|| {
-    let mut registry = CodecRegistry::new();
-    symphonia::default::register_enabled_codecs(&mut registry);
-    registry.register_audio_decoder::<symphonia_adapter_libopus::OpusDecoder>();
-    registry
-});
 
 /// Why a file cannot be decoded here; `ffmpeg` may know better.
 #[derive(Debug)]
@@ -516,86 +506,4 @@ fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, String> {
 
 fn base_seconds(base: TimeBase) -> f64 {
     f64::from(base.numer.get()) / f64::from(base.denom.get())
-}
-
-/// The audio tracks and their ids, in the file's order.
-fn audio_tracks(format: &dyn FormatReader) -> (Vec<Track>, Vec<u32>) {
-    let audio =
-        format.tracks().iter().filter_map(|track| Some((track, track.codec_params.as_ref()?.audio()?)));
-    let (mut tracks, ids): (Vec<Track>, Vec<u32>) = audio
-        .enumerate()
-        .map(|(index, (track, parameters))| {
-            let description = Track {
-                index,
-                codec: codec_name(parameters.codec),
-                language: track.language.clone(),
-                sample_rate: parameters.sample_rate,
-                channels: parameters.channels.as_ref().map(|channels| channels.count() as u32),
-                default: track.flags.contains(TrackFlags::DEFAULT),
-            };
-            (description, track.id)
-        })
-        .unzip();
-    // One default track: the first that is marked, else the first.
-    let default = tracks.iter().position(|track| track.default).unwrap_or(0);
-    for track in &mut tracks {
-        track.default = track.index == default;
-    }
-    (tracks, ids)
-}
-
-fn decoder_for(parameters: &AudioCodecParameters) -> Result<Box<dyn AudioDecoder>, Refusal> {
-    let name = || {
-        let channels = parameters.channels.as_ref().map_or(0, Channels::count);
-        match codec_name(parameters.codec) {
-            name if channels > 2 => format!("{name} with {channels} channels"),
-            name => name,
-        }
-    };
-    let mut parameters = parameters.clone();
-    if parameters.codec == CODEC_ID_OPUS {
-        // Opus always decodes to 48 kHz; a container may state the rate before encoding.
-        parameters.sample_rate = Some(OPUS_RATE);
-        // Without its header the decoder drops nothing: the delay can be
-        // longer than the one packet that it would drop from.
-        parameters.extra_data = None;
-    }
-    CODECS
-        .make_audio_decoder(&parameters, &AudioDecoderOptions::default())
-        .map_err(|_| Refusal::Codec(name()))
-}
-
-/// Whether a decoder drops the frames that the container marks as delay and padding.
-fn trims_itself(codec: AudioCodecId) -> bool {
-    [CODEC_ID_MP1, CODEC_ID_MP2, CODEC_ID_MP3, CODEC_ID_VORBIS, CODEC_ID_OPUS].contains(&codec)
-}
-
-fn low_frequency(channels: &Channels) -> Option<usize> {
-    match channels {
-        Channels::Positioned(positions) if positions.contains(Position::LFE1) && channels.count() > 2 => {
-            channels.get_canonical_index_for_positioned_channel(Position::LFE1)
-        }
-        _ => None,
-    }
-}
-
-fn codec_name(codec: AudioCodecId) -> String {
-    if let Some(decoder) = CODECS.get_audio_decoder(codec) {
-        return decoder.codec.info.short_name.into();
-    }
-    match codec {
-        CODEC_ID_AC3 => "AC-3",
-        CODEC_ID_EAC3 => "E-AC-3",
-        CODEC_ID_AC4 => "AC-4",
-        CODEC_ID_DCA => "DTS",
-        CODEC_ID_WMA => "WMA",
-        CODEC_ID_SPEEX => "Speex",
-        CODEC_ID_TRUEHD => "TrueHD",
-        CODEC_ID_WAVPACK => "WavPack",
-        CODEC_ID_TTA => "True Audio",
-        CODEC_ID_MUSEPACK => "Musepack",
-        CODEC_ID_MONKEYS_AUDIO => "Monkey's Audio",
-        _ => "an unknown codec",
-    }
-    .into()
 }
