@@ -1,5 +1,7 @@
 //! Who may know what, as ARCHITECTURE.md says: read off what cargo would link.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
 use std::collections::BTreeSet;
 use std::process::Command;
 
