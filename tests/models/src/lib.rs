@@ -86,7 +86,7 @@ pub fn write(folder: &Path, size: &Size, options: &Options) -> io::Result<()> {
     )
 }
 
-/// True where [`write`] has already finished in this folder.
+/// True where [`write()`] has already finished in this folder.
 pub fn is_complete(folder: &Path) -> bool {
     folder.join("config.json").is_file()
 }
