@@ -41,6 +41,11 @@ impl Stage {
         }
     }
 
+    /// Whether it is the weights of a model, which are loaded and then stay.
+    pub fn is_model(self) -> bool {
+        matches!(self, Self::SpeechModel | Self::SpeakerModel)
+    }
+
     pub(crate) fn marks(self) -> Marks {
         use Checkpoint as C;
         let [entered, worked, before_release, after_release] = match self {

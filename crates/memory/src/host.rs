@@ -114,6 +114,12 @@ impl Device for Host {
         }
         Ok(())
     }
+
+    fn set_loading(&self, loading: bool) {
+        if self.pid.is_none() {
+            platform::set_loading(loading);
+        }
+    }
 }
 
 fn unsupported() -> Unavailable {

@@ -185,6 +185,10 @@ pub trait Device: Probe {
 
     /// Gives what the allocator keeps in reserve back to the system.
     fn trim(&self) -> Result<(), DeviceError>;
+
+    /// Tells that weights are being loaded, or no longer: an allocator may
+    /// keep what stays apart from what comes and goes.
+    fn set_loading(&self, _loading: bool) {}
 }
 
 /// Imposes a limit on what this program may hold of a device
@@ -244,6 +248,10 @@ impl<P: Device> Device for Budgeted<P> {
     fn trim(&self) -> Result<(), DeviceError> {
         self.inner.trim()
     }
+
+    fn set_loading(&self, loading: bool) {
+        self.inner.set_loading(loading);
+    }
 }
 
 fn limited(real: Reading, limit: u64) -> Reading {
@@ -284,6 +292,9 @@ macro_rules! forward {
             }
             fn trim(&self) -> Result<(), DeviceError> {
                 (**self).trim()
+            }
+            fn set_loading(&self, loading: bool) {
+                (**self).set_loading(loading);
             }
         }
     )*};

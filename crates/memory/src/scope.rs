@@ -122,6 +122,9 @@ impl Scope {
         };
         let reservation = tracker.budget().reserve(consumer, demand.bytes)?;
         let id = tracker.open(reading.and_then(|reading| reading.ours));
+        if stage.is_model() {
+            tracker.device().set_loading(true);
+        }
         Ok(Self {
             tracker: tracker.clone(),
             stage,
@@ -166,9 +169,10 @@ impl Scope {
     /// when a scope around this one ends.
     pub fn loaded(&mut self) -> Sample {
         let (sample, reading) = match self.stage {
-            Stage::SpeechModel | Stage::SpeakerModel => {
+            stage if stage.is_model() => {
                 self.worked = true;
-                self.tracker.look(self.stage.marks().worked, None)
+                self.tracker.device().set_loading(false);
+                self.tracker.look(stage.marks().worked, None)
             }
             // A stage that loads a model of its own marks that model.
             Stage::Diarize => self.tracker.look(Checkpoint::AfterSpeakerModelLoad, None),
@@ -213,6 +217,9 @@ impl Scope {
         self.left = true;
         let marks = self.stage.marks();
         if !self.worked {
+            if self.stage.is_model() {
+                self.tracker.device().set_loading(false);
+            }
             self.tracker.look(marks.worked, None);
         }
         self.tracker.look(marks.before_release, None);

@@ -96,6 +96,32 @@ fn a_stage_on_the_host_gives_back_what_it_took() {
     assert_eq!(tracker.device().kind(), Kind::Host);
 }
 
+/// Weights are read in 16 bits, widened to 32 and dropped. Loaded as such they
+/// leave nothing behind but themselves.
+#[test]
+fn loading_leaves_no_holes() {
+    let _alone = alone();
+    let mut left = Vec::new();
+    for told in [false, true] {
+        let host = Host::new();
+        host.trim().unwrap();
+        let before = ours(&host).reserved;
+        host.set_loading(told);
+        let mut weights = Vec::new();
+        for layer in 0..16 {
+            for megabytes in [2, 2, 2, 2, 8, 8] {
+                let stored = touched((megabytes * MIB - layer * 4096) / 2);
+                weights.push(touched(2 * stored.len() as u64));
+            }
+        }
+        host.set_loading(false);
+        let held: usize = weights.iter().map(Vec::len).sum();
+        left.push((ours(&host).reserved.saturating_sub(before)).saturating_sub(held as u64) / MIB);
+    }
+    assert!(left[1] <= 4, "{left:?} MB more than the weights, untold and told");
+    assert!(left[0] > left[1], "telling is of no use: {left:?} MB");
+}
+
 /// What is free between used blocks is what fragmentation looks like.
 #[test]
 fn the_allocators_idle_memory_is_told_from_what_is_in_use() {
