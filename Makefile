@@ -1,6 +1,6 @@
 # Steno. `make run` and `make test` do their own set-up; see README.md.
 .DEFAULT_GOAL := help
-.PHONY: help run test check build setup check-cuda engine-cuda bench soak fmt
+.PHONY: help run test check build setup check-cuda engine-cuda bench soak icons fmt
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*##/ { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -32,6 +32,9 @@ bench: ## speed and memory of tiny, base and small with random weights
 
 soak: ## load and run every size up to large-v3-turbo
 	@scripts/soak.sh
+
+icons: ## make the icons anew from icons/steno.svg (downloads Tauri's tool)
+	@icons/make.sh
 
 fmt: ## format the Rust sources
 	@cargo fmt --all
