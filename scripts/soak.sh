@@ -1,6 +1,7 @@
 #!/bin/bash
-# Loads and runs every size with random weights, whole and sharded, through the
-# command line and the engine; sizes as arguments, else all. Needs 10 GB of disk and of memory.
+# Kills engines 200 times and hosts 20 times over queues of recordings; then loads and runs every size
+# with random weights, whole and sharded, through the command line and the engine; sizes as arguments,
+# else all. Needs 10 GB of disk and of memory.
 . "$(dirname "$0")/lib.sh"
 
 [ $# -gt 0 ] || set -- tiny tiny.en base small medium large-v3-turbo large-v3
@@ -13,6 +14,9 @@ transcribe() {
     target/debug/steno transcribe tests/data/sample.flac --model "$1" --output "$1/out" --format json \
         --force --quiet --language en --temperature 0 --beam-size 1 --no-repair
 }
+
+phase "200 files in a row" env STENO_ENDURANCE_FILES=200 cargo test --quiet -p steno-engine --test memory file_after -- --nocapture
+phase "engines and hosts killed" env STENO_KILL_ROUNDS=200 cargo test --quiet -p steno --test kills
 
 for size in "$@"; do
     case $size in

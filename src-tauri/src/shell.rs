@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use api::runs::Runs;
 use api::session::{self, Remembered, Session};
-use api::{EngineOptions, ModelRef};
+use api::{ModelRef, Preferences, SupervisorOptions};
 use tauri::async_runtime::{JoinHandle, spawn};
 use tauri::ipc::Channel;
 use tauri::{AppHandle, Manager};
@@ -29,13 +30,30 @@ pub struct Shell {
     remembered: Mutex<Remembered>,
 }
 
+/// One engine at a time on each device, and a journal of what is under way.
+fn supervision() -> SupervisorOptions {
+    // The window has no place yet where it could say that one of them is amiss:
+    // each job that suffers for it says so.
+    let preferences = Preferences::of_this_user(&Default::default()).unwrap_or_default();
+    let runs = Runs::of_this_user();
+    for orphan in runs.iter().flat_map(Runs::sweep) {
+        eprintln!("steno: {orphan}");
+    }
+    SupervisorOptions {
+        journal: api::state::open_journal(|problem| eprintln!("steno: {problem}")),
+        runs,
+        memory: preferences.memory,
+        ..SupervisorOptions::default()
+    }
+}
+
 impl Shell {
     /// Within the async runtime.
     pub fn new() -> Self {
         let remembered = Remembered::file().map(|file| Remembered::load(&file)).unwrap_or_default();
         let (models, settings) = start_with(&remembered);
         Self {
-            session: Session::new(EngineOptions::default(), settings),
+            session: Session::start(supervision(), settings),
             sample: session::find_sample(),
             models: Mutex::new(models),
             page: Mutex::default(),

@@ -20,23 +20,28 @@ fn linked(package: &str) -> BTreeSet<String> {
 
 /// A package, the packages of ours that it may know, and the start of the
 /// names of those that it must not.
-const RULES: [(&str, &[&str], &[&str]); 10] = [
+const RULES: [(&str, &[&str], &[&str]); 11] = [
     ("transcript", &[], &["candle", "tauri", "tokio"]),
     ("audio", &[], &["candle", "tauri", "tokio"]),
     ("memory", &[], &["candle", "tauri", "tokio"]),
-    ("wire", &["transcript"], &["candle", "tauri", "tokio"]),
+    ("wire", &["memory", "transcript"], &["candle", "tauri", "tokio"]),
+    ("library", &["memory", "transcript", "wire"], &["candle", "tauri", "tokio"]),
     ("models", &["memory"], &["tauri", "tokio", "symphonia"]),
     ("pipeline", &["audio", "memory", "models", "transcript", "wire"], &["tauri", "tokio"]),
     ("steno-engine", &["audio", "memory", "models", "pipeline", "transcript", "wire"], &["tauri", "tokio"]),
-    ("api", &["memory", "transcript", "wire"], &["candle", "gemm", "tokenizers", "symphonia", "tauri"]),
+    (
+        "api",
+        &["library", "memory", "transcript", "wire"],
+        &["candle", "gemm", "tokenizers", "symphonia", "tauri"],
+    ),
     (
         "steno",
-        &["api", "memory", "transcript", "wire"],
+        &["api", "library", "memory", "transcript", "wire"],
         &["candle", "gemm", "tokenizers", "symphonia", "tauri"],
     ),
     (
         "steno-window",
-        &["api", "memory", "transcript", "wire"],
+        &["api", "library", "memory", "transcript", "wire"],
         &["candle", "gemm", "tokenizers", "symphonia"],
     ),
 ];

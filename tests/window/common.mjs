@@ -47,10 +47,10 @@ export async function longRecording(folder, minutes = 5) {
   return path;
 }
 
-/** A window with the engine under test, which remembers nothing unless `XDG_CONFIG_HOME` says where. */
+/** A window with the engine under test, which remembers nothing unless `XDG_CONFIG_HOME` and `STENO_STATE_FOLDER` say where. */
 export function open(options = {}) {
   const config = join(process.env.XDG_CONFIG_HOME ?? tmpdir(), `window-${++windows}`);
-  const env = { STENO_ENGINE: programs.engine, STENO_BACKEND: "cpu", XDG_CONFIG_HOME: config, ...options.env };
+  const env = { STENO_ENGINE: programs.engine, STENO_BACKEND: "cpu", XDG_CONFIG_HOME: config, STENO_STATE_FOLDER: join(config, "state"), ...options.env };
   return Window.open(programs.window, { ...options, env });
 }
 

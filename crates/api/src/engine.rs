@@ -1,13 +1,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use memory::death::Death;
 use tokio::sync::{mpsc, oneshot};
 use wire::{
-    Backend, Command, Description, ErrorCode, Event, Failure, FilePath, Job, JobId, NO_JOB, PROTOCOL_VERSION,
+    Backend, Command, Description, DeviceChoice, ErrorCode, Event, Failure, FilePath, Job, JobId, NO_JOB,
+    PROTOCOL_VERSION,
 };
 
 use crate::Limits;
 use crate::find::{self, Candidate, Found};
+use crate::memory_log::MemoryLog;
+use crate::runs::{AtWork, Entry, Runs};
 use crate::watch::{self, Link, Request};
 
 #[derive(Debug, Clone, Default)]
@@ -28,6 +32,8 @@ pub struct Engine {
     program: PathBuf,
     backend_note: Option<String>,
     latest_id: AtomicU64,
+    /// In the user's run folder; `None` where there is none to write to.
+    entry: Option<Entry>,
 }
 
 /// How the engine introduced itself.
@@ -45,43 +51,61 @@ impl Engine {
     /// Fails with `EngineNotFound`, `EngineFailed` (it ended; the message has
     /// its last words), `EngineSilent` or `ProtocolMismatch`.
     pub async fn start(options: &EngineOptions) -> Result<Self, Failure> {
+        Self::try_start(options).await.map_err(|(failure, _)| failure)
+    }
+
+    /// As [`Engine::start`]; with what it died of, where it had been started.
+    pub(crate) async fn try_start(options: &EngineOptions) -> Result<Self, (Failure, Option<Death>)> {
         let found = match &options.program {
             Some(program) => Found::only(program.clone()),
-            None => find::engines(&find::Surroundings::of_this_process(options.cpu_only))?,
+            None => find::engines(&find::Surroundings::of_this_process(options.cpu_only))
+                .map_err(|failure| (failure, None))?,
         };
-        Self::start_first(found, &options.limits).await
+        Self::try_first(found, &options.limits).await
     }
 
     /// As [`Engine::start`], among engines that were already found.
     pub async fn start_first(found: Found, limits: &Limits) -> Result<Self, Failure> {
+        Self::try_first(found, limits).await.map_err(|(failure, _)| failure)
+    }
+
+    async fn try_first(found: Found, limits: &Limits) -> Result<Self, (Failure, Option<Death>)> {
         let mut note = found.note;
         let mut candidates = found.candidates.into_iter().peekable();
         while let Some(candidate) = candidates.next() {
             match Self::start_candidate(&candidate, limits).await {
                 Ok(engine) => return Ok(Self { backend_note: note, ..engine }),
-                Err(failure) if candidates.peek().is_some() => {
+                Err((failure, _)) if candidates.peek().is_some() => {
                     let text = format!("The CPU computes, since the CUDA engine did not start: {failure}");
                     note = Some(text);
                 }
-                Err(failure) => return Err(failure),
+                Err(failed) => return Err(failed),
             }
         }
-        Err(Failure::new(ErrorCode::EngineNotFound, "There is no engine to start."))
+        Err((Failure::new(ErrorCode::EngineNotFound, "There is no engine to start."), None))
     }
 
-    async fn start_candidate(candidate: &Candidate, limits: &Limits) -> Result<Self, Failure> {
+    async fn start_candidate(
+        candidate: &Candidate,
+        limits: &Limits,
+    ) -> Result<Self, (Failure, Option<Death>)> {
         let (hello, greeting) = oneshot::channel();
         // Owned from here on: a start that nobody waits for any more leaves no
         // process behind.
-        let link = OwnedLink(watch::start(candidate, limits.clone(), hello)?);
+        let link =
+            OwnedLink(watch::start(candidate, limits.clone(), hello).map_err(|failure| (failure, None))?);
         link.send(Request::Tell(Command::Hello { protocol: PROTOCOL_VERSION }));
-        let hello = greeting.await.unwrap_or_else(|_| Err(link.reason()))?;
+        let hello = greeting.await.unwrap_or_else(|_| Err(link.reason()));
+        let hello = hello.map_err(|failure| (failure, link.death()))?;
+        let device = if hello.backend == Backend::Cuda { "cuda:0" } else { "cpu" };
+        let entry = Runs::of_this_user().and_then(|runs| runs.register(hello.pid, device).ok());
         Ok(Self {
             link,
             hello,
             program: candidate.program.clone(),
             backend_note: None,
             latest_id: AtomicU64::new(NO_JOB),
+            entry,
         })
     }
 
@@ -144,6 +168,11 @@ impl Engine {
         self.link.is_open()
     }
 
+    /// What it died of; `None` while it runs. Known before its jobs end.
+    pub fn death(&self) -> Option<Death> {
+        self.link.death()
+    }
+
     fn next_id(&self) -> JobId {
         self.latest_id.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -151,8 +180,21 @@ impl Engine {
     fn run(&self, job: Box<Job>, command: Command) -> JobHandle {
         let (to_handle, events) = mpsc::unbounded_channel();
         let id = job.id;
+        let model = job.model.as_path().file_name().unwrap_or_default().to_string_lossy();
+        let at_work = self.entry.as_ref().map(|entry| entry.begin(&self.device(job.device), &model));
+        let log = MemoryLog::of(&job);
         self.link.send(Request::Run { job, command, events: to_handle });
-        JobHandle { events, ended: false, canceller: Canceller { id, link: self.link.0.clone() } }
+        let canceller = Canceller { id, link: self.link.0.clone() };
+        JobHandle { events, ended: false, canceller, at_work, log }
+    }
+
+    /// The device that a job computes on: `cpu` or `cuda:N`.
+    pub fn device(&self, choice: DeviceChoice) -> String {
+        match (self.backend(), choice) {
+            (Backend::Cpu, _) | (_, DeviceChoice::Cpu) => "cpu".into(),
+            (Backend::Cuda, DeviceChoice::Auto) => "cuda:0".into(),
+            (Backend::Cuda, DeviceChoice::Cuda(number)) => format!("cuda:{number}"),
+        }
     }
 }
 
@@ -180,6 +222,8 @@ pub struct JobHandle {
     events: mpsc::UnboundedReceiver<Event>,
     ended: bool,
     canceller: Canceller,
+    at_work: Option<AtWork>,
+    log: Option<MemoryLog>,
 }
 
 impl JobHandle {
@@ -199,7 +243,25 @@ impl JobHandle {
             partial: None,
         });
         self.ended = event.is_last();
+        self.note(&event);
         Some(event)
+    }
+
+    /// Keeps the job's memory log and what others see of the engine.
+    fn note(&mut self, event: &Event) {
+        if let Event::Memory { mark, .. } = event {
+            if let Some(log) = &mut self.log {
+                log.write(mark);
+            }
+            if let (Some(at_work), memory::Mark::Sample(sample)) = (&self.at_work, &**mark)
+                && let Some(levels) = sample.levels
+            {
+                at_work.levels(levels);
+            }
+        }
+        if self.ended {
+            self.at_work = None;
+        }
     }
 
     /// Asks the job to stop. Its last event follows within little more than a

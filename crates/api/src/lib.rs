@@ -15,20 +15,37 @@
 //! # }
 //! ```
 
+mod alternatives;
 mod engine;
 pub mod find;
+pub mod fit;
 mod limits;
+mod memory_log;
 pub mod models;
+pub mod network;
 mod partial;
+mod planned;
 mod platform;
+pub mod preferences;
 mod process;
+pub mod runs;
 pub mod session;
+pub mod state;
+pub mod status;
+mod supervisor;
 mod watch;
 
+pub use alternatives::alternatives;
 pub use engine::{Canceller, Engine, EngineOptions, JobHandle};
 pub use find::find_engine;
+pub use library::{self, Journal};
 pub use limits::Limits;
+pub use memory;
 pub use models::{ModelRef, find_model, list_models};
+pub use planned::Planned;
+pub use preferences::Preferences;
+pub use supervisor::{Stop, SupervisedJob, Supervisor, SupervisorOptions};
+pub use wire;
 pub use wire::{
     Backend, Channels, DecodingOptions, Description, DeviceChoice, ErrorCode, Event, Failure, FilePath, Job,
     JobId, Progress, Stage, VoiceActivity,

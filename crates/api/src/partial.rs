@@ -9,17 +9,21 @@ pub struct Partial {
     source: Source,
     model: Model,
     segments: Vec<Segment>,
+    discarded: Vec<Segment>,
     notices: Vec<Notice>,
 }
 
 impl Partial {
+    /// Begins with what an earlier attempt had reached.
     pub fn new(job: Box<Job>) -> Self {
+        let reached = job.resume.as_deref().cloned().unwrap_or_default();
         Self {
             job,
             source: Source::default(),
             model: Model::default(),
-            segments: Vec::new(),
-            notices: Vec::new(),
+            segments: reached.segments,
+            discarded: reached.discarded,
+            notices: reached.notices,
         }
     }
 
@@ -30,7 +34,10 @@ impl Partial {
                 self.model = model.clone();
             }
             Event::Segment { segment, .. } => self.segments.push(segment.clone()),
-            Event::Notice { notice, .. } => self.notices.push(notice.clone()),
+            Event::Reached { discarded, .. } => self.discarded.extend(discarded.iter().cloned()),
+            Event::Notice { notice, .. } if !self.notices.contains(notice) => {
+                self.notices.push(notice.clone());
+            }
             _ => {}
         }
     }
@@ -52,7 +59,7 @@ impl Partial {
             task: self.job.task,
             settings: self.job.settings(),
             segments: self.segments,
-            discarded: Vec::new(),
+            discarded: self.discarded,
             completeness: Default::default(),
             notices: self.notices,
             complete: false,

@@ -142,3 +142,88 @@ pub fn has_cuda_driver() -> bool {
         root.is_some_and(|root| root.join("System32/nvcuda.dll").is_file())
     }
 }
+
+/// Where a user's programs keep what is of use from one start to the next and
+/// nobody would miss: logs above all.
+pub fn state_folder() -> Option<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if cfg!(any(windows, target_os = "macos")) {
+        return data_folder();
+    }
+    variable("XDG_STATE_HOME")
+        .filter(|path| path.is_absolute())
+        .or_else(|| Some(variable("HOME")?.join(".local/state")))
+}
+
+/// Where a user's programs keep what is true only while they run.
+pub fn runtime_folder() -> Option<PathBuf> {
+    let folder = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    folder.filter(|path| path.is_absolute())
+}
+
+/// Makes a folder, and those that it lies in, for this user alone.
+pub fn make_private_folder(folder: &std::path::Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// When a process started, in a form that is to be compared and nothing else;
+/// `None` where there is no such process, or where it ended and is only waiting
+/// to be collected.
+#[cfg(target_os = "linux")]
+pub fn started_at(pid: u32) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name stands in brackets and may hold anything, brackets too.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    // `proc(5)`: the third field is the state, the 22nd the start in ticks
+    // since boot, so that the boot has to be named as well.
+    let state = fields.next()?;
+    let ticks = fields.nth(18)?;
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    (!matches!(state, "Z" | "X")).then(|| format!("{}/{ticks}", boot.trim()))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn started_at(_: u32) -> Option<String> {
+    None
+}
+
+/// Whether [`started_at`] can tell processes apart on this system.
+pub const KNOWS_STARTS: bool = cfg!(target_os = "linux");
+
+/// Asks a process to end.
+pub fn ask_to_end(pid: u32) -> std::io::Result<()> {
+    signal(pid, false)
+}
+
+/// Ends a process that leads a group, and the group with it.
+pub fn kill_leader(pid: u32) -> std::io::Result<()> {
+    signal(pid, true)
+}
+
+#[cfg(unix)]
+fn signal(pid: u32, by_force: bool) -> std::io::Result<()> {
+    let id = libc::pid_t::try_from(pid).map_err(std::io::Error::other)?;
+    // 0 and 1 would mean whole groups and the first process of all.
+    if id <= 1 {
+        return Err(std::io::Error::other("this is no process of a program"));
+    }
+    // SAFETY: the calls take numbers only.
+    let result = unsafe {
+        match by_force {
+            false => libc::kill(id, libc::SIGTERM),
+            true => libc::kill(-id, libc::SIGKILL).min(libc::kill(id, libc::SIGKILL)),
+        }
+    };
+    let error = std::io::Error::last_os_error();
+    // That it is gone already is what was wanted.
+    if result == 0 || error.raw_os_error() == Some(libc::ESRCH) { Ok(()) } else { Err(error) }
+}
+
+#[cfg(not(unix))]
+fn signal(_: u32, _: bool) -> std::io::Result<()> {
+    Err(std::io::Error::other("this system has no signals"))
+}

@@ -24,6 +24,9 @@ pub enum Heard {
 pub struct End {
     /// `None` where a signal ended it.
     pub status: Option<i32>,
+    pub signal: Option<i32>,
+    /// It did not end by itself.
+    pub forced: bool,
     /// To follow "it".
     pub how: String,
 }
@@ -112,6 +115,7 @@ impl Process {
         while !platform::has_ended(&mut self.child) && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(5));
         }
+        let forced = !platform::has_ended(&mut self.child);
         // Before the process is collected: until then its number, which is
         // also its group's, can't become anybody else's.
         platform::kill_group(&mut self.child);
@@ -122,12 +126,25 @@ impl Process {
             self.last_words.add(b"\n(its standard error is still open)\n");
         }
         match status {
-            Ok(status) => End { status: status.code(), how: platform::describe_status(status) },
-            Err(error) => End { status: None, how: format!("ended; how is unknown: {error}") },
+            Ok(status) => End {
+                status: status.code(),
+                signal: memory::platform::signal_of(status),
+                forced,
+                how: platform::describe_status(status),
+            },
+            Err(error) => {
+                let how = format!("ended; how is unknown: {error}");
+                End { status: None, signal: None, forced, how }
+            }
         }
     }
 
-    /// What it wrote last on standard error.
+    /// The last 64 KiB that it wrote on standard error.
+    pub fn last_words(&self) -> String {
+        self.last_words.text()
+    }
+
+    /// The last lines of that.
     pub fn last_lines(&self) -> Vec<String> {
         self.last_words.lines(5)
     }
@@ -184,10 +201,14 @@ impl LastWords {
         kept.drain(..surplus);
     }
 
-    fn lines(&self, count: usize) -> Vec<String> {
+    fn text(&self) -> String {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = kept.iter().copied().collect();
-        let text = String::from_utf8_lossy(&bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    fn lines(&self, count: usize) -> Vec<String> {
+        let text = self.text();
         let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
         let first = lines.len().saturating_sub(count);
         lines[first..].iter().map(|line| line.chars().take(LINE_CHARS).collect()).collect()

@@ -7,6 +7,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use memory::death::{self, Death};
 use tokio::sync::{mpsc::UnboundedSender, oneshot};
 use wire::{
     Command, Description, ErrorCode, Event, Failure, FilePath, Job, JobId, PROTOCOL_VERSION, exit_status,
@@ -16,7 +17,7 @@ use crate::Limits;
 use crate::engine::Hello;
 use crate::find::Candidate;
 use crate::partial::Partial;
-use crate::process::{Heard, Process};
+use crate::process::{End, Heard, Process};
 
 /// What a host wants of an engine.
 #[derive(Debug)]
@@ -38,8 +39,8 @@ enum Message {
 #[derive(Debug, Clone)]
 pub struct Link {
     inbox: Sender<Message>,
-    /// Set when the process is gone.
-    end: Arc<OnceLock<Failure>>,
+    /// Set when the process is gone, before its jobs are told.
+    end: Arc<OnceLock<(Failure, Death)>>,
 }
 
 impl Link {
@@ -53,9 +54,14 @@ impl Link {
         self.end.get().is_none()
     }
 
+    /// What the process died of; `None` while it runs.
+    pub fn death(&self) -> Option<Death> {
+        self.end.get().map(|(_, death)| *death)
+    }
+
     /// Why there is no answer.
     pub fn reason(&self) -> Failure {
-        self.end.get().cloned().unwrap_or_else(|| {
+        self.end.get().map(|(failure, _)| failure.clone()).unwrap_or_else(|| {
             Failure::new(ErrorCode::EngineFailed, "The engine is no longer watched.")
                 .remedy("Start the job again.")
         })
@@ -99,7 +105,7 @@ struct Watch {
     limits: Limits,
     messages: Receiver<Message>,
     process: Process,
-    end: Arc<OnceLock<Failure>>,
+    end: Arc<OnceLock<(Failure, Death)>>,
     greeting: Greeting,
     jobs: BTreeMap<JobId, Watched>,
     /// In the order in which the engine will answer them.
@@ -329,7 +335,7 @@ impl Watch {
         // the one that it was at.
         let running = self.jobs.keys().next().copied();
         let too_greedy = self.verdict.is_none() && end.status == Some(exit_status::DECODING_LIMIT);
-        let _ = self.end.set(failure.clone());
+        let _ = self.end.set((failure.clone(), self.death(&end)));
         // What was asked in the meantime waits for an answer as well.
         while let Ok(message) = self.messages.try_recv() {
             match message {
@@ -364,6 +370,30 @@ impl Watch {
         }
         for waiting in self.leaving.into_iter().flat_map(|leaving| leaving.waiting) {
             let _ = waiting.send(());
+        }
+    }
+
+    fn death(&self, end: &End) -> Death {
+        match &self.verdict {
+            // That it was killed here tells nothing about what was wrong with it.
+            Some(Verdict::Silent(_) | Verdict::Garbled(_) | Verdict::Stranger(_)) => Death::Crash,
+            Some(Verdict::Stubborn | Verdict::Lingering) => Death::Wanted,
+            None if self.leaving.is_some() => Death::Wanted,
+            // It closed its output and lived on.
+            None if end.forced => Death::Crash,
+            None => {
+                let stderr_tail = &self.process.last_words();
+                match death::classify(death::End {
+                    code: end.status,
+                    signal: end.signal,
+                    wanted: false,
+                    stderr_tail,
+                }) {
+                    // With success, and yet nobody had asked it to end.
+                    Death::Wanted => Death::Crash,
+                    death => death,
+                }
+            }
         }
     }
 

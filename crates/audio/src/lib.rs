@@ -26,7 +26,7 @@ mod vad;
 pub use error::AudioError;
 pub use ffmpeg::{ffmpeg_codecs, find_ffmpeg};
 pub use info::{ChannelMode, Info, OpenOptions, Track, Warning};
-pub use mel::{HOP, LogMel, Mel, N_FFT, WINDOW_FRAMES, WINDOW_SAMPLES, log_mel_padded_window};
+pub use mel::{HOP, LogMel, Mel, N_FFT, WINDOW_FRAMES, WINDOW_SAMPLES, log_mel_padded_window, silence};
 pub use pcm::Pcm;
 pub use reader::{Reader, codecs, probe};
 pub use recording::{PrepareOptions, Recording, prepare};

@@ -43,7 +43,7 @@ impl Mel {
     /// From log10 energies to the network's input: clamped at `maximum - 8`,
     /// then `(x + 4) / 4`.
     pub fn normalise(&mut self, maximum: f32) {
-        let floor = maximum - DYNAMIC_RANGE;
+        let floor = floor(maximum);
         for value in &mut self.data {
             *value = (value.max(floor) + 4.0) / 4.0;
         }
@@ -57,6 +57,15 @@ impl Mel {
             }
         }
     }
+}
+
+/// What silence is in the network's input, in a recording of this log10 maximum.
+pub fn silence(maximum: f32) -> f32 {
+    (floor(maximum) + 4.0) / 4.0
+}
+
+fn floor(maximum: f32) -> f32 {
+    maximum - DYNAMIC_RANGE
 }
 
 /// Computes log-mel spectrograms as openai/whisper does (`whisper/audio.py`):

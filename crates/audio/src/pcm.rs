@@ -36,6 +36,17 @@ impl Pcm {
         self.samples == 0
     }
 
+    /// What is kept in memory; nothing where it was spooled.
+    pub fn bytes_in_memory(&self) -> u64 {
+        match &self.store {
+            Store::Memory(_) => self.samples * 4,
+            Store::File { .. } => 0,
+        }
+    }
+
+    /// Most that any recording keeps in memory.
+    pub const MOST_BYTES_IN_MEMORY: u64 = SAMPLES_IN_MEMORY * 4;
+
     pub fn seconds(&self) -> f64 {
         self.samples as f64 / f64::from(SAMPLE_RATE)
     }

@@ -10,8 +10,9 @@ use transcript::export::{Format, Options, Shaping};
 use transcript::{Task, Time};
 use wire::{Channels, DeviceChoice, VoiceActivity};
 
+use crate::memory_args::{Memory, SETTINGS};
 use crate::values::{self, Language};
-use crate::{completions, man, times};
+use crate::{completions, man, memory_command, times};
 
 pub const EXIT_DONE: u8 = 0;
 pub const EXIT_FAILED: u8 = 1;
@@ -39,12 +40,21 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Transcribe(Box<Transcribe>),
+    Resume(Resume),
     DetectLanguage(DetectLanguage),
     Export(Export),
     Models(Models),
     Doctor(Doctor),
+    Memory(memory_command::Memory),
     Completions(completions::Completions),
     Man(man::Man),
+}
+
+impl Command {
+    /// Whether it starts engines, or asks about them.
+    pub fn uses_engines(&self) -> bool {
+        matches!(self, Self::Transcribe(_) | Self::DetectLanguage(_) | Self::Doctor(_) | Self::Memory(_))
+    }
 }
 
 const TRANSCRIBE_LONG: &str = "\
@@ -67,7 +77,8 @@ file written. Field `id` tells recordings apart, 0 stands for none of them. File
 
 /// Transcribe recordings
 #[derive(Debug, Args)]
-#[command(long_about = TRANSCRIBE_LONG, after_help = EXIT_CODES)]
+#[command(long_about = TRANSCRIBE_LONG, after_help = EXIT_CODES,
+    after_long_help = format!("{SETTINGS}\n\n{EXIT_CODES}"))]
 pub struct Transcribe {
     /// Recordings, or folders of them
     #[arg(required = true, value_name = "FILE")]
@@ -115,6 +126,8 @@ pub struct Transcribe {
 
     #[command(flatten)]
     pub machine: Machine,
+    #[command(flatten)]
+    pub memory: Memory,
     #[command(flatten)]
     pub sound: Sound,
     #[command(flatten)]
@@ -264,6 +277,35 @@ pub struct Decoding {
     pub seed: Option<u64>,
 }
 
+const RESUME_LONG: &str = "\
+Go on with what was interrupted.
+
+Where `steno transcribe` was ended by force (a crash, a power cut, kill -9), what it had done until then \
+is kept. This command does the rest, with the same settings and to the same files, whatever folder it is \
+started in. Jobs that another `steno` is working on are left alone. A recording that changed since is \
+begun anew.";
+
+/// Go on with what was interrupted
+#[derive(Debug, Args)]
+#[command(long_about = RESUME_LONG, after_help = EXIT_CODES)]
+pub struct Resume {
+    /// Only list what there is
+    #[arg(long, conflicts_with_all = ["discard", "json_events"])]
+    pub list: bool,
+
+    /// Forget what was interrupted
+    #[arg(long, conflicts_with = "json_events")]
+    pub discard: bool,
+
+    /// Events as lines of JSON on standard output, for programs
+    #[arg(long, long_help = JSON_EVENTS)]
+    pub json_events: bool,
+
+    /// No progress: only warnings and errors
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
 /// Tell which language is spoken in recordings
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
@@ -329,8 +371,17 @@ pub struct Models {
 #[derive(Debug, Args)]
 pub struct Doctor {
     /// As JSON, for programs
-    #[arg(long)]
+    #[arg(long, conflicts_with = "fit")]
     pub json: bool,
+
+    /// Try this model out: allocate for real, stage by stage, and compare with what was predicted
+    #[arg(long, value_name = "NAME|FOLDER")]
+    pub fit: Option<OsString>,
+
+    #[command(flatten)]
+    pub machine: Machine,
+    #[command(flatten)]
+    pub memory: Memory,
 }
 
 fn positive(text: &str) -> Result<usize, String> {

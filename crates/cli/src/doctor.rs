@@ -1,12 +1,18 @@
 use std::io::{self, Write};
 
+use api::fit::{ModelFit, Room};
 use api::models::Places;
-use api::{Engine, EngineOptions};
+use api::network::Network;
+use api::status::Gpus;
+use api::{Engine, Preferences};
+use memory::bytes::human;
 use serde::Serialize;
-use wire::{Backend, Description, Failure, FilePath};
+use wire::{Backend, Description, DeviceChoice, Failure, FilePath, Job};
 
 use crate::args::Doctor;
+use crate::doctor_fit;
 use crate::ended::Ended;
+use crate::interrupt::Interrupt;
 use crate::models::{self, Listed};
 use crate::outputs::print;
 
@@ -21,13 +27,24 @@ struct Report {
     backend_note: Option<String>,
     /// Why there is no engine.
     failure: Option<Failure>,
+    #[serde(flatten)]
+    gpu: Gpus,
+    /// What is wrong with the user's settings; the defaults are in force then.
+    settings_failure: Option<Failure>,
+    /// What is free where jobs compute.
+    room: Option<Room>,
+    /// Which of the installed models fit into it.
+    fits: Vec<ModelFit>,
     /// Where models are looked for, first to last; not all of them need exist.
     model_folders: Vec<FilePath>,
     models: Vec<Listed>,
 }
 
-pub async fn run(args: &Doctor) -> Ended {
-    let report = report().await;
+pub async fn run(args: &Doctor, interrupt: Interrupt) -> Ended {
+    if let Some(model) = &args.fit {
+        return doctor_fit::run(args, model, interrupt).await.map_or_else(|ended| ended, |()| Ended::Done);
+    }
+    let report = report(args).await;
     let printed = print(|out| {
         if args.json {
             serde_json::to_writer_pretty(&mut *out, &report)?;
@@ -43,7 +60,11 @@ pub async fn run(args: &Doctor) -> Ended {
     }
 }
 
-async fn report() -> Report {
+async fn report(args: &Doctor) -> Report {
+    let (preferences, settings_failure) = match Preferences::of_this_user(&args.memory.flags()) {
+        Ok(preferences) => (preferences, None),
+        Err(failure) => (Preferences::default(), Some(failure)),
+    };
     let mut report = Report {
         version: env!("CARGO_PKG_VERSION"),
         system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
@@ -51,10 +72,14 @@ async fn report() -> Report {
         engine: None,
         backend_note: None,
         failure: None,
+        gpu: Gpus::now(Vec::new()),
+        settings_failure,
+        room: None,
+        fits: Vec::new(),
         model_folders: Places::of_this_process().folders().into_iter().map(FilePath::from).collect(),
         models: models::listed(),
     };
-    match Engine::start(&EngineOptions::default()).await {
+    match Engine::start(&args.machine.engine_options()).await {
         Ok(engine) => {
             report.engine_path = Some(engine.program().into());
             report.backend_note = engine.backend_note().map(String::from);
@@ -66,7 +91,30 @@ async fn report() -> Report {
         }
         Err(failure) => report.failure = Some(failure),
     }
+    let on_gpu = report.engine.as_ref().is_some_and(|engine| engine.backend == Backend::Cuda);
+    let on_gpu = on_gpu && args.machine.device != DeviceChoice::Cpu;
+    if let Ok(room) = Room::of(on_gpu, args.machine.device, &preferences.memory) {
+        report.fits = fits(&room, &preferences);
+        report.room = Some(room);
+    }
     report
+}
+
+/// Every installed model in every precision, or in the one that is set.
+fn fits(room: &Room, preferences: &Preferences) -> Vec<ModelFit> {
+    let mut fits = Vec::new();
+    for model in api::list_models() {
+        let mut job = Job::new(wire::NO_JOB, "", model.path.as_path());
+        job.memory = preferences.memory.clone();
+        // A model that can't be read is listed as one; that it can't be is said when it is used.
+        let Ok(network) = Network::read(&model.path) else { continue };
+        let set = preferences.precision.map(|precision| vec![precision]);
+        for precision in set.unwrap_or_else(|| network.precisions(room.kind)) {
+            let footprint = network.footprint(room.kind, precision, &job);
+            fits.push(ModelFit::of(&model.name, precision.as_str(), &footprint, &job, room));
+        }
+    }
+    fits
 }
 
 fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
@@ -106,6 +154,16 @@ fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             line("library", &format!("{library} {version}"))?;
         }
     }
+    for card in &report.gpu.cards {
+        let gpu = &card.gpu;
+        line("gpu", &format!("{}, {} free of {}", gpu.name, human(gpu.free), human(gpu.total)))?;
+    }
+    if let Some(problem) = &report.gpu.gpu_problem {
+        line("gpu", problem)?;
+    }
+    if let Some(failure) = &report.settings_failure {
+        line("settings", &format!("can't be used. {failure}"))?;
+    }
     if report.models.is_empty() {
         line("models", "none installed")?;
     }
@@ -115,7 +173,30 @@ fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     for model in models::lines(&report.models) {
         line("model", &model)?;
     }
+    if let Some(room) = &report.room {
+        let limits = format!("{} free of {} on {}", human(room.free), human(room.total), room.name);
+        line("memory", &limits)?;
+    }
+    for fit in fit_lines(&report.fits) {
+        line("fit", &fit)?;
+    }
     Ok(())
+}
+
+/// A table: model, precision, what it needs at the least, whether that fits.
+fn fit_lines(fits: &[ModelFit]) -> Vec<String> {
+    let width = fits.iter().map(|fit| fit.model.chars().count()).max().unwrap_or(0);
+    fits.iter()
+        .map(|fit| {
+            let windows = match fit.largest_batch {
+                0 => format!(", {} are missing", human(fit.check.missing())),
+                1 => ", one window at a time".into(),
+                windows => format!(", up to {windows} windows at once"),
+            };
+            let needs = human(fit.check.peak);
+            format!("{:width$}  {:5} needs {needs:>8}  {}{windows}", fit.model, fit.precision, fit.word())
+        })
+        .collect()
 }
 
 fn list(items: &[String]) -> String {

@@ -1,7 +1,7 @@
 //! `--json-events`: the wire's events as lines, and what only the host knows.
 
 use serde::Serialize;
-use wire::{Event, FilePath, JobId};
+use wire::{FilePath, JobId};
 
 use crate::ended::Ended;
 use crate::outputs::print;
@@ -22,22 +22,4 @@ pub fn print_event(event: &impl Serialize) -> Result<(), Ended> {
         serde_json::to_writer(&mut *out, event)?;
         out.write_all(b"\n")
     })
-}
-
-/// Gives a job's event the id that its recording was queued under. The engine
-/// counts for itself, from 1 again where another one had to be started.
-pub fn renumber(event: &mut Event, number: JobId) {
-    match event {
-        Event::Hello { .. } | Event::Pong { .. } | Event::Description(_) => {}
-        Event::Started { id, .. }
-        | Event::Progress { id, .. }
-        | Event::Segment { id, .. }
-        | Event::Notice { id, .. }
-        | Event::Finished { id, .. }
-        | Event::Cancelled { id, .. }
-        | Event::Failed { id, .. }
-        | Event::Language { id, .. }
-        | Event::FileFailed { id, .. }
-        | Event::LanguagesDone { id } => *id = number,
-    }
 }

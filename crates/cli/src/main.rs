@@ -9,19 +9,26 @@ mod completions;
 mod console;
 mod detect_language;
 mod doctor;
+mod doctor_fit;
 mod ended;
 mod events;
 mod export;
 mod inputs;
 mod interrupt;
 mod man;
+mod memory_args;
+mod memory_command;
 mod models;
 mod outputs;
+mod planned;
 mod platform;
 mod progress;
+mod resume;
+mod stored;
 mod times;
 mod transcribe;
 mod values;
+mod work;
 
 use std::process::ExitCode;
 
@@ -44,15 +51,20 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    if cli.command.uses_engines() {
+        sweep();
+    }
     // Two workers: one may wait for a disk while the other answers the engine.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let ended = runtime.block_on(async {
         anyhow::Ok(match cli.command {
             Command::Transcribe(args) => transcribe::run(*args, Interrupt::listen()?).await,
+            Command::Resume(args) => resume::run(&args, Interrupt::listen()?).await,
             Command::DetectLanguage(args) => detect_language::run(args, Interrupt::listen()?).await,
             Command::Export(args) => export::run(&args),
             Command::Models(args) => models::run(&args),
-            Command::Doctor(args) => doctor::run(&args).await,
+            Command::Doctor(args) => doctor::run(&args, Interrupt::listen()?).await,
+            Command::Memory(args) => memory_command::run(&args).await,
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => man::run(&args),
         })
@@ -74,4 +86,12 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Ended::StdoutClosed => args::EXIT_STDOUT_CLOSED,
     };
     Ok(ExitCode::from(code))
+}
+
+/// Ends engines that programs which are gone have left behind, and says so.
+fn sweep() {
+    let orphans = api::runs::Runs::of_this_user().map(|runs| runs.sweep()).unwrap_or_default();
+    for orphan in orphans {
+        Console::new(false).warning(&orphan.to_string());
+    }
 }

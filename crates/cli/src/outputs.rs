@@ -14,7 +14,7 @@ use wire::{ErrorCode, Failure};
 use crate::ended::{Ended, from_save};
 
 /// What `--format`, `--output`, `--force` and `--reproducible` ask for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Request {
     pub place: Place,
     pub formats: Vec<Format>,

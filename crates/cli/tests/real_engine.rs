@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use support::{Place, Ran, project, steno};
+use support::{Place, Ran, project};
 
 /// `STENO_ENGINE`, or the one that was built beside `steno`.
 fn engine() -> PathBuf {
@@ -25,10 +25,7 @@ fn engine() -> PathBuf {
 }
 
 fn real(place: &Place, arguments: &[&str]) -> Command {
-    let mut command = steno(arguments);
-    command.current_dir(place.folder.path()).env("STENO_ENGINE", engine());
-    command.env("STENO_MODEL", project().join("models/starter-whisper"));
-    command
+    place.command_with(&engine(), arguments)
 }
 
 fn run(place: &Place, arguments: &[&str]) -> Ran {
@@ -246,4 +243,47 @@ fn an_interrupt_stops_soon_and_keeps_the_text() {
     assert_eq!(place.names(), ["long.partial.json", "long.wav"]);
     let exported = run(&place, &["export", "long.partial.json", "-f", "txt", "-o", "-"]).ends(0);
     assert!(exported.out.lines().count() > 1, "{}", exported.out);
+}
+
+#[test]
+fn a_model_is_tried_out_and_its_memory_is_told_stage_by_stage() {
+    let place = Place::with(&[]);
+    let ran = run(&place, &["doctor", "--fit", "starter-whisper"]).ends(0);
+    let bytes = |name: &str| -> Vec<f64> {
+        let line =
+            ran.out.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{}", ran.out));
+        let words: Vec<&str> = line[name.len()..].split_whitespace().collect();
+        words.windows(2).filter(|pair| pair[1] == "MB").map(|pair| pair[0].parse().unwrap()).collect()
+    };
+    // Predicted and used, in MB.
+    for stage in ["speech model", "transcription"] {
+        let found = bytes(stage);
+        assert!(found.len() == 2 && found.iter().all(|megabytes| *megabytes > 10.0), "{stage}: {found:?}");
+    }
+    assert!(ran.out.ends_with("It fits, 1 at once.\n"), "{}", ran.out);
+    // Nothing is left of the signal that it was tried with.
+    assert!(place.names().is_empty());
+
+    // A limit that nothing fits into.
+    let ran = run(&place, &["doctor", "--fit", "starter-whisper", "--memory-limit", "1MiB"]).ends(1);
+    assert!(ran.out.ends_with("It does not fit, not even one window at a time.\n"), "{}", ran.out);
+    ran.says("Memory does not suffice for 1 at once.");
+}
+
+#[test]
+fn a_job_leaves_a_log_of_its_memory_that_can_be_read_back() {
+    let place = place_with_sample("talk.flac");
+    run(&place, &["transcribe", "talk.flac", "--quiet"]).ends(0);
+    let logs: Vec<PathBuf> = std::fs::read_dir(place.home.path().join("steno/memory"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert_eq!(logs.len(), 1, "{logs:?}");
+    let text = std::fs::read_to_string(&logs[0]).unwrap();
+    for line in text.lines() {
+        assert!(memory::log::parse(line).is_some(), "{line:?}");
+    }
+    for part in ["[Host Memory] Pipeline Start: ", "] After Speech Model Load: ", "] Final Cleanup: "] {
+        assert!(text.contains(part), "no {part:?} in:\n{text}");
+    }
 }

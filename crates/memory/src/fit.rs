@@ -120,13 +120,8 @@ pub enum LimitedBy {
 /// (free - reserve - fixed cost - weights - workspace) / bytes per window,
 /// capped. `free` is what is free before the model is loaded, in bytes.
 pub fn batch(footprint: &Footprint, free: u64, limits: &BatchLimits) -> Batch {
-    let standing = RESERVE + footprint.fixed + footprint.weights + footprint.workspace;
-    let room = free.saturating_sub(standing);
-    let by_memory = if room < footprint.alignment {
-        0
-    } else {
-        u32::try_from(room / footprint.per_window().max(1)).unwrap_or(u32::MAX)
-    };
+    let standing = RESERVE + footprint.fixed + footprint.weights;
+    let by_memory = footprint.windows_within(free.saturating_sub(standing));
     let mut chosen = Batch { windows: by_memory, limited_by: LimitedBy::Memory };
     let mut cap = |windows: u32, limited_by| {
         if windows < chosen.windows {
@@ -179,7 +174,7 @@ mod tests {
 
     fn gpu(name: &str, stored: Precision) -> Footprint {
         let dimensions = Dimensions::of_public(name).unwrap();
-        Footprint::whisper(&dimensions, &Plan::new(Kind::Gpu, stored, &dimensions))
+        Footprint::whisper(&dimensions, &Plan::new(Kind::Gpu, stored.usual_on(Kind::Gpu), &dimensions))
     }
 
     /// Cards on which the screen and the driver take 0.4 GB, models with
@@ -231,6 +226,8 @@ mod tests {
             weights: 1000 * MIB,
             workspace: 100 * MIB,
             encoder: 150 * MIB,
+            encoded_together: true,
+            output: 0,
             caches: 150 * MIB,
             decoder: 50 * MIB,
             alignment: 180 * MIB,

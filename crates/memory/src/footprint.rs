@@ -7,27 +7,31 @@
 //! together, b = beams, s = bytes of an element (4 on the host, 2 on a GPU),
 //! L the decoder's layers:
 //!
-//! - **weights**: every matrix in the precision in which it is held, the rest
-//!   in elements ([`Dimensions::parameters`]). The host widens 16-bit weights
-//!   to 32; quantised ones stay as they are.
-//! - **encoder**, per window. What lives at the widest point, the feed-forward
-//!   part of a layer, is the mel spectrogram twice (2 x 2T x bins), the outputs
-//!   of both convolutions (3 T d), the layer's input, its norm, queries, keys,
-//!   values, the blocks of attention and their concatenation (7 T d), the sum
-//!   and its norm (2 T d), and the hidden layer before and after its bias or
-//!   activation (2 T f). Attention is narrower: 9 T d, and scores and shares of
-//!   one block of 256 queries (2 x 256 h T).
+//! - **weights**: every matrix in the precision in which it is held, or the next
+//!   that its rows fit ([`Dimensions::matrix_bytes`]), the rest (convolutions,
+//!   positions, norms, biases) in elements.
+//! - **encoder**, per window: the mel spectrogram twice (2 x 2T x bins), and
+//!   what lives at the widest point. In the feed-forward part of a layer that
+//!   is its input before and after attention and the result before and after
+//!   its bias (4 T d), and the hidden layer before and after its activation
+//!   (2 T f). In attention: the input, queries, keys, values and the blocks that
+//!   are done (5 T d), and scores and shares of one block of 256 queries
+//!   (2 x 256 h T). A GPU encodes all windows at once; the host one after the
+//!   other, so that of the others there is only the output (T d).
 //! - **decoder**, per window: the encoder's output (T d); keys and values of the
 //!   cross-attention, L x 2 x T d, one set per window; keys and values of the
-//!   tokens, L x 2 x N d for each of b sequences; while those are reordered and
-//!   attended to, copies of one layer's; logits, b x V of 4 bytes, three times
-//!   (device, host, sorted).
-//! - **alignment** (word times), for one window at a time: cross- and
-//!   self-attention caches of one sequence; scores of every layer with an
-//!   alignment head, h x n x T, kept, and those of one layer twice; logits of n
-//!   text tokens, n x V of 4 bytes, twice.
+//!   tokens, L x 2 x N d for each of b sequences. Besides, while the former are
+//!   computed, a projection before and after its bias (2 T d), or later, while
+//!   the latter are reordered and attended to, copies of one layer's and the
+//!   logits, b x V of 4 bytes, three times (device, host, sorted).
+//! - **alignment** (word times), for one window at a time, beside the output of
+//!   all: cross- and self-attention caches of one sequence; the scores of the
+//!   alignment heads, of which models name about as many as a layer has,
+//!   h x n x T, and scores and shares of one layer; logits of
+//!   16 text tokens, of 4 bytes each, twice.
 //! - **workspace**: the packed weights of the largest matrix product on the
-//!   host (d f of 4 bytes); cuBLAS's own on a GPU.
+//!   host (d f of 4 bytes) and, where weights are held in less than 32 bits, the
+//!   matrix at work in 32 bits, up to 16 MiB of it; cuBLAS's own on a GPU.
 //! - **fixed**: what the process takes without a model.
 //!
 //! The three phases follow one another and each frees what it had, so that the
@@ -53,12 +57,16 @@ const GPU_FIXED: u64 = 450 * MIB;
 const GPU_WORKSPACE: u64 = 32 * MIB;
 /// Queries that the encoder attends to at once.
 const QUERY_BLOCK: u64 = 256;
+/// Most of a matrix that is held in less than 32 bits which the host widens at
+/// once. As in `models`.
+const WIDENED: u64 = 16 * MIB;
 /// Copies of one layer's self-attention caches while it is worked on. Fitted:
 /// the sequences grow with every token, which scatters the heap.
 const CACHE_COPIES: u64 = 3;
 /// Copies of the logits of one step.
 const LOGIT_COPIES: u64 = 3;
-/// Copies of the logits of the text while words are aligned.
+/// Text tokens whose logits are there at once while words are aligned, and how often.
+const ALIGNMENT_LOGITS: u64 = 16;
 const ALIGNMENT_LOGIT_COPIES: u64 = 2;
 /// Text tokens of a window that is full of fast speech.
 const ALIGNED_TOKENS: u64 = 112;
@@ -68,8 +76,9 @@ const ALIGNED_TOKENS: u64 = 112;
 pub struct Plan {
     /// Where it computes.
     pub kind: Kind,
-    /// How the file has its weights.
-    pub stored: Precision,
+    /// How the weights are held ([`Precision::usual_on`] where the job leaves
+    /// it open). A device of either kind computes with any of them.
+    pub held: Precision,
     /// Sequences per window: beams, or candidates at higher temperatures.
     pub beams: u64,
     /// Tokens that a sequence may have, prompt included.
@@ -80,25 +89,16 @@ pub struct Plan {
 impl Plan {
     /// Five beams, half of the decoder's positions and word times: what a job
     /// does where nothing else is asked for.
-    pub fn new(kind: Kind, stored: Precision, dimensions: &Dimensions) -> Self {
-        Self { kind, stored, beams: 5, tokens: dimensions.text_context / 2 + 4, word_times: true }
+    pub fn new(kind: Kind, held: Precision, dimensions: &Dimensions) -> Self {
+        Self { kind, held, beams: 5, tokens: dimensions.text_context / 2 + 4, word_times: true }
     }
 
-    /// How weights are held: the host computes in 32 bits, a GPU in 16.
-    fn held(&self) -> Precision {
-        match (self.kind, self.stored.is_quantised()) {
-            (_, true) => self.stored,
-            (Kind::Host, false) => Precision::F32,
-            (Kind::Gpu, false) if self.stored == Precision::F32 => Precision::F16,
-            (Kind::Gpu, false) => self.stored,
-        }
-    }
-
-    /// Bytes of an activation's element.
+    /// Bytes of an activation's element: the host computes in 32 bits, a GPU
+    /// in 16 unless 32 were asked for.
     fn element(&self) -> u64 {
-        match self.kind {
-            Kind::Host => 4,
-            Kind::Gpu => 2,
+        match (self.kind, self.held) {
+            (Kind::Host, _) | (_, Precision::F32) => 4,
+            (Kind::Gpu, _) => 2,
         }
     }
 }
@@ -113,6 +113,10 @@ pub struct Footprint {
     pub workspace: u64,
     /// Per window: activations of the encoder at its widest point.
     pub encoder: u64,
+    /// Whether the windows of a batch are encoded at once.
+    pub encoded_together: bool,
+    /// Per window: what the encoder leaves behind for the decoder.
+    pub output: u64,
     /// Per window: caches of keys and values.
     pub caches: u64,
     /// Per window: the encoder's output and what a decoding step needs.
@@ -128,12 +132,13 @@ impl Footprint {
         let Dimensions { mel_bins, audio_context: t, width: d, .. } = *dimensions;
         let s = plan.element();
         let parameters = dimensions.parameters();
-        let rest = if plan.stored.is_quantised() { s.max(2) } else { plan.held().bytes(1) };
-        let weights = plan.held().bytes(parameters.matrices) + rest * parameters.others;
+        let weights = dimensions.matrix_bytes(plan.held) + s * parameters.others;
+        let largest = 4 * d * dimensions.encoder_ffn;
+        let widened = if plan.held == Precision::F32 { 0 } else { largest.min(WIDENED) };
 
         let mel = 4 * t * mel_bins;
-        let feed_forward = 12 * t * d + 2 * t * dimensions.encoder_ffn;
-        let attention = 9 * t * d + 2 * QUERY_BLOCK * dimensions.encoder_heads * t;
+        let feed_forward = 4 * t * d + 2 * t * dimensions.encoder_ffn;
+        let attention = 5 * t * d + 2 * QUERY_BLOCK * dimensions.encoder_heads * t;
         let encoder = s * (mel + feed_forward.max(attention));
 
         let layers = dimensions.decoder_layers;
@@ -141,17 +146,17 @@ impl Footprint {
         let cache_of = |tokens: u64| s * 2 * tokens * d;
         let own = layers * cache_of(plan.tokens) * plan.beams;
         let logits = 4 * dimensions.vocabulary;
-        let decoder = s * t * d
-            + CACHE_COPIES * cache_of(plan.tokens) * plan.beams
-            + LOGIT_COPIES * logits * plan.beams;
+        let output = s * t * d;
+        let step = CACHE_COPIES * cache_of(plan.tokens) * plan.beams + LOGIT_COPIES * logits * plan.beams;
+        let decoder = output + step.max(2 * output);
 
         let n = ALIGNED_TOKENS.min(plan.tokens);
         let scores = s * dimensions.decoder_heads * n * t;
-        // Where a model names no alignment heads, those of the later half of
-        // the layers serve.
-        let scored_layers = layers.div_ceil(2);
         let alignment = if plan.word_times {
-            cross + layers * cache_of(n) + (scored_layers + 2) * scores + ALIGNMENT_LOGIT_COPIES * n * logits
+            cross
+                + layers * cache_of(n)
+                + 3 * scores
+                + ALIGNMENT_LOGIT_COPIES * ALIGNMENT_LOGITS.min(n) * logits
         } else {
             0
         };
@@ -163,10 +168,12 @@ impl Footprint {
             },
             weights,
             workspace: match plan.kind {
-                Kind::Host => 4 * d * dimensions.encoder_ffn,
+                Kind::Host => largest + widened,
                 Kind::Gpu => GPU_WORKSPACE,
             },
             encoder,
+            encoded_together: plan.kind == Kind::Gpu,
+            output,
             caches: cross + own,
             decoder,
             alignment,
@@ -190,6 +197,8 @@ impl Footprint {
             weights: WEIGHTS,
             workspace: if kind == Kind::Gpu { GPU_WORKSPACE } else { 8 * MIB },
             encoder: SEGMENTATION.max(EMBEDDING),
+            encoded_together: true,
+            output: 0,
             caches: 0,
             decoder: 0,
             alignment: 0,
@@ -210,13 +219,27 @@ impl Footprint {
 
     /// What decoding adds to a loaded model.
     pub fn work(&self, windows: u64) -> u64 {
+        let encoding = if self.encoded_together {
+            windows * self.encoder
+        } else {
+            self.encoder + windows.saturating_sub(1) * self.output
+        };
         let decoding = windows * (self.caches + self.decoder);
-        self.workspace + (windows * self.encoder).max(decoding).max(self.alignment)
+        let aligning = if self.alignment > 0 { self.alignment + windows * self.output } else { 0 };
+        self.workspace + encoding.max(decoding).max(aligning)
+    }
+
+    /// The most windows whose decoding fits `bytes`, up to a number that no
+    /// device is fast enough for; 0 where not even one does.
+    pub fn windows_within(&self, bytes: u64) -> u32 {
+        const MOST: u32 = 1024;
+        (1..=MOST).take_while(|windows| self.work(u64::from(*windows)) <= bytes).last().unwrap_or(0)
     }
 
     /// What one window more adds.
     pub fn per_window(&self) -> u64 {
-        self.encoder.max(self.caches + self.decoder)
+        let encoding = if self.encoded_together { self.encoder } else { self.output };
+        encoding.max(self.caches + self.decoder)
     }
 
     /// The reservation for loading the model.
@@ -235,9 +258,9 @@ mod tests {
     use super::*;
     use crate::bytes::GIB;
 
-    fn of(name: &str, kind: Kind, stored: Precision, beams: u64, word_times: bool) -> Footprint {
+    fn of(name: &str, kind: Kind, held: Precision, beams: u64, word_times: bool) -> Footprint {
         let dimensions = Dimensions::of_public(name).unwrap();
-        let plan = Plan { beams, word_times, ..Plan::new(kind, stored, &dimensions) };
+        let plan = Plan { beams, word_times, ..Plan::new(kind, held, &dimensions) };
         Footprint::whisper(&dimensions, &plan)
     }
 
@@ -254,7 +277,7 @@ mod tests {
             ("small", 5, 1176.0),
             ("large-v3-turbo", 5, 3282.0),
         ] {
-            let predicted = of(name, Kind::Host, Precision::F16, beams, false).peak(1) as f64 / MIB as f64;
+            let predicted = of(name, Kind::Host, Precision::F32, beams, false).peak(1) as f64 / MIB as f64;
             let error = predicted / measured - 1.0;
             println!(
                 "{name} {beams} beams: predicted {predicted:.0} MB, measured {measured:.0} MB, {:+.1}%",
@@ -269,7 +292,7 @@ mod tests {
         // Model, precision on a GPU, peak in GB that it must stay below.
         for (name, stored, most) in [
             ("large-v3", Precision::F16, 4.5),
-            ("large-v3", Precision::F32, 4.5),
+            ("large-v3", Precision::F32.usual_on(Kind::Gpu), 4.5),
             ("large-v3-turbo", Precision::Q8_0, 2.5),
             ("medium", Precision::F16, 3.0),
             ("small", Precision::F16, 1.5),
@@ -281,8 +304,8 @@ mod tests {
 
     #[test]
     fn parts_have_the_sizes_of_their_tensors() {
-        let large = of("large-v3", Kind::Host, Precision::F16, 5, false);
-        // 16-bit weights are widened to 32.
+        let large = of("large-v3", Kind::Host, Precision::F16.usual_on(Kind::Host), 5, false);
+        // 16-bit weights are widened to 32 unless the job asks for 16.
         assert_eq!(large.weights, 4 * 1_543_490_560);
         // 32 layers x 2 x (1500 + 5 sequences of 228) x 1280 x 4 bytes.
         assert_eq!(large.caches, 32 * 2 * (1500 + 5 * 228) * 1280 * 4);
@@ -295,11 +318,13 @@ mod tests {
 
     #[test]
     fn more_of_anything_takes_more() {
-        let base = of("small", Kind::Host, Precision::F16, 1, false);
+        let base = of("small", Kind::Host, Precision::F32, 1, false);
+        let held = [Precision::F32, Precision::F16, Precision::Q8_0, Precision::Q5_0, Precision::Q4_0];
+        let peaks = held.map(|held| of("small", Kind::Host, held, 1, false).peak(1));
+        assert!(peaks.is_sorted_by(|more, less| more > less), "{peaks:?}");
         assert!(base.peak(2) > base.peak(1));
-        assert!(of("small", Kind::Host, Precision::F16, 5, false).peak(1) > base.peak(1));
-        assert!(of("medium", Kind::Host, Precision::F16, 1, false).peak(1) > base.peak(1));
-        assert!(of("small", Kind::Host, Precision::Q8_0, 1, false).peak(1) < base.peak(1));
-        assert!(of("small", Kind::Host, Precision::F16, 1, true).peak(1) >= base.peak(1));
+        assert!(of("small", Kind::Host, Precision::F32, 5, false).peak(1) > base.peak(1));
+        assert!(of("medium", Kind::Host, Precision::F32, 1, false).peak(1) > base.peak(1));
+        assert!(of("small", Kind::Host, Precision::F32, 1, true).peak(1) >= base.peak(1));
     }
 }

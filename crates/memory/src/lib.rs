@@ -35,7 +35,9 @@ pub use dimensions::{Dimensions, Parameters, Precision, UnknownPrecision};
 pub use footprint::{Footprint, Plan};
 pub use host::Host;
 pub use notice::{Code, HELP_PAGE, Notice, Severity};
-pub use probe::{Budgeted, Cause, Device, DeviceError, Kind, Ours, Probe, ProcessUse, Reading, Unavailable};
+pub use probe::{
+    Budgeted, Cause, Device, DeviceError, Kind, Ours, Probe, ProcessUse, Reading, Unavailable, Unwatched,
+};
 pub use scope::{Demand, Departure, RECOVERED_SHARE, Recovery, Remains, Scope};
 pub use simulated::Simulated;
 pub use timeline::{Levels, Pressure, Sample, Timeline};

@@ -116,6 +116,11 @@ pub fn parse_meminfo(text: &str) -> Option<Machine> {
     Some(Machine { total: kilobytes("MemTotal")?, available: kilobytes("MemAvailable")? })
 }
 
+/// `VmHWM` of the text of `/proc/PID/status`, in bytes.
+pub fn parse_peak(status: &str) -> Option<u64> {
+    field(status, "VmHWM").map(|kb| kb * 1024)
+}
+
 #[cfg(target_os = "linux")]
 mod system {
     use super::*;
@@ -127,6 +132,17 @@ mod system {
             None => "/proc/self/status".to_owned(),
         };
         parse_status(&std::fs::read_to_string(path).ok()?)
+    }
+
+    /// Highest resident memory of a process, files' pages included, since its
+    /// start or [`reset_peak_resident`].
+    pub fn peak_resident(pid: u32) -> Option<u64> {
+        parse_peak(&std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
+    }
+
+    /// Starts a new count of [`peak_resident`]: `proc(5)`, `clear_refs`.
+    pub fn reset_peak_resident(pid: u32) -> std::io::Result<()> {
+        std::fs::write(format!("/proc/{pid}/clear_refs"), "5")
     }
 
     pub fn machine() -> Option<Machine> {
@@ -152,6 +168,14 @@ mod system {
         None
     }
 
+    pub fn peak_resident(_: u32) -> Option<u64> {
+        None
+    }
+
+    pub fn reset_peak_resident(_: u32) -> std::io::Result<()> {
+        Err(std::io::Error::other("this system does not count it"))
+    }
+
     pub fn machine() -> Option<Machine> {
         None
     }
@@ -165,7 +189,7 @@ mod system {
     }
 }
 
-pub use system::{group, machine, process_name, resident};
+pub use system::{group, machine, peak_resident, process_name, reset_peak_resident, resident};
 
 /// How the C library keeps and gives back memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -347,6 +371,7 @@ mod tests {
         let status = "Name:\tx\nVmRSS:\t    1632 kB\nRssAnon:\t     116 kB\nRssFile:\t    1516 kB\nRssShmem:\t       0 kB\n";
         let expected = Resident { anonymous: 116 * 1024, file: 1516 * 1024 };
         assert_eq!(parse_status(status), Some(expected));
+        assert_eq!(parse_peak("VmHWM:\t    2048 kB\n"), Some(2048 * 1024));
         assert_eq!(parse_status("Name:\tkthreadd\n"), None);
         let meminfo = "MemTotal:       24000 kB\nMemFree:         100 kB\nMemAvailable:   16000 kB\n";
         assert_eq!(parse_meminfo(meminfo), Some(Machine { total: 24000 * 1024, available: 16000 * 1024 }));

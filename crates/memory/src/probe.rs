@@ -191,6 +191,30 @@ pub trait Device: Probe {
     fn set_loading(&self, _loading: bool) {}
 }
 
+/// Nobody looks: to measure what looking costs.
+#[derive(Debug, Clone, Copy)]
+pub struct Unwatched(pub Kind);
+
+impl Probe for Unwatched {
+    fn kind(&self) -> Kind {
+        self.0
+    }
+
+    fn read(&self) -> Result<Reading, Unavailable> {
+        Err(Unavailable { cause: Cause::Other, reason: "Watching was switched off.".into() })
+    }
+}
+
+impl Device for Unwatched {
+    fn synchronise(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn trim(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+}
+
 /// Imposes a limit on what this program may hold of a device
 /// (`--memory-limit` for the one that computes, `--ram-limit` for the host).
 ///

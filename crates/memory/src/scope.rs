@@ -165,14 +165,19 @@ impl Scope {
         self.reservation.resize(bytes)
     }
 
-    /// The checkpoint after a model was loaded. What is held now stays held
-    /// when a scope around this one ends.
+    /// The checkpoint after a model was loaded, or the sound prepared. What is
+    /// held now stays held when a scope around this one ends.
     pub fn loaded(&mut self) -> Sample {
         let (sample, reading) = match self.stage {
             stage if stage.is_model() => {
                 self.worked = true;
                 self.tracker.device().set_loading(false);
                 self.tracker.look(stage.marks().worked, None)
+            }
+            // Its product is what the later stages work on.
+            Stage::Preprocess => {
+                self.worked = true;
+                self.tracker.look(self.stage.marks().worked, None)
             }
             // A stage that loads a model of its own marks that model.
             Stage::Diarize => self.tracker.look(Checkpoint::AfterSpeakerModelLoad, None),

@@ -29,6 +29,10 @@ pub struct Settings {
     /// Most that this program may hold of the host's memory, in bytes.
     pub ram_limit: Option<u64>,
     pub pins: Pins,
+    /// For measuring what they save and cost only: models of a stage that is
+    /// done are freed, and memory is watched.
+    pub release: bool,
+    pub watch: bool,
 }
 
 /// Several settings at once.
@@ -54,6 +58,8 @@ impl Default for Settings {
             memory_limit: None,
             ram_limit: None,
             pins: Pins::default(),
+            release: true,
+            watch: true,
         }
     }
 }
@@ -67,8 +73,9 @@ pub struct BadSetting {
     pub wanted: &'static str,
 }
 
-/// The environment variables, each with what it takes, for `--help`.
-pub const VARIABLES: [(&str, &str); 9] = [
+/// The environment variables, each with what it takes, for `--help`. The config
+/// file has the same settings under the names that [`key`] gives.
+pub const VARIABLES: [(&str, &str); 10] = [
     ("STENO_BATCH_SIZE", "a number from 1: windows decoded together at most"),
     ("STENO_SPEAKER_BATCH_SIZE", "a number from 1: windows of the speakers' models at most"),
     ("STENO_SKIP_SPEAKERS", "true or false: never tell speakers apart"),
@@ -78,7 +85,48 @@ pub const VARIABLES: [(&str, &str); 9] = [
     ("STENO_RENEW_AFTER", "a number: files after which the engine is renewed, 0 for never"),
     ("STENO_MEMORY_LIMIT", "an amount such as 6GiB: most to be held of the device that computes"),
     ("STENO_RAM_LIMIT", "an amount such as 4GiB: most to be held of the host's memory"),
+    ("STENO_KEEP", "any of model, precision, gpu and speakers, divided by commas: what is never given up"),
 ];
+
+/// Names a [`Profile`]. Not among [`VARIABLES`]: it comes before all of them,
+/// wherever it is said.
+pub const PROFILE: (&str, &str) =
+    ("STENO_MEMORY_PROFILE", "safe or fast: several of the other settings at once");
+
+/// The name of a variable's setting in the config file: `batch_size`.
+pub fn key(variable: &str) -> String {
+    variable.trim_start_matches("STENO_").to_ascii_lowercase()
+}
+
+impl Profile {
+    /// Reads the value of [`PROFILE`].
+    pub fn read(value: &str) -> Result<Self, BadSetting> {
+        match value.trim().to_ascii_lowercase().as_str() {
+            "safe" => Ok(Self::Safe),
+            "fast" => Ok(Self::Fast),
+            _ => Err(BadSetting { name: PROFILE.0, value: value.to_owned(), wanted: PROFILE.1 }),
+        }
+    }
+}
+
+impl Pins {
+    /// `model,precision,gpu,speakers`: whichever of them must be kept.
+    fn read(value: &str) -> Option<Self> {
+        let mut pins = Self::default();
+        for word in value.split(',').map(|word| word.trim().to_ascii_lowercase()) {
+            match word.as_str() {
+                "model" => pins.model = true,
+                "precision" => pins.precision = true,
+                // To keep the GPU is never to go to the CPU.
+                "gpu" => pins.cpu = true,
+                "speakers" => pins.speakers = true,
+                "" => {}
+                _ => return None,
+            }
+        }
+        Some(pins)
+    }
+}
 
 impl Settings {
     /// The defaults, changed as the profile says.
@@ -99,14 +147,24 @@ impl Settings {
     /// Takes over what the environment says; `lookup` is
     /// `|name| std::env::var(name).ok()`. Empty values count as not set.
     pub fn read_environment(&mut self, lookup: impl Fn(&str) -> Option<String>) -> Result<(), BadSetting> {
-        for (name, wanted) in VARIABLES {
+        for (name, _) in VARIABLES {
             let Some(value) = lookup(name).filter(|value| !value.trim().is_empty()) else { continue };
-            self.set(name, value.trim()).ok_or(BadSetting { name, value, wanted })?;
+            self.set(name, &value)?;
         }
         Ok(())
     }
 
-    fn set(&mut self, name: &str, value: &str) -> Option<()> {
+    /// Takes over one setting, by the name of its variable: flags, environment
+    /// and config file are all read this way. A name that is not among
+    /// [`VARIABLES`] changes nothing.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), BadSetting> {
+        let Some((name, wanted)) = VARIABLES.into_iter().find(|(known, _)| *known == name) else {
+            return Ok(());
+        };
+        self.take(name, value.trim()).ok_or_else(|| BadSetting { name, value: value.to_owned(), wanted })
+    }
+
+    fn take(&mut self, name: &str, value: &str) -> Option<()> {
         let at_least_1 = || value.parse().ok().filter(|number: &u32| *number > 0);
         let switch = || match value.to_ascii_lowercase().as_str() {
             "1" | "true" | "yes" | "on" => Some(true),
@@ -127,6 +185,7 @@ impl Settings {
             "STENO_RENEW_AFTER" => self.renew_after = value.parse().ok()?,
             "STENO_MEMORY_LIMIT" => self.memory_limit = Some(bytes::parse(value).ok()?),
             "STENO_RAM_LIMIT" => self.ram_limit = Some(bytes::parse(value).ok()?),
+            "STENO_KEEP" => self.pins = Pins::read(value)?,
             _ => return None,
         }
         Some(())
@@ -168,6 +227,16 @@ mod tests {
             ("STENO_RENEW_AFTER", "10", Settings { renew_after: 10, ..default() }),
             ("STENO_MEMORY_LIMIT", "6GiB", Settings { memory_limit: Some(6 * GIB), ..default() }),
             ("STENO_RAM_LIMIT", "4g", Settings { ram_limit: Some(4 * GIB), ..default() }),
+            (
+                "STENO_KEEP",
+                "model, GPU",
+                Settings { pins: Pins { model: true, cpu: true, ..Pins::default() }, ..default() },
+            ),
+            (
+                "STENO_KEEP",
+                "precision,speakers",
+                Settings { pins: Pins { precision: true, speakers: true, ..Pins::default() }, ..default() },
+            ),
             ("STENO_BATCH_SIZE", "", default()),
         ] {
             assert_eq!(read(name, value), Ok(expected), "{name}={value}");
@@ -185,6 +254,7 @@ mod tests {
             ("STENO_MEMORY_FRACTION", "NaN"),
             ("STENO_TRIM_EVERY", "-1"),
             ("STENO_MEMORY_LIMIT", "6 apples"),
+            ("STENO_KEEP", "model,cpu"),
         ] {
             let error = read(name, value).unwrap_err();
             assert!(
@@ -197,6 +267,16 @@ mod tests {
             read("STENO_SKIP_SPEAKERS", "maybe").unwrap_err(),
             "STENO_SKIP_SPEAKERS is \"maybe\"; it takes true or false: never tell speakers apart"
         );
+    }
+
+    #[test]
+    fn profiles_go_by_name() {
+        assert_eq!((Profile::read("safe"), Profile::read(" Fast")), (Ok(Profile::Safe), Ok(Profile::Fast)));
+        assert_eq!(
+            Profile::read("quick").unwrap_err().to_string(),
+            "STENO_MEMORY_PROFILE is \"quick\"; it takes safe or fast: several of the other settings at once"
+        );
+        assert_eq!(key("STENO_BATCH_SIZE"), "batch_size");
     }
 
     #[test]

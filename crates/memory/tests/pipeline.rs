@@ -186,7 +186,7 @@ fn footprint(settings: &Settings) -> Footprint {
     let dimensions = Dimensions::of_public(&settings.model).unwrap();
     let stored: Precision = settings.precision.parse().unwrap();
     let kind = if settings.place == Place::Gpu { Kind::Gpu } else { Kind::Host };
-    Footprint::whisper(&dimensions, &Plan::new(kind, stored, &dimensions))
+    Footprint::whisper(&dimensions, &Plan::new(kind, stored.usual_on(kind), &dimensions))
 }
 
 fn installed() -> Vec<Installed> {

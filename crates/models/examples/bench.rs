@@ -1,5 +1,5 @@
 //! How fast and how large a Whisper model is on this machine:
-//! `cargo run -p models --example bench -- FOLDER [--cuda N]`.
+//! `cargo run -p models --example bench -- FOLDER [--cuda N] [--precision P]`.
 //! Prints one row of the table that scripts/bench.sh heads.
 
 use std::path::Path;
@@ -16,18 +16,24 @@ const TYPICAL_TOKENS: usize = 110;
 /// Each figure is the best of so many runs: what disturbs a run only makes it longer.
 const RUNS: usize = 3;
 
+const USAGE: &str = "usage: bench FOLDER [--cuda N] [--precision P]";
+
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (folder, device) = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        [folder] => (*folder, Device::Cpu),
-        [folder, "--cuda", number] => (*folder, Device::new_cuda_with_stream(number.parse()?)?),
-        _ => bail!("usage: bench FOLDER [--cuda N]"),
-    };
+    let (mut device, mut wanted) = (Device::Cpu, None);
+    let [folder, options @ ..] = arguments.as_slice() else { bail!(USAGE) };
+    for option in options.chunks(2) {
+        match option {
+            [name, number] if name == "--cuda" => device = Device::new_cuda_with_stream(number.parse()?)?,
+            [name, precision] if name == "--precision" => wanted = Some(precision.parse()?),
+            _ => bail!(USAGE),
+        }
+    }
     let folder = Path::new(folder);
-    let dtype = Whisper::preferred_dtype(&device);
+    let model =
+        Whisper::load(folder, &device, wanted.unwrap_or_else(|| Whisper::preferred(&device)), &|| true)?;
+    let (dtype, precision) = (model.dtype, model.precision);
     let peak = matrix_peak(&device, dtype)?;
-
-    let model = Whisper::load(folder, &device, dtype, &|| true)?;
     let mel =
         Tensor::randn(0f32, 0.5, (1, model.config.num_mel_bins, model.config.window_frames()), &device)?
             .to_dtype(dtype)?;
@@ -40,7 +46,7 @@ fn main() -> Result<()> {
 
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     println!(
-        "| {name} | {dtype:?} | {:.0} | {:.0} | {:.0} % of {:.0} | {:.1} | {:.1} | {:.2} | {:.1} | {:.1} | {:.1} | {} |",
+        "| {name} | {precision} | {:.0} | {:.0} | {:.0} % of {:.0} | {:.1} | {:.1} | {:.2} | {:.1} | {:.1} | {:.1} | {} |",
         encoding.as_secs_f64() * 1e3,
         speed / 1e9,
         100.0 * speed / peak,

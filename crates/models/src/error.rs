@@ -7,6 +7,8 @@ pub enum Error {
     Missing { folder: PathBuf, file: &'static str },
     #[error("{} can't be read: {source}", .path.display())]
     Io { path: PathBuf, source: std::io::Error },
+    #[error("{} can't be written: {source}", .path.display())]
+    Write { path: PathBuf, source: std::io::Error },
     #[error("{} is not valid: {reason}", .path.display())]
     Invalid { path: PathBuf, reason: String },
     #[error("the model is of the kind {0:?}, which is not supported")]

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use candle_core::{DType, Device, Tensor};
+use memory::Precision;
 use models::whisper::{Activation, Config, Whisper};
 
 fn starter() -> PathBuf {
@@ -21,7 +22,7 @@ fn shared() -> Option<PathBuf> {
 }
 
 fn load(folder: &Path) -> Whisper {
-    Whisper::load(folder, &Device::Cpu, DType::F32, &|| true).unwrap()
+    Whisper::load(folder, &Device::Cpu, Precision::F32, &|| true).unwrap()
 }
 
 fn largest_difference(a: &Tensor, b: &Tensor) -> f32 {

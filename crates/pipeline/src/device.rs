@@ -1,8 +1,9 @@
 use candle_core::Device;
+use memory::{Mark, Tracker};
 use wire::{DeviceChoice, ErrorCode, Failure};
 
 #[cfg(feature = "cuda")]
-use crate::error::first_line;
+use crate::{cuda_memory::CudaMemory, error::first_line};
 
 /// The device that computes, its id (`cpu`, `cuda:N`), and why it is the CPU
 /// where a GPU was wished for.
@@ -47,4 +48,30 @@ fn open_cuda(number: usize) -> Result<Device, String> {
 #[cfg(not(feature = "cuda"))]
 fn open_cuda(_number: usize) -> Result<Device, String> {
     Err("This engine is built for the CPU; the one for NVIDIA cards is steno-engine-cuda.".into())
+}
+
+/// Watches the memory of a GPU, under a limit where there is one, in bytes.
+#[cfg(feature = "cuda")]
+pub fn watch(
+    device: &Device,
+    limit: Option<u64>,
+    sink: impl Fn(&Mark) + Send + Sync + 'static,
+) -> Result<Tracker, Failure> {
+    let Ok(cuda) = device.as_cuda_device() else {
+        return Err(Failure::new(ErrorCode::Internal, "The device is none of NVIDIA's."));
+    };
+    let memory = CudaMemory::new(std::sync::Arc::clone(cuda.cuda_stream().context()));
+    Ok(match limit {
+        Some(limit) => Tracker::with_sink(memory::Budgeted::new(memory, limit), sink),
+        None => Tracker::with_sink(memory, sink),
+    })
+}
+
+#[cfg(not(feature = "cuda"))]
+pub fn watch(
+    _device: &Device,
+    _limit: Option<u64>,
+    _sink: impl Fn(&Mark) + Send + Sync + 'static,
+) -> Result<Tracker, Failure> {
+    Err(Failure::new(ErrorCode::DeviceUnavailable, "This engine is built for the CPU."))
 }

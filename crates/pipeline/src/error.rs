@@ -10,6 +10,9 @@ pub enum StageError {
     Model(#[from] models::Error),
     #[error("{0}")]
     Failed(Failure),
+    /// Not enough memory; nothing was allocated.
+    #[error(transparent)]
+    Refused(#[from] memory::Refused),
 }
 
 impl From<candle_core::Error> for StageError {
@@ -31,6 +34,9 @@ impl StageError {
             Self::Failed(failure) => failure,
             Self::Audio(error) => audio_failure(&error, job),
             Self::Model(error) => model_failure(&error, job),
+            Self::Refused(refused) => {
+                Failure::new(ErrorCode::OutOfMemory, sentence(&refused.to_string())).file(job.file.clone())
+            }
         }
     }
 }
@@ -97,7 +103,7 @@ fn model_failure(error: &models::Error, job: &Job) -> Failure {
     let remedy = "Install the model again, or choose another one with --model.";
     match error {
         Error::Interrupted => Failure::new(ErrorCode::Cancelled, "Cancelled.").file(job.file.clone()),
-        Error::Missing { .. } | Error::Io { .. } => {
+        Error::Missing { .. } | Error::Io { .. } | Error::Write { .. } => {
             Failure::new(ErrorCode::ModelNotFound, sentence(&error.to_string())).remedy(remedy)
         }
         Error::Invalid { .. } => {
@@ -105,6 +111,9 @@ fn model_failure(error: &models::Error, job: &Job) -> Failure {
         }
         Error::Unsupported(_) => {
             Failure::new(ErrorCode::ModelUnsupported, sentence(&error.to_string())).remedy(remedy)
+        }
+        Error::Candle(error) if memory::death::says_out_of_memory(&error.to_string()) => {
+            Failure::new(ErrorCode::OutOfMemory, sentence(&first_line(error))).file(job.file.clone())
         }
         Error::Candle(error) => {
             Failure::new(ErrorCode::Internal, sentence(&first_line(error))).file(job.file.clone())

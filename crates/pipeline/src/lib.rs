@@ -1,15 +1,25 @@
 //! The job and its stages. Knows audio, models and memory; knows no process,
 //! no database and no window.
 
+mod attempt;
 mod completeness;
 mod control;
+#[cfg(feature = "cuda")]
+mod cuda_memory;
 mod describe;
+mod desk;
 mod device;
+mod draft;
 mod error;
 mod job;
+mod language;
 mod loaded;
 mod platform;
 mod progress;
+mod sound;
+mod speakers;
+mod start;
+mod trouble;
 pub mod whisper;
 
 pub use control::Control;
@@ -19,21 +29,26 @@ pub use job::Stopped;
 use transcript::Transcript;
 use wire::{Description, Event, Failure, FilePath, Job};
 
-use loaded::Loaded;
+use desk::Desk;
+
+/// Where a job's events go.
+type Emit<'a> = &'a mut (dyn FnMut(Event) + Send);
 
 /// One device and what is loaded on it. Lives on the thread that owns the
 /// device; whoever else wants something of it sends that thread a command.
 #[derive(Debug, Default)]
 pub struct Engine {
-    /// Kept for the next job with the same model.
-    loaded: Option<Loaded>,
+    /// Kept for the next job on the same device under the same limits.
+    desk: Option<Desk>,
     /// Compute threads, where a job asked for a number of its own.
     pool: Option<rayon::ThreadPool>,
+    /// Which reservation of the next job is refused.
+    refuse: Option<u64>,
 }
 
 impl Engine {
     pub fn new() -> Self {
-        platform::keep_freed_memory_small();
+        memory::platform::fix_allocator(memory::platform::AllocatorSettings::default());
         Self::default()
     }
 
@@ -51,7 +66,24 @@ impl Engine {
         control: &Control,
         emit: &mut (dyn FnMut(Event) + Send),
     ) -> Result<Transcript, Stopped> {
-        self.on_threads(job, |loaded| job::transcribe(loaded, job, control, emit))
+        let refuse = self.refuse.take();
+        self.on_threads(job, |desk| job::transcribe(desk, job, control, emit, refuse))
+    }
+
+    /// Why this process should be replaced before the next job, if it should.
+    pub fn renewal(&self) -> Option<memory::Renewal> {
+        self.desk.as_ref().and_then(Desk::renewal)
+    }
+
+    /// Reservations that were asked for so far.
+    pub fn reservations(&self) -> u64 {
+        self.desk.as_ref().map_or(0, |desk| desk.device.budget().asked())
+    }
+
+    /// Refuses the `k`-th reservation of the next job, counted from 1, whatever
+    /// is free: so that every one can be seen to fail and to be survived.
+    pub fn refuse_nth(&mut self, k: u64) {
+        self.refuse = Some(k);
     }
 
     /// Sends a `Language` or `FileFailed` event per file.
@@ -62,22 +94,22 @@ impl Engine {
         control: &Control,
         emit: &mut (dyn FnMut(Event) + Send),
     ) -> Result<(), Failure> {
-        self.on_threads(job, |loaded| job::detect_languages(loaded, files, job, control, emit))
+        self.on_threads(job, |desk| language::detect_languages(desk, files, job, control, emit))
     }
 
     /// Runs `work` on as many threads as the job asks for: candle takes those
     /// of the pool that it is called on.
-    fn on_threads<R: Send>(&mut self, job: &Job, work: impl FnOnce(&mut Option<Loaded>) -> R + Send) -> R {
-        let Self { loaded, pool } = self;
+    fn on_threads<R: Send>(&mut self, job: &Job, work: impl FnOnce(&mut Option<Desk>) -> R + Send) -> R {
+        let Self { desk, pool, .. } = self;
         let Some(threads) = job.threads.filter(|threads| *threads > 0) else {
-            return work(loaded);
+            return work(desk);
         };
         if pool.as_ref().is_none_or(|pool| pool.current_num_threads() != threads) {
             *pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok();
         }
         match pool {
-            Some(pool) => pool.install(|| work(loaded)),
-            None => work(loaded),
+            Some(pool) => pool.install(|| work(desk)),
+            None => work(desk),
         }
     }
 }

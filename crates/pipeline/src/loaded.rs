@@ -1,63 +1,129 @@
 use std::path::{Path, PathBuf};
 
-use candle_core::DType;
-use models::whisper::Whisper;
+use memory::{Dimensions, Footprint, Kind, Plan, Precision, Scope, Stage, Tracker};
+use models::whisper::{Config, Whisper};
 use serde::Deserialize;
-use wire::{DeviceChoice, ErrorCode, Failure};
+use wire::{ErrorCode, Failure, Job};
 
-use crate::device::{self, Chosen};
+use crate::device::Chosen;
+use crate::trouble::{Broken, during};
 use crate::{Control, StageError};
 
-/// A model on its device.
+/// A model on its device, with its hold on the device's memory.
 #[derive(Debug)]
 pub struct Loaded {
     pub whisper: Whisper,
-    pub device: Chosen,
     pub model: transcript::Model,
-    folder: PathBuf,
-    choice: DeviceChoice,
+    /// What decoding with it takes beyond its weights.
+    pub dimensions: Dimensions,
+    path: PathBuf,
+    precision: Precision,
+    /// After the weights, so that it ends when they are gone.
+    scope: Scope,
 }
 
 /// What `steno-model.json` beside the weights may say.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Marker {
+pub struct Marker {
     name: Option<String>,
     demonstration: bool,
 }
 
+impl Marker {
+    pub fn read(folder: &Path) -> Self {
+        let text = std::fs::read_to_string(folder.join("steno-model.json")).ok();
+        text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+    }
+}
+
 impl Loaded {
-    pub fn is(&self, folder: &Path, choice: DeviceChoice) -> bool {
-        self.folder == folder && self.choice == choice
+    pub fn is(&self, path: &Path, precision: Precision) -> bool {
+        self.path == path && self.precision == precision
     }
 
-    pub fn load(folder: &Path, choice: DeviceChoice, control: &Control) -> Result<Self, StageError> {
-        if !folder.is_dir() {
-            let message = format!("There is no model at {}.", folder.display());
-            return Err(Failure::new(ErrorCode::ModelNotFound, message)
-                .remedy("`steno models` lists those that are installed.")
-                .into());
-        }
-        let device = device::choose(choice)?;
-        let dtype = Whisper::preferred_dtype(&device.device);
-        let whisper = Whisper::load(folder, &device.device, dtype, &|| {
-            control.worked();
-            !control.is_cancelled()
-        })?;
-        let marker: Marker = std::fs::read_to_string(folder.join("steno-model.json"))
-            .ok()
-            .and_then(|text| serde_json::from_str(&text).ok())
-            .unwrap_or_default();
-        let name = marker.name.unwrap_or_else(|| {
-            folder.file_name().map_or_else(|| "model".into(), |name| name.to_string_lossy().into_owned())
-        });
-        let precision = match dtype {
-            DType::F16 => "f16",
-            DType::BF16 => "bf16",
-            _ => "f32",
+    /// Reserves the memory of the weights, then loads them.
+    pub fn load(
+        path: &Path,
+        precision: Precision,
+        chosen: &Chosen,
+        tracker: &Tracker,
+        control: &Control,
+    ) -> Result<Self, Broken> {
+        let dimensions = during(Stage::SpeechModel, dimensions(path))?;
+        let marker = Marker::read(path);
+        let name = name_of(path, &marker);
+        let plan = Plan::new(tracker.device().kind(), precision, &dimensions);
+        let demand = Footprint::whisper(&dimensions, &plan).model_demand(&name);
+        let mut scope = during(Stage::SpeechModel, Scope::enter(tracker, Stage::SpeechModel, demand))?;
+        // On an error `whisper` was never there and the scope ends by itself.
+        let whisper = during(
+            Stage::SpeechModel,
+            Whisper::load(path, &chosen.device, precision, &|| {
+                control.worked();
+                !control.is_cancelled()
+            }),
+        )?;
+        scope.loaded();
+        let model = transcript::Model {
+            name,
+            precision: whisper.precision.as_str().into(),
+            demonstration: marker.demonstration,
         };
-        let model =
-            transcript::Model { name, precision: precision.into(), demonstration: marker.demonstration };
-        Ok(Self { whisper, device, model, folder: folder.into(), choice })
+        Ok(Self { whisper, model, dimensions, path: path.into(), precision, scope })
     }
+
+    /// Drops the weights, then verifies that their memory came back.
+    pub fn free(self) {
+        let Self { whisper, scope, .. } = self;
+        scope.leave(|| drop(whisper));
+    }
+
+    /// What the job will take with this model.
+    pub fn footprint(&self, job: &Job, kind: Kind) -> Footprint {
+        footprint(&self.dimensions, self.precision, kind, job)
+    }
+}
+
+pub fn footprint(dimensions: &Dimensions, precision: Precision, kind: Kind, job: &Job) -> Footprint {
+    let decoding = &job.decoding;
+    let warm = decoding.temperatures.iter().any(|temperature| *temperature > 0.0);
+    let candidates = if warm { decoding.best_of } else { 1 };
+    let plan = Plan {
+        beams: decoding.beam_size.max(candidates).max(1) as u64,
+        word_times: decoding.word_times,
+        ..Plan::new(kind, precision, dimensions)
+    };
+    Footprint::whisper(dimensions, &plan)
+}
+
+/// What a model is called where its marker says nothing.
+pub fn name_of(path: &Path, marker: &Marker) -> String {
+    marker.name.clone().unwrap_or_else(|| {
+        path.file_name().map_or_else(|| "model".into(), |name| name.to_string_lossy().into_owned())
+    })
+}
+
+/// Those of the model at `path`, read without loading it.
+pub fn dimensions(path: &Path) -> Result<Dimensions, StageError> {
+    if !path.exists() {
+        let message = format!("There is no model at {}.", path.display());
+        return Err(Failure::new(ErrorCode::ModelNotFound, message)
+            .remedy("`steno models` lists those that are installed.")
+            .into());
+    }
+    let config = Config::read(path)?;
+    Ok(Dimensions {
+        mel_bins: config.num_mel_bins as u64,
+        audio_context: config.max_source_positions as u64,
+        text_context: config.max_target_positions as u64,
+        width: config.d_model as u64,
+        encoder_layers: config.encoder_layers as u64,
+        encoder_heads: config.encoder_attention_heads as u64,
+        encoder_ffn: config.encoder_ffn_dim as u64,
+        decoder_layers: config.decoder_layers as u64,
+        decoder_heads: config.decoder_attention_heads as u64,
+        decoder_ffn: config.decoder_ffn_dim as u64,
+        vocabulary: config.vocab_size as u64,
+    })
 }

@@ -7,6 +7,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::Transcript;
 use crate::export::{self, Format, Options};
 
@@ -93,7 +95,8 @@ impl std::error::Error for SaveError {
 }
 
 /// Whether a file that is there already may be replaced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Existing {
     #[default]
     Keep,

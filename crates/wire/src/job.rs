@@ -1,7 +1,9 @@
+use memory::Precision;
+use memory::ladder::Installed;
 use serde::{Deserialize, Serialize};
 use transcript::{Task, Time};
 
-use crate::{FilePath, JobId};
+use crate::{FilePath, JobId, Resume};
 
 /// Everything the engine needs to transcribe one file. Complete on purpose:
 /// it is stored with the transcript and in the journal, so that a job can be
@@ -27,6 +29,39 @@ pub struct Job {
     pub decoding: DecodingOptions,
     /// Where a recording longer than ten minutes is spooled; `None`: the system's temporary folder.
     pub spool_folder: Option<FilePath>,
+    /// How weights are held; `None`: as stored, widened to 32 bits on the CPU.
+    pub precision: Option<Precision>,
+    pub strategy: Strategy,
+    /// Whether the memory of telling speakers apart is planned for: a stand-in
+    /// that reserves and releases, until that stage exists.
+    pub speakers: bool,
+    /// Limits, batches, pins.
+    pub memory: memory::settings::Settings,
+    /// What may take over where memory does not suffice, the job's own model
+    /// among them; empty: nothing but a smaller batch and the CPU.
+    pub alternatives: Vec<Alternative>,
+    /// Where an earlier attempt ended.
+    pub resume: Option<Box<Resume>>,
+}
+
+/// A model that the ladder may choose, with where it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Alternative {
+    pub path: FilePath,
+    pub installed: Installed,
+}
+
+/// How a recording becomes windows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Strategy {
+    /// Whichever is no less accurate and faster here.
+    #[default]
+    Auto,
+    /// Window after window, each beginning where the last one's text ended.
+    Sequential,
+    /// Regions of speech packed into windows, several decoded together.
+    Batched,
 }
 
 impl Job {
@@ -45,6 +80,12 @@ impl Job {
             voice_activity: VoiceActivity::Threshold(VoiceActivity::DEFAULT_THRESHOLD),
             decoding: DecodingOptions::default(),
             spool_folder: None,
+            precision: None,
+            strategy: Strategy::Auto,
+            speakers: false,
+            memory: memory::settings::Settings::default(),
+            alternatives: Vec::new(),
+            resume: None,
         }
     }
 
@@ -53,7 +94,7 @@ impl Job {
     pub fn settings(&self) -> serde_json::Value {
         let mut settings = serde_json::to_value(self).unwrap_or_default();
         if let Some(settings) = settings.as_object_mut() {
-            for private in ["id", "file", "model", "spool_folder"] {
+            for private in ["id", "file", "model", "spool_folder", "memory", "alternatives", "resume"] {
                 settings.remove(private);
             }
         }

@@ -1,21 +1,23 @@
 //! What host and engine say to each other: commands, events, error codes and
-//! the frames they travel in. A leaf but for `transcript`, whose segments,
-//! notices and finished transcripts are the payload.
+//! the frames they travel in. A leaf but for `transcript` and `memory`, whose segments,
+//! finished transcripts, samples and rungs are the payload.
 
 mod frame;
 mod job;
 mod path;
+mod resume;
 
 pub use frame::{FrameError, MAX_FRAME_BYTES, read_frame, write_frame};
-pub use job::{Channels, DecodingOptions, DeviceChoice, Job, VoiceActivity};
+pub use job::{Alternative, Channels, DecodingOptions, DeviceChoice, Job, Strategy, VoiceActivity};
 pub use path::FilePath;
+pub use resume::{Point, Resume};
 
 use serde::{Deserialize, Serialize};
-use transcript::{Notice, Segment, Time, Transcript};
+use transcript::{Notice, Segment, Span, Time, Transcript};
 
 /// Raised whenever a message changes in a way the other side would misread.
 /// Both sides send it first and refuse a stranger by name.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// Names a job for as long as host and engine both live.
 pub type JobId = u64;
@@ -90,13 +92,49 @@ pub enum Event {
         id: JobId,
         segment: Segment,
     },
+    /// What a channel turned out to be, once its sound is ready.
+    Prepared {
+        id: JobId,
+        channel: usize,
+        speech: Vec<Span>,
+        /// Of the log-mel spectrogram, which windows are normalised by.
+        log_mel_maximum: f32,
+    },
+    /// A window begins at this sample of the 16 kHz stream: the one to blame
+    /// where the engine does not survive it.
+    Window {
+        id: JobId,
+        channel: usize,
+        position: u64,
+    },
+    /// Everything before the point is done: its segments have been sent.
+    /// A job can be resumed from here.
+    Reached {
+        id: JobId,
+        point: Box<Point>,
+        /// Left out of the text since the last point.
+        discarded: Vec<Segment>,
+    },
     Notice {
         id: JobId,
         notice: Notice,
     },
+    /// A look at memory, or what there is to say about it.
+    Memory {
+        id: JobId,
+        mark: Box<memory::Mark>,
+    },
+    /// A step down was taken. Where it is to renew the engine, `Failed`
+    /// follows, and the host takes the step.
+    Rung {
+        id: JobId,
+        rung: Box<memory::ladder::Rung>,
+    },
     Finished {
         id: JobId,
         transcript: Box<Transcript>,
+        /// Why this engine should be replaced before the next job.
+        renewal: Option<memory::Renewal>,
     },
     /// `partial` is what there was until then.
     Cancelled {
@@ -138,13 +176,40 @@ impl Event {
             Event::Started { id, .. }
             | Event::Progress { id, .. }
             | Event::Segment { id, .. }
+            | Event::Prepared { id, .. }
+            | Event::Window { id, .. }
+            | Event::Reached { id, .. }
             | Event::Notice { id, .. }
+            | Event::Memory { id, .. }
+            | Event::Rung { id, .. }
             | Event::Finished { id, .. }
             | Event::Cancelled { id, .. }
             | Event::Failed { id, .. }
             | Event::Language { id, .. }
             | Event::FileFailed { id, .. }
             | Event::LanguagesDone { id } => (*id != NO_JOB).then_some(*id),
+        }
+    }
+
+    /// Gives a job's event another number: each engine counts for itself.
+    pub fn set_id(&mut self, number: JobId) {
+        match self {
+            Event::Hello { .. } | Event::Pong { .. } | Event::Description(_) => {}
+            Event::Started { id, .. }
+            | Event::Progress { id, .. }
+            | Event::Segment { id, .. }
+            | Event::Prepared { id, .. }
+            | Event::Window { id, .. }
+            | Event::Reached { id, .. }
+            | Event::Notice { id, .. }
+            | Event::Memory { id, .. }
+            | Event::Rung { id, .. }
+            | Event::Finished { id, .. }
+            | Event::Cancelled { id, .. }
+            | Event::Failed { id, .. }
+            | Event::Language { id, .. }
+            | Event::FileFailed { id, .. }
+            | Event::LanguagesDone { id } => *id = number,
         }
     }
 

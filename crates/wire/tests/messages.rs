@@ -184,7 +184,7 @@ fn every_event_arrives_as_it_was_sent() {
         ("progress", Event::Progress { id: 1, progress: progress(Time::from_millis(u32::MAX)) }),
         ("segment", Event::Segment { id: 1, segment: segment() }),
         ("notice", Event::Notice { id: 1, notice: notice() }),
-        ("finished", Event::Finished { id: 1, transcript: Box::new(transcript()) }),
+        ("finished", Event::Finished { id: 1, transcript: Box::new(transcript()), renewal: None }),
         ("cancelled", Event::Cancelled { id: 1, partial: None }),
         ("cancelled", Event::Cancelled { id: 1, partial: Some(Box::new(transcript())) }),
         ("failed", Event::Failed { id: NO_JOB, error: failure(), partial: None }),

@@ -2,7 +2,8 @@
 // memory, up to MOCK_CUDA_BYTES; allocations go through a pool that behaves
 // like the driver's: what is freed stays reserved until a synchronise above
 // the release threshold, or a trim. Every call is named on standard error
-// where MOCK_CUDA_LOG is set. What is not written here answers
+// where MOCK_CUDA_LOG is set. MOCK_CUDA_FAIL_AT is the number, from 1, of the
+// one allocation that fails, MOCK_CUDA_FAIL_FROM that of the first of all that do. What is not written here answers
 // CUDA_ERROR_NOT_SUPPORTED (build.sh generates it).
 
 #include <pthread.h>
@@ -38,6 +39,14 @@ static void note(const char *format, ...) {
     vfprintf(stderr, format, values);
     fputc('\n', stderr);
     va_end(values);
+}
+
+// Whether the allocation that comes now is one of those that fail.
+static int fails(void) {
+    static uint64_t asked;
+    const char *at = getenv("MOCK_CUDA_FAIL_AT"), *from = getenv("MOCK_CUDA_FAIL_FROM");
+    asked++;
+    return (at && strtoull(at, NULL, 0) == asked) || (from && strtoull(from, NULL, 0) <= asked);
 }
 
 // Handles that are never looked into.
@@ -78,7 +87,7 @@ static const size_t HEADER = 64;
 static int allocate(uint64_t *out, size_t bytes, const char *name) {
     int status = OUT_OF_MEMORY;
     pthread_mutex_lock(&lock);
-    uint64_t *block = pool.used + bytes <= total() ? aligned_alloc(HEADER, (bytes + 2 * HEADER - 1) / HEADER * HEADER) : NULL;
+    uint64_t *block = !fails() && pool.used + bytes <= total() ? aligned_alloc(HEADER, (bytes + 2 * HEADER - 1) / HEADER * HEADER) : NULL;
     if (block) {
         block[0] = bytes;
         *out = (uint64_t)block + HEADER;

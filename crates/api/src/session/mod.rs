@@ -3,6 +3,7 @@
 //! enough for a screen and complete at the end.
 
 mod files;
+mod kept;
 mod queue;
 mod remembered;
 mod runner;
@@ -22,7 +23,8 @@ use transcript::Task;
 use transcript::export::Format;
 use wire::{Description, ErrorCode, Failure, JobId};
 
-use crate::{Canceller, Engine, EngineOptions, ModelRef};
+use crate::{EngineOptions, ModelRef, Stop, Supervisor, SupervisorOptions};
+use kept::Kept;
 use queue::Queue;
 
 /// A screen shows no more than twenty states a second to anybody's use.
@@ -46,44 +48,61 @@ pub struct Session {
 
 #[derive(Debug)]
 struct Inner {
-    options: EngineOptions,
+    supervisor: Supervisor,
+    /// What jobs may take of memory.
+    memory: memory::settings::Settings,
     state: Mutex<Shared>,
+    kept: Mutex<Kept>,
     /// The queue's version, for those who follow it.
     version: watch::Sender<u64>,
     wake: Notify,
-    /// Started when first needed, and again after it died.
-    engine: tokio::sync::Mutex<Option<Arc<Engine>>>,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
     queue: Queue,
     settings: Settings,
-    /// Of the job that the engine works on.
-    running: Option<(JobId, Canceller)>,
+    /// The job that is under way.
+    running: Option<(JobId, Stop)>,
     closed: bool,
 }
 
 impl Session {
     /// Takes recordings from now on. Must be called within a tokio runtime.
     pub fn new(options: EngineOptions, settings: Settings) -> Self {
+        Self::start(SupervisorOptions { engine: options, ..SupervisorOptions::default() }, settings)
+    }
+
+    /// As [`Session::new`], and what an earlier window left unfinished in the
+    /// journal waits in the queue again.
+    pub fn start(options: SupervisorOptions, settings: Settings) -> Self {
+        let (kept, interrupted) = Kept::open(options.journal.clone());
         let inner = Arc::new(Inner {
-            options,
+            memory: options.memory.clone(),
+            supervisor: Supervisor::start(options),
             state: Mutex::new(Shared { settings, ..Shared::default() }),
+            kept: Mutex::new(kept),
             version: watch::Sender::new(0),
             wake: Notify::new(),
-            engine: tokio::sync::Mutex::default(),
         });
-        tokio::spawn(runner::run(Arc::clone(&inner)));
-        Self { inner }
+        let session = Self { inner };
+        session.change(|shared| {
+            let mut kept = session.inner.kept();
+            for one in interrupted {
+                let found = files::check(one.file.clone());
+                let id = shared.queue.add(found.file, found.bytes, false, found.failure);
+                kept.take_back(id, one);
+            }
+            shared.hold_or_release();
+        });
+        tokio::spawn(runner::run(Arc::clone(&session.inner)));
+        session
     }
 
     /// Device, backend and codecs of the engine, which is started for this.
     /// With it, why it is not the CUDA engine, where there is something to explain.
     pub async fn describe(&self) -> Result<(Description, Option<String>), Failure> {
-        let engine = runner::engine(&self.inner).await?;
-        let description = engine.describe().await?;
-        Ok((description, engine.backend_note().map(str::to_owned)))
+        self.inner.supervisor.describe().await
     }
 
     /// Puts files, and the recordings in folders, at the queue's end.
@@ -97,14 +116,22 @@ impl Session {
     }
 
     fn put(&self, found: Vec<files::Found>, sample: bool) -> Vec<JobId> {
-        self.change(|shared| {
-            let ids = found
+        let (ids, jobs) = self.change(|shared| {
+            let ids: Vec<_> = found
                 .into_iter()
                 .map(|found| shared.queue.add(found.file, found.bytes, sample, found.failure))
                 .collect();
             shared.hold_or_release();
-            ids
-        })
+            // The sample is there again at a click.
+            let waiting = ids.iter().filter_map(|id| shared.queue.get(*id));
+            let waiting = waiting.filter(|entry| !entry.sample && !entry.state.is_over());
+            let jobs: Vec<_> = waiting
+                .filter_map(|entry| Some((entry.id, runner::job(&self.inner, entry, &shared.settings).ok()?)))
+                .collect();
+            (ids, jobs)
+        });
+        self.inner.kept().add(&jobs);
+        ids
     }
 
     pub fn settings(&self) -> Settings {
@@ -125,14 +152,18 @@ impl Session {
     }
 
     pub fn cancel(&self, id: JobId) {
-        self.change(|shared| {
+        let is_over = self.change(|shared| {
             if shared.queue.cancel(id)
-                && let Some((running, canceller)) = &shared.running
+                && let Some((running, stop)) = &shared.running
                 && *running == id
             {
-                canceller.cancel();
+                stop.ask();
             }
+            shared.queue.get(id).is_some_and(|entry| entry.state == State::Cancelled)
         });
+        if is_over {
+            self.inner.kept().finish(id, library::State::Cancelled);
+        }
     }
 
     /// Starts over with what failed or was stopped.
@@ -146,6 +177,9 @@ impl Session {
 
     pub fn remove(&self, id: JobId) {
         self.change(|shared| shared.queue.remove(id));
+        if self.lock().queue.get(id).is_none() {
+            self.inner.kept().finish(id, library::State::Cancelled);
+        }
     }
 
     /// How many recordings would be left undone by closing now.
@@ -177,6 +211,7 @@ impl Session {
         let (recording, transcript) = self.result(id)?;
         let file = save::save(&recording, &transcript, format, place)?;
         self.change(|shared| shared.queue.saved(id, file.clone()));
+        self.inner.kept().finish(id, library::State::Finished);
         Ok(file)
     }
 
@@ -203,13 +238,13 @@ impl Session {
     pub async fn close(&self) {
         self.change(|shared| {
             shared.closed = true;
-            if let Some((_, canceller)) = &shared.running {
-                canceller.cancel();
+            if let Some((_, stop)) = &shared.running {
+                stop.ask();
             }
         });
-        if let Some(engine) = self.inner.engine.lock().await.take() {
-            engine.shutdown().await;
-        }
+        self.inner.supervisor.shutdown().await;
+        // The user knew what would be lost by closing.
+        self.inner.kept().finish_all();
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {
@@ -228,6 +263,10 @@ impl Inner {
     fn lock(&self) -> MutexGuard<'_, Shared> {
         // A panic elsewhere leaves the queue as it was between two changes.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Shared) -> T) -> T {

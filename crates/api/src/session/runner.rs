@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use wire::{ErrorCode, Failure, Job, NO_JOB};
+use wire::{ErrorCode, Event, Failure, Job, NO_JOB};
 
 use super::queue::{Entry, State};
 use super::{Inner, Settings};
-use crate::Engine;
+use crate::alternatives::with_alternatives;
 
 /// Runs until the session is closed.
 pub async fn run(inner: Arc<Inner>) {
@@ -30,47 +30,60 @@ pub async fn run(inner: Arc<Inner>) {
     }
 }
 
-async fn transcribe(inner: &Inner, entry: Entry, settings: Settings) -> Result<(), Failure> {
-    let job = job(&entry, settings)?;
-    let engine = engine(inner).await?;
-    let mut handle = engine.transcribe(job);
+async fn transcribe(inner: &Arc<Inner>, entry: Entry, settings: Settings) -> Result<(), Failure> {
+    let (id, keeper) = (entry.id, Arc::clone(inner));
+    // The recording is looked at, wherever it lies, and the journal written.
+    let begun = tokio::task::spawn_blocking(move || {
+        let (job, key) = if entry.sample {
+            (job(&keeper, &entry, &settings)?, None)
+        } else {
+            keeper.kept().begin(entry.id, || job(&keeper, &entry, &settings))?
+        };
+        // What is installed now, also for a job of an earlier window.
+        Ok((with_alternatives(job), key))
+    });
+    let (job, key) = begun.await.unwrap_or_else(|_| {
+        Err(Failure::new(ErrorCode::Internal, "The job could not be begun.").remedy("Try it again."))
+    })?;
+    // Where there is no engine, this job is not the only one to fail.
+    inner.supervisor.ready().await?;
+    let mut handle = match key {
+        Some(key) => inner.supervisor.submit_kept(job, key),
+        None => inner.supervisor.submit(job),
+    };
     let stopped_meanwhile = inner.change(|shared| {
-        shared.running = Some((entry.id, handle.canceller()));
-        shared.closed || shared.queue.get(entry.id).is_some_and(|entry| entry.state == State::Stopping)
+        shared.running = Some((id, handle.stop()));
+        shared.closed || shared.queue.get(id).is_some_and(|entry| entry.state == State::Stopping)
     });
     if stopped_meanwhile {
         handle.cancel();
     }
+    let mut ended = None;
     while let Some(event) = handle.next().await {
-        inner.change(|shared| shared.queue.apply(entry.id, event));
+        ended = match &event {
+            Event::Failed { .. } => Some(library::State::Failed),
+            Event::Cancelled { .. } => Some(library::State::Cancelled),
+            // What is finished stays in the journal until it is saved.
+            _ => None,
+        };
+        inner.change(|shared| shared.queue.apply(id, event));
     }
     inner.change(|shared| shared.running = None);
+    if let Some(state) = ended {
+        inner.kept().finish(id, state);
+    }
     Ok(())
 }
 
-fn job(entry: &Entry, settings: Settings) -> Result<Job, Failure> {
-    let model = settings.model.ok_or_else(|| {
+/// The job that a recording is with these settings.
+pub fn job(inner: &Inner, entry: &Entry, settings: &Settings) -> Result<Job, Failure> {
+    let model = settings.model.as_ref().ok_or_else(|| {
         Failure::new(ErrorCode::ModelNotFound, "There is no model to transcribe with.")
             .remedy("Choose a model's folder.")
     })?;
-    let mut job = Job::new(NO_JOB, entry.file.clone(), model.path);
-    job.language = settings.language;
+    let mut job = Job::new(NO_JOB, entry.file.clone(), model.path.clone());
+    job.language.clone_from(&settings.language);
     job.task = settings.task;
+    job.memory = inner.memory.clone();
     Ok(job)
-}
-
-/// The engine, started where there is none or the last one died.
-pub async fn engine(inner: &Inner) -> Result<Arc<Engine>, Failure> {
-    let mut engine = inner.engine.lock().await;
-    if inner.lock().closed {
-        return Err(Failure::new(ErrorCode::Cancelled, "The program is being closed."));
-    }
-    match &*engine {
-        Some(running) if running.is_running() => Ok(Arc::clone(running)),
-        _ => {
-            let started = Arc::new(Engine::start(&inner.options).await?);
-            *engine = Some(Arc::clone(&started));
-            Ok(started)
-        }
-    }
 }

@@ -3,7 +3,9 @@
 // A test's part, though cargo builds it as an executable.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::io::{self, Write};
+mod windows;
+
+use std::io::{self, BufRead, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,6 +17,8 @@ fn main() {
     let name = Path::new(&name).file_name().unwrap().to_str().unwrap().to_owned();
     match name.as_str() {
         "host" => host(),
+        "run" => run(),
+        "turn" => turn(),
         "silent" => forever(),
         "missing-library" => {
             eprintln!(
@@ -43,8 +47,12 @@ fn engine(name: &str) {
             }
             Command::Ping { .. } if name == "deaf" => {}
             Command::Ping { nonce } => {
-                work += u64::from(name != "at-a-standstill");
+                work += u64::from(!matches!(name, "at-a-standstill" | "windows"));
                 say(&Event::Pong { nonce, work });
+            }
+            // On a thread of its own, so that pings are answered whatever it does.
+            Command::Transcribe(job) if name == "windows" => {
+                std::thread::spawn(move || windows::transcribe(&job));
             }
             Command::Transcribe(job) => transcribe(name, &job),
             Command::Shutdown if name == "lingering" => forever(),
@@ -133,4 +141,33 @@ fn host() {
         println!("{}", engine.pid());
         forever();
     });
+}
+
+/// Arguments: run folder and device. Writes down a process of no use as its
+/// engine and prints that one's process id.
+fn run() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut engine = std::process::Command::new("sleep");
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut engine, 0);
+    let mut engine = engine.arg("3600").stdout(std::process::Stdio::null()).spawn().unwrap();
+    let _entry = api::runs::Runs::at(&arguments[0]).register(engine.id(), &arguments[1]).unwrap();
+    println!("{}", engine.id());
+    engine.wait().unwrap();
+    forever();
+}
+
+/// Arguments: run folder and device. Prints `waiting PID` where it has to wait
+/// and `taken` when it has its turn, which it gives up when its input closes.
+fn turn() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let runs = api::runs::Runs::at(&arguments[0]);
+    let waiting = |holder: api::runs::Holder| println!("waiting {}", holder.pid.unwrap_or(0));
+    let turn = runtime.block_on(runs.turn(&arguments[1], waiting)).unwrap();
+    println!("taken");
+    let _ = io::stdin().lock().read_line(&mut String::new());
+    drop(turn);
+    println!("left");
+    forever();
 }

@@ -3,12 +3,13 @@
 // Each test file uses its own part of this.
 #![allow(dead_code)]
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 pub struct Place {
     pub folder: tempfile::TempDir,
+    /// Where the user's settings, logs and running engines are.
+    pub home: tempfile::TempDir,
 }
 
 /// What a run left: exit code, standard output, standard error.
@@ -47,7 +48,7 @@ impl From<Output> for Ran {
 impl Place {
     /// Holds empty files of these names.
     pub fn with(names: &[&str]) -> Self {
-        let place = Self { folder: tempfile::tempdir().unwrap() };
+        let place = Self { folder: tempfile::tempdir().unwrap(), home: tempfile::tempdir().unwrap() };
         for name in names {
             place.write(name, "");
         }
@@ -80,25 +81,29 @@ impl Place {
 
     /// With the scripted engine.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = steno(arguments);
-        command.env("STENO_ENGINE", env!("CARGO_BIN_EXE_steno-scripted-engine"));
-        command.env("STENO_MODEL", project().join("models/starter-whisper")).current_dir(self.folder.path());
+        self.command_with(env!("CARGO_BIN_EXE_steno-scripted-engine").as_ref(), arguments)
+    }
+
+    pub fn command_with(&self, engine: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_steno"));
+        command.args(arguments).stdin(Stdio::null()).current_dir(self.folder.path());
+        for (name, _) in std::env::vars_os() {
+            if name.as_encoded_bytes().starts_with(b"STENO_") {
+                command.env_remove(name);
+            }
+        }
+        for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME"] {
+            command.env(name, self.home.path());
+        }
+        command.env("XDG_RUNTIME_DIR", self.home.path().join("run"));
+        command.env("STENO_ENGINE", engine);
+        command.env("STENO_MODEL", project().join("models/starter-whisper"));
         command
     }
 
     pub fn run(&self, arguments: &[&str]) -> Ran {
         self.command(arguments).output().unwrap().into()
     }
-}
-
-/// `steno` without any of the user's own settings.
-pub fn steno(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_steno"));
-    command.args(arguments).stdin(Stdio::null());
-    for name in ["STENO_MODEL", "STENO_MODELS", "STENO_BACKEND"] {
-        command.env_remove(name);
-    }
-    command
 }
 
 /// The project's root.

@@ -82,6 +82,15 @@ fn transcribe(job: &Job, out: &Mutex<Stdout>, cancelled: &Receiver<()>) {
             device: "cpu".into(),
         },
     );
+    if is("settings") {
+        let said = serde_json::json!({
+            "memory": job.memory,
+            "precision": job.precision,
+            "alternatives": job.alternatives.iter().map(|it| &it.installed).collect::<Vec<_>>(),
+        });
+        let notice = Notice::new("script.settings", Severity::Info, said.to_string());
+        send(out, &Event::Notice { id, notice });
+    }
     for notice in &whole.notices {
         send(out, &Event::Notice { id, notice: notice.clone() });
     }
@@ -109,7 +118,7 @@ fn transcribe(job: &Job, out: &Mutex<Stdout>, cancelled: &Receiver<()>) {
             std::thread::park();
         }
     }
-    send(out, &Event::Finished { id, transcript: Box::new(whole) });
+    send(out, &Event::Finished { id, transcript: Box::new(whole), renewal: None });
 }
 
 fn transcript(job: &Job, name: &str) -> Transcript {

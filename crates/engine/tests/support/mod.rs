@@ -1,4 +1,6 @@
 //! An engine process as a host sees it.
+// Each test file uses a part of it.
+#![allow(dead_code)]
 
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
@@ -33,7 +35,12 @@ pub struct Engine {
 
 impl Engine {
     pub fn start(program: &Path) -> Self {
+        Self::start_with(program, &[])
+    }
+
+    pub fn start_with(program: &Path, environment: &[(&str, &str)]) -> Self {
         let mut process = Process::new(program)
+            .envs(environment.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -60,7 +67,11 @@ impl Engine {
     }
 
     pub fn greeted(program: &Path) -> Self {
-        let mut engine = Self::start(program);
+        Self::greeted_with(program, &[])
+    }
+
+    pub fn greeted_with(program: &Path, environment: &[(&str, &str)]) -> Self {
+        let mut engine = Self::start_with(program, environment);
         engine.send(Command::Hello { protocol: PROTOCOL_VERSION });
         assert!(matches!(engine.next(), Event::Hello { .. }));
         engine

@@ -3,7 +3,9 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::Error;
+use crate::source::Source;
+use crate::weights::map;
+use crate::{Error, ggml};
 
 /// Dimensions of the network: `config.json` of the Hugging Face layout.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -38,7 +40,21 @@ pub enum Activation {
 }
 
 impl Config {
-    pub fn read(folder: &Path) -> Result<Self, Error> {
+    /// Of the model at `path`: a folder, or a GGUF or whisper.cpp file.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let folder = match Source::find(path)? {
+            Source::Safetensors { folder, .. } | Source::Gguf { folder, .. } => folder,
+            Source::Ggml { file } => {
+                let contents = ggml::contents(&map(&file)?);
+                return contents
+                    .map(|contents| contents.config)
+                    .map_err(|reason| Error::invalid(file, reason));
+            }
+        };
+        Self::read_json(&folder)
+    }
+
+    fn read_json(folder: &Path) -> Result<Self, Error> {
         let path = folder.join("config.json");
         let config: Self = read_json(folder, "config.json")?;
         if config.model_type != "whisper" {
@@ -50,7 +66,7 @@ impl Config {
 
     /// Dimensions that no network can have, or that would make us allocate
     /// more than any real one, are refused before anything is allocated.
-    fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         const LIMIT: usize = 1 << 20;
         let sizes = [
             ("num_mel_bins", self.num_mel_bins),

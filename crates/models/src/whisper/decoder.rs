@@ -3,12 +3,13 @@ use candle_core::{D, DType, Device, Module, Tensor};
 use super::config::Config;
 use super::layers::{FeedForward, Linear, Loader, Projections, Tick, tick};
 use crate::Error;
+use crate::matrix::Matrix;
 
 /// Predicts the next token from the tokens so far and the encoded audio.
 /// Immutable: what a decoding accumulates is in [`DecoderState`].
 #[derive(Debug)]
 pub struct Decoder {
-    embedding: Tensor,
+    embedding: Matrix,
     positions: Tensor,
     layers: Vec<Layer>,
     norm: candle_nn::LayerNorm,
@@ -79,6 +80,29 @@ impl DecoderState {
         self.length = self.length.min(length);
     }
 
+    /// Goes on with these windows alone, given by their places in rising order;
+    /// the memory of the others is free afterwards.
+    pub fn keep(&mut self, windows: &[usize]) -> Result<(), Error> {
+        let Some(device) = self.layers.first().map(|layer| layer.self_keys.device().clone()) else {
+            return Ok(());
+        };
+        let beams = self.beams;
+        let rows = windows.iter().flat_map(|window| window * beams..(window + 1) * beams);
+        let rows: Vec<u32> = rows.map(|row| row as u32).collect();
+        let rows = Tensor::new(rows.as_slice(), &device)?;
+        let places: Vec<u32> = windows.iter().map(|window| *window as u32).collect();
+        let places = Tensor::new(places.as_slice(), &device)?;
+        // Layer by layer: never are all caches there twice.
+        for layer in &mut self.layers {
+            layer.self_keys = layer.self_keys.index_select(&rows, 0)?;
+            layer.self_values = layer.self_values.index_select(&rows, 0)?;
+            layer.cross_keys = layer.cross_keys.index_select(&places, 0)?;
+            layer.cross_values = layer.cross_values.index_select(&places, 0)?;
+        }
+        self.windows = windows.len();
+        Ok(())
+    }
+
     /// Row r goes on from what row `sources[r]` was.
     pub fn reorder(&mut self, sources: &[usize]) -> Result<(), Error> {
         if self.length == 0 || sources.iter().enumerate().all(|(row, source)| row == *source) {
@@ -101,7 +125,7 @@ impl Decoder {
     pub(super) fn load(loader: Loader, config: &Config, on_layer: &Tick) -> Result<Self, Error> {
         let width = config.d_model;
         let name = "model.decoder";
-        let embedding = loader.get(&format!("{name}.embed_tokens.weight"), &[config.vocab_size, width])?;
+        let embedding = loader.matrix(&format!("{name}.embed_tokens.weight"), config.vocab_size, width)?;
         let output = if loader.weights.contains("proj_out.weight") {
             loader.linear("proj_out", width, config.vocab_size, false)?
         } else {
@@ -153,11 +177,17 @@ impl Decoder {
             .iter()
             .map(|layer| {
                 let cross = &layer.cross_attention;
+                // A statement each: what a projection was made of is freed
+                // before the next one.
+                let keys = cross.split(&cross.k.forward(audio)?)?;
+                let cross_keys = keys.t()?.contiguous()?;
+                drop(keys);
+                let cross_values = cross.split(&cross.v.forward(audio)?)?;
                 Ok(LayerState {
                     self_keys: Tensor::zeros(shape, self.dtype, &self.device)?,
                     self_values: Tensor::zeros(shape, self.dtype, &self.device)?,
-                    cross_keys: cross.split(&cross.k.forward(audio)?)?.t()?.contiguous()?,
-                    cross_values: cross.split(&cross.v.forward(audio)?)?,
+                    cross_keys,
+                    cross_values,
                 })
             })
             .collect::<Result<_, Error>>()?;
@@ -187,7 +217,7 @@ impl Decoder {
             .into());
         }
         let ids = Tensor::new(tokens, &self.device)?;
-        let embedded = self.embedding.index_select(&ids, 0)?.reshape((rows, count, ()))?;
+        let embedded = self.embedding.rows(&ids, self.dtype)?.reshape((rows, count, ()))?;
         let mut x = embedded.broadcast_add(&self.positions.narrow(0, state.length, count)?)?;
         let mask = if count > 1 { Some(self.causal_mask(count, state.length)?) } else { None };
         for (number, layer) in self.layers.iter().enumerate() {
@@ -201,7 +231,8 @@ impl Decoder {
             x = y;
             if let Some(scores) = &mut scores {
                 for (_, head) in scores.heads.iter().filter(|(layer, _)| *layer == number) {
-                    scores.found.push(cross_scores.narrow(1, *head, 1)?.squeeze(1)?);
+                    // A copy: a view would keep the scores of all heads.
+                    scores.found.push(cross_scores.narrow(1, *head, 1)?.squeeze(1)?.force_contiguous()?);
                 }
             }
             tick(on_layer)?;

@@ -3,6 +3,7 @@ use candle_core::{Module, Tensor};
 use super::config::{Activation, Config};
 use super::layers::{FeedForward, Linear, Loader, Projections, Tick, activate, tick};
 use crate::Error;
+use crate::matrix::Matrix;
 
 /// Queries attended to at once. Bounds the attention scores to
 /// heads x 256 x positions instead of heads x positions squared: for the
@@ -61,10 +62,15 @@ impl Encoder {
     /// `mel` is (windows, mel bins, 2 x source positions); the result is
     /// (windows, source positions, width).
     pub fn forward(&self, mel: &Tensor, on_layer: &Tick) -> Result<Tensor, Error> {
-        let x = mel.transpose(1, 2)?.contiguous()?;
-        let x = self.conv1.forward_stride_1(&x)?;
-        let x = self.conv2.forward_stride_2(&x)?;
-        let mut x = x.broadcast_add(&self.positions)?;
+        // What a step was made of is freed before the next one.
+        let mut x = {
+            let x = {
+                let mel = mel.transpose(1, 2)?.contiguous()?;
+                self.conv1.forward_stride_1(&mel)?
+            };
+            self.conv2.forward_stride_2(&x)?
+        };
+        x = x.broadcast_add(&self.positions)?;
         for layer in &self.layers {
             x = layer.forward(&x)?;
             tick(on_layer)?;
@@ -75,10 +81,18 @@ impl Encoder {
 
 impl Layer {
     fn forward(&self, x: &Tensor) -> Result<Tensor, Error> {
+        // A value of its own: nothing of the attention is left when the widest
+        // part, the feed-forward layers, begins.
+        let x = (x + self.attend(x)?)?;
+        self.feed_forward.forward(&x)
+    }
+
+    fn attend(&self, x: &Tensor) -> Result<Tensor, Error> {
         let normed = self.norm.forward(x)?;
         let q = self.attention.queries(&normed)?;
         let k = self.attention.split(&self.attention.k.forward(&normed)?)?.t()?;
         let v = self.attention.split(&self.attention.v.forward(&normed)?)?;
+        drop(normed);
         let length = q.dim(2)?;
         let mut blocks = Vec::with_capacity(length.div_ceil(QUERY_BLOCK));
         for start in (0..length).step_by(QUERY_BLOCK) {
@@ -86,9 +100,10 @@ impl Layer {
             let shares = candle_nn::ops::softmax_last_dim(&q.contiguous()?.matmul(&k)?)?;
             blocks.push(shares.matmul(&v)?);
         }
+        drop((q, k, v));
         let attended = Tensor::cat(&blocks, 2)?;
-        let x = (x + self.attention.join(&attended)?)?;
-        self.feed_forward.forward(&x)
+        drop(blocks);
+        self.attention.join(&attended)
     }
 }
 
@@ -105,7 +120,9 @@ impl Convolution {
     fn load(loader: Loader, name: &str, config: &Config, input: usize) -> Result<Self, Error> {
         let weight = loader.get(&format!("{name}.weight"), &[config.d_model, input, 3])?;
         let bias = loader.get(&format!("{name}.bias"), &[config.d_model])?;
-        let tap = |number: usize| weight.narrow(2, number, 1)?.squeeze(2)?.contiguous();
+        let tap = |number: usize| -> Result<Matrix, Error> {
+            Ok(Matrix::Dense(weight.narrow(2, number, 1)?.squeeze(2)?.contiguous()?))
+        };
         Ok(Self {
             taps: [Linear::new(tap(0)?, Some(bias)), Linear::new(tap(1)?, None), Linear::new(tap(2)?, None)],
             activation: config.activation_function,

@@ -1,8 +1,13 @@
 //! The parts that encoder and decoder share.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use candle_core::{D, DType, Device, Tensor};
+use memory::Precision;
 
 use super::config::{Activation, Config};
+use crate::matrix::Matrix;
 use crate::{Error, Weights};
 
 /// Called after every layer; answers whether to go on. Keeps a long encoder
@@ -17,17 +22,49 @@ pub(super) fn tick(tick: &Tick) -> Result<(), Error> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Loader<'a> {
     pub weights: &'a Weights,
+    /// How matrices are held; all else is held as the device computes.
+    pub precision: Precision,
     pub dtype: DType,
     pub device: &'a Device,
+    pub held: &'a Held,
+}
+
+/// Bytes of the weights that were loaded, by how they are held.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    matrices: RefCell<HashMap<Precision, u64>>,
+    others: RefCell<u64>,
+}
+
+impl Held {
+    /// Of matrices and everything else together.
+    pub fn bytes(&self) -> u64 {
+        self.matrices.borrow().values().sum::<u64>() + *self.others.borrow()
+    }
+
+    /// How most of the matrices are held.
+    pub fn precision(&self) -> Option<Precision> {
+        let matrices = self.matrices.borrow();
+        matrices.iter().max_by_key(|(_, bytes)| **bytes).map(|(precision, _)| *precision)
+    }
 }
 
 impl Loader<'_> {
     pub fn get(&self, name: &str, shape: &[usize]) -> Result<Tensor, Error> {
-        self.weights.get(name, shape, self.dtype, self.device)
+        let tensor = self.weights.get(name, shape, self.dtype, self.device)?;
+        *self.held.others.borrow_mut() += (tensor.elem_count() * self.dtype.size_in_bytes()) as u64;
+        Ok(tensor)
+    }
+
+    /// (output, input)
+    pub fn matrix(&self, name: &str, output: usize, input: usize) -> Result<Matrix, Error> {
+        let matrix = self.weights.matrix(name, (output, input), self.precision, self.dtype, self.device)?;
+        *self.held.matrices.borrow_mut().entry(matrix.format()).or_default() += matrix.bytes();
+        Ok(matrix)
     }
 
     pub fn linear(&self, name: &str, input: usize, output: usize, bias: bool) -> Result<Linear, Error> {
-        let weight = self.get(&format!("{name}.weight"), &[output, input])?;
+        let weight = self.matrix(&format!("{name}.weight"), output, input)?;
         let bias = bias.then(|| self.get(&format!("{name}.bias"), &[output])).transpose()?;
         Ok(Linear { weight, bias })
     }
@@ -44,23 +81,23 @@ impl Loader<'_> {
 /// `y = x W' + b`, `W` stored as (output, input).
 #[derive(Debug, Clone)]
 pub(super) struct Linear {
-    weight: Tensor,
+    weight: Matrix,
     bias: Option<Tensor>,
 }
 
 impl Linear {
-    pub fn new(weight: Tensor, bias: Option<Tensor>) -> Self {
+    pub fn new(weight: Matrix, bias: Option<Tensor>) -> Self {
         Self { weight, bias }
     }
 
     /// `x` is (..., input), contiguous; the result is (..., output).
     pub fn forward(&self, x: &Tensor) -> Result<Tensor, Error> {
         let input = x.dim(D::Minus1)?;
-        let output = self.weight.dim(0)?;
+        let output = self.weight.output()?;
         let rows = x.elem_count() / input;
         let mut shape = x.dims().to_vec();
         // One product of two matrices is much faster than one per batch.
-        let y = x.reshape((rows, input))?.matmul(&self.weight.t()?)?;
+        let y = self.weight.product(&x.reshape((rows, input))?)?;
         if let Some(last) = shape.last_mut() {
             *last = output;
         }

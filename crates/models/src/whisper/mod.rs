@@ -7,6 +7,7 @@ mod encoder;
 mod layers;
 mod model;
 mod vocabulary;
+mod vocabulary_of_ggml;
 
 pub use config::{Activation, Config, GenerationConfig};
 pub use decoder::{CrossScores, Decoder, DecoderState};

@@ -46,7 +46,11 @@ impl Vocabulary {
         Self::new(encoder, generation, vocab_size).map_err(|reason| Error::invalid(path, reason))
     }
 
-    fn new(encoder: Tokenizer, generation: &GenerationConfig, vocab_size: usize) -> Result<Self, String> {
+    pub(super) fn new(
+        encoder: Tokenizer,
+        generation: &GenerationConfig,
+        vocab_size: usize,
+    ) -> Result<Self, String> {
         let all = encoder.get_vocab(true);
         let token = |name: &str| all.get(name).copied().filter(|id| (*id as usize) < vocab_size);
         let need = |name: &str| token(name).ok_or_else(|| format!("the token {name} is missing"));
@@ -170,7 +174,7 @@ fn encode(encoder: &Tokenizer, text: &str) -> Vec<u32> {
 
 /// The characters that GPT-2's byte-level vocabulary spells bytes with:
 /// printable ones stand for themselves, the others follow from U+0100.
-fn byte_alphabet() -> HashMap<char, u8> {
+pub(super) fn byte_alphabet() -> HashMap<char, u8> {
     let printable = |byte: u8| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
     let mut next = 0x100;
     (0..=255u8)

@@ -4,7 +4,7 @@ use candle_core::{IndexOp, Tensor};
 use models::whisper::Whisper;
 use transcript::Task;
 
-use super::rules::{Rules, TIMESTAMP_STEP};
+use super::rules::Rules;
 use super::sampling::{Beams, Draw, Sequence, Step};
 use super::scores::log_sum_exp;
 use crate::Control;
@@ -55,61 +55,110 @@ pub fn decode(
     options: &WindowOptions,
     control: &Control,
 ) -> Result<Decoded, models::Error> {
+    let mut decoded = decode_together(model, audio, std::slice::from_ref(options), control)?;
+    decoded.pop().ok_or_else(|| mismatch("no window to decode"))
+}
+
+/// Decodes several windows at once, each as [`decode`] does it on its own:
+/// none sees another, and one that is finished is computed no further.
+///
+/// `audio` is (windows, source positions, width), `options` one per window;
+/// number of sequences and length of the prompt must be the same for all.
+pub fn decode_together(
+    model: &Whisper,
+    audio: &Tensor,
+    options: &[WindowOptions],
+    control: &Control,
+) -> Result<Vec<Decoded>, models::Error> {
     let vocabulary = &model.vocabulary;
-    let positions = model.config.max_target_positions;
-    let (start, start_of_transcript_at) = start_tokens(model, options);
-    let length = options.max_tokens.unwrap_or(positions / 2).min(positions - start.len());
-    let mut search = Search::new(options, vocabulary.end_of_text);
-    let rows = search.rows();
-    let rules = Rules {
-        vocabulary,
-        timestamps: options.timestamps,
-        max_initial_timestamp: options
-            .max_initial_timestamp
-            .map(|seconds| (f64::from(seconds) / TIMESTAMP_STEP).round() as u32),
-        suppress: options.suppress,
+    let starts: Vec<(Vec<u32>, usize)> = options.iter().map(|options| start_tokens(model, options)).collect();
+    let mut searches: Vec<Search> =
+        options.iter().map(|options| Search::new(options, vocabulary.end_of_text)).collect();
+    let (Some((start, start_of_transcript_at)), Some(search)) = (starts.first(), searches.first()) else {
+        return Ok(Vec::new());
     };
+    let (start_length, start_of_transcript_at, rows) = (start.len(), *start_of_transcript_at, search.rows());
+    let alike = starts.iter().all(|(start, _)| start.len() == start_length)
+        && searches.iter().all(|search| search.rows() == rows)
+        && audio.dim(0)? == options.len();
+    if !alike {
+        return Err(mismatch("windows decoded together must have prompts and beams of the same number"));
+    }
+    let room = model.config.max_target_positions - start_length;
+    let lengths: Vec<usize> = options
+        .iter()
+        .map(|options| options.max_tokens.unwrap_or(model.config.max_target_positions / 2).min(room))
+        .collect();
+    let length = lengths.iter().copied().max().unwrap_or_default();
 
     let tick = || {
         control.worked();
         !control.is_cancelled()
     };
-    let mut state = model.decoder.start(audio, rows, start.len() + length)?;
-    let mut tokens: Vec<u32> = start.repeat(rows);
-    let mut no_speech_probability = 0.0;
+    let mut state = model.decoder.start(audio, rows, start_length + length)?;
+    let mut tokens: Vec<u32> = starts.iter().flat_map(|(start, _)| start.repeat(rows)).collect();
+    let mut no_speech = vec![0.0; options.len()];
+    // Numbers of the windows that are not finished, in the order of their rows.
+    let mut open: Vec<usize> = (0..options.len()).collect();
     for step in 0..length {
         let hidden = model.decoder.forward(&tokens, &mut state, None, &tick)?;
         let count = hidden.dim(1)?;
         if step == 0
-            && let Some(no_speech) = vocabulary.no_speech
+            && let Some(token) = vocabulary.no_speech
         {
-            let at_start = model.decoder.logits(&hidden.i((0..1, start_of_transcript_at))?)?;
-            let logits: Vec<f32> = at_start.squeeze(0)?.to_vec1()?;
-            no_speech_probability = (logits[no_speech as usize] - log_sum_exp(&logits)).exp();
+            for (window, probability) in no_speech.iter_mut().enumerate() {
+                let hidden = hidden.i((window * rows..window * rows + 1, start_of_transcript_at))?;
+                let logits: Vec<f32> = model.decoder.logits(&hidden)?.squeeze(0)?.to_vec1()?;
+                *probability = (logits[token as usize] - log_sum_exp(&logits)).exp();
+            }
         }
-        let logits = model.decoder.logits(&hidden.i((.., count - 1))?)?;
-        let mut logits: Vec<Vec<f32>> = logits.to_vec2()?;
-        for (row, sampled) in logits.iter_mut().zip(search.sequences()) {
-            rules.apply(row, sampled);
+        let mut logits: Vec<Vec<f32>> = model.decoder.logits(&hidden.i((.., count - 1))?)?.to_vec2()?;
+        drop(hidden);
+        let mut sources = Vec::with_capacity(logits.len());
+        let mut kept = Vec::with_capacity(open.len());
+        tokens.clear();
+        for (place, window) in open.iter().copied().enumerate() {
+            let first = place * rows;
+            let (logits, search) = (&mut logits[first..first + rows], &mut searches[window]);
+            let rules = Rules::new(vocabulary, &options[window]);
+            for (row, sampled) in logits.iter_mut().zip(search.sequences()) {
+                rules.apply(row, sampled);
+            }
+            let Step { sources: own, done } = search.step(logits);
+            sources.extend(own.into_iter().map(|row| first + row));
+            if !done && step + 1 < lengths[window] {
+                kept.push(place);
+                tokens.extend(search.last_tokens());
+            }
         }
-        let Step { sources, done } = search.step(&mut logits);
-        if done {
+        if kept.is_empty() {
             break;
         }
         state.reorder(&sources)?;
-        tokens = search.last_tokens();
+        if kept.len() < open.len() {
+            state.keep(&kept)?;
+            open = kept.into_iter().map(|place| open[place]).collect();
+        }
     }
+    drop(state);
 
-    let best = best_sequence(search.finish(), options.length_penalty);
-    let text = vocabulary.decode(&best.tokens).trim().to_owned();
-    Ok(Decoded {
-        mean_log_probability: best.log_probability / (best.tokens.len() + 1) as f32,
-        compression_ratio: compression_ratio(&text),
-        tokens: best.tokens,
-        text,
-        no_speech_probability,
-        temperature: options.temperature,
-    })
+    let finish = |((search, options), no_speech_probability): ((Search, &WindowOptions), f32)| {
+        let best = best_sequence(search.finish(), options.length_penalty);
+        let text = vocabulary.decode(&best.tokens).trim().to_owned();
+        Decoded {
+            mean_log_probability: best.log_probability / (best.tokens.len() + 1) as f32,
+            compression_ratio: compression_ratio(&text),
+            tokens: best.tokens,
+            text,
+            no_speech_probability,
+            temperature: options.temperature,
+        }
+    };
+    Ok(searches.into_iter().zip(options).zip(no_speech).map(finish).collect())
+}
+
+fn mismatch(reason: &str) -> models::Error {
+    candle_core::Error::Msg(reason.into()).into()
 }
 
 /// Previous text, then what tells the model its task; and where in it the

@@ -16,17 +16,27 @@ pub fn decode_with_fallback(
     settings: &DecodingOptions,
     control: &Control,
 ) -> Result<Decoded, models::Error> {
-    let mut tried: Vec<Decoded> = Vec::new();
-    let greedy = [0.0];
-    let temperatures = if settings.temperatures.is_empty() { &greedy } else { &settings.temperatures[..] };
-    for temperature in temperatures {
-        let options = WindowOptions {
-            temperature: *temperature,
-            seed: mix(base.seed, u64::from(temperature.to_bits())),
-            ..base.clone()
-        };
-        let decoded = decode(model, audio, &options, control)?;
-        if is_silence(&decoded, settings) || !is_bad(&decoded, settings) {
+    let first = decode(model, audio, &at_temperature(base, first_temperature(settings)), control)?;
+    fall_back(first, model, audio, base, settings, control)
+}
+
+/// The rest of [`decode_with_fallback`], where the first temperature gave `first`.
+pub fn fall_back(
+    first: Decoded,
+    model: &Whisper,
+    audio: &Tensor,
+    base: &WindowOptions,
+    settings: &DecodingOptions,
+    control: &Control,
+) -> Result<Decoded, models::Error> {
+    let passes = |decoded: &Decoded| is_silence(decoded, settings) || !is_bad(decoded, settings);
+    if passes(&first) {
+        return Ok(first);
+    }
+    let mut tried = vec![first];
+    for temperature in settings.temperatures.iter().skip(1) {
+        let decoded = decode(model, audio, &at_temperature(base, *temperature), control)?;
+        if passes(&decoded) {
             return Ok(decoded);
         }
         tried.push(decoded);
@@ -43,6 +53,15 @@ pub fn decode_with_fallback(
             if (b_text, b) > (a_text, a) { next } else { best }
         })
         .ok_or_else(no_temperature)
+}
+
+/// What every window is decoded at first.
+pub fn first_temperature(settings: &DecodingOptions) -> f32 {
+    settings.temperatures.first().copied().unwrap_or(0.0)
+}
+
+pub fn at_temperature<'a>(base: &WindowOptions<'a>, temperature: f32) -> WindowOptions<'a> {
+    WindowOptions { temperature, seed: mix(base.seed, u64::from(temperature.to_bits())), ..base.clone() }
 }
 
 fn no_temperature() -> models::Error {

@@ -1,5 +1,6 @@
 use models::whisper::Vocabulary;
 
+use super::decode::WindowOptions;
 use super::scores::{log_sum_exp, max};
 
 /// Seconds between two neighbouring time tokens: one per two frames of 10 ms.
@@ -16,7 +17,18 @@ pub struct Rules<'a> {
     pub suppress: &'a [u32],
 }
 
-impl Rules<'_> {
+impl<'a> Rules<'a> {
+    pub fn new(vocabulary: &'a Vocabulary, options: &WindowOptions<'a>) -> Self {
+        Self {
+            vocabulary,
+            timestamps: options.timestamps,
+            max_initial_timestamp: options
+                .max_initial_timestamp
+                .map(|seconds| (f64::from(seconds) / TIMESTAMP_STEP).round() as u32),
+            suppress: options.suppress,
+        }
+    }
+
     /// Masks one row of logits, given the tokens sampled so far.
     pub fn apply(&self, logits: &mut [f32], sampled: &[u32]) {
         let vocabulary = self.vocabulary;

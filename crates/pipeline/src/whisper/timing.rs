@@ -4,7 +4,7 @@ use transcript::Task;
 
 use super::decode::task_tokens;
 use super::rules::TIMESTAMP_STEP;
-use super::scores::softmax;
+use super::scores::log_sum_exp;
 use super::words::split_words;
 use crate::Control;
 
@@ -20,6 +20,10 @@ pub struct AlignedWord {
 
 /// Width of the median filter over time, in positions (openai/whisper).
 const MEDIAN_WIDTH: usize = 7;
+
+/// Tokens whose logits are there at once: the vocabulary is the widest thing
+/// in the model, and a full window has a hundred tokens and more.
+const LOGIT_BLOCK: usize = 16;
 
 /// Where each word of `text_tokens` is spoken: dynamic time warping over the
 /// cross-attention of the alignment heads, in a second, teacher-forced pass
@@ -58,16 +62,17 @@ pub fn align(
     let mut scores = CrossScores { heads: model.alignment_heads.clone(), found: Vec::new() };
     let mut state = model.decoder.start(audio, 1, tokens.len())?;
     let hidden = model.decoder.forward(&tokens, &mut state, Some(&mut scores), &tick)?;
-    let logits = model.decoder.logits(&hidden.i((0, start..start + text_tokens.len()))?)?;
-    let logits: Vec<Vec<f32>> = logits.i((.., ..vocabulary.end_of_text as usize))?.to_vec2()?;
-    let probabilities: Vec<f32> = logits
-        .into_iter()
-        .zip(text_tokens)
-        .map(|(mut row, token)| {
-            softmax(&mut row);
-            row[*token as usize]
-        })
-        .collect();
+    drop(state);
+    let mut probabilities = Vec::with_capacity(text_tokens.len());
+    for (number, tokens) in text_tokens.chunks(LOGIT_BLOCK).enumerate() {
+        let first = start + number * LOGIT_BLOCK;
+        let logits = model.decoder.logits(&hidden.i((0, first..first + tokens.len()))?)?;
+        let logits: Vec<Vec<f32>> = logits.i((.., ..vocabulary.end_of_text as usize))?.to_vec2()?;
+        probabilities.extend(
+            logits.iter().zip(tokens).map(|(row, token)| (row[*token as usize] - log_sum_exp(row)).exp()),
+        );
+    }
+    drop(hidden);
 
     let mut spoken = text_tokens.to_vec();
     spoken.push(vocabulary.end_of_text);

@@ -1,7 +1,7 @@
 use candle_core::Tensor;
 
-use super::sequential::Sequential;
 use super::timing::{AlignedWord, align};
+use super::transcriber::Transcriber;
 
 /// What a window's tokens say between two times, in seconds of the recording.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,15 +48,24 @@ pub struct WordTimes {
 }
 
 impl WordTimes {
+    /// Goes on from what [`Self::last_speech`] was.
+    pub fn resume(last_speech: f64) -> Self {
+        Self { last_speech }
+    }
+
+    pub fn last_speech(&self) -> f64 {
+        self.last_speech
+    }
+
     pub fn add(
         &mut self,
-        strategy: &Sequential,
+        transcriber: &Transcriber,
         audio: &Tensor,
         passages: &mut [Passage],
         seek: usize,
         frames: usize,
     ) -> Result<(), models::Error> {
-        let vocabulary = &strategy.model.vocabulary;
+        let vocabulary = &transcriber.model.vocabulary;
         let text_tokens: Vec<Vec<u32>> = passages
             .iter()
             .map(|passage| {
@@ -64,13 +73,13 @@ impl WordTimes {
             })
             .collect();
         let mut words = align(
-            strategy.model,
+            transcriber.model,
             audio,
-            strategy.language,
-            strategy.task,
+            transcriber.language,
+            transcriber.task,
             &text_tokens.concat(),
             frames,
-            strategy.control,
+            transcriber.control,
         )?;
         let typical = typical_duration(&words);
         shorten_at_sentence_ends(&mut words, typical * 2.0);

@@ -5,7 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use candle_core::{DType, Device};
+use candle_core::Device;
+use memory::Precision;
 use models::whisper::Whisper;
 
 pub fn starter() -> PathBuf {
@@ -13,7 +14,7 @@ pub fn starter() -> PathBuf {
 }
 
 pub fn load_starter() -> Whisper {
-    Whisper::load(&starter(), &Device::Cpu, DType::F32, &|| true).unwrap()
+    Whisper::load(&starter(), &Device::Cpu, Precision::F32, &|| true).unwrap()
 }
 
 /// The folder with reference outputs and recordings, where there is one.

@@ -26,6 +26,8 @@ use std::fmt;
 use std::io::{self, Write};
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::Transcript;
 
 /// What a transcript of the demonstration model says of itself in every form.
@@ -57,7 +59,7 @@ pub fn export(
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Options {
     /// Leave out what varies between two runs of the same job ([`Transcript::run`]).
     pub reproducible: bool,
@@ -67,7 +69,8 @@ pub struct Options {
     pub word_times: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Format {
     /// One segment per line.
     Txt,

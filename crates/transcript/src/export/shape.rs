@@ -1,6 +1,7 @@
 //! Subtitles that fit a screen: one segment becomes cues of a few short lines,
 //! broken where a reader would pause.
 
+use serde::{Deserialize, Serialize};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::cues::{Cue, Line, Piece, matching_words};
@@ -8,7 +9,7 @@ use super::text::one_line;
 use crate::{Segment, Time};
 
 /// How subtitles are to look. The defaults are what broadcasters commonly ask for.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shaping {
     /// Columns per line; a full-width character takes two.
     pub line_width: usize,

@@ -57,7 +57,7 @@ fn recordings_are_taken_in_order_and_broken_ones_left_out() {
     let mut taken = Vec::new();
     while let Some(entry) = queue.start_next() {
         taken.push(entry.file.display().to_string());
-        queue.apply(entry.id, Event::Finished { id: NO_JOB, transcript: transcript(&[]) });
+        queue.apply(entry.id, Event::Finished { id: NO_JOB, transcript: transcript(&[]), renewal: None });
     }
     assert_eq!(taken, ["a", "b"]);
     assert_eq!(queue.get(3).map(|entry| entry.state), Some(State::Failed));
@@ -108,7 +108,7 @@ fn a_follower_sees_what_was_repaired_at_the_end() {
                     reader.look(&queue, 1);
                 }
             }
-            queue.apply(1, Event::Finished { id: NO_JOB, transcript: transcript(&last) });
+            queue.apply(1, Event::Finished { id: NO_JOB, transcript: transcript(&last), renewal: None });
             reader.look(&queue, 1);
             assert_eq!(reader.texts, last, "{streamed:?}, {looks} looks");
             assert!(!reader.look(&queue, 1), "nothing is told twice");
@@ -136,7 +136,7 @@ fn trying_again_starts_with_an_empty_page() {
 fn a_second_end_changes_nothing() {
     let mut queue = queue(&["talk"]);
     queue.start_next();
-    queue.apply(1, Event::Finished { id: NO_JOB, transcript: transcript(&["a"]) });
+    queue.apply(1, Event::Finished { id: NO_JOB, transcript: transcript(&["a"]), renewal: None });
     queue.end(1, State::Failed, None, Some(failure()));
     assert!(queue.get(1).is_some_and(|entry| entry.state == State::Finished && entry.failure.is_none()));
 }
@@ -164,7 +164,7 @@ fn closing_would_lose_what_was_not_saved() {
     queue.add("sample".into(), None, true, None);
     for id in [1, 2] {
         queue.start_next();
-        queue.apply(id, Event::Finished { id: NO_JOB, transcript: transcript(&["a"]) });
+        queue.apply(id, Event::Finished { id: NO_JOB, transcript: transcript(&["a"]), renewal: None });
     }
     assert_eq!(queue.unsaved(), 1, "nobody misses the sample's");
     queue.saved(1, "talk.srt".into());

@@ -1,0 +1,163 @@
+//! Who holds memory now: the cards, the machine, and this user's engines.
+
+use memory::nvml::{Driver, Gpu, GpuId};
+use memory::{Cause, Host, Levels, Probe, ProcessUse, Reading, Unavailable, platform};
+use serde::Serialize;
+
+use crate::runs::{Run, Runs};
+
+/// One look at everything. Bytes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Status {
+    #[serde(flatten)]
+    pub gpu: Gpus,
+    /// Ours is what this program itself holds; engines have figures of their own.
+    pub host: Result<Reading, Unavailable>,
+    pub engines: Vec<Engine>,
+}
+
+/// The cards that the driver tells of, and what is wrong with the driver.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Gpus {
+    pub cards: Vec<Card>,
+    /// A sentence or two, with what to do.
+    pub gpu_problem: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Card {
+    #[serde(flatten)]
+    pub gpu: Gpu,
+    /// Whose it is, as far as the driver says; ours are this user's engines.
+    pub reading: Result<Reading, Unavailable>,
+    pub processes: Vec<ProcessUse>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Engine {
+    #[serde(flatten)]
+    pub run: Run,
+    /// Of its resident memory, what is backed by no file; `None` where this
+    /// system does not say.
+    pub anonymous: Option<u64>,
+    /// Resident pages of files, weights above all.
+    pub mapped: Option<u64>,
+    /// Highest resident memory since its start or the last reset, both kinds
+    /// together.
+    pub peak_resident: Option<u64>,
+}
+
+impl Status {
+    pub fn now(runs: Option<&Runs>) -> Self {
+        let engines: Vec<Engine> =
+            runs.map(Runs::list).unwrap_or_default().into_iter().map(Engine::of).collect();
+        let ours = engines.iter().map(|engine| engine.run.engine.pid).collect();
+        Self { gpu: Gpus::now(ours), host: Host::new().read(), engines }
+    }
+}
+
+impl Gpus {
+    /// `ours` are the processes that count as ours.
+    pub fn now(ours: Vec<u32>) -> Self {
+        let (cards, unavailable) = match cards(ours) {
+            Ok(cards) => (cards, None),
+            Err(unavailable) => (Vec::new(), Some(unavailable)),
+        };
+        let gpu_problem = problem(crate::platform::has_cuda_driver(), &cards, unavailable);
+        Self { cards, gpu_problem }
+    }
+}
+
+/// What is wrong with the two libraries of the driver: the one that computes
+/// and the one that says who holds how much.
+fn problem(computes: bool, cards: &[Card], unavailable: Option<Unavailable>) -> Option<String> {
+    let names: Vec<&str> = cards.iter().map(|card| card.gpu.name.as_str()).collect();
+    match (computes, unavailable) {
+        (true, Some(Unavailable { cause: Cause::NoLibrary, .. })) => Some(
+            "The NVIDIA driver can compute (libcuda.so.1), but its libnvidia-ml.so.1 can't be loaded: who holds \
+             how much of the card is not known. Install the rest of the driver; its package is often called \
+             nvidia-utils or libnvidia-compute."
+                .into(),
+        ),
+        (_, Some(unavailable)) => Some(unavailable.reason),
+        (true, None) if cards.is_empty() => {
+            Some("The NVIDIA driver runs but knows no card that answers; restart the machine.".into())
+        }
+        (false, None) if !cards.is_empty() => Some(format!(
+            "There is a card ({}) and its driver runs, but the driver's libcuda.so.1 can't be loaded: the CPU \
+             computes. Install the driver's libraries for computing; their package is often called libcuda1, \
+             libnvidia-compute or nvidia-driver-cuda-libs.",
+            names.join(", ")
+        )),
+        (_, None) => None,
+    }
+}
+
+impl Engine {
+    fn of(run: Run) -> Self {
+        let pid = run.engine.pid;
+        let resident = platform::resident(Some(pid));
+        Self {
+            anonymous: resident.map(|resident| resident.anonymous),
+            mapped: resident.map(|resident| resident.file),
+            peak_resident: platform::peak_resident(pid),
+            run,
+        }
+    }
+
+    /// The pool's figures, where it has one: as last reported.
+    pub fn pool(&self) -> Option<&Levels> {
+        self.run.levels.as_ref()
+    }
+}
+
+fn cards(ours: Vec<u32>) -> Result<Vec<Card>, Unavailable> {
+    let driver = Driver::open()?;
+    let look = |gpu: Gpu| {
+        let probe = driver.probe(GpuId::Uuid(gpu.uuid.clone()));
+        let (reading, processes) = match probe {
+            Ok(probe) => {
+                probe.set_ours(ours.clone());
+                (probe.read(), probe.processes())
+            }
+            Err(unavailable) => (Err(unavailable), Vec::new()),
+        };
+        Card { gpu, reading, processes }
+    };
+    Ok(driver.gpus()?.into_iter().map(look).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_missing_library_is_named_with_what_to_do() {
+        let gpu = Gpu { uuid: "GPU-1".into(), pci: "1".into(), name: "Big Card".into(), total: 2, free: 1 };
+        let card = Card { gpu, reading: Ok(Reading::default()), processes: Vec::new() };
+        let missing = |cause, reason: &str| Some(Unavailable { cause, reason: reason.into() });
+        let none = "No NVIDIA driver is installed on this machine.";
+        // (libcuda, cards, libnvidia-ml) -> parts of what is said; none: nothing is wrong
+        type Case<'a> = (bool, &'a [Card], Option<Unavailable>, &'a [&'a str]);
+        let cases: [Case; 6] = [
+            (false, &[], missing(Cause::NoLibrary, none), &[none]),
+            (true, &[], missing(Cause::NoLibrary, none), &["libnvidia-ml.so.1 can't be loaded", "Install"]),
+            (false, &[], missing(Cause::NoDriver, "It does not run."), &["It does not run."]),
+            (
+                false,
+                std::slice::from_ref(&card),
+                None,
+                &["Big Card", "libcuda.so.1 can't be loaded", "the CPU computes", "Install"],
+            ),
+            (true, std::slice::from_ref(&card), None, &[]),
+            (true, &[], None, &["knows no card"]),
+        ];
+        for (computes, cards, unavailable, parts) in cases {
+            let said = problem(computes, cards, unavailable);
+            assert_eq!(said.is_none(), parts.is_empty(), "{said:?}");
+            for part in parts {
+                assert!(said.as_ref().unwrap().contains(part), "no {part:?} in {said:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The ladder as a host sees it: what an engine was given, what it may be
+//! given instead, and how that stands in a job.
+
+use memory::Stage;
+use memory::ladder::{Installed, Place, Settings, State};
+use transcript::{Model, Notice, Severity};
+use wire::{Alternative, DeviceChoice, Job, Strategy};
+
+/// The top of a job's ladder. `started`: the model and the device, as the
+/// engine named them, where it did.
+pub fn top(job: &Job, started: Option<&(Model, String)>) -> State {
+    let (named, device) = started.cloned().unwrap_or_default();
+    let known = job.alternatives.iter().find(|known| known.path == job.model);
+    let memory = &job.memory;
+    // Batches that the engine chose itself are not told to the host.
+    let batch = memory.batch_size.unwrap_or(if job.strategy == Strategy::Batched { 4 } else { 1 });
+    let place = place(&device, job.device);
+    State::new(Settings {
+        model: known.map_or(named.name, |known| known.installed.model.clone()),
+        precision: job.precision.map_or(named.precision, |wanted| wanted.as_str().to_owned()),
+        batch,
+        place,
+        speakers: job.speakers,
+        speaker_batch: memory.speaker_batch_size.unwrap_or(1),
+        speaker_place: place,
+    })
+}
+
+/// What may take over, with what is in use among it: weights are widened
+/// on some machines and then go by another precision than their file's.
+pub fn installed(job: &Job, now: &Settings) -> Vec<Installed> {
+    let mut installed: Vec<_> = job.alternatives.iter().map(|known| known.installed.clone()).collect();
+    let of_model = || installed.iter().filter(|known| known.model == now.model);
+    if of_model().all(|known| known.precision != now.precision)
+        && let Some(known) = of_model().max_by_key(|known| known.host_bytes.max(known.gpu_bytes)).cloned()
+    {
+        installed.push(Installed { precision: now.precision.clone(), ..known });
+    }
+    installed
+}
+
+/// Writes a ladder's settings into the job.
+pub fn apply(job: &mut Job, settings: &Settings) {
+    let named = |known: &&Alternative| known.installed.model == settings.model;
+    let exact = job.alternatives.iter().filter(named).find(|it| it.installed.precision == settings.precision);
+    if let Some(known) = exact.or(job.alternatives.iter().find(named)) {
+        job.model = known.path.clone();
+    }
+    if let Ok(precision) = settings.precision.parse() {
+        job.precision = Some(precision);
+    }
+    job.memory.batch_size = Some(settings.batch);
+    job.memory.speaker_batch_size = Some(settings.speaker_batch);
+    job.speakers &= settings.speakers;
+    if settings.place == Place::Cpu {
+        job.device = DeviceChoice::Cpu;
+    }
+}
+
+fn place(device: &str, choice: DeviceChoice) -> Place {
+    // Before the engine named its device only the wish is known.
+    let is_cpu = if device.is_empty() { choice == DeviceChoice::Cpu } else { device == "cpu" };
+    if is_cpu { Place::Cpu } else { Place::Gpu }
+}
+
+pub fn stage(stage: wire::Stage) -> Stage {
+    match stage {
+        wire::Stage::LoadModel => Stage::SpeechModel,
+        wire::Stage::Preprocess => Stage::Preprocess,
+        wire::Stage::Transcribe => Stage::Transcribe,
+        wire::Stage::Diarize => Stage::Diarize,
+        wire::Stage::Align => Stage::Align,
+    }
+}
+
+/// A notice about memory in the form in which transcripts keep notices.
+pub fn from_memory(notice: &memory::Notice) -> Notice {
+    let severity = match notice.severity {
+        memory::Severity::Info => Severity::Info,
+        memory::Severity::Degraded => Severity::Degraded,
+        memory::Severity::Failed => Severity::Failed,
+    };
+    Notice::new(notice.code.as_str(), severity, notice.text.clone())
+}
+
+/// Whether what was learned from one job holds for another.
+pub fn is_comparable(a: &Job, b: &Job) -> bool {
+    a.model == b.model && a.device == b.device && a.precision == b.precision && a.memory == b.memory
+}

@@ -1,0 +1,229 @@
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use api::fit::{Room, used};
+use api::network::{Network, knee};
+use api::{Engine, Preferences};
+use memory::bytes::human;
+use memory::ladder::{Pins, Step};
+use memory::{Footprint, Kind, Mark, Precision, Stage, fit};
+use wire::{Backend, DeviceChoice, ErrorCode, Event, Failure, Job, Strategy, VoiceActivity};
+
+use crate::args::Doctor;
+use crate::console::Console;
+use crate::ended::Ended;
+use crate::interrupt::Interrupt;
+use crate::models;
+use crate::outputs::print;
+
+/// Beyond the windows of the batch, so that there is a second batch.
+const SECONDS_MORE: u32 = 5;
+const WINDOW_SECONDS: u32 = 30;
+const SAMPLE_RATE: u32 = 16_000;
+
+/// How a job of some batch ended.
+struct Outcome {
+    marks: Vec<Mark>,
+    /// The batch that it ended with; smaller than it began where memory did
+    /// not suffice for that.
+    batch: u32,
+    /// Why it did not end well.
+    failure: Option<Failure>,
+}
+
+/// Runs a job on a signal made up for it, and compares what it took with what
+/// was predicted; where it does not fit, with smaller batches until one does.
+pub async fn run(args: &Doctor, model: &OsStr, mut interrupt: Interrupt) -> Result<(), Ended> {
+    let preferences = Preferences::of_this_user(&args.memory.flags())
+        .map_err(|failure| Ended::Usage(failure.to_string()))?;
+    let model = models::chosen(Some(model))?;
+    let network = Network::read(&model.path)?;
+    let mut console = Console::new(false);
+    let mut batch = preferences.memory.batch_size.unwrap_or(1);
+    loop {
+        let engine = start(args, &mut interrupt).await?;
+        let on_gpu = engine.backend() == Backend::Cuda && args.machine.device != DeviceChoice::Cpu;
+        let kind = if on_gpu { Kind::Gpu } else { Kind::Host };
+        let precision = preferences.precision.unwrap_or_else(|| network.usual(kind));
+        let signal = Signal::write(WINDOW_SECONDS * batch + SECONDS_MORE)?;
+        let job = job(args, &preferences, &signal, &model.path, batch, precision);
+        let footprint = network.footprint(kind, precision, &job);
+        if let Ok(room) = Room::of(on_gpu, args.machine.device, &preferences.memory) {
+            // What the engine won't even try is not tried here either.
+            let planned = fit::batch(&footprint, room.free, &job.memory.batch_limits(Some(knee(kind))));
+            let asked = batch;
+            batch = planned.windows.clamp(1, asked);
+            let fewer = if batch < asked { format!(", of {asked} asked for") } else { String::new() };
+            console.info(&format!(
+                "Trying {} in {precision} on {}, {batch} at once{fewer}; {} are free.",
+                model.name,
+                room.name,
+                human(room.free)
+            ));
+        }
+        let outcome = try_out(&engine, job, batch, &mut interrupt).await;
+        engine.shutdown().await;
+        let outcome = outcome?;
+        let fits = outcome.failure.is_none();
+        print(|out| write(&outcome, &footprint, batch, out))?;
+        match outcome.failure {
+            None => {
+                let text = match outcome.batch {
+                    fitted if fitted < batch => {
+                        format!("A batch of {batch} does not fit; one of {fitted} does.")
+                    }
+                    fitted => format!("It fits, {fitted} at once."),
+                };
+                print(|out| writeln!(out, "{text}"))?;
+            }
+            // Only for lack of memory does a smaller batch help.
+            Some(failure) if failure.code != ErrorCode::OutOfMemory => return Err(failure.into()),
+            Some(_) => console.warning(&format!("Memory does not suffice for {batch} at once.")),
+        }
+        if fits {
+            return Ok(());
+        }
+        if batch == 1 {
+            print(|out| writeln!(out, "It does not fit, not even one window at a time."))?;
+            return Err(Ended::SomeFailed);
+        }
+        batch = (outcome.batch.min(batch) / 2).max(1);
+    }
+}
+
+async fn start(args: &Doctor, interrupt: &mut Interrupt) -> Result<Engine, Ended> {
+    let options = args.machine.engine_options();
+    tokio::select! {
+        engine = Engine::start(&options) => Ok(engine?),
+        () = interrupt.raised() => Err(Ended::Cancelled),
+    }
+}
+
+/// Nothing but the batch may change: it is this model that is tried out.
+fn job(
+    args: &Doctor,
+    preferences: &Preferences,
+    signal: &Signal,
+    model: &std::path::Path,
+    batch: u32,
+    precision: Precision,
+) -> Job {
+    let mut job = Job::new(1, signal.path.as_path(), model);
+    job.device = args.machine.device;
+    job.threads = args.machine.threads;
+    job.language = Some("en".into());
+    job.voice_activity = VoiceActivity::Off;
+    job.precision = Some(precision);
+    job.strategy = if batch > 1 { Strategy::Batched } else { Strategy::Sequential };
+    job.memory = preferences.memory.clone();
+    job.memory.batch_size = Some(batch);
+    job.memory.pins = Pins { model: true, precision: true, cpu: true, speakers: true };
+    // As many beams as there would be drafts at higher temperatures: as much
+    // memory in a fraction of the time.
+    let decoding = &mut job.decoding;
+    if decoding.temperatures.iter().any(|temperature| *temperature > 0.0) {
+        decoding.beam_size = decoding.beam_size.max(decoding.best_of);
+    }
+    decoding.temperatures = vec![0.0];
+    job
+}
+
+async fn try_out(engine: &Engine, job: Job, batch: u32, interrupt: &mut Interrupt) -> Result<Outcome, Ended> {
+    let mut handle = engine.transcribe(job);
+    let mut outcome = Outcome { marks: Vec::new(), batch, failure: None };
+    loop {
+        let event = tokio::select! {
+            event = handle.next() => event,
+            () = interrupt.raised() => {
+                handle.cancel();
+                return Err(Ended::Cancelled);
+            }
+        };
+        match event {
+            Some(Event::Memory { mark, .. }) => outcome.marks.push(*mark),
+            Some(Event::Rung { rung, .. }) if rung.step == Step::HalveBatch => {
+                outcome.batch = rung.to.settings.batch;
+            }
+            Some(Event::Failed { error, .. }) => {
+                outcome.failure = Some(error);
+                return Ok(outcome);
+            }
+            Some(Event::Finished { .. }) => return Ok(outcome),
+            Some(Event::Cancelled { .. }) | None => return Err(Ended::Cancelled),
+            Some(_) => {}
+        }
+    }
+}
+
+/// What was predicted of each stage and what it took.
+fn write(outcome: &Outcome, footprint: &Footprint, batch: u32, out: &mut dyn Write) -> io::Result<()> {
+    let predicted = fit::check(footprint, None, u64::MAX, batch).stages;
+    let used = used(&outcome.marks);
+    writeln!(out, "{:<16}{:>10}{:>10}", "stage", "predicted", "used")?;
+    for stage in Stage::ALL {
+        let of =
+            |list: &[(Stage, u64)]| list.iter().find(|(known, _)| *known == stage).map(|(_, bytes)| *bytes);
+        // A stage that was not entered is nothing to tell of, predicted or not.
+        let Some(bytes) = of(&used) else { continue };
+        let (expected, error) = match of(&predicted) {
+            Some(expected) => (
+                human(expected),
+                format!("  {:+.0} %", 100.0 * (expected as f64 / bytes.max(1) as f64 - 1.0)),
+            ),
+            None => ("".into(), String::new()),
+        };
+        writeln!(out, "{:<16}{expected:>10}{:>10}{error}", stage.label(), human(bytes))?;
+    }
+    if used.is_empty() {
+        writeln!(out, "(the engine reported no figures)")?;
+    }
+    Ok(())
+}
+
+/// A recording of nothing in particular, for as long as it is kept.
+struct Signal {
+    path: PathBuf,
+}
+
+impl Signal {
+    /// Noise that swells and fades four times a second, as syllables do:
+    /// 16-bit PCM, mono. Fails where the temporary folder can't be written to.
+    fn write(seconds: u32) -> Result<Self, Ended> {
+        let count = seconds * SAMPLE_RATE;
+        let mut bytes = Vec::with_capacity(44 + 2 * count as usize);
+        bytes.extend(b"RIFF");
+        bytes.extend((36 + 2 * count).to_le_bytes());
+        bytes.extend(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
+        bytes.extend(SAMPLE_RATE.to_le_bytes());
+        bytes.extend((2 * SAMPLE_RATE).to_le_bytes());
+        bytes.extend(b"\x02\0\x10\0data");
+        bytes.extend((2 * count).to_le_bytes());
+        let mut state = 1u32;
+        for index in 0..count {
+            // A linear congruential generator (Numerical Recipes, 7.1).
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let noise = f64::from((state >> 20) as i16 - 2048);
+            let syllable =
+                (f64::from(index) / f64::from(SAMPLE_RATE) * 4.0 * std::f64::consts::PI).sin().abs();
+            bytes.extend(((noise * 4.0 * syllable) as i16).to_le_bytes());
+        }
+        let path = std::env::temp_dir().join(format!("steno-fit-{}.wav", std::process::id()));
+        let unwritable = |error: io::Error| {
+            Failure::new(
+                ErrorCode::OutputUnwritable,
+                format!("The signal to try with can't be written ({error})."),
+            )
+            .file(path.as_path())
+            .remedy("Set TMPDIR to a folder with room.")
+        };
+        std::fs::write(&path, bytes).map_err(unwritable)?;
+        Ok(Self { path })
+    }
+}
+
+impl Drop for Signal {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}

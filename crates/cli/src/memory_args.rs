@@ -1,0 +1,181 @@
+//! Flags about memory. Each stands for a variable of the same name, and what
+//! is wrong with a value is said by whoever reads the variable.
+
+use api::Preferences;
+use api::preferences::{PRECISION, Values};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use memory::Precision;
+use memory::settings::PROFILE;
+
+/// Follows the help of every command that has these flags.
+pub const SETTINGS: &str = "\
+Settings of memory:
+  Every option under \"Memory\" can also be set in the environment (--batch-size as STENO_BATCH_SIZE) \
+and in the file steno/config.toml in the folder for settings (Linux: ~/.config), or in the file that \
+STENO_CONFIG names:
+    [memory]
+    profile = \"safe\"
+    memory_limit = \"6GiB\"
+    keep = [\"model\", \"speakers\"]
+  A flag goes before the environment, the environment before the file, the file before the profile. \
+STENO_FAST_PATH=false is the same as to keep the speakers.";
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Memory")]
+pub struct Memory {
+    /// Several of the others at once: safe for long runs unattended, fast for a few files
+    #[arg(long, value_name = "PROFILE", value_parser = PossibleValuesParser::new(["safe", "fast"]))]
+    pub memory_profile: Option<String>,
+
+    /// Most to be held of the device that computes, such as 6GiB [default: what is free]
+    #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true,
+        value_parser = checked("STENO_MEMORY_LIMIT"))]
+    pub memory_limit: Option<String>,
+
+    /// Most to be held of the machine's own memory, such as 4GiB [default: what is free]
+    #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true,
+        value_parser = checked("STENO_RAM_LIMIT"))]
+    pub ram_limit: Option<String>,
+
+    /// Windows of 30 seconds decoded together at most [default: what fits]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+        value_parser = checked("STENO_BATCH_SIZE"))]
+    pub batch_size: Option<String>,
+
+    /// As --batch-size, while speakers are told apart [default: what fits]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+        value_parser = checked("STENO_SPEAKER_BATCH_SIZE"))]
+    pub speaker_batch_size: Option<String>,
+
+    /// Never tell speakers apart
+    #[arg(long)]
+    pub skip_speakers: bool,
+
+    /// Part of the free memory that any one buffer may take, such as 0.125 [default: no such limit]
+    #[arg(long, value_name = "PART", allow_negative_numbers = true,
+        value_parser = checked("STENO_MEMORY_FRACTION"))]
+    pub memory_fraction: Option<String>,
+
+    /// Batches between two looks at fragmented memory, 0 for never [default: 5]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+        value_parser = checked("STENO_TRIM_EVERY"))]
+    pub trim_every: Option<String>,
+
+    /// Recordings after which the engine is started anew, 0 for never [default: 50]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+        value_parser = checked("STENO_RENEW_AFTER"))]
+    pub renew_after: Option<String>,
+
+    /// What must not change when memory runs out, divided by commas: gpu means never to go on on the CPU
+    #[arg(long, value_delimiter = ',', value_name = "WHAT", ignore_case = true,
+        value_parser = PossibleValuesParser::new(["model", "precision", "gpu", "speakers"]))]
+    pub keep: Vec<String>,
+
+    /// How the model's weights are held: q8_0 takes half of f16, with a few words different [default: as
+    /// stored]
+    #[arg(long, value_name = "PRECISION", ignore_case = true,
+        value_parser = PossibleValuesParser::new(Precision::ALL.map(Precision::as_str)))]
+    pub precision: Option<String>,
+}
+
+impl Memory {
+    /// What was said, by the names of the variables.
+    pub fn flags(&self) -> Values {
+        let Self {
+            memory_profile,
+            memory_limit,
+            ram_limit,
+            batch_size,
+            speaker_batch_size,
+            skip_speakers,
+            memory_fraction,
+            trim_every,
+            renew_after,
+            keep,
+            precision,
+        } = self;
+        let skip_speakers = skip_speakers.then(|| "true".to_owned());
+        let keep = (!keep.is_empty()).then(|| keep.join(","));
+        [
+            (PROFILE.0, memory_profile),
+            ("STENO_MEMORY_LIMIT", memory_limit),
+            ("STENO_RAM_LIMIT", ram_limit),
+            ("STENO_BATCH_SIZE", batch_size),
+            ("STENO_SPEAKER_BATCH_SIZE", speaker_batch_size),
+            ("STENO_SKIP_SPEAKERS", &skip_speakers),
+            ("STENO_MEMORY_FRACTION", memory_fraction),
+            ("STENO_TRIM_EVERY", trim_every),
+            ("STENO_RENEW_AFTER", renew_after),
+            ("STENO_KEEP", &keep),
+            (PRECISION.0, precision),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value.clone()?)))
+        .collect()
+    }
+}
+
+fn checked(name: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone + Send + Sync + 'static {
+    move |value| Preferences::check(name, value).map(|()| value.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use memory::settings::{VARIABLES, key};
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        memory: Memory,
+    }
+
+    fn read(arguments: &[&str]) -> Result<Preferences, String> {
+        let line =
+            Line::try_parse_from([&["steno"], arguments].concat()).map_err(|error| error.to_string())?;
+        let chosen = Preferences::of(None, &Values::new(), &line.memory.flags());
+        chosen.map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn every_setting_has_a_flag() {
+        let values = [("KEEP", "model,gpu"), ("FRACTION", "0.5"), ("LIMIT", "6GiB"), ("", "3")];
+        for (name, _) in VARIABLES {
+            let flag = api::preferences::flag(name);
+            let (_, value) = values.iter().find(|(part, _)| name.contains(part)).unwrap();
+            let (arguments, written) = match name {
+                // Said with --keep speakers.
+                "STENO_FAST_PATH" => continue,
+                "STENO_SKIP_SPEAKERS" => (vec![flag.as_str()], "true"),
+                _ => (vec![flag.as_str(), value], *value),
+            };
+            let mut expected = Preferences::default();
+            expected.memory.set(name, written).unwrap();
+            assert_ne!(expected, Preferences::default(), "{}", key(name));
+            assert_eq!(read(&arguments), Ok(expected), "{arguments:?}");
+        }
+        assert_eq!(read(&["--precision", "Q8_0"]).unwrap().precision, Some(Precision::Q8_0));
+        assert_eq!(
+            read(&["--memory-profile", "safe", "--batch-size", "9"]).unwrap().memory.batch_size,
+            Some(9)
+        );
+    }
+
+    #[test]
+    fn a_wrong_value_is_refused_with_what_would_be_right() {
+        for (arguments, parts) in [
+            (["--batch-size", "0"], ["'--batch-size <N>'", "it takes a number from 1"]),
+            (["--memory-limit", "6 apples"], ["'--memory-limit <AMOUNT>'", "an amount such as 6GiB"]),
+            (["--memory-fraction", "2"], ["--memory-fraction", "above 0 and up to 1"]),
+            (["--trim-every", "-1"], ["--trim-every", "-1"]),
+            (["--keep", "cpu"], ["--keep", "[possible values: model, precision, gpu, speakers]"]),
+            (["--precision", "q3"], ["--precision", "q8_0"]),
+            (["--memory-profile", "quick"], ["--memory-profile", "[possible values: safe, fast]"]),
+        ] {
+            let error = read(&arguments).unwrap_err();
+            assert!(parts.iter().all(|part| error.contains(part)), "{arguments:?}: {error}");
+        }
+    }
+}

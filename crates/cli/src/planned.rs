@@ -1,0 +1,24 @@
+//! What is said of memory before a queue starts, and where it is explained.
+
+use api::Planned;
+use memory::{Code, Notice, Severity};
+use wire::Job;
+
+use crate::console::Console;
+
+/// Tells whether the model fits into what is free now, and warns where it does
+/// not.
+pub fn announce(planned: &Planned, job: &Job, console: &mut Console) {
+    let Some(told) = planned.announcement(job) else { return };
+    match told.notice() {
+        Some(notice) => console.warning(&format!("{}{}", notice.text, help(notice.code.as_str()))),
+        None => console.info(&told.text()),
+    }
+}
+
+/// Where a notice of this code is explained, to follow its text; nothing for
+/// what is not about memory.
+pub fn help(code: &str) -> String {
+    let notice = |code| Notice::new(code, Severity::Info, "");
+    Code::from_code(code).map(|code| format!(" See {}.", notice(code).help())).unwrap_or_default()
+}

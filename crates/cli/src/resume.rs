@@ -1,0 +1,148 @@
+//! `steno resume`: what was interrupted goes on where it was.
+
+use api::library::{Journal, Kind, Left, Listing, State};
+use api::runs::Runs;
+use api::{DeviceChoice, EngineOptions, Supervisor, SupervisorOptions};
+use transcript::Time;
+use wire::{ErrorCode, Failure, FilePath};
+
+use crate::args::Resume;
+use crate::console::Console;
+use crate::ended::Ended;
+use crate::events::{HostEvent, print_event};
+use crate::interrupt::Interrupt;
+use crate::outputs::print;
+use crate::stored::Stored;
+use crate::times::clock;
+use crate::work::{Item, Work};
+
+/// Of the stream in which positions count, per second.
+const SAMPLES: f64 = 16_000.0;
+
+pub async fn run(args: &Resume, interrupt: Interrupt) -> Ended {
+    let mut console = Console::new(args.quiet || args.json_events);
+    let Some(journal) = api::state::open_journal(|problem| console.error(&problem)) else {
+        return Ended::SomeFailed;
+    };
+    let listing =
+        if args.list { journal.unfinished(Kind::CommandLine) } else { journal.take_over(Kind::CommandLine) };
+    match listing {
+        Err(error) => Ended::Failed(error.failure()),
+        Ok(listing) if args.list => list(&listing, &mut console),
+        Ok(listing) if args.discard => discard(&journal, &listing, &mut console),
+        Ok(listing) => go_on(args, interrupt, console, journal, listing).await,
+    }
+}
+
+fn list(listing: &Listing, console: &mut Console) -> Ended {
+    if listing.jobs.is_empty() && listing.unreadable.is_empty() {
+        console.info("Nothing was interrupted.");
+        return Ended::Done;
+    }
+    let printed = print(|out| {
+        for left in &listing.jobs {
+            writeln!(out, "{}: {}", left.job.file, standing(left))?;
+        }
+        for other in &listing.unreadable {
+            let name = other.file.as_ref().map_or("a recording".into(), FilePath::to_string);
+            writeln!(out, "{name}: interrupted in another version of Steno, which can go on with it")?;
+        }
+        Ok(())
+    });
+    printed.map_or_else(|ended| ended, |()| Ended::Done)
+}
+
+fn standing(left: &Left) -> String {
+    let at = match &left.resume.point {
+        Some(point) if point.position > 0 || point.channel > 0 => {
+            let at = clock(Time::from_seconds(point.position as f64 / SAMPLES));
+            let channel =
+                if point.channel > 0 { format!(" of channel {}", point.channel + 1) } else { String::new() };
+            format!("done until {at}{channel}")
+        }
+        _ if left.state == State::Waiting => "not begun".to_owned(),
+        _ => "nothing done yet".to_owned(),
+    };
+    if left.is_worked_on { format!("{at}, worked on by process {}", left.host.pid) } else { at }
+}
+
+fn discard(journal: &Journal, listing: &Listing, console: &mut Console) -> Ended {
+    let readable = listing.jobs.iter().map(|left| left.key);
+    let mut count = 0;
+    for key in readable.chain(listing.unreadable.iter().map(|other| other.key)) {
+        if let Err(error) = journal.finish(key, State::Cancelled) {
+            return Ended::Failed(error.failure());
+        }
+        count += 1;
+    }
+    console.info(&match count {
+        0 => "Nothing was interrupted.".to_owned(),
+        1 => "1 interrupted job was forgotten.".to_owned(),
+        count => format!("{count} interrupted jobs were forgotten."),
+    });
+    Ended::Done
+}
+
+async fn go_on(
+    args: &Resume,
+    interrupt: Interrupt,
+    mut console: Console,
+    journal: Journal,
+    listing: Listing,
+) -> Ended {
+    if listing.jobs.is_empty() && listing.unreadable.is_empty() {
+        console.info("Nothing was interrupted.");
+        return Ended::Done;
+    }
+    let engine = EngineOptions {
+        cpu_only: listing.jobs.iter().all(|left| left.job.device == DeviceChoice::Cpu),
+        ..EngineOptions::default()
+    };
+    let memory = listing.jobs.first().map(|left| left.job.memory.clone()).unwrap_or_default();
+    let supervisor = Supervisor::start(SupervisorOptions {
+        engine,
+        journal: Some(journal.clone()),
+        runs: Runs::of_this_user(),
+        memory,
+    });
+    let mut work = Work::new(console, interrupt, supervisor, args.json_events);
+    work.keeps_curable = true;
+    let ended = match items(&journal, listing, &mut work) {
+        Ok(items) => work.all(items).await,
+        Err(ended) => Err(ended),
+    };
+    work.end(ended).await
+}
+
+fn items(journal: &Journal, listing: Listing, work: &mut Work) -> Result<Vec<Item>, Ended> {
+    for other in listing.unreadable {
+        let mut failure =
+            Failure::new(ErrorCode::BadSettings, "It was interrupted in another version of Steno.")
+                .remedy("Go on with that version, or start it again; `steno resume --discard` forgets it.");
+        failure.file = other.file;
+        work.failed(wire::NO_JOB, failure, None)?;
+    }
+    let mut items = Vec::new();
+    for (id, left) in (1..).zip(listing.jobs) {
+        let Ok(stored) = serde_json::from_value::<Stored>(left.outputs.clone()) else {
+            let failure =
+                Failure::new(ErrorCode::BadSettings, "What was to be written is not known any more.")
+                    .remedy("Start it again; `steno resume --discard` forgets it.")
+                    .file(left.job.file.clone());
+            work.failed(wire::NO_JOB, failure, None)?;
+            continue;
+        };
+        // Events were all that was asked for.
+        work.json_events |= stored.is_for_events_alone();
+        let (output, request) = stored.restore(left.state == State::Saving);
+        let job = api::state::resumed(journal, &left);
+        let file = job.file.0.clone();
+        items.push(Item { id, file, job, output, request, key: Some(left.key) });
+    }
+    if work.json_events {
+        for item in &items {
+            print_event(&HostEvent::Queued { id: item.id, file: &FilePath::from(&item.file) })?;
+        }
+    }
+    Ok(items)
+}

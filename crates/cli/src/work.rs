@@ -1,0 +1,361 @@
+//! Recordings from job to files, one after the other: what `transcribe` and
+//! `resume` have in common.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use api::library::{Journal, Key, State};
+use api::{SupervisedJob, Supervisor};
+use transcript::export::DEMONSTRATION_WARNING;
+use transcript::save;
+use transcript::{Notice, Severity, Transcript};
+use wire::{ErrorCode, Event, Failure, FilePath, Job, JobId, NO_JOB};
+
+use crate::console::Console;
+use crate::ended::{Ended, from_save};
+use crate::events::{HostEvent, print_event};
+use crate::interrupt::Interrupt;
+use crate::outputs::{Output, Request};
+use crate::planned::help;
+use crate::progress::ProgressLine;
+use crate::times::{clock, wait};
+
+/// Gaps that are listed one by one; of more, the number is told.
+const GAPS_LISTED: usize = 5;
+
+/// One recording and what is to become of it.
+#[derive(Debug)]
+pub struct Item {
+    /// Under which programs know it.
+    pub id: JobId,
+    /// As the user named it.
+    pub file: PathBuf,
+    pub job: Job,
+    pub output: Output,
+    pub request: Request,
+    /// In the journal, where it is kept in one.
+    pub key: Option<Key>,
+}
+
+/// How one job ended.
+enum Ending {
+    Finished(Box<Transcript>),
+    Cancelled(Option<Box<Transcript>>),
+    Failed(Failure, Option<Box<Transcript>>),
+}
+
+/// Failures that another day may cure: what was reached is kept until then.
+const CURABLE: [ErrorCode; 4] = [
+    ErrorCode::FileNotFound,
+    ErrorCode::ModelNotFound,
+    ErrorCode::EngineNotFound,
+    ErrorCode::DeviceUnavailable,
+];
+
+#[derive(Debug)]
+pub struct Work {
+    pub console: Console,
+    pub interrupt: Interrupt,
+    pub supervisor: Supervisor,
+    /// Events as lines of JSON on standard output.
+    pub json_events: bool,
+    /// What fails for want of something stays in the journal.
+    pub keeps_curable: bool,
+    pub demonstration_told: bool,
+    pub some_failed: bool,
+}
+
+impl Work {
+    pub fn new(console: Console, interrupt: Interrupt, supervisor: Supervisor, json_events: bool) -> Self {
+        Self {
+            console,
+            interrupt,
+            supervisor,
+            json_events,
+            keeps_curable: false,
+            demonstration_told: false,
+            some_failed: false,
+        }
+    }
+
+    /// All of them, in order. Only what ends the whole command is an error.
+    pub async fn all(&mut self, items: Vec<Item>) -> Result<(), Ended> {
+        let keys: Vec<Key> = items.iter().filter_map(|item| item.key).collect();
+        let result = self.each(items).await;
+        // Whoever ended the command did not mean it to go on later; only a
+        // program that could not say anything any more leaves jobs behind.
+        let is_kept = self.keeps_curable && matches!(result, Err(Ended::Failed(_)));
+        if result.is_err() && !is_kept {
+            for key in keys {
+                self.finish(Some(key), State::Cancelled).await;
+            }
+        }
+        result
+    }
+
+    async fn each(&mut self, items: Vec<Item>) -> Result<(), Ended> {
+        for item in items {
+            if self.interrupt.is_raised() {
+                return Err(Ended::Cancelled);
+            }
+            if let Err(failure) = item.output.check(item.request.existing) {
+                self.finish(item.key, State::Failed).await;
+                self.failed(item.id, failure, None)?;
+                continue;
+            }
+            self.one(item).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the engine.
+    pub async fn end(self, ended: Result<(), Ended>) -> Ended {
+        self.supervisor.shutdown().await;
+        match ended {
+            Ok(()) if self.some_failed => Ended::SomeFailed,
+            Ok(()) => Ended::Done,
+            Err(ended) => ended,
+        }
+    }
+
+    async fn one(&mut self, item: Item) -> Result<(), Ended> {
+        let Item { id, file, job, output, request, key } = item;
+        let started = Instant::now();
+        match self.ready().await {
+            Ok(()) => {}
+            // Without an engine the other recordings would fail alike.
+            Err(Ended::Failed(failure)) => {
+                if self.json_events {
+                    print_event(&Event::Failed { id: NO_JOB, error: failure.clone(), partial: None })?;
+                }
+                return Err(Ended::Failed(failure));
+            }
+            Err(ended) => return Err(ended),
+        }
+        let handle = match key {
+            Some(key) => self.supervisor.submit_kept(job, key),
+            None => self.supervisor.submit(job),
+        };
+        match self.follow(id, &file, handle).await? {
+            Ending::Finished(transcript) => {
+                self.journal(key, |journal, key| journal.saving(key)).await;
+                let written = match output.write(&transcript, &request) {
+                    Ok(written) => written,
+                    Err(Ended::Failed(failure)) => {
+                        // Hours of work are not lost to a full disk if another place takes them.
+                        self.failed(id, failure, Some((&transcript, &output, &request)))?;
+                        self.finish(key, State::Failed).await;
+                        return Ok(());
+                    }
+                    Err(ended) => return Err(ended),
+                };
+                self.finish(key, State::Finished).await;
+                self.saved(id, &written)?;
+                self.summary(&file, &transcript, &written, started.elapsed());
+                Ok(())
+            }
+            Ending::Cancelled(partial) => {
+                self.keep_partial(id, partial.as_deref(), &output, &request)?;
+                self.finish(key, State::Cancelled).await;
+                if self.interrupt.is_raised() {
+                    return Err(Ended::Cancelled);
+                }
+                // Nobody here asked for it.
+                let failure = Failure::new(ErrorCode::Cancelled, "The job was cancelled.").file(file);
+                self.failed(id, failure, None)
+            }
+            Ending::Failed(mut failure, partial) => {
+                let is_kept = self.keeps_curable && CURABLE.contains(&failure.code);
+                failure.file.get_or_insert_with(|| file.into());
+                let left = partial.as_deref().filter(|_| !is_kept);
+                self.failed_after(id, failure, left.map(|partial| (partial, &output, &request)))?;
+                if !is_kept {
+                    self.finish(key, State::Failed).await;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    async fn ready(&mut self) -> Result<(), Ended> {
+        let supervisor = self.supervisor.clone();
+        tokio::select! {
+            engine = supervisor.ready() => engine.map(drop).map_err(Ended::Failed),
+            () = self.interrupt.raised() => Err(Ended::Cancelled),
+        }
+    }
+
+    async fn finish(&mut self, key: Option<Key>, state: State) {
+        self.journal(key, move |journal, key| journal.finish(key, state)).await;
+    }
+
+    /// The result is there whether the journal takes note of it or not.
+    async fn journal(
+        &mut self,
+        key: Option<Key>,
+        change: impl FnOnce(&Journal, Key) -> Result<(), api::library::Error> + Send + 'static,
+    ) {
+        let (Some(key), Some(journal)) = (key, self.supervisor.journal().cloned()) else { return };
+        let done = tokio::task::spawn_blocking(move || change(&journal, key)).await;
+        if let Ok(Err(error)) = done {
+            self.console.info(&format!("{} `steno resume` may offer this job again.", error.failure()));
+        }
+    }
+
+    /// Tells what happens until the job ends.
+    async fn follow(&mut self, id: JobId, file: &Path, mut handle: SupervisedJob) -> Result<Ending, Ended> {
+        let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
+        let mut line = ProgressLine::new(name);
+        let mut cancelling = false;
+        let ending = loop {
+            let event = tokio::select! {
+                event = handle.next() => event,
+                () = self.interrupt.raised(), if !cancelling => {
+                    cancelling = true;
+                    handle.cancel();
+                    self.console.info("Stopping; what there is will be kept. Ctrl-C again ends at once.");
+                    continue;
+                }
+            };
+            let Some(mut event) = event else {
+                let failure =
+                    Failure::new(ErrorCode::EngineFailed, "The engine ended in the middle of the job.")
+                        .remedy("Try again; `steno doctor` shows whether the engine works.");
+                break Ending::Failed(failure, None);
+            };
+            event.set_id(id);
+            if self.json_events
+                && let Err(ended) = print_event(&event)
+            {
+                // The reader has gone: nobody waits for the rest.
+                handle.cancel();
+                return Err(ended);
+            }
+            match event {
+                Event::Started { model, .. } => self.tell_demonstration(model.demonstration),
+                Event::Progress { progress, .. } => line.show(&progress, &mut self.console),
+                Event::Notice { notice, .. } => self.notice(file, &notice),
+                Event::Finished { transcript, .. } => break Ending::Finished(transcript),
+                Event::Cancelled { partial, .. } => break Ending::Cancelled(partial),
+                Event::Failed { error, partial, .. } => break Ending::Failed(error, partial),
+                _ => {}
+            }
+        };
+        self.console.clear();
+        Ok(ending)
+    }
+
+    fn tell_demonstration(&mut self, demonstration: bool) {
+        if demonstration && !std::mem::replace(&mut self.demonstration_told, true) {
+            self.console.warning(DEMONSTRATION_WARNING);
+        }
+    }
+
+    fn notice(&mut self, file: &Path, notice: &Notice) {
+        let at = notice.at.map(|time| format!(" (at {})", clock(time))).unwrap_or_default();
+        let help = help(&notice.code);
+        let text = format!("{}: {}{at}{help}", file.display(), notice.text);
+        match notice.severity {
+            Severity::Info => self.console.info(&text),
+            Severity::Degraded | Severity::Failed => self.console.warning(&text),
+        }
+    }
+
+    /// A failure that the engine didn't tell itself.
+    pub fn failed(
+        &mut self,
+        id: JobId,
+        failure: Failure,
+        left: Option<(&Transcript, &Output, &Request)>,
+    ) -> Result<(), Ended> {
+        if self.json_events {
+            print_event(&Event::Failed { id, error: failure.clone(), partial: None })?;
+        }
+        self.failed_after(id, failure, left)
+    }
+
+    fn failed_after(
+        &mut self,
+        id: JobId,
+        failure: Failure,
+        left: Option<(&Transcript, &Output, &Request)>,
+    ) -> Result<(), Ended> {
+        self.some_failed = true;
+        self.console.error(&failure.to_string());
+        match left {
+            Some((transcript, output, request)) => self.keep_partial(id, Some(transcript), output, request),
+            None => Ok(()),
+        }
+    }
+
+    /// Saves what a job left behind. Without a segment there is nothing to keep.
+    fn keep_partial(
+        &mut self,
+        id: JobId,
+        partial: Option<&Transcript>,
+        output: &Output,
+        request: &Request,
+    ) -> Result<(), Ended> {
+        let Some(partial) = partial.filter(|partial| !partial.segments.is_empty()) else { return Ok(()) };
+        match save::save_partial(partial, &request.options, &output.folder, &output.name) {
+            Ok(path) => {
+                let until = partial.segments.last().map(|segment| clock(segment.end)).unwrap_or_default();
+                self.console.warning(&format!("{}: holds the text until {until}", path.display()));
+                self.saved(id, &[path])
+            }
+            Err(error) => {
+                self.some_failed = true;
+                self.console.error(&from_save(&error).to_string());
+                Ok(())
+            }
+        }
+    }
+
+    fn saved(&self, id: JobId, paths: &[PathBuf]) -> Result<(), Ended> {
+        if self.json_events {
+            for path in paths {
+                print_event(&HostEvent::Saved { id, path: &FilePath::from(path) })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn summary(&mut self, file: &Path, transcript: &Transcript, written: &[PathBuf], took: Duration) {
+        self.tell_demonstration(transcript.model.demonstration);
+        let name = file.display();
+        let gaps = &transcript.completeness.gaps;
+        if !gaps.is_empty() {
+            let listed: Vec<String> = gaps
+                .iter()
+                .take(GAPS_LISTED)
+                .map(|gap| format!("{} to {}", clock(gap.start), clock(gap.end)))
+                .collect();
+            let more = match gaps.len().saturating_sub(GAPS_LISTED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let listed = listed.join(", ");
+            self.console
+                .warning(&format!("{name}: somebody speaks, but there is no text, at {listed}{more}"));
+        }
+        let duration = transcript.source.duration;
+        let speed = match took.as_secs_f64() {
+            seconds if seconds > 0.0 => duration.seconds() / seconds,
+            _ => 0.0,
+        };
+        let mut text = format!("{name}: {} in {}", clock(duration), wait(took.as_secs_f64()));
+        text += &format!(" ({speed:.1} times real time), language {}", transcript.language);
+        if let Some(probability) = transcript.language_probability {
+            text += &format!(" ({:.0} %)", probability * 100.0);
+        }
+        let doubtful = transcript.segments.iter().filter(|segment| !segment.suspicions.is_empty()).count();
+        if doubtful > 0 {
+            text += &format!(", {doubtful} doubtful of {} segments", transcript.segments.len());
+        }
+        if !written.is_empty() {
+            let written: Vec<_> = written.iter().map(|path| path.display().to_string()).collect();
+            text += &format!(", written to {}", written.join(", "));
+        }
+        self.console.info(&text);
+    }
+}

@@ -1,0 +1,161 @@
+//! What the doctor says of a machine whose driver is missing, or lacks a
+//! library: with libraries made for it, one at a time.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+use support::{Place, Ran, project};
+
+/// A program that is being written can't be started, also where another test
+/// starts its own at that moment.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Compiles a library; false where there is no compiler.
+fn library(file: &Path, source: &Path) -> bool {
+    match Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(file).arg(source).arg("-ldl").output() {
+        Err(error) => {
+            println!("skipped: no C compiler ({error})");
+            false
+        }
+        Ok(output) => {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            true
+        }
+    }
+}
+
+/// The libraries of a driver with these of its parts, in the folder `driver`.
+fn driver(place: &Place, computes: bool, answers: Option<&str>) -> bool {
+    let folder = place.path("driver");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir(&folder).unwrap();
+    if computes {
+        place.write("cuda.c", "int cuInit(unsigned flags) { return 0; }\n");
+        if !library(&folder.join("libcuda.so.1"), &place.path("cuda.c")) {
+            return false;
+        }
+    }
+    if let Some(answers) = answers {
+        if !library(&folder.join("libnvidia-ml.so.1"), &project().join("scripts/cuda/mock/nvml.c")) {
+            return false;
+        }
+        std::fs::write(folder.join("libnvidia-ml.so.1.conf"), answers).unwrap();
+    }
+    true
+}
+
+const CARD: &str =
+    "gpu GPU-11111111-2222-3333-4444-555555555555 0:01:00.0 8589934592 3221225472 Small Card\n";
+
+#[test]
+fn the_doctor_names_the_library_that_is_missing_and_the_cpu_serves() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = Place::with(&["a.mp3"]);
+    // (libcuda.so.1, what libnvidia-ml.so.1 answers) -> what is said
+    let cases: [(bool, Option<&str>, &[&str]); 7] = [
+        (false, None, &["gpu           No NVIDIA driver is installed on this machine."]),
+        (
+            true,
+            None,
+            &[
+                "gpu           The NVIDIA driver can compute (libcuda.so.1), but its libnvidia-ml.so.1 can't",
+                "Install",
+            ],
+        ),
+        (
+            false,
+            Some(CARD),
+            &[
+                "gpu           Small Card, 3.0 GB free of 8.0 GB",
+                "libcuda.so.1 can't be loaded: the CPU",
+                "Install",
+            ],
+        ),
+        (true, Some(CARD), &["gpu           Small Card, 3.0 GB free of 8.0 GB"]),
+        (true, Some("init 9\n"), &["gpu           The NVIDIA driver is installed but does not run"]),
+        (
+            true,
+            Some("init 18\n"),
+            &["gpu           The NVIDIA driver was updated while it was running; restart"],
+        ),
+        (true, Some("init 4\n"), &["gpu           This user may not ask the NVIDIA driver."]),
+    ];
+    for (computes, answers, parts) in cases {
+        if !driver(&place, computes, answers) {
+            return;
+        }
+        for command in [["doctor"].as_slice(), &["memory"]] {
+            let output =
+                place.command(command).env("LD_LIBRARY_PATH", place.path("driver")).output().unwrap();
+            let ran = Ran::from(output).ends(0);
+            for part in parts {
+                // The same words, in columns of another width.
+                let part =
+                    if command == ["memory"] { part.trim_start_matches("gpu").trim_start() } else { part };
+                let part = if command == ["memory"] { part.trim_start_matches("Small Card, ") } else { part };
+                assert!(ran.out.contains(part), "{computes} {answers:?}: no {part:?} in:\n{}", ran.out);
+            }
+        }
+        let output = place
+            .command(&["transcribe", "a.mp3", "--force"])
+            .env("LD_LIBRARY_PATH", place.path("driver"))
+            .output()
+            .unwrap();
+        assert!(Ran::from(output).ends(0).out.contains("Good morning."));
+    }
+}
+
+/// Where a CUDA engine is installed but a library that it needs is not, it ends
+/// as programs do then, and the CPU's takes its place.
+#[test]
+fn a_cuda_engine_that_lacks_a_library_is_named_with_it() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = Place::with(&["a.mp3"]);
+    if !driver(&place, true, Some(CARD)) {
+        return;
+    }
+    let bin = place.path("bin");
+    std::fs::create_dir(&bin).unwrap();
+    for (from, to) in [
+        (env!("CARGO_BIN_EXE_steno"), "steno"),
+        (env!("CARGO_BIN_EXE_steno-scripted-engine"), "steno-engine"),
+    ] {
+        std::fs::copy(from, bin.join(to)).unwrap();
+    }
+    for missing in ["libcublas.so.13", "libcurand.so.10"] {
+        let script = format!(
+            "#!/bin/sh\necho \"$0: error while loading shared libraries: {missing}: cannot open shared object file: No such file or directory\" >&2\nexit 127\n"
+        );
+        let cuda = bin.join("steno-engine-cuda");
+        std::fs::write(&cuda, script).unwrap();
+        assert!(Command::new("chmod").arg("755").arg(&cuda).status().unwrap().success());
+        let run = |arguments: &[&str]| {
+            let mut command = Command::new(bin.join("steno"));
+            command
+                .args(arguments)
+                .current_dir(place.folder.path())
+                .env("LD_LIBRARY_PATH", place.path("driver"));
+            command.env("XDG_CONFIG_HOME", place.home.path()).env("STENO_STATE_FOLDER", place.home.path());
+            command.env("STENO_MODEL", project().join("models/starter-whisper"));
+            for name in ["STENO_ENGINE", "STENO_BACKEND"] {
+                command.env_remove(name);
+            }
+            Ran::from(command.output().unwrap())
+        };
+        let out = run(&["doctor"]).ends(0).out;
+        for part in [
+            "why the CPU   The CPU computes, since the CUDA engine did not start: ",
+            missing,
+            "backend cpu",
+            "gpu           Small Card, 3.0 GB free of 8.0 GB",
+        ] {
+            assert!(out.contains(part), "no {part:?} in:\n{out}");
+        }
+        assert!(run(&["transcribe", "a.mp3", "--force"]).ends(0).out.contains("Good morning."));
+    }
+}

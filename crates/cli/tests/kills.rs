@@ -1,0 +1,340 @@
+//! Engines and hosts that are killed at any moment, with the real engine and
+//! the model that ships with the source: every text comes out whole, as if
+//! nothing had happened. `STENO_KILL_ROUNDS` asks for more kills than the few
+//! of an ordinary run (scripts/soak.sh does).
+#![cfg(target_os = "linux")]
+// The exception for tests covers only functions marked as such, not their helpers.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::{Place, Ran, project};
+
+/// What is killed counts as out of memory: the text stays the same only where
+/// neither the model nor its precision may change.
+const KEPT: [&str; 2] = ["--keep", "model,precision"];
+
+/// Longer than any of it takes on a starved machine; reached only by a hang.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+fn engine() -> PathBuf {
+    if let Some(engine) = std::env::var_os("STENO_ENGINE") {
+        return engine.into();
+    }
+    let beside = Path::new(env!("CARGO_BIN_EXE_steno")).with_file_name("steno-engine");
+    if !beside.is_file() {
+        panic!("these tests need the engine: cargo build -p steno-engine, or set STENO_ENGINE");
+    }
+    beside
+}
+
+fn rounds(ordinary: usize) -> usize {
+    let asked = std::env::var("STENO_KILL_ROUNDS").ok().and_then(|text| text.parse().ok());
+    asked.unwrap_or(ordinary)
+}
+
+fn steno(place: &Place, arguments: &[&str]) -> Command {
+    place.command_with(&engine(), arguments)
+}
+
+fn run(place: &Place, arguments: &[&str]) -> Ran {
+    steno(place, arguments).output().unwrap().into()
+}
+
+/// The same numbers in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// Recordings of one window or two.
+fn recordings(place: &Place, count: usize) -> Vec<String> {
+    let sample = std::fs::read(project().join("tests/data/sample.flac")).unwrap();
+    let mut reader =
+        audio::Reader::open(&project().join("tests/data/sample.flac"), &Default::default()).unwrap();
+    let mut data = Vec::new();
+    while let Some(block) = reader.next_block().unwrap() {
+        data.extend(block.iter().flat_map(|sample| ((sample * 32_767.0) as i16).to_le_bytes()));
+    }
+    (0..count)
+        .map(|number| {
+            let times = [1, 1, 5, 1][number % 4];
+            if times == 1 {
+                let name = format!("{number:03} short.flac");
+                std::fs::write(place.path(&name), &sample).unwrap();
+                name
+            } else {
+                let name = format!("{number:03} long.wav");
+                std::fs::write(place.path(&name), wav(&data.repeat(times))).unwrap();
+                name
+            }
+        })
+        .collect()
+}
+
+/// 16-bit mono at 16 kHz.
+fn wav(data: &[u8]) -> Vec<u8> {
+    let length = data.len() as u32;
+    let mut wav = Vec::from(b"RIFF");
+    wav.extend((36 + length).to_le_bytes());
+    wav.extend(b"WAVEfmt ");
+    wav.extend(16u32.to_le_bytes());
+    for (value, bytes) in [(1u32, 2), (1, 2), (16_000, 4), (32_000, 4), (2, 2), (16, 2)] {
+        wav.extend(&value.to_le_bytes()[..bytes]);
+    }
+    wav.extend(b"data");
+    wav.extend(length.to_le_bytes());
+    wav.extend(data);
+    wav
+}
+
+fn json(place: &Place, folder: &str, recording: &str) -> Value {
+    let name = Path::new(recording).with_extension("json");
+    serde_json::from_str(&place.read(&format!("{folder}/{}", name.display()))).unwrap()
+}
+
+#[track_caller]
+fn assert_same_texts(place: &Place, recordings: &[String], folder: &str) {
+    for recording in recordings {
+        let (calm, wild) = (json(place, "calm", recording), json(place, folder, recording));
+        assert!(!calm["segments"].as_array().unwrap().is_empty());
+        for field in ["segments", "discarded", "completeness", "language", "complete", "model", "source"] {
+            assert_eq!(wild[field], calm[field], "{recording}: {field}");
+        }
+    }
+}
+
+/// The engine that `host` runs now.
+fn engine_of(host: u32) -> Option<i32> {
+    let children = std::fs::read_to_string(format!("/proc/{host}/task/{host}/children")).ok();
+    // Engines are started by whichever thread has the time.
+    let tasks = std::fs::read_dir(format!("/proc/{host}/task")).ok()?.flatten();
+    let of_tasks = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    let all: Vec<String> = children.into_iter().chain(of_tasks).collect();
+    all.iter().flat_map(|line| line.split_whitespace()).find_map(|number| number.parse().ok())
+}
+
+fn kill(process: i32) {
+    // SAFETY: the call takes numbers only; the process is a child of a child of
+    // this test's, found a moment ago.
+    unsafe { libc::kill(process, libc::SIGKILL) };
+}
+
+struct Running {
+    child: Child,
+    events: mpsc::Receiver<Value>,
+}
+
+impl Running {
+    fn start(place: &Place, arguments: &[&str]) -> Self {
+        let mut child = steno(place, arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let (sender, events) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in out.lines().map_while(Result::ok) {
+                let Ok(event) = serde_json::from_str(&line) else { return };
+                if sender.send(event).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, events }
+    }
+
+    fn next(&self) -> Option<Value> {
+        match self.events.recv_timeout(PATIENCE) {
+            Ok(event) => Some(event),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("nothing happens any more"),
+        }
+    }
+
+    fn kill_engine(&self) -> bool {
+        engine_of(self.child.id()).map(kill).is_some()
+    }
+}
+
+#[test]
+fn engines_killed_at_random_moments_cost_nothing() {
+    let (place, kills) = (Place::with(&[]), rounds(10));
+    // Every other recording has its engine killed: a kill that comes late hits
+    // the one after it, which must not count as a place that ends engines.
+    let recordings = recordings(&place, 2 * kills);
+    let names: Vec<&str> = recordings.iter().map(String::as_str).collect();
+    let arguments = |folder: &'static str, more: &[&'static str]| -> Vec<String> {
+        let all = [&["transcribe", "-f", "json", "--reproducible", "-o", folder][..], &KEPT, more, &names];
+        all.concat().into_iter().map(str::to_owned).collect()
+    };
+    let calm = arguments("calm", &["--quiet"]);
+    run(&place, &calm.iter().map(String::as_str).collect::<Vec<_>>()).ends(0);
+
+    let wild = arguments("wild", &["--json-events"]);
+    let mut running = Running::start(&place, &wild.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut random = Random(4);
+    let mut told: BTreeMap<u64, Vec<Value>> = BTreeMap::new();
+    let (mut killed, mut over, mut restarts) = (0, 0, 0);
+    // When the next kill is due, counted in events and then in time.
+    let mut due = Some((random.below(6), random.below(150)));
+    while let Some(event) = running.next() {
+        let id = event["id"].as_u64().unwrap();
+        match event["event"].as_str().unwrap() {
+            "segment" => told.entry(id).or_default().push(event["segment"].clone()),
+            "notice" if event["notice"]["code"] == "engine.restarted" => restarts += 1,
+            "finished" => {
+                let segments = event["transcript"]["segments"].as_array().unwrap();
+                assert_eq!(Some(segments), told.get(&id), "recording {id}: told live");
+                over = id;
+                // Odd ones are killed, even ones left in peace.
+                due = (id % 2 == 0).then(|| (random.below(6), random.below(150)));
+                continue;
+            }
+            "failed" | "cancelled" => panic!("{event}"),
+            "queued" | "saved" => continue,
+            _ => {}
+        }
+        match &mut due {
+            Some((0, wait)) if killed < kills => {
+                let until = Instant::now() + Duration::from_millis(*wait);
+                std::thread::sleep(until.saturating_duration_since(Instant::now()));
+                killed += usize::from(running.kill_engine());
+                due = None;
+            }
+            Some((events, _)) => *events = events.saturating_sub(1),
+            None => {}
+        }
+    }
+    assert!(running.child.wait().unwrap().success());
+    assert_eq!(over as usize, recordings.len());
+    println!("{killed} kills, {restarts} of them in a job");
+    assert!(2 * killed >= kills && 2 * restarts >= killed, "{killed} kills, {restarts} restarts");
+    assert_same_texts(&place, &recordings, "wild");
+}
+
+#[test]
+fn hosts_killed_with_their_engines_are_resumed_with_nothing_lost_or_doubled() {
+    // A tenth of the rounds: each takes a host's start and its engine's.
+    let (place, kills) = (Place::with(&[]), rounds(30) / 10);
+    let recordings = recordings(&place, 8);
+    let mut calm = vec!["transcribe", "-f", "json,srt", "--reproducible", "-o", "calm", "-q"];
+    calm.extend(KEPT);
+    calm.extend(recordings.iter().map(String::as_str));
+    run(&place, &calm).ends(0);
+
+    let mut wild = vec!["transcribe", "-f", "json,srt", "--reproducible", "-o", "wild", "--json-events"];
+    wild.extend(KEPT);
+    wild.extend(recordings.iter().map(String::as_str));
+    let mut random = Random(7);
+    let mut done: Vec<PathBuf> = Vec::new();
+    for round in 0..kills {
+        let running = if round == 0 {
+            Running::start(&place, &wild)
+        } else {
+            Running::start(&place, &["resume", "--json-events"])
+        };
+        // Somewhere in a job, not before the first one began.
+        let mut events = 10 + random.below(60 / kills.min(20) as u64 + 1);
+        let mut alive = true;
+        while alive && events > 0 {
+            match running.next() {
+                None => alive = false,
+                Some(event) if event["event"] == "queued" => {}
+                Some(event) => {
+                    assert_ne!(event["event"], "failed", "{event}");
+                    done.extend(event["path"].as_str().map(PathBuf::from));
+                    events -= 1;
+                }
+            }
+        }
+        std::thread::sleep(Duration::from_millis(random.below(100)));
+        let Running { mut child, .. } = running;
+        let engine = engine_of(child.id());
+        child.kill().unwrap();
+        if let Some(engine) = engine {
+            kill(engine);
+        }
+        child.wait().unwrap();
+        if !alive {
+            break;
+        }
+        if round == 0 {
+            let listed = run(&place, &["resume", "--list"]).ends(0);
+            assert!(listed.out.contains("short.flac") || listed.out.contains("long.wav"), "{}", listed.out);
+        }
+    }
+    let before: Vec<_> = done.iter().map(|path| modified(&place.path(path))).collect();
+    run(&place, &["resume"]).ends(0);
+    assert_same_texts(&place, &recordings, "wild");
+    for recording in &recordings {
+        let name = Path::new(recording).with_extension("srt");
+        let read = |folder: &str| place.read(&format!("{folder}/{}", name.display()));
+        assert_eq!(read("wild"), read("calm"));
+    }
+    // What was finished was not done again.
+    let after: Vec<_> = done.iter().map(|path| modified(&place.path(path))).collect();
+    assert_eq!(before, after);
+    let listed = run(&place, &["resume", "--list"]).ends(0);
+    assert_eq!((listed.out.as_str(), listed.err.as_str()), ("", "Nothing was interrupted.\n"));
+}
+
+fn modified(path: &Path) -> std::time::SystemTime {
+    std::fs::metadata(path).unwrap().modified().unwrap()
+}
+
+#[test]
+fn a_window_that_no_engine_survives_costs_that_window_alone() {
+    let place = Place::with(&[]);
+    let recordings = recordings(&place, 4);
+    let mut arguments = vec!["transcribe", "--json-events", "-f", "json", "--reproducible", "-o", "calm"];
+    arguments.extend(recordings.iter().map(String::as_str));
+    let calm = run(&place, &arguments).ends(0);
+    let windows: Vec<u64> = events(&calm)
+        .iter()
+        .filter(|event| event["event"] == "window" && event["id"] == 3)
+        .map(|event| event["position"].as_u64().unwrap())
+        .collect();
+    assert!(windows.len() >= 2, "{windows:?}");
+    let planted = windows[1];
+
+    arguments[6] = "wild";
+    let mut command = steno(&place, &arguments);
+    let wild: Ran = command.env("STENO_TEST_ABORT_AT", planted.to_string()).output().unwrap().into();
+    let wild = wild.ends(0);
+    let of = |id: u64, code: &str| {
+        let is = |event: &&Value| event["id"] == id && event["notice"]["code"] == code;
+        events(&wild).iter().filter(is).count()
+    };
+    assert_eq!(of(3, "engine.window_skipped"), 1, "{}", wild.err);
+    assert!((1..=3).contains(&of(3, "engine.restarted")), "{}", wild.err);
+    let (calm, with_gap) = (json(&place, "calm", &recordings[2]), json(&place, "wild", &recordings[2]));
+    let gaps = with_gap["completeness"]["gaps"].as_array().unwrap();
+    let at = planted as f64 / 16_000.0;
+    let covers =
+        |gap: &Value| gap["end"].as_f64().unwrap() > at && gap["start"].as_f64().unwrap() < at + 30.0;
+    assert!(gaps.iter().any(covers), "{gaps:?} does not list {at}");
+    // All that was said before it is there as it was.
+    let before = |transcript: &Value| -> Vec<Value> {
+        let all = transcript["segments"].as_array().unwrap().iter();
+        all.filter(|segment| segment["end"].as_f64().unwrap() <= at).cloned().collect()
+    };
+    assert!(!before(&calm).is_empty());
+    assert_eq!(before(&with_gap), before(&calm));
+    let others: Vec<String> = [0, 1].map(|index| recordings[index].clone()).to_vec();
+    assert_same_texts(&place, &others, "wild");
+    assert!(place.path("wild").join(Path::new(&recordings[3]).with_extension("json")).is_file());
+}
+
+fn events(ran: &Ran) -> Vec<Value> {
+    ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}

@@ -1,0 +1,312 @@
+//! Too little memory, for real: an engine process under a limit comes through
+//! with the whole text and stays within it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests may panic as tests do"
+)]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use memory::bytes::MIB;
+use memory::ladder::{Installed, Place, Settings, State, Step};
+use memory::{Checkpoint, Host, Mark, Precision, Probe};
+use support::Engine;
+use transcript::Transcript;
+use wire::{Alternative, Command, DeviceChoice, Event, Job, Resume, Strategy};
+
+/// Measured peaks may lie this far above the limit.
+const TOLERANCE: u64 = 32 * MIB;
+
+fn project(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
+/// The sample over and over, with pauses: several windows.
+fn recording(folder: &Path) -> PathBuf {
+    let sample =
+        audio::prepare(&project("tests/data/sample.flac"), &audio::PrepareOptions::default(), &mut |_, _| {
+            std::ops::ControlFlow::Continue(())
+        })
+        .unwrap();
+    let mut samples = vec![0.0; sample.pcm.len() as usize];
+    sample.pcm.read(0, &mut samples).unwrap();
+    let once = samples.iter().map(|value| (value * 32767.0) as i16).chain([0; 40_000]);
+    let pcm: Vec<u8> = once.flat_map(i16::to_le_bytes).collect::<Vec<u8>>().repeat(9);
+    let mut wav = Vec::new();
+    wav.extend(b"RIFF");
+    wav.extend((36 + pcm.len() as u32).to_le_bytes());
+    wav.extend(b"WAVEfmt ");
+    wav.extend(16u32.to_le_bytes());
+    for field in [1u16, 1] {
+        wav.extend(field.to_le_bytes());
+    }
+    for field in [16_000u32, 32_000] {
+        wav.extend(field.to_le_bytes());
+    }
+    for field in [2u16, 16] {
+        wav.extend(field.to_le_bytes());
+    }
+    wav.extend(b"data");
+    wav.extend((pcm.len() as u32).to_le_bytes());
+    wav.extend(&pcm);
+    let path = folder.join("recording.wav");
+    std::fs::write(&path, wav).unwrap();
+    path
+}
+
+/// Numbers that come with a text differ in their last digits from batch to
+/// batch; the words and their places may not.
+fn text(transcript: &Transcript) -> Vec<String> {
+    let line =
+        |segment: &transcript::Segment| format!("{:?} {:?} {}", segment.start, segment.end, segment.text);
+    transcript.segments.iter().map(line).collect()
+}
+
+struct Outcome {
+    transcript: Transcript,
+    rungs: Vec<Step>,
+    /// Highest anonymous memory of the process, in bytes.
+    peak: u64,
+    samples: Vec<memory::Sample>,
+}
+
+fn run(engine: &mut Engine, job: &Job) -> Outcome {
+    let host = Host::of_process(engine.id()).sampled(Duration::from_millis(2));
+    host.reset_peak();
+    engine.send(Command::Transcribe(Box::new(job.clone())));
+    let (mut rungs, mut samples) = (Vec::new(), Vec::new());
+    let transcript = loop {
+        match engine.next() {
+            Event::Rung { rung, .. } => rungs.push(rung.step),
+            Event::Memory { mark, .. } => match *mark {
+                Mark::Sample(sample) => samples.push(sample),
+                Mark::Notice(_) => {}
+            },
+            Event::Finished { transcript, .. } => break *transcript,
+            Event::Failed { error, .. } => panic!("{error}"),
+            _ => {}
+        }
+    };
+    let peak = host.read().unwrap().ours.unwrap().peak.unwrap();
+    Outcome { transcript, rungs, peak, samples }
+}
+
+fn job(file: &Path, strategy: Strategy, batch: u32, limit: Option<u64>) -> Job {
+    let mut job = Job::new(1, file, project("models/starter-whisper"));
+    job.device = DeviceChoice::Cpu;
+    job.language = Some("en".into());
+    job.strategy = strategy;
+    job.memory.batch_size = Some(batch);
+    job.memory.memory_limit = limit.map(|mb| mb * MIB);
+    job
+}
+
+fn earlier(batch: u32) -> State {
+    State::new(Settings {
+        model: "starter-whisper".into(),
+        precision: Precision::F32.as_str().into(),
+        batch,
+        place: Place::Cpu,
+        speakers: false,
+        speaker_batch: 1,
+        speaker_place: Place::Cpu,
+    })
+}
+
+#[test]
+fn under_a_limit_the_text_is_complete_and_the_limit_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = recording(folder.path());
+    let unlimited = |strategy, batch| {
+        let mut engine = Engine::greeted(support::real());
+        run(&mut engine, &job(&file, strategy, batch, None))
+    };
+    let sequential = unlimited(Strategy::Sequential, 1);
+    let batched = unlimited(Strategy::Batched, 4);
+    println!(
+        "unlimited: {} MB one at a time, {} MB four together",
+        sequential.peak / MIB,
+        batched.peak / MIB
+    );
+    assert_eq!((sequential.rungs.len(), batched.rungs.len()), (0, 0));
+
+    use Step::{HalveBatch as Halve, LowerPrecision as Lower, RetryAfterTrim as Retry};
+    // Limit in MB, strategy, windows together, what must be done about it.
+    let rows: [(u64, Strategy, u32, &[Step]); 5] = [
+        (400, Strategy::Batched, 4, &[]),
+        (110, Strategy::Batched, 4, &[Retry, Halve]),
+        (64, Strategy::Batched, 4, &[Retry, Halve, Halve]),
+        (64, Strategy::Sequential, 1, &[]),
+        (46, Strategy::Sequential, 1, &[Retry, Lower]),
+    ];
+    println!("limit  strategy    windows  peak   steps");
+    for (limit, strategy, batch, steps) in rows {
+        let mut engine = Engine::greeted(support::real());
+        let mut job = job(&file, strategy, batch, Some(limit));
+        // What an earlier file was done with, when there was more room.
+        job.resume = Some(Box::new(Resume { ladder: Some(earlier(batch)), ..Resume::default() }));
+        let outcome = run(&mut engine, &job);
+        println!(
+            "{limit:4}   {:10} {batch:7} {:5}   {:?}",
+            format!("{strategy:?}"),
+            outcome.peak / MIB,
+            outcome.rungs
+        );
+        let reference = if strategy == Strategy::Batched { &batched } else { &sequential };
+        assert!(outcome.transcript.complete);
+        if outcome.rungs.contains(&Lower) {
+            let ends = |transcript: &Transcript| transcript.segments.last().map(|last| last.end.seconds());
+            let (end, wanted) = (ends(&outcome.transcript).unwrap(), ends(&reference.transcript).unwrap());
+            assert!((end - wanted).abs() < 3.0, "{end} instead of {wanted}");
+        } else {
+            assert_eq!(text(&outcome.transcript), text(&reference.transcript), "limit {limit}");
+        }
+        assert_eq!(outcome.rungs, steps, "limit {limit}");
+        assert!(outcome.peak <= limit * MIB + TOLERANCE, "{} MB of {limit} MB", outcome.peak / MIB);
+    }
+}
+
+/// The rungs that change models: the larger one never fits.
+#[test]
+fn a_smaller_model_takes_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = recording(folder.path());
+    let large = folder.path().join("base");
+    random_models::write(
+        &large,
+        random_models::Size::named("base").unwrap(),
+        &random_models::Options::default(),
+    )
+    .unwrap();
+    let installed = |name: &str, precision: Precision, parameters: u64, bytes: u64| Installed {
+        model: name.into(),
+        precision: precision.as_str().into(),
+        parameters,
+        gpu_bytes: bytes,
+        host_bytes: bytes,
+        suits: true,
+    };
+    let mut job = job(&file, Strategy::Sequential, 1, Some(110));
+    let starter = job.model.clone();
+    job.alternatives = vec![
+        Alternative {
+            path: large.clone().into(),
+            installed: installed("base", Precision::F32, 74, 290 * MIB),
+        },
+        Alternative {
+            path: large.clone().into(),
+            installed: installed("base", Precision::Q8_0, 74, 100 * MIB),
+        },
+        Alternative { path: starter, installed: installed("starter", Precision::F32, 5, 22 * MIB) },
+    ];
+    let mut engine = Engine::greeted(support::real());
+    let whole = run(&mut engine, &{
+        let mut job = job.clone();
+        job.memory.memory_limit = None;
+        job
+    });
+    job.model = large.into();
+    job.memory.memory_limit = Some(110 * MIB);
+    let outcome = run(&mut engine, &job);
+    println!("{:?}, {} MB", outcome.rungs, outcome.peak / MIB);
+    assert!(outcome.rungs.contains(&Step::LowerPrecision) && outcome.rungs.contains(&Step::SmallerModel));
+    assert_eq!(text(&outcome.transcript), text(&whole.transcript));
+    assert_eq!(outcome.transcript.model.precision, "f32");
+    assert!(outcome.peak <= 110 * MIB + TOLERANCE, "{} MB", outcome.peak / MIB);
+    let notices: Vec<&str> = outcome.transcript.notices.iter().map(|notice| notice.code.as_str()).collect();
+    assert!(notices.contains(&"memory.smaller_model"), "{notices:?}");
+}
+
+/// The text is there before speakers are told apart, and stays.
+#[test]
+fn speakers_are_dropped_last() {
+    let file = project("tests/data/sample.flac");
+    let mut engine = Engine::greeted(support::real());
+    let mut job = job(&file, Strategy::Sequential, 1, None);
+    let whole = run(&mut engine, &job);
+    job.speakers = true;
+    job.memory.memory_limit = Some(75 * MIB);
+    let mut state = earlier(1);
+    (state.settings.speakers, state.settings.speaker_batch) = (true, 4);
+    job.resume = Some(Box::new(Resume { ladder: Some(state), ..Resume::default() }));
+    let outcome = run(&mut engine, &job);
+    use Step::{HalveBatch as Halve, RetryAfterTrim as Retry, SkipSpeakers as Skip};
+    assert_eq!(outcome.rungs, [Retry, Halve, Halve, Skip]);
+    assert_eq!(text(&outcome.transcript), text(&whole.transcript));
+    assert!(outcome.peak <= 75 * MIB + TOLERANCE, "{} MB", outcome.peak / MIB);
+}
+
+/// File after file in one engine: after each nothing is left but the model
+/// that is kept on purpose, every release takes well under a tenth of a second,
+/// and the last file is as fast as the first. STENO_ENDURANCE_FILES sets how
+/// many, STENO_ENDURANCE_PLOT names an SVG file to draw.
+#[test]
+fn file_after_file_nothing_grows() {
+    let files: usize =
+        std::env::var("STENO_ENDURANCE_FILES").ok().and_then(|text| text.parse().ok()).unwrap_or(8);
+    let mut engine = Engine::greeted(support::real());
+    let mut job = job(&project("tests/data/sample.flac"), Strategy::Sequential, 1, None);
+    job.speakers = false;
+    let process = PathBuf::from(format!("/proc/{}", engine.id()));
+    let count = |folder: &str| std::fs::read_dir(process.join(folder)).unwrap().count();
+    let mut rows = Vec::new();
+    for _ in 0..files {
+        let outcome = run(&mut engine, &job);
+        let told: Vec<&str> = outcome.transcript.notices.iter().map(|notice| notice.code.as_str()).collect();
+        for code in ["memory.not_recovered", "memory.leak", "memory.release_failed"] {
+            assert!(!told.contains(&code), "{:?}", outcome.transcript.notices);
+        }
+        let at =
+            |wanted: Checkpoint| outcome.samples.iter().find(|sample| sample.checkpoint == wanted).unwrap();
+        let release =
+            at(Checkpoint::AfterDecodingRelease).at_ms - at(Checkpoint::BeforeDecodingRelease).at_ms;
+        assert!(release < 100, "{release} ms");
+        let held = at(Checkpoint::FinalCleanup).levels.unwrap().reserved as f64 / MIB as f64;
+        let factor = outcome.transcript.run.unwrap().real_time_factor;
+        rows.push((held, count("task"), count("fd"), factor));
+    }
+    let fifth = 4.min(files - 1);
+    println!("file   MB held  threads  descriptors  real-time factor");
+    for (number, (held, threads, descriptors, factor)) in rows.iter().enumerate() {
+        if number == 0 || number == fifth || number + 1 == files || number % 20 == 19 {
+            println!("{:4} {held:9.1} {threads:8} {descriptors:12} {factor:17.4}", number + 1);
+        }
+    }
+    if let Some(path) = std::env::var_os("STENO_ENDURANCE_PLOT") {
+        let held: Vec<f64> = rows.iter().map(|row| row.0).collect();
+        std::fs::write(path, plot(&held)).unwrap();
+    }
+    let (early, last) = (rows[fifth], rows[files - 1]);
+    assert!(last.0 <= early.0 + 20.0, "{} MB, then {} MB", early.0, last.0);
+    assert!(last.1 <= early.1 && last.2 <= early.2, "{early:?}, then {last:?}");
+}
+
+/// Memory held after each file, as a line.
+fn plot(held: &[f64]) -> String {
+    const WIDTH: f64 = 800.0;
+    const HEIGHT: f64 = 240.0;
+    let top = held.iter().copied().fold(1.0, f64::max) * 1.25;
+    let step = WIDTH / held.len().max(2) as f64;
+    let points: Vec<String> = held
+        .iter()
+        .enumerate()
+        .map(|(number, mb)| {
+            format!("{:.1},{:.1}", 60.0 + number as f64 * step, 20.0 + HEIGHT * (1.0 - mb / top))
+        })
+        .collect();
+    format!(
+        "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 900 300' font-family='sans-serif' font-size='12'>\
+         <path d='M60 20V260H860' fill='none' stroke='#888'/>\
+         <text x='8' y='30'>{top:.0} MB</text><text x='30' y='264'>0</text>\
+         <text x='60' y='284'>memory held by the engine after each of {} files</text>\
+         <polyline points='{}' fill='none' stroke='#2a6f97' stroke-width='2'/></svg>\n",
+        held.len(),
+        points.join(" ")
+    )
+}

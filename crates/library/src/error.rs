@@ -1,0 +1,78 @@
+use std::io;
+use std::path::{Path, PathBuf};
+
+use wire::{ErrorCode, Failure};
+
+/// The journal could not do what was asked of it. Never a reason to fail a
+/// job: it goes on without.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: The journal {problem}", .path.display())]
+pub struct Error {
+    pub path: PathBuf,
+    pub problem: Problem,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    #[error("is in use by another program.")]
+    Locked,
+    #[error("can't be written: the disk is full.")]
+    Full,
+    #[error("can't be written: you are not allowed to.")]
+    NotAllowed,
+    #[error("is damaged ({0}).")]
+    Damaged(String),
+    #[error("can't be used ({0}).")]
+    Io(io::Error),
+    #[error("can't be used ({0}).")]
+    Sqlite(rusqlite::Error),
+    #[error("can't hold this job ({0}).")]
+    Json(serde_json::Error),
+}
+
+impl Error {
+    pub fn remedy(&self) -> &'static str {
+        match self.problem {
+            Problem::Locked => "Close the program that holds it.",
+            Problem::Full => "Make room on that disk, or set STENO_STATE_FOLDER to another folder.",
+            Problem::NotAllowed => {
+                "Change the folder's permissions, or set STENO_STATE_FOLDER to another one."
+            }
+            Problem::Damaged(_) | Problem::Io(_) | Problem::Sqlite(_) | Problem::Json(_) => {
+                "Check the disk that it is on, or set STENO_STATE_FOLDER to another folder."
+            }
+        }
+    }
+
+    /// For a user: which file, what is wrong, what to do.
+    pub fn failure(&self) -> Failure {
+        let code = match self.problem {
+            Problem::Full => ErrorCode::DiskFull,
+            _ => ErrorCode::OutputUnwritable,
+        };
+        Failure::new(code, format!("The journal {}", self.problem))
+            .file(self.path.clone())
+            .remedy(self.remedy())
+    }
+
+    pub(crate) fn io(path: &Path, error: io::Error) -> Self {
+        let problem = match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Problem::Full,
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Problem::NotAllowed,
+            _ => Problem::Io(error),
+        };
+        Self { path: path.into(), problem }
+    }
+
+    pub(crate) fn sqlite(path: &Path, error: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode as Code;
+        let problem = match error.sqlite_error_code() {
+            Some(Code::DatabaseBusy | Code::DatabaseLocked) => Problem::Locked,
+            Some(Code::DiskFull) => Problem::Full,
+            Some(Code::PermissionDenied | Code::ReadOnly) => Problem::NotAllowed,
+            Some(Code::DatabaseCorrupt | Code::NotADatabase) => Problem::Damaged(error.to_string()),
+            _ => Problem::Sqlite(error),
+        };
+        Self { path: path.into(), problem }
+    }
+}

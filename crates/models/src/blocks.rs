@@ -1,0 +1,229 @@
+//! The block formats of GGML, read back into 32-bit floats: `docs/gguf.md` and
+//! `ggml-common.h` of the GGML project describe them. A block holds 32 weights
+//! (256 for those with a K) and their scale; rows are whole numbers of blocks.
+//!
+//! Written as plain loops that the compiler turns into vector instructions of
+//! the processor that runs them ([`crate::vectorised`]). candle's own
+//! conversions are compiled for the oldest processor, and its products of
+//! quantised matrices keep a second, repacked copy of every matrix they touch.
+
+use candle_core::quantized::GgmlDType;
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
+use memory::Precision;
+
+use crate::vectorised::{Work, vectorised};
+
+/// candle's name of a format.
+pub fn ggml(format: Precision) -> GgmlDType {
+    match format {
+        Precision::F32 => GgmlDType::F32,
+        Precision::F16 => GgmlDType::F16,
+        Precision::Bf16 => GgmlDType::BF16,
+        Precision::Q8_0 => GgmlDType::Q8_0,
+        Precision::Q6K => GgmlDType::Q6K,
+        Precision::Q5K => GgmlDType::Q5K,
+        Precision::Q5_1 => GgmlDType::Q5_1,
+        Precision::Q5_0 => GgmlDType::Q5_0,
+        Precision::Q4K => GgmlDType::Q4K,
+        Precision::Q4_1 => GgmlDType::Q4_1,
+        Precision::Q4_0 => GgmlDType::Q4_0,
+    }
+}
+
+/// Bytes of `weights` weights, a whole number of blocks.
+pub fn bytes_of(format: Precision, weights: usize) -> usize {
+    format.bytes(weights as u64) as usize
+}
+
+/// `values` from `bytes` in `format`: as many as fit both; a block that is not
+/// whole is left out.
+pub fn widen(format: Precision, bytes: &[u8], values: &mut [f32]) {
+    struct Widen<'a>(Precision, &'a [u8], &'a mut [f32]);
+    impl Work for Widen<'_> {
+        #[inline(always)]
+        fn run(self) {
+            widen_here(self.0, self.1, self.2);
+        }
+    }
+    vectorised(Widen(format, bytes, values));
+}
+
+/// As [`widen`], for work that is [`vectorised`] already.
+#[inline(always)]
+pub fn widen_here(format: Precision, bytes: &[u8], values: &mut [f32]) {
+    match format {
+        Precision::F32 => each::<4, 1>(bytes, values, |b, v| v[0] = f32::from_le_bytes(*b)),
+        Precision::F16 => widen_f16(bytes, values),
+        Precision::Bf16 => each::<2, 1>(bytes, values, |b, v| v[0] = bf16::from_le_bytes(*b).to_f32()),
+        Precision::Q8_0 => each::<34, 32>(bytes, values, q8_0),
+        Precision::Q6K => each::<210, 256>(bytes, values, q6_k),
+        Precision::Q5K => each::<176, 256>(bytes, values, q5_k),
+        Precision::Q5_1 => each::<24, 32>(bytes, values, q5_1),
+        Precision::Q5_0 => each::<22, 32>(bytes, values, q5_0),
+        Precision::Q4K => each::<144, 256>(bytes, values, q4_k),
+        Precision::Q4_1 => each::<20, 32>(bytes, values, q4_1),
+        Precision::Q4_0 => each::<18, 32>(bytes, values, q4_0),
+    }
+}
+
+#[inline(always)]
+fn each<const BYTES: usize, const WEIGHTS: usize>(
+    bytes: &[u8],
+    values: &mut [f32],
+    block: impl Fn(&[u8; BYTES], &mut [f32; WEIGHTS]),
+) {
+    let (blocks, _) = bytes.as_chunks::<BYTES>();
+    let (values, _) = values.as_chunks_mut::<WEIGHTS>();
+    for (bytes, values) in blocks.iter().zip(values) {
+        block(bytes, values);
+    }
+}
+
+/// `half` has conversions of whole slices in vector instructions; the bytes
+/// may lie at an odd address, from which they are moved in pieces.
+#[inline(always)]
+fn widen_f16(bytes: &[u8], values: &mut [f32]) {
+    const PIECE: usize = 64;
+    let mut piece = [f16::ZERO; PIECE];
+    for (bytes, values) in bytes.chunks(2 * PIECE).zip(values.chunks_mut(PIECE)) {
+        let (pairs, _) = bytes.as_chunks::<2>();
+        for (half, pair) in piece.iter_mut().zip(pairs) {
+            *half = f16::from_le_bytes(*pair);
+        }
+        let count = pairs.len().min(values.len());
+        piece[..count].convert_to_f32_slice(&mut values[..count]);
+    }
+}
+
+#[inline(always)]
+fn half(bytes: &[u8], at: usize) -> f32 {
+    f16::from_le_bytes([bytes[at], bytes[at + 1]]).to_f32()
+}
+
+/// Scale, 32 signed bytes.
+#[inline(always)]
+fn q8_0(block: &[u8; 34], values: &mut [f32; 32]) {
+    let scale = half(block, 0);
+    for (value, q) in values.iter_mut().zip(&block[2..]) {
+        *value = f32::from(*q as i8) * scale;
+    }
+}
+
+/// Scale, 32 x 4 bits: the low halves of the bytes, then the high ones.
+#[inline(always)]
+fn q4_0(block: &[u8; 18], values: &mut [f32; 32]) {
+    let scale = half(block, 0);
+    let (low, high) = values.split_at_mut(16);
+    for ((low, high), q) in low.iter_mut().zip(high).zip(&block[2..]) {
+        *low = f32::from((q & 15) as i8 - 8) * scale;
+        *high = f32::from((q >> 4) as i8 - 8) * scale;
+    }
+}
+
+/// As Q4_0, with a minimum instead of an offset of 8.
+#[inline(always)]
+fn q4_1(block: &[u8; 20], values: &mut [f32; 32]) {
+    let (scale, minimum) = (half(block, 0), half(block, 2));
+    let (low, high) = values.split_at_mut(16);
+    for ((low, high), q) in low.iter_mut().zip(high).zip(&block[4..]) {
+        *low = f32::from(q & 15) * scale + minimum;
+        *high = f32::from(q >> 4) * scale + minimum;
+    }
+}
+
+/// The 32 weights of five bits of Q5_0 and Q5_1: four bits each in `qs`, low
+/// halves first, the fifth ones in the bits of `fifth`.
+#[inline(always)]
+fn five_bits(fifth: [u8; 4], qs: &[u8; 16], values: &mut [f32; 32], value: impl Fn(i32) -> f32) {
+    let fifth = u32::from_le_bytes(fifth);
+    for j in 0..16 {
+        values[j] = value((u32::from(qs[j] & 15) | (fifth >> j & 1) << 4) as i32);
+    }
+    for j in 0..16 {
+        values[j + 16] = value((u32::from(qs[j] >> 4) | (fifth >> (j + 16) & 1) << 4) as i32);
+    }
+}
+
+/// Scale, the 32 fifth bits, 32 x 4 bits.
+#[inline(always)]
+fn q5_0(block: &[u8; 22], values: &mut [f32; 32]) {
+    let scale = half(block, 0);
+    let Some(qs) = block.last_chunk() else { return };
+    five_bits([block[2], block[3], block[4], block[5]], qs, values, |q| (q - 16) as f32 * scale);
+}
+
+/// As Q5_0, with a minimum instead of an offset of 16.
+#[inline(always)]
+fn q5_1(block: &[u8; 24], values: &mut [f32; 32]) {
+    let (scale, minimum) = (half(block, 0), half(block, 2));
+    let Some(qs) = block.last_chunk() else { return };
+    five_bits([block[4], block[5], block[6], block[7]], qs, values, |q| q as f32 * scale + minimum);
+}
+
+/// Scale and minimum of part `j` of a superblock, six bits each, from the
+/// twelve bytes that eight of both are packed into.
+#[inline(always)]
+fn part(j: usize, packed: &[u8]) -> (f32, f32) {
+    let (scale, minimum) = if j < 4 {
+        (packed[j] & 63, packed[j + 4] & 63)
+    } else {
+        ((packed[j + 4] & 15) | (packed[j - 4] >> 6) << 4, (packed[j + 4] >> 4) | (packed[j] >> 6) << 4)
+    };
+    (f32::from(scale), f32::from(minimum))
+}
+
+/// Eight parts of 32 weights of 4 bits, with a scale and a minimum each.
+#[inline(always)]
+fn q4_k(block: &[u8; 144], values: &mut [f32; 256]) {
+    let (scale, minimum) = (half(block, 0), half(block, 2));
+    let packed = &block[4..16];
+    for (pair, (values, qs)) in values.chunks_exact_mut(64).zip(block[16..].chunks_exact(32)).enumerate() {
+        let (a, b) = (part(2 * pair, packed), part(2 * pair + 1, packed));
+        let (scales, minima) = ([scale * a.0, scale * b.0], [minimum * a.1, minimum * b.1]);
+        let (low, high) = values.split_at_mut(32);
+        for ((low, high), q) in low.iter_mut().zip(high).zip(qs) {
+            *low = scales[0] * f32::from(q & 15) - minima[0];
+            *high = scales[1] * f32::from(q >> 4) - minima[1];
+        }
+    }
+}
+
+/// As Q4_K, with the fifth bits of all eight parts in 32 bytes.
+#[inline(always)]
+fn q5_k(block: &[u8; 176], values: &mut [f32; 256]) {
+    let (scale, minimum) = (half(block, 0), half(block, 2));
+    let (packed, fifth) = (&block[4..16], &block[16..48]);
+    for (pair, (values, qs)) in values.chunks_exact_mut(64).zip(block[48..].chunks_exact(32)).enumerate() {
+        let (a, b) = (part(2 * pair, packed), part(2 * pair + 1, packed));
+        let (scales, minima) = ([scale * a.0, scale * b.0], [minimum * a.1, minimum * b.1]);
+        let (low, high) = values.split_at_mut(32);
+        for (((low, high), q), fifth) in low.iter_mut().zip(high).zip(qs).zip(fifth) {
+            *low = scales[0] * f32::from((q & 15) | (fifth >> (2 * pair) & 1) << 4) - minima[0];
+            *high = scales[1] * f32::from((q >> 4) | (fifth >> (2 * pair + 1) & 1) << 4) - minima[1];
+        }
+    }
+}
+
+/// Sixteen parts of 16 weights of 6 bits, with a scale of 8 bits each: low
+/// four bits, high two, scales, scale of the scales.
+#[inline(always)]
+fn q6_k(block: &[u8; 210], values: &mut [f32; 256]) {
+    let scale = half(block, 208);
+    for (n, values) in values.chunks_exact_mut(128).enumerate() {
+        let low = &block[64 * n..64 * n + 64];
+        let high = &block[128 + 32 * n..128 + 32 * n + 32];
+        let scales = &block[192 + 8 * n..192 + 8 * n + 8];
+        for (quarter, values) in values.chunks_exact_mut(32).enumerate() {
+            let low = &low[32 * (quarter % 2)..][..32];
+            for (half, values) in values.chunks_exact_mut(16).enumerate() {
+                let scale = scale * f32::from(scales[2 * quarter + half] as i8);
+                let bits = low[16 * half..][..16].iter().zip(&high[16 * half..][..16]);
+                for (value, (low, high)) in values.iter_mut().zip(bits) {
+                    let q = (low >> (4 * (quarter / 2)) & 15) | (high >> (2 * quarter) & 3) << 4;
+                    *value = scale * f32::from(q as i8 - 32);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The files of whisper.cpp, `ggml-*.bin`: dimensions, mel filters, vocabulary
+//! and tensors in one, as its `convert-pt-to-ggml.py` writes them. Nothing in
+//! it is aligned.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::gguf;
+use crate::reader::Reader;
+use crate::weights::Entry;
+use crate::whisper::{Activation, Config};
+
+/// "ggml" as a number.
+pub(crate) const MAGIC: [u8; 4] = *b"lmgg";
+
+/// What stands before the tensors, and where those are.
+#[derive(Debug)]
+pub(crate) struct Contents {
+    pub config: Config,
+    /// Spelling of each text token, as ranges of the file.
+    pub tokens: Vec<Range<usize>>,
+    /// By the names of the Hugging Face layout.
+    pub index: HashMap<String, Entry>,
+}
+
+/// The error is a reason.
+pub(crate) fn contents(bytes: &[u8]) -> Result<Contents, String> {
+    let mut reader = Reader::new(bytes);
+    if reader.bytes(4, "the magic number")? != MAGIC {
+        return Err("it does not begin as a file of whisper.cpp does".into());
+    }
+    let mut size = |what| reader.u32(what).map(|size| size as usize);
+    let vocab_size = size("the size of the vocabulary")?;
+    let max_source_positions = size("the audio context")?;
+    let d_model = size("the encoder's width")?;
+    let encoder_attention_heads = size("the encoder's heads")?;
+    let encoder_layers = size("the encoder's layers")?;
+    let max_target_positions = size("the text context")?;
+    let decoder_width = size("the decoder's width")?;
+    let decoder_attention_heads = size("the decoder's heads")?;
+    let decoder_layers = size("the decoder's layers")?;
+    let num_mel_bins = size("the number of mel bins")?;
+    // How the file was quantised; each tensor says it for itself.
+    let _ = size("the file's type")?;
+    if decoder_width != d_model {
+        return Err(format!("the encoder is {d_model} wide, the decoder {decoder_width}"));
+    }
+    let config = Config {
+        model_type: "whisper".into(),
+        num_mel_bins,
+        max_source_positions,
+        max_target_positions,
+        d_model,
+        encoder_layers,
+        encoder_attention_heads,
+        encoder_ffn_dim: 4 * d_model,
+        decoder_layers,
+        decoder_attention_heads,
+        decoder_ffn_dim: 4 * d_model,
+        vocab_size,
+        activation_function: Activation::Gelu,
+    };
+    config.check()?;
+
+    // Every model has the filters of its number of bins, which `audio` knows.
+    let filters =
+        u64::from(reader.u32("the filters' number")?) * u64::from(reader.u32("the filters' width")?);
+    let filters = filters.checked_mul(4).ok_or("too many filters")?;
+    reader.range(filters, "the mel filters")?;
+
+    let tokens = reader.u32("the number of tokens")?;
+    let tokens = reader.count(u64::from(tokens), 4, "tokens")?;
+    if tokens > vocab_size {
+        return Err(format!("{tokens} tokens in a vocabulary of {vocab_size}"));
+    }
+    let tokens = (0..tokens)
+        .map(|number| {
+            let length = reader.u32("a token's length")?;
+            reader.range(u64::from(length), &format!("token {number}"))
+        })
+        .collect::<Result<_, String>>()?;
+
+    let mut index = HashMap::new();
+    while !reader.is_at_end() {
+        let dimensions = reader.u32("a number of dimensions")?;
+        let length = reader.u32("the length of a tensor's name")?;
+        let kind = reader.u32("a tensor's type")?;
+        if !(1..=4).contains(&dimensions) {
+            return Err(format!("a tensor of {dimensions} dimensions"));
+        }
+        let mut shape = (0..dimensions)
+            .map(|_| reader.u32("a dimension").map(u64::from))
+            .collect::<Result<Vec<_>, _>>()?;
+        // The dimension that varies fastest comes first.
+        shape.reverse();
+        let name = reader.text(u64::from(length), "a tensor's name")?;
+        let tensor = |reason: String| format!("the tensor {name:?}: {reason}");
+        // Without a known type nobody knows where the next tensor begins.
+        let stored = gguf::precision(kind).ok_or_else(|| tensor(format!("the unknown type {kind}")))?;
+        let size = gguf::size(&shape, stored).map_err(tensor)?;
+        let bytes = reader.range(size, "its data").map_err(tensor)?;
+        // Biases of convolutions are stored as columns.
+        if name.ends_with(".bias") {
+            shape.retain(|size| *size != 1);
+        }
+        if index.insert(renamed(name), Entry::new(0, bytes, shape, Ok(stored))).is_some() {
+            return Err(tensor("it is there twice".into()));
+        }
+    }
+    Ok(Contents { config, tokens, index })
+}
+
+/// openai/whisper's name of a tensor in the Hugging Face layout.
+fn renamed(name: &str) -> String {
+    /// In this order: a name may contain the one after it.
+    const PARTS: [(&str, &str); 17] = [
+        ("encoder.ln_post", "encoder.layer_norm"),
+        ("decoder.ln.", "decoder.layer_norm."),
+        ("encoder.positional_embedding", "encoder.embed_positions.weight"),
+        ("decoder.positional_embedding", "decoder.embed_positions.weight"),
+        ("decoder.token_embedding", "decoder.embed_tokens"),
+        (".blocks.", ".layers."),
+        (".cross_attn_ln.", ".encoder_attn_layer_norm."),
+        (".cross_attn.", ".encoder_attn."),
+        (".attn_ln.", ".self_attn_layer_norm."),
+        (".attn.", ".self_attn."),
+        (".query.", ".q_proj."),
+        (".key.", ".k_proj."),
+        (".value.", ".v_proj."),
+        (".out.", ".out_proj."),
+        (".mlp_ln.", ".final_layer_norm."),
+        (".mlp.0.", ".fc1."),
+        (".mlp.2.", ".fc2."),
+    ];
+    let name = PARTS.iter().fold(name.to_owned(), |name, (theirs, ours)| name.replace(theirs, ours));
+    format!("model.{name}")
+}

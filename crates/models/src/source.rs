@@ -1,0 +1,104 @@
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use memory::Precision;
+
+use crate::{Error, Weights, ggml, gguf};
+
+/// Where a model comes from. What a file is, its first bytes say, not its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A folder in the Hugging Face layout, with these files of weights.
+    Safetensors { folder: PathBuf, files: Vec<PathBuf> },
+    /// One file of weights, beside the other files of that layout.
+    Gguf { folder: PathBuf, file: PathBuf },
+    /// A file of whisper.cpp: everything in one.
+    Ggml { file: PathBuf },
+}
+
+const SINGLE: &str = "model.safetensors";
+const INDEX: &str = "model.safetensors.index.json";
+
+#[derive(serde::Deserialize)]
+struct ShardIndex {
+    weight_map: std::collections::HashMap<String, String>,
+}
+
+impl Source {
+    /// `path` is a model's folder, or a GGUF or whisper.cpp file.
+    pub fn find(path: &Path) -> Result<Self, Error> {
+        if !path.is_dir() {
+            return Self::of_file(path)?.ok_or_else(|| {
+                let reason = "it is neither a GGUF file nor one of whisper.cpp; give a model's folder for anything else";
+                Error::invalid(path, reason)
+            });
+        }
+        if let Some(files) = safetensors(path)? {
+            return Ok(Self::Safetensors { folder: path.into(), files });
+        }
+        let mut found: Vec<(PathBuf, Self)> = Vec::new();
+        let unreadable = |source| Error::Io { path: path.into(), source };
+        for entry in std::fs::read_dir(path).map_err(unreadable)? {
+            let file = entry.map_err(unreadable)?.path();
+            let is_named_so = file.extension().is_some_and(|ending| ending == "gguf" || ending == "bin");
+            if is_named_so
+                && file.is_file()
+                && let Some(source) = Self::of_file(&file)?
+            {
+                found.push((file, source));
+            }
+        }
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        match found.len() {
+            0 => Err(Error::Missing { folder: path.into(), file: SINGLE }),
+            1 => Ok(found.remove(0).1),
+            _ => {
+                let names: Vec<_> =
+                    found.iter().filter_map(|(file, _)| Some(file.file_name()?.to_string_lossy())).collect();
+                Err(Error::invalid(path, format!("it has {}; give the file that is meant", names.join(", "))))
+            }
+        }
+    }
+
+    fn of_file(file: &Path) -> Result<Option<Self>, Error> {
+        let mut magic = [0; 4];
+        let read = File::open(file).and_then(|mut file| file.read(&mut magic));
+        read.map_err(|source| Error::Io { path: file.into(), source })?;
+        let folder = || file.parent().unwrap_or(Path::new("")).to_owned();
+        Ok(match magic {
+            gguf::MAGIC => Some(Self::Gguf { folder: folder(), file: file.into() }),
+            ggml::MAGIC => Some(Self::Ggml { file: file.into() }),
+            _ => None,
+        })
+    }
+}
+
+/// How most of the weights of the model at `path` are stored; reads no more
+/// than the headers of its files.
+pub fn stored_precision(path: &Path) -> Result<Precision, Error> {
+    Ok(Weights::open(path)?.stored_precision())
+}
+
+/// The safetensors files of a folder, where it has any.
+fn safetensors(folder: &Path) -> Result<Option<Vec<PathBuf>>, Error> {
+    let index_path = folder.join(INDEX);
+    if folder.join(SINGLE).is_file() {
+        return Ok(Some(vec![folder.join(SINGLE)]));
+    }
+    if !index_path.is_file() {
+        return Ok(None);
+    }
+    let text = std::fs::read_to_string(&index_path)
+        .map_err(|source| Error::Io { path: index_path.clone(), source })?;
+    let index: ShardIndex =
+        serde_json::from_str(&text).map_err(|error| Error::invalid(&index_path, error))?;
+    let mut names: Vec<String> = index.weight_map.into_values().collect();
+    names.sort();
+    names.dedup();
+    // A name with a folder in it could lead anywhere on the disk.
+    if let Some(name) = names.iter().find(|name| name.contains(['/', '\\'])) {
+        return Err(Error::invalid(index_path, format!("the shard name {name:?} is not a file name")));
+    }
+    Ok(Some(names.iter().map(|name| folder.join(name)).collect()))
+}

@@ -1,0 +1,123 @@
+//! The vocabulary inside a file of whisper.cpp: text tokens by their spelling,
+//! in order; special ones by what every model of OpenAI's has behind them.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+use tokenizers::Tokenizer;
+
+use super::config::GenerationConfig;
+use super::vocabulary::{Vocabulary, byte_alphabet};
+use crate::ggml::Contents;
+
+/// ISO codes in the order of their tokens (`LANGUAGES` of openai/whisper's
+/// `tokenizer.py`); models before large-v3 lack the last.
+const LANGUAGES: &str = "en zh de es ru ko fr ja pt tr pl ca nl ar sv it id hi fi vi he uk el ms cs ro da hu ta no \
+                         th ur hr bg lt la mi ml cy sk te fa lv bn sr az sl kn et mk br eu is hy ne mn bs kk sq sw \
+                         gl mr pa si km sn yo so af oc ka be tg sd gu am yi lo uz fo ht ps tk nn mt sa lb my bo tl \
+                         mg as tt haw ln ha ba jw su yue";
+/// Ids of a multilingual vocabulary of 99 languages; an English-only one has a
+/// text token less.
+const MULTILINGUAL: usize = 51_865;
+/// `<|0.00|>` to `<|30.00|>`.
+const TIMES: usize = 1_501;
+/// Behind the languages.
+const STEERING: [&str; 6] =
+    ["translate", "transcribe", "startoflm", "startofprev", "nospeech", "notimestamps"];
+
+impl Vocabulary {
+    /// The error is a reason.
+    pub(super) fn of_ggml(file: &[u8], contents: &Contents) -> Result<Self, String> {
+        let size = contents.config.vocab_size;
+        let spellings: Vec<&[u8]> = contents.tokens.iter().map(|range| &file[range.clone()]).collect();
+        let is_multilingual = size >= MULTILINGUAL;
+        let codes: Vec<&str> = LANGUAGES.split_whitespace().collect();
+        // End of text, start of transcript, languages, steering, times.
+        let behind_text = size.checked_sub(2 + STEERING.len() + TIMES);
+        let text = if is_multilingual { 50_257 } else { 50_256 };
+        let languages = behind_text.and_then(|ids| ids.checked_sub(text));
+        let languages =
+            languages.filter(|count| (1..=codes.len()).contains(count) && spellings.len() >= text);
+        let Some(languages) = languages else {
+            let found = spellings.len();
+            return Err(format!("a vocabulary of {found} tokens and {size} ids is none of Whisper's"));
+        };
+
+        let mut special = vec!["endoftext".to_owned(), "startoftranscript".to_owned()];
+        special.extend(codes[..languages].iter().map(|code| (*code).to_owned()));
+        special.extend(STEERING.map(str::to_owned));
+        special.extend((0..TIMES).map(|step| format!("{:.2}", step as f64 * 0.02)));
+        let special: Vec<(usize, String)> =
+            special.into_iter().enumerate().map(|(i, name)| (text + i, format!("<|{name}|>"))).collect();
+
+        let encoder = encoder(&spellings[..text], &special)?;
+        let generation =
+            GenerationConfig { is_multilingual: Some(is_multilingual), ..GenerationConfig::default() };
+        Self::new(encoder, &generation, size)
+    }
+}
+
+fn encoder(spellings: &[&[u8]], special: &[(usize, String)]) -> Result<Tokenizer, String> {
+    let alphabet: HashMap<u8, char> = byte_alphabet().into_iter().map(|(c, byte)| (byte, c)).collect();
+    let spelled = |bytes: &[u8]| bytes.iter().filter_map(|byte| alphabet.get(byte)).collect::<String>();
+    let vocabulary: Map<String, Value> = spellings
+        .iter()
+        .enumerate()
+        .map(|(id, bytes)| (spelled(bytes), json!(id)))
+        .chain(special.iter().map(|(id, name)| (name.clone(), json!(id))))
+        .collect();
+    let merges: Vec<Value> =
+        merges(spellings).into_iter().map(|(a, b)| json!([spelled(a), spelled(b)])).collect();
+    let added: Vec<Value> = special
+        .iter()
+        .map(|(id, name)| {
+            json!({
+                "id": id, "content": name, "special": true,
+                "single_word": false, "lstrip": false, "rstrip": false, "normalized": false
+            })
+        })
+        .collect();
+    let description = json!({
+        "version": "1.0",
+        "truncation": null,
+        "padding": null,
+        "added_tokens": added,
+        "normalizer": null,
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+        "post_processor": null,
+        "decoder": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+        "model": {
+            "type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
+            "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false,
+            "vocab": vocabulary, "merges": merges
+        },
+    });
+    Tokenizer::from_bytes(description.to_string()).map_err(|error| format!("the vocabulary: {error}"))
+}
+
+/// The pair that each token of several bytes is merged from, in order of
+/// tokens: what is left when its bytes are merged by the tokens before it.
+fn merges<'a>(spellings: &[&'a [u8]]) -> Vec<(&'a [u8], &'a [u8])> {
+    let ranks: HashMap<&[u8], usize> = spellings.iter().enumerate().map(|(id, bytes)| (*bytes, id)).collect();
+    let mut merges = Vec::new();
+    for (id, token) in spellings.iter().enumerate() {
+        /// No text token is nearly as long.
+        const LONGEST: usize = 256;
+        if token.len() < 2 || token.len() > LONGEST {
+            continue;
+        }
+        // Where each part begins, and the end.
+        let mut bounds: Vec<usize> = (0..=token.len()).collect();
+        while bounds.len() > 3 {
+            let rank = |i: &usize| ranks.get(&token[bounds[*i]..bounds[*i + 2]]).filter(|rank| **rank < id);
+            let Some(best) = (0..bounds.len() - 2).filter(|i| rank(i).is_some()).min_by_key(rank) else {
+                break;
+            };
+            bounds.remove(best + 1);
+        }
+        if let [_, middle, _] = bounds.as_slice() {
+            merges.push(token.split_at(*middle));
+        }
+    }
+    merges
+}

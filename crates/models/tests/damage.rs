@@ -1,0 +1,197 @@
+//! Damaged GGUF files and files of whisper.cpp are refused with a reason, and
+//! nothing in them is believed before the file's length bears it out.
+// Helpers of tests may panic as tests do.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use candle_core::{DType, Device};
+use memory::Precision;
+use memory::allocation::{Counted, limited};
+use models::whisper::Config;
+use models::{Error, Weights, quantise};
+use random_models::{Options, Size, write};
+
+/// What reading a small file may take; its own size is 0.5 MB.
+const MOST: usize = 4 << 20;
+
+#[global_allocator]
+static ALLOCATOR: Counted = Counted::new(|| std::process::abort());
+
+/// The limit is on the whole process: one test after the other.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn micro(folder: &Path) {
+    write(folder, Size::named("micro").unwrap(), &Options::default()).unwrap();
+}
+
+/// A folder with the GGUF file instead of the safetensors.
+fn micro_gguf(folder: &Path, precision: Precision) -> PathBuf {
+    micro(folder);
+    let file = folder.join("model.gguf");
+    quantise(folder, precision, &file).unwrap();
+    fs::remove_file(folder.join("model.safetensors")).unwrap();
+    file
+}
+
+/// A file of whisper.cpp with the tensors of `folder` and a few tokens: not
+/// one that transcribes, but whole.
+fn small_ggml(folder: &Path) -> Vec<u8> {
+    let config = Config::read(folder).unwrap();
+    let mut file = b"lmgg".to_vec();
+    let number = |file: &mut Vec<u8>, number: usize| file.extend((number as u32).to_le_bytes());
+    for size in [
+        config.vocab_size,
+        config.max_source_positions,
+        config.d_model,
+        config.encoder_attention_heads,
+        config.encoder_layers,
+        config.max_target_positions,
+        config.d_model,
+        config.decoder_attention_heads,
+        config.decoder_layers,
+        config.num_mel_bins,
+        0,
+        // Filters.
+        2,
+        3,
+    ] {
+        number(&mut file, size);
+    }
+    file.extend([0; 2 * 3 * 4]);
+    number(&mut file, 2);
+    for token in ["a", "bc"] {
+        number(&mut file, token.len());
+        file.extend(token.as_bytes());
+    }
+    for (name, shape) in [("encoder.conv1.bias", vec![64, 1]), ("decoder.ln.weight", vec![64])] {
+        number(&mut file, shape.len());
+        number(&mut file, name.len());
+        number(&mut file, 0);
+        shape.iter().rev().for_each(|size| number(&mut file, *size));
+        file.extend(name.as_bytes());
+        file.extend([0; 64 * 4]);
+    }
+    file
+}
+
+/// Everything that reads the file: none may panic, or believe a number.
+fn read(path: &Path) -> Result<(), Error> {
+    let _ = Config::read(path)?;
+    let weights = Weights::open(path)?;
+    weights.stored_precision();
+    let vectors: HashMap<&str, &[usize]> =
+        [("model.decoder.layer_norm.weight", &[64][..]), ("model.encoder.conv1.bias", &[64][..])].into();
+    for (name, shape) in vectors {
+        weights.get(name, shape, DType::F32, &Device::Cpu)?;
+    }
+    Ok(())
+}
+
+fn with(bytes: &[u8], at: usize, new: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes[at..at + new.len()].copy_from_slice(new);
+    bytes
+}
+
+fn position(bytes: &[u8], what: &[u8]) -> usize {
+    bytes.windows(what.len()).position(|window| window == what).unwrap()
+}
+
+#[test]
+fn damaged_files_are_refused_with_a_reason() {
+    let _alone = ALONE.lock();
+    let folder = tempfile::tempdir().unwrap();
+    let gguf_file = micro_gguf(folder.path(), Precision::Q8_0);
+    let gguf = fs::read(&gguf_file).unwrap();
+    // The norm's fields follow its name: dimensions, size, type, offset.
+    let norm = b"model.decoder.layer_norm.weight";
+    let field = position(&gguf, norm) + norm.len();
+    let most = [0xff; 8];
+    let ggml_folder = tempfile::tempdir().unwrap();
+    micro(ggml_folder.path());
+    let ggml = small_ggml(ggml_folder.path());
+    let ln = position(&ggml, b"decoder.ln.weight");
+    let first_token = 4 + 13 * 4 + 24 + 4;
+    for (name, bytes, reason) in [
+        ("version", with(&gguf, 4, &[9]), "version 9"),
+        ("tensors", with(&gguf, 8, &most), "tensors can't be"),
+        ("values", with(&gguf, 16, &most), "metadata values can't be"),
+        ("key", with(&gguf, 24, &most), "a key has"),
+        ("value's type", with(&gguf, 24 + 8 + 20, &[77]), "unknown type 77"),
+        ("dimensions", with(&gguf, field, &[200]), "200 dimensions"),
+        ("size", with(&gguf, field + 4, &most), "the shape"),
+        ("much", with(&gguf, field + 4, &(1u64 << 39).to_le_bytes()), "end beyond the file"),
+        ("no size", with(&gguf, field + 4, &[0; 8]), "the shape"),
+        ("type", with(&gguf, field + 12, &[99]), "number 99"),
+        ("odd offset", with(&gguf, field + 16, &[1]), "no multiple of 32"),
+        ("far offset", with(&gguf, field + 16, &(u64::MAX - 31).to_le_bytes()), "end beyond the file"),
+        ("name", with(&gguf, position(&gguf, norm), &[0xff]), "not UTF-8"),
+        ("cut in the header", gguf[..field].to_vec(), "left"),
+        ("cut in the data", gguf[..gguf.len() - 4096].to_vec(), "end beyond the file"),
+        ("empty", Vec::new(), "neither"),
+        ("whole ggml", ggml.clone(), ""),
+        ("no heads", with(&ggml, 4 + 3 * 4, &[0; 4]), "encoder_attention_heads is 0"),
+        ("many layers", with(&ggml, 4 + 4 * 4, &[0xff; 4]), "encoder_layers is 4294967295"),
+        ("two widths", with(&ggml, 4 + 6 * 4, &[128]), "64 wide, the decoder 128"),
+        ("filters", with(&ggml, 4 + 11 * 4, &[0xff; 8]), "filters"),
+        ("tokens", with(&ggml, 4 + 13 * 4 + 24, &[0xff; 4]), "tokens can't be"),
+        ("token", with(&ggml, first_token, &[0xff; 4]), "token 0 needs"),
+        ("ggml type", with(&ggml, ln - 8, &[50]), "unknown type 50"),
+        ("ggml size", with(&ggml, ln - 4, &[0xff; 4]), "its data needs"),
+        ("ggml dimensions", with(&ggml, ln - 16, &[9]), "9 dimensions"),
+        ("ggml name", with(&ggml, ln - 12, &[0xff; 4]), "name has"),
+        ("ggml cut", ggml[..ggml.len() - 1].to_vec(), "its data needs"),
+    ] {
+        fs::write(&gguf_file, bytes).unwrap();
+        match limited(MOST, || read(&gguf_file)) {
+            Ok(()) => assert_eq!(reason, "", "{name}"),
+            Err(Error::Invalid { reason: found, .. }) => {
+                assert!(!reason.is_empty() && found.contains(reason), "{name}: {found}");
+            }
+            Err(other) => panic!("{name}: {other}"),
+        }
+    }
+}
+
+/// Whatever happens to a file, it is read or refused.
+#[test]
+fn no_damage_panics_or_allocates_what_is_not_there() {
+    let _alone = ALONE.lock();
+    let folder = tempfile::tempdir().unwrap();
+    let file = micro_gguf(folder.path(), Precision::Q8_0);
+    let gguf = fs::read(&file).unwrap();
+    let ggml_folder = tempfile::tempdir().unwrap();
+    micro(ggml_folder.path());
+    let ggml = small_ggml(ggml_folder.path());
+    let header = position(&gguf, b"model.encoder.layers.1.self_attn_layer_norm.weight");
+    let mut seed = 7u64;
+    let mut next = |below: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % below
+    };
+    let mut refused = 0;
+    for round in 0..600 {
+        let (whole, interesting) = if round % 2 == 0 { (&gguf, header) } else { (&ggml, ggml.len()) };
+        let bytes = if round % 3 == 0 {
+            whole[..next(interesting)].to_vec()
+        } else {
+            let mut bytes = whole.clone();
+            for _ in 0..=next(4) {
+                bytes[next(interesting)] ^= 1 << next(8);
+            }
+            bytes
+        };
+        fs::write(&file, bytes).unwrap();
+        match limited(MOST, || read(&file)) {
+            Ok(()) => (),
+            Err(Error::Invalid { .. } | Error::Unsupported(_)) => refused += 1,
+            Err(other) => panic!("round {round}: {other}"),
+        }
+    }
+    println!("{refused} of 600 damaged files were refused");
+    assert!(refused > 300);
+}

@@ -1,0 +1,386 @@
+use std::ops::Range;
+
+use audio::{ChannelMode, Info, Pcm};
+use memory::ladder::{Rung, State, Step};
+use memory::{Scope, Stage as MemoryStage};
+use transcript::{Segment, Time};
+use wire::{Channels, DeviceChoice, ErrorCode, Event, Failure, Job, Point, Stage, VoiceActivity};
+
+use crate::desk::Desk;
+use crate::draft::Draft;
+use crate::language::{known_language, language_of};
+use crate::loaded::Loaded;
+use crate::progress::Reporter;
+use crate::sound::{self, PREPARING_BYTES, Sound, spans};
+use crate::start::Models;
+use crate::trouble::{Broken, during};
+use crate::whisper::{Found, Observer, Step as WindowStep, Transcriber, mix};
+use crate::{Control, Emit, StageError, completeness, job, speakers};
+
+/// All that the attempts at one file share.
+pub struct Work<'a> {
+    desk: &'a mut Option<Desk>,
+    job: &'a Job,
+    control: &'a Control,
+    emit: Emit<'a>,
+    draft: &'a mut Draft,
+    models: Models,
+    state: State,
+    /// Kept from attempt to attempt: decoding a long file again takes longer
+    /// than any step down the ladder.
+    sound: Option<Sound>,
+    info: Info,
+    /// Whether the host was told what the file is.
+    begun: bool,
+}
+
+impl<'a> Work<'a> {
+    #[allow(clippy::too_many_arguments)]
+    pub fn new(
+        desk: &'a mut Option<Desk>,
+        job: &'a Job,
+        control: &'a Control,
+        emit: Emit<'a>,
+        draft: &'a mut Draft,
+        models: Models,
+        state: State,
+        info: Info,
+    ) -> Self {
+        Self { desk, job, control, emit, draft, models, state, sound: None, info, begun: false }
+    }
+
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    pub fn note(&mut self, notice: &memory::Notice) {
+        self.draft.memory_notice(self.job, notice, self.emit);
+    }
+
+    /// From where the text ended to the end of the file.
+    pub fn attempt(&mut self) -> Result<(), Broken> {
+        let language = self.load()?;
+        let channels = self.channels();
+        if let Some((mode, _)) = channels.last()
+            && self.draft.point.channel >= channels.len()
+            && !self.begun
+        {
+            // An earlier attempt wrote it all: what the file is remains to be told.
+            self.prepare(channels.len() - 1, *mode)?;
+            self.begin()?;
+            if let Some(sound) = self.sound.take() {
+                sound.free();
+            }
+        }
+        for (number, (mode, label)) in channels.into_iter().enumerate().skip(self.draft.point.channel) {
+            self.prepare(number, mode)?;
+            // Preparing may have needed the room that the model took.
+            if self.desk.as_ref().is_some_and(|desk| desk.loaded.is_none()) {
+                self.load()?;
+            }
+            self.begin()?;
+            self.write(label, language.clone())?;
+            if let Some(sound) = self.sound.take() {
+                sound.free();
+            }
+            let point = &mut self.draft.point;
+            *point = Point {
+                channel: number + 1,
+                languages: std::mem::take(&mut point.languages),
+                completeness: std::mem::take(&mut point.completeness),
+                ..Point::default()
+            };
+            self.reached(Vec::new());
+            self.tell();
+        }
+        if self.job.speakers && self.state.settings.speakers {
+            let desk = take(self.desk, MemoryStage::SpeakerModel)?;
+            // One stage's models at a time.
+            if self.job.memory.release {
+                desk.unload();
+            }
+            speakers::stand_in(desk, self.state.settings.speaker_batch)?;
+        }
+        self.tell();
+        self.draft.note_findings(self.job, self.emit);
+        Ok(())
+    }
+
+    /// Channels of the file with the number that their segments carry.
+    fn channels(&self) -> Vec<(ChannelMode, Option<u32>)> {
+        match self.job.channels {
+            Channels::Mix => vec![(ChannelMode::Mix, None)],
+            Channels::Left => vec![(ChannelMode::Left, None)],
+            Channels::Right => vec![(ChannelMode::Right, None)],
+            Channels::Separate => {
+                let count = self.info.channels.max(1);
+                (0..count).map(|n| (ChannelMode::Index(n as usize), Some(n))).collect()
+            }
+        }
+    }
+
+    /// Has the model of the state loaded; answers with the language that was
+    /// asked for, as the model knows it.
+    fn load(&mut self) -> Result<Option<String>, Broken> {
+        let job = self.job;
+        let loading = Reporter::new(job.id, Stage::LoadModel, None, self.emit);
+        let desk = take(self.desk, MemoryStage::SpeechModel)?;
+        let loaded = self.models.load(desk, &self.state.settings, self.control)?;
+        let seconds = loading.elapsed().as_secs_f64();
+        let language = match &job.language {
+            Some(language) => Some(during(MemoryStage::SpeechModel, known_language(loaded, language))?),
+            None => None,
+        };
+        self.draft.transcript.model = loaded.model.clone();
+        self.draft.stage("load_model", seconds);
+        self.tell();
+        Ok(language)
+    }
+
+    /// Has the sound of channel `number` ready.
+    fn prepare(&mut self, number: usize, mode: ChannelMode) -> Result<(), Broken> {
+        const STAGE: MemoryStage = MemoryStage::Preprocess;
+        let (job, control) = (self.job, self.control);
+        let desk = take(self.desk, STAGE)?;
+        let n_mels = loaded(desk, STAGE)?.whisper.config.num_mel_bins;
+        if self.sound.as_ref().is_some_and(|sound| sound.channel == number && sound.n_mels == n_mels) {
+            return Ok(());
+        }
+        if let Some(old) = self.sound.take() {
+            old.free();
+        }
+        let most = self.info.duration_seconds.map_or(u64::MAX, |seconds| (seconds * 64_000.0) as u64);
+        let kept = most.min(Pcm::MOST_BYTES_IN_MEMORY);
+        let mut entered = Scope::enter(&desk.host, STAGE, PREPARING_BYTES + kept);
+        if entered.is_err() && desk.is_cpu() {
+            // The model comes back when the sound is ready.
+            desk.unload();
+            entered = Scope::enter(&desk.host, STAGE, PREPARING_BYTES + kept);
+        }
+        let mut scope = during(STAGE, entered)?;
+        let mut reporter = Reporter::new(job.id, Stage::Preprocess, None, self.emit);
+        let result = sound::prepare(job, n_mels, mode, &mut |seconds, total| {
+            control.worked();
+            reporter.set_duration(total.map(Time::from_seconds));
+            reporter.at(Time::from_seconds(seconds));
+            !control.is_cancelled()
+        });
+        let seconds = reporter.elapsed().as_secs_f64();
+        let recording = during(STAGE, result)?;
+        scope.loaded();
+        // What decoding took besides is free again; shrinking always succeeds.
+        let _ = scope.resize(recording.pcm.bytes_in_memory().min(PREPARING_BYTES + kept));
+        self.draft.stage("preprocess", seconds);
+        self.draft.describe_source(&recording);
+        self.draft.note_warnings(job, &recording, self.emit);
+        let speech = spans(&recording);
+        let log_mel_maximum = recording.log_mel_maximum;
+        (self.emit)(Event::Prepared { id: job.id, channel: number, speech, log_mel_maximum });
+        self.sound = Some(Sound { channel: number, n_mels, recording, scope });
+        self.tell();
+        Ok(())
+    }
+
+    /// Tells the host, once, what the file is and what will be done with it.
+    fn begin(&mut self) -> Result<(), Broken> {
+        if !std::mem::replace(&mut self.begun, true) {
+            let desk = take(self.desk, MemoryStage::Preprocess)?;
+            let source = self.draft.transcript.source.clone();
+            let model = self.draft.transcript.model.clone();
+            (self.emit)(Event::Started { id: self.job.id, source, model, device: desk.chosen.id.clone() });
+        }
+        Ok(())
+    }
+
+    /// The text of one channel, from where it ended.
+    fn write(&mut self, label: Option<u32>, language: Option<String>) -> Result<(), Broken> {
+        const STAGE: MemoryStage = MemoryStage::Transcribe;
+        let Self { desk, job, control, emit, draft, state, sound, .. } = self;
+        let (job, control) = (*job, *control);
+        let desk: &Desk = take(desk, STAGE)?;
+        let model = loaded(desk, STAGE)?;
+        let Some(Sound { recording, channel, .. }) = sound else {
+            return during(STAGE, Err(Failure::new(ErrorCode::Internal, "There is no sound.")));
+        };
+        let kind = desk.device.device().kind();
+        let demand = model.footprint(job, kind).work_demand(u64::from(state.settings.batch));
+        let mut scope =
+            during(STAGE, Scope::enter(&desk.device, STAGE, demand))?.trim_every(job.memory.trim_every);
+        let duration = Time::from_seconds(recording.seconds());
+        let mut reporter = Reporter::new(job.id, Stage::Transcribe, Some(duration), emit);
+        if draft.point.languages.len() <= *channel {
+            let found = match language {
+                Some(language) => (language, None),
+                None => {
+                    let probabilities = during(STAGE, language_of(model, recording, control))?;
+                    let first = probabilities.into_iter().next();
+                    first.map_or(("en".into(), Some(0.0)), |(code, probability)| (code, Some(probability)))
+                }
+            };
+            draft.point.languages.push(found);
+        }
+        let languages = draft.point.languages.clone();
+        if let Some((main, probability)) = languages.first() {
+            draft.transcript.language.clone_from(main);
+            draft.transcript.language_probability = *probability;
+        }
+        let language = languages.get(*channel).map_or("en", |(language, _)| language.as_str());
+        let other_language = (language != draft.transcript.language).then(|| language.to_owned());
+        let transcriber = Transcriber {
+            model: &model.whisper,
+            settings: &job.decoding,
+            task: job.task,
+            language,
+            seed: mix(recording.pcm.len(), u64::from(recording.log_mel_maximum.to_bits())),
+            control,
+        };
+        let gated = job.voice_activity != VoiceActivity::Off;
+        let regions: Vec<Range<usize>> = recording
+            .speech
+            .iter()
+            .map(|region| (region.start / 160) as usize..region.end.div_ceil(160) as usize)
+            .collect();
+        let from = draft.point.clone();
+        let skip = job.resume.as_ref().map_or(&[][..], |resume| &resume.skip);
+        let mut listener = Listener {
+            desk,
+            job,
+            draft,
+            state,
+            scope: &mut scope,
+            reporter: &mut reporter,
+            label,
+            language: other_language,
+        };
+        let speech = gated.then_some(&regions[..]);
+        let result = transcriber.run(job.strategy, recording, speech, &from, skip, &mut listener);
+        draft.stage("transcribe", reporter.elapsed().as_secs_f64());
+        during(STAGE, result)?;
+        reporter.at(duration);
+        scope.leave(|| ());
+        if gated {
+            let found = completeness::check(&spans(recording), &draft.segments_of(label));
+            let total = &mut draft.point.completeness;
+            total.speech = total.speech + found.speech;
+            total.covered = total.covered + found.covered;
+            total.gaps.extend(found.gaps);
+            draft.transcript.completeness = total.clone();
+        }
+        Ok(())
+    }
+
+    fn reached(&mut self, discarded: Vec<Segment>) {
+        let point = Box::new(self.draft.point.clone());
+        (self.emit)(Event::Reached { id: self.job.id, point, discarded });
+    }
+
+    /// Takes a step that was decided on.
+    pub fn step_down(&mut self, broken: &Broken, rung: Rung) -> Result<(), StageError> {
+        let job = self.job;
+        (self.emit)(Event::Rung { id: job.id, rung: Box::new(rung.clone()) });
+        self.draft.memory_notice(job, &rung.notice(), self.emit);
+        let moves = rung.to.settings.place != self.state.settings.place;
+        self.state = rung.to.clone();
+        if let Some(desk) = self.desk {
+            if let Some(asked) = broken.asked() {
+                desk.device.allocation_failed(asked);
+            }
+            if rung.step == Step::RetryAfterTrim {
+                // A failure to release is a notice and a renewal of its own.
+                let _ = desk.device.recover();
+            }
+        }
+        if rung.step == Step::RenewEngine {
+            let text = format!("{} The engine is started anew.", rung.notice().text);
+            return Err(Failure::new(ErrorCode::OutOfMemory, text).file(job.file.clone()).into());
+        }
+        if moves {
+            self.tell();
+            if let Some(sound) = self.sound.take() {
+                sound.free();
+            }
+            job::take_desk(self.desk, DeviceChoice::Cpu, job)?.begin_job();
+        }
+        self.tell();
+        Ok(())
+    }
+
+    pub fn tell(&mut self) {
+        if let Some(desk) = &self.desk {
+            job::tell_marks(desk, self.draft, self.job, self.emit);
+        }
+    }
+}
+
+/// Passes on what the strategy finds: to the draft, to the host, to memory's
+/// timeline.
+struct Listener<'a, 'b> {
+    desk: &'a Desk,
+    job: &'a Job,
+    draft: &'a mut Draft,
+    state: &'a mut State,
+    scope: &'a mut Scope,
+    reporter: &'a mut Reporter<'b>,
+    label: Option<u32>,
+    /// Where it is another one than the transcript's.
+    language: Option<String>,
+}
+
+impl Observer for Listener<'_, '_> {
+    fn batch_size(&mut self) -> usize {
+        self.state.settings.batch as usize
+    }
+
+    fn step(&mut self, step: WindowStep) -> Result<(), StageError> {
+        match step {
+            WindowStep::Began { position, .. } => {
+                let channel = self.draft.point.channel;
+                self.reporter.emit(Event::Window { id: self.job.id, channel, position });
+            }
+            WindowStep::Found(found) => self.found(found),
+        }
+        Ok(())
+    }
+}
+
+impl Listener<'_, '_> {
+    fn found(&mut self, found: Found) {
+        let Self { desk, job, draft, reporter, .. } = self;
+        let (label, language) = (self.label, &self.language);
+        let name = |mut segment: Segment| {
+            segment.channel = label;
+            segment.language.clone_from(language);
+            segment
+        };
+        let position = found.position();
+        for segment in found.segments.into_iter().map(name) {
+            reporter.emit(Event::Segment { id: job.id, segment: segment.clone() });
+            draft.transcript.segments.push(segment);
+        }
+        let discarded: Vec<Segment> = found.discarded.into_iter().map(name).collect();
+        draft.transcript.discarded.extend(discarded.iter().cloned());
+        let point = &mut draft.point;
+        *point = Point {
+            channel: point.channel,
+            languages: std::mem::take(&mut point.languages),
+            completeness: std::mem::take(&mut point.completeness),
+            ..found.point
+        };
+        reporter.emit(Event::Reached { id: job.id, point: Box::new(point.clone()), discarded });
+        if found.windows > 0 {
+            self.state.progressed();
+            self.scope.batch();
+            job::tell_marks(desk, draft, job, &mut |event| reporter.emit(event));
+        }
+        reporter.at(position);
+    }
+}
+
+fn take(desk: &mut Option<Desk>, stage: MemoryStage) -> Result<&mut Desk, Broken> {
+    during(stage, desk.as_mut().ok_or_else(|| Failure::new(ErrorCode::Internal, "There is no device.")))
+}
+
+pub fn loaded(desk: &Desk, stage: MemoryStage) -> Result<&Loaded, Broken> {
+    let loaded = desk.loaded.as_ref();
+    during(stage, loaded.ok_or_else(|| Failure::new(ErrorCode::Internal, "No model is loaded.")))
+}

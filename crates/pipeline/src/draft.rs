@@ -1,0 +1,124 @@
+use std::time::Instant;
+
+use audio::Recording;
+use transcript::{Notice, Run, SCHEMA_VERSION, Segment, Severity, Source, Time, Transcript};
+use wire::{Event, Job, Point};
+
+use crate::{Emit, platform};
+
+/// The transcript as it grows, over all attempts at it.
+#[derive(Debug)]
+pub struct Draft {
+    pub transcript: Transcript,
+    /// Where the text goes on.
+    pub point: Point,
+    stages: Vec<(String, f64)>,
+    started: Instant,
+}
+
+impl Draft {
+    /// Begins with what an earlier attempt left behind, if it did.
+    pub fn new(job: &Job) -> Self {
+        let name = job.file.as_path().file_name().unwrap_or(job.file.as_path().as_os_str());
+        let resume = job.resume.as_deref().cloned().unwrap_or_default();
+        let point = resume.point.unwrap_or_default();
+        let main = point.languages.first().cloned().unwrap_or_default();
+        let transcript = Transcript {
+            schema_version: SCHEMA_VERSION,
+            source: Source { name: name.to_string_lossy().into_owned(), ..Source::default() },
+            model: transcript::Model::default(),
+            language: main.0,
+            language_probability: main.1,
+            task: job.task,
+            settings: job.settings(),
+            segments: resume.segments,
+            discarded: resume.discarded,
+            completeness: point.completeness.clone(),
+            notices: resume.notices,
+            complete: false,
+            run: None,
+        };
+        Self { transcript, point, stages: Vec::new(), started: Instant::now() }
+    }
+
+    /// Adds to the time that a stage has taken.
+    pub fn stage(&mut self, name: &str, seconds: f64) {
+        match self.stages.iter_mut().find(|(known, _)| known == name) {
+            Some((_, total)) => *total += seconds,
+            None => self.stages.push((name.to_owned(), seconds)),
+        }
+    }
+
+    pub fn describe_source(&mut self, recording: &Recording) {
+        let info = &recording.info;
+        let source = &mut self.transcript.source;
+        source.duration = Time::from_seconds(recording.seconds());
+        source.sample_rate = info.sample_rate;
+        source.channels = info.channels;
+        source.format = if info.container == info.codec {
+            info.codec.clone()
+        } else {
+            format!("{}, {}", info.container, info.codec)
+        };
+    }
+
+    pub fn note_warnings(&mut self, job: &Job, recording: &Recording, emit: Emit) {
+        for warning in &recording.warnings {
+            let mut notice = Notice::new(warning.code, Severity::Degraded, warning.text.clone());
+            notice.at = warning.at_seconds.map(Time::from_seconds);
+            self.notice(job, notice, emit);
+        }
+    }
+
+    /// Another attempt at the same says the same: once is enough.
+    pub fn notice(&mut self, job: &Job, notice: Notice, emit: Emit) {
+        if !self.transcript.notices.contains(&notice) {
+            emit(Event::Notice { id: job.id, notice: notice.clone() });
+            self.transcript.notices.push(notice);
+        }
+    }
+
+    pub fn memory_notice(&mut self, job: &Job, notice: &memory::Notice, emit: Emit) {
+        let severity = match notice.severity {
+            memory::Severity::Info => Severity::Info,
+            memory::Severity::Degraded => Severity::Degraded,
+            memory::Severity::Failed => Severity::Failed,
+        };
+        self.notice(job, Notice::new(notice.code.as_str(), severity, notice.text.clone()), emit);
+    }
+
+    /// The text of one channel so far.
+    pub fn segments_of(&self, channel: Option<u32>) -> Vec<Segment> {
+        let of_channel = |segment: &&Segment| segment.channel == channel;
+        self.transcript.segments.iter().filter(of_channel).cloned().collect()
+    }
+
+    pub fn note_findings(&mut self, job: &Job, emit: Emit) {
+        let gaps = self.transcript.completeness.gaps.len();
+        if gaps > 0 {
+            let text = format!("{gaps} stretch(es) of speech of over 2 s are without text.");
+            self.notice(job, Notice::new("transcript.gaps", Severity::Degraded, text), emit);
+        }
+        let discarded = self.transcript.discarded.len();
+        if discarded > 0 {
+            let text = format!("{discarded} passage(s) of text over silence were left out.");
+            self.notice(job, Notice::new("transcript.discarded", Severity::Info, text), emit);
+        }
+    }
+
+    pub fn finish(&mut self, device: &str) {
+        self.transcript.segments.sort_by_key(|segment| (segment.start, segment.channel));
+        self.transcript.completeness.gaps.sort_by_key(|gap| gap.start);
+        self.transcript.complete = true;
+        let wall = self.started.elapsed().as_secs_f64();
+        let duration = self.transcript.source.duration.seconds();
+        self.transcript.run = Some(Run {
+            finished_at: jiff::Timestamp::now().to_string(),
+            device: device.to_owned(),
+            engine: env!("CARGO_PKG_VERSION").into(),
+            stages: std::mem::take(&mut self.stages),
+            real_time_factor: if duration > 0.0 { wall / duration } else { 0.0 },
+            peak_memory_bytes: platform::peak_resident_bytes(),
+        });
+    }
+}

@@ -1,0 +1,131 @@
+use std::path::{Path, PathBuf};
+
+use memory::fit::{self, BatchLimits};
+use memory::ladder::{Installed, Place, Settings, State};
+use memory::{Dimensions, Footprint, Kind, Precision, Stage};
+use wire::{Job, Strategy};
+
+use crate::desk::Desk;
+use crate::loaded::{Loaded, Marker, dimensions, footprint, name_of};
+use crate::trouble::Broken;
+use crate::{Control, StageError};
+
+/// Windows beyond which decoding several together gets no faster.
+const KNEE_ON_CPU: u32 = 4;
+const KNEE_ON_GPU: u32 = 16;
+
+/// The models that a job may use, the one that was asked for first.
+#[derive(Debug)]
+pub struct Models {
+    known: Vec<(PathBuf, Installed)>,
+    /// Name, precision and dimensions of the one that was asked for.
+    name: String,
+    precision: Precision,
+    dimensions: Dimensions,
+}
+
+impl Models {
+    /// The host's list; where the job's own model is not on it, that model as
+    /// it is and quantised while it is loaded.
+    pub fn of(job: &Job, kind: Kind) -> Result<Self, StageError> {
+        let path = job.model.as_path();
+        let dimensions = dimensions(path)?;
+        let precision = match job.precision {
+            Some(precision) => precision,
+            None => models::stored_precision(path)?.usual_on(kind),
+        };
+        let mut known: Vec<(PathBuf, Installed)> = job
+            .alternatives
+            .iter()
+            .map(|other| (other.path.as_path().to_owned(), other.installed.clone()))
+            .collect();
+        let own = known.iter().find(|(known, _)| known == path).map(|(_, installed)| installed.model.clone());
+        let name = own.unwrap_or_else(|| name_of(path, &Marker::read(path)));
+        for precision in [precision, Precision::Q8_0] {
+            let is = |(_, other): &(PathBuf, Installed)| {
+                other.model == name && other.precision == precision.as_str()
+            };
+            if !known.iter().any(is) {
+                known.push((path.to_owned(), installed(&name, &dimensions, precision, job)));
+            }
+        }
+        Ok(Self { known, name, precision, dimensions })
+    }
+
+    pub fn installed(&self) -> Vec<Installed> {
+        self.known.iter().map(|(_, installed)| installed.clone()).collect()
+    }
+
+    /// Has the model that the settings name on the desk.
+    pub fn load<'a>(
+        &self,
+        desk: &'a mut Desk,
+        settings: &Settings,
+        control: &Control,
+    ) -> Result<&'a Loaded, Broken> {
+        let path = self.path(settings);
+        let precision = settings.precision.parse().unwrap_or(self.precision);
+        if desk.loaded.as_ref().is_none_or(|loaded| !loaded.is(path, precision)) {
+            // The old one goes first: two models at once is what must never be.
+            desk.unload();
+            desk.loaded = Some(Loaded::load(path, precision, &desk.chosen, &desk.device, control)?);
+        }
+        crate::attempt::loaded(desk, Stage::SpeechModel)
+    }
+
+    fn path(&self, settings: &Settings) -> &Path {
+        let is = |(_, other): &&(PathBuf, Installed)| {
+            other.model == settings.model && other.precision == settings.precision
+        };
+        // The first one is the job's own where nothing else is known.
+        let found = self.known.iter().find(is).or_else(|| self.known.first());
+        found.map_or(Path::new(""), |(path, _)| path.as_path())
+    }
+}
+
+fn installed(name: &str, dimensions: &Dimensions, precision: Precision, job: &Job) -> Installed {
+    Installed {
+        model: name.to_owned(),
+        precision: precision.as_str().into(),
+        parameters: dimensions.parameters().total(),
+        gpu_bytes: footprint(dimensions, precision, Kind::Gpu, job).weights,
+        host_bytes: footprint(dimensions, precision, Kind::Host, job).weights,
+        suits: true,
+    }
+}
+
+/// The top of the ladder: what was asked for, and as many windows at once as fit.
+pub fn state(models: &Models, job: &Job, desk: &Desk) -> Result<State, StageError> {
+    let kind = desk.device.device().kind();
+    let place = if desk.is_cpu() { Place::Cpu } else { Place::Gpu };
+    let footprint = footprint(&models.dimensions, models.precision, kind, job);
+    let free = desk.device.device().read().map_or(u64::MAX, |reading| reading.free);
+    let knee = if desk.is_cpu() { KNEE_ON_CPU } else { KNEE_ON_GPU };
+    let limits = job.memory.batch_limits(Some(knee));
+    let batch = match job.strategy {
+        Strategy::Batched => batch(&footprint, free, &limits),
+        // One window decides where the next one begins.
+        Strategy::Auto | Strategy::Sequential => 1,
+    };
+    let speaker_batch = batch_of_speakers(kind, free, job.memory.speaker_batch_size);
+    Ok(State::new(Settings {
+        model: models.name.clone(),
+        precision: models.precision.as_str().into(),
+        batch,
+        place,
+        speakers: job.speakers && !job.memory.skip_speakers,
+        speaker_batch,
+        speaker_place: place,
+    }))
+}
+
+/// Where not even one window fits the ladder decides what to do about it.
+fn batch(footprint: &Footprint, free: u64, limits: &BatchLimits) -> u32 {
+    fit::batch(footprint, free, limits).windows.max(1)
+}
+
+fn batch_of_speakers(kind: Kind, free: u64, most: Option<u32>) -> u32 {
+    const KNEE: u32 = 32;
+    let limits = BatchLimits { knee: Some(KNEE), user: most, buffer_fraction: None };
+    batch(&Footprint::speakers(kind), free, &limits)
+}

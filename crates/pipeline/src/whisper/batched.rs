@@ -1,0 +1,106 @@
+use std::ops::Range;
+
+use wire::DecodingOptions;
+
+use super::decode::decode_together;
+use super::fallback::{at_temperature, fall_back, first_temperature};
+use super::packing::pack;
+use super::source::{Source, Window, encode_windows};
+use super::steps::{Found, Observer, State, Step, sample};
+use super::transcriber::Transcriber;
+use crate::StageError;
+
+/// Voice that a window's text ended before is listened to on its own, in frames.
+const UNFINISHED_VOICE: usize = 50;
+
+/// Speech packed into windows that begin and end in pauses, several decoded
+/// together. No window is told what the one before said: they are decoded at
+/// the same time. What is wrong with one (a loop, a gap, an unsure text) is
+/// repaired alone.
+pub fn run(
+    transcriber: &Transcriber,
+    mut source: Source,
+    mut state: State,
+    skip: &[u64],
+    observer: &mut dyn Observer,
+) -> Result<(), StageError> {
+    let settings = DecodingOptions { condition_on_previous_text: false, ..transcriber.settings.clone() };
+    let transcriber = &Transcriber { settings: &settings, ..*transcriber };
+    // Most windows are shorter than what the model hears: silence behind them,
+    // as in its training, costs fewer errors than the zeros of the reference.
+    source.fill = audio::silence(source.recording.log_mel_maximum);
+    let longest = transcriber.model.config.window_frames();
+    let mut windows = pack(&source, longest)?;
+    // A point of the other strategy may lie within a window.
+    windows.retain(|window| window.end > state.seek);
+    if let Some(first) = windows.first_mut() {
+        first.start = first.start.max(state.seek);
+    }
+    if state.seek > 0 {
+        state.prompt.reset();
+    }
+    let mut rest = &windows[..];
+    while let Some(first) = rest.first() {
+        if skip.contains(&sample(first.start)) {
+            rest = &rest[1..];
+            state.seek = first.end;
+            observer.step(Step::Found(Found { point: state.point(source.content), ..Found::default() }))?;
+            continue;
+        }
+        // The text that the user began with is said to the first window alone.
+        let most = if state.prompt.is_reset() { observer.batch_size().max(1) } else { 1 };
+        let skipped = |window: &Range<usize>| skip.contains(&sample(window.start));
+        let batch = rest.iter().take(most).take_while(|window| !skipped(window)).count();
+        let (batch, later) = rest.split_at(batch);
+        rest = later;
+        read_batch(transcriber, &mut source, &mut state, batch, observer)?;
+    }
+    Ok(())
+}
+
+fn read_batch(
+    transcriber: &Transcriber,
+    source: &mut Source,
+    state: &mut State,
+    batch: &[Range<usize>],
+    observer: &mut dyn Observer,
+) -> Result<(), StageError> {
+    let Transcriber { model, settings, control, .. } = *transcriber;
+    let begins = |window: &Range<usize>, windows| Step::Began { position: sample(window.start), windows };
+    observer.step(begins(&batch[0], batch.len()))?;
+    let mels = batch.iter().map(|frames| source.log_mel(frames)).collect::<Result<Vec<_>, _>>()?;
+    let audio = encode_windows(model, mels, control)?;
+    let prompt = state.prompt.tokens().to_vec();
+    let options: Vec<_> =
+        batch.iter().map(|frames| transcriber.window_options(&prompt, frames.start)).collect();
+    let temperature = first_temperature(settings);
+    let at_first: Vec<_> = options.iter().map(|options| at_temperature(options, temperature)).collect();
+    let decoded = decode_together(model, &audio, &at_first, control)?;
+    for (number, (frames, first)) in batch.iter().zip(decoded).enumerate() {
+        if batch.len() > 1 {
+            observer.step(begins(frames, 1))?;
+        }
+        let own = audio.narrow(0, number, 1)?;
+        let decoded = fall_back(first, model, &own, &options[number], settings, control)?;
+        let window = Window { audio: own, seek: frames.start, frames: frames.len() };
+        let mut found = transcriber.write(source, state, window, decoded)?;
+        while let Some(rest) = unfinished(source, state.seek, frames.end) {
+            let window = source.listen(rest, model, control)?;
+            let decoded = transcriber.decode(&window, state.prompt.tokens())?;
+            found.add(transcriber.write(source, state, window, decoded)?);
+        }
+        state.seek = frames.end;
+        state.prompt.reset();
+        found.point = state.point(source.content);
+        observer.step(Step::Found(found))?;
+    }
+    Ok(())
+}
+
+/// The part of a window behind its text, where there is enough voice in it.
+fn unfinished(source: &Source, seek: usize, end: usize) -> Option<Range<usize>> {
+    let start = source.next_start(seek).filter(|start| *start < end)?;
+    let voice: usize =
+        source.voiced.iter().map(|run| run.end.min(end).saturating_sub(run.start.max(start))).sum();
+    (voice >= UNFINISHED_VOICE).then_some(start..end)
+}

@@ -1,0 +1,126 @@
+//! Speech packed into windows that begin and end in pauses. What a window
+//! holds depends on the recording alone, not on how many are decoded together
+//! nor on what was decoded before.
+
+use std::ops::Range;
+
+use audio::{AudioError, HOP, Recording};
+
+use super::source::{Source, next_start};
+
+/// A window that can't hold all the speech that follows ends in the longest
+/// pause of its last third: a longer pause is a safer cut than a later one.
+const SEARCHED_SHARE: usize = 3;
+/// A pause within speech that a window may end in, in frames: shorter ones are
+/// those within words.
+const SHORTEST_PAUSE: usize = 25;
+/// Width of the quietest place, where nobody pauses, in frames.
+const QUIET_PLACE: usize = 20;
+
+/// Windows of at most `longest` frames that hold all speech of the recording,
+/// in order of time, not overlapping.
+pub fn pack(source: &Source, longest: usize) -> Result<Vec<Range<usize>>, AudioError> {
+    let everything = std::iter::once(0..source.content).collect::<Vec<_>>();
+    let regions = source.speech.unwrap_or(&everything);
+    let pauses = pauses(&source.voiced, source.content);
+    fill(regions, &pauses, source.content, longest, &mut |frames| quietest(source.recording, frames))
+}
+
+/// `quietest` is asked where to cut speech in which nobody pauses.
+fn fill<E>(
+    regions: &[Range<usize>],
+    pauses: &[Range<usize>],
+    content: usize,
+    longest: usize,
+    quietest: &mut dyn FnMut(Range<usize>) -> Result<usize, E>,
+) -> Result<Vec<Range<usize>>, E> {
+    let mut windows = Vec::new();
+    let mut done = 0;
+    while let Some(start) = next_start(regions, done).filter(|start| *start < content) {
+        let limit = start + longest;
+        // The last region that begins within reach of the window.
+        let end = regions.iter().take_while(|region| region.start < limit).last().map_or(0, |last| last.end);
+        let cut = if end.min(content) <= limit {
+            end.min(content)
+        } else {
+            let searched = limit - longest / SEARCHED_SHARE..limit;
+            match longest_pause(pauses, &searched) {
+                Some(cut) => cut,
+                None => quietest(searched)?,
+            }
+        };
+        // The silence behind the window's last speech is heard as it is.
+        let next = next_start(regions, cut).unwrap_or(content).min(content);
+        windows.push(start..next.min(limit));
+        done = cut;
+    }
+    Ok(windows)
+}
+
+/// What lies between the runs of voice.
+fn pauses(voiced: &[Range<usize>], content: usize) -> Vec<Range<usize>> {
+    let starts = std::iter::once(0).chain(voiced.iter().map(|run| run.end));
+    let ends = voiced.iter().map(|run| run.start).chain([content]);
+    starts.zip(ends).map(|(start, end)| start..end).filter(|pause| pause.len() >= SHORTEST_PAUSE).collect()
+}
+
+/// The middle of the longest pause that reaches into `searched`; of equals the last.
+fn longest_pause(pauses: &[Range<usize>], searched: &Range<usize>) -> Option<usize> {
+    pauses
+        .iter()
+        .map(|pause| pause.start.max(searched.start)..pause.end.min(searched.end))
+        .filter(|pause| pause.len() >= SHORTEST_PAUSE)
+        .max_by_key(|pause| pause.len())
+        .map(|pause| pause.start + pause.len() / 2)
+}
+
+/// The middle of the quietest 0.2 s.
+fn quietest(recording: &Recording, frames: Range<usize>) -> Result<usize, AudioError> {
+    let mut samples = vec![0.0; frames.len() * HOP];
+    recording.pcm.read((frames.start * HOP) as i64, &mut samples)?;
+    let energies: Vec<f64> = samples
+        .chunks(HOP)
+        .map(|frame| frame.iter().map(|sample| f64::from(*sample).powi(2)).sum())
+        .collect();
+    let place = energies
+        .windows(QUIET_PLACE.min(energies.len()))
+        .map(|place| place.iter().sum::<f64>())
+        .enumerate()
+        .min_by(|(_, a), (_, b)| a.total_cmp(b))
+        .map_or(0, |(place, _)| place);
+    Ok(frames.start + (place + QUIET_PLACE / 2).min(frames.len()))
+}
+
+#[cfg(test)]
+#[allow(clippy::single_range_in_vec_init, reason = "lists of regions that happen to have one")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_hold_all_speech_and_end_in_pauses() {
+        type Ranges<'a> = &'a [Range<usize>];
+        #[rustfmt::skip]
+        let cases: &[(&str, Ranges, Ranges, Ranges)] = &[
+            ("nothing", &[], &[], &[]),
+            // Silence before and behind it is heard as far as it reaches.
+            ("one region", &[80..900], &[120..860], &[0..3000]),
+            ("behind long silence", &[180..900], &[220..860], &[180..3180]),
+            ("two that fit one window", &[100..900, 1500..2900], &[140..860, 1540..2860], &[0..3000]),
+            ("two that don't", &[100..2900, 3100..5000], &[140..2860, 3140..4960], &[0..3000, 3100..6100]),
+            // The second begins within reach: the pause between them is the longest.
+            ("a region that reaches beyond", &[0..2500, 2800..4000], &[0..2460, 2840..4000], &[0..2800, 2800..5800]),
+            ("a long region", &[0..7000], &[0..2100, 2140..2700, 2800..5200, 5230..7000], &[0..2750, 2750..5215, 5215..8000]),
+            // Nobody pauses: cut where it is quietest (asked below).
+            ("no pause", &[0..4000], &[0..4000], &[0..2500, 2500..5500]),
+            ("a pause within a word", &[0..4000], &[0..2200, 2210..4000], &[0..2500, 2500..5500]),
+            ("beyond the end", &[0..8005], &[0..2500, 2600..4900, 5000..8000], &[0..2550, 2550..4950, 4950..7450, 7450..8000]),
+        ];
+        for (name, regions, voiced, expected) in cases {
+            let content = 8000;
+            let mut quietest = |frames: Range<usize>| Ok::<_, ()>(frames.start + 500);
+            let windows = fill(regions, &pauses(voiced, content), content, 3000, &mut quietest).unwrap();
+            assert_eq!(windows, *expected, "{name}");
+            assert!(windows.iter().all(|window| window.len() <= 3000), "{name}");
+        }
+    }
+}

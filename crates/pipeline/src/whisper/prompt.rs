@@ -1,0 +1,60 @@
+use models::whisper::Vocabulary;
+use wire::DecodingOptions;
+
+use super::word_times::Passage;
+
+/// What the model is told was said before.
+#[derive(Debug, Clone)]
+pub struct Prompt {
+    /// Kept at the front of every window's prompt.
+    vocabulary: Vec<u32>,
+    tokens: Vec<u32>,
+}
+
+impl Prompt {
+    pub fn new(vocabulary: &Vocabulary, settings: &DecodingOptions) -> Self {
+        let encode = |text: &str| vocabulary.encode(&format!(" {}", text.trim()));
+        let words = settings.vocabulary.join(", ");
+        let words = if words.trim().is_empty() { Vec::new() } else { encode(&words) };
+        let initial = settings.initial_prompt.as_deref().filter(|text| !text.trim().is_empty());
+        let mut tokens = words.clone();
+        tokens.extend(initial.map(encode).unwrap_or_default());
+        Self { vocabulary: words, tokens }
+    }
+
+    /// Goes on with what [`Self::tokens`] gave.
+    pub fn resume(&mut self, tokens: &[u32]) {
+        self.tokens = tokens.to_vec();
+    }
+
+    /// Forgets what was said, and the text that the user began with.
+    pub fn reset(&mut self) {
+        self.tokens.clone_from(&self.vocabulary);
+    }
+
+    /// Whether a window gets more than the words that every window gets.
+    pub fn is_reset(&self) -> bool {
+        self.tokens == self.vocabulary
+    }
+
+    pub fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
+    pub fn add(&mut self, passages: &[Passage], temperature: f32, settings: &DecodingOptions) {
+        /// Half of the decoder's positions; more would be cut from the front,
+        /// the user's words first.
+        const LONGEST: usize = 223;
+        if !settings.condition_on_previous_text || temperature > settings.prompt_reset_temperature {
+            self.reset();
+            return;
+        }
+        self.tokens.extend(passages.iter().flat_map(|passage| passage.tokens.iter().copied()));
+        let fixed = self.vocabulary.len().min(LONGEST / 2);
+        let excess = self.tokens.len().saturating_sub(LONGEST);
+        if excess > 0 {
+            let to = (fixed + excess).min(self.tokens.len());
+            self.tokens.drain(fixed..to);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+use std::ops::Range;
+
+use audio::{LogMel, Mel, Recording};
+use candle_core::{Device, Tensor};
+use models::whisper::Whisper;
+
+use super::steps::Speech;
+use crate::{Control, StageError};
+
+/// Silence longer than this before the next speech is skipped, in frames.
+/// Shorter pauses stay, so that a window begins as the model has learned it.
+const SKIPPED_SILENCE: usize = 100;
+
+/// The recording as windows are cut from it.
+#[derive(Debug)]
+pub struct Source<'a> {
+    pub recording: &'a Recording,
+    pub speech: Speech<'a>,
+    /// Where a voice was heard, without the padding of `speech`, in frames.
+    pub voiced: Vec<Range<usize>>,
+    /// Frames of sound.
+    pub content: usize,
+    /// What the frames behind a window's own are.
+    pub fill: f32,
+    mel: LogMel,
+    window_frames: usize,
+}
+
+/// A stretch of the recording as the model hears it.
+#[derive(Debug)]
+pub struct Window {
+    /// The encoder's output, (1, source positions, width).
+    pub audio: Tensor,
+    /// First frame, and how many of them are not filled up.
+    pub seek: usize,
+    pub frames: usize,
+}
+
+impl<'a> Source<'a> {
+    pub fn new(recording: &'a Recording, speech: Speech<'a>, model: &Whisper) -> Self {
+        let hop = audio::HOP as u64;
+        let in_frames = |run: &audio::Region| (run.start / hop) as usize..run.end.div_ceil(hop) as usize;
+        Self {
+            recording,
+            speech,
+            voiced: recording.voiced.iter().map(in_frames).collect(),
+            content: recording.pcm.content_frames(),
+            // As `transcribe()` fills its last window.
+            fill: 0.0,
+            mel: LogMel::new(model.config.num_mel_bins),
+            window_frames: model.config.window_frames(),
+        }
+    }
+
+    /// Where the next window begins from `seek` on; `None` behind the last speech.
+    pub fn next_start(&self, seek: usize) -> Option<usize> {
+        if seek >= self.content {
+            return None;
+        }
+        let Some(speech) = self.speech else { return Some(seek) };
+        next_start(speech, seek).filter(|start| *start < self.content)
+    }
+
+    /// The most of the recording that a window from `seek` on can hold.
+    pub fn longest_window(&self, seek: usize) -> Range<usize> {
+        seek..self.content.min(seek + self.window_frames)
+    }
+
+    /// What the network gets of these frames, filled up to its length.
+    pub fn log_mel(&mut self, frames: &Range<usize>) -> Result<Mel, StageError> {
+        let mut log_mel = self.recording.log_mel_window(&mut self.mel, frames.start, self.window_frames)?;
+        log_mel.fill_from(frames.len(), self.fill);
+        Ok(log_mel)
+    }
+
+    /// What the model hears in these frames.
+    pub fn listen(
+        &mut self,
+        frames: Range<usize>,
+        model: &Whisper,
+        control: &Control,
+    ) -> Result<Window, StageError> {
+        let audio = encode_window(model, self.log_mel(&frames)?, control)?;
+        Ok(Window { audio, seek: frames.start, frames: frames.len() })
+    }
+}
+
+/// Where a window begins that may begin at `seek` at the earliest.
+pub fn next_start(speech: &[Range<usize>], seek: usize) -> Option<usize> {
+    let next = speech.iter().find(|region| region.end > seek)?;
+    Some(if next.start > seek + SKIPPED_SILENCE { next.start } else { seek })
+}
+
+/// Runs the encoder on one window of log-mel of the model's length:
+/// (1, source positions, width).
+pub fn encode_window(model: &Whisper, mel: Mel, control: &Control) -> Result<Tensor, models::Error> {
+    let mel = Tensor::from_vec(mel.data, (1, mel.n_mels, mel.frames), &Device::Cpu)?
+        .to_device(&model.device)?
+        .to_dtype(model.dtype)?;
+    encode(model, &mel, control)
+}
+
+/// Runs the encoder on several windows: (windows, source positions, width).
+///
+/// A GPU gets them all at once. On the host one window is work enough for all
+/// cores, and one after the other needs the activations of one alone.
+pub fn encode_windows(model: &Whisper, mels: Vec<Mel>, control: &Control) -> Result<Tensor, models::Error> {
+    if model.device.is_cpu() || mels.len() == 1 {
+        let encoded =
+            mels.into_iter().map(|mel| encode_window(model, mel, control)).collect::<Result<Vec<_>, _>>()?;
+        return Ok(Tensor::cat(&encoded, 0)?);
+    }
+    let windows = mels
+        .into_iter()
+        .map(|mel| {
+            Tensor::from_vec(mel.data, (1, mel.n_mels, mel.frames), &Device::Cpu)?
+                .to_device(&model.device)?
+                .to_dtype(model.dtype)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let mels = Tensor::cat(&windows, 0)?;
+    drop(windows);
+    encode(model, &mels, control)
+}
+
+fn encode(model: &Whisper, mel: &Tensor, control: &Control) -> Result<Tensor, models::Error> {
+    model.encoder.forward(mel, &|| {
+        control.worked();
+        !control.is_cancelled()
+    })
+}

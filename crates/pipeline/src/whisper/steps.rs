@@ -1,0 +1,115 @@
+use std::ops::Range;
+
+use models::whisper::Vocabulary;
+use transcript::{Segment, Time};
+use wire::{DecodingOptions, Point};
+
+use super::FRAMES_PER_SECOND;
+use super::prompt::Prompt;
+use super::word_times::WordTimes;
+use crate::StageError;
+
+/// Where speech is, in frames; `None`: not known, everything may be.
+pub type Speech<'a> = Option<&'a [Range<usize>]>;
+
+/// What happens while a recording is transcribed.
+#[derive(Debug)]
+pub enum Step {
+    /// So many windows are about to be computed, the first from this sample of
+    /// the 16 kHz stream on. Where several were decoded together, each is
+    /// announced once more before its times are computed and its text is
+    /// repaired: whatever kills the engine then is that window's doing.
+    Began { position: u64, windows: usize },
+    /// A window is done.
+    Found(Found),
+}
+
+/// What one window gave.
+#[derive(Debug, Default, PartialEq)]
+pub struct Found {
+    pub segments: Vec<Segment>,
+    /// Text over silence that the model itself doubted.
+    pub discarded: Vec<Segment>,
+    /// Everything before it is done: from here on the text can be continued.
+    pub point: Point,
+    /// Windows decoded for it: 0 for one that was passed over.
+    pub windows: usize,
+}
+
+impl Found {
+    /// Everything before this is done.
+    pub fn position(&self) -> Time {
+        Time::from_seconds(self.point.position as f64 / f64::from(audio::SAMPLE_RATE))
+    }
+
+    /// Adds what a further look at the same window gave.
+    pub(super) fn add(&mut self, more: Found) {
+        self.segments.extend(more.segments);
+        self.discarded.extend(more.discarded);
+        self.windows += more.windows;
+        self.point = more.point;
+    }
+}
+
+/// Who asked for the text: is told of each step, and may end the run.
+pub trait Observer {
+    /// How many windows may be decoded together now; asked before each batch.
+    fn batch_size(&mut self) -> usize {
+        1
+    }
+
+    /// An error ends the run at once: nothing of the window is kept.
+    fn step(&mut self, step: Step) -> Result<(), StageError>;
+}
+
+impl<F: FnMut(Step) -> Result<(), StageError>> Observer for F {
+    fn step(&mut self, step: Step) -> Result<(), StageError> {
+        self(step)
+    }
+}
+
+/// What a window depends on of those before it; a [`Point`] is all of it.
+#[derive(Debug, Clone)]
+pub(super) struct State {
+    /// First frame that is not done.
+    pub seek: usize,
+    pub written_to: Time,
+    pub word_times: WordTimes,
+    pub prompt: Prompt,
+}
+
+impl State {
+    pub fn at(point: &Point, vocabulary: &Vocabulary, settings: &DecodingOptions) -> Self {
+        let mut prompt = Prompt::new(vocabulary, settings);
+        // The beginning of a recording is no point that was ever reached.
+        if point.position > 0 {
+            prompt.resume(&point.prompt);
+        }
+        Self {
+            seek: (point.position / audio::HOP as u64) as usize,
+            written_to: point.written_to,
+            word_times: WordTimes::resume(point.last_speech),
+            prompt,
+        }
+    }
+
+    /// The place that is reached in a recording of `content` frames.
+    pub fn point(&self, content: usize) -> Point {
+        Point {
+            position: sample(self.seek.min(content)),
+            written_to: self.written_to,
+            last_speech: self.word_times.last_speech(),
+            prompt: self.prompt.tokens().to_vec(),
+            ..Point::default()
+        }
+    }
+}
+
+/// First sample of a frame.
+pub(super) fn sample(frame: usize) -> u64 {
+    (frame * audio::HOP) as u64
+}
+
+pub(super) fn time(frame: usize) -> Time {
+    Time::from_seconds(frame as f64 / FRAMES_PER_SECOND)
+}

@@ -1,0 +1,271 @@
+use std::ops::Range;
+
+use audio::Recording;
+use models::whisper::Whisper;
+use transcript::{Segment, Span, Suspicion, Task, Time, Word};
+use wire::{DecodingOptions, Point, Strategy};
+
+use super::cut::{Cut, cut};
+use super::decode::{Decoded, WindowOptions, decode};
+use super::fallback::{decode_with_fallback, is_bad, is_silence, mix};
+use super::loops::{has_loop, is_too_fast, without_loops};
+use super::missed::{first_missed, gaps};
+use super::source::{Source, Window};
+use super::steps::{Found, Observer, Speech, State, time};
+use super::word_times::{Passage, WordTimes};
+use super::{FRAMES_PER_SECOND, batched, sequential};
+use crate::{Control, StageError};
+
+/// Text over silence that the model was this unsure of is left out.
+const DOUBTFUL_LOG_PROBABILITY: f32 = -0.7;
+const DOUBTFUL_NO_SPEECH: f32 = 0.3;
+
+/// Finds the text of a recording, window by window.
+#[derive(Debug, Clone, Copy)]
+pub struct Transcriber<'a> {
+    pub model: &'a Whisper,
+    pub settings: &'a DecodingOptions,
+    pub task: Task,
+    /// ISO code.
+    pub language: &'a str,
+    /// Same recording, same seed.
+    pub seed: u64,
+    pub control: &'a Control,
+}
+
+impl Transcriber<'_> {
+    /// Transcribes `recording` from the point `from` on, `Point::default()`
+    /// being its beginning (channel and language are handed on as they are).
+    /// From any point that was handed out, the text goes on as it would have
+    /// without the interruption.
+    ///
+    /// `speech` is in frames, `None` where it is not known. A window that
+    /// begins at a sample in `skip` is left without text.
+    pub fn run(
+        &self,
+        strategy: Strategy,
+        recording: &Recording,
+        speech: Speech,
+        from: &Point,
+        skip: &[u64],
+        observer: &mut dyn Observer,
+    ) -> Result<(), StageError> {
+        let source = Source::new(recording, speech, self.model);
+        let state = State::at(from, &self.model.vocabulary, self.settings);
+        match strategy {
+            // A batch is no less accurate over all (docs/measurements.md), but
+            // whether it is faster has not been measured well enough.
+            Strategy::Auto | Strategy::Sequential => sequential::run(self, source, state, skip, observer),
+            Strategy::Batched => batched::run(self, source, state, skip, observer),
+        }
+    }
+
+    /// The text of a window whose first decoding is `decoded`, checked,
+    /// repaired and with its times. Moves `state` to where the next window
+    /// begins.
+    pub(super) fn write(
+        &self,
+        source: &mut Source,
+        state: &mut State,
+        window: Window,
+        decoded: Decoded,
+    ) -> Result<Found, StageError> {
+        let Window { seek, frames, .. } = window;
+        if is_silence(&decoded, self.settings) {
+            state.seek = seek + frames;
+            return Ok(Found { point: state.point(source.content), windows: 1, ..Found::default() });
+        }
+        let mut reading = self.read(&window, decoded, &state.word_times)?;
+        let mut next = reading.next;
+        let mut fillings = Vec::new();
+        if let Some(speech) = source.speech.filter(|_| self.settings.repair) {
+            reading = self.read_again(reading, &window, state.prompt.tokens(), &state.word_times, speech)?;
+            next = first_missed(speech, reading.text_end, seek, reading.next).unwrap_or(reading.next);
+            // Gaps are encoded on their own: two windows at once need not be.
+            drop(window);
+            for gap in gaps(speech, &reading.passages, seek) {
+                let window = source.listen(gap, self.model, self.control)?;
+                fillings.extend(self.fill_gap(&window, &state.word_times)?);
+            }
+        }
+        // A window must move on, whatever its times say.
+        state.seek = next.max(seek + 1);
+        state.prompt.add(&reading.passages, reading.decoded.temperature, self.settings);
+        state.word_times = reading.word_times.clone();
+        let mut found = Found { windows: 1, ..Found::default() };
+        let mut passages: Vec<(&Passage, &Decoded)> = std::iter::once(&reading)
+            .chain(&fillings)
+            .flat_map(|reading| reading.passages.iter().map(|passage| (passage, &reading.decoded)))
+            .collect();
+        passages.sort_by(|(a, _), (b, _)| a.start.total_cmp(&b.start));
+        for (passage, decoded) in passages {
+            let Some(segment) = self.segment(passage, decoded, state.written_to) else { continue };
+            self.judge(segment, source.speech, &mut found);
+            if let Some(last) = found.segments.last() {
+                state.written_to = last.end;
+            }
+        }
+        found.point = state.point(source.content);
+        Ok(found)
+    }
+
+    /// Decodes a window on its own, at higher temperatures where need be.
+    pub(super) fn decode(&self, window: &Window, prompt: &[u32]) -> Result<Decoded, models::Error> {
+        let options = self.window_options(prompt, window.seek);
+        decode_with_fallback(self.model, &window.audio, &options, self.settings, self.control)
+    }
+
+    pub(super) fn window_options<'a>(&'a self, prompt: &'a [u32], seek: usize) -> WindowOptions<'a> {
+        let settings = self.settings;
+        WindowOptions {
+            language: self.language,
+            task: self.task,
+            timestamps: settings.timestamps,
+            prompt,
+            beam_size: settings.beam_size.max(1),
+            best_of: settings.best_of.max(1),
+            patience: settings.patience.unwrap_or(1.0),
+            length_penalty: settings.length_penalty,
+            max_tokens: settings.max_tokens,
+            max_initial_timestamp: settings.max_initial_timestamp,
+            suppress: &settings.suppress_tokens,
+            temperature: 0.0,
+            seed: mix(mix(self.seed, settings.seed), seek as u64),
+        }
+    }
+
+    /// Cuts a window's text into passages with their times.
+    fn read(&self, window: &Window, decoded: Decoded, word_times: &WordTimes) -> Result<Reading, StageError> {
+        let Window { seek, frames, .. } = *window;
+        let mut word_times = word_times.clone();
+        let Cut { mut passages, advance, open_end } =
+            cut(&self.model.vocabulary, &decoded.tokens, seek, frames);
+        let mut next = seek + advance;
+        // Before word times move the ends: they tend to end early.
+        let text_end = passages.iter().map(|passage| passage.end).fold(0.0, f64::max);
+        if self.settings.word_times {
+            word_times.add(self, &window.audio, &mut passages, seek, frames)?;
+            let end = passages.iter().rev().find_map(Passage::last_word_end);
+            let end = end.or(passages.last().map(|passage| passage.end));
+            if open_end && let Some(end) = end.filter(|end| *end > seek as f64 / FRAMES_PER_SECOND) {
+                next = (end * FRAMES_PER_SECOND).round() as usize;
+            }
+        }
+        Ok(Reading { decoded, passages, text_end, next, word_times })
+    }
+
+    /// Beams like short texts: one that skips a sentence may win over the one
+    /// that has it. Where a beam left speech without text between its
+    /// passages, the greedy text is taken if it has more of it.
+    fn read_again(
+        &self,
+        reading: Reading,
+        window: &Window,
+        prompt: &[u32],
+        word_times: &WordTimes,
+        speech: &[Range<usize>],
+    ) -> Result<Reading, StageError> {
+        let missed = |reading: &Reading| -> usize {
+            gaps(speech, &reading.passages, window.seek).iter().map(Range::len).sum()
+        };
+        let before = missed(&reading);
+        let beams = self.settings.beam_size > 1 && reading.decoded.temperature == 0.0;
+        if !beams || before == 0 {
+            return Ok(reading);
+        }
+        let greedy = WindowOptions { beam_size: 1, ..self.window_options(prompt, window.seek) };
+        let decoded = decode(self.model, &window.audio, &greedy, self.control)?;
+        if is_bad(&decoded, self.settings) || is_silence(&decoded, self.settings) {
+            return Ok(reading);
+        }
+        let other = self.read(window, decoded, word_times)?;
+        Ok(if missed(&other) < before { other } else { reading })
+    }
+
+    /// What a stretch of speech that was passed over says on its own.
+    fn fill_gap(&self, window: &Window, word_times: &WordTimes) -> Result<Option<Reading>, StageError> {
+        let decoded = self.decode(window, &[])?;
+        if is_bad(&decoded, self.settings) || is_silence(&decoded, self.settings) {
+            return Ok(None);
+        }
+        self.read(window, decoded, word_times).map(Some)
+    }
+
+    /// The passage as a segment that begins at `not_before` at the earliest;
+    /// `None` where nothing is said or it takes no time.
+    fn segment(&self, passage: &Passage, decoded: &Decoded, not_before: Time) -> Option<Segment> {
+        let text = self.model.vocabulary.decode(&passage.tokens).trim().to_owned();
+        if text.is_empty() || passage.start >= passage.end {
+            return None;
+        }
+        let start = Time::from_seconds(passage.start).max(not_before);
+        let end = Time::from_seconds(passage.end).max(start);
+        let clamp = |seconds: f64| Time::from_seconds(seconds).clamp(start, end);
+        let words = passage.words.iter().map(|word| Word {
+            text: word.text.clone(),
+            start: clamp(word.start),
+            end: clamp(word.end),
+            probability: word.probability,
+        });
+        Some(Segment {
+            start,
+            end,
+            text,
+            words: words.collect(),
+            temperature: decoded.temperature,
+            mean_log_probability: decoded.mean_log_probability,
+            no_speech_probability: decoded.no_speech_probability,
+            compression_ratio: decoded.compression_ratio,
+            ..Segment::default()
+        })
+    }
+
+    /// Marks what should not be trusted, repairs loops, and leaves out what
+    /// neither the model nor the ear believes in.
+    fn judge(&self, mut segment: Segment, speech: Speech, found: &mut Found) {
+        if !self.settings.repair {
+            found.segments.push(segment);
+            return;
+        }
+        if has_loop(&segment.text) {
+            segment.suspicions.push(Suspicion::Loop);
+            if let Some(text) = without_loops(&segment.text) {
+                segment.raw_text = Some(std::mem::replace(&mut segment.text, text));
+                // The words' times belong to the raw text.
+                segment.words.clear();
+            }
+        }
+        if is_too_fast(&segment.text, segment.start, segment.end) {
+            segment.suspicions.push(Suspicion::TooFast);
+        }
+        let unsure = |limit| segment.mean_log_probability < limit;
+        if self.settings.log_probability_threshold.is_some_and(unsure) {
+            segment.suspicions.push(Suspicion::LowConfidence);
+        }
+        let span = Span::new(segment.start, segment.end);
+        let heard = |region: &Range<usize>| {
+            Span::new(time(region.start), time(region.end)).overlap(span) > Time::ZERO
+        };
+        if speech.is_some_and(|speech| !speech.iter().any(heard)) {
+            segment.suspicions.push(Suspicion::OverSilence);
+            let doubtful = segment.mean_log_probability < DOUBTFUL_LOG_PROBABILITY
+                || segment.no_speech_probability > DOUBTFUL_NO_SPEECH;
+            if doubtful {
+                found.discarded.push(segment);
+                return;
+            }
+        }
+        found.segments.push(segment);
+    }
+}
+
+/// A window's text with its times, and where it leads.
+struct Reading {
+    decoded: Decoded,
+    passages: Vec<Passage>,
+    /// End of the last passage by its time token, in seconds.
+    text_end: f64,
+    /// First frame of the next window.
+    next: usize,
+    word_times: WordTimes,
+}

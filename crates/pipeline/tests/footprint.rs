@@ -1,0 +1,135 @@
+//! The memory that decoding takes, against what was predicted: in a process of
+//! its own, since other tests allocate too.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
+
+mod support;
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use audio::{LogMel, OpenOptions, PrepareOptions};
+use candle_core::Device;
+use memory::bytes::MIB;
+use memory::{Dimensions, Footprint, Host, Kind, Plan, Precision, Probe, platform};
+use models::whisper::Whisper;
+use pipeline::whisper::{Observer, Step, Transcriber};
+use pipeline::{Control, StageError};
+use support::shared;
+use transcript::Task;
+use wire::{DecodingOptions, ErrorCode, Failure, Point, Strategy};
+
+/// Steps of the search: what a random model writes never ends by itself.
+const TOKENS: usize = 32;
+/// The tokenizer, which the fixed cost of an engine includes.
+const TOKENIZER: u64 = 16 * MIB;
+/// Of a prediction, in parts of one.
+const TOLERANCE: f64 = 0.15;
+
+/// Ends the run after one batch.
+struct OneBatch {
+    windows: usize,
+    done: usize,
+}
+
+impl Observer for OneBatch {
+    fn batch_size(&mut self) -> usize {
+        self.windows
+    }
+
+    fn step(&mut self, step: Step) -> Result<(), StageError> {
+        if let Step::Found(found) = step {
+            self.done += usize::from(found.windows > 0);
+        }
+        if self.done < self.windows {
+            return Ok(());
+        }
+        Err(Failure::new(ErrorCode::Cancelled, "One batch is enough.").into())
+    }
+}
+
+#[test]
+fn decoding_takes_what_was_predicted() {
+    let Some(shared) = shared() else { return };
+    platform::fix_allocator(platform::AllocatorSettings::default());
+    let folder = tempfile::tempdir().unwrap();
+    let host = Host::new().sampled(Duration::from_millis(1));
+    let held = || host.read().unwrap().ours.unwrap().reserved;
+    let options = PrepareOptions {
+        open: OpenOptions { limit_seconds: Some(130.0), ..OpenOptions::default() },
+        ..PrepareOptions::default()
+    };
+    let path = shared.join("audio/synthetic/en_five_minutes.flac");
+    let recording = audio::prepare(&path, &options, &mut |_, _| ControlFlow::Continue(())).unwrap();
+    let frames = |region: &audio::Region| (region.start / 160) as usize..region.end.div_ceil(160) as usize;
+    let speech: Vec<_> = recording.speech.iter().map(frames).collect();
+    // The tables of the Fourier transform and the threads are there for good.
+    recording.log_mel(&mut LogMel::new(80), 0, 10).unwrap();
+    let mut wrong = Vec::new();
+    println!("model  beams  windows  predicted MB  measured MB  difference  decoding alone");
+    for (name, beams, batches) in [("tiny", 1, &[1, 2, 4][..]), ("tiny", 5, &[4]), ("base", 1, &[1, 4])] {
+        let size = random_models::Size::named(name).unwrap();
+        let model_folder = folder.path().join(name);
+        if !random_models::is_complete(&model_folder) {
+            random_models::write(&model_folder, size, &random_models::Options::default()).unwrap();
+        }
+        platform::trim_allocator();
+        let before = held();
+        platform::set_loading(true);
+        let model = Whisper::load(&model_folder, &Device::Cpu, Precision::F32, &|| true).unwrap();
+        platform::set_loading(false);
+        let dimensions = Dimensions::of_public(name).unwrap();
+        let plan = Plan {
+            beams,
+            // The start of the transcript, its language and its task.
+            tokens: TOKENS as u64 + 3,
+            ..Plan::new(Kind::Host, Precision::F32, &dimensions)
+        };
+        let footprint = Footprint::whisper(&dimensions, &plan);
+        let settings = DecodingOptions {
+            beam_size: beams as usize,
+            temperatures: vec![0.0],
+            max_tokens: Some(TOKENS),
+            repair: false,
+            no_speech_threshold: None,
+            ..DecodingOptions::default()
+        };
+        let control = Control::default();
+        let transcriber = Transcriber {
+            model: &model,
+            settings: &settings,
+            task: Task::Transcribe,
+            language: "en",
+            seed: 1,
+            control: &control,
+        };
+        for windows in batches.iter().copied() {
+            platform::trim_allocator();
+            let loaded = held();
+            host.reset_peak();
+            let mut one = OneBatch { windows, done: 0 };
+            let from = Point::default();
+            let result = transcriber.run(Strategy::Batched, &recording, Some(&speech), &from, &[], &mut one);
+            assert!(result.is_err() && one.done == windows, "{result:?}, {} done", one.done);
+            let peak = host.read().unwrap().ours.unwrap().peak.unwrap();
+            let measured = peak.saturating_sub(loaded);
+            let predicted = footprint.work(windows as u64);
+            // The whole process, as it is held against a limit.
+            let whole = peak - before;
+            let whole_predicted = TOKENIZER + footprint.weights + predicted;
+            let difference = whole_predicted as f64 / whole as f64 - 1.0;
+            println!(
+                "{name:6} {beams:>5} {windows:>8} {:>13} {:>12} {:>+10.1} %  {:>6} of {:>4}",
+                whole_predicted / MIB,
+                whole / MIB,
+                100.0 * difference,
+                measured / MIB,
+                predicted / MIB,
+            );
+            if difference.abs() > TOLERANCE {
+                wrong.push(format!("{name}, {beams} beams, {windows} windows: {:+.0} %", 100.0 * difference));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
+}

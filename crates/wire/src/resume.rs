@@ -1,0 +1,40 @@
+use memory::ladder::State;
+use serde::{Deserialize, Serialize};
+use transcript::{Completeness, Notice, Segment, Time};
+
+/// What an earlier attempt at the same file left behind: with it the text goes
+/// on where it ended, as if nothing had happened.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Resume {
+    /// Where the text goes on; `None`: at the beginning.
+    pub point: Option<Point>,
+    /// The text before the point, and what was left out of it.
+    pub segments: Vec<Segment>,
+    pub discarded: Vec<Segment>,
+    pub notices: Vec<Notice>,
+    /// Where the job stands on its ladder; `None`: at the top.
+    pub ladder: Option<State>,
+    /// Windows that begin here, in samples of the 16 kHz stream, ended the
+    /// engine more than once: each is passed over and listed as a gap.
+    pub skip: Vec<u64>,
+}
+
+/// A place between two windows, with all that the next window depends on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Channels are written one after the other: this many are finished.
+    pub channel: usize,
+    /// First sample of the 16 kHz stream that is not done.
+    pub position: u64,
+    /// End of the last segment.
+    pub written_to: Time,
+    /// End of the last segment that took part in correcting words' times, in seconds.
+    pub last_speech: f64,
+    /// Tokens that the next window is told were said before.
+    pub prompt: Vec<u32>,
+    /// Of each channel that was begun, with its probability where it was detected.
+    pub languages: Vec<(String, Option<f32>)>,
+    /// Of the channels that are finished.
+    pub completeness: Completeness,
+}
