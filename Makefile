@@ -1,6 +1,6 @@
 # Steno. `make run` and `make test` do their own set-up; see README.md.
 .DEFAULT_GOAL := help
-.PHONY: help run test check build setup check-cuda engine-cuda bench soak icons fmt
+.PHONY: help run test check build setup check-cuda engine-cuda bench bench-peers soak icons fmt
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*##/ { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -26,6 +26,9 @@ check-cuda: ## type-check the CUDA engine; needs no CUDA software
 
 engine-cuda: ## build the engine for this machine's NVIDIA GPU (downloads the compiler, 10 minutes and more)
 	@scripts/cuda/build.sh
+
+bench-peers: ## the same beside faster-whisper and whisper.cpp, which it takes from PyPI
+	@scripts/bench-peers.sh
 
 bench: ## speed and memory of tiny, base and small with random weights
 	@scripts/bench.sh

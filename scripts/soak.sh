@@ -1,5 +1,6 @@
 #!/bin/bash
-# Kills engines 200 times and hosts 20 times over queues of recordings; then loads and runs every size
+# Damages recordings and models by the thousand; transcribes 200 files in a row; kills engines 200 times
+# and hosts 20 times over queues of recordings; then loads and runs every size
 # with random weights, whole and sharded, through the command line and the engine; sizes as arguments,
 # else all. Needs 10 GB of disk and of memory.
 . "$(dirname "$0")/lib.sh"
@@ -15,8 +16,12 @@ transcribe() {
         --force --quiet --language en --temperature 0 --beam-size 1 --no-repair
 }
 
-phase "200 files in a row" env STENO_ENDURANCE_FILES=200 cargo test --quiet -p steno-engine --test memory file_after -- --nocapture
-phase "engines and hosts killed" env STENO_KILL_ROUNDS=200 cargo test --quiet -p steno --test kills
+phase "damaged recordings and models" env STENO_DAMAGE_ROUNDS=1000 cargo test --quiet --workspace --test damage
+phase "exporters" env PROPTEST_CASES=20000 cargo test --quiet --workspace --test round_trip
+phase "predictions for large models" env STENO_FOOTPRINT_MODELS=small,large-v3-turbo \
+    cargo test --quiet --workspace --test footprint -- --nocapture
+phase "200 files in a row" env STENO_ENDURANCE_FILES=200 cargo test --quiet --workspace --test memory file_after -- --nocapture
+phase "engines and hosts killed" env STENO_KILL_ROUNDS=200 cargo test --quiet --workspace --test kills
 
 for size in "$@"; do
     case $size in

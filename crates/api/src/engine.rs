@@ -5,7 +5,7 @@ use memory::death::Death;
 use tokio::sync::{mpsc, oneshot};
 use wire::{
     Backend, Command, Description, DeviceChoice, ErrorCode, Event, Failure, FilePath, Job, JobId, NO_JOB,
-    PROTOCOL_VERSION,
+    PROTOCOL_VERSION, Quantise,
 };
 
 use crate::Limits;
@@ -133,6 +133,15 @@ impl Engine {
         self.run(job.clone(), Command::DetectLanguages { id: job.id, files, job })
     }
 
+    /// Queues the making of a model: `output` is a folder that is not there
+    /// yet. The last event is `Quantised`, `Failed` or `Cancelled`.
+    pub fn quantise(&self, model: &Path, precision: memory::Precision, output: &Path) -> JobHandle {
+        let id = self.next_id();
+        let job = Box::new(Job::new(id, output, model));
+        let asked = Quantise { id, model: model.into(), precision, output: output.into() };
+        self.run(job, Command::Quantise(Box::new(asked)))
+    }
+
     /// Ends the engine, its job with it, and waits until the process is gone:
     /// two seconds at most.
     pub async fn shutdown(&self) {
@@ -228,7 +237,7 @@ pub struct JobHandle {
 
 impl JobHandle {
     /// The next event, `None` after the last one: `Finished`, `LanguagesDone`,
-    /// `Failed` or `Cancelled`. One of those always comes, also where the
+    /// `Quantised`, `Failed` or `Cancelled`. One of those always comes, also where the
     /// engine dies or must be ended; what it had written by then is in
     /// `partial`.
     ///

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use memory::fit::{self, Candidate, Fit, FitCheck};
+use memory::fit::{self, BatchLimits, Candidate, Fit, FitCheck};
 use memory::nvml::{Driver, Gpu};
 use memory::settings::Settings;
 use memory::{
@@ -86,10 +86,10 @@ impl ModelFit {
     /// `batch` windows at a time where the user wants so many, else one: what
     /// the model needs at the least.
     pub fn of(model: &str, precision: &str, footprint: &Footprint, job: &Job, room: &Room) -> Self {
-        let limits = job.memory.batch_limits(Some(knee(room.kind)));
+        let limits = batch_limits(job, room.kind);
         let largest = fit::batch(footprint, room.free, &limits).windows;
         let speakers = (job.speakers && !job.memory.skip_speakers).then(|| Footprint::speakers(room.kind));
-        let batch = job.memory.batch_size.unwrap_or(1);
+        let batch = job.memory.batch_size.filter(|_| job.is_batched()).unwrap_or(1);
         Self {
             model: model.to_owned(),
             precision: precision.to_owned(),
@@ -196,7 +196,7 @@ fn instead(job: &Job, room: &Room) -> Option<ModelFit> {
         .map(|(alternative, footprint)| Candidate { name: name(alternative), footprint: *footprint })
         .collect();
     let speakers = (job.speakers && !job.memory.skip_speakers).then(|| Footprint::speakers(room.kind));
-    let limits = job.memory.batch_limits(Some(knee(room.kind)));
+    let limits = batch_limits(job, room.kind);
     let (found, batch, check) = fit::best_that_fits(&candidates, speakers.as_ref(), room.free, &limits)?;
     let (alternative, _) = open.iter().find(|(alternative, _)| name(alternative) == found.name)?;
     Some(ModelFit {
@@ -205,6 +205,12 @@ fn instead(job: &Job, room: &Room) -> Option<ModelFit> {
         check,
         largest_batch: batch.windows,
     })
+}
+
+/// One window decides where the next one begins, unless they are batched.
+fn batch_limits(job: &Job, kind: Kind) -> BatchLimits {
+    let limits = job.memory.batch_limits(Some(knee(kind)));
+    if job.is_batched() { limits } else { BatchLimits { user: Some(1), ..limits } }
 }
 
 fn capital(text: &str) -> String {
@@ -250,6 +256,7 @@ mod tests {
     use crate::{ModelRef, alternatives};
     use memory::bytes::{GIB, MIB};
     use memory::{Levels, Sample};
+    use wire::Strategy;
 
     fn room(free: u64) -> Room {
         Room { kind: Kind::Host, name: "the CPU".into(), free, total: 16 * GIB }
@@ -270,6 +277,7 @@ mod tests {
         let chosen = models.iter().find(|model| model.name == chosen).unwrap();
         let mut job = Job::new(1, "talk.flac", chosen.path.as_path());
         job.memory.batch_size = batch;
+        job.strategy = if batch.is_some() { Strategy::Batched } else { Strategy::Auto };
         job.alternatives = alternatives(chosen, &models, &job, Kind::Host);
         Announcement::of(&chosen.name, &job, room(free)).unwrap()
     }
@@ -300,12 +308,11 @@ mod tests {
 
     #[test]
     fn the_line_says_how_much_and_how_many() {
-        let text = announce("tiny", 8 * GIB, None).text();
-        assert!(text.starts_with("tiny (f32) on the CPU: comfortable. It needs "), "{text}");
-        assert!(
-            text.contains(" of 8.0 GB that are free. Up to ") && text.ends_with(" windows at once."),
-            "{text}"
-        );
+        for (batch, windows) in [(None, "One window at a time."), (Some(3), "Up to 3 windows at once.")] {
+            let text = announce("tiny", 8 * GIB, batch).text();
+            assert!(text.starts_with("tiny (f32) on the CPU: comfortable. It needs "), "{text}");
+            assert!(text.ends_with(&format!(" of 8.0 GB that are free. {windows}")), "{text}");
+        }
         let notice = announce("large-v3", 2 * GIB, None).notice().unwrap();
         assert_eq!(notice.code, Code::WillNotFit);
         for part in [

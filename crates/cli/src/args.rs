@@ -8,9 +8,10 @@ use api::EngineOptions;
 use clap::{Args, Parser, Subcommand};
 use transcript::export::{Format, Options, Shaping};
 use transcript::{Task, Time};
-use wire::{Channels, DeviceChoice, VoiceActivity};
+use wire::{Channels, DeviceChoice, Strategy, VoiceActivity};
 
 use crate::memory_args::{Memory, SETTINGS};
+use crate::quantize::Quantize;
 use crate::values::{self, Language};
 use crate::{completions, man, memory_command, times};
 
@@ -256,6 +257,14 @@ pub struct Decoding {
     #[arg(long, value_delimiter = ',', value_name = "WORDS")]
     pub vocabulary: Vec<String>,
 
+    /// How a recording is cut into windows
+    #[arg(long, value_parser = values::strategy(), default_value = "auto", hide_default_value = true)]
+    pub strategy: Strategy,
+
+    /// Detect the language of each stretch of speech anew, for recordings in several languages
+    #[arg(long)]
+    pub language_per_region: bool,
+
     /// Let each window know the text before it (more even, but loops are likelier)
     #[arg(long)]
     pub condition_on_previous_text: bool,
@@ -359,12 +368,21 @@ pub struct Export {
     pub subtitles: Subtitles,
 }
 
-/// List the models that are installed
+/// List the models that are installed, or make another one
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Models {
+    #[command(subcommand)]
+    pub command: Option<ModelsCommand>,
+
     /// As JSON, for programs
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ModelsCommand {
+    Quantize(Quantize),
 }
 
 /// Show what this machine and this installation can do

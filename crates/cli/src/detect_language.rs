@@ -1,6 +1,5 @@
 use std::path::PathBuf;
 
-use api::Engine;
 use serde::Serialize;
 use wire::{ErrorCode, Event, Failure, FilePath, Job};
 
@@ -11,6 +10,7 @@ use crate::inputs;
 use crate::interrupt::Interrupt;
 use crate::models;
 use crate::outputs::print;
+use crate::own_engine;
 
 /// Less likely ones are not worth a place on the line.
 const LEAST_LISTED: f32 = 0.01;
@@ -40,11 +40,7 @@ async fn detect(
     console: &mut Console,
 ) -> Result<bool, Ended> {
     let model = models::chosen(args.model.as_deref())?;
-    let options = args.machine.engine_options();
-    let engine = tokio::select! {
-        engine = Engine::start(&options) => engine?,
-        () = interrupt.raised() => return Err(Ended::Cancelled),
-    };
+    let (engine, _turn) = own_engine::start(&args.machine, console, &mut interrupt).await?;
     let mut job = Job::new(1, files[0].as_path(), model.path.as_path());
     job.device = args.machine.device;
     job.threads = args.machine.threads;

@@ -16,6 +16,7 @@ use crate::ended::Ended;
 use crate::interrupt::Interrupt;
 use crate::models;
 use crate::outputs::print;
+use crate::own_engine;
 
 /// Beyond the windows of the batch, so that there is a second batch.
 const SECONDS_MORE: u32 = 5;
@@ -42,7 +43,7 @@ pub async fn run(args: &Doctor, model: &OsStr, mut interrupt: Interrupt) -> Resu
     let mut console = Console::new(false);
     let mut batch = preferences.memory.batch_size.unwrap_or(1);
     loop {
-        let engine = start(args, &mut interrupt).await?;
+        let (engine, _turn) = own_engine::start(&args.machine, &mut console, &mut interrupt).await?;
         let on_gpu = engine.backend() == Backend::Cuda && args.machine.device != DeviceChoice::Cpu;
         let kind = if on_gpu { Kind::Gpu } else { Kind::Host };
         let precision = preferences.precision.unwrap_or_else(|| network.usual(kind));
@@ -89,14 +90,6 @@ pub async fn run(args: &Doctor, model: &OsStr, mut interrupt: Interrupt) -> Resu
             return Err(Ended::SomeFailed);
         }
         batch = (outcome.batch.min(batch) / 2).max(1);
-    }
-}
-
-async fn start(args: &Doctor, interrupt: &mut Interrupt) -> Result<Engine, Ended> {
-    let options = args.machine.engine_options();
-    tokio::select! {
-        engine = Engine::start(&options) => Ok(engine?),
-        () = interrupt.raised() => Err(Ended::Cancelled),
     }
 }
 

@@ -20,9 +20,11 @@ mod memory_args;
 mod memory_command;
 mod models;
 mod outputs;
+mod own_engine;
 mod planned;
 mod platform;
 mod progress;
+mod quantize;
 mod resume;
 mod stored;
 mod times;
@@ -34,7 +36,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Cli, Command};
+use args::{Cli, Command, Models, ModelsCommand};
 use console::Console;
 use ended::Ended;
 use interrupt::Interrupt;
@@ -62,6 +64,9 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Resume(args) => resume::run(&args, Interrupt::listen()?).await,
             Command::DetectLanguage(args) => detect_language::run(args, Interrupt::listen()?).await,
             Command::Export(args) => export::run(&args),
+            Command::Models(Models { command: Some(ModelsCommand::Quantize(args)), .. }) => {
+                quantize::run(args, Interrupt::listen()?).await
+            }
             Command::Models(args) => models::run(&args),
             Command::Doctor(args) => doctor::run(&args, Interrupt::listen()?).await,
             Command::Memory(args) => memory_command::run(&args).await,

@@ -131,6 +131,7 @@ fn job(id: JobId, file: &Path, model: &Path, args: &Transcribe) -> Job {
     if let Some(voice_activity) = args.sound.vad {
         job.voice_activity = voice_activity;
     }
+    job.strategy = args.decoding.strategy;
     let (wanted, decoding) = (&args.decoding, &mut job.decoding);
     decoding.beam_size = wanted.beam_size.unwrap_or(decoding.beam_size);
     decoding.best_of = wanted.best_of.unwrap_or(decoding.best_of);
@@ -145,6 +146,7 @@ fn job(id: JobId, file: &Path, model: &Path, args: &Transcribe) -> Job {
         .filter(|word| !word.is_empty())
         .collect();
     decoding.condition_on_previous_text = wanted.condition_on_previous_text;
+    decoding.language_per_region = wanted.language_per_region;
     decoding.word_times = !wanted.no_word_times;
     decoding.timestamps = !wanted.no_timestamps;
     decoding.repair = !wanted.no_repair;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use transcript::Task;
 use transcript::export::Format;
-use wire::{Channels, DeviceChoice, VoiceActivity};
+use wire::{Channels, DeviceChoice, Strategy, VoiceActivity};
 
 /// Lists the formats in the help text and in completions.
 pub fn format() -> impl TypedValueParser<Value = Format> {
@@ -34,6 +34,19 @@ pub fn channels() -> impl TypedValueParser<Value = Channels> {
         "right" => Channels::Right,
         "separate" => Channels::Separate,
         _ => Channels::Mix,
+    })
+}
+
+pub fn strategy() -> impl TypedValueParser<Value = Strategy> {
+    let known = [
+        PossibleValue::new("auto").help("whichever is faster here and no less accurate"),
+        PossibleValue::new("sequential").help("window after window, each from where the text ended"),
+        PossibleValue::new("batched").help("speech cut at pauses, several windows decoded together"),
+    ];
+    PossibleValuesParser::new(known).map(|name| match name.as_str() {
+        "sequential" => Strategy::Sequential,
+        "batched" => Strategy::Batched,
+        _ => Strategy::Auto,
     })
 }
 

@@ -271,6 +271,27 @@ fn a_model_is_tried_out_and_its_memory_is_told_stage_by_stage() {
 }
 
 #[test]
+fn a_quantised_copy_of_a_model_is_one_more_model() {
+    let place = place_with_sample("talk.flac");
+    let made = run(&place, &["models", "quantize", "starter-whisper", "--to", "q4_k", "--json"]).ends(0);
+    let made: Value = serde_json::from_str(&made.out).unwrap();
+    // Rows of 192 weights are no whole number of blocks of 256.
+    assert!(!made["kept"].as_array().unwrap().is_empty(), "{made}");
+    let original = std::fs::metadata(project().join("models/starter-whisper/model.safetensors")).unwrap();
+    assert!(made["bytes"].as_u64().unwrap() < original.len() / 2, "{made}");
+    let listed = run(&place, &["models"]).ends(0).out;
+    assert!(listed.contains("starter-whisper-q4_k "), "{listed}");
+    let text = run(&place, &["transcribe", "talk.flac", "--model", "starter-whisper-q4_k"]).ends(0).out;
+    assert!(text.split_whitespace().count() > 10, "{text}");
+
+    run(&place, &["models", "quantize", "starter-whisper", "--to", "q4_k"])
+        .ends(1)
+        .says("There is such a folder already.");
+    run(&place, &["models", "quantize", "nobody"]).ends(1).says("There is no model named");
+    run(&place, &["models", "quantize", "starter-whisper", "--to", "q9"]).ends(2);
+}
+
+#[test]
 fn a_job_leaves_a_log_of_its_memory_that_can_be_read_back() {
     let place = place_with_sample("talk.flac");
     run(&place, &["transcribe", "talk.flac", "--quiet"]).ends(0);

@@ -3,7 +3,7 @@ use std::{io, thread};
 
 use pipeline::{Control, Stopped};
 use transcript::Transcript;
-use wire::{Description, ErrorCode, Event, Failure, FilePath, Job, JobId, NO_JOB};
+use wire::{Description, ErrorCode, Event, Failure, FilePath, Job, JobId, NO_JOB, Quantise};
 
 use crate::output::Output;
 use crate::queue::{Queue, Work};
@@ -30,6 +30,9 @@ pub trait Device {
         control: &Control,
         emit: &mut (dyn FnMut(Event) + Send),
     ) -> Result<(), Failure>;
+
+    /// As [`pipeline::Engine::quantise`].
+    fn quantise(&mut self, asked: &Quantise, control: &Control) -> Result<Event, Failure>;
 
     /// As [`pipeline::Engine::renewal`].
     fn renewal(&self) -> Option<memory::Renewal> {
@@ -59,6 +62,10 @@ impl Device for pipeline::Engine {
         emit: &mut (dyn FnMut(Event) + Send),
     ) -> Result<(), Failure> {
         pipeline::Engine::detect_languages(self, files, job, control, emit)
+    }
+
+    fn quantise(&mut self, asked: &Quantise, control: &Control) -> Result<Event, Failure> {
+        pipeline::Engine::quantise(self, asked, control)
     }
 
     fn renewal(&self) -> Option<memory::Renewal> {
@@ -126,6 +133,10 @@ fn run(device: &mut impl Device, work: Work, control: &Control, output: &Output,
                 Err(failure) => ended(id, failure, None, control),
             };
             emit(event);
+        }
+        Work::Quantise(asked) => {
+            let result = device.quantise(&asked, control);
+            emit(result.unwrap_or_else(|failure| ended(asked.id, failure, None, control)));
         }
     }
 }

@@ -3,7 +3,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pipeline::Control;
-use wire::{FilePath, Job, JobId};
+use wire::{FilePath, Job, JobId, Quantise};
 
 /// What the device thread can be asked to do.
 #[derive(Debug)]
@@ -11,6 +11,7 @@ pub enum Work {
     Describe,
     Transcribe(Box<Job>),
     DetectLanguages { id: JobId, files: Vec<FilePath>, job: Box<Job> },
+    Quantise(Box<Quantise>),
 }
 
 impl Work {
@@ -19,6 +20,7 @@ impl Work {
             Work::Describe => None,
             Work::Transcribe(job) => Some(job.id),
             Work::DetectLanguages { id, .. } => Some(*id),
+            Work::Quantise(asked) => Some(asked.id),
         }
     }
 }

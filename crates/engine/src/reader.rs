@@ -116,6 +116,7 @@ impl Reader {
             Command::DetectLanguages { id, files, job } => {
                 self.enqueue(Work::DetectLanguages { id, files, job });
             }
+            Command::Quantise(asked) => self.enqueue(Work::Quantise(asked)),
             Command::Cancel { id } => {
                 if self.queue.cancel(id) == Cancelled::Waiting {
                     self.output.send(Event::Cancelled { id, partial: None });

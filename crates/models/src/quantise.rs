@@ -19,9 +19,14 @@ pub struct KeptOtherwise {
 /// which took another. Convolutions, norms, biases and positions stay as they
 /// are stored. Tensor by tensor: no more than one is held.
 ///
-/// The file appears under its name when it is whole. config.json,
+/// `tick` is asked after every tensor whether to go on. The file appears under its name when it is whole. config.json,
 /// tokenizer.json and generation_config.json belong beside it.
-pub fn quantise(path: &Path, precision: Precision, out: &Path) -> Result<Vec<KeptOtherwise>, Error> {
+pub fn quantise(
+    path: &Path,
+    precision: Precision,
+    out: &Path,
+    tick: &dyn Fn() -> bool,
+) -> Result<Vec<KeptOtherwise>, Error> {
     let weights = Weights::open(path)?;
     let mut kept = Vec::new();
     let mut tensors = Vec::new();
@@ -34,7 +39,7 @@ pub fn quantise(path: &Path, precision: Precision, out: &Path) -> Result<Vec<Kep
         tensors.push((name, shape, held));
     }
     let partial = out.with_extension("gguf.partial");
-    let written = write(&weights, &tensors, &partial).and_then(|()| {
+    let written = write(&weights, &tensors, &partial, tick).and_then(|()| {
         std::fs::rename(&partial, out).map_err(|source| Error::Write { path: out.into(), source })
     });
     if written.is_err() {
@@ -49,7 +54,12 @@ fn is_matrix(name: &str, shape: &[usize]) -> bool {
     shape.len() == 2 && !name.ends_with("embed_positions.weight")
 }
 
-fn write(weights: &Weights, tensors: &[(&str, &[usize], Precision)], path: &Path) -> Result<(), Error> {
+fn write(
+    weights: &Weights,
+    tensors: &[(&str, &[usize], Precision)],
+    path: &Path,
+    tick: &dyn Fn() -> bool,
+) -> Result<(), Error> {
     let unwritable = |source| Error::Write { path: path.into(), source };
     let mut file = BufWriter::new(File::create(path).map_err(unwritable)?);
     let header = header(tensors);
@@ -60,6 +70,9 @@ fn write(weights: &Weights, tensors: &[(&str, &[usize], Precision)], path: &Path
         let packed = weights.bytes_in(name, shape, *held)?;
         file.write_all(packed.bytes()).map_err(unwritable)?;
         at += packed.bytes().len() as u64;
+        if !tick() {
+            return Err(Error::Interrupted);
+        }
     }
     pad(&mut file, &mut at).map_err(unwritable)?;
     let file = file.into_inner().map_err(|error| unwritable(error.into_error()))?;

@@ -1,5 +1,6 @@
-//! Damaged GGUF files and files of whisper.cpp are refused with a reason, and
-//! nothing in them is believed before the file's length bears it out.
+//! Damaged models are refused with a reason, and nothing in them is believed
+//! before the file's length bears it out. `STENO_DAMAGE_ROUNDS` asks for more
+//! damage than an ordinary run does (scripts/soak.sh does).
 // Helpers of tests may panic as tests do.
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +12,7 @@ use std::sync::Mutex;
 use candle_core::{DType, Device};
 use memory::Precision;
 use memory::allocation::{Counted, limited};
-use models::whisper::Config;
+use models::whisper::{Config, Whisper};
 use models::{Error, Weights, quantise};
 use random_models::{Options, Size, write};
 
@@ -32,7 +33,7 @@ fn micro(folder: &Path) {
 fn micro_gguf(folder: &Path, precision: Precision) -> PathBuf {
     micro(folder);
     let file = folder.join("model.gguf");
-    quantise(folder, precision, &file).unwrap();
+    quantise(folder, precision, &file, &|| true).unwrap();
     fs::remove_file(folder.join("model.safetensors")).unwrap();
     file
 }
@@ -168,13 +169,11 @@ fn no_damage_panics_or_allocates_what_is_not_there() {
     micro(ggml_folder.path());
     let ggml = small_ggml(ggml_folder.path());
     let header = position(&gguf, b"model.encoder.layers.1.self_attn_layer_norm.weight");
-    let mut seed = 7u64;
-    let mut next = |below: usize| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) as usize % below
-    };
+    let mut random = Random(7);
+    let mut next = |below: usize| random.below(below);
     let mut refused = 0;
-    for round in 0..600 {
+    let rounds = rounds(600);
+    for round in 0..rounds {
         let (whole, interesting) = if round % 2 == 0 { (&gguf, header) } else { (&ggml, ggml.len()) };
         let bytes = if round % 3 == 0 {
             whole[..next(interesting)].to_vec()
@@ -192,6 +191,79 @@ fn no_damage_panics_or_allocates_what_is_not_there() {
             Err(other) => panic!("round {round}: {other}"),
         }
     }
-    println!("{refused} of 600 damaged files were refused");
-    assert!(refused > 300);
+    println!("{refused} of {rounds} damaged files were refused");
+    assert!(refused > rounds / 2);
+}
+
+/// The texts beside the weights, and the header of safetensors: what was
+/// damaged is loaded or refused.
+#[test]
+fn no_damage_of_a_folder_panics_or_allocates_what_is_not_there() {
+    /// Loading the whole model takes a few megabytes.
+    const MOST_TO_LOAD: usize = 64 << 20;
+    let _alone = ALONE.lock();
+    let folder = tempfile::tempdir().unwrap();
+    micro(folder.path());
+    let load = || Whisper::load(folder.path(), &Device::Cpu, Precision::F32, &|| true).map(drop);
+    limited(MOST_TO_LOAD, load).unwrap();
+    let mut random = Random(11);
+    for name in ["config.json", "generation_config.json", "tokenizer.json", "model.safetensors"] {
+        let path = folder.path().join(name);
+        let whole = fs::read(&path).unwrap();
+        // Of the weights only the header: any weight is as good as another.
+        let reach = match name {
+            "model.safetensors" => 8 + u64::from_le_bytes(whole[..8].try_into().unwrap()) as usize,
+            _ => whole.len(),
+        };
+        let mut refused = 0;
+        let rounds = rounds(150);
+        for round in 0..rounds {
+            let damaged = match round % 4 {
+                0 => whole[..random.below(reach)].to_vec(),
+                1 => digits_changed(&whole, reach, &mut random),
+                _ => {
+                    let mut bytes = whole.clone();
+                    for _ in 0..=random.below(4) {
+                        bytes[random.below(reach)] ^= 1 << random.below(8);
+                    }
+                    bytes
+                }
+            };
+            fs::write(&path, damaged).unwrap();
+            match limited(MOST_TO_LOAD, load) {
+                Ok(()) => (),
+                Err(error) => {
+                    refused += 1;
+                    assert!(!error.to_string().is_empty());
+                }
+            }
+        }
+        println!("{name}: {refused} of {rounds} refused");
+        assert!(refused > rounds / 4, "{name}: {refused} of {rounds}");
+        fs::write(&path, whole).unwrap();
+    }
+    limited(MOST_TO_LOAD, load).unwrap();
+}
+
+/// A number of the text becomes a much larger one.
+fn digits_changed(whole: &[u8], reach: usize, random: &mut Random) -> Vec<u8> {
+    let from = random.below(reach);
+    let Some(at) = (from..reach).find(|at| whole[*at].is_ascii_digit()) else { return whole.to_vec() };
+    let mut bytes = whole.to_vec();
+    bytes.splice(at..at, b"99999999999".iter().copied().take(1 + random.below(11)));
+    bytes
+}
+
+fn rounds(ordinary: usize) -> usize {
+    std::env::var("STENO_DAMAGE_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(ordinary)
+}
+
+/// Knuth's MMIX generator: the same damage on every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % limit
+    }
 }

@@ -72,7 +72,7 @@ fn micro(folder: &Path) {
 fn micro_gguf(folder: &Path, precision: Precision) -> PathBuf {
     micro(folder);
     let file = folder.join("model.gguf");
-    quantise(folder, precision, &file).unwrap();
+    quantise(folder, precision, &file, &|| true).unwrap();
     fs::remove_file(folder.join("model.safetensors")).unwrap();
     file
 }
@@ -121,19 +121,22 @@ fn rows_that_fit_no_block_are_named() {
     let folder = tempfile::tempdir().unwrap();
     micro(folder.path());
     let out = folder.path().join("q4.gguf");
-    let kept = quantise(folder.path(), Precision::Q4K, &out).unwrap();
+    let kept = quantise(folder.path(), Precision::Q4K, &out, &|| true).unwrap();
     // Rows of 64 weights are two blocks of 32; those behind the hidden layer,
     // of 256, are whole.
     assert!(kept.iter().any(|kept| kept.tensor == "model.decoder.embed_tokens.weight"));
     assert!(kept.iter().all(|kept| kept.precision == Precision::Q5_0));
     assert!(!kept.iter().any(|kept| kept.tensor.ends_with("fc2.weight") || kept.tensor.contains("conv")));
-    assert!(quantise(folder.path(), Precision::Q8_0, &out).unwrap().is_empty());
+    assert!(quantise(folder.path(), Precision::Q8_0, &out, &|| true).unwrap().is_empty());
+    let stopped = quantise(folder.path(), Precision::Q8_0, &folder.path().join("no.gguf"), &|| false);
+    assert!(matches!(stopped, Err(Error::Interrupted)));
+    assert!(!folder.path().join("no.gguf").exists());
     let left = fs::read_dir(folder.path())
         .unwrap()
         .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains("partial"));
     assert_eq!(left.count(), 0);
     let nowhere = folder.path().join("nowhere/model.gguf");
-    assert!(matches!(quantise(folder.path(), Precision::Q8_0, &nowhere), Err(Error::Write { .. })));
+    assert!(matches!(quantise(folder.path(), Precision::Q8_0, &nowhere, &|| true), Err(Error::Write { .. })));
 }
 
 #[test]

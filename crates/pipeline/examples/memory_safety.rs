@@ -1,16 +1,18 @@
-//! What watching memory costs, and what freeing each stage's models saves.
+//! What watching memory costs, what freeing each stage's models saves, and how
+//! long it takes until the text goes on after memory ran out.
 //!
 //!     cargo run --example memory_safety MODEL RECORDING [ROUNDS]
 //!
 //! Runs the same job with watching on and off in turns, in one process, and
 //! prints the wall times; then with the models of a finished stage freed and
-//! kept, and prints the peaks of anonymous memory.
+//! kept, and prints the peaks of anonymous memory; then with each reservation
+//! refused once, and prints the times to the next decoded window.
 
 use std::time::{Duration, Instant};
 
 use memory::{Host, Probe};
 use pipeline::{Control, Engine};
-use wire::{DeviceChoice, Job};
+use wire::{DeviceChoice, Event, Job};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -62,6 +64,46 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         run(&job)?;
         let peak = host.read()?.ours.and_then(|ours| ours.peak).unwrap_or_default();
         println!("stages freed: {release}, peak {} MB", peak >> 20);
+    }
+    drop(engine);
+    job.speakers = false;
+    recovery(&job)
+}
+
+/// From a step that was taken to the next window whose text is there.
+fn recovery(job: &Job) -> Result<(), Box<dyn std::error::Error>> {
+    let mut slowest = Duration::ZERO;
+    let mut refused = 0;
+    for k in 1.. {
+        // The model is loaded anew for each, and its loading refused as well.
+        let mut engine = Engine::new();
+        engine.refuse_nth(k);
+        let (mut stepped, mut windows) = (None, Vec::new());
+        let mut began = Instant::now();
+        let done = engine.transcribe(job, &Control::default(), &mut |event| match event {
+            Event::Rung { .. } => stepped = Some(Instant::now()),
+            Event::Window { .. } => began = Instant::now(),
+            Event::Reached { .. } => {
+                windows.push(began.elapsed());
+                if let Some(stepped) = stepped.take() {
+                    refused += 1;
+                    slowest = slowest.max(Instant::now() - stepped);
+                }
+            }
+            _ => {}
+        });
+        done.map_err(|stopped| stopped.failure)?;
+        if k > engine.reservations() {
+            windows.sort();
+            let usual = windows.get(windows.len() / 2).copied().unwrap_or_default();
+            println!(
+                "same engine, {refused} reservations refused: the next window decoded after {:.0} ms at most; a \
+                 window takes {:.0} ms",
+                slowest.as_secs_f64() * 1000.0,
+                usual.as_secs_f64() * 1000.0
+            );
+            break;
+        }
     }
     Ok(())
 }

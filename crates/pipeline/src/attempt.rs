@@ -4,7 +4,7 @@ use audio::{ChannelMode, Info, Pcm};
 use memory::ladder::{Rung, State, Step};
 use memory::{Scope, Stage as MemoryStage};
 use transcript::{Segment, Time};
-use wire::{Channels, DeviceChoice, ErrorCode, Event, Failure, Job, Point, Stage, VoiceActivity};
+use wire::{Channels, DeviceChoice, ErrorCode, Event, Failure, Job, Point, Stage, Strategy, VoiceActivity};
 
 use crate::desk::Desk;
 use crate::draft::Draft;
@@ -230,6 +230,7 @@ impl<'a> Work<'a> {
             model: &model.whisper,
             settings: &job.decoding,
             task: job.task,
+            main_language: language,
             language,
             seed: mix(recording.pcm.len(), u64::from(recording.log_mel_maximum.to_bits())),
             control,
@@ -253,7 +254,8 @@ impl<'a> Work<'a> {
             language: other_language,
         };
         let speech = gated.then_some(&regions[..]);
-        let result = transcriber.run(job.strategy, recording, speech, &from, skip, &mut listener);
+        let strategy = if job.is_batched() { Strategy::Batched } else { Strategy::Sequential };
+        let result = transcriber.run(strategy, recording, speech, &from, skip, &mut listener);
         draft.stage("transcribe", reporter.elapsed().as_secs_f64());
         during(STAGE, result)?;
         reporter.at(duration);
@@ -349,7 +351,8 @@ impl Listener<'_, '_> {
         let (label, language) = (self.label, &self.language);
         let name = |mut segment: Segment| {
             segment.channel = label;
-            segment.language.clone_from(language);
+            // A window's own goes before its channel's.
+            segment.language = segment.language.or_else(|| language.clone());
             segment
         };
         let position = found.position();

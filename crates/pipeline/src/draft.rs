@@ -79,6 +79,11 @@ impl Draft {
     }
 
     pub fn memory_notice(&mut self, job: &Job, notice: &memory::Notice, emit: Emit) {
+        // Whose memory was in use beforehand is told once, not with new figures by every engine.
+        let is_known = |known: &Notice| known.code == notice.code.as_str();
+        if notice.code == memory::Code::Occupied && self.transcript.notices.iter().any(is_known) {
+            return;
+        }
         let severity = match notice.severity {
             memory::Severity::Info => Severity::Info,
             memory::Severity::Degraded => Severity::Degraded,

@@ -1,5 +1,5 @@
 use audio::AudioError;
-use wire::{ErrorCode, Failure, Job};
+use wire::{ErrorCode, Failure, FilePath, Job};
 
 /// Why a stage could not finish.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +33,7 @@ impl StageError {
         match self {
             Self::Failed(failure) => failure,
             Self::Audio(error) => audio_failure(&error, job),
-            Self::Model(error) => model_failure(&error, job),
+            Self::Model(error) => model_failure(&error, &job.file),
             Self::Refused(refused) => {
                 Failure::new(ErrorCode::OutOfMemory, sentence(&refused.to_string())).file(job.file.clone())
             }
@@ -98,11 +98,12 @@ fn audio_remedy(error: &AudioError) -> Option<&'static str> {
     })
 }
 
-fn model_failure(error: &models::Error, job: &Job) -> Failure {
+/// `file`: what was to be worked on.
+pub fn model_failure(error: &models::Error, file: &FilePath) -> Failure {
     use models::Error;
     let remedy = "Install the model again, or choose another one with --model.";
     match error {
-        Error::Interrupted => Failure::new(ErrorCode::Cancelled, "Cancelled.").file(job.file.clone()),
+        Error::Interrupted => Failure::new(ErrorCode::Cancelled, "Cancelled.").file(file.clone()),
         Error::Missing { .. } | Error::Io { .. } | Error::Write { .. } => {
             Failure::new(ErrorCode::ModelNotFound, sentence(&error.to_string())).remedy(remedy)
         }
@@ -113,10 +114,10 @@ fn model_failure(error: &models::Error, job: &Job) -> Failure {
             Failure::new(ErrorCode::ModelUnsupported, sentence(&error.to_string())).remedy(remedy)
         }
         Error::Candle(error) if memory::death::says_out_of_memory(&error.to_string()) => {
-            Failure::new(ErrorCode::OutOfMemory, sentence(&first_line(error))).file(job.file.clone())
+            Failure::new(ErrorCode::OutOfMemory, sentence(&first_line(error))).file(file.clone())
         }
         Error::Candle(error) => {
-            Failure::new(ErrorCode::Internal, sentence(&first_line(error))).file(job.file.clone())
+            Failure::new(ErrorCode::Internal, sentence(&first_line(error))).file(file.clone())
         }
     }
 }

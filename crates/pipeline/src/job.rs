@@ -68,6 +68,7 @@ fn run(
         Some(state) => state,
         None => start::state(&models, job, at)?,
     };
+    emit(Event::Ladder { id: job.id, state: Box::new(state.clone()) });
     let ladder = Ladder { pins: job.memory.pins(), installed: models.installed() };
     let mut work = Work::new(desk, job, control, emit, draft, models, state, info);
     loop {

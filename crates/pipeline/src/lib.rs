@@ -16,6 +16,7 @@ mod language;
 mod loaded;
 mod platform;
 mod progress;
+mod quantise;
 mod sound;
 mod speakers;
 mod start;
@@ -27,7 +28,7 @@ pub use error::StageError;
 pub use job::Stopped;
 
 use transcript::Transcript;
-use wire::{Description, Event, Failure, FilePath, Job};
+use wire::{Description, Event, Failure, FilePath, Job, Quantise};
 
 use desk::Desk;
 
@@ -95,6 +96,11 @@ impl Engine {
         emit: &mut (dyn FnMut(Event) + Send),
     ) -> Result<(), Failure> {
         self.on_threads(job, |desk| language::detect_languages(desk, files, job, control, emit))
+    }
+
+    /// Answers with `Quantised`. Touches no device.
+    pub fn quantise(&mut self, asked: &Quantise, control: &Control) -> Result<Event, Failure> {
+        quantise::quantise(asked, control)
     }
 
     /// Runs `work` on as many threads as the job asks for: candle takes those

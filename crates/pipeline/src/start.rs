@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use memory::fit::{self, BatchLimits};
 use memory::ladder::{Installed, Place, Settings, State};
 use memory::{Dimensions, Footprint, Kind, Precision, Stage};
-use wire::{Job, Strategy};
+use wire::Job;
 
 use crate::desk::Desk;
 use crate::loaded::{Loaded, Marker, dimensions, footprint, name_of};
@@ -102,11 +102,8 @@ pub fn state(models: &Models, job: &Job, desk: &Desk) -> Result<State, StageErro
     let free = desk.device.device().read().map_or(u64::MAX, |reading| reading.free);
     let knee = if desk.is_cpu() { KNEE_ON_CPU } else { KNEE_ON_GPU };
     let limits = job.memory.batch_limits(Some(knee));
-    let batch = match job.strategy {
-        Strategy::Batched => batch(&footprint, free, &limits),
-        // One window decides where the next one begins.
-        Strategy::Auto | Strategy::Sequential => 1,
-    };
+    // Otherwise one window decides where the next one begins.
+    let batch = if job.is_batched() { batch(&footprint, free, &limits) } else { 1 };
     let speaker_batch = batch_of_speakers(kind, free, job.memory.speaker_batch_size);
     Ok(State::new(Settings {
         model: models.name.clone(),

@@ -80,3 +80,44 @@ fn synthetic_speech_is_no_worse_than_the_reference() {
     assert!(worse.is_empty(), "worse than the reference: {worse:?}");
     assert!(batched <= sequential, "{batched} against {sequential}");
 }
+
+/// Somebody speaks English, somebody answers in another language.
+#[test]
+fn each_stretch_of_a_mixed_recording_is_written_in_its_language() {
+    let Some(shared) = shared() else { return };
+    let path = shared.join("audio/synthetic/mixed_languages.flac");
+    let truth = std::fs::read_to_string(path.with_extension("json")).unwrap();
+    let truth: serde_json::Value = serde_json::from_str(&truth).unwrap();
+    let truth = truth["segments"].as_array().unwrap();
+    let said = truth.iter().map(|segment| segment["text"].as_str().unwrap()).collect::<Vec<_>>().join(" ");
+    let said = normalised(&said);
+    let mut engine = Engine::new();
+    let mut read = |language_per_region: bool| {
+        let mut job = Job { device: DeviceChoice::Cpu, ..Job::new(1, &*path, starter()) };
+        job.decoding.language_per_region = language_per_region;
+        let found = engine.transcribe(&job, &Control::default(), &mut |_| ()).unwrap();
+        let texts: Vec<&str> = found.segments.iter().map(|segment| segment.text.as_str()).collect();
+        (edit_distance(&said, &normalised(&texts.join(" "))), found)
+    };
+    let (as_one, _) = read(false);
+    let (apart, found) = read(true);
+    let right = truth.iter().filter(|wanted| {
+        let (start, end) = (wanted["start"].as_f64().unwrap(), wanted["end"].as_f64().unwrap());
+        let middle = (start + end) / 2.0;
+        found
+            .segments
+            .iter()
+            .filter(|segment| (segment.start.seconds()..segment.end.seconds()).contains(&middle))
+            .any(|segment| {
+                segment.language.as_ref().unwrap_or(&found.language) == wanted["language"].as_str().unwrap()
+            })
+    });
+    let right = right.count();
+    println!(
+        "of {} words wrong: {as_one} in one language, {apart} in each stretch's own; {right} of {} sentences in theirs",
+        said.len(),
+        truth.len()
+    );
+    assert!(apart < as_one, "{apart} of {as_one}");
+    assert!(right * 10 >= truth.len() * 8, "{right} of {}", truth.len());
+}

@@ -51,6 +51,7 @@ impl Case {
             model: &self.model,
             settings: &self.settings,
             task: Task::Transcribe,
+            main_language: self.language,
             language: self.language,
             seed: 7,
             control: &Control::default(),

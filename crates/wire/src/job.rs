@@ -89,6 +89,18 @@ impl Job {
         }
     }
 
+    /// Whether several windows are decoded together.
+    pub fn is_batched(&self) -> bool {
+        match self.strategy {
+            // A batch is no less accurate over all (docs/measurements.md), but
+            // whether it is faster has not been measured well enough. Regions
+            // in languages of their own are short, and windows of their own.
+            Strategy::Auto => self.decoding.language_per_region,
+            Strategy::Sequential => false,
+            Strategy::Batched => true,
+        }
+    }
+
     /// What is kept with a transcript: every setting that its text depends on
     /// or might, and nothing that tells of the user's folders.
     pub fn settings(&self) -> serde_json::Value {
@@ -154,6 +166,9 @@ pub struct DecodingOptions {
     /// Above this (and below the log-probability threshold) a window is silent.
     pub no_speech_threshold: Option<f32>,
     pub condition_on_previous_text: bool,
+    /// For recordings in several languages: each window's language is detected
+    /// anew, and regions of speech don't share a window.
+    pub language_per_region: bool,
     /// Above this temperature previous text is forgotten.
     pub prompt_reset_temperature: f32,
     pub initial_prompt: Option<String>,
@@ -185,6 +200,7 @@ impl Default for DecodingOptions {
             log_probability_threshold: Some(-1.0),
             no_speech_threshold: Some(0.6),
             condition_on_previous_text: false,
+            language_per_region: false,
             prompt_reset_temperature: 0.5,
             initial_prompt: None,
             vocabulary: Vec::new(),

@@ -17,7 +17,7 @@ use transcript::{Notice, Segment, Span, Time, Transcript};
 
 /// Raised whenever a message changes in a way the other side would misread.
 /// Both sides send it first and refuse a stranger by name.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 /// Names a job for as long as host and engine both live.
 pub type JobId = u64;
@@ -53,10 +53,23 @@ pub enum Command {
     /// The language of each file's first speech; one [`Event::Language`] or
     /// [`Event::FileFailed`] per file, then [`Event::LanguagesDone`].
     DetectLanguages { id: JobId, files: Vec<FilePath>, job: Box<Job> },
+    /// Makes another model of one that is installed, its matrices in another
+    /// format; answered with [`Event::Quantised`], or as a job that did not finish.
+    Quantise(Box<Quantise>),
     /// Ends a job within a second; unknown ids are ignored.
     Cancel { id: JobId },
     /// Ends the engine after what it is doing was cancelled.
     Shutdown,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Quantise {
+    pub id: JobId,
+    /// A model's folder.
+    pub model: FilePath,
+    pub precision: memory::Precision,
+    /// The folder to make, which must not be there yet.
+    pub output: FilePath,
 }
 
 /// Engine to host.
@@ -124,6 +137,12 @@ pub enum Event {
         id: JobId,
         mark: Box<memory::Mark>,
     },
+    /// Where the job stands on its ladder as an engine begins with it, before
+    /// anything is loaded.
+    Ladder {
+        id: JobId,
+        state: Box<memory::ladder::State>,
+    },
     /// A step down was taken. Where it is to renew the engine, `Failed`
     /// follows, and the host takes the step.
     Rung {
@@ -159,6 +178,15 @@ pub enum Event {
     LanguagesDone {
         id: JobId,
     },
+    /// The model was made.
+    Quantised {
+        id: JobId,
+        /// Of its weights, in bytes.
+        size: u64,
+        /// Tensors in a better format than the one asked for, whose blocks
+        /// their rows don't fill.
+        kept: Vec<(String, memory::Precision)>,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -181,12 +209,14 @@ impl Event {
             | Event::Reached { id, .. }
             | Event::Notice { id, .. }
             | Event::Memory { id, .. }
+            | Event::Ladder { id, .. }
             | Event::Rung { id, .. }
             | Event::Finished { id, .. }
             | Event::Cancelled { id, .. }
             | Event::Failed { id, .. }
             | Event::Language { id, .. }
             | Event::FileFailed { id, .. }
+            | Event::Quantised { id, .. }
             | Event::LanguagesDone { id } => (*id != NO_JOB).then_some(*id),
         }
     }
@@ -203,12 +233,14 @@ impl Event {
             | Event::Reached { id, .. }
             | Event::Notice { id, .. }
             | Event::Memory { id, .. }
+            | Event::Ladder { id, .. }
             | Event::Rung { id, .. }
             | Event::Finished { id, .. }
             | Event::Cancelled { id, .. }
             | Event::Failed { id, .. }
             | Event::Language { id, .. }
             | Event::FileFailed { id, .. }
+            | Event::Quantised { id, .. }
             | Event::LanguagesDone { id } => *id = number,
         }
     }
@@ -221,6 +253,7 @@ impl Event {
                 | Event::Cancelled { .. }
                 | Event::Failed { .. }
                 | Event::LanguagesDone { .. }
+                | Event::Quantised { .. }
         )
     }
 }

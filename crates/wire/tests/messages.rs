@@ -37,6 +37,7 @@ fn every_setting_changed() -> Job {
             log_probability_threshold: Some(-0.3),
             no_speech_threshold: None,
             condition_on_previous_text: true,
+            language_per_region: true,
             prompt_reset_temperature: 0.25,
             initial_prompt: Some("Straße, \"naïve\" – 日本".into()),
             vocabulary: vec!["candle".into(), "".into()],
@@ -126,6 +127,19 @@ fn notice() -> Notice {
     Notice::new("audio.truncated", Severity::Degraded, "The file ends early.").at(Time::from_millis(5))
 }
 
+fn ladder() -> memory::ladder::State {
+    use memory::ladder::{Place, Settings, State};
+    State::new(Settings {
+        model: "small".into(),
+        precision: "f16".into(),
+        batch: 3,
+        place: Place::Gpu,
+        speakers: true,
+        speaker_batch: 8,
+        speaker_place: Place::Cpu,
+    })
+}
+
 #[test]
 fn every_command_arrives_as_it_was_sent() {
     let job = || Box::new(every_setting_changed());
@@ -139,6 +153,15 @@ fn every_command_arrives_as_it_was_sent() {
         (
             "detect_languages",
             Command::DetectLanguages { id: 2, files: vec!["a".into(), "b".into()], job: job() },
+        ),
+        (
+            "quantise",
+            Command::Quantise(Box::new(Quantise {
+                id: 3,
+                model: "/models/ü".into(),
+                precision: memory::Precision::Q5_0,
+                output: "b".into(),
+            })),
         ),
         ("cancel", Command::Cancel { id: 0 }),
         ("shutdown", Command::Shutdown),
@@ -199,6 +222,15 @@ fn every_event_arrives_as_it_was_sent() {
         ),
         ("file_failed", Event::FileFailed { id: 1, file: "a".into(), error: failure() }),
         ("languages_done", Event::LanguagesDone { id: 1 }),
+        (
+            "quantised",
+            Event::Quantised {
+                id: 1,
+                size: u64::MAX,
+                kept: vec![("a.weight".into(), memory::Precision::F16)],
+            },
+        ),
+        ("ladder", Event::Ladder { id: 1, state: Box::new(ladder()) }),
     ] {
         check("event", name, event);
     }

@@ -35,8 +35,8 @@ pub struct Course {
     stage: Stage,
     /// What the engine is at: channel and sample.
     window: Option<(usize, u64)>,
-    /// Model, precision and device, as the engine named them.
-    started: Option<(transcript::Model, String)>,
+    /// Where the engine began, for as long as no step was taken.
+    top: Option<State>,
     /// A step was taken that the next file should know of.
     is_lesser: bool,
     /// The engine took a step that only a new one can complete.
@@ -88,7 +88,7 @@ impl Course {
             partial: Some(partial),
             stage: Stage::SpeechModel,
             window: None,
-            started: None,
+            top: None,
             is_lesser,
             renewing: false,
             deaths: BTreeMap::new(),
@@ -126,7 +126,11 @@ impl Course {
     pub fn hear(&mut self, event: Event) -> Heard {
         let mut record = None;
         match &event {
-            Event::Started { model, device, .. } => self.started = Some((model.clone(), device.clone())),
+            Event::Ladder { state, .. } => {
+                self.top = Some((**state).clone());
+                // For the supervisor alone.
+                return Heard::default();
+            }
             Event::Progress { progress, .. } => self.stage = rungs::stage(progress.stage),
             Event::Segment { segment, .. } => self.pending.push(segment.clone()),
             Event::Prepared { channel, speech, log_mel_maximum, .. } => {
@@ -184,17 +188,20 @@ impl Course {
             return Next::Again { tell: Vec::new(), record: Vec::new() };
         }
         let engine_failed = matches!(failure.code, ErrorCode::EngineFailed | ErrorCode::EngineSilent);
+        // A panic that the engine caught leaves it in a state that nobody knows.
+        let is_fault = failure.code == ErrorCode::Internal;
         let trouble = match death {
             None if says_device_failed(&failure.message) => Some(Trouble::DeviceError),
             Some(Death::OutOfMemory(_)) if engine_failed => Some(Trouble::Died),
             Some(Death::Device) if engine_failed => Some(Trouble::DeviceError),
             Some(Death::Crash) if engine_failed => None,
+            None if is_fault => None,
             // The file is to blame, or somebody wanted the engine to end.
             _ => return Next::GiveUp { tell: Vec::new(), failure },
         };
         let rung = trouble.and_then(|trouble| {
-            let state = self.resume.ladder.clone();
-            let state = state.unwrap_or_else(|| rungs::top(&self.job, self.started.as_ref()));
+            let state = self.resume.ladder.clone().or_else(|| self.top.clone());
+            let state = state.unwrap_or_else(|| rungs::top(&self.job));
             let installed = rungs::installed(&self.job, &state.settings);
             let ladder = Ladder { pins: self.job.memory.pins(), installed };
             ladder.next(self.stage, &state, trouble)

@@ -224,7 +224,7 @@ fn pins_are_obeyed_and_without_a_step_left_the_same_is_tried_again() {
 fn a_step_that_the_engine_took_itself_is_completed_by_a_new_one() {
     let mut course = course(job_with_rungs());
     told(&mut course, [started("cuda:0"), window(0)]);
-    let state = rungs::top(&course.job, course.started.as_ref());
+    let state = rungs::top(&course.job);
     let ladder = Ladder { installed: Vec::new(), pins: Pins::default() };
     let rung = |trouble| ladder.next(Stage::Transcribe, &state, trouble).unwrap();
     // A retry is the engine's own business: what fails after it fails for good.
@@ -252,6 +252,7 @@ fn what_a_new_engine_would_not_cure_fails_at_once() {
         (broken, CRASH, false),
         (died(), Some(Death::Wanted), false),
         (fatal, None, true),
+        (Failure::new(ErrorCode::Internal, "A fault in Steno itself."), None, true),
         (silent, CRASH, true),
         (died(), Some(Death::Device), true),
     ] {

@@ -3,25 +3,23 @@
 
 use memory::Stage;
 use memory::ladder::{Installed, Place, Settings, State};
-use transcript::{Model, Notice, Severity};
-use wire::{Alternative, DeviceChoice, Job, Strategy};
+use transcript::{Notice, Severity};
+use wire::{Alternative, DeviceChoice, Job};
 
-/// The top of a job's ladder. `started`: the model and the device, as the
-/// engine named them, where it did.
-pub fn top(job: &Job, started: Option<&(Model, String)>) -> State {
-    let (named, device) = started.cloned().unwrap_or_default();
+/// The top of a job's ladder, for an engine that died before it said where it
+/// began: as far as the job tells.
+pub fn top(job: &Job) -> State {
     let known = job.alternatives.iter().find(|known| known.path == job.model);
-    let memory = &job.memory;
-    // Batches that the engine chose itself are not told to the host.
-    let batch = memory.batch_size.unwrap_or(if job.strategy == Strategy::Batched { 4 } else { 1 });
-    let place = place(&device, job.device);
+    let installed = known.map(|known| &known.installed);
+    let precision = job.precision.map(|wanted| wanted.as_str().to_owned());
+    let place = if job.device == DeviceChoice::Cpu { Place::Cpu } else { Place::Gpu };
     State::new(Settings {
-        model: known.map_or(named.name, |known| known.installed.model.clone()),
-        precision: job.precision.map_or(named.precision, |wanted| wanted.as_str().to_owned()),
-        batch,
+        model: installed.map(|it| it.model.clone()).unwrap_or_default(),
+        precision: precision.or(installed.map(|it| it.precision.clone())).unwrap_or_default(),
+        batch: job.memory.batch_size.unwrap_or(1),
         place,
         speakers: job.speakers,
-        speaker_batch: memory.speaker_batch_size.unwrap_or(1),
+        speaker_batch: job.memory.speaker_batch_size.unwrap_or(1),
         speaker_place: place,
     })
 }
@@ -55,12 +53,6 @@ pub fn apply(job: &mut Job, settings: &Settings) {
     if settings.place == Place::Cpu {
         job.device = DeviceChoice::Cpu;
     }
-}
-
-fn place(device: &str, choice: DeviceChoice) -> Place {
-    // Before the engine named its device only the wish is known.
-    let is_cpu = if device.is_empty() { choice == DeviceChoice::Cpu } else { device == "cpu" };
-    if is_cpu { Place::Cpu } else { Place::Gpu }
 }
 
 pub fn stage(stage: wire::Stage) -> Stage {

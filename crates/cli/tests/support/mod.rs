@@ -92,7 +92,7 @@ impl Place {
                 command.env_remove(name);
             }
         }
-        for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME"] {
+        for name in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"] {
             command.env(name, self.home.path());
         }
         command.env("XDG_RUNTIME_DIR", self.home.path().join("run"));

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use pipeline::{Control, Stopped};
 use steno_engine::{Device, platform, serve};
 use transcript::{Notice, Segment, Severity, Source, Time, Transcript};
-use wire::{Backend, Description, ErrorCode, Event, Failure, FilePath, Job};
+use wire::{Backend, Description, ErrorCode, Event, Failure, FilePath, Job, Quantise};
 
 #[global_allocator]
 static COUNTED: memory::allocation::Counted = steno_engine::ALLOCATOR;
@@ -26,6 +26,10 @@ struct Double {
 }
 
 impl Device for Double {
+    fn quantise(&mut self, _: &Quantise, _: &Control) -> Result<Event, Failure> {
+        Err(Failure::new(ErrorCode::ModelInvalid, "A double makes no models."))
+    }
+
     fn describe(&mut self) -> Description {
         Description {
             engine: "double".into(),

@@ -30,7 +30,7 @@ pub fn run(
     // as in its training, costs fewer errors than the zeros of the reference.
     source.fill = audio::silence(source.recording.log_mel_maximum);
     let longest = transcriber.model.config.window_frames();
-    let mut windows = pack(&source, longest)?;
+    let mut windows = pack(&source, longest, settings.language_per_region)?;
     // A point of the other strategy may lie within a window.
     windows.retain(|window| window.end > state.seek);
     if let Some(first) = windows.first_mut() {
@@ -71,8 +71,10 @@ fn read_batch(
     let mels = batch.iter().map(|frames| source.log_mel(frames)).collect::<Result<Vec<_>, _>>()?;
     let audio = encode_windows(model, mels, control)?;
     let prompt = state.prompt.tokens().to_vec();
+    let languages = transcriber.languages(&audio)?;
+    let own: Vec<_> = languages.iter().map(|language| Transcriber { language, ..*transcriber }).collect();
     let options: Vec<_> =
-        batch.iter().map(|frames| transcriber.window_options(&prompt, frames.start)).collect();
+        own.iter().zip(batch).map(|(own, frames)| own.window_options(&prompt, frames.start)).collect();
     let temperature = first_temperature(settings);
     let at_first: Vec<_> = options.iter().map(|options| at_temperature(options, temperature)).collect();
     let decoded = decode_together(model, &audio, &at_first, control)?;
@@ -80,9 +82,10 @@ fn read_batch(
         if batch.len() > 1 {
             observer.step(begins(frames, 1))?;
         }
-        let own = audio.narrow(0, number, 1)?;
-        let decoded = fall_back(first, model, &own, &options[number], settings, control)?;
-        let window = Window { audio: own, seek: frames.start, frames: frames.len() };
+        let transcriber = &own[number];
+        let audio = audio.narrow(0, number, 1)?;
+        let decoded = fall_back(first, model, &audio, &options[number], settings, control)?;
+        let window = Window { audio, seek: frames.start, frames: frames.len() };
         let mut found = transcriber.write(source, state, window, decoded)?;
         while let Some(rest) = unfinished(source, state.seek, frames.end) {
             let window = source.listen(rest, model, control)?;

@@ -14,16 +14,45 @@ const SEARCHED_SHARE: usize = 3;
 /// A pause within speech that a window may end in, in frames: shorter ones are
 /// those within words.
 const SHORTEST_PAUSE: usize = 25;
+/// Longer than pauses within a sentence, in frames.
+const LONGEST_WITHIN: usize = 60;
 /// Width of the quietest place, where nobody pauses, in frames.
 const QUIET_PLACE: usize = 20;
 
 /// Windows of at most `longest` frames that hold all speech of the recording,
-/// in order of time, not overlapping.
-pub fn pack(source: &Source, longest: usize) -> Result<Vec<Range<usize>>, AudioError> {
+/// in order of time, not overlapping. With `apart` no pause between two people
+/// who talk lies within a window.
+pub fn pack(source: &Source, longest: usize, is_apart: bool) -> Result<Vec<Range<usize>>, AudioError> {
     let everything = std::iter::once(0..source.content).collect::<Vec<_>>();
     let regions = source.speech.unwrap_or(&everything);
     let pauses = pauses(&source.voiced, source.content);
-    fill(regions, &pauses, source.content, longest, &mut |frames| quietest(source.recording, frames))
+    let mut quietest = |frames| quietest(source.recording, frames);
+    if !is_apart {
+        return fill(regions, &pauses, source.content, longest, &mut quietest);
+    }
+    let regions = apart(&source.voiced);
+    let mut windows = Vec::new();
+    for (number, region) in regions.iter().enumerate() {
+        let next = regions.get(number + 1).map_or(source.content, |next| next.start.min(source.content));
+        windows.extend(fill(std::slice::from_ref(region), &pauses, next, longest, &mut quietest)?);
+    }
+    Ok(windows)
+}
+
+/// Speech cut wherever one speaker may have given way to another, each stretch
+/// from the middle of the pause before it.
+fn apart(voiced: &[Range<usize>]) -> Vec<Range<usize>> {
+    let mut regions: Vec<Range<usize>> = Vec::new();
+    for run in voiced {
+        match regions.last_mut() {
+            Some(last) if run.start < last.end + LONGEST_WITHIN => last.end = run.end,
+            last => {
+                let before = last.map_or(0, |last| last.end);
+                regions.push(run.start - (run.start - before).min(LONGEST_WITHIN) / 2..run.end);
+            }
+        }
+    }
+    regions
 }
 
 /// `quietest` is asked where to cut speech in which nobody pauses.
@@ -95,6 +124,21 @@ fn quietest(recording: &Recording, frames: Range<usize>) -> Result<usize, AudioE
 #[allow(clippy::single_range_in_vec_init, reason = "lists of regions that happen to have one")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stretches_apart_begin_in_their_own_pause() {
+        #[allow(clippy::type_complexity)]
+        let cases: &[(&[Range<usize>], &[Range<usize>])] = &[
+            (&[], &[]),
+            (&[10..90], &[5..90]),
+            // A breath, then somebody else.
+            (&[100..200, 250..300, 400..500], &[70..300, 370..500]),
+            (&[100..200, 262..300], &[70..200, 232..300]),
+        ];
+        for (voiced, expected) in cases {
+            assert_eq!(apart(voiced), *expected, "{voiced:?}");
+        }
+    }
 
     #[test]
     fn windows_hold_all_speech_and_end_in_pauses() {

@@ -21,6 +21,9 @@ pub fn run(
         }
         observer.step(Step::Began { position: sample(seek), windows: 1 })?;
         let window = source.listen(frames, transcriber.model, transcriber.control)?;
+        let languages = transcriber.languages(&window.audio)?;
+        let language = languages.first().map_or(transcriber.language, String::as_str);
+        let transcriber = Transcriber { language, ..*transcriber };
         let decoded = transcriber.decode(&window, state.prompt.tokens())?;
         let found = transcriber.write(&mut source, &mut state, window, decoded)?;
         observer.step(Step::Found(found))?;

@@ -1,6 +1,7 @@
 use std::ops::Range;
 
 use audio::Recording;
+use candle_core::Tensor;
 use models::whisper::Whisper;
 use transcript::{Segment, Span, Suspicion, Task, Time, Word};
 use wire::{DecodingOptions, Point, Strategy};
@@ -8,6 +9,7 @@ use wire::{DecodingOptions, Point, Strategy};
 use super::cut::{Cut, cut};
 use super::decode::{Decoded, WindowOptions, decode};
 use super::fallback::{decode_with_fallback, is_bad, is_silence, mix};
+use super::language::detect_language;
 use super::loops::{has_loop, is_too_fast, without_loops};
 use super::missed::{first_missed, gaps};
 use super::source::{Source, Window};
@@ -19,6 +21,8 @@ use crate::{Control, StageError};
 /// Text over silence that the model was this unsure of is left out.
 const DOUBTFUL_LOG_PROBABILITY: f32 = -0.7;
 const DOUBTFUL_NO_SPEECH: f32 = 0.3;
+/// A window whose language is less probable than this has the recording's.
+const SURE: f32 = 0.5;
 
 /// Finds the text of a recording, window by window.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +30,9 @@ pub struct Transcriber<'a> {
     pub model: &'a Whisper,
     pub settings: &'a DecodingOptions,
     pub task: Task,
-    /// ISO code.
+    /// The recording's, ISO code.
+    pub main_language: &'a str,
+    /// The window's, which is the recording's unless each is asked.
     pub language: &'a str,
     /// Same recording, same seed.
     pub seed: u64,
@@ -53,8 +59,6 @@ impl Transcriber<'_> {
         let source = Source::new(recording, speech, self.model);
         let state = State::at(from, &self.model.vocabulary, self.settings);
         match strategy {
-            // A batch is no less accurate over all (docs/measurements.md), but
-            // whether it is faster has not been measured well enough.
             Strategy::Auto | Strategy::Sequential => sequential::run(self, source, state, skip, observer),
             Strategy::Batched => batched::run(self, source, state, skip, observer),
         }
@@ -216,8 +220,23 @@ impl Transcriber<'_> {
             mean_log_probability: decoded.mean_log_probability,
             no_speech_probability: decoded.no_speech_probability,
             compression_ratio: decoded.compression_ratio,
+            language: (self.language != self.main_language).then(|| self.language.to_owned()),
             ..Segment::default()
         })
+    }
+
+    /// The language of each window, from the encoder's output (windows, source
+    /// positions, width).
+    pub(super) fn languages(&self, audio: &Tensor) -> Result<Vec<String>, models::Error> {
+        let windows = audio.dim(0)?;
+        if !self.settings.language_per_region {
+            return Ok(vec![self.main_language.to_owned(); windows]);
+        }
+        let likeliest = |probabilities: Vec<(String, f32)>| {
+            let first = probabilities.into_iter().next().filter(|(_, probability)| *probability >= SURE);
+            first.map_or_else(|| self.main_language.to_owned(), |(language, _)| language)
+        };
+        Ok(detect_language(self.model, audio, self.control)?.into_iter().map(likeliest).collect())
     }
 
     /// Marks what should not be trusted, repairs loops, and leaves out what

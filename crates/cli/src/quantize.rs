@@ -1,0 +1,110 @@
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use api::models::Places;
+use clap::Args;
+use memory::Precision;
+use memory::bytes::human;
+use serde::Serialize;
+use wire::{ErrorCode, Event, Failure, FilePath};
+
+use crate::args::Machine;
+use crate::console::Console;
+use crate::ended::Ended;
+use crate::interrupt::Interrupt;
+use crate::models;
+use crate::outputs::print;
+use crate::own_engine;
+
+/// Make a smaller copy of an installed model, its weights in fewer bits
+#[derive(Debug, Args)]
+pub struct Quantize {
+    /// The model to copy, which stays as it is
+    #[arg(value_name = "NAME|FOLDER")]
+    pub model: OsString,
+
+    /// How weights are held: q8_0 (a quarter of f32, next to lossless), q6_k, q5_1, q5_0, q4_k, q4_0, f16
+    #[arg(long, value_name = "FORMAT", default_value = "q8_0")]
+    pub to: Precision,
+
+    /// The folder to make, instead of NAME-FORMAT among the installed models
+    #[arg(long, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
+
+    /// As JSON, for programs
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub machine: Machine,
+}
+
+/// What was made.
+#[derive(Debug, Serialize)]
+struct Made {
+    model: FilePath,
+    precision: Precision,
+    /// Of the weights.
+    bytes: u64,
+    /// Tensors in another format, whose rows don't fit blocks of the one asked for.
+    kept: Vec<(String, Precision)>,
+}
+
+pub async fn run(args: Quantize, interrupt: Interrupt) -> Ended {
+    quantize(args, interrupt).await.map_or_else(|ended| ended, |()| Ended::Done)
+}
+
+async fn quantize(args: Quantize, mut interrupt: Interrupt) -> Result<(), Ended> {
+    let model = models::chosen(Some(&args.model))?;
+    let output = match args.output {
+        Some(folder) => folder,
+        None => installed(&format!("{}-{}", model.name, args.to))?,
+    };
+    let mut console = Console::new(false);
+    let (engine, _turn) = own_engine::start(&args.machine, &mut console, &mut interrupt).await?;
+    let mut handle = engine.quantise(&model.path, args.to, &output);
+    let mut cancelling = false;
+    let ended = loop {
+        let event = tokio::select! {
+            event = handle.next() => event,
+            () = interrupt.raised(), if !cancelling => {
+                cancelling = true;
+                handle.cancel();
+                continue;
+            }
+        };
+        match event {
+            Some(Event::Quantised { size, kept, .. }) => {
+                let made = Made { model: output.into(), precision: args.to, bytes: size, kept };
+                break tell(&made, args.json);
+            }
+            Some(Event::Cancelled { .. }) | None => break Err(Ended::Cancelled),
+            Some(Event::Failed { error, .. }) => break Err(error.into()),
+            Some(_) => {}
+        }
+    };
+    engine.shutdown().await;
+    ended
+}
+
+/// Where a model of that name is looked for first of all places of the user's own.
+fn installed(name: &str) -> Result<PathBuf, Failure> {
+    let data = Places::of_this_process().data_folder.ok_or_else(|| {
+        Failure::new(ErrorCode::OutputUnwritable, "There is no home folder to keep models in.")
+            .remedy("Name a folder with --output.")
+    })?;
+    Ok(data.join("steno/models").join(name))
+}
+
+fn tell(made: &Made, json: bool) -> Result<(), Ended> {
+    print(|out| {
+        if json {
+            serde_json::to_writer_pretty(&mut *out, made)?;
+            return writeln!(out);
+        }
+        writeln!(out, "{}: {} of weights in {}", made.model, human(made.bytes), made.precision)?;
+        made.kept.iter().try_for_each(|(tensor, precision)| {
+            writeln!(out, "  {tensor} in {precision}: its rows don't fill blocks of {}", made.precision)
+        })
+    })
+}

@@ -1,0 +1,124 @@
+"""One peer, one model, one precision, in a process of its own; prints a line of JSON:
+encoder ms, greedy and beam ms per token, peak MB. The figures mean what those of
+`models`' bench example mean: one window of 30 s, two lengths of forced tokens, the
+best of three runs after a warm one.
+
+    measure.py ctranslate2 FOLDER COMPUTE_TYPE THREADS
+    measure.py whisper.cpp FILE THREADS
+    measure.py faster-whisper FOLDER COMPUTE_TYPE THREADS RECORDING
+    measure.py whole FILE THREADS RECORDING        (whisper.cpp)
+
+The last two print the seconds for a whole recording, greedy, without fallback.
+"""
+
+import json
+import sys
+import time
+
+import numpy as np
+
+RUNS = 3
+SHORT, LONG = 60, 160
+
+
+def best(work):
+    work()
+    times = []
+    for _ in range(RUNS):
+        started = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
+def peak_mb():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) // 1024
+
+
+def resident_mb():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) // 1024
+
+
+def ctranslate2(folder, kind, threads):
+    import ctranslate2
+
+    before = resident_mb()
+    model = ctranslate2.models.Whisper(folder, device="cpu", compute_type=kind, intra_threads=threads, inter_threads=1)
+    mel = np.random.default_rng(1).normal(0, 0.5, (1, model.n_mels, 3000)).astype(np.float32)
+    features = ctranslate2.StorageView.from_array(mel)
+    encoding = best(lambda: model.encode(features))
+    audio = model.encode(features)
+    # Start, English, transcribe, no times; the end never comes.
+    end = 50257
+    prompt = [50258, 50259, 50359, 50363]
+
+    def decode(beams, tokens):
+        model.generate(
+            audio, [prompt], beam_size=beams, max_length=len(prompt) + tokens, suppress_blank=False,
+            suppress_tokens=[end], return_scores=False,
+        )
+
+    step = {beams: (best(lambda: decode(beams, LONG)) - best(lambda: decode(beams, SHORT))) / (LONG - SHORT)
+            for beams in (1, 5)}
+    return encoding, step[1], step[5], before
+
+
+def whisper_cpp(file, threads):
+    import _pywhispercpp as cpp
+
+    before = resident_mb()
+    parameters = cpp.whisper_context_default_params()
+    parameters.use_gpu = False
+    context = cpp.whisper_init_from_file_with_params(file, parameters)
+    sound = np.random.default_rng(1).normal(0, 0.1, 16000 * 30).astype(np.float32)
+    cpp.whisper_pcm_to_mel(context, sound, len(sound), threads)
+    encoding = best(lambda: cpp.whisper_encode(context, 0, threads))
+
+    def decode(tokens):
+        for past in range(tokens):
+            cpp.whisper_decode(context, 100 + past, 1, past, threads)
+
+    step = (best(lambda: decode(LONG)) - best(lambda: decode(SHORT))) / (LONG - SHORT)
+    return encoding, step, None, before
+
+
+def faster_whisper(folder, kind, threads, recording):
+    from faster_whisper import WhisperModel
+
+    model = WhisperModel(folder, device="cpu", compute_type=kind, cpu_threads=threads, local_files_only=True)
+
+    def work():
+        segments, _ = model.transcribe(
+            recording, language="en", beam_size=1, temperature=0, condition_on_previous_text=False,
+        )
+        for _ in segments:
+            pass
+
+    return best(work)
+
+
+def whole(file, threads, recording):
+    from pywhispercpp.model import Model
+
+    model = Model(file, n_threads=threads, print_progress=False, print_realtime=False)
+    return best(lambda: model.transcribe(recording, language="en", temperature_inc=0.0, no_context=True))
+
+
+if __name__ == "__main__":
+    peer, model, *rest = sys.argv[1:]
+    if peer == "faster-whisper":
+        print(json.dumps({"seconds": faster_whisper(model, rest[0], int(rest[1]), rest[2])}))
+        sys.exit()
+    if peer == "whole":
+        print(json.dumps({"seconds": whole(model, int(rest[0]), rest[1])}))
+        sys.exit()
+    measured = ctranslate2(model, rest[0], int(rest[1])) if peer == "ctranslate2" else whisper_cpp(model, int(rest[0]))
+    encoding, greedy, beams, before = measured
+    ms = lambda seconds: None if seconds is None else round(seconds * 1e3, 1)
+    print(json.dumps({
+        "encoder": ms(encoding), "greedy": ms(greedy), "beams": ms(beams),
+        # Python and its libraries are none of the peer's.
+        "peak": peak_mb() - before,
+    }))
