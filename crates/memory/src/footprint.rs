@@ -13,10 +13,11 @@
 //! - **encoder**, per window: the mel spectrogram twice (2 x 2T x bins), and
 //!   what lives at the widest point. In the feed-forward part of a layer that
 //!   is its input before and after attention and the result before and after
-//!   its bias (4 T d), and the hidden layer before and after its activation
-//!   (2 T f). In attention: the input, queries, keys, values and the blocks that
-//!   are done (5 T d), and scores and shares of one block of 256 queries
-//!   (2 x 256 h T). A GPU encodes all windows at once; the host one after the
+//!   its bias (4 T d), and the hidden layer (T f; on a GPU before and after its
+//!   activation, 2 T f). In attention: the input, queries, keys, values and
+//!   what was attended to (6 T d with the input's norm), and at most T^2 scores,
+//!   one block of queries per thread; on a GPU 5 T d, and scores and shares of
+//!   one block of 256 queries (2 x 256 h T). A GPU encodes all windows at once; the host one after the
 //!   other, so that of the others there is only the output (T d).
 //! - **decoder**, per window: the encoder's output (T d); keys and values of the
 //!   cross-attention, L x 2 x T d, one set per window; keys and values of the
@@ -137,8 +138,13 @@ impl Footprint {
         let widened = if plan.held == Precision::F32 { 0 } else { largest.min(WIDENED) };
 
         let mel = 4 * t * mel_bins;
-        let feed_forward = 4 * t * d + 2 * t * dimensions.encoder_ffn;
-        let attention = 5 * t * d + 2 * QUERY_BLOCK * dimensions.encoder_heads * t;
+        let (feed_forward, attention) = match plan.kind {
+            Kind::Host => (4 * t * d + t * dimensions.encoder_ffn, 6 * t * d + t * t),
+            Kind::Gpu => (
+                4 * t * d + 2 * t * dimensions.encoder_ffn,
+                5 * t * d + 2 * QUERY_BLOCK * dimensions.encoder_heads * t,
+            ),
+        };
         let encoder = s * (mel + feed_forward.max(attention));
 
         let layers = dimensions.decoder_layers;

@@ -4,6 +4,7 @@
 
 mod blocks;
 mod error;
+mod fused;
 mod ggml;
 mod gguf;
 mod matrix;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use memory::Stage;
 use memory::death::{Death, says_device_failed};
-use memory::ladder::{Ladder, State, Step, Trouble, gave_up};
+use memory::ladder::{Ladder, Place, State, Step, Trouble, gave_up};
 use transcript::{Notice, Segment, Severity, Time, Transcript};
 use wire::{ErrorCode, Event, Failure, Job, Resume};
 
@@ -37,6 +37,8 @@ pub struct Course {
     window: Option<(usize, u64)>,
     /// Where the engine began, for as long as no step was taken.
     top: Option<State>,
+    /// What the latest engine computes on.
+    place: Place,
     /// A step was taken that the next file should know of.
     is_lesser: bool,
     /// The engine took a step that only a new one can complete.
@@ -89,6 +91,7 @@ impl Course {
             stage: Stage::SpeechModel,
             window: None,
             top: None,
+            place: Place::Cpu,
             is_lesser,
             renewing: false,
             deaths: BTreeMap::new(),
@@ -98,8 +101,9 @@ impl Course {
         }
     }
 
-    /// What the next engine is given.
-    pub fn next_job(&mut self) -> Job {
+    /// What the next engine is given, which will compute at `place`.
+    pub fn next_job(&mut self, place: Place) -> Job {
+        self.place = place;
         self.attempts += 1;
         self.pending.clear();
         self.told.begin_attempt();
@@ -201,7 +205,7 @@ impl Course {
         };
         let rung = trouble.and_then(|trouble| {
             let state = self.resume.ladder.clone().or_else(|| self.top.clone());
-            let state = state.unwrap_or_else(|| rungs::top(&self.job));
+            let state = state.unwrap_or_else(|| rungs::top(&self.job, self.place));
             let installed = rungs::installed(&self.job, &state.settings);
             let ladder = Ladder { pins: self.job.memory.pins(), installed };
             ladder.next(self.stage, &state, trouble)

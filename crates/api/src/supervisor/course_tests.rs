@@ -9,8 +9,12 @@ const ID: u64 = 5;
 
 fn course(job: Job) -> Course {
     let mut course = Course::new(job, None);
-    course.next_job();
+    course.next_job(place(&course.job));
     course
+}
+
+fn place(job: &Job) -> Place {
+    if job.device == DeviceChoice::Cpu { Place::Cpu } else { Place::Gpu }
 }
 
 fn job() -> Job {
@@ -90,7 +94,7 @@ fn codes(tell: &[Event]) -> Vec<&str> {
 fn again(course: &mut Course, death: Option<Death>) -> (Vec<String>, Job) {
     match course.failed(died(), death) {
         Next::Again { tell, .. } => {
-            (codes(&tell).into_iter().map(str::to_owned).collect(), course.next_job())
+            (codes(&tell).into_iter().map(str::to_owned).collect(), course.next_job(place(&course.job)))
         }
         Next::GiveUp { failure, .. } => panic!("{failure}"),
     }
@@ -175,7 +179,7 @@ fn a_third_death_elsewhere_fails_the_file() {
             told(&mut course, window_at.map(window));
             let next = course.failed(died(), CRASH);
             assert_eq!(matches!(next, Next::GiveUp { .. }), number == 2, "{windows:?}: {next:?}");
-            course.next_job();
+            course.next_job(place(&course.job));
         }
     }
 }
@@ -201,7 +205,7 @@ fn out_of_memory_goes_down_the_ladder_and_the_next_engine_gets_the_lesser_settin
     // The next file begins where this one ended up.
     let learned = course.learned().unwrap();
     let mut next = Course::new(job_with_rungs(), Some(learned));
-    let job = next.next_job();
+    let job = next.next_job(Place::Cpu);
     assert_eq!((job.model, job.memory.batch_size), ("/models/small".into(), Some(1)));
 }
 
@@ -224,7 +228,7 @@ fn pins_are_obeyed_and_without_a_step_left_the_same_is_tried_again() {
 fn a_step_that_the_engine_took_itself_is_completed_by_a_new_one() {
     let mut course = course(job_with_rungs());
     told(&mut course, [started("cuda:0"), window(0)]);
-    let state = rungs::top(&course.job);
+    let state = rungs::top(&course.job, Place::Gpu);
     let ladder = Ladder { installed: Vec::new(), pins: Pins::default() };
     let rung = |trouble| ladder.next(Stage::Transcribe, &state, trouble).unwrap();
     // A retry is the engine's own business: what fails after it fails for good.
@@ -236,7 +240,7 @@ fn a_step_that_the_engine_took_itself_is_completed_by_a_new_one() {
     course.hear(Event::Rung { id: 1, rung: Box::new(renew) });
     let failure = Failure::new(ErrorCode::OutOfMemory, "The engine is to be renewed.");
     assert!(matches!(course.failed(failure.clone(), None), Next::Again { .. }));
-    let job = course.next_job();
+    let job = course.next_job(place(&course.job));
     assert!(job.resume.unwrap().ladder.unwrap().renewed);
     assert!(matches!(course.failed(failure, None), Next::GiveUp { .. }));
 }

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use memory::ladder::Place;
 use tokio::sync::mpsc::UnboundedSender;
 use transcript::{Notice, Severity};
 use wire::{Event, Failure, Job};
@@ -77,7 +78,8 @@ impl Run {
                     turn = self.turn(&engine) => turn,
                 };
             }
-            let job = course.next_job();
+            let is_cpu = engine.device(self.job.device) == "cpu";
+            let job = course.next_job(if is_cpu { Place::Cpu } else { Place::Gpu });
             let resume = Box::new(course.resume().clone());
             self.record(Record::Begun { attempts: course.attempts(), resume }).await;
             let handle = engine.transcribe(job);

@@ -7,12 +7,11 @@ use transcript::{Notice, Severity};
 use wire::{Alternative, DeviceChoice, Job};
 
 /// The top of a job's ladder, for an engine that died before it said where it
-/// began: as far as the job tells.
-pub fn top(job: &Job) -> State {
+/// began: as far as the job tells. `place` is where that engine computes.
+pub fn top(job: &Job, place: Place) -> State {
     let known = job.alternatives.iter().find(|known| known.path == job.model);
     let installed = known.map(|known| &known.installed);
     let precision = job.precision.map(|wanted| wanted.as_str().to_owned());
-    let place = if job.device == DeviceChoice::Cpu { Place::Cpu } else { Place::Gpu };
     State::new(Settings {
         model: installed.map(|it| it.model.clone()).unwrap_or_default(),
         precision: precision.or(installed.map(|it| it.precision.clone())).unwrap_or_default(),

@@ -129,7 +129,7 @@ impl Decoder {
         let output = if loader.weights.contains("proj_out.weight") {
             loader.linear("proj_out", width, config.vocab_size, false)?
         } else {
-            Linear::new(embedding.clone(), None)
+            Linear::new(embedding.clone())
         };
         let layers = (0..config.decoder_layers)
             .map(|number| {

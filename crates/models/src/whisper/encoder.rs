@@ -1,11 +1,12 @@
 use candle_core::{Module, Tensor};
 
 use super::config::{Activation, Config};
-use super::layers::{FeedForward, Linear, Loader, Projections, Tick, activate, tick};
+use super::layers::{FeedForward, Linear, Loader, Projections, Tick, biased, tick};
 use crate::Error;
+use crate::fused::{self, is_ours};
 use crate::matrix::Matrix;
 
-/// Queries attended to at once. Bounds the attention scores to
+/// Queries attended to at once on a GPU. Bounds the attention scores to
 /// heads x 256 x positions instead of heads x positions squared: for the
 /// largest model 31 MB in 32-bit floats instead of 180.
 pub const QUERY_BLOCK: usize = 256;
@@ -89,6 +90,14 @@ impl Layer {
 
     fn attend(&self, x: &Tensor) -> Result<Tensor, Error> {
         let normed = self.norm.forward(x)?;
+        if is_ours(x) {
+            let Projections { q, k, v, out, heads, .. } = &self.attention;
+            let (q, k, v) = (q.forward(&normed)?, k.forward(&normed)?, v.forward(&normed)?);
+            drop(normed);
+            let attended = fused::attention(&q, &k, &v, *heads, self.attention.scale() as f32)?;
+            drop((q, k, v));
+            return out.forward(&attended);
+        }
         let q = self.attention.queries(&normed)?;
         let k = self.attention.split(&self.attention.k.forward(&normed)?)?.t()?;
         let v = self.attention.split(&self.attention.v.forward(&normed)?)?;
@@ -111,8 +120,9 @@ impl Layer {
 /// views: no copy of every neighbourhood (im2col) is made.
 #[derive(Debug)]
 struct Convolution {
-    /// One linear layer per tap, (output, input) each; the first has the bias.
+    /// One linear layer per tap, (output, input) each.
     taps: [Linear; 3],
+    bias: Tensor,
     activation: Activation,
 }
 
@@ -124,7 +134,8 @@ impl Convolution {
             Ok(Matrix::Dense(weight.narrow(2, number, 1)?.squeeze(2)?.contiguous()?))
         };
         Ok(Self {
-            taps: [Linear::new(tap(0)?, Some(bias)), Linear::new(tap(1)?, None), Linear::new(tap(2)?, None)],
+            taps: [Linear::new(tap(0)?), Linear::new(tap(1)?), Linear::new(tap(2)?)],
+            bias,
             activation: config.activation_function,
         })
     }
@@ -136,7 +147,7 @@ impl Convolution {
         let tap = |number: usize| -> Result<Tensor, Error> {
             self.taps[number].forward(&padded.narrow(1, number, length)?.contiguous()?)
         };
-        activate(&((tap(0)? + tap(1)?)? + tap(2)?)?, self.activation)
+        biased(((tap(0)? + tap(1)?)? + tap(2)?)?, &self.bias, Some(self.activation))
     }
 
     /// (windows, time, input) -> (windows, time / 2, output).
@@ -149,7 +160,7 @@ impl Convolution {
             let view = pairs.narrow(1, number / 2, half)?.narrow(2, number % 2, 1)?.squeeze(2)?;
             self.taps[number].forward(&view.contiguous()?)
         };
-        activate(&((tap(0)? + tap(1)?)? + tap(2)?)?, self.activation)
+        biased(((tap(0)? + tap(1)?)? + tap(2)?)?, &self.bias, Some(self.activation))
     }
 }
 

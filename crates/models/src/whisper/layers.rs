@@ -7,6 +7,7 @@ use candle_core::{D, DType, Device, Tensor};
 use memory::Precision;
 
 use super::config::{Activation, Config};
+use crate::fused::{AddBias, is_ours};
 use crate::matrix::Matrix;
 use crate::{Error, Weights};
 
@@ -86,12 +87,17 @@ pub(super) struct Linear {
 }
 
 impl Linear {
-    pub fn new(weight: Matrix, bias: Option<Tensor>) -> Self {
-        Self { weight, bias }
+    pub fn new(weight: Matrix) -> Self {
+        Self { weight, bias: None }
     }
 
     /// `x` is (..., input), contiguous; the result is (..., output).
     pub fn forward(&self, x: &Tensor) -> Result<Tensor, Error> {
+        self.activated(x, None)
+    }
+
+    /// The same, with an activation behind it.
+    pub fn activated(&self, x: &Tensor, activation: Option<Activation>) -> Result<Tensor, Error> {
         let input = x.dim(D::Minus1)?;
         let output = self.weight.output()?;
         let rows = x.elem_count() / input;
@@ -102,8 +108,8 @@ impl Linear {
             *last = output;
         }
         let y = match &self.bias {
-            Some(bias) => y.broadcast_add(bias)?,
-            None => y,
+            Some(bias) => biased(y, bias, activation)?,
+            None => activated(y, activation)?,
         };
         Ok(y.reshape(shape)?)
     }
@@ -138,10 +144,14 @@ impl Projections {
         Ok(x.reshape((rows, length, self.heads, self.head_width))?.transpose(1, 2)?.contiguous()?)
     }
 
+    /// What the scores are multiplied by.
+    pub fn scale(&self) -> f64 {
+        (self.head_width as f64).powf(-0.5)
+    }
+
     /// Queries, already divided by the square root of the head width.
     pub fn queries(&self, x: &Tensor) -> Result<Tensor, Error> {
-        let scale = (self.head_width as f64).powf(-0.5);
-        self.split(&(self.q.forward(x)? * scale)?)
+        self.split(&(self.q.forward(x)? * self.scale())?)
     }
 
     /// (rows, heads, length, head width) -> (rows, length, width), projected.
@@ -174,16 +184,27 @@ impl FeedForward {
 
     /// Adds its result to `x`.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor, Error> {
-        let y = self.up.forward(&candle_core::Module::forward(&self.norm, x)?)?;
-        let y = activate(&y, self.activation)?;
+        let y = self.up.activated(&candle_core::Module::forward(&self.norm, x)?, Some(self.activation))?;
         Ok((x + self.down.forward(&y)?)?)
     }
 }
 
-pub(super) fn activate(x: &Tensor, activation: Activation) -> Result<Tensor, Error> {
+/// `y` with its bias and its activation; `y` is the caller's alone and is
+/// written over.
+pub(super) fn biased(y: Tensor, bias: &Tensor, activation: Option<Activation>) -> Result<Tensor, Error> {
+    if is_ours(&y) {
+        let gelu = activation == Some(Activation::Gelu);
+        y.inplace_op2(bias, &AddBias { gelu })?;
+        return activated(y, activation.filter(|_| !gelu));
+    }
+    activated(y.broadcast_add(bias)?, activation)
+}
+
+fn activated(x: Tensor, activation: Option<Activation>) -> Result<Tensor, Error> {
     Ok(match activation {
-        Activation::Gelu => x.gelu_erf()?,
-        Activation::GeluNew => x.gelu()?,
-        Activation::Relu => x.relu()?,
+        Some(Activation::Gelu) => x.gelu_erf()?,
+        Some(Activation::GeluNew) => x.gelu()?,
+        Some(Activation::Relu) => x.relu()?,
+        None => x,
     })
 }

@@ -1,0 +1,367 @@
+//! Attention and activation on the host, each in one pass: no library that
+//! candle offers does either without writing its intermediate results to
+//! memory and computing exponentials one at a time.
+//!
+//! Matrix products are the `gemm` crate's, one thread each; threads share the
+//! work by blocks of queries.
+
+use candle_core::{CpuStorage, DType, InplaceOp2, Layout, Tensor};
+use gemm::Parallelism;
+use rayon::prelude::*;
+
+use crate::Error;
+use crate::matrix::with_values;
+use crate::vectorised::{Work, vectorised};
+
+/// Queries that a thread attends to at once. Fewer, and the keys are packed too
+/// often for the products; more, and the scores leave the thread's cache.
+const QUERIES: usize = 128;
+/// Activations that a thread takes at a time: some tens of microseconds of work.
+const PIECE: usize = 1 << 15;
+/// As many as fit the widest vectors.
+const LANES: usize = 16;
+
+/// Whether the functions here can be used for a tensor.
+pub fn is_ours(x: &Tensor) -> bool {
+    x.device().is_cpu() && x.dtype() == DType::F32
+}
+
+/// Attention of `heads` heads, side by side in the width: queries (windows,
+/// positions, width), keys and values (windows, other positions, width), all
+/// contiguous; the result is shaped as the queries. `scale` is applied to the
+/// scores.
+pub fn attention(q: &Tensor, k: &Tensor, v: &Tensor, heads: usize, scale: f32) -> Result<Tensor, Error> {
+    let (windows, queries, width) = q.dims3()?;
+    let keys = k.dim(1)?;
+    let shape = Shape { queries, keys, width, heads, scale };
+    if k.dims() != [windows, keys, width] || v.dims() != k.dims() || !width.is_multiple_of(heads.max(1)) {
+        return Err(candle_core::Error::Msg(format!("{q:?} can't attend to {k:?} and {v:?}")).into());
+    }
+    let attended = with_values(q, |q| with_values(k, |k| with_values(v, |v| attend(q, k, v, shape))))???;
+    Ok(Tensor::from_vec(attended, (windows, queries, width), q.device())?)
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Shape {
+    queries: usize,
+    keys: usize,
+    width: usize,
+    heads: usize,
+    scale: f32,
+}
+
+fn attend(q: &[f32], k: &[f32], v: &[f32], shape: Shape) -> Vec<f32> {
+    let Shape { queries, keys, width, .. } = shape;
+    let mut out = vec![0.0; q.len()];
+    let of_window = |rows: usize| (rows * width).max(1);
+    let windows = out
+        .par_chunks_mut(of_window(queries))
+        .zip(q.par_chunks(of_window(queries)))
+        .zip(k.par_chunks(of_window(keys)).zip(v.par_chunks(of_window(keys))));
+    let blocks = windows.flat_map(|((out, q), (k, v))| {
+        let blocks = out.par_chunks_mut(of_window(QUERIES)).zip(q.par_chunks(of_window(QUERIES)));
+        blocks.map(move |(out, q)| (out, q, k, v))
+    });
+    // A buffer per thread, for all of its blocks.
+    blocks.for_each_init(
+        || vec![0.0; QUERIES * keys],
+        |scores, (out, q, k, v)| block(scores, out, q, k, v, shape),
+    );
+    out
+}
+
+/// All heads of at most [`QUERIES`] queries.
+fn block(scores: &mut [f32], out: &mut [f32], q: &[f32], k: &[f32], v: &[f32], shape: Shape) {
+    let Shape { keys, width, heads, scale, .. } = shape;
+    let count = q.len() / width;
+    let head_width = width / heads;
+    let scores = &mut scores[..count * keys];
+    let mut sums = [0.0; QUERIES];
+    for first in (0..width).step_by(head_width) {
+        let head = |values| View { values, first, row: width, column: 1 };
+        product(scores, (0, keys), head(q), head(k).transposed(), (count, head_width, keys), scale);
+        vectorised(Exponentials { scores, keys, sums: &mut sums });
+        let shares = View { values: scores, first: 0, row: keys, column: 1 };
+        product(out, (first, width), shares, head(v), (count, keys, head_width), 1.0);
+        // Dividing here is dividing less often than among the scores.
+        for (row, sum) in out.chunks_exact_mut(width).zip(sums) {
+            row[first..first + head_width].iter_mut().for_each(|value| *value /= sum);
+        }
+    }
+}
+
+/// A matrix within a slice: element (i, j) lies at first + i row + j column.
+#[derive(Clone, Copy)]
+struct View<'a> {
+    values: &'a [f32],
+    first: usize,
+    row: usize,
+    column: usize,
+}
+
+impl View<'_> {
+    fn transposed(self) -> Self {
+        Self { row: self.column, column: self.row, ..self }
+    }
+
+    /// Whether all of its rows x columns elements lie within the slice.
+    fn holds(&self, rows: usize, columns: usize) -> bool {
+        let last = self.first + (rows - 1) * self.row + (columns - 1) * self.column;
+        last < self.values.len()
+    }
+}
+
+/// `out = scale a b`, on this thread. `out` is (its first element, its row's
+/// length); a is (m, k), b is (k, n).
+fn product(
+    out: &mut [f32],
+    (first, row): (usize, usize),
+    a: View,
+    b: View,
+    (m, k, n): (usize, usize, usize),
+    scale: f32,
+) {
+    if m == 0 || n == 0 || k == 0 {
+        return;
+    }
+    assert!(a.holds(m, k) && b.holds(k, n) && first + (m - 1) * row + n <= out.len() && n <= row);
+    // SAFETY: every element that is read or written lies within its slice, as
+    // was just seen; strides are no longer than slices, which fit an isize.
+    unsafe {
+        gemm::gemm(
+            m,
+            n,
+            k,
+            out.as_mut_ptr().add(first),
+            1,
+            row as isize,
+            false,
+            a.values.as_ptr().add(a.first),
+            a.column as isize,
+            a.row as isize,
+            b.values.as_ptr().add(b.first),
+            b.column as isize,
+            b.row as isize,
+            0.0,
+            scale,
+            false,
+            false,
+            false,
+            Parallelism::None,
+        );
+    }
+}
+
+/// exp(x - the row's most), and each row's sum of them.
+struct Exponentials<'a> {
+    scores: &'a mut [f32],
+    keys: usize,
+    sums: &'a mut [f32],
+}
+
+impl Work for Exponentials<'_> {
+    #[inline(always)]
+    fn run(self) {
+        for (row, sum) in self.scores.chunks_exact_mut(self.keys).zip(self.sums) {
+            let most = most(row);
+            let mut lanes = [0.0; LANES];
+            let mut chunks = row.chunks_exact_mut(LANES);
+            for chunk in &mut chunks {
+                for (lane, x) in lanes.iter_mut().zip(chunk) {
+                    *x = exp(*x - most);
+                    *lane += *x;
+                }
+            }
+            *sum = lanes.iter().sum();
+            for x in chunks.into_remainder() {
+                *x = exp(*x - most);
+                *sum += *x;
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn most(row: &[f32]) -> f32 {
+    let larger = |a: f32, b: f32| if b > a { b } else { a };
+    let mut lanes = [f32::NEG_INFINITY; LANES];
+    let chunks = row.chunks_exact(LANES);
+    let rest = chunks.remainder();
+    for chunk in chunks {
+        for (lane, x) in lanes.iter_mut().zip(chunk) {
+            *lane = larger(*lane, *x);
+        }
+    }
+    lanes.iter().chain(rest).copied().fold(f32::NEG_INFINITY, larger)
+}
+
+/// Within 2 units in the last place; 0 below -87, for x of at most 88. The
+/// reduction and the polynomial are those of Cephes' `expf`.
+#[inline(always)]
+fn exp(x: f32) -> f32 {
+    /// Added and taken away again it leaves the nearest integer, which the
+    /// lowest bits of the sum hold.
+    const ROUNDER: f32 = 12_582_912.0;
+    const LN_2_HIGH: f32 = 0.693_359_4;
+    const LN_2_LOW: f32 = -2.121_944_4e-4;
+    let is_small = x < -87.0;
+    let x = if is_small { -87.0 } else { x };
+    let rounded = x * std::f32::consts::LOG2_E + ROUNDER;
+    let n = rounded - ROUNDER;
+    let x = x - n * LN_2_HIGH - n * LN_2_LOW;
+    let mut y = 1.987_569_1e-4;
+    for coefficient in [1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 0.166_666_65, 0.5] {
+        y = y * x + coefficient;
+    }
+    let y = y * x * x + x + 1.0;
+    let power = f32::from_bits((rounded.to_bits() << 23).wrapping_add(127 << 23));
+    if is_small { 0.0 } else { y * power }
+}
+
+/// Within 1e-6; the quotient of polynomials is Eigen's.
+#[inline(always)]
+fn erf(x: f32) -> f32 {
+    let x = x.clamp(-4.0, 4.0);
+    let square = x * x;
+    let mut above = -2.726_142_3e-10;
+    for coefficient in
+        [2.770_681_4e-8, -2.101_024e-6, -5.692_506_5e-5, -7.349_906_3e-4, -2.954_6e-3, -1.609_603_3e-2]
+    {
+        above = above * square + coefficient;
+    }
+    let mut below = -1.456_607_2e-5;
+    for coefficient in [-2.133_740_5e-4, -1.682_827e-3, -7.373_329e-3, -1.426_473_9e-2] {
+        below = below * square + coefficient;
+    }
+    x * above / below
+}
+
+#[inline(always)]
+fn gelu(x: f32) -> f32 {
+    0.5 * x * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2))
+}
+
+/// Adds a bias to every row, and where asked for applies the exact form of the
+/// Gaussian error linear unit, in place: for the result of a product that
+/// nobody else holds.
+#[derive(Debug, Clone, Copy)]
+pub struct AddBias {
+    pub gelu: bool,
+}
+
+impl InplaceOp2 for AddBias {
+    fn name(&self) -> &'static str {
+        "add-bias"
+    }
+
+    fn cpu_fwd(
+        &self,
+        x: &mut CpuStorage,
+        x_layout: &Layout,
+        bias: &CpuStorage,
+        bias_layout: &Layout,
+    ) -> candle_core::Result<()> {
+        let (CpuStorage::F32(x), CpuStorage::F32(bias)) = (x, bias) else {
+            candle_core::bail!("a bias is added in place in 32 bits only");
+        };
+        let (Some(x_at), Some(bias_at)) = (x_layout.contiguous_offsets(), bias_layout.contiguous_offsets())
+        else {
+            candle_core::bail!("a bias is added in place to contiguous numbers only");
+        };
+        let (x, bias) = (&mut x[x_at.0..x_at.1], &bias[bias_at.0..bias_at.1]);
+        let width = bias.len().max(1);
+        if !x.len().is_multiple_of(width) {
+            candle_core::bail!("{} numbers are no rows of {width}", x.len());
+        }
+        let piece = (PIECE / width).max(1) * width;
+        x.par_chunks_mut(piece).for_each(|x| vectorised(Biased { x, bias, gelu: self.gelu }));
+        Ok(())
+    }
+}
+
+struct Biased<'a> {
+    x: &'a mut [f32],
+    bias: &'a [f32],
+    gelu: bool,
+}
+
+impl Work for Biased<'_> {
+    #[inline(always)]
+    fn run(self) {
+        for row in self.x.chunks_exact_mut(self.bias.len()) {
+            if self.gelu {
+                row.iter_mut().zip(self.bias).for_each(|(x, bias)| *x = gelu(*x + bias));
+            } else {
+                row.iter_mut().zip(self.bias).for_each(|(x, bias)| *x += bias);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use candle_core::{D, Device};
+
+    #[test]
+    fn exponentials_and_error_function_are_exact_enough() {
+        for step in -4_000..=4_000 {
+            let x = step as f32 * 0.022;
+            let (found, expected) = (f64::from(exp(x)), f64::from(x).exp());
+            if x < -87.0 {
+                assert_eq!(found, 0.0, "exp {x}");
+            } else {
+                assert!((found / expected - 1.0).abs() < 3e-7, "exp {x}: {found}, not {expected}");
+            }
+        }
+        // candle's error function is in 64 bits.
+        let xs: Vec<f64> = (-6_000..=6_000).map(|step| f64::from(step) * 1e-3).collect();
+        let expected = Tensor::new(&xs[..], &Device::Cpu).unwrap().erf().unwrap().to_vec1::<f64>().unwrap();
+        for (x, expected) in xs.into_iter().zip(expected) {
+            let found = f64::from(erf(x as f32));
+            assert!((found - expected).abs() < 1e-6, "erf {x}: {found}, not {expected}");
+        }
+    }
+
+    /// (windows, queries, keys, heads, head's width); one block, several, a last one that is short.
+    #[test]
+    fn attention_is_what_candle_makes_of_it_step_by_step() {
+        for (windows, queries, keys, heads, head_width) in
+            [(1, 1, 1, 1, 4), (1, 7, 33, 2, 8), (2, 130, 130, 3, 16), (3, 300, 57, 2, 64)]
+        {
+            let random = |rows: usize| {
+                Tensor::randn(0f32, 1.5, (windows, rows, heads * head_width), &Device::Cpu).unwrap()
+            };
+            let (q, k, v) = (random(queries), random(keys), random(keys));
+            let scale = 0.3;
+            let found = attention(&q, &k, &v, heads, scale).unwrap();
+            let split = |x: &Tensor| {
+                let rows = x.dim(1).unwrap();
+                let x = x.reshape((windows, rows, heads, head_width)).unwrap();
+                x.transpose(1, 2).unwrap().contiguous().unwrap()
+            };
+            let scores = (split(&q).matmul(&split(&k).t().unwrap()).unwrap() * f64::from(scale)).unwrap();
+            let shares = candle_nn::ops::softmax(&scores, D::Minus1).unwrap();
+            let expected = shares.matmul(&split(&v)).unwrap().transpose(1, 2).unwrap();
+            let expected = expected.reshape((windows, queries, heads * head_width)).unwrap();
+            let off =
+                (found - expected).unwrap().abs().unwrap().max_all().unwrap().to_scalar::<f32>().unwrap();
+            assert!(off < 1e-5, "{windows} x {queries} to {keys}: off by {off}");
+        }
+        let one = Tensor::zeros((1, 2, 6), DType::F32, &Device::Cpu).unwrap();
+        assert!(attention(&one, &one, &one, 4, 1.0).is_err());
+    }
+
+    #[test]
+    fn a_bias_is_added_to_every_row() {
+        for gelu in [false, true] {
+            let x = Tensor::randn(0f32, 2.0, (600, 130), &Device::Cpu).unwrap();
+            let bias = Tensor::randn(0f32, 2.0, 130, &Device::Cpu).unwrap();
+            let expected = x.broadcast_add(&bias).unwrap();
+            let expected = if gelu { expected.gelu_erf().unwrap() } else { expected };
+            x.inplace_op2(&bias, &AddBias { gelu }).unwrap();
+            let off = (x - expected).unwrap().abs().unwrap().max_all().unwrap().to_scalar::<f32>().unwrap();
+            assert!(off < 2e-6, "off by {off}");
+        }
+    }
+}
