@@ -1,0 +1,300 @@
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::pull::{Source, Wanted};
+use crate::{Error, files};
+
+/// What is known of public models without asking anybody.
+const PUBLIC: &str = include_str!("../data/catalogue.json");
+
+/// The user's own entries, in the store's folder.
+const OWN: &str = "catalogue.json";
+
+/// Models that can be had. A field that nobody knows is empty.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Catalogue {
+    pub models: Vec<Entry>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    pub id: String,
+    pub kind: Kind,
+    pub family: Option<String>,
+    pub format: Option<String>,
+    /// On the hub: `owner/name`.
+    pub repository: Option<String>,
+    /// A commit, where one was pinned beforehand.
+    pub revision: Option<String>,
+    pub files: Option<Vec<String>>,
+    pub parameters_million: Option<f64>,
+    pub approx_megabytes: Option<u64>,
+    pub mel_bins: Option<u32>,
+    pub sha1: Option<String>,
+    /// `en`, `99+`, ...: for people.
+    pub languages: Option<String>,
+    pub translates_to_english: Option<bool>,
+    pub licence: Option<String>,
+    pub word_error_rate: Option<ErrorRates>,
+    pub note: Option<String>,
+    /// A file on any server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// A folder or file on this machine, used where it lies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+    /// The user added it.
+    #[serde(default)]
+    pub own: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    Speech,
+    SpeakerEmbedding,
+    SpeakerSegmentation,
+    TextEmbedding,
+}
+
+/// In percent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ErrorRates {
+    pub librispeech_clean: Option<f64>,
+    pub librispeech_other: Option<f64>,
+    pub average_of_8: Option<f64>,
+    pub source: Option<String>,
+}
+
+/// What a user adds: a name, and where the model is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UserEntry {
+    pub id: String,
+    #[serde(flatten)]
+    pub place: Place,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    Repository(String),
+    Url(String),
+    Path(PathBuf),
+}
+
+impl Catalogue {
+    /// The entries that come with the program.
+    pub fn public() -> Result<Self, Error> {
+        serde_json::from_str(PUBLIC).map_err(|error| Error::Invalid {
+            path: "catalogue.json".into(),
+            problem: error.to_string(),
+            remedy: "Install Steno again.".into(),
+        })
+    }
+
+    /// Those, and behind them what the user added to this store.
+    pub fn with_own(store: &Path) -> Result<Self, Error> {
+        let mut catalogue = Self::public()?;
+        for own in own(store)? {
+            catalogue.models.retain(|entry| entry.id != own.id);
+            catalogue.models.push(own.entry());
+        }
+        Ok(catalogue)
+    }
+
+    pub fn find(&self, id: &str) -> Option<&Entry> {
+        self.models.iter().find(|entry| entry.id == id)
+    }
+
+    /// The entry of a repository in the layout of the Hugging Face cache: one
+    /// without a file of its own among several.
+    pub fn of_repository(&self, repository: &str) -> Option<&Entry> {
+        let is_it = |entry: &&Entry| entry.repository.as_deref() == Some(repository);
+        self.models.iter().find(|entry| is_it(entry) && entry.format.as_deref() != Some("ggml"))
+    }
+
+    /// What `steno models pull NAME` stands for: an entry, `owner/name` on the
+    /// hub, or the address of a file.
+    pub fn wanted(&self, name: &str) -> Result<Wanted, Error> {
+        if let Some(entry) = self.find(name) {
+            return entry.wanted();
+        }
+        if name.starts_with("https://") || name.starts_with("http://") {
+            let file = name.split(['?', '#']).next().unwrap_or(name).rsplit('/').next().unwrap_or_default();
+            let id = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
+            return Wanted::new(id, Source::Url(name.into()));
+        }
+        match name.split_once('/') {
+            Some((owner, model)) if files::is_plain_name(owner) && files::is_plain_name(model) => {
+                let known = self.of_repository(name);
+                known.map_or_else(|| Wanted::of_repository(model, name), Entry::wanted)
+            }
+            _ => Err(Error::UnknownModel { name: name.into() }),
+        }
+    }
+}
+
+impl UserEntry {
+    fn entry(self) -> Entry {
+        let mut entry = Entry {
+            id: self.id,
+            kind: Kind::Speech,
+            family: None,
+            format: None,
+            repository: None,
+            revision: None,
+            files: None,
+            parameters_million: None,
+            approx_megabytes: None,
+            mel_bins: None,
+            sha1: None,
+            languages: None,
+            translates_to_english: None,
+            licence: None,
+            word_error_rate: None,
+            note: None,
+            url: None,
+            path: None,
+            own: true,
+        };
+        match self.place {
+            Place::Repository(repository) => entry.repository = Some(repository),
+            Place::Url(url) => entry.url = Some(url),
+            Place::Path(path) => entry.path = Some(path),
+        }
+        entry
+    }
+
+    /// Adds it to the store's own entries, in place of one of the same name.
+    pub fn save(self, store: &Path) -> Result<(), Error> {
+        if !files::is_plain_name(&self.id) {
+            return Err(Error::BadName { name: self.id });
+        }
+        let mut entries = own(store)?;
+        entries.retain(|entry| entry.id != self.id);
+        entries.push(self);
+        files::write_json(&store.join(OWN), &entries)
+    }
+
+    /// Forgets an entry; whether there was one.
+    pub fn forget(store: &Path, id: &str) -> Result<bool, Error> {
+        let mut entries = own(store)?;
+        let before = entries.len();
+        entries.retain(|entry| entry.id != id);
+        if entries.len() == before {
+            return Ok(false);
+        }
+        files::write_json(&store.join(OWN), &entries)?;
+        Ok(true)
+    }
+}
+
+fn own(store: &Path) -> Result<Vec<UserEntry>, Error> {
+    Ok(files::read_json(&store.join(OWN))?.unwrap_or_default())
+}
+
+impl Entry {
+    /// What to get. Fails with `NotOffered` where it is not known which files
+    /// make up the model: none is guessed.
+    pub fn wanted(&self) -> Result<Wanted, Error> {
+        let not_offered = |why: &str, remedy: &str| Error::NotOffered {
+            id: self.id.clone(),
+            why: why.into(),
+            remedy: remedy.into(),
+        };
+        if let Some(path) = &self.path {
+            let why = format!("it lies on this machine, at {}", path.display());
+            return Err(not_offered(&why, "It can be used as it is."));
+        }
+        if let Some(url) = &self.url {
+            return Wanted::new(&self.id, Source::Url(url.clone()));
+        }
+        let Some(repository) = &self.repository else {
+            return Err(not_offered("it is not known where it is", "Add it with `steno models add`."));
+        };
+        // Whoever added a repository meant what is in it.
+        if self.own {
+            return Wanted::of_repository(&self.id, repository);
+        }
+        let Some(names) = &self.files else {
+            let why = self.note.as_deref().unwrap_or("it is not known which of its files are needed");
+            return Err(not_offered(why, "Import it where you have it: `steno models import PATH`."));
+        };
+        let mut wanted = Wanted::of_repository(&self.id, repository)?;
+        wanted.files = Some(names.clone());
+        wanted.sha1 = self.sha1.clone();
+        if let Source::Hub { revision, .. } = &mut wanted.source {
+            revision.clone_from(&self.revision);
+        }
+        wanted.is_whisper = self.family.as_deref() == Some("whisper");
+        Ok(wanted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_stays_empty() {
+        let catalogue = Catalogue::public().unwrap();
+        let source: serde_json::Value = serde_json::from_str(PUBLIC).unwrap();
+        let listed = source["models"].as_array().unwrap();
+        assert_eq!(catalogue.models.len(), listed.len());
+        for (entry, listed) in catalogue.models.iter().zip(listed) {
+            let ours = serde_json::to_value(entry).unwrap();
+            for (field, value) in listed.as_object().unwrap() {
+                // A number is the same with and without a fraction of 0.
+                let same = &ours[field] == value
+                    || ours[field].as_f64().zip(value.as_f64()).is_some_and(|(a, b)| a == b);
+                assert!(same, "{}: {field} is {}, listed as {value}", entry.id, ours[field]);
+            }
+        }
+    }
+
+    #[test]
+    fn names_lead_to_files_and_none_is_guessed() {
+        let catalogue = Catalogue::public().unwrap();
+        let tiny = catalogue.wanted("whisper-tiny").unwrap();
+        assert_eq!(tiny.files.as_ref().unwrap().len(), 5);
+        // The repository's own name means the same, with the same pins.
+        assert_eq!(catalogue.wanted("openai/whisper-tiny").unwrap(), tiny);
+        let turbo = catalogue.wanted("whisper-large-v3-turbo").unwrap();
+        let Source::Hub { revision: Some(revision), .. } = turbo.source else { panic!("{turbo:?}") };
+        assert_eq!(revision, "41f01f3fe87f28c78e2fbf8b568835947dd65ed9");
+        assert!(catalogue.wanted("ggml-tiny").unwrap().sha1.is_some());
+        assert_eq!(catalogue.wanted("someone/their-model").unwrap().id, "their-model");
+        assert_eq!(catalogue.wanted("https://example.org/a/ggml-x.bin?download=true").unwrap().id, "ggml-x");
+        for (name, part) in [
+            ("segmentation-3.0", "gated there"),
+            ("wespeaker-resnet34-lm", "published as a pickle"),
+            ("parakeet-tdt-0.6b-v3", "second family"),
+            ("whisper-huge", "no model named"),
+            ("../x", "no model named"),
+            ("a/../b", "no model named"),
+        ] {
+            let error = catalogue.wanted(name).unwrap_err().to_string();
+            assert!(error.contains(part), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn users_add_entries_and_forget_them() {
+        let store = tempfile::tempdir().unwrap();
+        let add = |id: &str, place: Place| UserEntry { id: id.into(), place }.save(store.path());
+        add("mine", Place::Repository("me/mine".into())).unwrap();
+        add("mine", Place::Url("https://example.org/ggml-mine.bin".into())).unwrap();
+        add("here", Place::Path("/models/here".into())).unwrap();
+        assert!(add("../x", Place::Path("/".into())).is_err());
+        let catalogue = Catalogue::with_own(store.path()).unwrap();
+        assert_eq!(
+            catalogue.wanted("mine").unwrap().source,
+            Source::Url("https://example.org/ggml-mine.bin".into())
+        );
+        assert!(catalogue.wanted("here").unwrap_err().to_string().contains("/models/here"));
+        assert!(UserEntry::forget(store.path(), "mine").unwrap());
+        assert!(!UserEntry::forget(store.path(), "mine").unwrap());
+        assert!(Catalogue::with_own(store.path()).unwrap().find("mine").is_none());
+    }
+}

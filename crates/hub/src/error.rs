@@ -1,0 +1,268 @@
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What a program branches on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    NetworkOff,
+    NetworkFailed,
+    /// Asks for a token, or for terms that were not accepted.
+    Refused,
+    NotFound,
+    /// What came, or what lies here, is not what was promised.
+    Corrupt,
+    InUse,
+    DiskFull,
+    Unreadable,
+    Invalid,
+    Cancelled,
+}
+
+/// Why there is no model. [`Error::message`] says what happened,
+/// [`Error::remedy`] what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{} {}", self.message(), self.remedy())]
+pub enum Error {
+    NetworkOff {
+        host: String,
+    },
+    Unreachable {
+        host: String,
+        problem: String,
+    },
+    TooSlow {
+        host: String,
+        window: Duration,
+    },
+    Refused {
+        what: String,
+        host: String,
+        had_token: bool,
+    },
+    NotThere {
+        what: String,
+        host: String,
+    },
+    Status {
+        what: String,
+        host: String,
+        status: u16,
+        /// What the server asked to wait, where it did.
+        wait: Option<Duration>,
+    },
+    /// Another file than the one that was pinned.
+    Changed {
+        file: String,
+        pinned: String,
+        found: String,
+    },
+    Corrupt {
+        file: String,
+        promised: String,
+        found: String,
+    },
+    WrongSize {
+        file: String,
+        promised: u64,
+        found: u64,
+    },
+    DiskFull {
+        folder: PathBuf,
+        needed: Option<u64>,
+        free: Option<u64>,
+    },
+    InUse {
+        id: String,
+        pid: Option<u32>,
+    },
+    UnknownModel {
+        name: String,
+    },
+    /// Known, and still not to be had this way.
+    NotOffered {
+        id: String,
+        why: String,
+        remedy: String,
+    },
+    BadName {
+        name: String,
+    },
+    Exists {
+        id: String,
+        folder: PathBuf,
+    },
+    Invalid {
+        path: PathBuf,
+        problem: String,
+        remedy: String,
+    },
+    Io {
+        path: PathBuf,
+        source: io::Error,
+    },
+    Cancelled,
+}
+
+impl Error {
+    /// Of a file that could not be written or read.
+    pub fn io(path: &Path, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Self::DiskFull { folder: path.into(), needed: None, free: None }
+            }
+            _ => Self::Io { path: path.into(), source },
+        }
+    }
+
+    pub fn code(&self) -> Code {
+        match self {
+            Self::NetworkOff { .. } => Code::NetworkOff,
+            Self::Unreachable { .. } | Self::TooSlow { .. } | Self::Status { .. } => Code::NetworkFailed,
+            Self::Refused { .. } => Code::Refused,
+            Self::NotThere { .. } | Self::UnknownModel { .. } | Self::NotOffered { .. } => Code::NotFound,
+            Self::Changed { .. } | Self::Corrupt { .. } | Self::WrongSize { .. } => Code::Corrupt,
+            Self::InUse { .. } => Code::InUse,
+            Self::DiskFull { .. } => Code::DiskFull,
+            Self::BadName { .. } | Self::Exists { .. } | Self::Invalid { .. } => Code::Invalid,
+            Self::Io { .. } => Code::Unreadable,
+            Self::Cancelled => Code::Cancelled,
+        }
+    }
+
+    /// The file or folder that it is about.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::DiskFull { folder: path, .. }
+            | Self::Exists { folder: path, .. }
+            | Self::Invalid { path, .. }
+            | Self::Io { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
+    /// What happened, in a sentence or two.
+    pub fn message(&self) -> String {
+        match self {
+            Self::NetworkOff { host } => {
+                format!("Nothing was asked of {host}: the network is switched off for this program.")
+            }
+            Self::Unreachable { host, problem } => format!("{host} can't be reached ({problem})."),
+            Self::TooSlow { host, window } => {
+                format!("{host} sent next to nothing for {} s, several times over.", window.as_secs().max(1))
+            }
+            Self::Refused { what, host, had_token: false } => {
+                format!("{host} does not hand out {what} to strangers, or has no such model.")
+            }
+            Self::Refused { what, host, had_token: true } => {
+                format!("{host} does not hand out {what} for the token that was sent.")
+            }
+            Self::NotThere { what, host } => format!("{host} has no {what}."),
+            Self::Status { what, host, status: 429, wait } => match wait {
+                Some(wait) => {
+                    format!("{host} asks to wait {} s before {what} is asked for again.", wait.as_secs())
+                }
+                None => format!("{host} was asked for {what} too often."),
+            },
+            Self::Status { what, host, status, .. } => {
+                format!("{host} answered with status {status} when it was asked for {what}.")
+            }
+            Self::Changed { file, pinned, found } => format!(
+                "{file} is another file than at the first download: it has {}, it had {}.",
+                short(found),
+                short(pinned)
+            ),
+            Self::Corrupt { file, promised, found } => format!(
+                "{file} did not arrive as it was sent: its checksum is {}, it must be {}.",
+                short(found),
+                short(promised)
+            ),
+            Self::WrongSize { file, promised, found } => {
+                format!("{file} has {found} bytes where {promised} were promised.")
+            }
+            Self::DiskFull { needed: Some(needed), free, .. } => match free {
+                Some(free) => format!("The disk has {} free; {} are needed.", size(*free), size(*needed)),
+                None => format!("The disk has no room for {}.", size(*needed)),
+            },
+            Self::DiskFull { .. } => "The disk is full.".into(),
+            Self::InUse { id, pid: Some(pid) } => {
+                format!("Another program (process {pid}) is at work on the model {id}.")
+            }
+            Self::InUse { id, pid: None } => format!("Another program is at work on the model {id}."),
+            Self::UnknownModel { name } => format!("There is no model named \"{name}\"."),
+            Self::NotOffered { id, why, .. } => format!("The model {id} can't be downloaded: {why}."),
+            Self::BadName { name } => format!("\"{name}\" can't be the name of a model."),
+            Self::Exists { id, .. } => format!("There is a model named {id} already."),
+            Self::Invalid { problem, .. } => format!("This can't be used as a model: {problem}."),
+            Self::Io { source, .. } => format!("This can't be read or written ({source})."),
+            Self::Cancelled => "The download was stopped.".into(),
+        }
+    }
+
+    /// What the user can do.
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::NetworkOff { .. } => {
+                "Leave out --offline, or unset STENO_OFFLINE, HF_HUB_OFFLINE or network.off in the config file, \
+                 to allow it."
+                    .into()
+            }
+            Self::Unreachable { .. } | Self::TooSlow { .. } => {
+                "Check the connection (a proxy? a mirror?) and give the same command again: it goes on where it \
+                 stopped."
+                    .into()
+            }
+            Self::Refused { had_token: false, .. } => {
+                "If the model asks for an account, accept its terms on its page and set HF_TOKEN to a token of \
+                 yours."
+                    .into()
+            }
+            Self::Refused { .. } => {
+                "Accept the model's terms on its page with the account that the token belongs to, or set HF_TOKEN \
+                 to another one."
+                    .into()
+            }
+            Self::NotThere { .. } => "Check the name; `steno models list --all` shows what is known.".into(),
+            Self::Status { .. } => "Give the same command again later: it goes on where it stopped.".into(),
+            Self::Changed { .. } => {
+                "If its publisher replaced it and you trust that, take the new one with --renew.".into()
+            }
+            Self::Corrupt { .. } | Self::WrongSize { .. } => {
+                "Give the same command again; if that does not help, something between here and there changes \
+                 files."
+                    .into()
+            }
+            Self::DiskFull { .. } => {
+                "Make room, or move the models to another disk with `steno models move FOLDER`; then give the same \
+                 command again: it goes on where it stopped."
+                    .into()
+            }
+            Self::InUse { .. } => "Wait until it is done.".into(),
+            Self::UnknownModel { .. } => {
+                "`steno models list --all` shows what is known; OWNER/NAME of a model on the hub is another way to \
+                 name one."
+                    .into()
+            }
+            Self::NotOffered { remedy, .. } | Self::Invalid { remedy, .. } => remedy.clone(),
+            Self::BadName { .. } => {
+                "Use letters, digits, dots, dashes and underscores, beginning with a letter or digit.".into()
+            }
+            Self::Exists { id, .. } => {
+                format!("Give another name with --name, or remove it first: `steno models remove {id}`.")
+            }
+            Self::Io { .. } => "Check its permissions, and that its disk is there.".into(),
+            Self::Cancelled => "Give the same command again: it goes on where it stopped.".into(),
+        }
+    }
+}
+
+/// The beginning of a checksum tells two apart.
+fn short(text: &str) -> &str {
+    text.get(..12).unwrap_or(text)
+}
+
+/// Sizes of files as disks and downloads count them: powers of 1000.
+fn size(bytes: u64) -> String {
+    let bytes = bytes as f64;
+    if bytes >= 1e9 { format!("{:.1} GB", bytes / 1e9) } else { format!("{:.0} MB", (bytes / 1e6).ceil()) }
+}

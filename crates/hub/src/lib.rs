@@ -1,0 +1,48 @@
+//! Models: which there are (a catalogue as data), getting them (downloads that
+//! resume and are verified before anything shows), and where they lie (a store
+//! in which a model is whole or not there).
+//!
+//! The network is touched by [`Puller`] alone, and by nothing while
+//! [`Settings::offline`] is set. Every connection is written to a log.
+//!
+//! In a store's folder each model is a folder named by its id. What is not
+//! finished lies in `.partial`, and becomes visible by one rename.
+
+mod cache;
+mod catalogue;
+mod choice;
+mod client;
+mod connections;
+mod control;
+mod digest;
+mod error;
+mod fetch;
+mod files;
+mod lock;
+mod manifest;
+mod meter;
+pub mod platform;
+mod pull;
+mod redirects;
+mod retry;
+mod settings;
+mod store;
+mod verify;
+
+pub use cache::{Cache, Cached};
+pub use catalogue::{Catalogue, Entry, ErrorRates, Kind, Place, UserEntry};
+pub use connections::{Connection, Connections};
+pub use control::Control;
+pub use digest::Digest;
+pub use error::{Code, Error};
+pub use manifest::{MANIFEST, Manifest, Origin, Stored};
+pub use meter::{Progress, Stage};
+pub use pull::{Puller, Source, Wanted};
+pub use settings::{HUB, Limits, Proxying, Settings, Token};
+pub use store::{Model, State, Store};
+pub use verify::{Verified, verify};
+
+/// Placeholder until imports are here.
+pub(crate) fn validate(_: &std::path::Path) -> Result<(), Error> {
+    Ok(())
+}

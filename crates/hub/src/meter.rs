@@ -1,0 +1,122 @@
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+/// Speed is that of the last few seconds.
+const REMEMBERED: Duration = Duration::from_secs(5);
+/// More often nobody can read it.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// What there is, and how large.
+    Look,
+    Download,
+    /// Between two attempts, or paused.
+    Wait,
+    /// What came is compared with what was promised.
+    Verify,
+    /// It becomes visible.
+    Install,
+    /// It is.
+    Installed,
+}
+
+/// Where a model's download stands. Bytes are those of all of its files.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Progress {
+    pub stage: Stage,
+    /// The file at work.
+    pub file: Option<String>,
+    pub done: u64,
+    pub total: u64,
+    /// Bytes per second.
+    pub speed: Option<f64>,
+    /// Seconds until the last byte.
+    pub left: Option<f64>,
+    /// While waiting: why, in a sentence, and for how many seconds.
+    pub why: Option<String>,
+    pub wait: Option<f64>,
+}
+
+/// Turns bytes into progress.
+pub(crate) struct Meter<'a> {
+    on_progress: &'a mut (dyn FnMut(Progress) + Send),
+    pub progress: Progress,
+    marks: VecDeque<(Instant, u64)>,
+    told: Option<Instant>,
+}
+
+impl<'a> Meter<'a> {
+    pub fn new(on_progress: &'a mut (dyn FnMut(Progress) + Send)) -> Self {
+        let progress = Progress {
+            stage: Stage::Look,
+            file: None,
+            done: 0,
+            total: 0,
+            speed: None,
+            left: None,
+            why: None,
+            wait: None,
+        };
+        Self { on_progress, progress, marks: VecDeque::new(), told: None }
+    }
+
+    /// Another stage is told at once.
+    pub fn stage(&mut self, stage: Stage, file: Option<&str>) {
+        let changes = self.progress.stage != stage || self.progress.file.as_deref() != file;
+        self.progress.stage = stage;
+        self.progress.file = file.map(str::to_owned);
+        (self.progress.why, self.progress.wait) = (None, None);
+        if changes {
+            self.tell();
+        }
+    }
+
+    pub fn wait(&mut self, why: &str, wait: Duration) {
+        self.progress.stage = Stage::Wait;
+        (self.progress.why, self.progress.wait) = (Some(why.to_owned()), Some(wait.as_secs_f64()));
+        (self.progress.speed, self.progress.left) = (None, None);
+        self.marks.clear();
+        self.tell();
+    }
+
+    /// Bytes that came now.
+    pub fn add(&mut self, bytes: u64) {
+        let now = Instant::now();
+        self.progress.done += bytes;
+        self.marks.push_back((now, self.progress.done));
+        while self.marks.front().is_some_and(|(at, _)| now.duration_since(*at) > REMEMBERED) {
+            self.marks.pop_front();
+        }
+        if self.told.is_none_or(|told| now.duration_since(told) >= INTERVAL) {
+            self.measure(now);
+            self.tell();
+        }
+    }
+
+    /// Bytes that were counted and are not there any more.
+    pub fn take_back(&mut self, bytes: u64) {
+        self.progress.done = self.progress.done.saturating_sub(bytes);
+        self.marks.clear();
+    }
+
+    fn measure(&mut self, now: Instant) {
+        let Some((since, before)) = self.marks.front() else { return };
+        let seconds = now.duration_since(*since).as_secs_f64();
+        if seconds < 0.2 {
+            return;
+        }
+        let speed = self.progress.done.saturating_sub(*before) as f64 / seconds;
+        self.progress.speed = Some(speed);
+        let left = self.progress.total.saturating_sub(self.progress.done) as f64;
+        self.progress.left = (speed > 0.0).then_some(left / speed);
+    }
+
+    fn tell(&mut self) {
+        self.told = Some(Instant::now());
+        (self.on_progress)(self.progress.clone());
+    }
+}

@@ -1,0 +1,406 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use reqwest::Url;
+use serde::Deserialize;
+
+use crate::client::{Client, Remote};
+use crate::connections::Connections;
+use crate::digest::Digest;
+use crate::fetch::{self, Piece, fetch};
+use crate::manifest::{Manifest, Origin, Stored};
+use crate::meter::{Meter, Progress, Stage};
+use crate::retry::{Retries, Trouble};
+use crate::settings::Settings;
+use crate::store::{Model, Store};
+use crate::{Control, Error, choice, files, platform};
+
+/// What a disk must have left when everything is there.
+const MARGIN: u64 = 64 << 20;
+/// A listing of a repository with thousands of files.
+const LONGEST_LISTING: usize = 8 << 20;
+/// Headers are a megabyte at most; a file that is promised to be smaller than
+/// this is no weights.
+const BRANCH: &str = "main";
+
+/// A model that is to be in the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// What it will be called.
+    pub id: String,
+    pub source: Source,
+    /// Names of the files that make it up; `None`: as the repository has them.
+    pub files: Option<Vec<String>>,
+    /// Of the only file, by its publisher.
+    pub sha1: Option<String>,
+    /// Whether its weights must be those of a Whisper network.
+    pub is_whisper: bool,
+    /// Take whatever the name brings now, also where it is not what it was at
+    /// the first download.
+    pub renew: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// `revision`: a commit that was pinned beforehand.
+    Hub {
+        repository: String,
+        revision: Option<String>,
+    },
+    Url(String),
+}
+
+impl Wanted {
+    /// Fails with `BadName`.
+    pub fn new(id: &str, source: Source) -> Result<Self, Error> {
+        if !files::is_plain_name(id) {
+            return Err(Error::BadName { name: id.into() });
+        }
+        Ok(Self { id: id.into(), source, files: None, sha1: None, is_whisper: true, renew: false })
+    }
+
+    pub fn of_repository(id: &str, repository: &str) -> Result<Self, Error> {
+        Self::new(id, Source::Hub { repository: repository.into(), revision: None })
+    }
+
+    /// Under another name.
+    pub fn named(self, id: &str) -> Result<Self, Error> {
+        Ok(Self { id: Self::new(id, self.source.clone())?.id, ..self })
+    }
+}
+
+/// Gets models from the network into a store.
+#[derive(Debug)]
+pub struct Puller {
+    client: Client,
+}
+
+impl Puller {
+    /// Fails where the proxy's address is none.
+    pub fn new(settings: Settings, log: Connections) -> Result<Self, Error> {
+        Ok(Self { client: Client::new(settings, log)? })
+    }
+
+    /// Gets a model, from where an earlier attempt ended, and puts it into the
+    /// store once all of it was verified. One that is there already, and whole,
+    /// is left alone; of a damaged one only the damaged files are got.
+    ///
+    /// Whatever goes wrong, the store is as it was but for what has come.
+    pub async fn pull(
+        &self,
+        store: &Store,
+        wanted: &Wanted,
+        control: &Control,
+        on_progress: &mut (dyn FnMut(Progress) + Send),
+    ) -> Result<Model, Error> {
+        let _lock = store.lock(&wanted.id)?;
+        let mut meter = Meter::new(on_progress);
+        if !wanted.renew && store.prepare(&wanted.id)? {
+            meter.stage(Stage::Installed, None);
+            return store.model(&wanted.id);
+        }
+        let partial = store.partial(&wanted.id);
+        fs::create_dir_all(&partial).map_err(|error| Error::io(&partial, error))?;
+        let mut manifest = self.described(store, wanted, control, &mut meter).await?;
+        room(&manifest, &partial, store.folder())?;
+        meter.progress.total = manifest.bytes();
+        meter.progress.done = came(&manifest, &partial);
+        for number in 0..manifest.files.len() {
+            self.file(&mut manifest, number, &partial, control, &mut meter).await?;
+        }
+        if wanted.is_whisper {
+            crate::validate(&partial)?;
+        }
+        meter.stage(Stage::Install, None);
+        store.install(&manifest)?;
+        meter.stage(Stage::Installed, None);
+        store.model(&wanted.id)
+    }
+
+    /// What the model's files are: as an earlier attempt found them, checked
+    /// against what the server says now where something is still to come.
+    async fn described(
+        &self,
+        store: &Store,
+        wanted: &Wanted,
+        control: &Control,
+        meter: &mut Meter<'_>,
+    ) -> Result<Manifest, Error> {
+        let partial = store.partial(&wanted.id);
+        let begun = Manifest::read(&partial)?.filter(|begun| begun.is_of(&wanted.source) && !wanted.renew);
+        if let Some(begun) = &begun
+            && begun.missing(&partial).is_empty()
+        {
+            return Ok(begun.clone());
+        }
+        meter.stage(Stage::Look, None);
+        let pinned = match begun {
+            Some(begun) => Some(begun),
+            None => store.pins(&wanted.id)?.filter(|pins| pins.is_of(&wanted.source) && !wanted.renew),
+        };
+        let found = self.look(wanted, pinned.as_ref(), control, meter).await?;
+        if let Some(pinned) = &pinned {
+            for file in &found.files {
+                same(pinned, file)?;
+            }
+        }
+        // What came of other files than these is of no use.
+        discard_others(&partial, &found)?;
+        let mut manifest = found;
+        for file in &mut manifest.files {
+            let known = pinned.as_ref().and_then(|pinned| pinned.file(&file.name));
+            file.sha256 = known.and_then(|known| known.sha256.clone());
+        }
+        manifest.write(&partial)?;
+        Ok(manifest)
+    }
+
+    /// Asks the server for what it has now.
+    async fn look(
+        &self,
+        wanted: &Wanted,
+        pinned: Option<&Manifest>,
+        control: &Control,
+        meter: &mut Meter<'_>,
+    ) -> Result<Manifest, Error> {
+        let why = format!("size and checksum of {}", wanted.id);
+        let (repository, mut revision) = match &wanted.source {
+            Source::Url(text) => {
+                let url = parse(text)?;
+                let name = file_name(&url)?;
+                let remote = self.remote(&url, &why, control, meter).await?;
+                let origin = Origin::Url { url: text.clone() };
+                return Ok(manifest(wanted, origin, vec![stored(wanted, name, remote)]));
+            }
+            Source::Hub { repository, revision } => {
+                let commit = pinned.and_then(Manifest::revision).map(str::to_owned);
+                (repository, commit.or_else(|| revision.clone()))
+            }
+        };
+        let names = match (&wanted.files, pinned) {
+            (Some(names), _) => names.clone(),
+            (None, Some(pinned)) => pinned.files.iter().map(|file| file.name.clone()).collect(),
+            (None, None) => {
+                let listing = self.listing(repository, revision.as_deref(), control, meter).await?;
+                revision = Some(listing.sha);
+                choice::of(&wanted.id, listing.siblings.into_iter().map(|file| file.rfilename))?
+            }
+        };
+        let mut found = Vec::new();
+        for name in names {
+            let url = self.address(repository, revision.as_deref().unwrap_or(BRANCH), &name)?;
+            let remote = self.remote(&url, &why, control, meter).await?;
+            // All files are those of one commit: the first answer names it.
+            revision = revision.or_else(|| remote.commit.clone());
+            found.push(stored(wanted, name, remote));
+        }
+        let revision = revision.unwrap_or_else(|| BRANCH.into());
+        let origin = Origin::Hub { repository: repository.clone(), revision };
+        Ok(manifest(wanted, origin, found))
+    }
+
+    async fn remote(
+        &self,
+        url: &Url,
+        why: &str,
+        control: &Control,
+        meter: &mut Meter<'_>,
+    ) -> Result<Remote, Error> {
+        let mut retries = Retries::new(&self.client.settings.limits, control);
+        loop {
+            control.ready().await?;
+            let looked = tokio::select! {
+                looked = self.client.look(url, why) => looked,
+                () = control.interrupted() => Err(Trouble::Interrupted),
+            };
+            match looked {
+                Ok(remote) => return Ok(remote),
+                Err(trouble) => {
+                    retries.after(trouble, &mut |error, wait| meter.wait(&error.message(), wait)).await?;
+                }
+            }
+        }
+    }
+
+    async fn listing(
+        &self,
+        repository: &str,
+        revision: Option<&str>,
+        control: &Control,
+        meter: &mut Meter<'_>,
+    ) -> Result<Listing, Error> {
+        let path = format!("api/models/{repository}/revision/{}", revision.unwrap_or(BRANCH));
+        let url = self.below(&path)?;
+        let why = format!("files of {repository}");
+        let limit = self.client.settings.limits.answer;
+        let mut retries = Retries::new(&self.client.settings.limits, control);
+        let text = loop {
+            control.ready().await?;
+            let asked = async {
+                let reply = self.client.get(&url, Default::default(), &why).await?;
+                reply.text(LONGEST_LISTING, limit).await
+            };
+            let text = tokio::select! {
+                text = asked => text,
+                () = control.interrupted() => Err(Trouble::Interrupted),
+            };
+            match text {
+                Ok(text) => break text,
+                Err(trouble) => {
+                    retries.after(trouble, &mut |error, wait| meter.wait(&error.message(), wait)).await?;
+                }
+            }
+        };
+        serde_json::from_slice(&text).map_err(|error| Error::Unreachable {
+            host: url.host_str().unwrap_or_default().into(),
+            problem: format!("its list of files is none ({error})"),
+        })
+    }
+
+    /// Gets one file of the model, where it is not there yet.
+    async fn file(
+        &self,
+        manifest: &mut Manifest,
+        number: usize,
+        partial: &Path,
+        control: &Control,
+        meter: &mut Meter<'_>,
+    ) -> Result<(), Error> {
+        let Some(stored) = manifest.files.get(number).cloned() else { return Ok(()) };
+        let place = partial.join(&stored.name);
+        if !manifest.missing(partial).contains(&stored.name) {
+            return Ok(());
+        }
+        let url = match &manifest.origin {
+            Origin::Hub { repository, revision } => self.address(repository, revision, &stored.name)?,
+            Origin::Url { url } => parse(url)?,
+            Origin::Import { path } => {
+                let why = format!("it was imported from {path}");
+                let remedy = "Import it again.".into();
+                return Err(Error::NotOffered { id: manifest.id.clone(), why, remedy });
+            }
+        };
+        // What was measured once holds from then on.
+        let measured = stored.sha256.clone().map(Digest::Sha256);
+        let digests: Vec<Digest> = stored.promised.iter().cloned().chain(measured).collect();
+        let piece = Piece {
+            url,
+            name: &stored.name,
+            why: format!("{} of {}", stored.name, manifest.id),
+            part: part(partial, &stored.name),
+            size: stored.size,
+            digests: &digests,
+        };
+        let hashes = fetch(&self.client, &piece, control, meter).await?;
+        if let Some(file) = manifest.files.get_mut(number) {
+            (file.size, file.sha256) = (Some(hashes.size), Some(hashes.sha256));
+        }
+        manifest.damaged.retain(|name| *name != stored.name);
+        manifest.write(partial)?;
+        fs::rename(&piece.part, &place).map_err(|error| Error::io(&place, error))?;
+        fetch::forget_tag(&piece.part);
+        Ok(())
+    }
+
+    fn address(&self, repository: &str, revision: &str, name: &str) -> Result<Url, Error> {
+        self.below(&format!("{repository}/resolve/{revision}/{name}"))
+    }
+
+    /// A mirror may be a folder of its server.
+    fn below(&self, path: &str) -> Result<Url, Error> {
+        parse(&format!("{}/{path}", self.client.settings.endpoint.as_str().trim_end_matches('/')))
+    }
+}
+
+/// Of the hub's answer about a repository.
+#[derive(Debug, Deserialize)]
+struct Listing {
+    sha: String,
+    siblings: Vec<Sibling>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Sibling {
+    rfilename: String,
+}
+
+/// Where a file grows.
+pub(crate) fn part(partial: &Path, name: &str) -> PathBuf {
+    partial.join(format!("{name}.part"))
+}
+
+fn manifest(wanted: &Wanted, origin: Origin, files: Vec<Stored>) -> Manifest {
+    Manifest { version: Manifest::VERSION, id: wanted.id.clone(), origin, files, damaged: Vec::new() }
+}
+
+fn stored(wanted: &Wanted, name: String, remote: Remote) -> Stored {
+    let published = wanted.sha1.clone().map(Digest::Sha1);
+    let promised = remote.digest.into_iter().chain(published).collect();
+    Stored { name, size: remote.size, promised, sha256: None }
+}
+
+/// Fails where the server now has another file than the one that was pinned.
+fn same(pinned: &Manifest, found: &Stored) -> Result<(), Error> {
+    let Some(known) = pinned.file(&found.name) else { return Ok(()) };
+    let of_kind = |files: &Stored| files.promised.iter().find(|it| !matches!(it, Digest::Sha1(_))).cloned();
+    let changed = |pinned: String, found: String, file: &str| {
+        Err(Error::Changed { file: file.to_owned(), pinned, found })
+    };
+    match (of_kind(known), of_kind(found)) {
+        (Some(pinned), Some(now)) if pinned != now => {
+            changed(pinned.hex().to_owned(), now.hex().to_owned(), &found.name)
+        }
+        _ => match (known.size, found.size) {
+            (Some(pinned), Some(now)) if pinned != now => {
+                changed(format!("{pinned} bytes"), format!("{now} bytes"), &found.name)
+            }
+            _ => Ok(()),
+        },
+    }
+}
+
+/// Removes what lies in an unfinished model's folder and belongs to none of its
+/// files.
+fn discard_others(partial: &Path, manifest: &Manifest) -> Result<(), Error> {
+    for name in files::names(partial)? {
+        let stem = name.strip_suffix(".part").or_else(|| name.strip_suffix(".tag")).unwrap_or(&name);
+        if manifest.file(stem).is_none() && name != crate::MANIFEST {
+            let path = partial.join(&name);
+            let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            removed.map_err(|error| Error::io(&path, error))?;
+        }
+    }
+    Ok(())
+}
+
+/// Bytes that are there already.
+pub(crate) fn came(manifest: &Manifest, partial: &Path) -> u64 {
+    let of = |file: &Stored| {
+        let whole = fetch::length(&partial.join(&file.name));
+        if whole > 0 { whole } else { fetch::length(&part(partial, &file.name)) }
+    };
+    manifest.files.iter().map(of).sum()
+}
+
+fn room(manifest: &Manifest, partial: &Path, store: &Path) -> Result<(), Error> {
+    let needed = manifest.bytes().saturating_sub(came(manifest, partial)).saturating_add(MARGIN);
+    match platform::free_space(partial) {
+        Some(free) if free < needed => {
+            Err(Error::DiskFull { folder: store.into(), needed: Some(needed), free: Some(free) })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn parse(text: &str) -> Result<Url, Error> {
+    Url::parse(text).map_err(|error| Error::Invalid {
+        path: text.into(),
+        problem: format!("it is no address ({error})"),
+        remedy: "Give the whole address, with https:// before it.".into(),
+    })
+}
+
+fn file_name(url: &Url) -> Result<String, Error> {
+    let name = url.path().rsplit('/').next().unwrap_or_default();
+    if files::is_plain_name(name) { Ok(name.into()) } else { Err(Error::BadName { name: name.into() }) }
+}

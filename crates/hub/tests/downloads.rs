@@ -1,0 +1,541 @@
+//! Downloads from a server that speaks the hub's protocol, and everything that
+//! can go wrong with them: the store is right after each.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod support;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use hub::{
+    Code, Connections, Control, Error, Limits, Manifest, Model, Progress, Puller, Source, Stage, State,
+    Store, Token, Wanted,
+};
+use support::{BLOCK, Fault, Server, content};
+
+const WEIGHTS: &str = "model.safetensors";
+const SIZE: usize = 600_000;
+
+/// A repository of two files, one in git and one elsewhere.
+struct Place {
+    server: Server,
+    folder: tempfile::TempDir,
+    store: Store,
+}
+
+impl Place {
+    fn new() -> Self {
+        let server = Server::start();
+        server.put("us/model/config.json", "{\"model_type\": \"test\"}\n");
+        server.put(&format!("us/model/{WEIGHTS}"), content(SIZE));
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(folder.path().join("models"));
+        Self { server, folder, store }
+    }
+
+    fn pull(&self) -> Result<Model, Error> {
+        self.pull_with(&self.server.puller(), &wanted())
+    }
+
+    fn pull_with(&self, puller: &Puller, wanted: &Wanted) -> Result<Model, Error> {
+        run(puller.pull(&self.store, wanted, &Control::default(), &mut |_| {}))
+    }
+
+    /// The model is there, byte for byte, and nothing else is left.
+    #[track_caller]
+    fn is_right(&self) {
+        let folder = self.store.folder().join("model");
+        assert_eq!(std::fs::read(folder.join(WEIGHTS)).unwrap(), content(SIZE));
+        assert_eq!(std::fs::read(folder.join("config.json")).unwrap(), b"{\"model_type\": \"test\"}\n");
+        assert_eq!(names(&folder), ["config.json", WEIGHTS, hub::MANIFEST]);
+        assert_eq!(self.store.model("model").unwrap().state, State::Ready);
+        for rest in [".partial", ".trash"] {
+            assert_eq!(names(&self.store.folder().join(rest)), [""; 0], "{rest}");
+        }
+        let verified = hub::verify(&self.store, "model", &Control::default(), &mut |_, _| {}).unwrap();
+        assert_eq!(verified.damaged, []);
+    }
+
+    /// Nothing shows under the model's name; at most it counts as interrupted.
+    #[track_caller]
+    fn is_absent(&self) {
+        assert!(!self.store.folder().join("model").exists());
+        for model in self.store.list().unwrap() {
+            assert!(matches!(model.state, State::Interrupted { .. }), "{model:?}");
+        }
+    }
+
+    /// Where the requests for the weights' content began.
+    fn starts(&self) -> Vec<u64> {
+        let seen = self.server.seen();
+        let gets = seen.iter().filter(|it| it.method == "GET" && it.host == "cdn");
+        gets.map(|it| it.range.as_deref().map_or(0, |range| range[6..range.len() - 1].parse().unwrap()))
+            .collect()
+    }
+}
+
+fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+fn wanted() -> Wanted {
+    let mut wanted = Wanted::of_repository("model", "us/model").unwrap();
+    wanted.files = Some(vec!["config.json".into(), WEIGHTS.into()]);
+    wanted.is_whisper = false;
+    wanted
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().map(Result::unwrap);
+    let mut names: Vec<String> = entries.map(|it| it.file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_model_arrives_and_is_left_alone_from_then_on() {
+    let place = Place::new();
+    let mut heard = Vec::new();
+    let (puller, control) = (place.server.puller(), Control::default());
+    let wanted = wanted();
+    let mut on_progress = |progress: Progress| heard.push(progress);
+    let model = run(puller.pull(&place.store, &wanted, &control, &mut on_progress)).unwrap();
+    place.is_right();
+    assert_eq!(model.folder, place.store.folder().join("model"));
+    let stages: Vec<Stage> = heard.iter().map(|it| it.stage).collect();
+    let order = [Stage::Look, Stage::Download, Stage::Verify, Stage::Install, Stage::Installed];
+    let mut at = 0;
+    for stage in stages {
+        at += usize::from(order.get(at) != Some(&stage) && order.get(at + 1) == Some(&stage));
+    }
+    assert_eq!(at, order.len() - 1, "{heard:?}");
+    let last = heard.last().unwrap();
+    assert_eq!((last.done, last.total), (SIZE as u64 + 23, SIZE as u64 + 23));
+    // What was promised is what the manifest says.
+    let manifest = Manifest::read(&model.folder).unwrap().unwrap();
+    let weights = manifest.files.iter().find(|file| file.name == WEIGHTS).unwrap();
+    assert_eq!(weights.sha256.as_deref(), Some(support::sha256(&content(SIZE)).as_str()));
+    place.server.forget();
+    place.pull().unwrap();
+    assert!(place.server.seen().is_empty(), "a model that is there was asked for again");
+}
+
+/// Connections that break, answers that fail, and what is left of it.
+#[test]
+fn what_passes_is_tried_again() {
+    let cases: [(&str, &str, &str, Vec<Fault>); 8] = [
+        ("500 at the first look", "HEAD", WEIGHTS, vec![Fault::Status(500), Fault::Status(503)]),
+        ("502 for the content", "GET", WEIGHTS, vec![Fault::Status(502)]),
+        ("cut in a small file", "GET", "config.json", vec![Fault::Cut(3), Fault::Cut(0)]),
+        (
+            "a range nobody honours",
+            "GET",
+            WEIGHTS,
+            vec![Fault::Status(500), Fault::Cut(99_000), Fault::NoRanges],
+        ),
+        ("416 for what is fine", "GET", WEIGHTS, vec![Fault::None, Fault::Cut(200_000), Fault::Status(416)]),
+        ("a stale address", "GET", "us/model/model.safetensors", vec![Fault::Status(403)]),
+        ("five in a row", "GET", WEIGHTS, vec![Fault::Status(500); 5]),
+        ("408", "HEAD", "config.json", vec![Fault::Status(408)]),
+    ];
+    for (what, method, path, faults) in cases {
+        let place = Place::new();
+        place.server.faults(method, path, faults);
+        place.pull().unwrap_or_else(|error| panic!("{what}: {error}"));
+        place.is_right();
+    }
+}
+
+#[test]
+fn what_does_not_pass_is_an_error_that_says_so() {
+    type Case<'a> = (&'a str, &'a str, &'a str, Vec<Fault>, Code, &'a str);
+    let cases: [Case; 11] = [
+        ("HEAD", "401", "config.json", vec![Fault::Status(401)], Code::Refused, "HF_TOKEN"),
+        ("HEAD", "403", "config.json", vec![Fault::Status(403)], Code::Refused, "terms"),
+        ("HEAD", "404", WEIGHTS, vec![Fault::Status(404)], Code::NotFound, "127.0.0.1 has no us/model"),
+        ("GET", "404", WEIGHTS, vec![Fault::Status(404)], Code::NotFound, "has no"),
+        ("GET", "500", WEIGHTS, vec![Fault::Status(500); 6], Code::NetworkFailed, "status 500"),
+        ("GET", "418", WEIGHTS, vec![Fault::Status(418)], Code::NetworkFailed, "status 418"),
+        (
+            "GET",
+            "a byte",
+            "us/model/model.safetensors",
+            vec![Fault::None, Fault::None],
+            Code::Corrupt,
+            "checksum",
+        ),
+        ("GET", "longer", WEIGHTS, vec![Fault::None, Fault::Longer], Code::Corrupt, "were promised"),
+        ("GET", "wait", WEIGHTS, vec![Fault::Later(429, 100_000)], Code::NetworkFailed, "wait 100000 s"),
+        (
+            "GET",
+            "circles",
+            WEIGHTS,
+            vec![Fault::To("/us/model/resolve/main/model.safetensors".into()); 9],
+            Code::NetworkFailed,
+            "circles",
+        ),
+        (
+            "GET",
+            "nowhere",
+            WEIGHTS,
+            vec![Fault::To("file:///etc/passwd".into())],
+            Code::NetworkFailed,
+            "encrypted",
+        ),
+    ];
+    for (method, what, path, faults, code, part) in cases {
+        let place = Place::new();
+        if what == "a byte" {
+            let wrong = vec![Fault::None, Fault::WrongByte(SIZE / 2)];
+            place.server.faults("GET", WEIGHTS, wrong);
+        } else {
+            place.server.faults(method, path, faults);
+        }
+        let error = place.pull().unwrap_err();
+        assert_eq!(error.code(), code, "{what}: {error}");
+        assert!(error.to_string().contains(part), "{what}: {error}");
+        place.is_absent();
+        // Nothing of it stands in the way of the next try.
+        place.server.no_more_faults();
+        place.pull().unwrap_or_else(|error| panic!("after {what}: {error}"));
+        place.is_right();
+    }
+}
+
+#[test]
+fn a_download_that_is_cut_goes_on_where_it_was_cut() {
+    let place = Place::new();
+    let mut random = 12_345_u64;
+    let mut cuts: Vec<usize> = (0..10)
+        .map(|_| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            20_000 + (random >> 33) as usize % (SIZE - 40_000)
+        })
+        .collect();
+    cuts.sort_unstable();
+    // Each time it is another program that goes on.
+    let log = place.folder.path().join("connections.jsonl");
+    let settings = || {
+        let mut settings = place.server.settings();
+        settings.limits = Limits { attempts: 1, least_bytes: u64::MAX, ..settings.limits };
+        settings
+    };
+    for cut in cuts {
+        let have = std::fs::metadata(place.store.folder().join(".partial/model/model.safetensors.part"));
+        let have = have.map_or(0, |it| it.len() as usize);
+        place.server.faults("GET", WEIGHTS, [Fault::None, Fault::Cut(cut.saturating_sub(have))]);
+        let puller = Puller::new(settings(), Connections::in_file(&log)).unwrap();
+        let error = place.pull_with(&puller, &wanted()).unwrap_err();
+        assert_eq!(error.code(), Code::NetworkFailed, "{error}");
+        place.is_absent();
+    }
+    let puller = Puller::new(settings(), Connections::in_file(&log)).unwrap();
+    place.pull_with(&puller, &wanted()).unwrap();
+    place.is_right();
+    let came: u64 = Connections::read(&log)
+        .unwrap()
+        .iter()
+        .filter(|it| it.why.starts_with(WEIGHTS))
+        .filter_map(|it| it.bytes)
+        .sum();
+    assert!(came >= SIZE as u64 && came <= (SIZE + BLOCK) as u64, "{came} bytes came for {SIZE}");
+    let starts = place.starts();
+    assert_eq!(starts.len(), 11, "{starts:?}");
+    assert!(starts.is_sorted(), "{starts:?}");
+}
+
+#[test]
+fn a_wrong_byte_of_an_earlier_day_costs_one_more_download_and_no_more() {
+    let place = Place::new();
+    place.server.faults("GET", WEIGHTS, [Fault::None, Fault::Hold(300_000)]);
+    interrupted(&place);
+    let part = place.store.folder().join(".partial/model/model.safetensors.part");
+    let mut bytes = std::fs::read(&part).unwrap();
+    assert!(bytes.len() > 100_000, "{} bytes came", bytes.len());
+    bytes[1000] ^= 1;
+    std::fs::write(&part, &bytes).unwrap();
+    place.server.forget();
+    place.pull().unwrap();
+    place.is_right();
+    assert_eq!(place.starts(), [bytes.len() as u64, 0]);
+}
+
+/// Pulls until the server holds an answer, then stops.
+fn interrupted(place: &Place) {
+    let (puller, control) = (place.server.puller(), Control::default());
+    let wanted = wanted();
+    std::thread::scope(|scope| {
+        let pulling = scope.spawn(|| run(puller.pull(&place.store, &wanted, &control, &mut |_| {})));
+        place.server.wait_until_held();
+        // What was sent before is on its way.
+        let part = place.store.folder().join(".partial/model/model.safetensors.part");
+        let since = Instant::now();
+        while std::fs::metadata(&part).map_or(0, |it| it.len()) < 100_000 {
+            assert!(since.elapsed() < Duration::from_secs(60));
+            std::thread::yield_now();
+        }
+        control.cancel();
+        assert_eq!(pulling.join().unwrap().unwrap_err().code(), Code::Cancelled);
+    });
+}
+
+#[test]
+fn an_interrupted_download_is_listed_and_goes_on_only_if_it_is_the_same_file() {
+    let place = Place::new();
+    place.server.faults("GET", WEIGHTS, [Fault::None, Fault::Hold(300_000)]);
+    interrupted(&place);
+    place.is_absent();
+    let listed = place.store.list().unwrap();
+    let State::Interrupted { done, total } = listed[0].state else { panic!("{listed:?}") };
+    assert_eq!(total, Some(SIZE as u64 + 23));
+    assert!(done > 100_000);
+    // The file behind the name becomes another one.
+    let other: Vec<u8> = content(SIZE).iter().map(|byte| byte ^ 0xff).collect();
+    place.server.put(&format!("us/model/{WEIGHTS}"), other.clone());
+    let error = place.pull().unwrap_err();
+    assert_eq!(error.code(), Code::Corrupt);
+    assert!(error.to_string().contains("another file than at the first download"), "{error}");
+    assert!(error.to_string().contains("--renew"), "{error}");
+    place.is_absent();
+    // Who trusts it takes it, all of it new.
+    let renewed = Wanted { renew: true, ..wanted() };
+    place.pull_with(&place.server.puller(), &renewed).unwrap();
+    assert_eq!(std::fs::read(place.store.folder().join("model").join(WEIGHTS)).unwrap(), other);
+}
+
+#[test]
+fn what_was_pinned_holds_after_the_model_was_removed() {
+    let place = Place::new();
+    place.pull().unwrap();
+    place.store.remove("model").unwrap();
+    assert_eq!(place.store.list().unwrap(), []);
+    // The branch moves on: the commit of the first download is asked for.
+    place.server.commit(&"beef".repeat(10));
+    place.server.forget();
+    place.pull().unwrap();
+    assert!(place.server.seen().iter().all(|it| !it.path.contains("/resolve/main/")));
+    place.store.remove("model").unwrap();
+    place.server.put(&format!("us/model/{WEIGHTS}"), content(SIZE - 1));
+    assert_eq!(place.pull().unwrap_err().code(), Code::Corrupt);
+    place.is_absent();
+}
+
+#[test]
+fn content_that_changes_between_two_answers_is_not_mixed() {
+    let place = Place::new();
+    place.server.faults("GET", WEIGHTS, [Fault::None, Fault::Cut(300_000)]);
+    let (puller, control, wanted) = (place.server.puller(), Control::default(), wanted());
+    let other: Vec<u8> = content(SIZE).iter().map(|byte| byte ^ 0xff).collect();
+    let mut changed = false;
+    let mut on_progress = |progress: Progress| {
+        if progress.stage == Stage::Wait && !std::mem::replace(&mut changed, true) {
+            place.server.put(&format!("us/model/{WEIGHTS}"), other.clone());
+        }
+    };
+    let error = run(puller.pull(&place.store, &wanted, &control, &mut on_progress)).unwrap_err();
+    assert_eq!(error.code(), Code::Corrupt, "{error}");
+    assert!(changed);
+    place.is_absent();
+}
+
+#[test]
+fn a_token_goes_to_the_hub_and_nowhere_else() {
+    let place = Place::new();
+    place.server.needs_token("hf_secret");
+    let log = place.folder.path().join("connections.jsonl");
+    let mut settings = place.server.settings();
+    assert_eq!(place.pull().unwrap_err().code(), Code::Refused);
+    settings.token = Token::new("hf_secret");
+    let puller = Puller::new(settings, Connections::in_file(&log)).unwrap();
+    assert!(!format!("{puller:?}").contains("secret"));
+    place.server.forget();
+    place.pull_with(&puller, &wanted()).unwrap();
+    place.is_right();
+    let seen = place.server.seen();
+    for it in &seen {
+        assert_eq!(it.token.is_some(), it.host == "hub", "{it:?}");
+    }
+    assert!(seen.iter().any(|it| it.host == "cdn"));
+    let logged = std::fs::read_to_string(&log).unwrap();
+    assert!(!logged.contains("secret") && !logged.contains("signature"), "{logged}");
+}
+
+#[test]
+fn a_wait_that_the_server_asks_for_is_kept() {
+    let place = Place::new();
+    place.server.faults("HEAD", WEIGHTS, [Fault::Later(429, 1)]);
+    place.pull().unwrap();
+    place.is_right();
+    let heads: Vec<Instant> = place
+        .server
+        .seen()
+        .iter()
+        .filter(|it| it.method == "HEAD" && it.path.ends_with(WEIGHTS))
+        .map(|it| it.at)
+        .collect();
+    assert!(heads[1] - heads[0] >= Duration::from_secs(1));
+}
+
+#[test]
+fn a_server_that_sends_a_byte_now_and_then_is_given_up() {
+    for faults in
+        [vec![Fault::None, Fault::Trickle], vec![Fault::Silent], vec![Fault::None, Fault::Hold(50_000)]]
+    {
+        let place = Place::new();
+        let mut settings = place.server.settings();
+        let short = Duration::from_millis(300);
+        settings.limits =
+            Limits { window: short, answer: short, least_bytes: 60_000, attempts: 2, ..settings.limits };
+        let puller = Puller::new(settings, Connections::nowhere()).unwrap();
+        place.server.faults("GET", WEIGHTS, faults.iter().cloned().cycle().take(2 * faults.len()));
+        let error = place.pull_with(&puller, &wanted()).unwrap_err();
+        assert!(matches!(error, Error::TooSlow { .. }), "{faults:?}: {error}");
+        place.is_absent();
+        place.pull().unwrap();
+        place.is_right();
+    }
+}
+
+#[test]
+fn the_disk_is_looked_at_first_and_believed_later() {
+    let place = Place::new();
+    place.server.claim_size(&format!("us/model/{WEIGHTS}"), 1 << 60);
+    let error = place.pull().unwrap_err();
+    assert_eq!(error.code(), Code::DiskFull, "{error}");
+    assert!(
+        error.to_string().contains("GB are needed") && error.to_string().contains("steno models move"),
+        "{error}"
+    );
+    assert!(place.server.seen().iter().all(|it| it.method == "HEAD"), "something was downloaded");
+    place.is_absent();
+}
+
+/// The kernel's own full disk.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_disk_that_fills_up_loses_nothing() {
+    let place = Place::new();
+    let partial = place.store.folder().join(".partial/model");
+    std::fs::create_dir_all(&partial).unwrap();
+    let part = partial.join("model.safetensors.part");
+    std::os::unix::fs::symlink("/dev/full", &part).unwrap();
+    let error = place.pull().unwrap_err();
+    assert_eq!(error.code(), Code::DiskFull, "{error}");
+    place.is_absent();
+    std::fs::remove_file(&part).unwrap();
+    place.pull().unwrap();
+    place.is_right();
+}
+
+#[test]
+fn a_pause_lets_go_of_the_connection_and_goes_on_from_there() {
+    let place = Place::new();
+    place.server.faults("GET", WEIGHTS, [Fault::None, Fault::Hold(300_000)]);
+    let (puller, control, wanted) = (place.server.puller(), Control::default(), wanted());
+    let (sender, waits) = std::sync::mpsc::channel();
+    let mut on_progress = |progress: Progress| {
+        if progress.stage == Stage::Wait {
+            sender.send(()).unwrap();
+        }
+    };
+    std::thread::scope(|scope| {
+        let pulling = scope.spawn(|| run(puller.pull(&place.store, &wanted, &control, &mut on_progress)));
+        place.server.wait_until_held();
+        control.pause();
+        waits.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert!(!pulling.is_finished());
+        control.resume();
+        pulling.join().unwrap().unwrap();
+    });
+    place.is_right();
+    let starts = place.starts();
+    assert_eq!(starts.len(), 2, "{starts:?}");
+    assert!(starts[1] > 0);
+}
+
+#[test]
+fn with_the_network_off_nothing_connects() {
+    let place = Place::new();
+    let mut settings = place.server.settings();
+    settings.offline = true;
+    let log = place.folder.path().join("connections.jsonl");
+    let puller = Puller::new(settings, Connections::in_file(&log)).unwrap();
+    let error = place.pull_with(&puller, &wanted()).unwrap_err();
+    assert_eq!(error.code(), Code::NetworkOff);
+    assert!(error.to_string().contains("switched off"), "{error}");
+    assert!(place.server.seen().is_empty() && !log.exists());
+    place.is_absent();
+}
+
+#[test]
+fn every_connection_is_logged() {
+    let place = Place::new();
+    let log = place.folder.path().join("state/connections.jsonl");
+    let puller = Puller::new(place.server.settings(), Connections::in_file(&log)).unwrap();
+    place.pull_with(&puller, &wanted()).unwrap();
+    let logged = Connections::read(&log).unwrap();
+    assert_eq!(logged.len(), place.server.seen().len());
+    assert!(logged.iter().all(|it| it.host == "127.0.0.1" && it.bytes.is_some()), "{logged:?}");
+    let weights: Vec<_> = logged.iter().filter(|it| it.why == "model.safetensors of model").collect();
+    // The redirect and the content.
+    assert_eq!(weights.iter().filter_map(|it| it.bytes).collect::<Vec<_>>(), [0, SIZE as u64]);
+}
+
+#[test]
+fn damage_is_found_listed_and_repaired_with_what_is_damaged_alone() {
+    let place = Place::new();
+    place.pull().unwrap();
+    let folder = place.store.folder().join("model");
+    let state = || place.store.model("model").unwrap().state;
+    let damaged = State::Damaged { files: vec![WEIGHTS.into()] };
+    // Another length shows at once, another byte when all is read.
+    let mut bytes = content(SIZE);
+    bytes[77] ^= 1;
+    for (changed, found_by_reading) in [(&bytes[..SIZE - 1], false), (&bytes[..], true)] {
+        std::fs::write(folder.join(WEIGHTS), changed).unwrap();
+        if found_by_reading {
+            assert_eq!(state(), State::Ready);
+            let verified = hub::verify(&place.store, "model", &Control::default(), &mut |_, _| {}).unwrap();
+            assert_eq!(verified.damaged[0].0, WEIGHTS);
+        }
+        assert_eq!(state(), damaged);
+        place.server.forget();
+        place.pull().unwrap();
+        place.is_right();
+        assert!(place.server.seen().iter().all(|it| it.method == "HEAD" || it.path.ends_with(WEIGHTS)));
+    }
+}
+
+#[test]
+fn the_store_moves_to_another_folder() {
+    let place = Place::new();
+    place.pull().unwrap();
+    let other = Store::at(place.folder.path().join("elsewhere"));
+    let mut heard = Vec::new();
+    assert!(place.store.move_to(&Store::at(place.store.folder().join("inside")), &mut |_| {}).is_err());
+    place.store.move_to(&other, &mut |id| heard.push(id.to_owned())).unwrap();
+    assert_eq!(heard, ["model"]);
+    assert_eq!(place.store.list().unwrap(), []);
+    let place = Place { store: other, ..place };
+    place.is_right();
+    // What was pinned has come along.
+    place.store.remove("model").unwrap();
+    place.server.put(&format!("us/model/{WEIGHTS}"), content(SIZE - 1));
+    assert_eq!(place.pull().unwrap_err().code(), Code::Corrupt);
+}
+
+#[test]
+fn a_file_of_any_server_is_taken_at_its_address() {
+    let place = Place::new();
+    let url = format!("http://{}/us/model/{WEIGHTS}?key=1", place.server.cdn);
+    let mut wanted = Wanted::new("single", Source::Url(url)).unwrap();
+    wanted.is_whisper = false;
+    let model = place.pull_with(&place.server.puller(), &wanted).unwrap();
+    assert_eq!(std::fs::read(model.folder.join(WEIGHTS)).unwrap(), content(SIZE));
+    // From then on it must be that file.
+    place.store.remove("single").unwrap();
+    let mut other = content(SIZE);
+    other[5] ^= 1;
+    place.server.put(&format!("us/model/{WEIGHTS}"), other);
+    assert_eq!(place.pull_with(&place.server.puller(), &wanted).unwrap_err().code(), Code::Corrupt);
+}
