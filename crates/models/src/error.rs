@@ -25,3 +25,13 @@ impl Error {
         Self::Invalid { path: path.into(), reason: reason.to_string() }
     }
 }
+
+impl From<formats::Error> for Error {
+    fn from(error: formats::Error) -> Self {
+        match error {
+            formats::Error::Missing { folder, file } => Self::Missing { folder, file },
+            formats::Error::Io { path, source } => Self::Io { path, source },
+            formats::Error::Invalid { path, reason } => Self::Invalid { path, reason },
+        }
+    }
+}

@@ -5,18 +5,15 @@
 mod blocks;
 mod error;
 mod fused;
-mod ggml;
-mod gguf;
 mod matrix;
 mod packed;
 mod quantise;
-mod reader;
-mod source;
 mod vectorised;
 mod weights;
 pub mod whisper;
 
+use formats::{Source, ggml, gguf};
+
 pub use error::Error;
 pub use quantise::{KeptOtherwise, quantise};
-pub use source::stored_precision;
-pub use weights::Weights;
+pub use weights::{Weights, stored_precision};

@@ -112,18 +112,5 @@ pub fn dimensions(path: &Path) -> Result<Dimensions, StageError> {
             .remedy("`steno models` lists those that are installed.")
             .into());
     }
-    let config = Config::read(path)?;
-    Ok(Dimensions {
-        mel_bins: config.num_mel_bins as u64,
-        audio_context: config.max_source_positions as u64,
-        text_context: config.max_target_positions as u64,
-        width: config.d_model as u64,
-        encoder_layers: config.encoder_layers as u64,
-        encoder_heads: config.encoder_attention_heads as u64,
-        encoder_ffn: config.encoder_ffn_dim as u64,
-        decoder_layers: config.decoder_layers as u64,
-        decoder_heads: config.decoder_attention_heads as u64,
-        decoder_ffn: config.decoder_ffn_dim as u64,
-        vocabulary: config.vocab_size as u64,
-    })
+    Ok(Config::read(path)?.dimensions())
 }

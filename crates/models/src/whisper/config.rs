@@ -1,11 +1,10 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use memory::Dimensions;
 use serde::Deserialize;
 
-use crate::source::Source;
-use crate::weights::map;
-use crate::{Error, ggml};
+use crate::{Error, Source, ggml};
 
 /// Dimensions of the network: `config.json` of the Hugging Face layout.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -45,9 +44,9 @@ impl Config {
         let folder = match Source::find(path)? {
             Source::Safetensors { folder, .. } | Source::Gguf { folder, .. } => folder,
             Source::Ggml { file } => {
-                let contents = ggml::contents(&map(&file)?);
+                let contents = ggml::contents(&formats::map(&file)?);
                 return contents
-                    .map(|contents| contents.config)
+                    .map(|contents| Self::from(contents.dimensions))
                     .map_err(|reason| Error::invalid(file, reason));
             }
         };
@@ -60,45 +59,52 @@ impl Config {
         if config.model_type != "whisper" {
             return Err(Error::Unsupported(config.model_type));
         }
-        config.check().map_err(|reason| Error::invalid(path, reason))?;
+        formats::check(&config.dimensions()).map_err(|reason| Error::invalid(path, reason))?;
         Ok(config)
     }
 
-    /// Dimensions that no network can have, or that would make us allocate
-    /// more than any real one, are refused before anything is allocated.
-    pub(crate) fn check(&self) -> Result<(), String> {
-        const LIMIT: usize = 1 << 20;
-        let sizes = [
-            ("num_mel_bins", self.num_mel_bins),
-            ("max_source_positions", self.max_source_positions),
-            ("max_target_positions", self.max_target_positions),
-            ("d_model", self.d_model),
-            ("encoder_layers", self.encoder_layers),
-            ("encoder_attention_heads", self.encoder_attention_heads),
-            ("encoder_ffn_dim", self.encoder_ffn_dim),
-            ("decoder_layers", self.decoder_layers),
-            ("decoder_attention_heads", self.decoder_attention_heads),
-            ("decoder_ffn_dim", self.decoder_ffn_dim),
-            ("vocab_size", self.vocab_size),
-        ];
-        if let Some((name, size)) = sizes.iter().find(|(_, size)| *size == 0 || *size > LIMIT) {
-            return Err(format!("{name} is {size}"));
+    /// As `memory` predicts from.
+    pub fn dimensions(&self) -> Dimensions {
+        Dimensions {
+            mel_bins: self.num_mel_bins as u64,
+            audio_context: self.max_source_positions as u64,
+            text_context: self.max_target_positions as u64,
+            width: self.d_model as u64,
+            encoder_layers: self.encoder_layers as u64,
+            encoder_heads: self.encoder_attention_heads as u64,
+            encoder_ffn: self.encoder_ffn_dim as u64,
+            decoder_layers: self.decoder_layers as u64,
+            decoder_heads: self.decoder_attention_heads as u64,
+            decoder_ffn: self.decoder_ffn_dim as u64,
+            vocabulary: self.vocab_size as u64,
         }
-        for (name, heads) in [
-            ("encoder_attention_heads", self.encoder_attention_heads),
-            ("decoder_attention_heads", self.decoder_attention_heads),
-        ] {
-            if !self.d_model.is_multiple_of(heads) {
-                return Err(format!("d_model {} is not a multiple of {name} {heads}", self.d_model));
-            }
-        }
-        Ok(())
     }
 
     /// Frames of log-mel that one window holds: two per source position,
     /// since the second convolution has a stride of 2.
     pub fn window_frames(&self) -> usize {
         2 * self.max_source_positions
+    }
+}
+
+/// Of a file that names no other activation than Whisper was trained with.
+impl From<Dimensions> for Config {
+    fn from(dimensions: Dimensions) -> Self {
+        Self {
+            model_type: "whisper".into(),
+            num_mel_bins: dimensions.mel_bins as usize,
+            max_source_positions: dimensions.audio_context as usize,
+            max_target_positions: dimensions.text_context as usize,
+            d_model: dimensions.width as usize,
+            encoder_layers: dimensions.encoder_layers as usize,
+            encoder_attention_heads: dimensions.encoder_heads as usize,
+            encoder_ffn_dim: dimensions.encoder_ffn as usize,
+            decoder_layers: dimensions.decoder_layers as usize,
+            decoder_attention_heads: dimensions.decoder_heads as usize,
+            decoder_ffn_dim: dimensions.decoder_ffn as usize,
+            vocab_size: dimensions.vocabulary as usize,
+            activation_function: Activation::Gelu,
+        }
     }
 }
 

@@ -6,9 +6,7 @@ use memory::{Kind, Precision};
 use super::config::{Config, GenerationConfig};
 use super::layers::{Held, Loader, Tick};
 use super::{Decoder, Encoder, Vocabulary};
-use crate::source::Source;
-use crate::weights::map;
-use crate::{Error, Weights, ggml};
+use crate::{Error, Source, Weights, ggml};
 
 /// A loaded Whisper model: immutable.
 #[derive(Debug)]
@@ -51,7 +49,7 @@ impl Whisper {
                 (generation, vocabulary)
             }
             Source::Ggml { file } => {
-                let map = map(&file)?;
+                let map = formats::map(&file)?;
                 let vocabulary =
                     ggml::contents(&map).and_then(|contents| Vocabulary::of_ggml(&map, &contents));
                 (GenerationConfig::default(), vocabulary.map_err(|reason| Error::invalid(&file, reason))?)

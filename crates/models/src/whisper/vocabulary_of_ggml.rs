@@ -28,7 +28,7 @@ const STEERING: [&str; 6] =
 impl Vocabulary {
     /// The error is a reason.
     pub(super) fn of_ggml(file: &[u8], contents: &Contents) -> Result<Self, String> {
-        let size = contents.config.vocab_size;
+        let size = contents.dimensions.vocabulary as usize;
         let spellings: Vec<&[u8]> = contents.tokens.iter().map(|range| &file[range.clone()]).collect();
         let is_multilingual = size >= MULTILINGUAL;
         let codes: Vec<&str> = LANGUAGES.split_whitespace().collect();

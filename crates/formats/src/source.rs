@@ -1,14 +1,10 @@
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use memory::Precision;
-
-use crate::{Error, Weights, ggml, gguf};
+use crate::{Error, FileKind};
 
 /// Where a model comes from. What a file is, its first bytes say, not its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Source {
+pub enum Source {
     /// A folder in the Hugging Face layout, with these files of weights.
     Safetensors { folder: PathBuf, files: Vec<PathBuf> },
     /// One file of weights, beside the other files of that layout.
@@ -62,22 +58,13 @@ impl Source {
     }
 
     fn of_file(file: &Path) -> Result<Option<Self>, Error> {
-        let mut magic = [0; 4];
-        let read = File::open(file).and_then(|mut file| file.read(&mut magic));
-        read.map_err(|source| Error::Io { path: file.into(), source })?;
         let folder = || file.parent().unwrap_or(Path::new("")).to_owned();
-        Ok(match magic {
-            gguf::MAGIC => Some(Self::Gguf { folder: folder(), file: file.into() }),
-            ggml::MAGIC => Some(Self::Ggml { file: file.into() }),
+        Ok(match FileKind::of(file)? {
+            FileKind::Gguf => Some(Self::Gguf { folder: folder(), file: file.into() }),
+            FileKind::Ggml => Some(Self::Ggml { file: file.into() }),
             _ => None,
         })
     }
-}
-
-/// How most of the weights of the model at `path` are stored; reads no more
-/// than the headers of its files.
-pub fn stored_precision(path: &Path) -> Result<Precision, Error> {
-    Ok(Weights::open(path)?.stored_precision())
 }
 
 /// The safetensors files of a folder, where it has any.

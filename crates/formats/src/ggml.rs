@@ -5,18 +5,18 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::gguf;
+use memory::Dimensions;
+
 use crate::reader::Reader;
-use crate::weights::Entry;
-use crate::whisper::{Activation, Config};
+use crate::{Entry, check, gguf};
 
 /// "ggml" as a number.
-pub(crate) const MAGIC: [u8; 4] = *b"lmgg";
+pub const MAGIC: [u8; 4] = *b"lmgg";
 
 /// What stands before the tensors, and where those are.
 #[derive(Debug)]
-pub(crate) struct Contents {
-    pub config: Config,
+pub struct Contents {
+    pub dimensions: Dimensions,
     /// Spelling of each text token, as ranges of the file.
     pub tokens: Vec<Range<usize>>,
     /// By the names of the Hugging Face layout.
@@ -24,43 +24,41 @@ pub(crate) struct Contents {
 }
 
 /// The error is a reason.
-pub(crate) fn contents(bytes: &[u8]) -> Result<Contents, String> {
+pub fn contents(bytes: &[u8]) -> Result<Contents, String> {
     let mut reader = Reader::new(bytes);
     if reader.bytes(4, "the magic number")? != MAGIC {
         return Err("it does not begin as a file of whisper.cpp does".into());
     }
-    let mut size = |what| reader.u32(what).map(|size| size as usize);
-    let vocab_size = size("the size of the vocabulary")?;
-    let max_source_positions = size("the audio context")?;
-    let d_model = size("the encoder's width")?;
-    let encoder_attention_heads = size("the encoder's heads")?;
+    let mut size = |what| reader.u32(what).map(u64::from);
+    let vocabulary = size("the size of the vocabulary")?;
+    let audio_context = size("the audio context")?;
+    let width = size("the encoder's width")?;
+    let encoder_heads = size("the encoder's heads")?;
     let encoder_layers = size("the encoder's layers")?;
-    let max_target_positions = size("the text context")?;
+    let text_context = size("the text context")?;
     let decoder_width = size("the decoder's width")?;
-    let decoder_attention_heads = size("the decoder's heads")?;
+    let decoder_heads = size("the decoder's heads")?;
     let decoder_layers = size("the decoder's layers")?;
-    let num_mel_bins = size("the number of mel bins")?;
+    let mel_bins = size("the number of mel bins")?;
     // How the file was quantised; each tensor says it for itself.
     let _ = size("the file's type")?;
-    if decoder_width != d_model {
-        return Err(format!("the encoder is {d_model} wide, the decoder {decoder_width}"));
+    if decoder_width != width {
+        return Err(format!("the encoder is {width} wide, the decoder {decoder_width}"));
     }
-    let config = Config {
-        model_type: "whisper".into(),
-        num_mel_bins,
-        max_source_positions,
-        max_target_positions,
-        d_model,
+    let dimensions = Dimensions {
+        mel_bins,
+        audio_context,
+        text_context,
+        width,
         encoder_layers,
-        encoder_attention_heads,
-        encoder_ffn_dim: 4 * d_model,
+        encoder_heads,
+        encoder_ffn: 4 * width,
         decoder_layers,
-        decoder_attention_heads,
-        decoder_ffn_dim: 4 * d_model,
-        vocab_size,
-        activation_function: Activation::Gelu,
+        decoder_heads,
+        decoder_ffn: 4 * width,
+        vocabulary,
     };
-    config.check()?;
+    check(&dimensions)?;
 
     // Every model has the filters of its number of bins, which `audio` knows.
     let filters =
@@ -70,8 +68,8 @@ pub(crate) fn contents(bytes: &[u8]) -> Result<Contents, String> {
 
     let tokens = reader.u32("the number of tokens")?;
     let tokens = reader.count(u64::from(tokens), 4, "tokens")?;
-    if tokens > vocab_size {
-        return Err(format!("{tokens} tokens in a vocabulary of {vocab_size}"));
+    if tokens as u64 > vocabulary {
+        return Err(format!("{tokens} tokens in a vocabulary of {vocabulary}"));
     }
     let tokens = (0..tokens)
         .map(|number| {
@@ -107,7 +105,7 @@ pub(crate) fn contents(bytes: &[u8]) -> Result<Contents, String> {
             return Err(tensor("it is there twice".into()));
         }
     }
-    Ok(Contents { config, tokens, index })
+    Ok(Contents { dimensions, tokens, index })
 }
 
 /// openai/whisper's name of a tensor in the Hugging Face layout.

@@ -6,13 +6,13 @@ use std::collections::HashMap;
 
 use memory::Precision;
 
+use crate::Entry;
 use crate::reader::Reader;
-use crate::weights::Entry;
 
-pub(crate) const MAGIC: [u8; 4] = *b"GGUF";
-pub(crate) const VERSION: u32 = 3;
+pub const MAGIC: [u8; 4] = *b"GGUF";
+pub const VERSION: u32 = 3;
 /// Where `general.alignment` says nothing else.
-pub(crate) const ALIGNMENT: u64 = 32;
+pub const ALIGNMENT: u64 = 32;
 
 /// Types of metadata values, by their numbers.
 const TEXT: u32 = 8;
@@ -35,16 +35,16 @@ const TYPES: [(u32, Precision); 11] = [
     (30, Precision::Bf16),
 ];
 
-pub(crate) fn precision(number: u32) -> Option<Precision> {
+pub fn precision(number: u32) -> Option<Precision> {
     TYPES.iter().find(|(known, _)| *known == number).map(|(_, precision)| *precision)
 }
 
-pub(crate) fn number(precision: Precision) -> u32 {
+pub fn number(precision: Precision) -> u32 {
     TYPES.iter().find(|(_, known)| *known == precision).map_or(0, |(number, _)| *number)
 }
 
 /// Where each tensor of the file lies. The error is a reason.
-pub(crate) fn index(bytes: &[u8], file: usize) -> Result<HashMap<String, Entry>, String> {
+pub fn index(bytes: &[u8], file: usize) -> Result<HashMap<String, Entry>, String> {
     let mut reader = Reader::new(bytes);
     if reader.bytes(4, "the magic number")? != MAGIC {
         return Err("it does not begin as a GGUF file does".into());
@@ -122,7 +122,7 @@ pub(crate) fn index(bytes: &[u8], file: usize) -> Result<HashMap<String, Entry>,
 }
 
 /// Bytes of a tensor, whose rows are whole blocks.
-pub(crate) fn size(shape: &[u64], stored: Precision) -> Result<u64, String> {
+pub fn size(shape: &[u64], stored: Precision) -> Result<u64, String> {
     /// Weights that no model of speech has in one tensor: what is larger would
     /// overflow sums of sizes.
     const MOST: u64 = 1 << 40;

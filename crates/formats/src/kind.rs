@@ -1,0 +1,85 @@
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::{Error, ggml, gguf};
+
+/// What a file is, by its first bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    Safetensors,
+    Gguf,
+    /// Of whisper.cpp.
+    Ggml,
+    /// What PyTorch's `save` writes, today and long ago: reading it runs it.
+    Pickle,
+    /// `.nemo`, mostly: an archive with a pickle in it.
+    Archive,
+    Json,
+    /// A pointer of Git LFS: the file itself did not come along.
+    LfsPointer,
+    /// A page of a web site that was saved in place of a file.
+    WebPage,
+    Unknown,
+}
+
+impl FileKind {
+    pub fn of(file: &Path) -> Result<Self, Error> {
+        /// The mark of a tar archive lies at 257.
+        const ENOUGH: u64 = 512;
+        let mut start = Vec::new();
+        let read = File::open(file).and_then(|file| file.take(ENOUGH).read_to_end(&mut start));
+        read.map_err(|source| Error::Io { path: file.into(), source })?;
+        Ok(Self::of_bytes(&start))
+    }
+
+    /// By the first 512 bytes.
+    pub fn of_bytes(start: &[u8]) -> Self {
+        let text = start.trim_ascii_start();
+        let is_safetensors = start.get(..8).and_then(|length| length.try_into().ok()).is_some_and(|length| {
+            // A header's length, then JSON.
+            let length = u64::from_le_bytes(length);
+            (2..1 << 32).contains(&length) && start.get(8) == Some(&b'{')
+        });
+        match start {
+            _ if start.starts_with(&gguf::MAGIC) => Self::Gguf,
+            _ if start.starts_with(&ggml::MAGIC) => Self::Ggml,
+            _ if is_safetensors => Self::Safetensors,
+            _ if start.starts_with(b"PK\x03\x04") => Self::Pickle,
+            // The opcode PROTO with versions 2 to 5.
+            [0x80, 2..=5, ..] => Self::Pickle,
+            _ if start.get(257..262) == Some(b"ustar") || start.starts_with(b"\x1f\x8b") => Self::Archive,
+            _ if start.starts_with(b"version https://git-lfs") => Self::LfsPointer,
+            _ if text.starts_with(b"<") => Self::WebPage,
+            _ if text.starts_with(b"{") => Self::Json,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_known_by_their_first_bytes() {
+        let tar = [vec![0; 257], b"ustar\0".to_vec()].concat();
+        let cases: [(&[u8], FileKind); 12] = [
+            (b"GGUF\x03\0\0\0", FileKind::Gguf),
+            (b"lmgg\x99\xca\0\0", FileKind::Ggml),
+            (b"\x40\0\0\0\0\0\0\0{\"__metadata__\"", FileKind::Safetensors),
+            (b"PK\x03\x04\0\0archive/data.pkl", FileKind::Pickle),
+            (b"\x80\x02\x8a\x0al\xfc\x9c\x46\xf9", FileKind::Pickle),
+            (&tar, FileKind::Archive),
+            (b"version https://git-lfs.github.com/spec/v1\n", FileKind::LfsPointer),
+            (b"\n<!DOCTYPE html>", FileKind::WebPage),
+            (b" {\"a\": 1}", FileKind::Json),
+            (b"", FileKind::Unknown),
+            (b"ID3\x04", FileKind::Unknown),
+            (b"\xff\xff\xff\xff\xff\xff\xff\xff{", FileKind::Unknown),
+        ];
+        for (start, expected) in cases {
+            assert_eq!(FileKind::of_bytes(start), expected, "{start:?}");
+        }
+    }
+}
