@@ -1,6 +1,6 @@
 #!/bin/bash
 # Damages recordings and models by the thousand; transcribes 200 files in a row; kills engines 200 times
-# and hosts 20 times over queues of recordings; then loads and runs every size
+# and hosts 20 times over queues of recordings, downloads 50 times; then loads and runs every size
 # with random weights, whole and sharded, through the command line and the engine; sizes as arguments,
 # else all. Needs 10 GB of disk and of memory.
 . "$(dirname "$0")/lib.sh"
@@ -21,6 +21,7 @@ phase "exporters" env PROPTEST_CASES=20000 cargo test --quiet --workspace --test
 phase "predictions for large models" env STENO_FOOTPRINT_MODELS=small,large-v3-turbo \
     cargo test --quiet --workspace --test footprint -- --nocapture
 phase "200 files in a row" env STENO_ENDURANCE_FILES=200 cargo test --quiet --workspace --test memory file_after -- --nocapture
+phase "downloads killed" env STENO_KILL_ROUNDS=50 cargo test --quiet --workspace --test processes
 phase "engines and hosts killed" env STENO_KILL_ROUNDS=200 cargo test --quiet --workspace --test kills
 
 for size in "$@"; do

@@ -20,28 +20,34 @@ fn linked(package: &str) -> BTreeSet<String> {
 
 /// A package, the packages of ours that it may know, and the start of the
 /// names of those that it must not.
-const RULES: [(&str, &[&str], &[&str]); 11] = [
+const RULES: [(&str, &[&str], &[&str]); 13] = [
     ("transcript", &[], &["candle", "tauri", "tokio"]),
     ("audio", &[], &["candle", "tauri", "tokio"]),
     ("memory", &[], &["candle", "tauri", "tokio"]),
     ("wire", &["memory", "transcript"], &["candle", "tauri", "tokio"]),
     ("library", &["memory", "transcript", "wire"], &["candle", "tauri", "tokio"]),
-    ("models", &["memory"], &["tauri", "tokio", "symphonia"]),
-    ("pipeline", &["audio", "memory", "models", "transcript", "wire"], &["tauri", "tokio"]),
-    ("steno-engine", &["audio", "memory", "models", "pipeline", "transcript", "wire"], &["tauri", "tokio"]),
+    ("formats", &["memory"], &["candle", "tauri", "tokio"]),
+    ("hub", &["formats", "memory"], &["candle", "gemm", "tokenizers", "symphonia", "tauri"]),
+    ("models", &["formats", "memory"], &["tauri", "tokio", "symphonia"]),
+    ("pipeline", &["audio", "formats", "memory", "models", "transcript", "wire"], &["tauri", "tokio"]),
+    (
+        "steno-engine",
+        &["audio", "formats", "memory", "models", "pipeline", "transcript", "wire"],
+        &["tauri", "tokio"],
+    ),
     (
         "api",
-        &["library", "memory", "transcript", "wire"],
+        &["formats", "hub", "library", "memory", "transcript", "wire"],
         &["candle", "gemm", "tokenizers", "symphonia", "tauri"],
     ),
     (
         "steno",
-        &["api", "library", "memory", "transcript", "wire"],
+        &["api", "formats", "hub", "library", "memory", "transcript", "wire"],
         &["candle", "gemm", "tokenizers", "symphonia", "tauri"],
     ),
     (
         "steno-window",
-        &["api", "library", "memory", "transcript", "wire"],
+        &["api", "formats", "hub", "library", "memory", "transcript", "wire"],
         &["candle", "gemm", "tokenizers", "symphonia"],
     ),
 ];

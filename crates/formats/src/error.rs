@@ -9,6 +9,8 @@ pub enum Error {
     Io { path: PathBuf, source: std::io::Error },
     #[error("{} is not valid: {reason}", .path.display())]
     Invalid { path: PathBuf, reason: String },
+    #[error("the model is of the kind {kind:?}, which is not supported")]
+    Unsupported { path: PathBuf, kind: String },
 }
 
 impl Error {

@@ -6,6 +6,7 @@
 //! Files may be damaged or made to do harm: every count in a header is checked
 //! against the file's length before it is believed.
 
+mod config;
 mod dimensions;
 mod entry;
 mod error;
@@ -16,6 +17,7 @@ mod reader;
 mod safetensors;
 mod source;
 
+pub use config::{dimensions, dimensions_in, read_json};
 pub use dimensions::check;
 pub use entry::{Entry, Tensors, map};
 pub use error::Error;

@@ -18,6 +18,8 @@ mod digest;
 mod error;
 mod fetch;
 mod files;
+mod import;
+mod inspect;
 mod lock;
 mod manifest;
 mod meter;
@@ -35,14 +37,11 @@ pub use connections::{Connection, Connections};
 pub use control::Control;
 pub use digest::Digest;
 pub use error::{Code, Error};
+pub use import::import;
+pub use inspect::inspect;
 pub use manifest::{MANIFEST, Manifest, Origin, Stored};
 pub use meter::{Progress, Stage};
 pub use pull::{Puller, Source, Wanted};
 pub use settings::{HUB, Limits, Proxying, Settings, Token};
 pub use store::{Model, State, Store};
 pub use verify::{Verified, verify};
-
-/// Placeholder until imports are here.
-pub(crate) fn validate(_: &std::path::Path) -> Result<(), Error> {
-    Ok(())
-}

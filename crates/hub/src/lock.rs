@@ -9,7 +9,7 @@ use crate::Error;
 /// each hold a lock on a file of that name.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl Lock {
@@ -32,6 +32,14 @@ impl Lock {
         // For the other's message only.
         let _ = file.set_len(0).and_then(|()| file.rewind());
         let _ = write!(file, "{}", std::process::id());
-        Ok(Self { _file: file })
+        Ok(Self { file })
+    }
+}
+
+impl Drop for Lock {
+    /// A program that was started meanwhile has the file open too, until it is
+    /// past its first moments: closing ours alone would leave it locked.
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
     }
 }

@@ -14,6 +14,8 @@ pub enum Stage {
     /// What there is, and how large.
     Look,
     Download,
+    /// From this machine.
+    Copy,
     /// Between two attempts, or paused.
     Wait,
     /// What came is compared with what was promised.

@@ -8,6 +8,7 @@ use crate::client::{Client, Remote};
 use crate::connections::Connections;
 use crate::digest::Digest;
 use crate::fetch::{self, Piece, fetch};
+use crate::inspect::{inspect, kind};
 use crate::manifest::{Manifest, Origin, Stored};
 use crate::meter::{Meter, Progress, Stage};
 use crate::retry::{Retries, Trouble};
@@ -19,8 +20,6 @@ use crate::{Control, Error, choice, files, platform};
 const MARGIN: u64 = 64 << 20;
 /// A listing of a repository with thousands of files.
 const LONGEST_LISTING: usize = 8 << 20;
-/// Headers are a megabyte at most; a file that is promised to be smaller than
-/// this is no weights.
 const BRANCH: &str = "main";
 
 /// A model that is to be in the store.
@@ -99,8 +98,7 @@ impl Puller {
             meter.stage(Stage::Installed, None);
             return store.model(&wanted.id);
         }
-        let partial = store.partial(&wanted.id);
-        fs::create_dir_all(&partial).map_err(|error| Error::io(&partial, error))?;
+        let partial = store.unfinished(&wanted.id)?;
         let mut manifest = self.described(store, wanted, control, &mut meter).await?;
         room(&manifest, &partial, store.folder())?;
         meter.progress.total = manifest.bytes();
@@ -109,7 +107,10 @@ impl Puller {
             self.file(&mut manifest, number, &partial, control, &mut meter).await?;
         }
         if wanted.is_whisper {
-            crate::validate(&partial)?;
+            inspect(&partial)?;
+        }
+        for file in &manifest.files {
+            kind(&partial.join(&file.name))?;
         }
         meter.stage(Stage::Install, None);
         store.install(&manifest)?;

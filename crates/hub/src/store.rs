@@ -201,6 +201,13 @@ impl Store {
         self.folder.join(PARTIAL).join(id)
     }
 
+    /// The folder of a model that is not finished, made where it is not there.
+    pub(crate) fn unfinished(&self, id: &str) -> Result<PathBuf, Error> {
+        let partial = self.partial(id);
+        fs::create_dir_all(&partial).map_err(|error| Error::io(&partial, error))?;
+        Ok(partial)
+    }
+
     fn pins_path(&self, id: &str) -> PathBuf {
         self.folder.join(PINS).join(format!("{id}.json"))
     }

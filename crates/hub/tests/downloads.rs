@@ -65,6 +65,16 @@ impl Place {
         }
     }
 
+    /// What was sent before an answer was held is on its way.
+    fn wait_for_bytes(&self) {
+        let part = self.store.folder().join(".partial/model/model.safetensors.part");
+        let since = Instant::now();
+        while std::fs::metadata(&part).map_or(0, |it| it.len()) < 100_000 {
+            assert!(since.elapsed() < Duration::from_secs(60));
+            std::thread::yield_now();
+        }
+    }
+
     /// Where the requests for the weights' content began.
     fn starts(&self) -> Vec<u64> {
         let seen = self.server.seen();
@@ -267,13 +277,7 @@ fn interrupted(place: &Place) {
     std::thread::scope(|scope| {
         let pulling = scope.spawn(|| run(puller.pull(&place.store, &wanted, &control, &mut |_| {})));
         place.server.wait_until_held();
-        // What was sent before is on its way.
-        let part = place.store.folder().join(".partial/model/model.safetensors.part");
-        let since = Instant::now();
-        while std::fs::metadata(&part).map_or(0, |it| it.len()) < 100_000 {
-            assert!(since.elapsed() < Duration::from_secs(60));
-            std::thread::yield_now();
-        }
+        place.wait_for_bytes();
         control.cancel();
         assert_eq!(pulling.join().unwrap().unwrap_err().code(), Code::Cancelled);
     });
@@ -441,6 +445,7 @@ fn a_pause_lets_go_of_the_connection_and_goes_on_from_there() {
     std::thread::scope(|scope| {
         let pulling = scope.spawn(|| run(puller.pull(&place.store, &wanted, &control, &mut on_progress)));
         place.server.wait_until_held();
+        place.wait_for_bytes();
         control.pause();
         waits.recv_timeout(Duration::from_secs(60)).unwrap();
         assert!(!pulling.is_finished());
@@ -538,4 +543,36 @@ fn a_file_of_any_server_is_taken_at_its_address() {
     other[5] ^= 1;
     place.server.put(&format!("us/model/{WEIGHTS}"), other);
     assert_eq!(place.pull_with(&place.server.puller(), &wanted).unwrap_err().code(), Code::Corrupt);
+}
+
+#[test]
+fn what_is_no_model_does_not_become_one() {
+    for (bytes, part) in
+        [(&b"PK\x03\x04archive/data.pkl"[..], "pickle"), (b"<html>Sign in</html>", "web site")]
+    {
+        let place = Place::new();
+        place.server.put(&format!("us/model/{WEIGHTS}"), bytes);
+        let error = place.pull().unwrap_err();
+        assert_eq!(error.code(), Code::Invalid);
+        assert!(error.to_string().contains(part), "{error}");
+        place.is_absent();
+    }
+}
+
+#[test]
+fn a_repository_that_nobody_listed_is_asked_what_it_has() {
+    let place = Place::new();
+    let model = tempfile::tempdir().unwrap();
+    let size = random_models::Size::named("micro").unwrap();
+    random_models::write(model.path(), size, &random_models::Options::default()).unwrap();
+    place.server.put_folder("somebody/fine-tuned", model.path());
+    place.server.put("somebody/fine-tuned/pytorch_model.bin", "PK\x03\x04");
+    place.server.put("somebody/fine-tuned/README.md", "Take it.");
+    let wanted = hub::Catalogue::public().unwrap().wanted("somebody/fine-tuned").unwrap();
+    let model = place.pull_with(&place.server.puller(), &wanted).unwrap();
+    let expected =
+        ["config.json", "generation_config.json", WEIGHTS, "preprocessor_config.json", hub::MANIFEST];
+    let found = names(&model.folder);
+    assert_eq!(found, [&expected[..], &["tokenizer.json"]].concat());
+    hub::inspect(&model.folder).unwrap();
 }

@@ -32,6 +32,7 @@ impl From<formats::Error> for Error {
             formats::Error::Missing { folder, file } => Self::Missing { folder, file },
             formats::Error::Io { path, source } => Self::Io { path, source },
             formats::Error::Invalid { path, reason } => Self::Invalid { path, reason },
+            formats::Error::Unsupported { kind, .. } => Self::Unsupported(kind),
         }
     }
 }

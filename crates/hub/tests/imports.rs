@@ -1,0 +1,288 @@
+//! Models from this machine: known by what is in them, refused with the part
+//! that is missing or wrong, and never run.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use formats::Tensors;
+use hub::{Code, Control, Error, Model, State, Store};
+use random_models::{Options, Size, write};
+
+struct Place {
+    folder: tempfile::TempDir,
+    store: Store,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(folder.path().join("store"));
+        Self { folder, store }
+    }
+
+    fn micro(&self, name: &str, options: &Options) -> PathBuf {
+        let folder = self.folder.path().join(name);
+        write(&folder, Size::named("micro").unwrap(), options).unwrap();
+        folder
+    }
+
+    fn import(&self, path: &Path, name: Option<&str>) -> Result<Model, Error> {
+        hub::import(&self.store, path, name, &Control::default(), &mut |_| {})
+    }
+
+    /// It is there, whole, and the same as what it was made of.
+    #[track_caller]
+    fn is_right(&self, model: &Model, weights: &Path) {
+        assert_eq!(model.state, State::Ready);
+        let verified = hub::verify(&self.store, &model.id, &Control::default(), &mut |_, _| {}).unwrap();
+        assert_eq!(verified.damaged, []);
+        let name = weights.file_name().unwrap();
+        let copied = fs::read_dir(&model.folder).unwrap().map(|entry| entry.unwrap().path());
+        let bytes = fs::read(weights).unwrap();
+        let same = copied.into_iter().any(|path| {
+            fs::metadata(&path).unwrap().len() == bytes.len() as u64 && fs::read(&path).unwrap() == bytes
+        });
+        assert!(same, "{name:?} is not in {}", model.folder.display());
+        hub::inspect(&model.folder).unwrap();
+        assert_eq!(fs::read_dir(self.store.folder().join(".partial")).unwrap().count(), 0);
+    }
+}
+
+/// The tensors of a folder as a GGUF file.
+fn gguf(folder: &Path) -> Vec<u8> {
+    let tensors = Tensors::open(folder).unwrap();
+    let mut index: Vec<_> = tensors.index.iter().collect();
+    index.sort_by_key(|(name, _)| (*name).clone());
+    let mut header = b"GGUF\x03\0\0\0".to_vec();
+    header.extend((index.len() as u64).to_le_bytes());
+    header.extend(0u64.to_le_bytes());
+    let mut data = Vec::new();
+    for (name, entry) in index {
+        header.extend((name.len() as u64).to_le_bytes());
+        header.extend(name.as_bytes());
+        header.extend((entry.shape.len() as u32).to_le_bytes());
+        for size in entry.shape.iter().rev() {
+            header.extend((*size as u64).to_le_bytes());
+        }
+        header.extend(formats::gguf::number(*entry.stored.as_ref().unwrap()).to_le_bytes());
+        header.extend((data.len() as u64).to_le_bytes());
+        data.extend(&tensors.files[entry.file].1[entry.bytes.clone()]);
+        data.resize(data.len().next_multiple_of(32), 0);
+    }
+    header.resize(header.len().next_multiple_of(32), 0);
+    [header, data].concat()
+}
+
+#[test]
+fn a_model_in_any_form_is_taken_whole() {
+    let place = Place::new();
+    let whole = place.micro("whole", &Options::default());
+    place.is_right(&place.import(&whole, None).unwrap(), &whole.join("model.safetensors"));
+    // The weights alone stand for the folder that they lie in.
+    let by_file = place.import(&whole.join("model.safetensors"), Some("by-file")).unwrap();
+    place.is_right(&by_file, &whole.join("model.safetensors"));
+    // Weights of another name get the one that is looked for.
+    let other = place.micro("other", &Options::default());
+    fs::rename(other.join("model.safetensors"), other.join("finetuned.safetensors")).unwrap();
+    let renamed = place.import(&other.join("finetuned.safetensors"), None).unwrap();
+    assert_eq!(renamed.id, "finetuned");
+    place.is_right(&renamed, &other.join("finetuned.safetensors"));
+
+    let sharded = place.micro("sharded", &Options { shards: 3, ..Options::default() });
+    let shard = sharded.join("model-00002-of-00003.safetensors");
+    place.is_right(&place.import(&sharded, None).unwrap(), &shard);
+    place.is_right(&place.import(&shard, Some("by-shard")).unwrap(), &shard);
+
+    let quantised = place.micro("gguf", &Options::default());
+    let file = quantised.join("model-q8.gguf");
+    fs::write(&file, gguf(&quantised)).unwrap();
+    fs::remove_file(quantised.join("model.safetensors")).unwrap();
+    place.is_right(&place.import(&quantised, None).unwrap(), &file);
+    place.is_right(&place.import(&file, None).unwrap(), &file);
+    let names: Vec<String> = place.store.list().unwrap().into_iter().map(|model| model.id).collect();
+    assert_eq!(names, ["by-file", "by-shard", "finetuned", "gguf", "model-q8", "sharded", "whole"]);
+}
+
+#[test]
+fn a_file_of_whisper_cpp_has_everything_inside() {
+    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/models/starter-ggml");
+    if !files.is_dir() {
+        println!("skipped: {} is not there", files.display());
+        return;
+    }
+    let place = Place::new();
+    for name in ["ggml-starter.bin", "ggml-starter-q8_0.bin"] {
+        let model = place.import(&files.join(name), None).unwrap();
+        assert_eq!(model.id, name.trim_end_matches(".bin"));
+        place.is_right(&model, &files.join(name));
+        let bytes = fs::read(files.join(name)).unwrap();
+        // Cut anywhere, and with a dimension that its tensors don't have.
+        let mut wider = bytes.clone();
+        wider[12] ^= 64;
+        for (damaged, part) in [(&bytes[..bytes.len() - 5], "its data"), (&bytes[..40], ""), (&wider, "wide")]
+        {
+            let path = place.folder.path().join("damaged.bin");
+            fs::write(&path, damaged).unwrap();
+            let error = place.import(&path, None).unwrap_err();
+            assert_eq!(error.code(), Code::Invalid, "{error}");
+            assert!(error.to_string().contains(part), "{error}");
+        }
+    }
+}
+
+#[test]
+fn what_is_missing_or_wrong_is_named_and_nothing_is_left() {
+    /// Takes a whole model and damages it.
+    type Damage = fn(&Path);
+    fn replaced(folder: &Path, file: &str, from: &str, to: &str) {
+        let text = fs::read_to_string(folder.join(file)).unwrap();
+        assert!(text.contains(from), "no {from} in {file}");
+        fs::write(folder.join(file), text.replacen(from, to, 1)).unwrap();
+    }
+    /// Of the same length, so that the rest of the file stays in place.
+    fn header(folder: &Path, from: &str, to: &str) {
+        let mut bytes = fs::read(folder.join("model.safetensors")).unwrap();
+        let at = bytes.windows(from.len()).position(|part| part == from.as_bytes()).unwrap();
+        bytes[at..at + from.len()].copy_from_slice(to.as_bytes());
+        fs::write(folder.join("model.safetensors"), bytes).unwrap();
+    }
+    fn overwritten(folder: &Path, file: &str, with: &[u8]) {
+        fs::write(folder.join(file), with).unwrap();
+    }
+    let cases: [(&str, Damage, &[&str]); 16] = [
+        ("no config", |it| fs::remove_file(it.join("config.json")).unwrap(), &["it has no config.json"]),
+        (
+            "no tokenizer",
+            |it| fs::remove_file(it.join("tokenizer.json")).unwrap(),
+            &["it has no tokenizer.json"],
+        ),
+        (
+            "no weights",
+            |it| fs::remove_file(it.join("model.safetensors")).unwrap(),
+            &["it has no model.safetensors"],
+        ),
+        (
+            "cut",
+            |it| {
+                let bytes = fs::read(it.join("model.safetensors")).unwrap();
+                overwritten(it, "model.safetensors", &bytes[..bytes.len() - 1]);
+            },
+            &["model.safetensors"],
+        ),
+        (
+            "a tensor less",
+            |it| header(it, "model.decoder.layers.1.fc1.bias", "model.decoder.layers.1.fc1.bihs"),
+            &["the tensor model.decoder.layers.1.fc1.bias is missing"],
+        ),
+        ("a type", |it| header(it, "\"dtype\":\"F16\"", "\"dtype\":\"I16\""), &["is of the type I16"]),
+        (
+            "a shape",
+            |it| replaced(it, "config.json", "\"encoder_ffn_dim\":256", "\"encoder_ffn_dim\":128"),
+            &["fc1", "has the shape [256, 64]", "must be [128, 64]"],
+        ),
+        (
+            "another kind",
+            |it| replaced(it, "config.json", "\"whisper\"", "\"wav2vec2\""),
+            &["\"wav2vec2\", not Whisper"],
+        ),
+        (
+            "an activation",
+            |it| replaced(it, "config.json", "\"gelu\"", "\"silu\""),
+            &["activation function silu"],
+        ),
+        (
+            "no size",
+            |it| replaced(it, "config.json", "\"d_model\"", "\"d\""),
+            &["config.json", "missing field `d_model`"],
+        ),
+        (
+            "huge",
+            |it| replaced(it, "config.json", "\"decoder_layers\":2", "\"decoder_layers\":99999999"),
+            &["decoder_layers is 99999999"],
+        ),
+        (
+            "a token",
+            |it| replaced(it, "tokenizer.json", "<|notimestamps|>", "<|notimestamp|>"),
+            &["tokenizer.json", "<|notimestamps|> is missing"],
+        ),
+        ("a broken tokenizer", |it| overwritten(it, "tokenizer.json", b"{"), &["tokenizer.json", "EOF"]),
+        (
+            "a pointer",
+            |it| overwritten(it, "model.safetensors", b"version https://git-lfs.github.com/spec/v1\noid"),
+            &["a pointer of Git LFS", "git lfs pull"],
+        ),
+        (
+            "a page",
+            |it| overwritten(it, "config.json", b"<!doctype html><title>Sign in"),
+            &["config.json", "a page of a web site"],
+        ),
+        (
+            "a pickle",
+            |it| {
+                fs::remove_file(it.join("model.safetensors")).unwrap();
+                overwritten(it, "pytorch_model.bin", b"PK\x03\x04 data.pkl");
+            },
+            &["pytorch_model.bin", "a pickle", "save_pretrained"],
+        ),
+    ];
+    for (what, damage, parts) in cases {
+        let place = Place::new();
+        let folder = place.micro("model", &Options::default());
+        damage(&folder);
+        let error = place.import(&folder, None).unwrap_err();
+        assert_eq!(error.code(), Code::Invalid, "{what}: {error}");
+        let path = error.path().map(|path| path.display().to_string()).unwrap_or_default();
+        for part in parts {
+            let said = format!("{path}: {error}");
+            assert!(said.contains(part), "{what}: no {part:?} in {said:?}");
+        }
+        assert_eq!(place.store.list().unwrap(), [], "{what}");
+        assert!(!place.store.folder().join("model").exists(), "{what}");
+    }
+}
+
+#[test]
+fn files_that_are_no_models_are_refused_with_the_way_out() {
+    let place = Place::new();
+    let tar = [vec![0; 257], b"ustar\0".to_vec(), vec![0; 600]].concat();
+    let cases: [(&str, &[u8], &str); 6] = [
+        ("small.pt", b"PK\x03\x04archive/data.pkl", "convert-pt-to-ggml.py"),
+        ("old.pt", b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19", "pickle"),
+        ("model.nemo", &tar, "NeMo"),
+        ("talk.mp3", b"ID3\x04\0\0", "neither safetensors nor GGUF"),
+        ("alone.safetensors", b"\x02\0\0\0\0\0\0\0{}", "it has no config.json"),
+        ("alone.gguf", b"GGUF", "it has no config.json"),
+    ];
+    for (name, bytes, part) in cases {
+        let path = place.folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        let error = place.import(&path, None).unwrap_err();
+        assert_eq!(error.code(), Code::Invalid, "{name}: {error}");
+        assert!(error.to_string().contains(part), "{name}: {error}");
+    }
+    let missing = place.import(&place.folder.path().join("nothing"), None).unwrap_err();
+    assert_eq!(missing.code(), Code::Unreadable);
+    assert_eq!(place.store.list().unwrap(), []);
+}
+
+#[test]
+fn names_are_checked_and_nothing_is_replaced() {
+    let place = Place::new();
+    let folder = place.micro("my model", &Options::default());
+    assert_eq!(place.import(&folder, None).unwrap_err().code(), Code::Invalid);
+    place.import(&folder, Some("mine")).unwrap();
+    let error = place.import(&folder, Some("mine")).unwrap_err().to_string();
+    assert!(error.contains("a model named mine already") && error.contains("--name"), "{error}");
+    for name in ["../out", ".hidden", "a/b", "con"] {
+        assert!(matches!(place.import(&folder, Some(name)), Err(Error::BadName { .. })), "{name}");
+    }
+    // A damaged import has nowhere to be repaired from.
+    fs::remove_file(place.store.folder().join("mine/tokenizer.json")).unwrap();
+    assert_eq!(
+        place.store.model("mine").unwrap().state,
+        State::Damaged { files: vec!["tokenizer.json".into()] }
+    );
+    place.store.remove("mine").unwrap();
+    place.import(&folder, Some("mine")).unwrap();
+}
