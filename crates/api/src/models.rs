@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use formats::Source;
+use hub::{Cache, Catalogue, Manifest, Store};
 use serde::Deserialize;
 use wire::{ErrorCode, Failure};
 
-use crate::platform;
+use crate::{platform, store};
 
 /// Used where no model is named: it ships with the program.
 pub const DEFAULT_MODEL: &str = "starter-whisper";
@@ -32,9 +34,10 @@ pub struct ModelRef {
 
 /// The model of that name, or at that path; without either the default one.
 ///
-/// Names are looked for in `STENO_MODELS`, the user's data folder, beside the
-/// executable, in the package's folder, and in the source checkout that the
-/// executable was built in. Fails with `ModelNotFound`, naming the models that
+/// Names are looked for in `STENO_MODELS`, the store, the user's data folder,
+/// beside the executable, in the package's folder, in the source checkout that
+/// the executable was built in, and at last among the models that other
+/// programs got from the hub. Fails with `ModelNotFound`, naming the models that
 /// there are, or `ModelInvalid` for a folder without a model.
 pub fn find_model(name_or_path: Option<&str>) -> Result<ModelRef, Failure> {
     Places::of_this_process().find(name_or_path)
@@ -52,7 +55,7 @@ pub fn model_at(path: &Path) -> Result<ModelRef, Failure> {
             .file(path)
             .remedy("`steno models` lists the installed ones."));
     };
-    if metadata.is_dir() && !path.join(CONFIG).is_file() {
+    if metadata.is_dir() && !is_model(path) {
         return Err(Failure::new(
             ErrorCode::ModelInvalid,
             format!("This folder holds no model: it has no {CONFIG}."),
@@ -60,7 +63,27 @@ pub fn model_at(path: &Path) -> Result<ModelRef, Failure> {
         .file(path)
         .remedy("Give the folder that the model's files lie in."));
     }
+    whole(path)?;
     Ok(describe(path))
+}
+
+/// A folder in the Hugging Face layout, or with one GGUF file or one of
+/// whisper.cpp, or such a file.
+fn is_model(path: &Path) -> bool {
+    path.join(CONFIG).is_file() || path.join(hub::MANIFEST).is_file() || Source::find(path).is_ok()
+}
+
+/// Fails with `ModelInvalid` for a model of the store that is not whole.
+fn whole(path: &Path) -> Result<(), Failure> {
+    let manifest = Manifest::read(path).map_err(store::failure)?;
+    let Some(manifest) = manifest.filter(|manifest| manifest.is_at(path)) else { return Ok(()) };
+    let missing = manifest.missing(path);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let message = format!("This model is damaged: {} is not what it was.", missing.join(", "));
+    let remedy = format!("Repair it: `steno models verify --repair {}`.", manifest.id);
+    Err(Failure::new(ErrorCode::ModelCorrupt, message).file(path).remedy(remedy))
 }
 
 /// Where models are looked for.
@@ -73,6 +96,8 @@ pub struct Places {
     pub executable: Option<PathBuf>,
     /// Folders to look in last.
     pub package_folders: Vec<PathBuf>,
+    /// What other programs got from the hub: used where it lies.
+    pub cache: Option<Cache>,
 }
 
 impl Places {
@@ -83,6 +108,7 @@ impl Places {
             data_folder: platform::data_folder(),
             executable: std::env::current_exe().ok(),
             package_folders: package.into_iter().filter(|_| cfg!(unix)).map(PathBuf::from).collect(),
+            cache: store::cache(),
         }
     }
 
@@ -91,8 +117,10 @@ impl Places {
         let path = Path::new(wanted);
         let is_name = path.components().count() == 1 && path.file_name().is_some_and(|name| name == wanted);
         if is_name {
-            if let Some(model) = self.candidates(wanted).find(|path| path.join(CONFIG).is_file()) {
-                return Ok(describe(&model));
+            if let Some((_, model)) = self.candidates().find(|(name, path)| name == wanted && is_model(path))
+            {
+                whole(&model)?;
+                return Ok(named(wanted.to_owned(), &model));
             }
             if !path.exists() {
                 return Err(self.not_found(wanted));
@@ -101,22 +129,35 @@ impl Places {
         model_at(path)
     }
 
+    /// Damaged ones are left out.
     pub fn list(&self) -> Vec<ModelRef> {
-        let mut names = BTreeSet::new();
-        for folder in self.folders() {
-            let Ok(entries) = std::fs::read_dir(folder) else { continue };
-            names.extend(entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()));
-        }
-        // By the same way as they are found, so that what is listed is what
-        // the name stands for.
-        let found = |name: &String| self.candidates(name).find(|path| path.join(CONFIG).is_file());
-        names.iter().filter_map(found).map(|path| describe(&path)).collect()
+        let mut seen = BTreeSet::new();
+        // The first of a name is what the name stands for.
+        let mut models: Vec<ModelRef> = self
+            .candidates()
+            .filter(|(name, path)| is_model(path) && seen.insert(name.clone()) && whole(path).is_ok())
+            .map(|(name, path)| named(name, &path))
+            .collect();
+        models.sort_by(|a, b| a.name.cmp(&b.name));
+        models
+    }
+
+    /// Where downloads and imports go: the first folder of `STENO_MODELS`, else
+    /// where the store was moved to, else the user's data folder.
+    pub fn store_folder(&self) -> Option<PathBuf> {
+        let chosen = self.chosen.iter().flat_map(std::env::split_paths).next();
+        let usual = || {
+            let data = self.data_folder.as_deref()?;
+            store::moved_to(data).or_else(|| Some(data.join("steno/models")))
+        };
+        chosen.or_else(usual)
     }
 
     /// In the order in which they are looked through.
     pub fn folders(&self) -> Vec<PathBuf> {
         let mut folders: Vec<PathBuf> = Vec::new();
         folders.extend(self.chosen.iter().flat_map(std::env::split_paths));
+        folders.extend(self.data_folder.as_deref().and_then(store::moved_to));
         folders.extend(self.data_folder.iter().map(|data| data.join("steno/models")));
         if let Some(beside) = self.executable.as_deref().and_then(Path::parent) {
             folders.push(beside.join("models"));
@@ -135,11 +176,35 @@ impl Places {
         folders
     }
 
-    fn candidates(&self, name: &str) -> impl Iterator<Item = PathBuf> {
-        self.folders().into_iter().map(move |folder| folder.join(name))
+    /// Everything that could be a model, with its name.
+    fn candidates(&self) -> impl Iterator<Item = (String, PathBuf)> {
+        let in_folders = self.folders().into_iter().flat_map(|folder| {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            let named =
+                entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())));
+            let mut named: Vec<_> = named.filter(|(name, _)| !name.starts_with('.')).collect();
+            named.sort();
+            named
+        });
+        let catalogue = self.store_folder().and_then(|store| Catalogue::with_own(&store).ok());
+        let catalogue = catalogue.or_else(|| Catalogue::public().ok());
+        let added: Vec<_> = catalogue.iter().flat_map(|catalogue| &catalogue.models).cloned().collect();
+        let added = added.into_iter().filter_map(|entry| Some((entry.id, entry.path?)));
+        let cached = self.cache.as_ref().map(Cache::list).unwrap_or_default().into_iter();
+        let cached = cached.map(move |model| {
+            let known = catalogue.as_ref().and_then(|it| it.of_repository(&model.repository));
+            let last = || model.repository.rsplit('/').next().unwrap_or_default().to_owned();
+            (known.map_or_else(last, |entry| entry.id.clone()), model.folder)
+        });
+        in_folders.chain(added).chain(cached)
     }
 
     fn not_found(&self, wanted: &str) -> Failure {
+        if let Some(Ok(_)) = self.store_folder().map(|folder| Store::at(folder).model(wanted)) {
+            let message = format!("The download of the model \"{wanted}\" was interrupted.");
+            return Failure::new(ErrorCode::ModelNotFound, message)
+                .remedy(format!("`steno models pull {wanted}` goes on with it."));
+        }
         let names: Vec<String> = self.list().into_iter().map(|model| model.name).collect();
         let (there_are, remedy) = if names.is_empty() {
             let folders: Vec<String> = self.folders().iter().map(|path| path.display().to_string()).collect();
@@ -161,6 +226,13 @@ struct Marker {
     name: Option<String>,
     demonstration: bool,
     note: Option<String>,
+}
+
+/// Under the name that it was found by; a demonstration always says that it is
+/// one.
+fn named(name: String, path: &Path) -> ModelRef {
+    let model = describe(path);
+    if model.demonstration { model } else { ModelRef { name, ..model } }
 }
 
 /// A marker that can't be read counts as none: it must not keep anybody from

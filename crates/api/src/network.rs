@@ -6,15 +6,13 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use formats::{Source, Tensors};
 use memory::{Dimensions, Footprint, Kind, Plan, Precision};
 use serde::Deserialize;
 use serde_json::Value;
 use wire::{ErrorCode, Failure, Job};
 
-const CONFIG: &str = "config.json";
 const GENERATION: &str = "generation_config.json";
-const WEIGHTS: &str = "model.safetensors";
-const SHARDS: &str = "model.safetensors.index.json";
 
 /// Tokens that only the multilingual models have: the English ones count
 /// 51,864 and fewer.
@@ -35,36 +33,18 @@ pub struct Network {
 }
 
 impl Network {
-    /// Reads a model's folder. Fails with `ModelInvalid` or
-    /// `ModelUnsupported`, naming the file.
-    pub fn read(folder: &Path) -> Result<Self, Failure> {
-        let config: Config = json(&folder.join(CONFIG))?;
-        if config.model_type != "whisper" {
-            let message = format!("This is a model of the type \"{}\", not Whisper.", config.model_type);
-            return Err(Failure::new(ErrorCode::ModelUnsupported, message)
-                .file(folder)
-                .remedy("Choose a Whisper model."));
-        }
-        let dimensions = Dimensions {
-            mel_bins: config.num_mel_bins,
-            audio_context: config.max_source_positions,
-            text_context: config.max_target_positions,
-            width: config.d_model,
-            encoder_layers: config.encoder_layers,
-            encoder_heads: config.encoder_attention_heads,
-            encoder_ffn: config.encoder_ffn_dim,
-            decoder_layers: config.decoder_layers,
-            decoder_heads: config.decoder_attention_heads,
-            decoder_ffn: config.decoder_ffn_dim,
-            vocabulary: config.vocab_size,
-        };
+    /// Reads a model: its folder, or the one file that it consists of. Fails
+    /// with `ModelInvalid` or `ModelUnsupported`, naming the file.
+    pub fn read(path: &Path) -> Result<Self, Failure> {
+        let dimensions = formats::dimensions(path).map_err(failure)?;
+        let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
         // Old models come without; that of a damaged one shows when it is loaded.
         let generation: Generation = json(&folder.join(GENERATION)).unwrap_or_default();
         let multilingual =
             generation.is_multilingual.unwrap_or(dimensions.vocabulary >= MULTILINGUAL_VOCABULARY);
         Ok(Self {
             dimensions,
-            stored: stored(folder)?,
+            stored: stored(path)?,
             multilingual,
             // A decoder that was shortened (turbo, distil) was taught to
             // transcribe and nothing else.
@@ -116,51 +96,18 @@ pub fn knee(kind: Kind) -> u32 {
     }
 }
 
-/// As in the Hugging Face layout; what is not about size is passed over.
-#[derive(Debug, Deserialize)]
-struct Config {
-    #[serde(default)]
-    model_type: String,
-    num_mel_bins: u64,
-    max_source_positions: u64,
-    max_target_positions: u64,
-    d_model: u64,
-    encoder_layers: u64,
-    encoder_attention_heads: u64,
-    encoder_ffn_dim: u64,
-    decoder_layers: u64,
-    decoder_attention_heads: u64,
-    decoder_ffn_dim: u64,
-    vocab_size: u64,
-}
-
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Generation {
     is_multilingual: Option<bool>,
 }
 
-#[derive(Debug, Deserialize)]
-struct Shards {
-    weight_map: BTreeMap<String, String>,
-}
-
 /// The precision that most bytes of the first file of weights are in.
-fn stored(folder: &Path) -> Result<Precision, Failure> {
-    let single = folder.join(WEIGHTS);
-    let path = if single.is_file() {
-        single
-    } else {
-        let shards: Shards = json(&folder.join(SHARDS)).map_err(|_| {
-            Failure::new(ErrorCode::ModelInvalid, format!("This model has no {WEIGHTS}."))
-                .file(folder)
-                .remedy("Install it again, with all of its files.")
-        })?;
-        let first = shards.weight_map.into_values().min().unwrap_or_default();
-        // A name with a folder in it could lead anywhere on the disk.
-        match Path::new(&first).file_name() {
-            Some(name) => folder.join(name),
-            None => return Err(invalid(&folder.join(SHARDS), "it names no file of weights")),
+fn stored(path: &Path) -> Result<Precision, Failure> {
+    let path = match Source::find(path).map_err(failure)? {
+        Source::Safetensors { files, folder } => files.into_iter().next().unwrap_or(folder),
+        Source::Gguf { file, .. } | Source::Ggml { file } => {
+            return Ok(Tensors::open(&file).map_err(failure)?.stored_precision());
         }
     };
     let header = header(&path).map_err(|error| invalid(&path, error))?;
@@ -202,6 +149,22 @@ fn json<T: serde::de::DeserializeOwned>(path: &PathBuf) -> Result<T, Failure> {
     serde_json::from_slice(&text).map_err(|error| invalid(path, error))
 }
 
+fn failure(error: formats::Error) -> Failure {
+    match error {
+        formats::Error::Missing { folder, file } => {
+            Failure::new(ErrorCode::ModelInvalid, format!("This model has no {file}."))
+                .file(folder)
+                .remedy("Install it again, with all of its files.")
+        }
+        formats::Error::Io { path, source } => invalid(&path, source),
+        formats::Error::Invalid { path, reason } => invalid(&path, reason),
+        formats::Error::Unsupported { path, kind } => {
+            let message = format!("This is a model of the type \"{kind}\", not Whisper.");
+            Failure::new(ErrorCode::ModelUnsupported, message).file(path).remedy("Choose a Whisper model.")
+        }
+    }
+}
+
 fn invalid(path: &Path, problem: impl std::fmt::Display) -> Failure {
     Failure::new(ErrorCode::ModelInvalid, format!("The model can't be used: {problem}."))
         .file(path)
@@ -211,6 +174,9 @@ fn invalid(path: &Path, problem: impl std::fmt::Display) -> Failure {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+
+    const CONFIG: &str = "config.json";
+    const WEIGHTS: &str = "model.safetensors";
 
     /// A model's folder of which nothing but the description is real.
     pub(crate) fn write_model(folder: &Path, name: &str, dtype: &str, multilingual: Option<bool>) -> PathBuf {
@@ -282,6 +248,23 @@ pub(crate) mod tests {
         greedy.decoding.temperatures = vec![0.0];
         let once = network.footprint(Kind::Host, network.stored, &greedy);
         assert!(once.caches < footprint(network.stored).caches);
+    }
+
+    #[test]
+    fn a_file_of_whisper_cpp_is_read_too() {
+        let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/models");
+        if !files.is_dir() {
+            println!("skipped: {} is not there", files.display());
+            return;
+        }
+        let twin = Network::read(&files.join("starter-full")).unwrap();
+        for (name, stored) in
+            [("ggml-starter.bin", Precision::F16), ("ggml-starter-q8_0.bin", Precision::Q8_0)]
+        {
+            let network = Network::read(&files.join("starter-ggml").join(name)).unwrap();
+            assert_eq!((network.dimensions, network.stored), (twin.dimensions, stored), "{name}");
+            assert_eq!((network.multilingual, network.translates), (true, twin.translates), "{name}");
+        }
     }
 
     #[test]

@@ -3,6 +3,12 @@
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 
+/// Where a user's own folders lie.
+pub fn home_folder() -> Option<PathBuf> {
+    let name = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
 /// Where a user's programs keep what the user installed for them.
 pub fn data_folder() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);

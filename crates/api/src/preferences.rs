@@ -1,4 +1,4 @@
-//! What the user wants of memory, wherever it was said. A flag goes before the
+//! What the user wants of memory and of the network, wherever it was said. A flag goes before the
 //! environment, the environment before the config file, the file before a
 //! profile, and a profile before the defaults.
 //!
@@ -10,6 +10,11 @@
 //! batch_size = 8
 //! keep = ["model", "speakers"]
 //! precision = "q8_0"
+//!
+//! [network]
+//! hub = "https://mirror.example"
+//! proxy = "http://proxy.example:3128"
+//! off = true
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -29,8 +34,17 @@ pub const PRECISION: (&str, &str) =
 
 const FILE: &str = "steno/config.toml";
 
-/// The only table that the file has so far.
-const TABLE: &str = "memory";
+/// The tables that the file may have.
+const MEMORY: &str = "memory";
+const NETWORK: &str = "network";
+
+/// Where models are downloaded from, through what, and whether at all: key,
+/// variable, and what it takes.
+const NETWORK_KEYS: [(&str, &str, &str); 3] = [
+    ("hub", "HF_ENDPOINT", "the address of the hub or of a mirror of it, such as https://huggingface.co"),
+    ("proxy", "STENO_PROXY", "the address of a proxy, such as http://HOST:PORT"),
+    ("off", "STENO_OFFLINE", "true or false: true never to use the network"),
+];
 
 /// What is in force.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -38,6 +52,18 @@ pub struct Preferences {
     pub memory: Settings,
     /// `None`: as stored.
     pub precision: Option<Precision>,
+    pub network: Network,
+}
+
+/// How downloads may use the network.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Network {
+    /// `None`: the public hub.
+    pub hub: Option<String>,
+    /// `None`: the one that the environment names for all programs.
+    pub proxy: Option<String>,
+    /// Never use it.
+    pub off: bool,
 }
 
 /// Values by the names of their variables, as the user wrote them.
@@ -45,7 +71,18 @@ pub type Values = Vec<(&'static str, String)>;
 
 /// Every variable that is read, with what it takes.
 pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
-    [PROFILE].into_iter().chain(VARIABLES).chain([PRECISION])
+    let network = NETWORK_KEYS.map(|(_, name, wanted)| (name, wanted));
+    [PROFILE].into_iter().chain(VARIABLES).chain([PRECISION]).chain(network)
+}
+
+/// The table and the key that a variable has in the config file.
+fn place_in_file(variable: &str) -> (&'static str, String) {
+    match NETWORK_KEYS.iter().find(|(_, name, _)| *name == variable) {
+        Some((key, ..)) => (NETWORK, (*key).to_owned()),
+        // The key of the profile is short: it lies in the table of memory already.
+        None if variable == PROFILE.0 => (MEMORY, "profile".into()),
+        None => (MEMORY, key(variable)),
+    }
 }
 
 /// Where the user's config file is, and whether it has to be there.
@@ -121,7 +158,7 @@ impl Preferences {
             }
         }
         let memory = profile.map_or_else(Settings::default, Settings::of_profile);
-        let mut chosen = Self { memory, precision: None };
+        let mut chosen = Self { memory, ..Self::default() };
         for (values, explain) in sources {
             for (name, value) in values {
                 chosen.set(name, value).map_err(explain)?;
@@ -131,6 +168,9 @@ impl Preferences {
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), BadSetting> {
+        if let Some(network) = NETWORK_KEYS.iter().find(|(_, variable, _)| *variable == name) {
+            return self.network.set(*network, value.trim());
+        }
         if name != PRECISION.0 {
             return self.memory.set(name, value);
         }
@@ -149,6 +189,25 @@ impl Preferences {
     }
 }
 
+impl Network {
+    fn set(
+        &mut self,
+        (key, name, wanted): (&'static str, &'static str, &'static str),
+        value: &str,
+    ) -> Result<(), BadSetting> {
+        let wrong = || BadSetting { name, value: value.to_owned(), wanted };
+        let is_address = value.starts_with("http://") || value.starts_with("https://");
+        match (key, value.to_ascii_lowercase().as_str()) {
+            ("off", "true" | "1" | "yes" | "on") => self.off = true,
+            ("off", "false" | "0" | "no" | "off") => self.off = false,
+            ("hub", _) if is_address => self.hub = Some(value.to_owned()),
+            ("proxy", _) if is_address => self.proxy = Some(value.to_owned()),
+            _ => return Err(wrong()),
+        }
+        Ok(())
+    }
+}
+
 /// Where a value was said.
 enum Said<'a> {
     InFile(Option<&'a Path>),
@@ -162,7 +221,8 @@ fn bad_value(bad: BadSetting, said: Said) -> Failure {
     let failure = |message| Failure::new(ErrorCode::BadSettings, message);
     match said {
         Said::InFile(path) => {
-            let failure = failure(of(&format!("{TABLE}.{}", key_in_file(name)))).remedy("Correct the file.");
+            let (table, key) = place_in_file(name);
+            let failure = failure(of(&format!("{table}.{key}"))).remedy("Correct the file.");
             match path {
                 Some(path) => failure.file(path),
                 None => failure,
@@ -177,17 +237,25 @@ fn bad_value(bad: BadSetting, said: Said) -> Failure {
 
 /// The flag of a variable's setting: `--batch-size`.
 pub fn flag(variable: &str) -> String {
-    format!("--{}", key(variable).replace('_', "-"))
-}
-
-/// The key of the profile is short: it lies in the table of memory already.
-fn key_in_file(variable: &str) -> String {
-    if variable == PROFILE.0 { "profile".into() } else { key(variable) }
+    match place_in_file(variable) {
+        (NETWORK, key) if key == "off" => "--offline".into(),
+        (NETWORK, key) => format!("--{key}"),
+        _ => format!("--{}", key(variable).replace('_', "-")),
+    }
 }
 
 fn known() -> String {
-    let keys: Vec<String> = variables().map(|(name, _)| key_in_file(name)).collect();
-    format!("The file may have one table, [{TABLE}], with these keys: {}.", keys.join(", "))
+    let keys = |table: &str| {
+        let places = variables().map(|(name, _)| place_in_file(name));
+        let keys: Vec<String> =
+            places.filter(|(in_table, _)| *in_table == table).map(|(_, key)| key).collect();
+        keys.join(", ")
+    };
+    format!(
+        "The file may have a table [{MEMORY}] with these keys: {}; and a table [{NETWORK}] with these: {}.",
+        keys(MEMORY),
+        keys(NETWORK)
+    )
 }
 
 /// The values of a config file's text; what is wrong with it otherwise, in a
@@ -205,17 +273,22 @@ fn values(text: &str) -> Result<Values, String> {
         let toml::Value::Table(settings) = value else {
             return Err(format!("The config file has a key \"{name}\", which is not known."));
         };
-        if name != TABLE {
+        if name != MEMORY && name != NETWORK {
             return Err(format!("The config file has a table [{name}], which is not known."));
         }
+        let table = name;
         for (name, value) in settings {
-            let variable = variables().find(|(variable, _)| key_in_file(variable) == *name);
-            let Some((variable, wanted)) = variable else {
-                return Err(format!("The config file has a key \"{TABLE}.{name}\", which is not known."));
+            let place = (table.as_str(), name.as_str());
+            let is_it = |variable: &str| {
+                let (table, key) = place_in_file(variable);
+                (table, key.as_str()) == place
+            };
+            let Some((variable, wanted)) = variables().find(|(variable, _)| is_it(variable)) else {
+                return Err(format!("The config file has a key \"{table}.{name}\", which is not known."));
             };
             let value = as_text(value).ok_or_else(|| {
                 format!(
-                    "{TABLE}.{name} is {}; it takes {wanted}.",
+                    "{table}.{name} is {}; it takes {wanted}.",
                     value.type_str().replace("array", "a list")
                 )
             })?;
@@ -313,6 +386,10 @@ mod tests {
             ram_limit = 4294967296
             keep = ["model", "gpu"]
             precision = "q8_0"
+            [network]
+            hub = "https://mirror.example"
+            proxy = "http://proxy.example:3128"
+            off = true
         "#;
         let expected = Preferences {
             memory: Settings {
@@ -329,15 +406,33 @@ mod tests {
                 ..Settings::default()
             },
             precision: Some(Precision::Q8_0),
+            network: Network {
+                hub: Some("https://mirror.example".into()),
+                proxy: Some("http://proxy.example:3128".into()),
+                off: true,
+            },
         };
         assert_eq!(preferences(file, &[], &[]), Ok(expected));
     }
 
     #[test]
     fn what_is_wrong_is_named_with_its_place_and_what_would_be_right() {
-        let keys = "The file may have one table, [memory], with these keys: profile, batch_size, ";
+        let keys = "The file may have a table [memory] with these keys: profile, batch_size, ";
         type Case<'a> = (&'a str, Pairs<'a>, Pairs<'a>, &'a [&'a str]);
-        let cases: [Case; 11] = [
+        let cases: [Case; 14] = [
+            (
+                "[network]\nhub = 'mirror'",
+                &[],
+                &[],
+                &["network.hub is \"mirror\"; it takes the address of the hub"],
+            ),
+            (
+                "[network]\nfast = true",
+                &[],
+                &[],
+                &["a key \"network.fast\", which is not known", "hub, proxy, off."],
+            ),
+            ("", &[("STENO_OFFLINE", "maybe")], &[], &["STENO_OFFLINE is \"maybe\"; it takes true or false"]),
             (
                 "[memory]\nbatchsize = 1",
                 &[],

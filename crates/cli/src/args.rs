@@ -13,7 +13,7 @@ use wire::{Channels, DeviceChoice, Strategy, VoiceActivity};
 use crate::memory_args::{Memory, SETTINGS};
 use crate::quantize::Quantize;
 use crate::values::{self, Language};
-use crate::{completions, man, memory_command, times};
+use crate::{completions, connections, installed, man, memory_command, models, pull, recommend, times};
 
 pub const EXIT_DONE: u8 = 0;
 pub const EXIT_FAILED: u8 = 1;
@@ -368,7 +368,7 @@ pub struct Export {
     pub subtitles: Subtitles,
 }
 
-/// List the models that are installed, or make another one
+/// The models that are installed and that could be: list, download, import, remove, recommend
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Models {
@@ -382,6 +382,15 @@ pub struct Models {
 
 #[derive(Debug, Subcommand)]
 pub enum ModelsCommand {
+    List(models::List),
+    Recommend(recommend::Recommend),
+    Pull(pull::Pull),
+    Import(installed::Import),
+    Verify(installed::Verify),
+    Remove(installed::Remove),
+    Move(installed::Move),
+    Add(installed::Add),
+    Connections(connections::Connections),
     Quantize(Quantize),
 }
 

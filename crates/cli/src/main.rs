@@ -6,6 +6,7 @@
 
 mod args;
 mod completions;
+mod connections;
 mod console;
 mod detect_language;
 mod doctor;
@@ -14,6 +15,7 @@ mod ended;
 mod events;
 mod export;
 mod inputs;
+mod installed;
 mod interrupt;
 mod man;
 mod memory_args;
@@ -24,7 +26,9 @@ mod own_engine;
 mod planned;
 mod platform;
 mod progress;
+mod pull;
 mod quantize;
+mod recommend;
 mod resume;
 mod stored;
 mod times;
@@ -64,10 +68,12 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Resume(args) => resume::run(&args, Interrupt::listen()?).await,
             Command::DetectLanguage(args) => detect_language::run(args, Interrupt::listen()?).await,
             Command::Export(args) => export::run(&args),
-            Command::Models(Models { command: Some(ModelsCommand::Quantize(args)), .. }) => {
-                quantize::run(args, Interrupt::listen()?).await
+            Command::Models(Models { command: Some(command), .. }) => {
+                models_command(command, Interrupt::listen()?).await
             }
-            Command::Models(args) => models::run(&args),
+            Command::Models(Models { command: None, json }) => {
+                models::run(&models::List { all: false, json })
+            }
             Command::Doctor(args) => doctor::run(&args, Interrupt::listen()?).await,
             Command::Memory(args) => memory_command::run(&args).await,
             Command::Completions(args) => completions::run(&args),
@@ -91,6 +97,21 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Ended::StdoutClosed => args::EXIT_STDOUT_CLOSED,
     };
     Ok(ExitCode::from(code))
+}
+
+async fn models_command(command: ModelsCommand, interrupt: Interrupt) -> Ended {
+    match command {
+        ModelsCommand::List(args) => models::run(&args),
+        ModelsCommand::Recommend(args) => recommend::run(&args),
+        ModelsCommand::Pull(args) => pull::run(args, interrupt).await,
+        ModelsCommand::Import(args) => installed::import(&args, interrupt),
+        ModelsCommand::Verify(args) => installed::verify(args, interrupt).await,
+        ModelsCommand::Remove(args) => installed::remove(&args),
+        ModelsCommand::Move(args) => installed::move_store(&args),
+        ModelsCommand::Add(args) => installed::add(args),
+        ModelsCommand::Connections(args) => connections::run(&args),
+        ModelsCommand::Quantize(args) => quantize::run(args, interrupt).await,
+    }
 }
 
 /// Ends engines that programs which are gone have left behind, and says so.

@@ -2,25 +2,58 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use api::ModelRef;
+use api::hub::{self, Catalogue, Entry, State};
+use clap::Args;
 use serde::Serialize;
 use wire::{Failure, FilePath};
 
-use crate::args::Models;
 use crate::console::Console;
 use crate::ended::Ended;
 use crate::outputs::print;
+
+/// List the models that are installed
+#[derive(Debug, Args)]
+pub struct List {
+    /// Those as well that could be downloaded
+    #[arg(long)]
+    pub all: bool,
+
+    /// As JSON, for programs
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// A model as programs read it, from `steno models` and `steno doctor`.
 #[derive(Debug, Serialize)]
 pub struct Listed {
     name: String,
-    path: FilePath,
+    /// Where it is, or what there is of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<FilePath>,
     /// Knows only synthetic test sentences.
     demonstration: bool,
+    #[serde(flatten)]
+    state: Shown,
+    /// On disk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+    /// What the catalogue says of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    catalogue: Option<Entry>,
     /// A sentence for whoever chooses.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Shown {
+    Stored(State),
+    Other { state: &'static str },
+}
+
+const READY: Shown = Shown::Other { state: "ready" };
+const AVAILABLE: Shown = Shown::Other { state: "available" };
 
 /// The model that `--model` names; a path may hold any bytes.
 pub fn chosen(model: Option<&OsStr>) -> Result<ModelRef, Failure> {
@@ -32,18 +65,55 @@ pub fn chosen(model: Option<&OsStr>) -> Result<ModelRef, Failure> {
 }
 
 pub fn listed() -> Vec<Listed> {
-    api::list_models()
-        .into_iter()
-        .map(|model| Listed {
-            name: model.name,
-            path: model.path.into(),
-            demonstration: model.demonstration,
-            note: model.note,
-        })
-        .collect()
+    let found = api::list_models().into_iter().map(|model| Listed {
+        name: model.name,
+        bytes: Some(hub::disk_use(&model.path)),
+        path: Some(model.path.into()),
+        demonstration: model.demonstration,
+        state: READY,
+        catalogue: None,
+        note: model.note,
+    });
+    let mut models: Vec<Listed> = found.collect();
+    // Those that can't be used: interrupted and damaged ones. A store that
+    // can't be read has said so when its models were looked for.
+    let stored = api::store::store().ok().and_then(|store| store.list().ok()).unwrap_or_default();
+    for model in stored.into_iter().filter(|model| model.state != State::Ready) {
+        models.push(Listed {
+            name: model.id,
+            bytes: Some(model.bytes),
+            path: Some(model.folder.into()),
+            demonstration: false,
+            state: Shown::Stored(model.state),
+            catalogue: None,
+            note: None,
+        });
+    }
+    models
 }
 
-/// One line per model: its name, a mark, where it is.
+/// What the catalogue has besides.
+fn available(installed: &[Listed]) -> Result<Vec<Listed>, Failure> {
+    let catalogue = match api::store::store() {
+        Ok(store) => Catalogue::with_own(store.folder()),
+        Err(_) => Catalogue::public(),
+    };
+    let entries = catalogue.map_err(api::store::failure)?.models.into_iter();
+    let others = entries.filter(|entry| !installed.iter().any(|model| model.name == entry.id));
+    Ok(others
+        .map(|entry| Listed {
+            name: entry.id.clone(),
+            bytes: None,
+            path: None,
+            demonstration: false,
+            state: AVAILABLE,
+            note: entry.note.clone(),
+            catalogue: Some(entry),
+        })
+        .collect())
+}
+
+/// One line per model: its name, where it is or what it is, a mark.
 pub fn lines(models: &[Listed]) -> Vec<String> {
     let width = models.iter().map(|model| model.name.chars().count()).max().unwrap_or(0);
     models
@@ -51,13 +121,44 @@ pub fn lines(models: &[Listed]) -> Vec<String> {
         .map(|model| {
             let mark = if model.demonstration { "  (demonstration only)" } else { "" };
             let note = model.note.as_ref().map(|note| format!("\n{:width$}  {note}", "")).unwrap_or_default();
-            format!("{:width$}  {}{mark}{note}", model.name, model.path)
+            format!("{:width$}  {}{mark}{note}", model.name, model.what())
         })
         .collect()
 }
 
-pub fn run(args: &Models) -> Ended {
-    let models = listed();
+impl Listed {
+    fn what(&self) -> String {
+        let path = || self.path.as_ref().map(ToString::to_string).unwrap_or_default();
+        let megabytes = |bytes: u64| format!("{:.0} MB", bytes as f64 / 1e6);
+        let name = &self.name;
+        match (&self.state, &self.catalogue) {
+            (Shown::Stored(State::Interrupted { done, total }), _) => {
+                let of = total.map(|total| format!(" of {}", megabytes(total))).unwrap_or_default();
+                format!("interrupted at {}{of}: `steno models pull {name}` goes on", megabytes(*done))
+            }
+            (Shown::Stored(State::Damaged { files }), _) => {
+                let files = files.join(", ");
+                format!("damaged ({files}): `steno models verify --repair {name}`")
+            }
+            (_, Some(entry)) => {
+                let size = entry.approx_megabytes.map(|size| format!("{size} MB"));
+                let languages = entry.languages.as_ref().map(|text| format!("languages {text}"));
+                let parts = [size, languages, entry.licence.clone()];
+                format!("to download: {}", parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+            }
+            _ => path(),
+        }
+    }
+}
+
+pub fn run(args: &List) -> Ended {
+    let mut models = listed();
+    if args.all {
+        match available(&models) {
+            Ok(others) => models.extend(others),
+            Err(failure) => return failure.into(),
+        }
+    }
     let printed = print(|out| {
         if args.json {
             serde_json::to_writer_pretty(&mut *out, &models)?;
@@ -66,7 +167,10 @@ pub fn run(args: &Models) -> Ended {
         lines(&models).iter().try_for_each(|line| writeln!(out, "{line}"))
     });
     if models.is_empty() && !args.json {
-        Console::new(false).info("No models are installed. Use --model FOLDER to name one by its folder.");
+        Console::new(false).info(
+            "No models are installed. `steno models pull NAME` gets one, `steno models list --all` shows which \
+             there are; --model FOLDER names one by its folder.",
+        );
     }
     printed.map_or_else(|ended| ended, |()| Ended::Done)
 }

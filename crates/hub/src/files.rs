@@ -54,7 +54,7 @@ pub(crate) fn names(folder: &Path) -> Result<Vec<String>, Error> {
 }
 
 /// Bytes of a file, or of everything in a folder; what can't be read is 0.
-pub(crate) fn bytes(path: &Path) -> u64 {
+pub fn bytes(path: &Path) -> u64 {
     let Ok(metadata) = fs::symlink_metadata(path) else { return 0 };
     if !metadata.is_dir() {
         return metadata.len();

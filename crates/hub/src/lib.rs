@@ -37,6 +37,7 @@ pub use connections::{Connection, Connections};
 pub use control::Control;
 pub use digest::Digest;
 pub use error::{Code, Error};
+pub use files::bytes as disk_use;
 pub use import::import;
 pub use inspect::inspect;
 pub use manifest::{MANIFEST, Manifest, Origin, Stored};

@@ -71,6 +71,12 @@ impl Manifest {
         files::write_json(&folder.join(MANIFEST), self)
     }
 
+    /// Whether it is that of the model in this folder, and did not come along
+    /// when somebody copied one.
+    pub fn is_at(&self, folder: &Path) -> bool {
+        folder.file_name().is_some_and(|name| *name == *self.id)
+    }
+
     pub(crate) fn file(&self, name: &str) -> Option<&Stored> {
         self.files.iter().find(|file| file.name == name)
     }

@@ -12,6 +12,8 @@ use crate::error::model_failure;
 const WEIGHTS: &str = "model.gguf";
 const CONFIG: &str = "config.json";
 const MARKER: &str = "steno-model.json";
+/// What the files of an installed model must be: not those of its copy.
+const MANIFEST: &str = "steno-files.json";
 /// Beside the weights of a model lie texts, the vocabulary the longest of them.
 const MOST_COPIED: u64 = 64 << 20;
 
@@ -78,7 +80,8 @@ fn copy_texts(asked: &Quantise, to: &Path) -> io::Result<()> {
         let entry = entry?;
         let (path, name) = (entry.path(), entry.file_name());
         let metadata = fs::metadata(&path)?;
-        if !metadata.is_file() || is_weights(&path) || metadata.len() > MOST_COPIED {
+        let is_text = metadata.is_file() && !is_weights(&path) && metadata.len() <= MOST_COPIED;
+        if !is_text || name == MANIFEST {
             continue;
         }
         let copy = to.join(&name);

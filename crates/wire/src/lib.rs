@@ -359,6 +359,15 @@ pub enum ErrorCode {
     BadSettings,
     DeviceUnavailable,
     OutOfMemory,
+    /// The user forbade it.
+    NetworkOff,
+    NetworkFailed,
+    /// A download that asks for a token, or for terms that were not accepted.
+    DownloadRefused,
+    /// What came, or what is installed, is not what was promised.
+    ModelCorrupt,
+    /// Another program downloads or changes it.
+    ModelInUse,
     DiskFull,
     OutputExists,
     OutputUnwritable,

@@ -73,6 +73,11 @@ fn error_codes() -> Vec<String> {
         BadSettings,
         DeviceUnavailable,
         OutOfMemory,
+        NetworkOff,
+        NetworkFailed,
+        DownloadRefused,
+        ModelCorrupt,
+        ModelInUse,
         DiskFull,
         OutputExists,
         OutputUnwritable,
@@ -89,8 +94,9 @@ fn error_codes() -> Vec<String> {
                 FileNotFound | FileUnreadable | NotAFile | FileEmpty | NoAudioTrack | NoSuchTrack
                 | UnknownFormat | UnsupportedCodec | NeedsFfmpeg | AudioBroken | ModelNotFound
                 | ModelInvalid | ModelUnsupported | LanguageUnknown | BadSettings | DeviceUnavailable
-                | OutOfMemory | DiskFull | OutputExists | OutputUnwritable | EngineNotFound
-                | EngineFailed | EngineSilent | ProtocolMismatch | Cancelled | Internal => {}
+                | OutOfMemory | NetworkOff | NetworkFailed | DownloadRefused | ModelCorrupt | ModelInUse
+                | DiskFull | OutputExists | OutputUnwritable | EngineNotFound | EngineFailed
+                | EngineSilent | ProtocolMismatch | Cancelled | Internal => {}
             }
             serde_json::to_value(code).unwrap().as_str().unwrap().to_owned()
         })

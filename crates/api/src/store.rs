@@ -1,0 +1,108 @@
+//! Models of this user: the store that downloads and imports go to, and the
+//! network as the user allows it.
+
+use std::path::{Path, PathBuf};
+
+use hub::{Cache, Code, Connections, Proxying, Puller, Settings, Store};
+use wire::{ErrorCode, Failure};
+
+use crate::models::Places;
+use crate::{Preferences, platform, state};
+
+/// Beside the usual folder of models: where they are instead.
+const ELSEWHERE: &str = "steno/models-folder";
+
+/// The user's store. Fails where the system has no place for one and none was
+/// named.
+pub fn store() -> Result<Store, Failure> {
+    let folder = Places::of_this_process().store_folder();
+    folder.map(Store::at).ok_or_else(|| {
+        Failure::new(ErrorCode::OutputUnwritable, "There is no home folder to keep models in.")
+            .remedy("Set STENO_MODELS to a folder for them.")
+    })
+}
+
+/// Whoever downloads, as settings and environment allow. `off` forbids the
+/// network in any case.
+pub fn puller(preferences: &Preferences, off: bool) -> Result<Puller, Failure> {
+    let network = &preferences.network;
+    let variable = |name: &str| match name {
+        "HF_ENDPOINT" => network.hub.clone(),
+        "STENO_OFFLINE" => Some((network.off || off).to_string()),
+        name => std::env::var(name).ok(),
+    };
+    let mut settings = Settings::of_environment(&variable, home().as_deref()).map_err(failure)?;
+    if let Some(proxy) = &network.proxy {
+        settings.proxy = Proxying::Through(proxy.clone());
+    }
+    let log = connections_log().map_or_else(Connections::nowhere, Connections::in_file);
+    Puller::new(settings, log).map_err(failure)
+}
+
+/// Where every connection is written down; `None` where there is no place for
+/// what is kept from one start to the next.
+pub fn connections_log() -> Option<PathBuf> {
+    Some(state::folder()?.join("connections.jsonl"))
+}
+
+/// Moves the store to another folder; from then on models are looked for and
+/// put there. `on_model` hears of each.
+pub fn move_store(to: &Path, on_model: &mut dyn FnMut(&str)) -> Result<Store, Failure> {
+    let places = Places::of_this_process();
+    if places.chosen.is_some() {
+        let message = "STENO_MODELS says where the models are: it can't be changed from here.";
+        return Err(Failure::new(ErrorCode::BadSettings, message)
+            .remedy("Unset it, or move the folder yourself and set it to the new place."));
+    }
+    std::fs::create_dir_all(to)
+        .map_err(|error| failure(hub::Error::Io { path: to.into(), source: error }))?;
+    let to = to.canonicalize().map_err(|error| failure(hub::Error::Io { path: to.into(), source: error }))?;
+    let (from, other) = (store()?, Store::at(&to));
+    from.move_to(&other, on_model).map_err(failure)?;
+    let Some(note) = places.data_folder.as_deref().map(note) else { return Ok(other) };
+    let written = note.parent().map_or(Ok(()), std::fs::create_dir_all);
+    written
+        .and_then(|()| std::fs::write(&note, hub::platform::to_bytes(&to)))
+        .map_err(|error| failure(hub::Error::Io { path: note.clone(), source: error }))?;
+    Ok(other)
+}
+
+fn note(data_folder: &Path) -> PathBuf {
+    data_folder.join(ELSEWHERE)
+}
+
+/// Where the models were moved to, if they were.
+pub(crate) fn moved_to(data_folder: &Path) -> Option<PathBuf> {
+    let bytes = std::fs::read(note(data_folder)).ok().filter(|bytes| !bytes.is_empty())?;
+    Some(hub::platform::from_bytes(bytes).into())
+}
+
+/// What other programs keep of the hub's models.
+pub(crate) fn cache() -> Option<Cache> {
+    Cache::of_environment(&|name| std::env::var(name).ok(), home().as_deref())
+}
+
+fn home() -> Option<PathBuf> {
+    platform::home_folder()
+}
+
+/// An error of the store or of a download, as hosts tell it.
+pub fn failure(error: hub::Error) -> Failure {
+    let code = match error.code() {
+        Code::NetworkOff => ErrorCode::NetworkOff,
+        Code::NetworkFailed => ErrorCode::NetworkFailed,
+        Code::Refused => ErrorCode::DownloadRefused,
+        Code::NotFound => ErrorCode::ModelNotFound,
+        Code::Corrupt => ErrorCode::ModelCorrupt,
+        Code::InUse => ErrorCode::ModelInUse,
+        Code::DiskFull => ErrorCode::DiskFull,
+        Code::Unreadable => ErrorCode::FileUnreadable,
+        Code::Invalid => ErrorCode::ModelInvalid,
+        Code::Cancelled => ErrorCode::Cancelled,
+    };
+    let failure = Failure::new(code, error.message()).remedy(error.remedy());
+    match error.path() {
+        Some(path) => failure.file(path),
+        None => failure,
+    }
+}

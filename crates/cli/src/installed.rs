@@ -1,0 +1,287 @@
+//! What is done with models on this machine, without the network unless a
+//! repair needs it.
+
+use std::path::PathBuf;
+
+use api::hub::{self, Catalogue, Control, Origin, Place, Progress, Store, UserEntry, Verified, Wanted};
+use api::store::failure;
+use clap::Args;
+use serde::Serialize;
+use wire::Failure;
+
+use crate::console::Console;
+use crate::ended::Ended;
+use crate::interrupt::Interrupt;
+use crate::outputs::print;
+use crate::pull::{self, Network, Shown};
+
+/// Copy a model from this machine into the folder of models
+///
+/// A folder in the Hugging Face layout, a safetensors or GGUF file with its config.json and tokenizer.json
+/// beside it, or a ggml-*.bin of whisper.cpp. It is looked into first, and nothing in it is run.
+#[derive(Debug, Args)]
+pub struct Import {
+    #[arg(value_name = "FOLDER|FILE")]
+    pub path: PathBuf,
+
+    /// What the model will be called [default: as it is called now]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// As JSON, for programs
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Read models again and compare them with what they were when they were installed
+#[derive(Debug, Args)]
+pub struct Verify {
+    /// [default: all that were downloaded or imported]
+    #[arg(value_name = "NAME")]
+    pub models: Vec<String>,
+
+    /// Download again what is damaged, and nothing else
+    #[arg(long)]
+    pub repair: bool,
+
+    #[command(flatten)]
+    pub network: Network,
+
+    /// As JSON, for programs
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Remove models that were downloaded or imported, finished or not
+#[derive(Debug, Args)]
+pub struct Remove {
+    #[arg(required = true, value_name = "NAME")]
+    pub models: Vec<String>,
+
+    /// As JSON, for programs
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Move all models to another folder, such as one on another disk
+#[derive(Debug, Args)]
+pub struct Move {
+    #[arg(value_name = "FOLDER")]
+    pub to: PathBuf,
+
+    /// As JSON, for programs
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Add a model to the list of those that can be named
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false, id = "place")]
+pub struct AddPlace {
+    /// On the hub
+    #[arg(long, value_name = "OWNER/NAME")]
+    pub repository: Option<String>,
+
+    /// The address of a GGUF file or one of whisper.cpp
+    #[arg(long, value_name = "ADDRESS")]
+    pub url: Option<String>,
+
+    /// On this machine, used where it lies
+    #[arg(long, value_name = "FOLDER|FILE")]
+    pub path: Option<PathBuf>,
+}
+
+/// Add a model to the list of those that can be named
+#[derive(Debug, Args)]
+pub struct Add {
+    /// What it will be called
+    #[arg(value_name = "NAME")]
+    pub name: String,
+
+    #[command(flatten)]
+    pub place: AddPlace,
+
+    /// As JSON, for programs
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn done(result: Result<(), Ended>) -> Ended {
+    result.map_or_else(|ended| ended, |()| Ended::Done)
+}
+
+fn tell(json: bool, value: &impl Serialize, lines: &[String]) -> Result<(), Ended> {
+    print(|out| {
+        if json {
+            serde_json::to_writer_pretty(&mut *out, value)?;
+            return writeln!(out);
+        }
+        lines.iter().try_for_each(|line| writeln!(out, "{line}"))
+    })
+}
+
+/// Work that takes a while: a line of progress, and Ctrl-C ends it.
+fn worked<T>(
+    interrupt: Interrupt,
+    work: impl FnOnce(&Control, &mut (dyn FnMut(String) + Send)) -> Result<T, hub::Error>,
+) -> Result<T, Ended> {
+    let control = Control::default();
+    let cancelling = tokio::spawn({
+        let (control, mut interrupt) = (control.clone(), interrupt);
+        async move {
+            interrupt.raised().await;
+            control.cancel();
+        }
+    });
+    let mut console = Console::new(false);
+    let result = tokio::task::block_in_place(|| work(&control, &mut |line| console.redraw(&line)));
+    cancelling.abort();
+    result.map_err(|error| match error {
+        hub::Error::Cancelled => Ended::Cancelled,
+        error => Ended::Failed(failure(error)),
+    })
+}
+
+pub fn import(args: &Import, interrupt: Interrupt) -> Ended {
+    let import = || {
+        let store = api::store::store()?;
+        let model = worked(interrupt, |control, redraw| {
+            let id = args.name.clone().unwrap_or_else(|| args.path.display().to_string());
+            let mut on_progress = |progress: Progress| redraw(pull::line(&id, &progress));
+            hub::import(&store, &args.path, args.name.as_deref(), control, &mut on_progress)
+        })?;
+        let line = format!("{} is installed in {}", model.id, model.folder.display());
+        tell(args.json, &Shown::from(model), &[line])
+    };
+    done(import())
+}
+
+pub async fn verify(args: Verify, interrupt: Interrupt) -> Ended {
+    done(verified(args, interrupt).await)
+}
+
+async fn verified(args: Verify, interrupt: Interrupt) -> Result<(), Ended> {
+    let store = api::store::store()?;
+    let names = match args.models.as_slice() {
+        [] => store.list().map_err(failure)?.into_iter().map(|model| model.id).collect(),
+        names => names.to_vec(),
+    };
+    let mut found: Vec<Verified> = Vec::new();
+    for name in &names {
+        found.push(worked(interrupt.clone(), |control, redraw| {
+            let mut on_bytes = |read: u64, total: u64| {
+                redraw(format!("{name}: {} of {} MB read", read / 1_000_000, total / 1_000_000));
+            };
+            hub::verify(&store, name, control, &mut on_bytes)
+        })?);
+    }
+    let mut still = 0;
+    let mut console = Console::new(false);
+    for model in found.iter_mut().filter(|model| !model.damaged.is_empty()) {
+        if !args.repair {
+            still += 1;
+            continue;
+        }
+        let wanted = source(&store, &model.id)?;
+        pull::get(&wanted, &args.network, &mut console, interrupt.clone()).await?;
+        model.damaged.clear();
+        console.info(&format!("{} is repaired.", model.id));
+    }
+    let lines: Vec<String> = found.iter().flat_map(lines).collect();
+    tell(args.json, &found, &lines)?;
+    if still == 0 { Ok(()) } else { Err(Ended::SomeFailed) }
+}
+
+fn lines(model: &Verified) -> Vec<String> {
+    if model.damaged.is_empty() {
+        return vec![format!("{}: all {} MB are as they were", model.id, model.bytes / 1_000_000)];
+    }
+    let damaged = model.damaged.iter().map(|(file, problem)| format!("{}: {file}: {problem}", model.id));
+    let repair = format!("{}: `steno models verify --repair {}` repairs it", model.id, model.id);
+    damaged.chain([repair]).collect()
+}
+
+/// Where a model of the store came from.
+fn source(store: &Store, id: &str) -> Result<Wanted, Failure> {
+    let model = store.model(id).map_err(failure)?;
+    let wanted = match model.origin {
+        Some(Origin::Hub { repository, .. }) => {
+            let known = Catalogue::with_own(store.folder()).and_then(|catalogue| catalogue.wanted(id));
+            known.or_else(|_| Wanted::of_repository(id, &repository))
+        }
+        Some(Origin::Url { url }) => Wanted::new(id, hub::Source::Url(url)),
+        Some(Origin::Import { path }) => Err(hub::Error::NotOffered {
+            id: id.to_owned(),
+            why: format!("it was imported from {path}"),
+            remedy: format!("Remove it (`steno models remove {id}`) and import it again."),
+        }),
+        None => Err(hub::Error::UnknownModel { name: id.to_owned() }),
+    };
+    wanted.map_err(failure)
+}
+
+pub fn remove(args: &Remove) -> Ended {
+    let remove = || {
+        let store = api::store::store()?;
+        let mut removed = Vec::new();
+        for name in &args.models {
+            let entry = UserEntry::forget(store.folder(), name).map_err(failure)?;
+            match store.remove(name) {
+                Ok(model) => removed.push(Shown::from(model)),
+                Err(hub::Error::UnknownModel { .. }) if entry => {}
+                Err(hub::Error::UnknownModel { .. }) => return Err(Ended::Failed(not_ours(name))),
+                Err(error) => return Err(failure(error).into()),
+            }
+        }
+        let line = |it: &Shown| format!("{} is removed: {} MB", it.model.id, it.model.bytes / 1_000_000);
+        tell(args.json, &removed, &removed.iter().map(line).collect::<Vec<_>>())
+    };
+    done(remove())
+}
+
+/// A model that is there and was put there by somebody else, or none at all.
+fn not_ours(name: &str) -> Failure {
+    match api::find_model(Some(name)) {
+        Ok(model) => {
+            let message = "This model was neither downloaded nor imported by Steno, which leaves it alone.";
+            let remedy = "Remove it with the program that put it there.";
+            Failure::new(wire::ErrorCode::ModelNotFound, message).file(model.path).remedy(remedy)
+        }
+        Err(failure) => failure,
+    }
+}
+
+pub fn move_store(args: &Move) -> Ended {
+    let move_store = || {
+        let mut console = Console::new(false);
+        let store = tokio::task::block_in_place(|| {
+            api::store::move_store(&args.to, &mut |id| console.redraw(&format!("moving {id}")))
+        })?;
+        let moved = store.list().map_err(failure)?.into_iter().map(Shown::from).collect::<Vec<_>>();
+        let line = format!("{} models are now in {}", moved.len(), store.folder().display());
+        tell(args.json, &moved, &[line])
+    };
+    done(move_store())
+}
+
+pub fn add(args: Add) -> Ended {
+    let add = || {
+        let store = api::store::store()?;
+        let AddPlace { repository, url, path } = args.place;
+        let place = match (repository, url, path) {
+            (Some(repository), ..) => Place::Repository(repository),
+            (_, Some(url), _) => Place::Url(url),
+            (.., Some(path)) => {
+                let path =
+                    path.canonicalize().map_err(|error| failure(hub::Error::Io { path, source: error }))?;
+                hub::inspect(&path).map_err(failure)?;
+                Place::Path(path)
+            }
+            (None, None, None) => return Err(Ended::Usage("say where the model is".into())),
+        };
+        let entry = UserEntry { id: args.name, place };
+        entry.clone().save(store.folder()).map_err(failure)?;
+        tell(args.json, &entry, &[format!("{} can be named from now on", entry.id)])
+    };
+    done(add())
+}

@@ -1,0 +1,78 @@
+use std::io::{self, Write};
+
+use api::Preferences;
+use api::recommend::{Advice, Choice, Recommendation, recommend};
+use clap::Args;
+use memory::bytes::human;
+
+use crate::ended::Ended;
+use crate::memory_args::Memory;
+use crate::outputs::print;
+use crate::values::{self, Language};
+
+/// Say which model to take on this machine, and why
+///
+/// What each model would need is predicted and held against what is free now, on each graphics card and on
+/// the CPU, with telling speakers apart unless --skip-speakers says otherwise. Nothing is loaded.
+#[derive(Debug, Args)]
+pub struct Recommend {
+    /// The language spoken, as two letters (en, de, ...); auto for any
+    #[arg(long, short, value_parser = values::language, default_value = "auto", value_name = "CODE")]
+    pub language: Language,
+
+    /// As JSON, for programs
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub memory: Memory,
+}
+
+pub fn run(args: &Recommend) -> Ended {
+    let preferences = match Preferences::of_this_user(&args.memory.flags()) {
+        Ok(preferences) => preferences,
+        Err(failure) => return Ended::Usage(failure.to_string()),
+    };
+    let recommendation = match recommend(&preferences, args.language.0.as_deref(), true) {
+        Ok(recommendation) => recommendation,
+        Err(failure) => return failure.into(),
+    };
+    let printed = print(|out| {
+        if args.json {
+            serde_json::to_writer_pretty(&mut *out, &recommendation)?;
+            return writeln!(out);
+        }
+        write(&recommendation, out)
+    });
+    printed.map_or_else(|ended| ended, |()| Ended::Done)
+}
+
+fn write(recommendation: &Recommendation, out: &mut dyn Write) -> io::Result<()> {
+    for advice in &recommendation.devices {
+        let room = &advice.room;
+        let (free, total) = (human(room.free), human(room.total));
+        writeln!(out, "{}: {free} free of {total}, {} in use", room.name, human(advice.in_use))?;
+        rows(advice).iter().try_for_each(|row| writeln!(out, "{row}"))?;
+        writeln!(out)?;
+    }
+    writeln!(out, "{}", recommendation.reason)
+}
+
+/// A table, the choice marked.
+fn rows(advice: &Advice) -> Vec<String> {
+    let width = advice.choices.iter().map(|choice| choice.fit.model.chars().count()).max().unwrap_or(0);
+    let row = |(number, choice): (usize, &Choice)| {
+        let mark = if advice.recommended == Some(number) { '*' } else { ' ' };
+        let disk = choice.disk.map_or_else(|| "?".into(), |bytes| format!("{:.0} MB", bytes as f64 / 1e6));
+        let languages = choice.languages.as_deref().unwrap_or("?");
+        let installed = if choice.installed { ", installed" } else { "" };
+        format!(
+            "{mark} {:width$}  {:5} needs {:>7}  {:12}  {disk:>8} on disk, languages {languages}{installed}",
+            choice.fit.model,
+            choice.fit.precision,
+            human(choice.fit.check.peak),
+            choice.fit.word(),
+        )
+    };
+    advice.choices.iter().enumerate().map(row).collect()
+}
