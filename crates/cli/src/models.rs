@@ -146,7 +146,10 @@ impl Listed {
                 let parts = [size, languages, entry.licence.clone()];
                 format!("to download: {}", parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
             }
-            _ => path(),
+            _ => {
+                let size = self.bytes.map(|bytes| format!("  {}", megabytes(bytes)));
+                path() + &size.unwrap_or_default()
+            }
         }
     }
 }

@@ -98,7 +98,7 @@ impl Puller {
             meter.stage(Stage::Installed, None);
             return store.model(&wanted.id);
         }
-        let partial = store.unfinished(&wanted.id)?;
+        let partial = store.partial(&wanted.id);
         let mut manifest = self.described(store, wanted, control, &mut meter).await?;
         room(&manifest, &partial, store.folder())?;
         meter.progress.total = manifest.bytes();
@@ -207,7 +207,7 @@ impl Puller {
         control: &Control,
         meter: &mut Meter<'_>,
     ) -> Result<Remote, Error> {
-        let mut retries = Retries::new(&self.client.settings.limits, control);
+        let mut retries = Retries::at_first(&self.client.settings.limits, control);
         loop {
             control.ready().await?;
             let looked = tokio::select! {
@@ -234,7 +234,7 @@ impl Puller {
         let url = self.below(&path)?;
         let why = format!("files of {repository}");
         let limit = self.client.settings.limits.answer;
-        let mut retries = Retries::new(&self.client.settings.limits, control);
+        let mut retries = Retries::at_first(&self.client.settings.limits, control);
         let text = loop {
             control.ready().await?;
             let asked = async {

@@ -33,12 +33,21 @@ impl From<Error> for Trouble {
 pub(crate) struct Retries<'a> {
     limits: &'a Limits,
     control: &'a Control,
+    attempts: u32,
     fruitless: u32,
 }
 
+/// Attempts before anything was got: a wrong address shows soon.
+const AT_FIRST: u32 = 3;
+
 impl<'a> Retries<'a> {
     pub fn new(limits: &'a Limits, control: &'a Control) -> Self {
-        Self { limits, control, fruitless: 0 }
+        Self { limits, control, attempts: limits.attempts, fruitless: 0 }
+    }
+
+    /// For the questions before a download.
+    pub fn at_first(limits: &'a Limits, control: &'a Control) -> Self {
+        Self { attempts: limits.attempts.min(AT_FIRST), ..Self::new(limits, control) }
     }
 
     /// An attempt brought something: counting begins anew.
@@ -60,7 +69,7 @@ impl<'a> Retries<'a> {
         };
         self.fruitless += 1;
         let longest = self.limits.longest_pause;
-        if self.fruitless >= self.limits.attempts || asked.is_some_and(|wait| wait > longest) {
+        if self.fruitless >= self.attempts || asked.is_some_and(|wait| wait > longest) {
             return Err(error);
         }
         let doubled = self.limits.pause.saturating_mul(1 << (self.fruitless - 1).min(16)).min(longest);

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hub::{
-    Code, Connections, Control, Error, Limits, Manifest, Model, Progress, Puller, Source, Stage, State,
-    Store, Token, Wanted,
+    Code, Connections, Control, Error, Limits, Manifest, Model, Progress, Proxying, Puller, Source, Stage,
+    State, Store, Token, Wanted,
 };
 use support::{BLOCK, Fault, Server, content};
 
@@ -469,7 +469,7 @@ fn with_the_network_off_nothing_connects() {
     assert_eq!(error.code(), Code::NetworkOff);
     assert!(error.to_string().contains("switched off"), "{error}");
     assert!(place.server.seen().is_empty() && !log.exists());
-    place.is_absent();
+    assert_eq!(place.store.list().unwrap(), []);
 }
 
 #[test]
@@ -575,4 +575,26 @@ fn a_repository_that_nobody_listed_is_asked_what_it_has() {
     let found = names(&model.folder);
     assert_eq!(found, [&expected[..], &["tokenizer.json"]].concat());
     hub::inspect(&model.folder).unwrap();
+}
+
+#[test]
+fn a_proxy_is_gone_through_for_every_host() {
+    let place = Place::new();
+    let mut settings = place.server.settings();
+    // Known to the proxy alone.
+    settings.endpoint = "http://hub.invalid".parse().unwrap();
+    settings.token = Token::new("hf_secret");
+    settings.proxy = Proxying::Through(place.server.url());
+    let log = place.folder.path().join("connections.jsonl");
+    let puller = Puller::new(settings, Connections::in_file(&log)).unwrap();
+    place.pull_with(&puller, &wanted()).unwrap();
+    place.is_right();
+    let seen = place.server.seen();
+    assert!(seen.iter().all(|it| it.host == "hub" && it.token.is_none()), "{seen:?}");
+    let hosts: Vec<String> = Connections::read(&log).unwrap().into_iter().map(|it| it.host).collect();
+    assert!(hosts.contains(&"hub.invalid".into()) && hosts.contains(&"127.0.0.1".into()), "{hosts:?}");
+
+    let mut settings = place.server.settings();
+    settings.proxy = Proxying::Through("not an address".into());
+    assert_eq!(Puller::new(settings, Connections::nowhere()).unwrap_err().code(), Code::Invalid);
 }

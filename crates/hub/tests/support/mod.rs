@@ -266,6 +266,9 @@ async fn answer(
             .filter_map(|path| path.strip_prefix(&format!("{repository}/")))
             .map(|name| serde_json::json!({ "rfilename": name }))
             .collect();
+        if names.is_empty() {
+            return Ok(plain(404));
+        }
         let text = serde_json::json!({ "sha": commit, "siblings": names }).to_string();
         return Ok(Response::new(Sent::of(text.into_bytes())));
     }
