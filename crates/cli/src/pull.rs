@@ -60,7 +60,7 @@ pub struct Pull {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Network")]
 pub struct Network {
-    /// The hub or a mirror of it [default: https://huggingface.co]
+    /// The hub or a mirror of it [default: huggingface.co]
     #[arg(long, value_name = "ADDRESS")]
     pub hub: Option<String>,
 

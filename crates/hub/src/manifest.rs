@@ -87,7 +87,7 @@ impl Manifest {
     }
 
     /// Files that are missing, have another size, or are known to be damaged.
-    /// Nothing is read: [`crate::verify`] does.
+    /// Nothing is read: [`crate::verify()`] does.
     pub fn missing(&self, folder: &Path) -> Vec<String> {
         let is_there = |file: &Stored| {
             let found = std::fs::metadata(folder.join(&file.name)).ok().filter(std::fs::Metadata::is_file);

@@ -1,4 +1,4 @@
-//! candle networks and the weight files they come from. Weights are immutable
+//! candle networks and their weights, which are immutable
 //! and shared; the state of a decoding is a value of its own. No threads, no
 //! audio files, no decisions about what to decode.
 
