@@ -1,10 +1,19 @@
 import { fireEvent, render, screen, waitFor, within } from "@testing-library/svelte";
-import { beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeAll, beforeEach, expect, test, vi } from "vitest";
 import App from "./App.svelte";
 import { FakeBackend } from "./lib/backend/fake";
 import { FILES, SENTENCES } from "./lib/backend/fake-data";
 import { Steno } from "./lib/steno.svelte";
 import { t } from "./lib/text";
+
+// jsdom has no canvas: the chart is looked at in a real browser.
+vi.mock("uplot", () => ({
+  default: class {
+    setData() {}
+    setSize() {}
+    destroy() {}
+  },
+}));
 
 let backend: FakeBackend;
 let steno: Steno;
@@ -18,6 +27,11 @@ beforeAll(() => {
     this.open = false;
   };
   HTMLElement.prototype.hidePopover = () => {};
+  globalThis.ResizeObserver = class {
+    observe() {}
+    unobserve() {}
+    disconnect() {}
+  };
 });
 
 beforeEach(() => {
@@ -85,7 +99,7 @@ test("a file in the way is replaced only when asked for", async () => {
   await click("sample");
   await finished();
   backend.saveFailure = { code: "output_exists", file: "/x/sample.srt", message: "There.", remedy: "Say so." };
-  await click("save-srt");
+  await click("save");
   const toast = await found("toast");
   expect(toast.textContent).toContain(t.errors.output_exists);
   expect(toast.textContent).toContain("/x/sample.srt");
@@ -123,9 +137,9 @@ test("without an engine the window says so, with the way out, and can look again
   backend.show("no_engine");
   show();
   await waitFor(() => expect(screen.getByTestId("engine").textContent).toContain(t.engine.missing));
-  expect(screen.getByText(/set STENO_ENGINE/)).toBeDefined();
+  expect(screen.getAllByText(/set STENO_ENGINE/).length).toBeGreaterThan(0);
   backend.engine = engine;
-  await fireEvent.click(screen.getByText(t.engine.again));
+  await fireEvent.click(screen.getByRole("button", { name: t.engine.again, hidden: true }));
   await waitFor(() => expect(screen.getByTestId("engine").textContent).toContain("CPU, 4 threads"));
 });
 
@@ -175,7 +189,7 @@ test("ten thousand events about one of a thousand recordings touch no other row"
   if (!job) throw new Error("there is no such job");
   const progress = { stage: "transcribe", duration: 10_000, speed: 3, left: null } as const;
   for (let position = 0; position < 10_000; position++) {
-    backend.emit({ kind: "jobs", changed: [{ ...job, state: "running", progress: { ...progress, position } }], removed: [] });
+    backend.emit({ kind: "jobs", changed: [{ ...job, state: "running", progress: { ...progress, position } }], removed: [], order: null });
   }
   await waitFor(() => expect(screen.getAllByTestId("job")[499]?.dataset["state"]).toBe("running"));
   await waitFor(() => expect(screen.getByRole<HTMLProgressElement>("progressbar").value).toBeCloseTo(0.9999));

@@ -4,8 +4,6 @@ import { mount } from "svelte";
 import App from "./App.svelte";
 import { backend } from "./lib/backend";
 import { Steno } from "./lib/steno.svelte";
-import { language } from "./lib/text";
 
-document.documentElement.lang = language;
 const target = document.getElementById("app");
 if (target) mount(App, { target, props: { steno: new Steno(await backend()) } });

@@ -30,7 +30,7 @@ pub const PRECISION: (&str, &str) =
 const FILE: &str = "steno/config.toml";
 
 /// The only table that the file has so far.
-const TABLE: &str = "memory";
+pub(crate) const TABLE: &str = "memory";
 
 /// What is in force.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -46,6 +46,14 @@ pub type Values = Vec<(&'static str, String)>;
 /// Every variable that is read, with what it takes.
 pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
     [PROFILE].into_iter().chain(VARIABLES).chain([PRECISION])
+}
+
+/// What this process's environment says.
+pub fn environment() -> Values {
+    variables()
+        .filter_map(|(name, _)| Some((name, std::env::var_os(name)?.to_string_lossy().into_owned())))
+        .filter(|(_, value)| !value.trim().is_empty())
+        .collect()
 }
 
 /// Where the user's config file is, and whether it has to be there.
@@ -99,11 +107,7 @@ impl Preferences {
     /// Of the user who runs this process, with what `flags` say on top. Fails
     /// with `BadSettings`, naming variable, flag or file and what it takes.
     pub fn of_this_user(flags: &Values) -> Result<Self, Failure> {
-        let environment: Values = variables()
-            .filter_map(|(name, _)| Some((name, std::env::var_os(name)?.to_string_lossy().into_owned())))
-            .filter(|(_, value)| !value.trim().is_empty())
-            .collect();
-        Self::of(ConfigFile::of_this_user().as_ref(), &environment, flags)
+        Self::of(ConfigFile::of_this_user().as_ref(), &environment(), flags)
     }
 
     /// As [`Preferences::of_this_user`], from these sources.
@@ -181,7 +185,7 @@ pub fn flag(variable: &str) -> String {
 }
 
 /// The key of the profile is short: it lies in the table of memory already.
-fn key_in_file(variable: &str) -> String {
+pub(crate) fn key_in_file(variable: &str) -> String {
     if variable == PROFILE.0 { "profile".into() } else { key(variable) }
 }
 
