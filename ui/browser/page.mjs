@@ -19,12 +19,19 @@ export async function open() {
   // The pages are our own: without the sandbox it runs in a container too.
   const browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox", "--force-color-profile=srgb"] });
 
+  // Kept for all pages of one look: what it has fetched it need not fetch again.
+  const contexts = new Map();
+  function contextOf(options) {
+    const key = JSON.stringify(options);
+    if (!contexts.has(key)) contexts.set(key, browser.newContext(options));
+    return contexts.get(key);
+  }
+
   /** A page in that state, drawn and at rest. */
   async function show({ query, open }, { theme = "light", language = "en", width = 1024, height = 700, zoom = 1, moving = false } = {}) {
     const viewport = { width: Math.round(width / zoom), height: Math.round(height / zoom) };
-    const context = await browser.newContext({
-      viewport, deviceScaleFactor: zoom, colorScheme: theme, reducedMotion: "reduce", locale: language === "de" ? "de-DE" : "en-GB",
-    });
+    const locale = language === "de" ? "de-DE" : "en-GB";
+    const context = await contextOf({ viewport, deviceScaleFactor: zoom, colorScheme: theme, reducedMotion: "reduce", locale });
     const page = await context.newPage();
     const faults = [];
     await page.route("**/favicon.ico", (route) => route.fulfill({ status: 204 }));
@@ -36,7 +43,7 @@ export async function open() {
     await page.waitForTimeout(150);
     await open?.(page);
     await page.waitForTimeout(250);
-    return { page, faults, close: () => context.close() };
+    return { page, faults, close: () => page.close() };
   }
 
   return {

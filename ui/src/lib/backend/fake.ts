@@ -93,6 +93,12 @@ export class FakeBackend implements Backend {
           remedy: "Install Steno again, or set STENO_ENGINE to the engine’s path.",
         };
       },
+      long: () => {
+        this.#advance(FILES.slice(0, 1), 4);
+        const work = this.#works.get(1);
+        const text = (index: number) => SENTENCES[index % SENTENCES.length] ?? "";
+        work?.segments.push(...Array.from({ length: 9000 - work.segments.length }, (_, index) => ({ ...segment(index * 4), text: text(index) })));
+      },
       many: () => {
         this.drop(Array.from({ length: 1000 }, (_, index) => `/home/me/Archive/tape ${index + 1}.mp3`));
         void this.startAnyway();
@@ -326,17 +332,13 @@ export class FakeBackend implements Backend {
     this.#tellMemory(job.id);
     if (progress.stage === "transcribe" && progress.position > 0) {
       const index = work.segments.length;
-      const segment: Segment = {
-        start: progress.position - SECONDS_PER_TICK,
-        end: progress.position,
+      const said: Segment = {
+        ...segment(progress.position - SECONDS_PER_TICK),
         text: SENTENCES[index % SENTENCES.length] ?? "",
-        language: null,
-        speaker: null,
-        channel: null,
         suspicions: index === 6 ? ["over_silence", "low_confidence"] : [],
       };
-      work.segments.push(segment);
-      this.#tell(work, { from: index, segments: [segment] });
+      work.segments.push(said);
+      this.#tell(work, { from: index, segments: [said] });
     }
   }
 
@@ -373,6 +375,10 @@ export class FakeBackend implements Backend {
     this.#pending = [];
     for (const event of events) this.#events(event);
   }
+}
+
+function segment(start: number): Segment {
+  return { start, end: start + SECONDS_PER_TICK, text: "", language: null, speaker: null, channel: null, suspicions: [] };
 }
 
 function next(before: Progress | null, duration: number): Progress | null {

@@ -3,8 +3,9 @@ import type { MemoryStage } from "../generated/contract";
 import { memorySize, seconds } from "../ui/format";
 import { CRITICAL, ELEVATED, type Band, type Series } from "./series";
 
-/** Pixels of a row of stages below the plot. */
-const ROW = 10;
+/** Pixels of a row of stages, and between two of them. */
+const ROW = 4;
+const GAP = 2;
 
 const STAGES: MemoryStage[] = ["preprocess", "speech_model", "transcribe", "speaker_model", "diarize", "align"];
 
@@ -15,11 +16,6 @@ export function colour(name: string): string {
 
 export function stageColour(stage: MemoryStage): string {
   return colour(`stage-${STAGES.indexOf(stage) + 1}`);
-}
-
-/** Rows that the stages need below the axis of time. */
-export function height(bands: Band[]): number {
-  return ROW * (1 + Math.max(0, ...bands.map((band) => band.row)));
 }
 
 export interface Shown {
@@ -35,13 +31,14 @@ export function options(width: number, height: number, shown: () => Shown, onCur
   return {
     width,
     height,
-    scales: { x: { time: false }, y: { range: (_, __, ___) => [0, Math.max(1, shown().series.total) * 1.04] } },
+    // Above the limit there is room for the stages.
+    scales: { x: { time: false }, y: { range: () => [0, Math.max(1, shown().series.total) * 1.12] } },
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { size: 8 } },
     padding: [8, 16, 0, 0],
     axes: [
-      { ...axis, values: (_, splits) => splits.map(seconds), size: 32, grid: { show: false } },
-      { ...axis, values: (_, splits) => splits.map(memorySize), size: 72, splits: (plot) => splits(plot.scales["y"]?.max ?? 0) },
+      { ...axis, values: (_, splits) => splits.map((at) => (Number.isInteger(at) ? seconds(at) : "")), size: 32, grid: { show: false } },
+      { ...axis, values: (_, splits) => splits.map((bytes) => (bytes === 0 ? "0" : memorySize(bytes))), size: 72, splits: (plot) => splits(plot.scales["y"]?.max ?? 0) },
     ],
     series: [
       {},
@@ -81,15 +78,17 @@ function drawBands(plot: uPlot, bands: Band[]): void {
     ctx.globalAlpha = 0.1;
     ctx.fillRect(left, bbox.top, right - left, bbox.height);
     ctx.globalAlpha = 1;
-    ctx.fillRect(left, bbox.top + band.row * (ROW - 4) * ratio, right - left, 4 * ratio);
+    ctx.fillRect(left, bbox.top + band.row * (ROW + GAP) * ratio, right - left, ROW * ratio);
   }
   ctx.restore();
 }
 
 function drawLimits(plot: uPlot, total: number): void {
   for (const [share, name] of [[ELEVATED, "warn"], [CRITICAL, "bad"], [1, "text"]] as const) {
-    const y = plot.valToPos(total * share, "y", true);
-    stroke(plot, colour(name), share < 1 ? [6, 4] : [], [[plot.bbox.left, y], [plot.bbox.left + plot.bbox.width, y]]);
+    // On a row of pixels, not between two.
+    const y = Math.round(plot.valToPos(total * share, "y", true)) + 0.5;
+    const { left, width } = plot.bbox;
+    stroke(plot, colour(name), share < 1 ? [6, 4] : [], [[left, y], [left + width, y]]);
   }
 }
 
