@@ -12,7 +12,7 @@ mkdirSync(folder, { recursive: true });
 const browser = await open();
 try {
   for (const scene of scenes) {
-    for (const theme of ["light", "dark"]) {
+    for (const theme of scene.dark ? ["light", "dark"] : ["light"]) {
       const { page, faults, close } = await browser.show(scene, { theme });
       await page.screenshot({ path: join(folder, `${scene.name}-${theme}.png`) });
       await close();

@@ -19,6 +19,8 @@ pub struct StageUse {
     /// `None` while the stage lasts, and for a model that stays loaded.
     pub to_ms: Option<u64>,
     pub before: u64,
+    /// Once what it came for was loaded: a model's weights, the sound.
+    pub loaded: Option<u64>,
     pub peak: u64,
     /// After the release.
     pub after: Option<u64>,
@@ -82,6 +84,7 @@ fn of_device(kind: Kind, samples: &[Sample]) -> Vec<StageUse> {
                     from_ms,
                     to_ms,
                     before,
+                    loaded: None,
                     peak: before,
                     after: None,
                     recovered: None,
@@ -89,6 +92,7 @@ fn of_device(kind: Kind, samples: &[Sample]) -> Vec<StageUse> {
             }
             (Place::Worked, Some(position)) if stage.is_model() || stage == Stage::Preprocess => {
                 let one = &mut open[position];
+                uses[one.index].loaded = Some(levels.reserved);
                 one.kept = levels.reserved.saturating_sub(uses[one.index].before);
             }
             (Place::Released, Some(position)) => {
@@ -166,6 +170,7 @@ mod tests {
         );
         let [model_use, work] = &uses[..] else { panic!("{uses:?}") };
         assert_eq!((model_use.after, model_use.recovered), (None, None), "it stays loaded");
+        assert_eq!((model_use.before, model_use.loaded, work.loaded), (0, Some(GIB), None));
         assert_eq!((work.before, work.peak, work.after), (GIB, 7 * GIB / 2, Some(3 * GIB / 2)));
         let recovered = work.recovered.unwrap();
         assert!((recovered.share - departure.share).abs() < 1e-9, "{recovered:?} {departure:?}");

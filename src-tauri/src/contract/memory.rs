@@ -81,6 +81,8 @@ pub struct StageUse {
     /// Null while it lasts, and for a model that stays loaded.
     pub end: Option<f64>,
     pub before: u64,
+    /// Once what it came for was loaded: a model's weights, the sound.
+    pub loaded: Option<u64>,
     pub peak: u64,
     pub after: Option<u64>,
     /// Part of what was taken that came back, 0 to 1.
@@ -198,6 +200,7 @@ impl From<memory::StageUse> for StageUse {
             start: seconds(one.from_ms),
             end: one.to_ms.map(seconds),
             before: one.before,
+            loaded: one.loaded,
             peak: one.peak,
             after: one.after,
             recovered: one.recovered.map(|recovered| recovered.share),

@@ -26,7 +26,8 @@ export class FakeMemory {
   begin(): void {
     this.#look("Pipeline Start", 430);
     this.#enter("speech_model", "Before Speech Model Load", 430);
-    this.#look("After Speech Model Load", 3510);
+    const loaded = this.#look("After Speech Model Load", 3510).levels?.ours ?? null;
+    this.stages = this.stages.map((one) => ({ ...one, loaded }));
     this.#enter("preprocess", "Before Preprocessing", 3510);
     this.#look("After Preprocessing", 3620);
     this.#enter("transcribe", "Before Transcription", 3620);
@@ -76,7 +77,7 @@ export class FakeMemory {
   #enter(stage: MemoryStage, label: string, ours: number): void {
     const { at, levels } = this.#look(label, ours);
     const before = levels?.ours ?? 0;
-    this.stages.push({ stage, kind: "gpu", start: at, end: null, before, peak: before, after: null, recovered: null, verified: null });
+    this.stages.push({ stage, kind: "gpu", start: at, end: null, before, loaded: null, peak: before, after: null, recovered: null, verified: null });
   }
 
   #leave(stage: MemoryStage, label: string, ours: number): void {

@@ -308,7 +308,11 @@ export type StageUse = { stage: MemoryStage, kind: DeviceKind, start: number,
 /**
  * Null while it lasts, and for a model that stays loaded.
  */
-end: number | null, before: number, peak: number, after: number | null, 
+end: number | null, before: number, 
+/**
+ * Once what it came for was loaded: a model's weights, the sound.
+ */
+loaded: number | null, peak: number, after: number | null, 
 /**
  * Part of what was taken that came back, 0 to 1.
  */

@@ -7,8 +7,8 @@ function sample(at: number, label: string, ours: number | null, others: number |
   return { at, kind: "gpu", label, line: `[GPU Memory] ${label}`, levels };
 }
 
-function stage(stage: MemoryStage, start: number, end: number | null, before: number): StageUse {
-  return { stage, kind: "gpu", start, end, before, peak: before, after: null, recovered: null, verified: null };
+function stage(stage: MemoryStage, start: number, end: number | null, before: number, loaded: number | null = null): StageUse {
+  return { stage, kind: "gpu", start, end, before, loaded, peak: before, after: null, recovered: null, verified: null };
 }
 
 const SAMPLES = [
@@ -45,7 +45,7 @@ describe("bands", () => {
 });
 
 test("the measured peak is divided as far as can be told, and adds up", () => {
-  const stages = [stage("speech_model", 1, null, 5), stage("transcribe", 2.5, 4, 35)];
+  const stages = [stage("speech_model", 1, null, 5, 35), stage("transcribe", 2.5, 4, 35)];
   expect(used(SAMPLES, stages, "gpu")).toEqual({ before: 5, weights: 30, work: 27, peak: 62 });
   // A model that was loaded for an earlier file counts as held before.
   expect(used([sample(0, "Pipeline Start", 35), sample(1, "Batch 1", 50)], [], "gpu")).toEqual({ before: 35, weights: 0, work: 15, peak: 50 });

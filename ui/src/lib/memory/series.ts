@@ -78,14 +78,8 @@ export function used(all: MemorySample[], stages: StageUse[], kind: DeviceKind):
   const before = Math.min(first.levels.ours, peak);
   const loaded = stages.filter((one) => one.kind === kind && (one.stage === "speech_model" || one.stage === "speaker_model"));
   // A model's own peak is what it came to; of several only the largest lay there at once.
-  const weights = Math.min(peak - before, Math.max(0, ...loaded.map((one) => weightsOf(one, samples))));
+  const weights = Math.min(peak - before, Math.max(0, ...loaded.map((one) => (one.loaded ?? one.before) - one.before)));
   return { before, weights, work: peak - before - weights, peak };
-}
-
-/** What was held more after a model was loaded than before. */
-function weightsOf(stage: StageUse, samples: Known[]): number {
-  const after = samples.find((sample) => sample.at >= stage.start && /^After Spe(ech|aker) Model Load/.test(sample.label));
-  return after ? Math.max(0, after.levels.ours - stage.before) : 0;
 }
 
 /** Every sample of every device as a table for spreadsheets; amounts in bytes. */

@@ -160,6 +160,7 @@ export const de: Text = {
     text: "Es ist winzig und zeigt, wie Steno arbeitet. Auf seinen Text ist kein Verlass. Wählen Sie für eigene Aufnahmen ein richtiges Whisper-Modell: den Ordner mit config.json und den .safetensors-Dateien.",
     waiting: (files) => (files === 1 ? "1 Aufnahme wartet." : `${files} Aufnahmen warten.`),
     choose: "Ordner eines Modells wählen…",
+    chosen: "Gewählt ist das Vorführmodell",
     take: (model) => `${model} nehmen`,
     anyway: "Trotzdem das Vorführmodell nehmen",
     banner: "Vom Vorführmodell geschrieben: Auf diesen Text ist kein Verlass.",

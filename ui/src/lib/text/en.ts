@@ -161,6 +161,7 @@ export const en = {
     text: "It is tiny and shows how Steno works. The text it writes is not reliable. For your own recordings, choose a real Whisper model: the folder with its config.json and .safetensors files.",
     waiting: (files: number) => (files === 1 ? "1 recording waits." : `${files} recordings wait.`),
     choose: "Choose a model’s folder…",
+    chosen: "The demonstration model is chosen",
     take: (model: string) => `Use ${model}`,
     anyway: "Try the demonstration anyway",
     banner: "Written by the demonstration model: this text is not reliable.",
