@@ -28,6 +28,7 @@ export STENO_ENGINE=$root/target/debug/steno-engine
 phase "Rust tests" rust_tests
 phase "Types of the pages" npm --prefix ui run check --silent
 phase "Tests of the pages" logged pages npm --prefix ui test --silent
+phase "The pages in Chromium" logged browser npm --prefix ui run test:browser --silent
 phase "The real window" logged window tests/window/with-display.sh node --test --test-concurrency=1 tests/window/*.test.mjs
 
 (finish) || status=$?

@@ -5,8 +5,12 @@ use api::session;
 use tauri::ipc::Channel;
 use tauri::{AppHandle, State, WebviewWindow};
 
-use crate::contract::{EngineInfo, Failure, Format, Place, Settings, Setup, TextUpdate, WindowEvent};
+use crate::contract::{
+    ChartFile, EngineInfo, Exporting, Failure, Look, MemoryUpdate, ModelFits, NotSaved, Place, Preference,
+    Saved, Settings, Setup, TextUpdate, WindowEvent,
+};
 use crate::dialogs;
+use crate::settings_file;
 use crate::shell::{self, Shell};
 
 type Answer<T> = Result<T, Failure>;
@@ -23,6 +27,13 @@ pub fn attach(shell: State<'_, Shell>, events: Channel<WindowEvent>) -> Setup {
 pub async fn describe(shell: State<'_, Shell>) -> Answer<EngineInfo> {
     let (description, note) = shell.session.describe().await?;
     Ok(EngineInfo::new(description, note))
+}
+
+/// How each model fits into what is free now, for the settings in force.
+#[tauri::command]
+pub async fn model_fits(shell: State<'_, Shell>) -> Answer<ModelFits> {
+    let question = shell.question();
+    blocking(move || Ok(question.ask())).await
 }
 
 /// In a dialog with that title, as in the other commands that open one.
@@ -53,16 +64,65 @@ pub fn change_settings(shell: State<'_, Shell>, settings: Settings) {
     shell.change_settings(settings);
 }
 
+#[tauri::command]
+pub fn change_look(shell: State<'_, Shell>, look: Look) {
+    shell.change_look(look);
+}
+
+/// The settings of the user's config file.
+#[tauri::command]
+pub fn preferences() -> Answer<Vec<Preference>> {
+    settings_file::list()
+}
+
+/// Writes one of them, or takes it out, and gives all of them as they are now.
+#[tauri::command]
+pub fn change_preference(
+    shell: State<'_, Shell>,
+    name: String,
+    value: Option<String>,
+) -> Answer<Vec<Preference>> {
+    settings_file::change(&name, value.as_deref())?;
+    shell.read_preferences();
+    settings_file::list()
+}
+
+/// What a bug report needs; nothing of any transcript.
+#[tauri::command]
+pub async fn diagnostics(shell: State<'_, Shell>) -> Answer<String> {
+    let description = shell.session.describe().await;
+    blocking(move || Ok(api::diagnostics::text(env!("CARGO_PKG_VERSION"), description))).await
+}
+
 /// Lets the demonstration model have what is held.
 #[tauri::command]
 pub fn start_anyway(shell: State<'_, Shell>) {
     shell.session.start_anyway();
 }
 
+/// While paused nothing new is begun.
+#[tauri::command]
+pub fn pause(shell: State<'_, Shell>, paused: bool) {
+    shell.session.pause(paused);
+    shell.tell_setup();
+}
+
+/// Gives recordings their turn before that of another; null: after all.
+#[tauri::command]
+pub fn reorder(shell: State<'_, Shell>, jobs: Vec<u64>, before: Option<u64>) {
+    shell.session.reorder(&jobs, before);
+}
+
 /// Sends a recording's text to `updates`, until another one is watched.
 #[tauri::command]
 pub fn watch(shell: State<'_, Shell>, job: u64, updates: Channel<TextUpdate>) {
     shell.watch(job, updates);
+}
+
+/// Sends what is seen of a job's memory to `updates`, until another one is watched.
+#[tauri::command]
+pub fn watch_memory(shell: State<'_, Shell>, job: u64, updates: Channel<MemoryUpdate>) {
+    shell.watch_memory(job, updates);
 }
 
 #[tauri::command]
@@ -80,33 +140,71 @@ pub fn remove(shell: State<'_, Shell>, job: u64) {
     shell.session.remove(job);
 }
 
-/// The file that was written; null where the user closed the dialog.
+/// Null where the user closed the dialog.
 #[tauri::command]
 pub async fn save(
     shell: State<'_, Shell>,
     window: WebviewWindow,
     job: u64,
-    format: Format,
+    exporting: Exporting,
     place: Place,
     title: String,
-) -> Answer<Option<String>> {
-    let format = transcript::export::Format::from(format);
-    let place = match place {
-        Place::Beside => session::Place::Beside { replace: false },
-        Place::BesideReplacing => session::Place::Beside { replace: true },
-        Place::Ask => {
-            let proposed = shell.session.proposed_file(job, format)?;
-            match dialogs::save_file(&window, title, &proposed).await {
-                Some(file) => session::Place::At(file),
-                None => return Ok(None),
+) -> Answer<Option<Saved>> {
+    let Some(place) = place_of(&shell, &window, job, &exporting, place, title).await? else {
+        return Ok(None);
+    };
+    shell.remember_exporting(&exporting);
+    let session = shell.session.clone();
+    let saved = blocking(move || {
+        let options = session::Exporting::from(exporting.clone()).options();
+        let mut saved = Saved::default();
+        for format in exporting.formats {
+            match session.save(job, format.into(), &options, &place) {
+                Ok(file) => saved.files.push(file.display().to_string()),
+                Err(failure) => saved.failures.push(NotSaved { format, failure: failure.into() }),
             }
         }
-    };
-    let session = shell.session.clone();
-    let saved = tauri::async_runtime::spawn_blocking(move || session.save(job, format, &place));
-    let saved =
-        saved.await.map_err(|error| wire::Failure::new(wire::ErrorCode::Internal, error.to_string()))?;
-    Ok(Some(saved?.display().to_string()))
+        Ok(saved)
+    });
+    saved.await.map(Some)
+}
+
+async fn place_of(
+    shell: &Shell,
+    window: &WebviewWindow,
+    job: u64,
+    exporting: &Exporting,
+    place: Place,
+    title: String,
+) -> Answer<Option<session::Place>> {
+    Ok(match (place, exporting.formats.as_slice()) {
+        (Place::Beside, _) => Some(session::Place::Beside { replace: false }),
+        (Place::BesideReplacing, _) => Some(session::Place::Beside { replace: true }),
+        (Place::Ask, [format]) => {
+            let proposed = shell.session.proposed_file(job, (*format).into())?;
+            dialogs::save_file(window, title, &proposed).await.map(session::Place::At)
+        }
+        (Place::Ask, _) => dialogs::open_folder(window, title)
+            .await
+            .map(|folder| session::Place::Within { folder, replace: false }),
+    })
+}
+
+/// Saves what the page made of a job's memory where the user says; the file
+/// written, or null where the dialog was closed.
+#[tauri::command]
+pub async fn save_chart(
+    shell: State<'_, Shell>,
+    window: WebviewWindow,
+    job: u64,
+    kind: ChartFile,
+    bytes: Vec<u8>,
+    title: String,
+) -> Answer<Option<String>> {
+    let proposed = shell.session.beside(job, kind.ending())?;
+    let Some(file) = dialogs::save_file(&window, title, &proposed).await else { return Ok(None) };
+    blocking(move || Ok(session::write_bytes(&file, &bytes).map(|()| Some(file.display().to_string()))?))
+        .await
 }
 
 /// The user's answer to `close_requested`.
@@ -117,4 +215,10 @@ pub fn close(app: AppHandle, shell: State<'_, Shell>, really: bool) {
     } else {
         shell.keep_open();
     }
+}
+
+/// For what waits for a disk or a driver.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Answer<T> + Send + 'static) -> Answer<T> {
+    let done = tauri::async_runtime::spawn_blocking(work).await;
+    done.map_err(|error| wire::Failure::new(wire::ErrorCode::Internal, error.to_string()))?
 }

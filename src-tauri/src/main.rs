@@ -8,6 +8,7 @@ mod commands;
 mod contract;
 mod dialogs;
 mod place;
+mod settings_file;
 mod shell;
 
 use std::path::PathBuf;
@@ -44,16 +45,25 @@ fn main() -> Result<(), tauri::Error> {
         .invoke_handler(tauri::generate_handler![
             commands::attach,
             commands::describe,
+            commands::model_fits,
             commands::choose_files,
             commands::add_sample,
             commands::choose_model,
             commands::change_settings,
+            commands::change_look,
+            commands::preferences,
+            commands::change_preference,
+            commands::diagnostics,
             commands::start_anyway,
+            commands::pause,
+            commands::reorder,
             commands::watch,
+            commands::watch_memory,
             commands::cancel,
             commands::retry,
             commands::remove,
             commands::save,
+            commands::save_chart,
             commands::close,
         ])
         .run(tauri::generate_context!())

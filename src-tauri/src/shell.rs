@@ -5,15 +5,21 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use api::choice;
+use api::fit::{Room, expects_gpu};
 use api::runs::Runs;
 use api::session::{self, Remembered, Session};
+use api::status::Gpus;
 use api::{ModelRef, Preferences, SupervisorOptions};
 use tauri::async_runtime::{JoinHandle, spawn};
 use tauri::ipc::Channel;
 use tauri::{AppHandle, Manager};
 use transcript::Task;
 
-use crate::contract::{ModelChoice, Settings, Setup, TextUpdate, WindowEvent};
+use crate::contract::{
+    Exporting, Failure, Look, MemoryUpdate, ModelChoice, ModelFit, ModelFits, Settings, Setup, TextUpdate,
+    WindowEvent,
+};
 use crate::place;
 
 pub struct Shell {
@@ -26,15 +32,15 @@ pub struct Shell {
     list: Mutex<Option<JoinHandle<()>>>,
     /// Feeds the transcript that is open.
     text: Mutex<Option<JoinHandle<()>>>,
+    /// Feeds the memory panel.
+    memory: Mutex<Option<JoinHandle<()>>>,
+    preferences_failure: Mutex<Option<Failure>>,
     asked_to_close: AtomicBool,
     remembered: Mutex<Remembered>,
 }
 
 /// One engine at a time on each device, and a journal of what is under way.
-fn supervision() -> SupervisorOptions {
-    // The window has no place yet where it could say that one of them is amiss:
-    // each job that suffers for it says so.
-    let preferences = Preferences::of_this_user(&Default::default()).unwrap_or_default();
+fn supervision(preferences: &Preferences) -> SupervisorOptions {
     let runs = Runs::of_this_user();
     for orphan in runs.iter().flat_map(Runs::sweep) {
         eprintln!("steno: {orphan}");
@@ -42,7 +48,7 @@ fn supervision() -> SupervisorOptions {
     SupervisorOptions {
         journal: api::state::open_journal(|problem| eprintln!("steno: {problem}")),
         runs,
-        memory: preferences.memory,
+        memory: preferences.memory.clone(),
         ..SupervisorOptions::default()
     }
 }
@@ -52,8 +58,13 @@ impl Shell {
     pub fn new() -> Self {
         let remembered = Remembered::file().map(|file| Remembered::load(&file)).unwrap_or_default();
         let (models, settings) = start_with(&remembered);
+        let (preferences, failure) = read_preferences();
+        let session = Session::start(supervision(&preferences), settings);
+        session.change_preferences(preferences);
         Self {
-            session: Session::start(supervision(), settings),
+            session,
+            memory: Mutex::default(),
+            preferences_failure: Mutex::new(failure),
             sample: session::find_sample(),
             models: Mutex::new(models),
             page: Mutex::default(),
@@ -87,7 +98,50 @@ impl Shell {
                 language: settings.language,
                 translate: settings.task == Task::Translate,
             },
+            look: self.look(),
+            exporting: self.remembered().exporting.into(),
             has_sample: self.sample.is_some(),
+            paused: self.session.is_paused(),
+            preferences_failure: lock(&self.preferences_failure).clone(),
+        }
+    }
+
+    fn look(&self) -> Look {
+        let remembered = self.remembered();
+        Look { theme: remembered.theme, language: remembered.interface }
+    }
+
+    pub fn change_look(&self, look: Look) {
+        self.remember(|remembered| {
+            remembered.theme = look.theme;
+            remembered.interface = look.language;
+        });
+        self.tell_setup();
+    }
+
+    pub fn remember_exporting(&self, exporting: &Exporting) {
+        self.remember(|remembered| remembered.exporting = exporting.clone().into());
+        self.tell_setup();
+    }
+
+    /// After the config file was changed.
+    pub fn read_preferences(&self) {
+        let (preferences, failure) = read_preferences();
+        self.session.change_preferences(preferences);
+        *lock(&self.preferences_failure) = failure;
+        self.tell_setup();
+    }
+
+    pub fn tell_setup(&self) {
+        self.tell(WindowEvent::Setup { setup: self.setup() });
+    }
+
+    /// How the models fit, to be asked where waiting for a driver is allowed.
+    pub fn question(&self) -> Question {
+        Question {
+            models: lock(&self.models).clone(),
+            settings: self.session.settings(),
+            preferences: self.session.preferences(),
         }
     }
 
@@ -118,7 +172,7 @@ impl Shell {
             remembered.translate = settings.task == Task::Translate;
         });
         self.session.change_settings(settings);
-        self.tell(WindowEvent::Setup { setup: self.setup() });
+        self.tell_setup();
     }
 
     pub fn remembered(&self) -> Remembered {
@@ -146,7 +200,7 @@ impl Shell {
         let task = spawn(async move {
             while let Some(changes) = follower.next().await {
                 let changed = changes.changed.into_iter().map(Into::into).collect();
-                let event = WindowEvent::Jobs { changed, removed: changes.removed };
+                let event = WindowEvent::Jobs { changed, removed: changes.removed, order: changes.order };
                 if channel.send(event).is_err() {
                     return;
                 }
@@ -168,6 +222,19 @@ impl Shell {
             }
         });
         replace(&self.text, task);
+    }
+
+    /// Sends what is seen of one job's memory, until another is watched.
+    pub fn watch_memory(&self, job: u64, updates: Channel<MemoryUpdate>) {
+        let mut follower = self.session.follow_memory(job);
+        let task = spawn(async move {
+            while let Some(change) = follower.next().await {
+                if updates.send(change.into()).is_err() {
+                    return;
+                }
+            }
+        });
+        replace(&self.memory, task);
     }
 
     pub fn tell(&self, event: WindowEvent) {
@@ -193,6 +260,39 @@ impl Shell {
 
     pub fn keep_open(&self) {
         self.asked_to_close.store(false, Ordering::Relaxed);
+    }
+}
+
+/// What has to be known to say how the models fit.
+pub struct Question {
+    models: Vec<ModelRef>,
+    settings: session::Settings,
+    preferences: Preferences,
+}
+
+impl Question {
+    /// Waits for the card's driver.
+    pub fn ask(&self) -> ModelFits {
+        let Self { models, settings, preferences } = self;
+        let job = choice::example(settings.language.as_deref(), settings.task, preferences);
+        let gpu_problem = Gpus::now(Vec::new()).gpu_problem;
+        let room = Room::of(expects_gpu(job.device), job.device, &job.memory).ok();
+        let Some(room) = room else {
+            return ModelFits { room: None, models: Vec::new(), recommended: None, gpu_problem };
+        };
+        let choices = choice::choices(models, &job, &room);
+        let number = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
+        let recommended = choice::recommended(models, &choices, room.kind).map(number);
+        let fits = choices.into_iter().enumerate().map(|(index, one)| ModelFit::new(number(index), one));
+        ModelFits { models: fits.collect(), room: Some(room.into()), recommended, gpu_problem }
+    }
+}
+
+/// What the user's config file says, and what is wrong with it.
+fn read_preferences() -> (Preferences, Option<Failure>) {
+    match Preferences::of_this_user(&Default::default()) {
+        Ok(preferences) => (preferences, None),
+        Err(failure) => (Preferences::default(), Some(failure.into())),
     }
 }
 

@@ -157,7 +157,7 @@ test("files and models are chosen in the system's dialogs", async () => {
     await window.click(by("choose"));
     await askWindow("keys", "Choose recordings", "Control_L+l", `=${files.paths[0]}`, "Return");
     await until("the file", async () => (await states(window))["notes.flac"] === "held");
-    await window.click(`${by("demonstration-question")} .main`);
+    await window.click(by("import"));
     await askWindow("keys", "Choose a model", "Control_L+l", `=${model}`, "Return");
     await until("the end", async () => (await states(window))["notes.flac"] === "finished");
     const chosen = await window.run("return document.querySelector('[data-testid=model]').selectedOptions[0].innerText");
@@ -186,7 +186,9 @@ test("the file dialog saves where the user says", async () => {
   try {
     await window.click(by("anyway"));
     await window.click(by("save-as"));
-    await window.click(by("save-as-vtt"));
+    await window.click(by("format-srt"));
+    await window.click(by("format-vtt"));
+    await window.click(by("save-elsewhere"));
     // It proposes the recording's folder and name.
     await askWindow("keys", "Save the transcript", "Return");
     const file = files.paths[0].replace(/flac$/, "vtt");

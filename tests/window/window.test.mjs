@@ -71,7 +71,7 @@ test("segments appear while it works, the broken file fails alone", async () => 
 
 test("the subtitles on the disk are those of the command line", async () => {
   await window.click(`${by("queue")} li:nth-child(1) .row`);
-  await window.click(by("save-srt"));
+  await window.click(by("save"));
   const file = files.paths[0].replace(/flac$/, "srt");
   await until("the file", () => existsSync(file));
   const saved = readFileSync(file, "utf8");
@@ -90,7 +90,7 @@ test("a file in the way is replaced only when the user says so", async () => {
   const subtitles = readFileSync(file, "utf8");
   writeFileSync(file, "somebody else's");
   const questions = async () => (await window.texts(by("toast"))).filter((text) => /Replace/.test(text));
-  await window.click(by("save-srt"));
+  await window.click(by("save"));
   const [said] = await until("the question", async () => (await questions()).length > 0 && questions());
   assert.match(said, /such a file already/);
   assert.equal(readFileSync(file, "utf8"), "somebody else's");

@@ -66,7 +66,8 @@ pub(crate) fn with_alternatives(mut job: Job) -> Job {
 }
 
 /// Whether a model can do the job's language and task.
-fn suits(network: &Network, job: &Job) -> bool {
+/// Whether a network knows the job's language and task.
+pub(crate) fn suits(network: &Network, job: &Job) -> bool {
     let knows_language = network.multilingual || job.language.as_deref() == Some("en");
     let does_task = match job.task {
         Task::Transcribe => true,

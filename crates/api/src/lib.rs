@@ -16,6 +16,8 @@
 //! ```
 
 mod alternatives;
+pub mod choice;
+pub mod diagnostics;
 mod engine;
 pub mod find;
 pub mod fit;
@@ -27,6 +29,7 @@ mod partial;
 mod planned;
 mod platform;
 pub mod preferences;
+pub mod preferences_edit;
 mod process;
 pub mod recommend;
 pub mod runs;

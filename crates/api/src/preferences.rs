@@ -76,13 +76,21 @@ pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 /// The table and the key that a variable has in the config file.
-fn place_in_file(variable: &str) -> (&'static str, String) {
+pub(crate) fn place_in_file(variable: &str) -> (&'static str, String) {
     match NETWORK_KEYS.iter().find(|(_, name, _)| *name == variable) {
         Some((key, ..)) => (NETWORK, (*key).to_owned()),
         // The key of the profile is short: it lies in the table of memory already.
         None if variable == PROFILE.0 => (MEMORY, "profile".into()),
         None => (MEMORY, key(variable)),
     }
+}
+
+/// What this process's environment says.
+pub fn environment() -> Values {
+    variables()
+        .filter_map(|(name, _)| Some((name, std::env::var_os(name)?.to_string_lossy().into_owned())))
+        .filter(|(_, value)| !value.trim().is_empty())
+        .collect()
 }
 
 /// Where the user's config file is, and whether it has to be there.
@@ -136,11 +144,7 @@ impl Preferences {
     /// Of the user who runs this process, with what `flags` say on top. Fails
     /// with `BadSettings`, naming variable, flag or file and what it takes.
     pub fn of_this_user(flags: &Values) -> Result<Self, Failure> {
-        let environment: Values = variables()
-            .filter_map(|(name, _)| Some((name, std::env::var_os(name)?.to_string_lossy().into_owned())))
-            .filter(|(_, value)| !value.trim().is_empty())
-            .collect();
-        Self::of(ConfigFile::of_this_user().as_ref(), &environment, flags)
+        Self::of(ConfigFile::of_this_user().as_ref(), &environment(), flags)
     }
 
     /// As [`Preferences::of_this_user`], from these sources.

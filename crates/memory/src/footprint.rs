@@ -128,6 +128,23 @@ pub struct Footprint {
     pub largest_buffer: u64,
 }
 
+/// A predicted peak, divided by what it is for. Bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parts {
+    /// The process without a model; on a GPU its context.
+    pub context: u64,
+    pub weights: u64,
+    pub caches: u64,
+    pub activations: u64,
+    pub workspace: u64,
+}
+
+impl Parts {
+    pub fn sum(&self) -> u64 {
+        self.context + self.weights + self.caches + self.activations + self.workspace
+    }
+}
+
 impl Footprint {
     pub fn whisper(dimensions: &Dimensions, plan: &Plan) -> Self {
         let Dimensions { mel_bins, audio_context: t, width: d, .. } = *dimensions;
@@ -235,6 +252,24 @@ impl Footprint {
         self.workspace + encoding.max(decoding).max(aligning)
     }
 
+    /// The peak with `windows` decoded together, part by part: their sum is
+    /// [`Self::peak`].
+    pub fn parts(&self, windows: u64) -> Parts {
+        let caches = windows * self.caches;
+        let work = self.work(windows) - self.workspace;
+        let decodes = work == caches + windows * self.decoder;
+        // At its widest point the encoder has no caches beside it, and the
+        // alignment has its own.
+        let caches = if decodes { caches } else { 0 };
+        Parts {
+            context: self.fixed,
+            weights: self.weights,
+            caches,
+            activations: work - caches,
+            workspace: self.workspace,
+        }
+    }
+
     /// The most windows whose decoding fits `bytes`, up to a number that no
     /// device is fast enough for; 0 where not even one does.
     pub fn windows_within(&self, bytes: u64) -> u32 {
@@ -320,6 +355,18 @@ mod tests {
         // The demand of both stages and the fixed cost make up the peak.
         let demands = gpu.model_demand("large-v3").bytes + gpu.work_demand(3).bytes;
         assert_eq!(gpu.fixed + demands, gpu.peak(3));
+    }
+
+    #[test]
+    fn the_parts_of_a_peak_add_up_to_it() {
+        for (kind, held) in [(Kind::Host, Precision::F32), (Kind::Gpu, Precision::F16)] {
+            for (name, windows) in [("tiny", 1), ("small", 4), ("large-v3", 2)] {
+                let footprint = of(name, kind, held, 5, true);
+                let parts = footprint.parts(windows);
+                assert_eq!(parts.sum(), footprint.peak(windows), "{name} {windows}: {parts:?}");
+                assert_eq!((parts.context, parts.weights), (footprint.fixed, footprint.weights));
+            }
+        }
     }
 
     #[test]

@@ -6,7 +6,6 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::bytes::MIB;
 use crate::platform::{self, Group};
 use crate::probe::{Cause, Device, DeviceError, Kind, Ours, Probe, Reading, Unavailable};
 
@@ -97,9 +96,8 @@ impl Probe for Host {
         self.peak.store(0, Ordering::Relaxed);
     }
 
-    /// Stacks and per-thread caches of the allocator come and go.
     fn noise(&self) -> u64 {
-        8 * MIB
+        crate::noise(Kind::Host)
     }
 }
 

@@ -25,6 +25,7 @@ mod scope;
 pub mod settings;
 pub mod signs;
 pub mod simulated;
+mod stage_use;
 mod timeline;
 mod tracker;
 
@@ -32,7 +33,7 @@ pub use advice::{OCCUPIED_SHARE, Situation, advice};
 pub use budget::{Budget, Holder, Refused, Reservation};
 pub use checkpoint::{Checkpoint, Stage};
 pub use dimensions::{Dimensions, Parameters, Precision, UnknownPrecision};
-pub use footprint::{Footprint, Plan};
+pub use footprint::{Footprint, Parts, Plan};
 pub use host::Host;
 pub use notice::{Code, HELP_PAGE, Notice, Severity};
 pub use probe::{
@@ -40,5 +41,6 @@ pub use probe::{
 };
 pub use scope::{Demand, Departure, RECOVERED_SHARE, Recovery, Remains, Scope};
 pub use simulated::Simulated;
+pub use stage_use::{Recovered, StageUse, noise, stage_uses};
 pub use timeline::{Levels, Pressure, Sample, Timeline};
 pub use tracker::{Mark, Renewal, Tracker};

@@ -15,6 +15,8 @@ fn contract() -> String {
     );
     text.push_str(&names("Command", include!("../commands.in")));
     text.push_str(&names("ErrorCode", error_codes()));
+    let variables = api::preferences::variables();
+    text.push_str(&names("PreferenceName", variables.map(|(name, _)| api::memory::settings::key(name))));
     macro_rules! declare {
         ($($kind:ty),* $(,)?) => { $(
             text.push_str(&<$kind>::docs().unwrap_or_default());
@@ -25,6 +27,8 @@ fn contract() -> String {
         Setup,
         ModelChoice,
         Settings,
+        Look,
+        Exporting,
         EngineInfo,
         Backend,
         Device,
@@ -42,7 +46,25 @@ fn contract() -> String {
         Gap,
         Format,
         Place,
+        Saved,
+        NotSaved,
         Failure,
+        ModelFits,
+        MemoryRoom,
+        ModelFit,
+        ModelFacts,
+        FitWord,
+        Preference,
+        MemoryUpdate,
+        DeviceKind,
+        MemorySample,
+        MemoryLevels,
+        MemoryNotice,
+        MemoryStage,
+        StageUse,
+        Forecast,
+        MemoryParts,
+        ChartFile,
     );
     format!("{}\n", text.trim_end())
 }

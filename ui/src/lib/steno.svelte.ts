@@ -1,18 +1,29 @@
 import { asFailure, type Backend } from "./backend";
-import type { EngineInfo, Failure, Format, Job, Place, Settings, Setup, WindowEvent } from "./generated/contract";
+import type {
+  ChartFile, EngineInfo, Exporting, Failure, Job, Look, ModelFits, Place, Settings, Setup, WindowEvent,
+} from "./generated/contract";
+import { Usage } from "./memory/usage.svelte";
 import { Text } from "./transcript/text.svelte";
-import { t } from "./text";
+import { speak, t } from "./text";
+import { look } from "./ui/look.svelte";
+
+export type View = "recordings" | "models" | "settings";
 
 export interface Toast {
   id: number;
   text: string;
   failure: Failure | null;
+  /** Something was given up, and the work goes on. */
+  warning: boolean;
   /** What can be done about it right here. */
   action: { label: string; run: () => void } | null;
 }
 
 /** Seconds that a good message stays; a bad one stays until it is closed. */
 const TOAST_SECONDS = 6;
+
+/** Steps down that leave the result as it was asked for, and are told of all the same. */
+const STEPS = new Set(["memory.batch_halved", "memory.engine_renewed"]);
 
 const UNFINISHED = new Set<Job["state"]>(["held", "waiting", "running"]);
 
@@ -24,6 +35,11 @@ export class Steno {
   jobs = $state.raw<Job[]>([]);
   selected = $state<number | null>(null);
   text = $state.raw<Text | null>(null);
+  /** Of the job whose memory is being looked at. */
+  usage = $state.raw<Usage | null>(null);
+  view = $state<View>("recordings");
+  fits = $state.raw<ModelFits | null>(null);
+  fitsFailure = $state.raw<Failure | null>(null);
   /** Files that are held over the window right now. */
   draggedFiles = $state<number | null>(null);
   closing = $state.raw<{ unfinished: number; unsaved: number } | null>(null);
@@ -37,15 +53,33 @@ export class Steno {
   readonly saveable = $derived(this.jobs.filter((job) => job.state === "finished" && job.saved === null));
   readonly held = $derived(this.jobs.filter((job) => job.state === "held"));
 
+  readonly backend: Backend;
   #backend: Backend;
   #toasts = 0;
+  /** Notices about memory that were told of, by job. */
+  #told = new Map<number, number>();
 
   constructor(backend: Backend) {
+    this.backend = backend;
     this.#backend = backend;
-    void this.#try(async () => {
-      this.setup = await backend.attach((event) => this.#hear(event));
-    });
+    void this.#try(async () => this.#take(await backend.attach((event) => this.#hear(event))));
     void this.findEngine();
+    void this.findFits();
+  }
+
+  /** What is free changes by itself: asked for anew whenever somebody looks. */
+  async findFits(): Promise<void> {
+    try {
+      this.fits = await this.#backend.modelFits();
+      this.fitsFailure = null;
+    } catch (error) {
+      this.fitsFailure = asFailure(error);
+    }
+  }
+
+  show(view: View): void {
+    this.view = view;
+    if (view === "models") void this.findFits();
   }
 
   async findEngine(): Promise<void> {
@@ -64,6 +98,9 @@ export class Steno {
   cancel = (job: number) => this.#try(() => this.#backend.cancel(job));
   retry = (job: number) => this.#try(() => this.#backend.retry(job));
   remove = (job: number) => this.#try(() => this.#backend.remove(job));
+  pause = (paused: boolean) => this.#try(() => this.#backend.pause(paused));
+  reorder = (job: number, before: number | null) => this.#try(() => this.#backend.reorder([job], before));
+  changeLook = (look: Look) => this.#try(() => this.#backend.changeLook(look));
 
   changeSettings(change: Partial<Settings>): void {
     const setup = this.setup;
@@ -72,39 +109,62 @@ export class Steno {
 
   select(job: number): void {
     if (this.selected === job) return;
-    const text = new Text(job);
+    const [text, usage] = [new Text(job), new Usage(job)];
     this.selected = job;
     this.text = text;
+    this.usage = usage;
     void this.#try(() => this.#backend.watch(job, (update) => text.apply(update)));
+    void this.#try(() =>
+      this.#backend.watchMemory(job, (update) => {
+        usage.apply(update);
+        this.#tellOfMemory(usage);
+      }),
+    );
   }
 
-  async save(job: number, format: Format, place: Place): Promise<void> {
+  async save(job: number, exporting: Exporting, place: Place): Promise<void> {
     try {
-      const file = await this.#backend.save(job, format, place);
-      if (file !== null) this.toast(t.save.done(file));
+      const saved = await this.#backend.save(job, exporting, place);
+      if (!saved) return;
+      for (const { format, failure } of saved.failures) {
+        const again = { ...exporting, formats: [format] };
+        const replace = { label: t.save.replace, run: () => void this.save(job, again, "beside_replacing") };
+        this.#fail(failure, failure.code === "output_exists" && place === "beside" ? replace : null);
+      }
+      const [file] = saved.files;
+      if (file !== undefined) this.toast(saved.files.length === 1 ? t.save.done(file) : t.save.doneAll(saved.files.length));
     } catch (error) {
-      const failure = asFailure(error);
-      const replace =
-        failure.code === "output_exists"
-          ? { label: t.save.replace, run: () => void this.save(job, format, "beside_replacing") }
-          : null;
-      this.#fail(failure, replace);
+      this.#fail(asFailure(error), null);
     }
   }
 
   /** Saves every transcript that is done and not saved yet, beside its recording. */
-  async saveAll(format: Format): Promise<void> {
-    let saved = 0;
+  async saveAll(exporting: Exporting): Promise<void> {
+    let files = 0;
     for (const job of this.saveable) {
       try {
-        await this.#backend.save(job.id, format, "beside");
-        saved++;
+        const saved = await this.#backend.save(job.id, exporting, "beside");
+        files += saved?.files.length ?? 0;
+        for (const { failure } of saved?.failures ?? []) this.#fail(failure, null);
       } catch (error) {
         this.#fail(asFailure(error), null);
       }
     }
-    if (saved > 0) this.toast(t.save.doneAll(saved));
+    if (files > 0) this.toast(t.save.doneAll(files));
   }
+
+  saveChart = (job: number, kind: ChartFile, bytes: () => Promise<Uint8Array>) =>
+    this.#try(async () => {
+      const file = await this.#backend.saveChart(job, kind, await bytes());
+      if (file !== null) this.toast(t.save.done(file));
+    });
+
+  /** Puts what a bug report needs on the clipboard. */
+  copyDiagnostics = () =>
+    this.#try(async () => {
+      await navigator.clipboard.writeText(await this.#backend.diagnostics());
+      this.toast(t.preferences.copied);
+    });
 
   stopAll(): void {
     // From the end, so that none of them starts when the one before it stops.
@@ -128,7 +188,7 @@ export class Steno {
   }
 
   toast(text: string): void {
-    const id = this.#push({ text, failure: null, action: null });
+    const id = this.#push({ text, failure: null, warning: false, action: null });
     setTimeout(() => this.dismiss(id), TOAST_SECONDS * 1000);
   }
 
@@ -145,10 +205,10 @@ export class Steno {
         this.draggedFiles = null;
         break;
       case "jobs":
-        this.#update(event.changed, event.removed);
+        this.#update(event.changed, event.removed, event.order);
         break;
       case "setup":
-        this.setup = event.setup;
+        this.#take(event.setup);
         break;
       case "close_requested":
         this.closing = { unfinished: event.unfinished, unsaved: event.unsaved };
@@ -156,14 +216,37 @@ export class Steno {
     }
   }
 
-  #update(changed: Job[], removed: number[]): void {
+  #take(setup: Setup): void {
+    const before = this.setup;
+    this.setup = setup;
+    look.choose(setup.look.theme);
+    speak(setup.look.language);
+    const asks = ({ settings, models }: Setup) => JSON.stringify([settings.language, settings.translate, models.length]);
+    if (before && asks(before) !== asks(setup)) void this.findFits();
+  }
+
+  /** What a job had to give up, said once and wherever the user is. */
+  #tellOfMemory(usage: Usage): void {
+    const told = this.#told.get(usage.job);
+    this.#told.set(usage.job, usage.notices.length);
+    // What was there before anybody looked is not news.
+    if (told === undefined && this.job?.state !== "running") return;
+    for (const notice of usage.notices.slice(told ?? 0)) {
+      if (notice.severity !== "info" || STEPS.has(notice.code)) this.#push({ text: notice.text, failure: null, warning: true, action: null });
+    }
+  }
+
+  #update(changed: Job[], removed: number[], order: number[] | null): void {
     const before = new Map(this.jobs.map((job) => [job.id, job]));
     const now = new Map(changed.map((job) => [job.id, job]));
     const gone = new Set(removed);
     const added = changed.filter((job) => !before.has(job.id));
     const kept = this.jobs.filter((job) => !gone.has(job.id)).map((job) => now.get(job.id) ?? job);
     // New ones have greater numbers than all before.
-    this.jobs = [...kept, ...added.filter((job) => !gone.has(job.id))];
+    const jobs = [...kept, ...added.filter((job) => !gone.has(job.id))];
+    const place = order && new Map(order.map((id, index) => [id, index]));
+    if (place) jobs.sort((a, b) => (place.get(a.id) ?? jobs.length) - (place.get(b.id) ?? jobs.length));
+    this.jobs = jobs;
     for (const job of changed) this.#announce(before.get(job.id), job);
     this.#keepSelection(added);
   }
@@ -173,6 +256,7 @@ export class Steno {
     if (this.selected !== null && !this.job) {
       this.selected = null;
       this.text = null;
+      this.usage = null;
     }
     const current = this.job;
     const idle = !current || current.state === "failed" || current.state === "cancelled";
@@ -194,7 +278,7 @@ export class Steno {
   }
 
   #fail(failure: Failure, action: Toast["action"]): void {
-    this.#push({ text: t.errors[failure.code], failure, action });
+    this.#push({ text: t.errors[failure.code], failure, warning: false, action });
   }
 
   #push(toast: Omit<Toast, "id">): number {

@@ -8,6 +8,7 @@ mod queue;
 mod remembered;
 mod runner;
 mod save;
+mod usage;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,17 +16,19 @@ use std::time::Duration;
 
 pub use files::find_sample;
 pub use queue::{Changes, Ending, Entry, State, TextChange};
-pub use remembered::{Remembered, WindowPlace};
-pub use save::Place;
+pub use remembered::{Exporting, Language, Remembered, Theme, WindowPlace};
+pub use save::{Place, write_bytes};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use transcript::Task;
-use transcript::export::Format;
+use transcript::export::{Format, Options};
+pub use usage::{Forecast, MemoryChange, SeenNotice};
 use wire::{Description, ErrorCode, Failure, JobId};
 
-use crate::{EngineOptions, ModelRef, Stop, Supervisor, SupervisorOptions};
+use crate::{EngineOptions, ModelRef, Preferences, Stop, Supervisor, SupervisorOptions};
 use kept::Kept;
 use queue::Queue;
+use usage::Known;
 
 /// A screen shows no more than twenty states a second to anybody's use.
 const PAUSE_BETWEEN_CHANGES: Duration = Duration::from_millis(50);
@@ -49,8 +52,6 @@ pub struct Session {
 #[derive(Debug)]
 struct Inner {
     supervisor: Supervisor,
-    /// What jobs may take of memory.
-    memory: memory::settings::Settings,
     state: Mutex<Shared>,
     kept: Mutex<Kept>,
     /// The queue's version, for those who follow it.
@@ -62,6 +63,10 @@ struct Inner {
 struct Shared {
     queue: Queue,
     settings: Settings,
+    /// What the user wants of memory.
+    preferences: Preferences,
+    /// Nothing new is begun.
+    paused: bool,
     /// The job that is under way.
     running: Option<(JobId, Stop)>,
     closed: bool,
@@ -78,9 +83,12 @@ impl Session {
     pub fn start(options: SupervisorOptions, settings: Settings) -> Self {
         let (kept, interrupted) = Kept::open(options.journal.clone());
         let inner = Arc::new(Inner {
-            memory: options.memory.clone(),
+            state: Mutex::new(Shared {
+                settings,
+                preferences: Preferences { memory: options.memory.clone(), ..Preferences::default() },
+                ..Shared::default()
+            }),
             supervisor: Supervisor::start(options),
-            state: Mutex::new(Shared { settings, ..Shared::default() }),
             kept: Mutex::new(kept),
             version: watch::Sender::new(0),
             wake: Notify::new(),
@@ -126,7 +134,9 @@ impl Session {
             let waiting = ids.iter().filter_map(|id| shared.queue.get(*id));
             let waiting = waiting.filter(|entry| !entry.sample && !entry.state.is_over());
             let jobs: Vec<_> = waiting
-                .filter_map(|entry| Some((entry.id, runner::job(&self.inner, entry, &shared.settings).ok()?)))
+                .filter_map(|entry| {
+                    Some((entry.id, runner::job(entry, &shared.settings, &shared.preferences).ok()?))
+                })
                 .collect();
             (ids, jobs)
         });
@@ -144,6 +154,29 @@ impl Session {
             shared.settings = settings;
             shared.hold_or_release();
         });
+    }
+
+    /// For what begins from now on; when engines are renewed stays as it was.
+    pub fn change_preferences(&self, preferences: Preferences) {
+        self.change(|shared| shared.preferences = preferences);
+    }
+
+    pub fn preferences(&self) -> Preferences {
+        self.lock().preferences.clone()
+    }
+
+    /// While paused nothing new is begun; what runs goes on.
+    pub fn pause(&self, paused: bool) {
+        self.change(|shared| shared.paused = paused);
+    }
+
+    pub fn is_paused(&self) -> bool {
+        self.lock().paused
+    }
+
+    /// Gives recordings their turn before that of another, or after all others.
+    pub fn reorder(&self, moved: &[JobId], before: Option<JobId>) {
+        self.change(|shared| shared.queue.reorder(moved, before));
     }
 
     /// The user wants what is held to be transcribed with the demonstration model.
@@ -205,11 +238,26 @@ impl Session {
         Ok(save::beside(&recording, &transcript, format))
     }
 
+    /// The name that a dialog proposes for something else about a recording.
+    pub fn beside(&self, id: JobId, ending: &str) -> Result<PathBuf, Failure> {
+        let shared = self.lock();
+        let file = shared.queue.get(id).map(|entry| entry.file.with_extension(ending));
+        file.ok_or_else(|| {
+            Failure::new(ErrorCode::BadSettings, "This recording is not in the list any more.")
+        })
+    }
+
     /// Saves a transcript, whole or partial, and returns the file written.
     /// Blocks on the disk: call it where that is allowed.
-    pub fn save(&self, id: JobId, format: Format, place: &Place) -> Result<PathBuf, Failure> {
+    pub fn save(
+        &self,
+        id: JobId,
+        format: Format,
+        options: &Options,
+        place: &Place,
+    ) -> Result<PathBuf, Failure> {
         let (recording, transcript) = self.result(id)?;
-        let file = save::save(&recording, &transcript, format, place)?;
+        let file = save::save(&recording, &transcript, format, options, place)?;
         self.change(|shared| shared.queue.saved(id, file.clone()));
         self.inner.kept().finish(id, library::State::Finished);
         Ok(file)
@@ -232,6 +280,17 @@ impl Session {
     /// All text of one recording, then what changes in it.
     pub fn follow_text(&self, id: JobId) -> TextFollower {
         TextFollower { inner: Arc::clone(&self.inner), pace: Pace::new(&self.inner), id, seen: 0, known: 0 }
+    }
+
+    /// All that was seen of one recording's memory, then what is new.
+    pub fn follow_memory(&self, id: JobId) -> MemoryFollower {
+        MemoryFollower {
+            inner: Arc::clone(&self.inner),
+            pace: Pace::new(&self.inner),
+            id,
+            seen: 0,
+            known: Known::default(),
+        }
     }
 
     /// Stops what runs and waits, two seconds at most, until the engine is gone.
@@ -329,7 +388,7 @@ impl Follower {
             let shared = self.inner.lock();
             let changes = shared.queue.changes_since(self.seen);
             self.seen = shared.queue.version();
-            if !changes.changed.is_empty() || !changes.removed.is_empty() {
+            if !changes.changed.is_empty() || !changes.removed.is_empty() || changes.order.is_some() {
                 return Some(changes);
             }
         }
@@ -356,6 +415,32 @@ impl TextFollower {
             self.seen = shared.queue.version();
             if let Some(change) = change {
                 self.known = change.from + change.segments.len();
+                return Some(change);
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct MemoryFollower {
+    inner: Arc<Inner>,
+    pace: Pace,
+    id: JobId,
+    seen: u64,
+    known: Known,
+}
+
+impl MemoryFollower {
+    /// At most twenty times a second; `None` once the recording was removed.
+    pub async fn next(&mut self) -> Option<MemoryChange> {
+        loop {
+            self.pace.next().await?;
+            let shared = self.inner.lock();
+            shared.queue.get(self.id)?;
+            let change = shared.queue.memory_since(self.id, self.seen, self.known);
+            self.seen = shared.queue.version();
+            if let Some(change) = change {
+                self.known = change.now;
                 return Some(change);
             }
         }

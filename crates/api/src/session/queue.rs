@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use transcript::{Completeness, Model, Notice, Segment, Source, Transcript};
 use wire::{Event, Failure, JobId, Progress};
 
+use super::usage::{Forecast, JobMemory, Known, MemoryChange};
+
 /// Where a recording stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
@@ -46,6 +48,7 @@ pub struct Entry {
     pub transcript: Option<Box<Transcript>>,
     /// Where the transcript was last saved.
     pub saved: Option<PathBuf>,
+    pub memory: JobMemory,
     streamed: Vec<Segment>,
     notices: Vec<Notice>,
     changed: u64,
@@ -68,6 +71,8 @@ impl Entry {
 pub struct Changes {
     pub changed: Vec<Entry>,
     pub removed: Vec<JobId>,
+    /// All recordings in the order of their turns, where that changed.
+    pub order: Option<Vec<JobId>>,
 }
 
 /// What changed in one recording's text since somebody last looked: the
@@ -93,6 +98,10 @@ pub struct Ending {
 #[derive(Debug, Default)]
 pub struct Queue {
     entries: BTreeMap<JobId, Entry>,
+    /// In which they take their turns.
+    order: Vec<JobId>,
+    /// Version at which somebody else's turn came first.
+    reordered: u64,
     /// With the version at which each was removed.
     removed: BTreeSet<(u64, JobId)>,
     last: JobId,
@@ -128,12 +137,14 @@ impl Queue {
             failure,
             transcript: None,
             saved: None,
+            memory: JobMemory::default(),
             streamed: Vec::new(),
             notices: Vec::new(),
             changed: 0,
             rewrites: Vec::new(),
         };
         self.entries.insert(self.last, entry);
+        self.order.push(self.last);
         self.touch(self.last);
         self.last
     }
@@ -142,8 +153,25 @@ impl Queue {
         self.entries.get(&id)
     }
 
+    /// In the order of their turns.
     pub fn iter(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.values()
+        self.order.iter().filter_map(|id| self.entries.get(id))
+    }
+
+    /// Moves recordings, in their order, in front of `before`, or to the end.
+    pub fn reorder(&mut self, moved: &[JobId], before: Option<JobId>) {
+        let moved: Vec<JobId> = self.order.iter().copied().filter(|id| moved.contains(id)).collect();
+        if before.is_some_and(|id| moved.contains(&id)) {
+            return;
+        }
+        let mut order: Vec<JobId> = self.order.iter().copied().filter(|id| !moved.contains(id)).collect();
+        let place = before.and_then(|id| order.iter().position(|other| *other == id)).unwrap_or(order.len());
+        order.splice(place..place, moved);
+        if order != self.order {
+            self.order = order;
+            self.version += 1;
+            self.reordered = self.version;
+        }
     }
 
     /// How many recordings would be left undone by closing now.
@@ -192,6 +220,7 @@ impl Queue {
             Event::Progress { progress, .. } => self.change(id, |entry, _| entry.progress = Some(progress)),
             Event::Segment { segment, .. } => self.change(id, |entry, _| entry.streamed.push(segment)),
             Event::Notice { notice, .. } => self.change(id, |entry, _| entry.notices.push(notice)),
+            Event::Memory { mark, .. } => self.change(id, |entry, _| entry.memory.add(*mark)),
             Event::Finished { transcript, .. } => self.end(id, State::Finished, Some(transcript), None),
             Event::Cancelled { partial, .. } => self.end(id, State::Cancelled, partial, None),
             Event::Failed { error, partial, .. } => self.end(id, State::Failed, partial, Some(error)),
@@ -258,6 +287,7 @@ impl Queue {
             entry.saved = None;
             entry.streamed = Vec::new();
             entry.notices = Vec::new();
+            entry.memory.clear();
             entry.rewrites.push((version, 0));
         });
     }
@@ -267,6 +297,7 @@ impl Queue {
         let busy = |entry: &Entry| matches!(entry.state, State::Running | State::Stopping);
         if self.get(id).is_some_and(|entry| !busy(entry)) {
             self.entries.remove(&id);
+            self.order.retain(|other| *other != id);
             self.version += 1;
             self.removed.insert((self.version, id));
         }
@@ -276,7 +307,19 @@ impl Queue {
     pub fn changes_since(&self, version: u64) -> Changes {
         let changed = self.iter().filter(|entry| entry.changed > version).map(without_text).collect();
         let removed = self.removed.range((version + 1, 0)..).map(|(_, id)| *id).collect();
-        Changes { changed, removed }
+        let order = (self.reordered > version).then(|| self.order.clone());
+        Changes { changed, removed, order }
+    }
+
+    /// What is new of one recording's memory, for somebody who has had `known`
+    /// samples of it. `None` where there is nothing.
+    pub fn memory_since(&self, id: JobId, version: u64, known: Known) -> Option<MemoryChange> {
+        let entry = self.get(id).filter(|entry| entry.changed > version)?;
+        entry.memory.since(id, known)
+    }
+
+    pub fn forecast(&mut self, id: JobId, forecast: Option<Forecast>) {
+        self.change(id, |entry, _| entry.memory.forecast = forecast);
     }
 
     /// `known`: how many segments the asker has. `None` where nothing changed.
@@ -336,6 +379,7 @@ fn without_text(entry: &Entry) -> Entry {
         failure: entry.failure.clone(),
         transcript: None,
         saved: entry.saved.clone(),
+        memory: JobMemory::default(),
         streamed: Vec::new(),
         notices: Vec::new(),
         changed: entry.changed,

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use transcript::export::{Format, Options, Shaping};
 use transcript::save::{Existing, SaveError, write_file};
 use wire::FilePath;
 
@@ -22,6 +23,54 @@ pub struct Remembered {
     pub language: Option<String>,
     pub translate: bool,
     pub window: Option<WindowPlace>,
+    pub theme: Theme,
+    /// `None`: the system's.
+    pub interface: Option<Language>,
+    pub exporting: Exporting,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Theme {
+    #[default]
+    System,
+    Light,
+    Dark,
+}
+
+/// What the window speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Language {
+    En,
+    De,
+}
+
+/// How transcripts were last saved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Exporting {
+    pub formats: Vec<Format>,
+    /// Subtitles divided into cues that fit a screen.
+    pub shaped: bool,
+    /// In vtt, when each word is said.
+    pub word_times: bool,
+}
+
+impl Default for Exporting {
+    fn default() -> Self {
+        Self { formats: vec![Format::Srt], shaped: false, word_times: false }
+    }
+}
+
+impl Exporting {
+    pub fn options(&self) -> Options {
+        Options {
+            shaping: self.shaped.then(Shaping::default),
+            word_times: self.word_times,
+            ..Options::default()
+        }
+    }
 }
 
 /// In the desktop's own units, which don't depend on a screen's resolution.
@@ -71,6 +120,9 @@ mod tests {
             language: Some("de".into()),
             translate: true,
             window: Some(WindowPlace { x: -20.0, y: 8.5, width: 900.0, height: 700.0, maximized: true }),
+            theme: Theme::Dark,
+            interface: Some(Language::De),
+            exporting: Exporting { formats: vec![Format::Vtt, Format::Docx], shaped: true, word_times: true },
         };
         remembered.save(&file).unwrap();
         assert_eq!(Remembered::load(&file), remembered);

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use wire::{ErrorCode, Event, Failure, Job, NO_JOB};
 
 use super::queue::{Entry, State};
+use super::usage::Forecast;
 use super::{Inner, Settings};
+use crate::Preferences;
 use crate::alternatives::with_alternatives;
 
 /// Runs until the session is closed.
@@ -15,14 +17,18 @@ pub async fn run(inner: Arc<Inner>) {
             if shared.closed {
                 return Err(());
             }
-            Ok(shared.queue.start_next().map(|entry| (entry, shared.settings.clone())))
+            if shared.paused {
+                return Ok(None);
+            }
+            let next = shared.queue.start_next();
+            Ok(next.map(|entry| (entry, shared.settings.clone(), shared.preferences.clone())))
         });
         match next {
             Err(()) => return,
             Ok(None) => inner.wake.notified().await,
-            Ok(Some((entry, settings))) => {
+            Ok(Some((entry, settings, preferences))) => {
                 let id = entry.id;
-                if let Err(failure) = transcribe(&inner, entry, settings).await {
+                if let Err(failure) = transcribe(&inner, entry, settings, preferences).await {
                     inner.change(|shared| shared.queue.end(id, State::Failed, None, Some(failure)));
                 }
             }
@@ -30,21 +36,28 @@ pub async fn run(inner: Arc<Inner>) {
     }
 }
 
-async fn transcribe(inner: &Arc<Inner>, entry: Entry, settings: Settings) -> Result<(), Failure> {
+async fn transcribe(
+    inner: &Arc<Inner>,
+    entry: Entry,
+    settings: Settings,
+    preferences: Preferences,
+) -> Result<(), Failure> {
     let (id, keeper) = (entry.id, Arc::clone(inner));
     // The recording is looked at, wherever it lies, and the journal written.
     let begun = tokio::task::spawn_blocking(move || {
         let (job, key) = if entry.sample {
-            (job(&keeper, &entry, &settings)?, None)
+            (job(&entry, &settings, &preferences)?, None)
         } else {
-            keeper.kept().begin(entry.id, || job(&keeper, &entry, &settings))?
+            keeper.kept().begin(entry.id, || job(&entry, &settings, &preferences))?
         };
         // What is installed now, also for a job of an earlier window.
-        Ok((with_alternatives(job), key))
+        let forecast = Forecast::of(&job);
+        Ok((with_alternatives(job), key, forecast))
     });
-    let (job, key) = begun.await.unwrap_or_else(|_| {
+    let (job, key, forecast) = begun.await.unwrap_or_else(|_| {
         Err(Failure::new(ErrorCode::Internal, "The job could not be begun.").remedy("Try it again."))
     })?;
+    inner.change(|shared| shared.queue.forecast(id, forecast));
     // Where there is no engine, this job is not the only one to fail.
     inner.supervisor.ready().await?;
     let mut handle = match key {
@@ -76,7 +89,7 @@ async fn transcribe(inner: &Arc<Inner>, entry: Entry, settings: Settings) -> Res
 }
 
 /// The job that a recording is with these settings.
-pub fn job(inner: &Inner, entry: &Entry, settings: &Settings) -> Result<Job, Failure> {
+pub fn job(entry: &Entry, settings: &Settings, preferences: &Preferences) -> Result<Job, Failure> {
     let model = settings.model.as_ref().ok_or_else(|| {
         Failure::new(ErrorCode::ModelNotFound, "There is no model to transcribe with.")
             .remedy("Choose a model's folder.")
@@ -84,6 +97,7 @@ pub fn job(inner: &Inner, entry: &Entry, settings: &Settings) -> Result<Job, Fai
     let mut job = Job::new(NO_JOB, entry.file.clone(), model.path.clone());
     job.language.clone_from(&settings.language);
     job.task = settings.task;
-    job.memory = inner.memory.clone();
+    job.memory = preferences.memory.clone();
+    job.precision = preferences.precision;
     Ok(job)
 }

@@ -15,6 +15,8 @@ pub enum Place {
     Beside { replace: bool },
     /// Where the user said in a dialog that asks before it replaces.
     At(PathBuf),
+    /// In a folder that the user chose, under the recording's name.
+    Within { folder: PathBuf, replace: bool },
 }
 
 /// Saves and returns the file written.
@@ -26,15 +28,25 @@ pub fn save(
     recording: &Path,
     transcript: &Transcript,
     format: Format,
+    options: &Options,
     place: &Place,
 ) -> Result<PathBuf, Failure> {
+    let beside = beside(recording, transcript, format);
+    let existing = |replace: bool| if replace { Existing::Replace } else { Existing::Keep };
     let (path, existing) = match place {
-        Place::Beside { replace: true } => (beside(recording, transcript, format), Existing::Replace),
-        Place::Beside { replace: false } => (beside(recording, transcript, format), Existing::Keep),
+        Place::Beside { replace } => (beside, existing(*replace)),
         Place::At(path) => (path.clone(), Existing::Replace),
+        Place::Within { folder, replace } => {
+            (folder.join(beside.file_name().unwrap_or_default()), existing(*replace))
+        }
     };
-    transcript::save::save(transcript, format, &Options::default(), &path, existing).map_err(failure)?;
+    transcript::save::save(transcript, format, options, &path, existing).map_err(failure)?;
     Ok(path)
+}
+
+/// Writes a file whole or not at all, over one that a dialog asked about.
+pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    transcript::save::write_file(path, Existing::Replace, |out| out.write_all(bytes)).map_err(failure)
 }
 
 /// `talk.mp3` becomes `talk.srt`; what a stopped job left becomes
@@ -93,7 +105,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let recording = folder.path().join("talk.wav");
         std::fs::write(folder.path().join("talk.srt"), "mine").unwrap();
-        let save = |replace| save(&recording, &transcript(true), Format::Srt, &Place::Beside { replace });
+        let save = |replace| {
+            save(&recording, &transcript(true), Format::Srt, &Options::default(), &Place::Beside { replace })
+        };
         let error = save(false).unwrap_err();
         assert_eq!(error.code, ErrorCode::OutputExists);
         assert_eq!(error.file.unwrap().as_path(), folder.path().join("talk.srt"));
@@ -105,9 +119,14 @@ mod tests {
     fn a_folder_that_is_gone_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let gone = folder.path().join("gone");
-        let error =
-            save(&gone.join("talk.wav"), &transcript(true), Format::Txt, &Place::Beside { replace: false })
-                .unwrap_err();
+        let error = save(
+            &gone.join("talk.wav"),
+            &transcript(true),
+            Format::Txt,
+            &Options::default(),
+            &Place::Beside { replace: false },
+        )
+        .unwrap_err();
         assert_eq!(
             (error.code, error.file.unwrap().as_path()),
             (ErrorCode::OutputUnwritable, gone.as_path())

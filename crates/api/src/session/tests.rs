@@ -85,7 +85,10 @@ async fn without_any_model_the_recording_says_so() {
     let entry = state_of(&session, id, State::Failed).await;
     assert_eq!(entry.failure.unwrap().code, ErrorCode::ModelNotFound);
     assert_eq!(
-        session.save(id, Format::Srt, &Place::Beside { replace: false }).unwrap_err().code,
+        session
+            .save(id, Format::Srt, &Options::default(), &Place::Beside { replace: false })
+            .unwrap_err()
+            .code,
         ErrorCode::BadSettings
     );
 }

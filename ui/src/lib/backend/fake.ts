@@ -1,7 +1,10 @@
 import type {
-  EngineInfo, Failure, Format, Job, Place, Progress, Segment, Settings, Setup, TextUpdate, WindowEvent,
+  ChartFile, EngineInfo, Exporting, Failure, Format, Job, Look, MemoryUpdate, ModelFits, Place, Preference, PreferenceName,
+  Progress, Saved, Segment, Settings, Setup, TextUpdate, WindowEvent,
 } from "../generated/contract";
 import type { Backend } from ".";
+import { FITS, PREFERENCES } from "./fake-choices";
+import { FakeMemory } from "./fake-memory";
 import { ENGINE, FILES, MODELS, recording, SENTENCES } from "./fake-data";
 
 /** What a pretended job is worked on with: recording seconds per tick, milliseconds per tick. */
@@ -11,6 +14,9 @@ const SECONDS_PER_TICK = 3;
 export function fakeBackend(options: URLSearchParams): FakeBackend {
   const fake = new FakeBackend(Number(options.get("tick") ?? 100));
   if (options.has("real")) fake.settings = { ...fake.settings, model: 1 };
+  const theme = options.get("theme");
+  if (theme === "light" || theme === "dark") fake.look = { ...fake.look, theme };
+  fake.still = options.has("still");
   fake.show(options.get("scene") ?? "empty");
   return fake;
 }
@@ -19,6 +25,7 @@ interface Work {
   job: Job;
   segments: Segment[];
   update: TextUpdate;
+  memory: FakeMemory;
 }
 
 /** Pretends to transcribe, by a timer. For browsers, component tests and pictures. */
@@ -29,11 +36,23 @@ export class FakeBackend implements Backend {
   saveFailure: Failure | null = null;
   saved: [number, Format, Place][] = [];
   closed = false;
+  look: Look = { theme: "system", language: null };
+  exporting: Exporting = { formats: ["srt"], shaped: false, word_times: false };
+  fits: ModelFits = FITS;
+  settingsOfFile: Preference[] = PREFERENCES;
+  charts: [number, ChartFile, Uint8Array][] = [];
+  /** Samples of memory are made up; where this is set a job runs short of it. */
+  squeezed = false;
+  /** Nothing goes on by itself, for pictures. */
+  still = false;
+  paused = false;
 
   #works = new Map<number, Work>();
   #last = 0;
   #events: ((event: WindowEvent) => void) | null = null;
   #pending: WindowEvent[] = [];
+  #order: number[] = [];
+  #watchedMemory: { job: number; tell: (update: MemoryUpdate) => void; from: number } | null = null;
   #watched: { job: number; tell: (update: TextUpdate) => void } | null = null;
   #tick: number;
   #timer: ReturnType<typeof setInterval> | undefined;
@@ -49,6 +68,10 @@ export class FakeBackend implements Backend {
       held: () => this.drop(FILES.slice(0, 2)),
       running: () => this.#advance(FILES.slice(0, 4), 14),
       finished: () => this.#advance(FILES.slice(0, 1), 60),
+      squeezed: () => {
+        this.squeezed = true;
+        this.#advance(FILES.slice(0, 1), 60);
+      },
       failed: () => {
         this.#advance(FILES.slice(0, 1), 60);
         this.drop([FILES[4] ?? ""]);
@@ -69,6 +92,12 @@ export class FakeBackend implements Backend {
           message: "There is no engine: looked beside the program and in /usr/lib/steno.",
           remedy: "Install Steno again, or set STENO_ENGINE to the engine’s path.",
         };
+      },
+      long: () => {
+        this.#advance(FILES.slice(0, 1), 4);
+        const work = this.#works.get(1);
+        const text = (index: number) => SENTENCES[index % SENTENCES.length] ?? "";
+        work?.segments.push(...Array.from({ length: 9000 - work.segments.length }, (_, index) => ({ ...segment(index * 4), text: text(index) })));
       },
       many: () => {
         this.drop(Array.from({ length: 1000 }, (_, index) => `/home/me/Archive/tape ${index + 1}.mp3`));
@@ -110,13 +139,63 @@ export class FakeBackend implements Backend {
     this.#run();
   }
 
+  async modelFits(): Promise<ModelFits> {
+    return this.fits;
+  }
+
+  async changeLook(look: Look): Promise<void> {
+    this.look = look;
+    this.#tellSetup();
+  }
+
+  async preferences(): Promise<Preference[]> {
+    return this.settingsOfFile;
+  }
+
+  async changePreference(name: PreferenceName, value: string | null): Promise<Preference[]> {
+    if (value !== null && name === "batch_size" && !/^[1-9]\d*$/.test(value)) {
+      const remedy = "Enter another value, or none.";
+      throw { code: "bad_settings", file: null, message: `"${value}" can’t be used: it takes a number from 1.`, remedy } satisfies Failure;
+    }
+    this.settingsOfFile = this.settingsOfFile.map((one) => (one.name === name ? { ...one, value } : one));
+    return this.settingsOfFile;
+  }
+
+  async diagnostics(): Promise<string> {
+    return JSON.stringify({ version: "0.1.0", engine: this.engine }, null, 2);
+  }
+
+  async pause(paused: boolean): Promise<void> {
+    this.paused = paused;
+    this.#tellSetup();
+    this.#run();
+  }
+
+  async reorder(jobs: number[], before: number | null): Promise<void> {
+    const rest = this.#order.filter((id) => !jobs.includes(id));
+    const place = before === null ? rest.length : rest.indexOf(before);
+    rest.splice(place, 0, ...jobs);
+    this.#order = rest;
+    this.emit({ kind: "jobs", changed: [], removed: [], order: rest });
+  }
+
+  async watchMemory(job: number, onUpdate: (update: MemoryUpdate) => void): Promise<void> {
+    this.#watchedMemory = { job, tell: onUpdate, from: 0 };
+    this.#tellMemory(job);
+  }
+
+  async saveChart(job: number, kind: ChartFile, bytes: Uint8Array): Promise<string | null> {
+    this.charts.push([job, kind, bytes]);
+    return `/home/me/Interviews/memory.${kind}`;
+  }
+
   chooseModel(): Promise<void> {
     return this.changeSettings({ ...this.settings, model: 1 });
   }
 
   async changeSettings(settings: Settings): Promise<void> {
     this.settings = settings;
-    this.emit({ kind: "setup", setup: this.#setup() });
+    this.#tellSetup();
     for (const { job } of this.#works.values()) {
       const hold = this.#isDemonstration() && !job.sample;
       if (job.state === "held" && !hold) this.#change(job.id, { state: "waiting" });
@@ -146,6 +225,8 @@ export class FakeBackend implements Backend {
     const work = this.#works.get(job);
     if (!work || work.job.failure) return;
     work.segments = [];
+    work.memory = new FakeMemory();
+    if (this.#watchedMemory?.job === job) this.#watchedMemory.from = 0;
     this.#tell(work, { from: 0, segments: [], ending: null });
     this.#change(job, { state: "waiting" });
     this.#run();
@@ -153,20 +234,26 @@ export class FakeBackend implements Backend {
 
   async remove(job: number): Promise<void> {
     this.#works.delete(job);
-    this.emit({ kind: "jobs", changed: [], removed: [job] });
+    this.#order = this.#order.filter((id) => id !== job);
+    this.emit({ kind: "jobs", changed: [], removed: [job], order: null });
   }
 
-  async save(job: number, format: Format, place: Place): Promise<string | null> {
-    if (this.saveFailure) {
-      const failure = this.saveFailure;
-      this.saveFailure = null;
-      throw failure;
-    }
-    this.saved.push([job, format, place]);
+  async save(job: number, exporting: Exporting, place: Place): Promise<Saved | null> {
+    const saved: Saved = { files: [], failures: [] };
     const { name, folder } = this.#works.get(job)?.job ?? { name: "", folder: "" };
-    const file = `${folder}/${name.replace(/\.\w+$/, "")}.${format}`;
-    this.#change(job, { saved: file });
-    return file;
+    for (const format of exporting.formats) {
+      if (this.saveFailure) {
+        saved.failures.push({ format, failure: this.saveFailure });
+        this.saveFailure = null;
+        continue;
+      }
+      this.saved.push([job, format, place]);
+      saved.files.push(`${folder}/${name.replace(/\.\w+$/, "")}.${format}`);
+    }
+    this.exporting = exporting;
+    this.#tellSetup();
+    if (saved.files[0]) this.#change(job, { saved: saved.files[0] });
+    return saved;
   }
 
   async close(really: boolean): Promise<void> {
@@ -174,7 +261,19 @@ export class FakeBackend implements Backend {
   }
 
   #setup(): Setup {
-    return { version: "0.1.0", models: MODELS, settings: this.settings, has_sample: true };
+    const { settings, look, exporting, paused } = this;
+    return { version: "0.1.0", models: MODELS, settings, look, exporting, has_sample: true, paused, preferences_failure: null };
+  }
+
+  #tellSetup(): void {
+    this.emit({ kind: "setup", setup: this.#setup() });
+  }
+
+  #tellMemory(id: number): void {
+    const [watched, work] = [this.#watchedMemory, this.#works.get(id)];
+    if (watched?.job !== id || !work) return;
+    watched.tell(work.memory.update(id, watched.from));
+    watched.from = work.memory.samples.length;
   }
 
   #isDemonstration(): boolean {
@@ -191,8 +290,9 @@ export class FakeBackend implements Backend {
       };
     }
     const update: TextUpdate = { job: id, from: 0, segments: [], notices: [], ending: null };
-    this.#works.set(id, { job, segments: [], update });
-    this.emit({ kind: "jobs", changed: [job], removed: [] });
+    this.#works.set(id, { job, segments: [], update, memory: new FakeMemory() });
+    this.#order.push(id);
+    this.emit({ kind: "jobs", changed: [job], removed: [], order: null });
   }
 
   /** Adds recordings and works on the first for some steps, at once. */
@@ -205,12 +305,14 @@ export class FakeBackend implements Backend {
   }
 
   #run(): void {
+    if (this.still) return;
     this.#timer ??= setInterval(() => this.#step(), this.#tick);
   }
 
   #step(): void {
-    const works = [...this.#works.values()];
-    const work = works.find(({ job }) => job.state === "running") ?? works.find(({ job }) => job.state === "waiting");
+    const works = this.#order.flatMap((id) => this.#works.get(id) ?? []);
+    const waiting = this.paused ? undefined : works.find(({ job }) => job.state === "waiting");
+    const work = works.find(({ job }) => job.state === "running") ?? waiting;
     if (!work) {
       clearInterval(this.#timer);
       this.#timer = undefined;
@@ -225,19 +327,18 @@ export class FakeBackend implements Backend {
     const progress = next(job.progress, job.duration ?? 60);
     if (!progress) return this.#end(job.id, "finished");
     this.#change(job.id, { progress });
+    if (progress.stage === "load_model") work.memory.begin();
+    if (progress.stage === "transcribe") this.squeezed && progress.position === 30 ? work.memory.squeeze() : work.memory.batch();
+    this.#tellMemory(job.id);
     if (progress.stage === "transcribe" && progress.position > 0) {
       const index = work.segments.length;
-      const segment: Segment = {
-        start: progress.position - SECONDS_PER_TICK,
-        end: progress.position,
+      const said: Segment = {
+        ...segment(progress.position - SECONDS_PER_TICK),
         text: SENTENCES[index % SENTENCES.length] ?? "",
-        language: null,
-        speaker: null,
-        channel: null,
         suspicions: index === 6 ? ["over_silence", "low_confidence"] : [],
       };
-      work.segments.push(segment);
-      this.#tell(work, { from: index, segments: [segment] });
+      work.segments.push(said);
+      this.#tell(work, { from: index, segments: [said] });
     }
   }
 
@@ -245,6 +346,8 @@ export class FakeBackend implements Backend {
     const work = this.#works.get(job);
     if (!work) return;
     this.#change(job, { state, progress: null });
+    work.memory.end();
+    this.#tellMemory(job);
     const complete = state === "finished";
     const gaps = complete ? [{ start: 21.5, end: 24.25 }] : [];
     this.#tell(work, {
@@ -258,7 +361,7 @@ export class FakeBackend implements Backend {
     const work = this.#works.get(id);
     if (!work) return;
     work.job = { ...work.job, ...change };
-    this.emit({ kind: "jobs", changed: [work.job], removed: [] });
+    this.emit({ kind: "jobs", changed: [work.job], removed: [], order: null });
   }
 
   #tell(work: Work, change: Partial<TextUpdate>): void {
@@ -272,6 +375,10 @@ export class FakeBackend implements Backend {
     this.#pending = [];
     for (const event of events) this.#events(event);
   }
+}
+
+function segment(start: number): Segment {
+  return { start, end: start + SECONDS_PER_TICK, text: "", language: null, speaker: null, channel: null, suspicions: [] };
 }
 
 function next(before: Progress | null, duration: number): Progress | null {

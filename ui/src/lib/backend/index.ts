@@ -1,4 +1,7 @@
-import type { EngineInfo, Failure, Format, Place, Settings, Setup, TextUpdate, WindowEvent } from "../generated/contract";
+import type {
+  ChartFile, EngineInfo, Exporting, Failure, Look, MemoryUpdate, ModelFits, Place, Preference, PreferenceName, Saved,
+  Settings, Setup, TextUpdate, WindowEvent,
+} from "../generated/contract";
 
 /**
  * What the page asks of the program. There are two: the shell's, and one that
@@ -8,18 +11,33 @@ export interface Backend {
   /** Called once, first; `onEvent` hears of everything from then on. */
   attach(onEvent: (event: WindowEvent) => void): Promise<Setup>;
   describe(): Promise<EngineInfo>;
+  /** How each model fits into what is free now. */
+  modelFits(): Promise<ModelFits>;
   chooseFiles(): Promise<void>;
   addSample(): Promise<void>;
   chooseModel(): Promise<void>;
   changeSettings(settings: Settings): Promise<void>;
+  changeLook(look: Look): Promise<void>;
+  preferences(): Promise<Preference[]>;
+  /** All of them, as they are after the change. */
+  changePreference(name: PreferenceName, value: string | null): Promise<Preference[]>;
+  diagnostics(): Promise<string>;
   startAnyway(): Promise<void>;
+  /** While paused nothing new is begun. */
+  pause(paused: boolean): Promise<void>;
+  /** Gives jobs their turn before that of another; null: after all. */
+  reorder(jobs: number[], before: number | null): Promise<void>;
   /** Whole text first, then what changes, until another job is watched. */
   watch(job: number, onUpdate: (update: TextUpdate) => void): Promise<void>;
+  /** The same of a job's memory. */
+  watchMemory(job: number, onUpdate: (update: MemoryUpdate) => void): Promise<void>;
   cancel(job: number): Promise<void>;
   retry(job: number): Promise<void>;
   remove(job: number): Promise<void>;
+  /** What was written and what was not; null where the user closed the dialog. */
+  save(job: number, exporting: Exporting, place: Place): Promise<Saved | null>;
   /** The file written; null where the user closed the dialog. */
-  save(job: number, format: Format, place: Place): Promise<string | null>;
+  saveChart(job: number, kind: ChartFile, bytes: Uint8Array): Promise<string | null>;
   close(really: boolean): Promise<void>;
 }
 

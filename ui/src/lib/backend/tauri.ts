@@ -1,5 +1,8 @@
 import { Channel, invoke } from "@tauri-apps/api/core";
-import type { Command, EngineInfo, Format, Place, Settings, Setup, TextUpdate, WindowEvent } from "../generated/contract";
+import type {
+  ChartFile, Command, EngineInfo, Exporting, Look, MemoryUpdate, ModelFits, Place, Preference, PreferenceName, Saved,
+  Settings, Setup, TextUpdate, WindowEvent,
+} from "../generated/contract";
 import { t } from "../text";
 import type { Backend } from ".";
 
@@ -15,6 +18,9 @@ export class TauriBackend implements Backend {
   describe(): Promise<EngineInfo> {
     return call("describe");
   }
+  modelFits(): Promise<ModelFits> {
+    return call("model_fits");
+  }
   chooseFiles(): Promise<void> {
     return call("choose_files", { title: t.dialogs.files });
   }
@@ -27,11 +33,32 @@ export class TauriBackend implements Backend {
   changeSettings(settings: Settings): Promise<void> {
     return call("change_settings", { settings });
   }
+  changeLook(look: Look): Promise<void> {
+    return call("change_look", { look });
+  }
+  preferences(): Promise<Preference[]> {
+    return call("preferences");
+  }
+  changePreference(name: PreferenceName, value: string | null): Promise<Preference[]> {
+    return call("change_preference", { name, value });
+  }
+  diagnostics(): Promise<string> {
+    return call("diagnostics");
+  }
   startAnyway(): Promise<void> {
     return call("start_anyway");
   }
+  pause(paused: boolean): Promise<void> {
+    return call("pause", { paused });
+  }
+  reorder(jobs: number[], before: number | null): Promise<void> {
+    return call("reorder", { jobs, before });
+  }
   watch(job: number, onUpdate: (update: TextUpdate) => void): Promise<void> {
     return call("watch", { job, updates: new Channel<TextUpdate>(onUpdate) });
+  }
+  watchMemory(job: number, onUpdate: (update: MemoryUpdate) => void): Promise<void> {
+    return call("watch_memory", { job, updates: new Channel<MemoryUpdate>(onUpdate) });
   }
   cancel(job: number): Promise<void> {
     return call("cancel", { job });
@@ -42,8 +69,12 @@ export class TauriBackend implements Backend {
   remove(job: number): Promise<void> {
     return call("remove", { job });
   }
-  save(job: number, format: Format, place: Place): Promise<string | null> {
-    return call("save", { job, format, place, title: t.dialogs.save });
+  save(job: number, exporting: Exporting, place: Place): Promise<Saved | null> {
+    const title = place === "ask" && exporting.formats.length > 1 ? t.dialogs.folder : t.dialogs.save;
+    return call("save", { job, exporting, place, title });
+  }
+  saveChart(job: number, kind: ChartFile, bytes: Uint8Array): Promise<string | null> {
+    return call("save_chart", { job, kind, bytes: [...bytes], title: t.dialogs.chart });
   }
   close(really: boolean): Promise<void> {
     return call("close", { really });

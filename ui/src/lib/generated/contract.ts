@@ -1,17 +1,31 @@
 // Made from src-tauri/src/contract.rs by `STENO_WRITE_CONTRACT=1 cargo test -p steno-window contract`.
 
-export type Command = "attach" | "describe" | "choose_files" | "add_sample" | "choose_model" | "change_settings" | "start_anyway" | "watch" | "cancel" | "retry" | "remove" | "save" | "close";
+export type Command = "attach" | "describe" | "model_fits" | "choose_files" | "add_sample" | "choose_model" | "change_settings" | "change_look" | "preferences" | "change_preference" | "diagnostics" | "start_anyway" | "pause" | "reorder" | "watch" | "watch_memory" | "cancel" | "retry" | "remove" | "save" | "save_chart" | "close";
 
 export type ErrorCode = "file_not_found" | "file_unreadable" | "not_a_file" | "file_empty" | "no_audio_track" | "no_such_track" | "unknown_format" | "unsupported_codec" | "needs_ffmpeg" | "audio_broken" | "model_not_found" | "model_invalid" | "model_unsupported" | "language_unknown" | "bad_settings" | "device_unavailable" | "out_of_memory" | "network_off" | "network_failed" | "download_refused" | "model_corrupt" | "model_in_use" | "disk_full" | "output_exists" | "output_unwritable" | "engine_not_found" | "engine_failed" | "engine_silent" | "protocol_mismatch" | "cancelled" | "internal";
+
+export type PreferenceName = "memory_profile" | "batch_size" | "speaker_batch_size" | "skip_speakers" | "fast_path" | "memory_fraction" | "trim_every" | "renew_after" | "memory_limit" | "ram_limit" | "keep" | "precision";
 
 /**
  * What the page needs at its start.
  */
-export type Setup = { version: string, models: Array<ModelChoice>, settings: Settings, 
+export type Setup = { version: string, models: Array<ModelChoice>, settings: Settings, look: Look, 
+/**
+ * How transcripts were last saved.
+ */
+exporting: Exporting, 
 /**
  * Whether there is a recording to try the program with.
  */
-has_sample: boolean, };
+has_sample: boolean, 
+/**
+ * Nothing new is begun.
+ */
+paused: boolean, 
+/**
+ * What the user's config file says that can't be used; the defaults are in force.
+ */
+preferences_failure: Failure | null, };
 
 export type ModelChoice = { id: number, name: string, folder: string, 
 /**
@@ -28,6 +42,25 @@ language: string | null,
  * To English.
  */
 translate: boolean, };
+
+/**
+ * What the window looks and sounds like.
+ */
+export type Look = { theme: "system" | "light" | "dark", 
+/**
+ * Null: the system's.
+ */
+language: "en" | "de" | null, };
+
+export type Exporting = { formats: Array<Format>, 
+/**
+ * Subtitles divided into cues that fit a screen.
+ */
+shaped: boolean, 
+/**
+ * In vtt, when each word is said.
+ */
+word_times: boolean, };
 
 /**
  * The engine that does the work.
@@ -49,7 +82,11 @@ export type Device = { id: string, name: string, total_bytes: number | null, fre
 /**
  * What happens to the window or the queue, at most twenty times a second.
  */
-export type WindowEvent = { "kind": "drag_over", files: number, } | { "kind": "drag_left" } | { "kind": "jobs", changed: Array<Job>, removed: Array<number>, } | { "kind": "setup", setup: Setup, } | { "kind": "close_requested", unfinished: number, unsaved: number, };
+export type WindowEvent = { "kind": "drag_over", files: number, } | { "kind": "drag_left" } | { "kind": "jobs", changed: Array<Job>, removed: Array<number>, 
+/**
+ * All of them in the order of their turns, where that changed.
+ */
+order: Array<number> | null, } | { "kind": "setup", setup: Setup, } | { "kind": "close_requested", unfinished: number, unsaved: number, };
 
 /**
  * One recording in the queue.
@@ -129,7 +166,7 @@ gaps: Array<Gap>, };
 
 export type Gap = { start: number, end: number, };
 
-export type Format = "txt" | "srt" | "vtt" | "json";
+export type Format = "txt" | "srt" | "vtt" | "json" | "md" | "html" | "docx" | "csv" | "tsv" | "whisperx";
 
 /**
  * Where to save to.
@@ -137,6 +174,166 @@ export type Format = "txt" | "srt" | "vtt" | "json";
 export type Place = "beside" | "beside_replacing" | "ask";
 
 /**
+ * What came of saving in several formats.
+ */
+export type Saved = { files: Array<string>, failures: Array<NotSaved>, };
+
+export type NotSaved = { format: Format, failure: Failure, };
+
+/**
  * An error that a user sees. Branch on `code`, show the rest.
  */
 export type Failure = { code: ErrorCode, file: string | null, message: string, remedy: string | null, };
+
+/**
+ * The models against what is free now.
+ */
+export type ModelFits = { 
+/**
+ * Where the next job can be expected to compute; null where nobody can say.
+ */
+room: MemoryRoom | null, models: Array<ModelFit>, 
+/**
+ * The number of the model to take.
+ */
+recommended: number | null, 
+/**
+ * What is wrong with the card's driver, in a sentence or two.
+ */
+gpu_problem: string | null, };
+
+export type MemoryRoom = { kind: DeviceKind, name: string, free: number, total: number, };
+
+/**
+ * How one model fits. Amounts are bytes.
+ */
+export type ModelFit = { 
+/**
+ * Its number.
+ */
+model: number, 
+/**
+ * Why it can't be used; then there is no `facts`.
+ */
+failure: Failure | null, facts: ModelFacts | null, };
+
+export type ModelFacts = { fit: FitWord, 
+/**
+ * How its weights would be held.
+ */
+precision: string, 
+/**
+ * Needed at the least.
+ */
+peak: number, parts: MemoryParts, 
+/**
+ * What would have to become free.
+ */
+missing: number, 
+/**
+ * Numbers in the network.
+ */
+parameters: number, disk: number, multilingual: boolean, translates: boolean, 
+/**
+ * Whether it knows the language and the task that are set.
+ */
+suits: boolean, };
+
+export type FitWord = "comfortable" | "tight" | "does_not_fit";
+
+/**
+ * One setting of the config file.
+ */
+export type Preference = { name: PreferenceName, value: string | null, 
+/**
+ * What the environment says instead, which goes before the file.
+ */
+overruled: string | null, };
+
+/**
+ * What is new of one job's memory: the samples from index `from` on are now
+ * `samples`; everything else is whole. At most twenty of these a second.
+ */
+export type MemoryUpdate = { job: number, from: number, samples: Array<MemorySample>, notices: Array<MemoryNotice>, stages: Array<StageUse>, forecast: Forecast | null, };
+
+export type DeviceKind = "gpu" | "host";
+
+/**
+ * One look at a device, at a known place in the job.
+ */
+export type MemorySample = { at: number, kind: DeviceKind, 
+/**
+ * As in the log: `Before Transcription`, `Batch 12`.
+ */
+label: string, 
+/**
+ * The log's whole line.
+ */
+line: string, 
+/**
+ * Null where nobody could say.
+ */
+levels: MemoryLevels | null, };
+
+export type MemoryLevels = { 
+/**
+ * Held by this program.
+ */
+ours: number, 
+/**
+ * The most since the sample before.
+ */
+peak: number, 
+/**
+ * Held by other programs; null where nobody says.
+ */
+others: number | null, free: number, 
+/**
+ * The limit in force.
+ */
+total: number, };
+
+export type MemoryNotice = { at: number, 
+/**
+ * What to branch on.
+ */
+code: string, severity: Severity, text: string, };
+
+export type MemoryStage = "preprocess" | "speech_model" | "transcribe" | "speaker_model" | "diarize" | "align";
+
+/**
+ * One stage from before it began to after what it held was given back.
+ */
+export type StageUse = { stage: MemoryStage, kind: DeviceKind, start: number, 
+/**
+ * Null while it lasts, and for a model that stays loaded.
+ */
+end: number | null, before: number, 
+/**
+ * Once what it came for was loaded: a model's weights, the sound.
+ */
+loaded: number | null, peak: number, after: number | null, 
+/**
+ * Part of what was taken that came back, 0 to 1.
+ */
+recovered: number | null, 
+/**
+ * False where less came back than has to.
+ */
+verified: boolean | null, };
+
+/**
+ * The peak that was predicted before the job began.
+ */
+export type Forecast = { kind: DeviceKind, parts: MemoryParts, };
+
+export type MemoryParts = { 
+/**
+ * The process without a model.
+ */
+context: number, weights: number, caches: number, activations: number, workspace: number, };
+
+/**
+ * In which form a job's memory is saved.
+ */
+export type ChartFile = "csv" | "png";

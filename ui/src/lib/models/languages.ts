@@ -1,3 +1,4 @@
+import { locale } from "../locale.svelte";
 import { languageName } from "../ui/format";
 
 /** ISO 639 codes of the languages that multilingual Whisper models know. */
@@ -7,8 +8,8 @@ const CODES =
   );
 
 /** In the order of their names, as the user reads them. */
-export const LANGUAGES = CODES.map((code) => ({
-  code,
+export function languages(): { code: string; name: string }[] {
   // Whisper's "jw" is Javanese, which everybody else calls "jv".
-  name: languageName(code === "jw" ? "jv" : code),
-})).sort((a, b) => a.name.localeCompare(b.name, navigator.language));
+  const named = CODES.map((code) => ({ code, name: languageName(code === "jw" ? "jv" : code) }));
+  return named.sort((a, b) => a.name.localeCompare(b.name, locale()));
+}

@@ -170,3 +170,34 @@ fn closing_would_lose_what_was_not_saved() {
     queue.saved(1, "talk.srt".into());
     assert_eq!(queue.unsaved(), 0);
 }
+
+#[test]
+fn the_order_is_the_users_and_is_told_where_it_changed() {
+    // (moved, in front of) -> order of five; None: nothing is told
+    type Case<'a> = (&'a [JobId], Option<JobId>, Option<&'a [JobId]>);
+    let cases: [Case; 7] = [
+        (&[4], Some(2), Some(&[1, 4, 2, 3, 5])),
+        (&[1], None, Some(&[2, 3, 4, 5, 1])),
+        (&[5, 3], Some(1), Some(&[3, 5, 1, 2, 4])),
+        (&[2], Some(3), None),
+        (&[2], Some(2), None),
+        (&[5], None, None),
+        (&[9], Some(1), None),
+    ];
+    for (moved, before, expected) in cases {
+        let mut queue = queue(&["a", "b", "c", "d", "e"]);
+        let seen = queue.version();
+        queue.reorder(moved, before);
+        let changes = queue.changes_since(seen);
+        assert_eq!(changes.order.as_deref(), expected, "{moved:?} before {before:?}");
+        assert!(changes.changed.is_empty());
+        let first = expected.map_or(1, |order| order[0]);
+        assert_eq!(queue.start_next().map(|entry| entry.id), Some(first));
+    }
+    // What is removed has no turn, and what is added comes last.
+    let mut queue = queue(&["a", "b", "c"]);
+    queue.reorder(&[3], Some(1));
+    queue.remove(1);
+    let added = queue.add("d".into(), None, false, None);
+    assert_eq!(queue.iter().map(|entry| entry.id).collect::<Vec<_>>(), [3, 2, added]);
+}

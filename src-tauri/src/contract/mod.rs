@@ -4,6 +4,12 @@
 //! The page names recordings and models by number and never by path: it can't
 //! ask for a file that the user did not hand over.
 
+mod choice;
+mod memory;
+
+pub use choice::*;
+pub use memory::*;
+
 use api::session;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -14,8 +20,34 @@ pub struct Setup {
     pub version: String,
     pub models: Vec<ModelChoice>,
     pub settings: Settings,
+    pub look: Look,
+    /// How transcripts were last saved.
+    pub exporting: Exporting,
     /// Whether there is a recording to try the program with.
     pub has_sample: bool,
+    /// Nothing new is begun.
+    pub paused: bool,
+    /// What the user's config file says that can't be used; the defaults are in force.
+    pub preferences_failure: Option<Failure>,
+}
+
+/// What the window looks and sounds like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct Look {
+    #[ts(type = "\"system\" | \"light\" | \"dark\"")]
+    pub theme: session::Theme,
+    /// Null: the system's.
+    #[ts(type = "\"en\" | \"de\" | null")]
+    pub language: Option<session::Language>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct Exporting {
+    pub formats: Vec<Format>,
+    /// Subtitles divided into cues that fit a screen.
+    pub shaped: bool,
+    /// In vtt, when each word is said.
+    pub word_times: bool,
 }
 
 #[derive(Debug, Clone, Serialize, TS)]
@@ -77,6 +109,8 @@ pub enum WindowEvent {
     Jobs {
         changed: Vec<Job>,
         removed: Vec<u64>,
+        /// All of them in the order of their turns, where that changed.
+        order: Option<Vec<u64>>,
     },
     /// The models or settings are others now.
     Setup {
@@ -215,13 +249,19 @@ pub struct Gap {
     pub end: f64,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize, TS)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
     Txt,
     Srt,
     Vtt,
     Json,
+    Md,
+    Html,
+    Docx,
+    Csv,
+    Tsv,
+    Whisperx,
 }
 
 /// Where to save to.
@@ -232,8 +272,21 @@ pub enum Place {
     Beside,
     /// The same, over what is there.
     BesideReplacing,
-    /// Where the user says in a dialog.
+    /// Where the user says in a dialog: the file, or the folder for several.
     Ask,
+}
+
+/// What came of saving in several formats.
+#[derive(Debug, Clone, Default, Serialize, TS)]
+pub struct Saved {
+    pub files: Vec<String>,
+    pub failures: Vec<NotSaved>,
+}
+
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct NotSaved {
+    pub format: Format,
+    pub failure: Failure,
 }
 
 /// An error that a user sees. Branch on `code`, show the rest.
@@ -379,14 +432,44 @@ impl EngineInfo {
     }
 }
 
-impl From<Format> for transcript::export::Format {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::Txt => Self::Txt,
-            Format::Srt => Self::Srt,
-            Format::Vtt => Self::Vtt,
-            Format::Json => Self::Json,
+macro_rules! formats {
+    ($($format:ident),*) => {
+        impl From<Format> for transcript::export::Format {
+            fn from(format: Format) -> Self {
+                match format { $(Format::$format => Self::$format),* }
+            }
         }
+
+        impl From<transcript::export::Format> for Format {
+            fn from(format: transcript::export::Format) -> Self {
+                match format { $(transcript::export::Format::$format => Self::$format),* }
+            }
+        }
+    };
+}
+
+formats!(Txt, Srt, Vtt, Json, Md, Html, Docx, Csv, Tsv, Whisperx);
+
+impl From<Exporting> for session::Exporting {
+    fn from(exporting: Exporting) -> Self {
+        let Exporting { formats, shaped, word_times } = exporting;
+        Self { formats: formats.into_iter().map(Into::into).collect(), shaped, word_times }
+    }
+}
+
+impl From<session::Exporting> for Exporting {
+    fn from(exporting: session::Exporting) -> Self {
+        let session::Exporting { formats, shaped, word_times } = exporting;
+        Self { formats: formats.into_iter().map(Into::into).collect(), shaped, word_times }
+    }
+}
+
+/// Of a notice about memory.
+fn severity(severity: api::memory::Severity) -> Severity {
+    match severity {
+        api::memory::Severity::Info => Severity::Info,
+        api::memory::Severity::Degraded => Severity::Degraded,
+        api::memory::Severity::Failed => Severity::Failed,
     }
 }
 

@@ -1,0 +1,56 @@
+// The pages in Chromium, with the backend that only pretends.
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+import { createServer } from "vite";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+/** CHROMIUM, else where distributions put it; undefined where there is none. */
+export const program = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(
+  (path) => path && existsSync(path),
+);
+
+/** A browser with the pages; `close` ends both. */
+export async function open() {
+  const server = await createServer({ root, logLevel: "error", server: { port: 0, strictPort: false, host: "127.0.0.1" } });
+  await server.listen();
+  const address = server.resolvedUrls.local[0];
+  // The pages are our own: without the sandbox it runs in a container too.
+  const browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox", "--force-color-profile=srgb"] });
+
+  // Kept for all pages of one look: what it has fetched it need not fetch again.
+  const contexts = new Map();
+  function contextOf(options) {
+    const key = JSON.stringify(options);
+    if (!contexts.has(key)) contexts.set(key, browser.newContext(options));
+    return contexts.get(key);
+  }
+
+  /** A page in that state, drawn and at rest. */
+  async function show({ query, open }, { theme = "light", language = "en", width = 1024, height = 700, zoom = 1, moving = false } = {}) {
+    const viewport = { width: Math.round(width / zoom), height: Math.round(height / zoom) };
+    const locale = language === "de" ? "de-DE" : "en-GB";
+    const context = await contextOf({ viewport, deviceScaleFactor: zoom, colorScheme: theme, reducedMotion: "reduce", locale });
+    const page = await context.newPage();
+    const faults = [];
+    await page.route("**/favicon.ico", (route) => route.fulfill({ status: 204 }));
+    page.on("pageerror", (error) => faults.push(String(error)));
+    page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
+    await page.goto(`${address}?${query}&theme=${theme}&lang=${language}${moving ? "" : "&still"}`);
+    await page.locator("header h1").waitFor();
+    await page.evaluate(() => document.fonts.ready);
+    await page.waitForTimeout(150);
+    await open?.(page);
+    await page.waitForTimeout(250);
+    return { page, faults, close: () => page.close() };
+  }
+
+  return {
+    show,
+    close: async () => {
+      await browser.close();
+      await server.close();
+    },
+  };
+}

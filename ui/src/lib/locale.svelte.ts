@@ -1,0 +1,10 @@
+/** The tag that numbers and names of languages are written for. */
+let tag = $state(navigator.language);
+
+export function locale(): string {
+  return tag;
+}
+
+export function setLocale(wanted: string): void {
+  tag = wanted;
+}

@@ -1,0 +1,62 @@
+import { describe, expect, test } from "vitest";
+import type { MemorySample, MemoryStage, StageUse } from "../generated/contract";
+import { bands, csv, kinds, series, used } from "./series";
+
+function sample(at: number, label: string, ours: number | null, others: number | null = 10, peak = ours ?? 0): MemorySample {
+  const levels = ours === null ? null : { ours, peak, others, free: 100 - ours - (others ?? 0), total: 100 };
+  return { at, kind: "gpu", label, line: `[GPU Memory] ${label}`, levels };
+}
+
+function stage(stage: MemoryStage, start: number, end: number | null, before: number, loaded: number | null = null): StageUse {
+  return { stage, kind: "gpu", start, end, before, loaded, peak: before, after: null, recovered: null, verified: null };
+}
+
+const SAMPLES = [
+  sample(0, "Pipeline Start", 5),
+  sample(1, "Before Speech Model Load", 5),
+  sample(2, "After Speech Model Load", 35),
+  sample(3, "Batch 1", 50, null, 62),
+  sample(4, "Batch 2", null),
+  sample(5, "Final Cleanup", 36),
+];
+
+test("others are stacked upon ours, and nobody’s word for nothing is a gap", () => {
+  const lines = series(SAMPLES, "gpu");
+  expect(lines.times).toEqual([0, 1, 2, 3, 5]);
+  expect(lines.ours).toEqual([5, 5, 35, 50, 36]);
+  expect(lines.used).toEqual([15, 15, 45, null, 46]);
+  expect(lines.peaks).toEqual([5, 5, 35, 62, 36]);
+  expect(lines.total).toBe(100);
+  expect(kinds(SAMPLES)).toEqual(["gpu"]);
+  expect(kinds([sample(0, "Pipeline Start", null)])).toEqual([]);
+});
+
+describe("bands", () => {
+  test.each([
+    ["one after the other share a row", [[0, 2], [2, 4]], [0, 0]],
+    ["what overlaps lies on rows of its own", [[0, 9], [1, 5], [2, 3], [5, 6]], [0, 1, 2, 1]],
+    ["what has not ended lasts until now", [[0, null], [4, null]], [0, 1]],
+  ] as const)("%s", (_, spans, rows) => {
+    const stages = spans.map(([start, end]) => stage("transcribe", start, end, 0));
+    expect(bands(stages, "gpu", 7).map((band) => band.row)).toEqual(rows);
+    expect(bands(stages, "gpu", 7).at(-1)?.end).toBe(spans.at(-1)?.[1] ?? 7);
+    expect(bands(stages, "host", 7)).toEqual([]);
+  });
+});
+
+test("the measured peak is divided as far as can be told, and adds up", () => {
+  const stages = [stage("speech_model", 1, null, 5, 35), stage("transcribe", 2.5, 4, 35)];
+  expect(used(SAMPLES, stages, "gpu")).toEqual({ before: 5, weights: 30, work: 27, peak: 62 });
+  // A model that was loaded for an earlier file counts as held before.
+  expect(used([sample(0, "Pipeline Start", 35), sample(1, "Batch 1", 50)], [], "gpu")).toEqual({ before: 35, weights: 0, work: 15, peak: 50 });
+  expect(used([], [], "gpu")).toBeNull();
+});
+
+test("the table has every sample, and nothing in it breaks a spreadsheet", () => {
+  const lines = csv([...SAMPLES, { ...sample(6, 'Odd, "label"', 1), kind: "host" }]).trimEnd().split("\n");
+  expect(lines.length).toBe(SAMPLES.length + 2);
+  expect(lines[0]).toBe("seconds,device,checkpoint,ours,peak,others,free,limit");
+  expect(lines[4]).toBe("3.000,gpu,Batch 1,50,62,,50,100");
+  expect(lines[5]).toBe("4.000,gpu,Batch 2,,,,,");
+  expect(lines[7]).toBe('6.000,host,"Odd, ""label""",1,1,10,89,100');
+});

@@ -1,0 +1,55 @@
+import { fireEvent, render, screen, waitFor, within } from "@testing-library/svelte";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { FakeBackend } from "../backend/fake";
+import { Steno } from "../steno.svelte";
+import { speak, t } from "../text";
+import ModelsPage from "../models/ModelsPage.svelte";
+import SettingsPage from "./SettingsPage.svelte";
+
+let backend: FakeBackend;
+
+beforeEach(() => {
+  backend = new FakeBackend(1);
+});
+afterEach(() => speak(null));
+
+const found = (id: string) => screen.findByTestId(id);
+
+test("the language and the theme change at once and everywhere", async () => {
+  render(SettingsPage, { steno: new Steno(backend) });
+  expect(screen.getByRole("heading", { level: 2 }).textContent).toBe("Settings");
+  await fireEvent.change(await found("interface-language"), { target: { value: "de" } });
+  await waitFor(() => expect(screen.getByRole("heading", { level: 2 }).textContent).toBe("Einstellungen"));
+  expect(document.documentElement.lang).toBe("de");
+  await fireEvent.change(await found("theme"), { target: { value: "dark" } });
+  await waitFor(() => expect(document.documentElement.dataset["theme"]).toBe("dark"));
+  expect(backend.look).toEqual({ theme: "dark", language: "de" });
+});
+
+test("a setting is written to the file, a wrong one is refused where it stands", async () => {
+  render(SettingsPage, { steno: new Steno(backend) });
+  const batch = await found("preference-batch_size");
+  expect(batch.textContent).toContain(t.preferences.overruled("4"));
+  const input = within(batch).getByRole("textbox");
+  await fireEvent.change(input, { target: { value: "many" } });
+  await waitFor(() => expect(within(batch).getByRole("alert").textContent).toContain("it takes a number from 1"));
+  await fireEvent.change(input, { target: { value: "6" } });
+  await waitFor(() => expect(within(batch).queryByRole("alert")).toBeNull());
+  expect(backend.settingsOfFile.find((one) => one.name === "batch_size")?.value).toBe("6");
+  await fireEvent.click(within(await found("preference-keep")).getByLabelText(t.preferences.kept.gpu));
+  await waitFor(() => expect(backend.settingsOfFile.find((one) => one.name === "keep")?.value).toBe("model,gpu"));
+});
+
+test("every model says whether it fits, and one that can’t be read says why", async () => {
+  render(ModelsPage, { steno: new Steno(backend) });
+  await screen.findByText(t.models.recommended);
+  const models = screen.getAllByTestId("model-choice");
+  expect(models.map((model) => model.dataset["fit"])).toEqual(["comfortable", "comfortable", "tight", "does_not_fit", undefined]);
+  expect(models[1]?.textContent).toContain(t.models.recommended);
+  expect(models[2]?.textContent).toContain(t.models.unsuited);
+  expect(models[3]?.textContent).toContain("3.6 GB are missing");
+  expect(models[4]?.textContent).toContain("its header is cut off");
+  expect((await found("why-cpu")).textContent).toContain("There is no NVIDIA driver");
+  await fireEvent.click(within(models[1] as HTMLElement).getByRole("radio"));
+  await waitFor(() => expect(backend.settings.model).toBe(1));
+});
