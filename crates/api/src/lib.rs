@@ -34,6 +34,7 @@ mod process;
 pub mod recommend;
 pub mod runs;
 pub mod session;
+pub mod speed;
 pub mod state;
 pub mod status;
 pub mod store;

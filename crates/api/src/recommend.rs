@@ -11,6 +11,7 @@ use wire::{DeviceChoice, Failure, Job};
 
 use crate::fit::{ModelFit, Room};
 use crate::network::Network;
+use crate::speed::{self, Measured};
 use crate::{Preferences, list_models, store};
 
 /// Parameters beyond which a model is slower than speech on most CPUs, in
@@ -18,6 +19,10 @@ use crate::{Preferences, list_models, store};
 /// takes 2 cores of a server about a fifth of a recording's length; `medium`
 /// takes three times that, and slower machines are common.
 const MOST_ON_CPU: f64 = 250.0;
+
+/// Seconds of recording per second that leave room for other stages and for
+/// whatever else the machine does.
+const FAST_ENOUGH: f64 = 2.0;
 
 /// A model that could be had or is there.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +44,8 @@ pub struct Choice {
     pub languages: Option<String>,
     pub licence: Option<String>,
     pub parameters: u64,
+    /// Seconds of recording per second, where this machine's speed was measured.
+    pub speed: Option<f64>,
     /// Why it is comfortable, tight or does not fit.
     pub reason: String,
     #[serde(flatten)]
@@ -79,7 +86,7 @@ pub fn recommend(
     job.precision = preferences.precision;
     job.language = language.map(str::to_owned);
     job.speakers = speakers;
-    Ok(for_devices(&rooms(preferences), &candidates()?, &job))
+    Ok(for_devices(&rooms(preferences), &candidates()?, &speed::measured(), &job))
 }
 
 /// Every card, then the CPU, each with what is free now.
@@ -151,8 +158,13 @@ pub fn of_catalogue(catalogue: &Catalogue) -> Vec<Candidate> {
 }
 
 /// As [`recommend`], for these devices and models.
-pub fn for_devices(rooms: &[Room], candidates: &[Candidate], job: &Job) -> Recommendation {
-    let devices: Vec<Advice> = rooms.iter().map(|room| advise(room, candidates, job)).collect();
+pub fn for_devices(
+    rooms: &[Room],
+    candidates: &[Candidate],
+    speeds: &[Measured],
+    job: &Job,
+) -> Recommendation {
+    let devices: Vec<Advice> = rooms.iter().map(|room| advise(room, candidates, speeds, job)).collect();
     let chosen = |advice: &Advice| advice.recommended.and_then(|number| advice.choices.get(number).cloned());
     // The better model; of equals the device where more is free. A GPU is many
     // times faster, so that the CPU counts only where no GPU has a choice.
@@ -182,7 +194,7 @@ pub fn for_devices(rooms: &[Room], candidates: &[Candidate], job: &Job) -> Recom
     Recommendation { devices, device, reason }
 }
 
-fn advise(room: &Room, candidates: &[Candidate], job: &Job) -> Advice {
+fn advise(room: &Room, candidates: &[Candidate], speeds: &[Measured], job: &Job) -> Advice {
     let knows_language =
         |candidate: &&Candidate| candidate.network.multilingual || job.language.as_deref() == Some("en");
     let mut choices: Vec<(u64, Choice)> = Vec::new();
@@ -199,6 +211,7 @@ fn advise(room: &Room, candidates: &[Candidate], job: &Job) -> Advice {
                 languages: candidate.languages.clone(),
                 licence: candidate.licence.clone(),
                 parameters,
+                speed: speed::predict(speeds, &room.name, precision, &network.dimensions),
                 reason: fit.check.reason(),
                 fit,
             };
@@ -222,28 +235,38 @@ fn advise(room: &Room, candidates: &[Candidate], job: &Job) -> Advice {
 }
 
 /// The best model that is comfortable, in the precision that keeps most of it;
-/// else the best that fits at all.
+/// else the best that fits at all; where none is fast enough, the smallest.
 fn choose(room: &Room, choices: &[Choice]) -> Option<usize> {
-    let is_fast = |choice: &Choice| room.kind == Kind::Gpu || choice.parameters as f64 / 1e6 <= MOST_ON_CPU;
+    let is_fast = |choice: &Choice| match choice.speed {
+        _ if room.kind == Kind::Gpu => true,
+        Some(speed) => speed >= FAST_ENOUGH,
+        None => choice.parameters as f64 / 1e6 <= MOST_ON_CPU,
+    };
     let first = |fit: Fit| choices.iter().position(|choice| choice.fit.check.fit == fit && is_fast(choice));
-    first(Fit::Comfortable).or_else(|| first(Fit::Tight))
+    let least = || choices.iter().rposition(|choice| choice.fit.check.fit > Fit::DoesNotFit);
+    first(Fit::Comfortable).or_else(|| first(Fit::Tight)).or_else(least)
 }
 
 fn reason(room: &Room, choices: &[Choice], recommended: Option<usize>) -> String {
     let Some((number, choice)) = recommended.and_then(|number| Some((number, choices.get(number)?))) else {
         return format!("No model fits into the {} that are free on {}.", human(room.free), room.name);
     };
+    let is_slow = room.kind == Kind::Host && choice.speed.is_some_and(|speed| speed < FAST_ENOUGH);
     let what = match choice.fit.check.fit {
+        _ if is_slow => "No model is fast on this machine, and it is the smallest",
         Fit::Comfortable => "It is the best that fits comfortably",
         _ => "Nothing fits comfortably, and it is the best that fits at all",
     };
     let slower = room.kind == Kind::Host
+        && !is_slow
         && choices.iter().take(number).any(|better| better.fit.check.fit > Fit::DoesNotFit);
+    let speed = choice.speed.map(|speed| format!(", at about {speed:.1} times real time"));
+    let speed = speed.unwrap_or_default();
     let memory = format!("{} of {} that are free", human(choice.fit.check.peak), human(room.free));
     if slower {
-        format!("{what} and is fast enough without a GPU, with {memory}.")
+        format!("{what} and is fast enough without a GPU, with {memory}{speed}.")
     } else {
-        format!("{what}, with {memory}.")
+        format!("{what}, with {memory}{speed}.")
     }
 }
 

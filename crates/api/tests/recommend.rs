@@ -9,6 +9,7 @@ use std::path::Path;
 use api::fit::Room;
 use api::hub::Catalogue;
 use api::recommend::{Advice, Candidate, Recommendation, for_devices, of_catalogue};
+use api::speed::Measured;
 use memory::bytes::{GIB, MIB, human};
 use memory::fit::{Fit, RESERVE};
 use memory::{Footprint, Kind};
@@ -39,7 +40,7 @@ fn candidates() -> Vec<Candidate> {
 
 fn on(cards: Vec<Room>) -> Recommendation {
     let rooms: Vec<Room> = cards.into_iter().chain([host()]).collect();
-    for_devices(&rooms, &candidates(), &job())
+    for_devices(&rooms, &candidates(), &[], &job())
 }
 
 fn machines() -> Vec<(String, Vec<Room>)> {
@@ -146,7 +147,7 @@ fn english_alone_and_limits_are_taken_into_account() {
     english.language = Some("en".into());
     let rooms = [card(2, false), host()];
     let models = |job: &Job| -> Vec<String> {
-        for_devices(&rooms, &candidates(), job).devices[0]
+        for_devices(&rooms, &candidates(), &[], job).devices[0]
             .choices
             .iter()
             .map(|it| it.fit.model.clone())
@@ -156,6 +157,23 @@ fn english_alone_and_limits_are_taken_into_account() {
     assert!(!models(&job()).iter().any(|model| model.ends_with(".en") || model.starts_with("distil")));
     let mut pinned = job();
     pinned.precision = Some(memory::Precision::Q4_0);
-    let choices = for_devices(&rooms, &candidates(), &pinned).devices.remove(0).choices;
+    let choices = for_devices(&rooms, &candidates(), &[], &pinned).devices.remove(0).choices;
     assert!(choices.iter().all(|it| it.fit.precision == "q4_0"));
+}
+
+#[test]
+fn without_a_card_the_measured_speed_decides() {
+    let small = candidates().into_iter().find(|it| it.id == "whisper-small").unwrap().network.dimensions;
+    for (speed, expected) in
+        [(0.01, "whisper-tiny"), (0.5, "whisper-tiny"), (6.0, "whisper-small"), (60.0, "whisper-large-v3")]
+    {
+        let device = host().name;
+        let measured = Measured { device, precision: memory::Precision::F32, dimensions: small, speed };
+        let recommendation = for_devices(&[host()], &candidates(), &[measured], &job());
+        let advice = &recommendation.devices[0];
+        let choice = &advice.choices[advice.recommended.unwrap()];
+        assert!(advice.choices.iter().all(|it| it.speed.is_some()));
+        assert_eq!(choice.fit.model, expected, "{speed}");
+        assert!(recommendation.reason.contains("times real time"), "{}", recommendation.reason);
+    }
 }

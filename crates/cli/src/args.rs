@@ -13,7 +13,9 @@ use wire::{Channels, DeviceChoice, Strategy, VoiceActivity};
 use crate::memory_args::{Memory, SETTINGS};
 use crate::quantize::Quantize;
 use crate::values::{self, Language};
-use crate::{completions, connections, installed, man, memory_command, models, pull, recommend, times};
+use crate::{
+    completions, connections, installed, man, memory_command, models, probe, pull, recommend, times,
+};
 
 pub const EXIT_DONE: u8 = 0;
 pub const EXIT_FAILED: u8 = 1;
@@ -384,6 +386,7 @@ pub struct Models {
 pub enum ModelsCommand {
     List(models::List),
     Recommend(recommend::Recommend),
+    Probe(probe::Probe),
     Pull(pull::Pull),
     Import(installed::Import),
     Verify(installed::Verify),

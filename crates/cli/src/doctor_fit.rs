@@ -20,7 +20,7 @@ use crate::own_engine;
 
 /// Beyond the windows of the batch, so that there is a second batch.
 const SECONDS_MORE: u32 = 5;
-const WINDOW_SECONDS: u32 = 30;
+pub const WINDOW_SECONDS: u32 = 30;
 const SAMPLE_RATE: u32 = 16_000;
 
 /// How a job of some batch ended.
@@ -175,14 +175,14 @@ fn write(outcome: &Outcome, footprint: &Footprint, batch: u32, out: &mut dyn Wri
 }
 
 /// A recording of nothing in particular, for as long as it is kept.
-struct Signal {
-    path: PathBuf,
+pub struct Signal {
+    pub path: PathBuf,
 }
 
 impl Signal {
     /// Noise that swells and fades four times a second, as syllables do:
     /// 16-bit PCM, mono. Fails where the temporary folder can't be written to.
-    fn write(seconds: u32) -> Result<Self, Ended> {
+    pub fn write(seconds: u32) -> Result<Self, Ended> {
         let count = seconds * SAMPLE_RATE;
         let mut bytes = Vec::with_capacity(44 + 2 * count as usize);
         bytes.extend(b"RIFF");

@@ -25,6 +25,7 @@ mod outputs;
 mod own_engine;
 mod planned;
 mod platform;
+mod probe;
 mod progress;
 mod pull;
 mod quantize;
@@ -103,6 +104,7 @@ async fn models_command(command: ModelsCommand, interrupt: Interrupt) -> Ended {
     match command {
         ModelsCommand::List(args) => models::run(&args),
         ModelsCommand::Recommend(args) => recommend::run(&args),
+        ModelsCommand::Probe(args) => probe::run(args, interrupt).await,
         ModelsCommand::Pull(args) => pull::run(args, interrupt).await,
         ModelsCommand::Import(args) => installed::import(&args, interrupt),
         ModelsCommand::Verify(args) => installed::verify(args, interrupt).await,

@@ -65,9 +65,10 @@ fn rows(advice: &Advice) -> Vec<String> {
         let mark = if advice.recommended == Some(number) { '*' } else { ' ' };
         let disk = choice.disk.map_or_else(|| "?".into(), |bytes| format!("{:.0} MB", bytes as f64 / 1e6));
         let languages = choice.languages.as_deref().unwrap_or("?");
+        let speed = choice.speed.map(|speed| format!(", {speed:.1} times real time")).unwrap_or_default();
         let installed = if choice.installed { ", installed" } else { "" };
         format!(
-            "{mark} {:width$}  {:5} needs {:>7}  {:12}  {disk:>8} on disk, languages {languages}{installed}",
+            "{mark} {:width$}  {:5} needs {:>7}  {:12}  {disk:>8} on disk, languages {languages}{speed}{installed}",
             choice.fit.model,
             choice.fit.precision,
             human(choice.fit.check.peak),

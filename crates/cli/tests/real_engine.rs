@@ -308,3 +308,21 @@ fn a_job_leaves_a_log_of_its_memory_that_can_be_read_back() {
         assert!(text.contains(part), "no {part:?} in:\n{text}");
     }
 }
+
+#[test]
+fn the_speed_of_this_machine_is_learnt_and_told() {
+    let place = place_with_sample("talk.flac");
+    let probed = run(&place, &["models", "probe", "--model", "starter-whisper", "--json"]).ends(0);
+    let probed: Value = serde_json::from_str(&probed.out).unwrap();
+    assert_eq!((&probed["model"], &probed["device"]), (&"starter-whisper".into(), &"the CPU".into()));
+    assert!(probed["speed"].as_f64().unwrap() > 0.1, "{probed}");
+    let recommended = run(&place, &["models", "recommend", "--json"]).ends(0);
+    let recommended: Value = serde_json::from_str(&recommended.out).unwrap();
+    let cpu = recommended["devices"].as_array().unwrap().last().unwrap();
+    let speed = |model: &str| {
+        let choices = cpu["choices"].as_array().unwrap();
+        let choice = choices.iter().find(|it| it["model"] == model && it["precision"] == "f32");
+        choice.unwrap()["speed"].as_f64().unwrap()
+    };
+    assert!(speed("whisper-tiny") > 5.0 * speed("whisper-large-v3"));
+}

@@ -63,7 +63,7 @@ impl Store {
     pub fn list(&self) -> Result<Vec<Model>, Error> {
         let mut models = Vec::new();
         for id in files::names(&self.folder)? {
-            if files::is_plain_name(&id) && self.folder.join(&id).join(MANIFEST).is_file() {
+            if files::is_plain_name(&id) && is_own(&self.folder.join(&id)) {
                 models.push(self.model(&id)?);
             }
         }
@@ -80,7 +80,7 @@ impl Store {
     /// model damaged, it keeps nobody from seeing the others.
     pub fn model(&self, id: &str) -> Result<Model, Error> {
         let (whole, partial) = (self.folder.join(id), self.partial(id));
-        if files::is_plain_name(id) && whole.join(MANIFEST).is_file() {
+        if files::is_plain_name(id) && is_own(&whole) {
             let (state, origin) = match Manifest::read(&whole) {
                 Ok(Some(manifest)) => {
                     let missing = manifest.missing(&whole);
@@ -273,6 +273,16 @@ impl Store {
             let _ = fs::remove_dir_all(trash.join(name));
         }
         Ok(())
+    }
+}
+
+/// Whether a folder is that of a model of the store: its list of files is its
+/// own, or damaged beyond telling whose it is.
+fn is_own(folder: &Path) -> bool {
+    match Manifest::read(folder) {
+        Ok(Some(manifest)) => manifest.is_at(folder),
+        Ok(None) => false,
+        Err(_) => folder.join(MANIFEST).is_file(),
     }
 }
 

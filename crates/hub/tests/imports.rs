@@ -277,6 +277,12 @@ fn names_are_checked_and_nothing_is_replaced() {
     for name in ["../out", ".hidden", "a/b", "con"] {
         assert!(matches!(place.import(&folder, Some(name)), Err(Error::BadName { .. })), "{name}");
     }
+    // A folder that somebody copied is not the store's.
+    let (mine, copy) = (place.store.folder().join("mine"), place.store.folder().join("copy"));
+    fs::create_dir(&copy).unwrap();
+    fs::copy(mine.join(hub::MANIFEST), copy.join(hub::MANIFEST)).unwrap();
+    assert_eq!(place.store.list().unwrap().len(), 1);
+    assert!(place.store.remove("copy").is_err() && copy.is_dir());
     // A damaged import has nowhere to be repaired from.
     fs::remove_file(place.store.folder().join("mine/tokenizer.json")).unwrap();
     assert_eq!(

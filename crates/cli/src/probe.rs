@@ -1,0 +1,150 @@
+use std::ffi::OsString;
+use std::time::Instant;
+
+use api::fit::Room;
+use api::network::Network;
+use api::speed::{self, Measured};
+use api::{Engine, ModelRef, Preferences};
+use clap::Args;
+use memory::{Kind, Precision};
+use serde::Serialize;
+use wire::{Backend, DeviceChoice, Event, Job, Strategy, VoiceActivity};
+
+use crate::args::Machine;
+use crate::console::Console;
+use crate::doctor_fit::{Signal, WINDOW_SECONDS};
+use crate::ended::Ended;
+use crate::interrupt::Interrupt;
+use crate::memory_args::Memory;
+use crate::models;
+use crate::outputs::print;
+use crate::own_engine;
+
+/// Windows before the one that counts: at the first one memory is fresh.
+const WARM_UP: u32 = 1;
+
+/// Learn how fast this machine is, in a few seconds
+///
+/// One window of a made-up signal is transcribed with an installed model, as many tokens as ordinary speech
+/// has. `steno models recommend` tells from then on how fast other models will be.
+#[derive(Debug, Args)]
+pub struct Probe {
+    /// An installed model [default: the largest]
+    #[arg(long, short, value_name = "NAME|FOLDER")]
+    pub model: Option<OsString>,
+
+    /// As JSON, for programs
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub machine: Machine,
+
+    #[command(flatten)]
+    pub memory: Memory,
+}
+
+#[derive(Debug, Serialize)]
+struct Told {
+    model: String,
+    #[serde(flatten)]
+    measured: Measured,
+}
+
+pub async fn run(args: Probe, interrupt: Interrupt) -> Ended {
+    probe(args, interrupt).await.map_or_else(|ended| ended, |()| Ended::Done)
+}
+
+async fn probe(args: Probe, mut interrupt: Interrupt) -> Result<(), Ended> {
+    let preferences = Preferences::of_this_user(&args.memory.flags())
+        .map_err(|failure| Ended::Usage(failure.to_string()))?;
+    let model = match &args.model {
+        Some(model) => models::chosen(Some(model))?,
+        None => largest()?,
+    };
+    let network = Network::read(&model.path)?;
+    let signal = Signal::write(WINDOW_SECONDS * (WARM_UP + 1))?;
+    let mut console = Console::new(false);
+    let (engine, _turn) = own_engine::start(&args.machine, &mut console, &mut interrupt).await?;
+    let on_gpu = engine.backend() == Backend::Cuda && args.machine.device != DeviceChoice::Cpu;
+    let kind = if on_gpu { Kind::Gpu } else { Kind::Host };
+    let precision = preferences.precision.unwrap_or_else(|| network.usual(kind));
+    let device = match Room::of(on_gpu, args.machine.device, &preferences.memory) {
+        Ok(room) => room.name,
+        Err(_) => "the CPU".into(),
+    };
+    let mut job = Job::new(1, signal.path.as_path(), model.path.as_path());
+    job.device = args.machine.device;
+    job.threads = args.machine.threads;
+    job.memory = preferences.memory;
+    let speed = seconds_of_last_window(&engine, ready(job, &network, precision), &mut interrupt).await;
+    engine.shutdown().await;
+    let speed = f64::from(WINDOW_SECONDS) / speed?;
+    let measured = Measured { device, precision, dimensions: network.dimensions, speed };
+    speed::remember(measured.clone())?;
+    let told = Told { model: model.name, measured };
+    print(|out| {
+        if args.json {
+            serde_json::to_writer_pretty(&mut *out, &told)?;
+            return writeln!(out);
+        }
+        let Measured { device, precision, speed, .. } = &told.measured;
+        writeln!(out, "{} ({precision}) on {device}: {speed:.1} times real time", told.model)
+    })
+}
+
+/// Of the installed ones that are no demonstration; else that.
+fn largest() -> Result<ModelRef, Ended> {
+    let sizes = api::list_models().into_iter().filter(|model| !model.demonstration).filter_map(|model| {
+        let network = Network::read(&model.path).ok()?;
+        Some((network.dimensions.parameters().total(), model))
+    });
+    match sizes.max_by_key(|(parameters, _)| *parameters) {
+        Some((_, model)) => Ok(model),
+        None => Ok(models::chosen(None)?),
+    }
+}
+
+/// The same work whatever the model makes of the signal: every window has as
+/// many tokens, none is decoded twice.
+fn ready(mut job: Job, network: &Network, precision: Precision) -> Job {
+    /// `<|endoftext|>` of the public vocabularies, by their sizes.
+    const ENDS: [(u64, u32); 3] = [(51_864, 50_256), (51_865, 50_257), (51_866, 50_257)];
+    job.language = Some("en".into());
+    job.voice_activity = VoiceActivity::Off;
+    job.precision = Some(precision);
+    job.strategy = Strategy::Sequential;
+    let decoding = &mut job.decoding;
+    decoding.temperatures = vec![0.0];
+    decoding.timestamps = false;
+    decoding.word_times = false;
+    decoding.repair = false;
+    decoding.compression_ratio_threshold = None;
+    decoding.log_probability_threshold = None;
+    decoding.no_speech_threshold = None;
+    decoding.max_tokens = Some(speed::TOKENS as usize);
+    let end = ENDS.iter().find(|(size, _)| *size == network.dimensions.vocabulary);
+    decoding.suppress_tokens.extend(end.map(|(_, token)| *token));
+    job
+}
+
+async fn seconds_of_last_window(engine: &Engine, job: Job, interrupt: &mut Interrupt) -> Result<f64, Ended> {
+    let mut handle = engine.transcribe(job);
+    let mut begun = Instant::now();
+    loop {
+        let event = tokio::select! {
+            event = handle.next() => event,
+            () = interrupt.raised() => {
+                handle.cancel();
+                return Err(Ended::Cancelled);
+            }
+        };
+        match event {
+            Some(Event::Window { .. }) => begun = Instant::now(),
+            Some(Event::Finished { .. }) => return Ok(begun.elapsed().as_secs_f64().max(1e-6)),
+            Some(Event::Failed { error, .. }) => return Err(error.into()),
+            Some(Event::Cancelled { .. }) | None => return Err(Ended::Cancelled),
+            Some(_) => {}
+        }
+    }
+}
