@@ -72,13 +72,15 @@ impl Client {
     /// Size, digest and commit of a file, from the first answer that has them.
     pub async fn look(&self, url: &Url, why: &str) -> Result<Remote, Trouble> {
         let mut url = url.clone();
+        let mut commit = None;
         for _ in 0..redirects::MOST {
             let reply = self.send(Method::HEAD, &url, HeaderMap::new(), why).await?;
-            let headers = reply.response.headers();
-            let is_described = headers.contains_key(LINKED_ETAG);
+            let is_described = reply.response.headers().contains_key(LINKED_ETAG);
+            commit = commit.or_else(|| reply.header(COMMIT).map(str::to_owned));
             match redirects::target(&reply.response, &url, &self.settings)? {
+                // Small files may lie behind a redirect within the hub.
                 Some(next) if !is_described => url = next,
-                _ => return Ok(Remote::of(&reply.response)),
+                _ => return Ok(Remote::of(&reply, commit, &self.settings)),
             }
         }
         Err(redirects::too_many(&url).into())
@@ -178,18 +180,13 @@ impl Reply {
 }
 
 impl Remote {
-    fn of(response: &Response) -> Self {
-        let header = |name| response.headers().get(name)?.to_str().ok();
-        let linked = header(LINKED_ETAG);
-        let size = header(if linked.is_some() { LINKED_SIZE } else { CONTENT_LENGTH });
+    fn of(reply: &Reply, commit: Option<String>, settings: &Settings) -> Self {
+        let linked = reply.header(LINKED_ETAG);
+        let size = reply.header(if linked.is_some() { LINKED_SIZE } else { CONTENT_LENGTH });
         // Elsewhere than on the hub a tag of that form may mean anything.
-        let commit = header(COMMIT);
-        let etag = linked.or_else(|| header(ETAG).filter(|_| commit.is_some()));
-        Self {
-            size: size.and_then(|text| text.parse().ok()),
-            digest: etag.and_then(Digest::of_etag),
-            commit: commit.map(str::to_owned),
-        }
+        let is_hub = reply.url.origin() == settings.endpoint.origin() && commit.is_some();
+        let etag = linked.or_else(|| reply.header(ETAG).filter(|_| is_hub));
+        Self { size: size.and_then(|text| text.parse().ok()), digest: etag.and_then(Digest::of_etag), commit }
     }
 }
 

@@ -598,3 +598,22 @@ fn a_proxy_is_gone_through_for_every_host() {
     settings.proxy = Proxying::Through("not an address".into());
     assert_eq!(Puller::new(settings, Connections::nowhere()).unwrap_err().code(), Code::Invalid);
 }
+
+#[test]
+fn small_files_behind_a_redirect_within_the_hub_are_pinned_too() {
+    let place = Place::new();
+    place.server.redirect_within();
+    place.server.needs_token("hf_secret");
+    let mut settings = place.server.settings();
+    settings.token = Token::new("hf_secret");
+    let puller = Puller::new(settings, Connections::nowhere()).unwrap();
+    let model = place.pull_with(&puller, &wanted()).unwrap();
+    place.is_right();
+    let manifest = Manifest::read(&model.folder).unwrap().unwrap();
+    assert!(
+        manifest.files.iter().all(|file| file.promised.len() == 1 && file.size.is_some()),
+        "{manifest:?}"
+    );
+    let hub::Origin::Hub { revision, .. } = manifest.origin else { panic!() };
+    assert_eq!(revision.len(), 40, "{revision}");
+}

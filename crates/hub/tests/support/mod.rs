@@ -69,6 +69,8 @@ struct World {
     /// The hub says that files have another size than they have.
     sizes: HashMap<String, u64>,
     token: Option<String>,
+    /// Small files lie behind a redirect within the hub, as they do today.
+    redirects_within: bool,
 }
 
 pub struct Server {
@@ -118,6 +120,10 @@ impl Server {
 
     pub fn claim_size(&self, path: &str, size: u64) {
         self.world.lock().unwrap().sizes.insert(path.into(), size);
+    }
+
+    pub fn redirect_within(&self) {
+        self.world.lock().unwrap().redirects_within = true;
     }
 
     pub fn needs_token(&self, token: &str) {
@@ -272,6 +278,22 @@ async fn answer(
         let text = serde_json::json!({ "sha": commit, "siblings": names }).to_string();
         return Ok(Response::new(Sent::of(text.into_bytes())));
     }
+    let within = world.lock().unwrap().redirects_within;
+    if let Some((repository, rest)) = path.split_once("/resolve/")
+        && within
+        && rest.ends_with(".json")
+    {
+        let name = rest.split_once('/').unwrap().1;
+        let mut response = plain(307);
+        let target = format!("/api/resolve-cache/models/{repository}/{commit}/{name}?a=b");
+        response.headers_mut().insert("location", target.parse().unwrap());
+        response.headers_mut().insert("x-repo-commit", commit.parse().unwrap());
+        return Ok(response);
+    }
+    let path = match path.strip_prefix("api/resolve-cache/models/") {
+        Some(rest) => rest.replacen(&format!("{commit}/"), "", 1),
+        None => path,
+    };
     let key = match path.split_once("/resolve/") {
         Some((repository, rest)) => format!("{repository}/{}", rest.split_once('/').unwrap().1),
         None => path.clone(),
@@ -293,7 +315,7 @@ async fn answer(
         let etag = if is_large { format!("\"v-{}\"", &sha256(&file)[..8]) } else { format!("\"{git:x}\"") };
         contents(file, &etag, range.filter(|_| condition.is_none_or(|it| it == etag)), &fault, held)
     };
-    if host == "hub" {
+    if host == "hub" && !within {
         response.headers_mut().insert("x-repo-commit", commit.parse().unwrap());
     }
     Ok(response)
