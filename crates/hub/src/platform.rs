@@ -27,6 +27,19 @@ pub fn free_space(_: &Path) -> Option<u64> {
     None
 }
 
+/// Whether what is moved from one folder to the other need not be copied.
+#[cfg(unix)]
+pub fn same_disk(a: &Path, b: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let disk = |path: &Path| std::fs::metadata(path).map(|metadata| metadata.dev()).ok();
+    disk(a).is_some_and(|found| disk(b) == Some(found))
+}
+
+#[cfg(not(unix))]
+pub fn same_disk(_: &Path, _: &Path) -> bool {
+    false
+}
+
 /// Has a folder's entries outlast a power cut. Only Unix opens folders.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }

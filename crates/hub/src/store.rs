@@ -151,11 +151,9 @@ impl Store {
     }
 
     fn need_room(&self, needed: u64, from: &Self) -> Result<(), Error> {
-        let free = platform::free_space(&self.folder);
-        // On the same disk nothing is copied.
-        let same_disk = free.is_some() && free == platform::free_space(&from.folder);
-        match free {
-            Some(free) if !same_disk && free < needed => {
+        let copies = !platform::same_disk(&self.folder, &from.folder);
+        match platform::free_space(&self.folder) {
+            Some(free) if copies && free < needed => {
                 Err(Error::DiskFull { folder: self.folder.clone(), needed: Some(needed), free: Some(free) })
             }
             _ => Ok(()),

@@ -529,6 +529,38 @@ fn the_store_moves_to_another_folder() {
     assert_eq!(place.pull().unwrap_err().code(), Code::Corrupt);
 }
 
+/// Memory that looks like a disk is another one than that of temporary files.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_store_moves_to_another_disk() {
+    let place = Place::new();
+    let other = tempfile::tempdir_in("/dev/shm");
+    let Some(other) = other.ok().filter(|it| !hub::platform::same_disk(it.path(), place.folder.path()))
+    else {
+        println!("skipped: /dev/shm is no disk of its own");
+        return;
+    };
+    place.pull().unwrap();
+    // One that is not finished comes along.
+    place.server.put("us/other/config.json", "{}");
+    place.server.put(&format!("us/other/{WEIGHTS}"), content(1000));
+    let second = Wanted {
+        id: "other".into(),
+        source: Source::Hub { repository: "us/other".into(), revision: None },
+        ..wanted()
+    };
+    place.server.faults("GET", WEIGHTS, [Fault::Status(404)]);
+    assert!(place.pull_with(&place.server.puller(), &second).is_err());
+    let moved = Store::at(other.path().join("models"));
+    place.store.move_to(&moved, &mut |_| {}).unwrap();
+    assert_eq!(place.store.list().unwrap(), []);
+    let states: Vec<bool> = moved.list().unwrap().iter().map(|it| it.state == State::Ready).collect();
+    assert_eq!(states, [true, false]);
+    let place = Place { store: moved, ..place };
+    place.pull_with(&place.server.puller(), &second).unwrap();
+    place.is_right();
+}
+
 #[test]
 fn a_file_of_any_server_is_taken_at_its_address() {
     let place = Place::new();
