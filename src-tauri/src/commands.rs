@@ -1,6 +1,7 @@
 //! What the page may ask for. Listed in commands.in and granted in
 //! capabilities/main.json; arguments and answers are in contract.rs.
 
+use api::choice::Choices;
 use api::session;
 use tauri::ipc::Channel;
 use tauri::{AppHandle, State, WebviewWindow};
@@ -32,8 +33,8 @@ pub async fn describe(shell: State<'_, Shell>) -> Answer<EngineInfo> {
 /// How each model fits into what is free now, for the settings in force.
 #[tauri::command]
 pub async fn model_fits(shell: State<'_, Shell>) -> Answer<ModelFits> {
-    let question = shell.question();
-    blocking(move || Ok(question.ask())).await
+    let (models, job) = shell.models_and_job();
+    blocking(move || Ok(Choices::now(&models, &job).into())).await
 }
 
 /// In a dialog with that title, as in the other commands that open one.

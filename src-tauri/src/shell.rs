@@ -6,10 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use api::choice;
-use api::fit::{Room, expects_gpu};
 use api::runs::Runs;
 use api::session::{self, Remembered, Session};
-use api::status::Gpus;
 use api::{ModelRef, Preferences, SupervisorOptions};
 use tauri::async_runtime::{JoinHandle, spawn};
 use tauri::ipc::Channel;
@@ -17,8 +15,7 @@ use tauri::{AppHandle, Manager};
 use transcript::Task;
 
 use crate::contract::{
-    Exporting, Failure, Look, MemoryUpdate, ModelChoice, ModelFit, ModelFits, Settings, Setup, TextUpdate,
-    WindowEvent,
+    Exporting, Failure, Look, MemoryUpdate, ModelChoice, Settings, Setup, TextUpdate, WindowEvent,
 };
 use crate::place;
 
@@ -136,13 +133,11 @@ impl Shell {
         self.tell(WindowEvent::Setup { setup: self.setup() });
     }
 
-    /// How the models fit, to be asked where waiting for a driver is allowed.
-    pub fn question(&self) -> Question {
-        Question {
-            models: lock(&self.models).clone(),
-            settings: self.session.settings(),
-            preferences: self.session.preferences(),
-        }
+    /// The models, and a job of the settings in force.
+    pub fn models_and_job(&self) -> (Vec<ModelRef>, api::Job) {
+        let settings = self.session.settings();
+        let job = choice::example(settings.language.as_deref(), settings.task, &self.session.preferences());
+        (lock(&self.models).clone(), job)
     }
 
     pub fn change_settings(&self, settings: Settings) {
@@ -260,31 +255,6 @@ impl Shell {
 
     pub fn keep_open(&self) {
         self.asked_to_close.store(false, Ordering::Relaxed);
-    }
-}
-
-/// What has to be known to say how the models fit.
-pub struct Question {
-    models: Vec<ModelRef>,
-    settings: session::Settings,
-    preferences: Preferences,
-}
-
-impl Question {
-    /// Waits for the card's driver.
-    pub fn ask(&self) -> ModelFits {
-        let Self { models, settings, preferences } = self;
-        let job = choice::example(settings.language.as_deref(), settings.task, preferences);
-        let gpu_problem = Gpus::now(Vec::new()).gpu_problem;
-        let room = Room::of(expects_gpu(job.device), job.device, &job.memory).ok();
-        let Some(room) = room else {
-            return ModelFits { room: None, models: Vec::new(), recommended: None, gpu_problem };
-        };
-        let choices = choice::choices(models, &job, &room);
-        let number = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
-        let recommended = choice::recommended(models, &choices, room.kind).map(number);
-        let fits = choices.into_iter().enumerate().map(|(index, one)| ModelFit::new(number(index), one));
-        ModelFits { models: fits.collect(), room: Some(room.into()), recommended, gpu_problem }
     }
 }
 

@@ -10,8 +10,9 @@ use wire::{Failure, Job, NO_JOB};
 
 use crate::ModelRef;
 use crate::alternatives::suits;
-use crate::fit::{ModelFit, Room};
+use crate::fit::{ModelFit, Room, expects_gpu};
 use crate::network::Network;
+use crate::status::Gpus;
 
 /// Weights beyond which the CPU is slower than the recording on the machines
 /// that most people have: `small` has 244 million and took 11.6 s for the
@@ -34,9 +35,37 @@ pub struct Choice {
     pub suits: bool,
 }
 
+/// What there is to choose from, and where it would compute.
+#[derive(Debug, Clone)]
+pub struct Choices {
+    /// `None` where nobody can say what is free.
+    pub room: Option<Room>,
+    /// One per model, in their order; none without a room.
+    pub models: Vec<Result<Choice, Failure>>,
+    /// The index of the model to take.
+    pub recommended: Option<usize>,
+    /// What is wrong with the card's driver, in a sentence or two.
+    pub gpu_problem: Option<String>,
+}
+
+impl Choices {
+    /// As it is now, for jobs like [`example`]. Waits for the card's driver and the disk.
+    pub fn now(models: &[ModelRef], job: &Job) -> Self {
+        let gpu_problem = Gpus::now(Vec::new()).gpu_problem;
+        match Room::of(expects_gpu(job.device), job.device, &job.memory) {
+            Ok(room) => {
+                let choices = choices(models, job, &room);
+                let recommended = recommended(models, &choices, room.kind);
+                Self { room: Some(room), models: choices, recommended, gpu_problem }
+            }
+            Err(_) => Self { room: None, models: Vec::new(), recommended: None, gpu_problem },
+        }
+    }
+}
+
 /// Each of `models` in `room`, for jobs with these settings; what is wrong
 /// with it for one that can't be read.
-pub fn choices(models: &[ModelRef], job: &Job, room: &Room) -> Vec<Result<Choice, Failure>> {
+fn choices(models: &[ModelRef], job: &Job, room: &Room) -> Vec<Result<Choice, Failure>> {
     models.iter().map(|model| choice(model, job, room)).collect()
 }
 
@@ -70,7 +99,7 @@ pub fn example(language: Option<&str>, task: Task, preferences: &crate::Preferen
 /// fits with room to spare, else the largest that fits at all. Never the
 /// demonstration, and on the CPU none that is slower than the recording where
 /// there is a quicker one.
-pub fn recommended(models: &[ModelRef], choices: &[Result<Choice, Failure>], kind: Kind) -> Option<usize> {
+fn recommended(models: &[ModelRef], choices: &[Result<Choice, Failure>], kind: Kind) -> Option<usize> {
     let rank = |(index, choice): (usize, &Result<Choice, Failure>)| {
         let choice = choice.as_ref().ok()?;
         if models.get(index)?.demonstration || !choice.suits || choice.fit.check.fit == Fit::DoesNotFit {

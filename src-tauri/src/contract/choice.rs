@@ -1,7 +1,7 @@
 //! What the user chooses from: models and how they fit, and the settings of
 //! the config file.
 
-use api::choice::Choice;
+use api::choice::{Choice, Choices};
 use api::fit::Room;
 use api::memory::fit::Fit;
 use api::preferences_edit::Stands;
@@ -84,8 +84,21 @@ impl From<Room> for MemoryRoom {
     }
 }
 
+impl From<Choices> for ModelFits {
+    fn from(choices: Choices) -> Self {
+        let number = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
+        let fits = choices.models.into_iter().enumerate();
+        Self {
+            room: choices.room.map(Into::into),
+            models: fits.map(|(index, one)| ModelFit::new(number(index), one)).collect(),
+            recommended: choices.recommended.map(number),
+            gpu_problem: choices.gpu_problem,
+        }
+    }
+}
+
 impl ModelFit {
-    pub fn new(model: u32, choice: Result<Choice, wire::Failure>) -> Self {
+    fn new(model: u32, choice: Result<Choice, wire::Failure>) -> Self {
         match choice {
             Ok(choice) => Self { model, failure: None, facts: Some(choice.into()) },
             Err(failure) => Self { model, failure: Some(failure.into()), facts: None },

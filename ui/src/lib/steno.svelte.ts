@@ -22,6 +22,9 @@ export interface Toast {
 /** Seconds that a good message stays; a bad one stays until it is closed. */
 const TOAST_SECONDS = 6;
 
+/** Beyond these the oldest go: they would cover the window, and all that they say stands elsewhere too. */
+const MOST_TOASTS = 4;
+
 /** Steps down that leave the result as it was asked for, and are told of all the same. */
 const STEPS = new Set(["memory.batch_halved", "memory.engine_renewed"]);
 
@@ -283,7 +286,7 @@ export class Steno {
 
   #push(toast: Omit<Toast, "id">): number {
     const id = ++this.#toasts;
-    this.toasts = [...this.toasts, { ...toast, id }];
+    this.toasts = [...this.toasts, { ...toast, id }].slice(-MOST_TOASTS);
     return id;
   }
 }

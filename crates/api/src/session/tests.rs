@@ -116,3 +116,42 @@ async fn an_idle_session_sleeps() {
     let woken = tokio::time::timeout(Duration::from_millis(50), session.inner.wake.notified()).await;
     assert!(woken.is_err());
 }
+
+#[tokio::test]
+async fn memory_is_told_as_it_is_seen_and_all_of_it_to_who_comes_later() {
+    use ::memory::{Checkpoint, Kind, Levels, Mark, Sample};
+    let folder = tempfile::tempdir().unwrap();
+    let (session, id) = session(folder.path());
+    let mut follower = session.follow_memory(id);
+    let see = |checkpoint, at_ms| {
+        let levels = Some(Levels { reserved: at_ms, ..Levels::default() });
+        let sample = Sample { checkpoint, batch: None, at_ms, kind: Kind::Host, levels, reason: None };
+        let mark = Box::new(Mark::Sample(sample));
+        session.inner.change(|shared| shared.queue.apply(id, Event::Memory { id: NO_JOB, mark }));
+    };
+    see(Checkpoint::PipelineStart, 1);
+    let first = follower.next().await.unwrap();
+    assert_eq!((first.from, first.samples.len()), (0, 1));
+    see(Checkpoint::BeforeTranscribe, 5);
+    see(Checkpoint::AfterDecodingRelease, 9);
+    let second = follower.next().await.unwrap();
+    assert_eq!((second.from, second.samples.len(), second.stages.len()), (1, 2, 1));
+    assert_eq!(second.stages[0].to_ms, Some(9));
+    let late = session.follow_memory(id).next().await.unwrap();
+    assert_eq!((late.from, late.samples.len()), (0, 3));
+    session.remove(id);
+    assert!(follower.next().await.is_none());
+}
+
+#[tokio::test]
+async fn a_paused_queue_begins_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (session, id) = session(folder.path());
+    session.pause(true);
+    session.start_anyway();
+    // Nothing would come: a while in which it would have failed for want of an engine.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(session.lock().queue.get(id).unwrap().state, State::Waiting);
+    session.pause(false);
+    state_of(&session, id, State::Failed).await;
+}

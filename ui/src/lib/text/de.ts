@@ -4,7 +4,6 @@ import type { Text } from "./en";
 export const de: Text = {
   app: "Steno",
   recordings: "Aufnahmen",
-  noRecordingsHere: "Noch keine Aufnahmen",
   addFiles: "Hinzufügen…",
 
   home: {
@@ -94,7 +93,6 @@ export const de: Text = {
     unset: "Nicht gesetzt",
     overruled: (value) => `Die Umgebung sagt ${value}; das geht vor.`,
     wrong: "Die Einstellungsdatei ist nicht brauchbar; es gelten die Vorgaben.",
-    save: "Übernehmen",
     switches: { true: "Ja", false: "Nein" },
     profiles: { safe: "Sicher: kleine Stapel, oft aufgeräumt", fast: "Schnell: so viel auf einmal, wie passt" },
     kept: { model: "das Modell", precision: "die Genauigkeit", gpu: "die Grafikkarte", speakers: "die Sprecher" },
@@ -238,6 +236,7 @@ export const de: Text = {
     doubtful: (reasons) => `Zweifelhaft: ${reasons.map((reason) => de.suspicion[reason]).join(", ")}`,
     gaps: (gaps) =>
       gaps === 1 ? "An 1 Stelle war Sprache zu hören, aber ohne Text:" : `An ${gaps} Stellen war Sprache zu hören, aber ohne Text:`,
+    goTo: (from, to) => `Text um ${from} bis ${to} zeigen`,
     notices: "Hinweise zu diesem Transkript",
   },
 

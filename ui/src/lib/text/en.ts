@@ -5,7 +5,6 @@ import { clock, gigabytes, span } from "../ui/format";
 export const en = {
   app: "Steno",
   recordings: "Recordings",
-  noRecordingsHere: "No recordings yet",
   addFiles: "Add files…",
 
   home: {
@@ -95,7 +94,6 @@ export const en = {
     unset: "Not set",
     overruled: (value: string) => `The environment says ${value}, which goes before this.`,
     wrong: "The config file can’t be used; the defaults are in force.",
-    save: "Apply",
     switches: { true: "Yes", false: "No" },
     profiles: { safe: "Safe: small batches, often tidied up", fast: "Fast: as much at once as fits" },
     kept: { model: "the model", precision: "the precision", gpu: "the graphics card", speakers: "the speakers" },
@@ -240,6 +238,7 @@ export const en = {
     doubtful: (reasons: Suspicion[]) => `Doubtful: ${reasons.map((reason) => en.suspicion[reason]).join(", ")}`,
     gaps: (gaps: number) =>
       gaps === 1 ? "Speech was heard in 1 place without text:" : `Speech was heard in ${gaps} places without text:`,
+    goTo: (from: string, to: string) => `Show the text around ${from} to ${to}`,
     notices: "Notes about this transcript",
   },
 

@@ -22,6 +22,18 @@ export class Text {
     this.ending = update.ending;
   }
 
+  /** The number of the last segment that begins no later than a time; 0 where none does. */
+  before(time: number): number {
+    let [low, high] = [0, this.length];
+    while (low + 1 < high) {
+      const middle = (low + high) >> 1;
+      const segment = this.pages[Math.floor(middle / PAGE)]?.[middle % PAGE];
+      if (segment && segment.start <= time) low = middle;
+      else high = middle;
+    }
+    return low;
+  }
+
   plain(): string {
     return this.pages.flat().map((segment) => `${segment.text}\n`).join("");
   }

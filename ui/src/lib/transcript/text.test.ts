@@ -42,6 +42,20 @@ test("what was repaired at the end replaces what was shown, and what is gone goe
   expect(text.length).toBe(0);
 });
 
+test.each([
+  [0, 0],
+  [-1, 0],
+  [1.5, 1],
+  [PAGE, PAGE],
+  [PAGE + 7.2, PAGE + 7],
+  [9999, 2 * PAGE],
+])("at %d s the place is in segment %d", (time, index) => {
+  const text = new Text(1);
+  text.apply(update(0, segments(0, 2 * PAGE + 1)));
+  expect(text.before(time)).toBe(index);
+  expect(new Text(1).before(time)).toBe(0);
+});
+
 test("a new segment leaves the pages before it untouched", () => {
   const text = new Text(1);
   text.apply(update(0, segments(0, 2 * PAGE + 1)));
