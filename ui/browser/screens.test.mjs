@@ -33,6 +33,20 @@ function cutOff(page) {
   );
 }
 
+/** Parts of a recording's view that are squeezed to nothing or lie over each other. */
+function squeezed(page) {
+  return page.evaluate(() => {
+    const panel = document.querySelector("[role=tabpanel]");
+    const view = document.querySelector(".desk > main");
+    if (!panel || !view) return [];
+    const [inner, outer] = [panel.getBoundingClientRect(), view.getBoundingClientRect()];
+    const faults = [];
+    if (inner.height < 120) faults.push(`the panel has ${inner.height} pixels`);
+    if (inner.bottom > outer.bottom + 1) faults.push("the panel runs out of its view");
+    return faults;
+  });
+}
+
 const looks = [
   ["light", { theme: "light" }],
   ["dark", { theme: "dark" }],
@@ -46,6 +60,7 @@ for (const [name, look] of looks) {
       try {
         assert.deepEqual(await violations(page), []);
         assert.deepEqual(await cutOff(page), []);
+        assert.deepEqual(await squeezed(page), []);
         assert.deepEqual(faults, []);
       } finally {
         await close();

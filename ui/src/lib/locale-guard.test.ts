@@ -12,3 +12,12 @@ test.each([
   expect(language).toBe(expected);
   expect(() => new Intl.NumberFormat(language)).not.toThrow();
 });
+
+test("numbers and names can be written whatever the system calls its language", async () => {
+  const { locale, setLocale } = await import("./locale.svelte");
+  for (const tag of ["C", "", "de-DE", "en"]) {
+    setLocale(tag);
+    expect(() => new Intl.NumberFormat(locale())).not.toThrow();
+  }
+  setLocale("en");
+});

@@ -1,10 +1,12 @@
+import { usableLanguage } from "./locale-guard";
+
 /** The tag that numbers and names of languages are written for. */
-let tag = $state(navigator.language);
+let tag = $state(usableLanguage(navigator.language));
 
 export function locale(): string {
   return tag;
 }
 
 export function setLocale(wanted: string): void {
-  tag = wanted;
+  tag = usableLanguage(wanted);
 }

@@ -162,11 +162,11 @@ export class Steno {
       if (file !== null) this.toast(t.save.done(file));
     });
 
-  /** Puts what a bug report needs on the clipboard. */
-  copyDiagnostics = () =>
+  /** Right at the click: what comes later a browser does not let near the clipboard. */
+  copyText = (text: string, said: string) =>
     this.#try(async () => {
-      await navigator.clipboard.writeText(await this.#backend.diagnostics());
-      this.toast(t.preferences.copied);
+      await navigator.clipboard.writeText(text);
+      this.toast(said);
     });
 
   stopAll(): void {
@@ -178,12 +178,7 @@ export class Steno {
     for (const job of this.jobs) if (job.state === "finished" && job.saved !== null) void this.remove(job.id);
   }
 
-  async copy(): Promise<void> {
-    await this.#try(async () => {
-      await navigator.clipboard.writeText(this.text?.plain() ?? "");
-      this.toast(t.transcript.copied);
-    });
-  }
+  copy = () => this.copyText(this.text?.plain() ?? "", t.transcript.copied);
 
   answerClosing(really: boolean): void {
     this.closing = null;

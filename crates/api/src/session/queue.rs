@@ -219,7 +219,10 @@ impl Queue {
             }),
             Event::Progress { progress, .. } => self.change(id, |entry, _| entry.progress = Some(progress)),
             Event::Segment { segment, .. } => self.change(id, |entry, _| entry.streamed.push(segment)),
-            Event::Notice { notice, .. } => self.change(id, |entry, _| entry.notices.push(notice)),
+            Event::Notice { notice, .. } => self.change(id, |entry, _| {
+                entry.memory.hear(&notice);
+                entry.notices.push(notice);
+            }),
             Event::Memory { mark, .. } => self.change(id, |entry, _| entry.memory.add(*mark)),
             Event::Finished { transcript, .. } => self.end(id, State::Finished, Some(transcript), None),
             Event::Cancelled { partial, .. } => self.end(id, State::Cancelled, partial, None),

@@ -1,7 +1,7 @@
 //! What was seen of a job's memory, for whoever shows it while it happens and
 //! afterwards.
 
-use memory::{Checkpoint, Kind, Mark, Notice, Parts, Sample, StageUse, stage_uses};
+use memory::{Checkpoint, Code, Kind, Mark, Notice, Parts, Sample, Severity, StageUse, stage_uses};
 use wire::{Job, JobId};
 
 use crate::fit::expects_gpu;
@@ -79,7 +79,27 @@ impl JobMemory {
                 sample.at_ms = (sample.at_ms + *shift).max(latest);
                 self.samples.push(sample);
             }
-            Mark::Notice(notice) => self.notices.push(SeenNotice { at_ms: latest, notice }),
+            Mark::Notice(notice) => self.note(notice),
+        }
+    }
+
+    /// Steps down the ladder are told as notices of the job alone, signs of
+    /// the memory itself as both.
+    pub fn hear(&mut self, notice: &transcript::Notice) {
+        let Some(code) = Code::from_code(&notice.code) else { return };
+        let severity = match notice.severity {
+            transcript::Severity::Info => Severity::Info,
+            transcript::Severity::Degraded => Severity::Degraded,
+            transcript::Severity::Failed => Severity::Failed,
+        };
+        self.note(Notice::new(code, severity, notice.text.clone()));
+    }
+
+    fn note(&mut self, notice: Notice) {
+        let at_ms = self.samples.last().map_or(0, |sample| sample.at_ms);
+        // What came both ways.
+        if !self.notices.iter().any(|seen| seen.notice == notice && seen.at_ms == at_ms) {
+            self.notices.push(SeenNotice { at_ms, notice });
         }
     }
 
@@ -113,7 +133,7 @@ impl JobMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use memory::{Code, Levels, Severity};
+    use memory::Levels;
 
     fn sample(checkpoint: Checkpoint, kind: Kind, at_ms: u64) -> Mark {
         let levels = Some(Levels::default());
@@ -139,6 +159,21 @@ mod tests {
         let change = memory.since(1, Known::default()).unwrap();
         assert_eq!(times(&change), [0, 1, 900, 900, 902, 950, 970]);
         assert_eq!(change.notices[0].at_ms, 900);
+    }
+
+    #[test]
+    fn steps_and_signs_are_kept_once_each() {
+        let mut memory = JobMemory::default();
+        let sign = "Usage is critical.";
+        memory.add(Mark::Notice(Notice::new(Code::Critical, Severity::Info, sign)));
+        let heard = |code, text: &str| transcript::Notice::new(code, transcript::Severity::Degraded, text);
+        memory.hear(&transcript::Notice::new("memory.critical", transcript::Severity::Info, sign));
+        memory.hear(&heard("memory.precision_lowered", "In 8 bits."));
+        memory.hear(&heard("audio.truncated", "It is cut off."));
+        let change = memory.since(1, Known::default()).unwrap();
+        let codes: Vec<Code> = change.notices.iter().map(|seen| seen.notice.code).collect();
+        assert_eq!(codes, [Code::Critical, Code::PrecisionLowered]);
+        assert_eq!(change.notices[1].notice.severity, Severity::Degraded);
     }
 
     #[test]

@@ -27,7 +27,7 @@ export class FakeMemory {
     this.#look("Pipeline Start", 430);
     this.#enter("speech_model", "Before Speech Model Load", 430);
     const loaded = this.#look("After Speech Model Load", 3510).levels?.ours ?? null;
-    this.stages = this.stages.map((one) => ({ ...one, loaded }));
+    this.stages = this.stages.map((one) => ({ ...one, loaded, peak: loaded ?? one.peak }));
     this.#enter("preprocess", "Before Preprocessing", 3510);
     this.#look("After Preprocessing", 3620);
     this.#enter("transcribe", "Before Transcription", 3620);

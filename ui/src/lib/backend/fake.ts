@@ -121,8 +121,9 @@ export class FakeBackend implements Backend {
 
   attach(onEvent: (event: WindowEvent) => void): Promise<Setup> {
     this.#events = onEvent;
-    setTimeout(() => this.#flush());
-    return Promise.resolve(this.#setup());
+    // As from the shell: what there is may be told before the call is answered.
+    queueMicrotask(() => this.#flush());
+    return new Promise((answer) => setTimeout(() => answer(this.#setup()), 20));
   }
 
   async describe(): Promise<EngineInfo> {

@@ -114,6 +114,7 @@ export const de: Text = {
     help: "Hilfe bei Problemen",
     diagnostics: "Diagnose kopieren",
     diagnosticsHint: "Programm, Rechenprogramm, Karten, Modelle und Einstellungen für einen Fehlerbericht. Nichts von Ihren Aufnahmen und deren Text.",
+    diagnosticsShow: "Was darin steht",
     copied: "Die Diagnose wurde kopiert.",
   },
 

@@ -115,6 +115,7 @@ export const en = {
     help: "Help with problems",
     diagnostics: "Copy diagnostics",
     diagnosticsHint: "Program, engine, cards, models and settings for a bug report. Nothing of your recordings and their text.",
+    diagnosticsShow: "What is in it",
     copied: "The diagnostics were copied.",
   },
 
