@@ -20,6 +20,15 @@ rust_tests() {
         !quiet || /^skipped:/'
 }
 
+# Each file has a screen and a session of its own: what one leaves behind disturbs no other.
+window_tests() {
+    local file outcome=0
+    for file in tests/window/*.test.mjs; do
+        logged "$(basename "$file")" tests/window/with-display.sh node --test "$file" || outcome=1
+    done
+    return "$outcome"
+}
+
 must "Set-up" scripts/setup.sh engine window test
 must "Pages" npm --prefix ui run build --silent
 # With the tests, so that one choice of features serves programs and tests.
@@ -29,7 +38,7 @@ phase "Rust tests" rust_tests
 phase "Types of the pages" npm --prefix ui run check --silent
 phase "Tests of the pages" logged pages npm --prefix ui test --silent
 phase "The pages in Chromium" logged browser npm --prefix ui run test:browser --silent
-phase "The real window" logged window tests/window/with-display.sh node --test --test-concurrency=1 tests/window/*.test.mjs
+phase "The real window" window_tests
 
 (finish) || status=$?
 cat "$logs"/* | awk -f scripts/tally.awk
