@@ -1,6 +1,6 @@
 //! The settings of the user's config file.
 
-use api::preferences::{ConfigFile, environment};
+use api::preferences::{ConfigFile, environment, variables};
 use api::preferences_edit;
 
 use crate::contract::{Failure, Preference};
@@ -10,9 +10,10 @@ pub fn list() -> Result<Vec<Preference>, Failure> {
     Ok(stand.into_iter().map(Into::into).collect())
 }
 
-/// By its key in the file.
+/// By its name in the contract.
 pub fn change(key: &str, value: Option<&str>) -> Result<(), Failure> {
-    Ok(preferences_edit::change(&file()?, &format!("STENO_{}", key.to_ascii_uppercase()), value)?)
+    let variable = variables().map(|(name, _)| name).find(|name| api::memory::settings::key(name) == key);
+    Ok(preferences_edit::change(&file()?, variable.unwrap_or(key), value)?)
 }
 
 fn file() -> Result<ConfigFile, wire::Failure> {

@@ -44,6 +44,8 @@ async fn round(job: &Job) -> Result<(Duration, Duration), Box<dyn std::error::Er
     let supervisor = Supervisor::start(SupervisorOptions::default());
     let mut handle = supervisor.submit(job.clone());
     let (mut reached, mut killed, mut recovered) = (0, None, None);
+    // What the first engine had said before it died comes first.
+    let mut replaced = false;
     while let Some(event) = handle.next().await {
         match event {
             Event::Reached { .. } => {
@@ -54,10 +56,11 @@ async fn round(job: &Job) -> Result<(Duration, Duration), Box<dyn std::error::Er
                         killed = Some(Instant::now());
                         Command::new("kill").args(["-KILL", &engine.pid().to_string()]).status()?;
                     }
-                    Some(killed) if recovered.is_none() => recovered = Some(killed.elapsed()),
+                    Some(killed) if replaced && recovered.is_none() => recovered = Some(killed.elapsed()),
                     _ => {}
                 }
             }
+            Event::Notice { notice, .. } if notice.code == "engine.restarted" => replaced = true,
             Event::Finished { transcript, .. } => {
                 let stages = transcript.run.map(|run| run.stages).unwrap_or_default();
                 let loading = stages.iter().find(|(name, _)| name == "load_model").map_or(0.0, |it| it.1);

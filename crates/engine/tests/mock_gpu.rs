@@ -120,9 +120,11 @@ fn the_ladder_ends_on_the_cpu() {
         println!("skipped: no CUDA engine and mock driver (STENO_MOCK_ENGINE, STENO_MOCK_DRIVER)");
         return;
     };
-    let cpu = {
+    // In the precision that the ladder arrived at.
+    let cpu = |precision: &str| {
         let mut engine = Engine::greeted(support::real());
-        run(&mut engine, &job(DeviceChoice::Cpu)).end.unwrap()
+        let job = Job { precision: precision.parse().ok(), ..job(DeviceChoice::Cpu) };
+        run(&mut engine, &job).end.unwrap()
     };
     for from in [1, 60, 400] {
         let from = from.to_string();
@@ -144,9 +146,9 @@ fn the_ladder_ends_on_the_cpu() {
             }
             assert!(steps.len() < 20, "{steps:?}");
         };
-        println!("from allocation {from}: {steps:?}");
+        println!("from allocation {from}: {steps:?}, {} at last", transcript.model.precision);
         assert_eq!(steps.last(), Some(&Step::Cpu));
-        assert_eq!(transcript.segments, cpu.segments);
+        assert_eq!(transcript.segments, cpu(&transcript.model.precision).segments);
         let place = job.resume.and_then(|resume| resume.ladder).map(|state| state.settings.place);
         assert_ne!(place, Some(Place::Cpu), "the step to the CPU is taken in the engine");
     }

@@ -4,7 +4,7 @@ export type Command = "attach" | "describe" | "model_fits" | "choose_files" | "a
 
 export type ErrorCode = "file_not_found" | "file_unreadable" | "not_a_file" | "file_empty" | "no_audio_track" | "no_such_track" | "unknown_format" | "unsupported_codec" | "needs_ffmpeg" | "audio_broken" | "model_not_found" | "model_invalid" | "model_unsupported" | "language_unknown" | "bad_settings" | "device_unavailable" | "out_of_memory" | "network_off" | "network_failed" | "download_refused" | "model_corrupt" | "model_in_use" | "disk_full" | "output_exists" | "output_unwritable" | "engine_not_found" | "engine_failed" | "engine_silent" | "protocol_mismatch" | "cancelled" | "internal";
 
-export type PreferenceName = "memory_profile" | "batch_size" | "speaker_batch_size" | "skip_speakers" | "fast_path" | "memory_fraction" | "trim_every" | "renew_after" | "memory_limit" | "ram_limit" | "keep" | "precision";
+export type PreferenceName = "memory_profile" | "batch_size" | "speaker_batch_size" | "skip_speakers" | "fast_path" | "memory_fraction" | "trim_every" | "renew_after" | "memory_limit" | "ram_limit" | "keep" | "precision" | "hf_endpoint" | "proxy" | "offline";
 
 /**
  * What the page needs at its start.
