@@ -241,7 +241,7 @@ export const de: Text = {
     doubtful: (reasons) => `Zweifelhaft: ${reasons.map((reason) => de.suspicion[reason]).join(", ")}`,
     gaps: (gaps) =>
       gaps === 1 ? "An 1 Stelle war Sprache zu hören, aber ohne Text:" : `An ${gaps} Stellen war Sprache zu hören, aber ohne Text:`,
-    goTo: (from, to) => `Text um ${from} bis ${to} zeigen`,
+    goTo: (from, to) => `Text bei ${from}–${to} zeigen`,
     notices: "Hinweise zu diesem Transkript",
   },
 

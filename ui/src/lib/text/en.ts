@@ -243,7 +243,7 @@ export const en = {
     doubtful: (reasons: Suspicion[]) => `Doubtful: ${reasons.map((reason) => en.suspicion[reason]).join(", ")}`,
     gaps: (gaps: number) =>
       gaps === 1 ? "Speech was heard in 1 place without text:" : `Speech was heard in ${gaps} places without text:`,
-    goTo: (from: string, to: string) => `Show the text around ${from} to ${to}`,
+    goTo: (from: string, to: string) => `Show the text at ${from}–${to}`,
     notices: "Notes about this transcript",
   },
 
