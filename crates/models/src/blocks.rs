@@ -42,7 +42,7 @@ pub fn widen(format: Precision, bytes: &[u8], values: &mut [f32]) {
     struct Widen<'a>(Precision, &'a [u8], &'a mut [f32]);
     impl Work for Widen<'_> {
         #[inline(always)]
-        fn run(self) {
+        fn run<const FMA: bool>(self) {
             widen_here(self.0, self.1, self.2);
         }
     }

@@ -161,24 +161,31 @@ struct Exponentials<'a> {
 
 impl Work for Exponentials<'_> {
     #[inline(always)]
-    fn run(self) {
+    fn run<const FMA: bool>(self) {
         for (row, sum) in self.scores.chunks_exact_mut(self.keys).zip(self.sums) {
-            let most = most(row);
-            let mut lanes = [0.0; LANES];
-            let mut chunks = row.chunks_exact_mut(LANES);
-            for chunk in &mut chunks {
-                for (lane, x) in lanes.iter_mut().zip(chunk) {
-                    *x = exp(*x - most);
-                    *lane += *x;
-                }
-            }
-            *sum = lanes.iter().sum();
-            for x in chunks.into_remainder() {
-                *x = exp(*x - most);
-                *sum += *x;
-            }
+            *sum = exponentials(row);
         }
     }
+}
+
+/// exp(x - the row's most), and their sum.
+#[inline(always)]
+pub fn exponentials(row: &mut [f32]) -> f32 {
+    let most = most(row);
+    let mut lanes = [0.0; LANES];
+    let mut chunks = row.chunks_exact_mut(LANES);
+    for chunk in &mut chunks {
+        for (lane, x) in lanes.iter_mut().zip(chunk) {
+            *x = exp(*x - most);
+            *lane += *x;
+        }
+    }
+    let mut sum = lanes.iter().sum();
+    for x in chunks.into_remainder() {
+        *x = exp(*x - most);
+        sum += *x;
+    }
+    sum
 }
 
 #[inline(always)]
@@ -287,7 +294,7 @@ struct Biased<'a> {
 
 impl Work for Biased<'_> {
     #[inline(always)]
-    fn run(self) {
+    fn run<const FMA: bool>(self) {
         for row in self.x.chunks_exact_mut(self.bias.len()) {
             if self.gelu {
                 row.iter_mut().zip(self.bias).for_each(|(x, bias)| *x = gelu(*x + bias));

@@ -5,8 +5,10 @@
 mod blocks;
 mod error;
 mod fused;
+mod kv_cache;
 mod matrix;
 mod packed;
+mod products;
 mod quantise;
 mod vectorised;
 mod weights;

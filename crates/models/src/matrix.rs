@@ -6,7 +6,9 @@ use memory::Precision;
 
 use crate::Error;
 use crate::blocks::{bytes_of, ggml};
-use crate::packed::Packed;
+use crate::fused::is_ours;
+use crate::packed::{FEW, Packed};
+use crate::products::{Wide, product_of_few};
 
 /// Weights of a linear layer or an embedding, (output, input), in whichever
 /// way they are held.
@@ -43,15 +45,25 @@ impl Matrix {
     /// `x W'`: (rows, input) -> (rows, output). `x` is contiguous.
     pub fn product(&self, x: &Tensor) -> Result<Tensor, Error> {
         match self {
+            Self::Dense(weight) if is_ours(x) && x.dim(0)? <= FEW => {
+                let ((count, columns), rows) = (x.dims2()?, weight.dim(0)?);
+                if weight.dim(1)? != columns {
+                    return Err(candle_core::Error::Msg(format!("{x:?} times {weight:?}")).into());
+                }
+                let product = with_values(weight, |weight| {
+                    with_values(x, |x| product_of_few(&Wide(weight), rows, columns, x))
+                })??;
+                Ok(Tensor::from_vec(product, (count, rows), x.device())?)
+            }
             Self::Dense(weight) => Ok(x.matmul(&weight.t()?)?),
             Self::Packed(packed) => packed.product(x),
             Self::Quantised(weight) => {
                 /// Up to so many rows candle multiplies by the blocks
                 /// themselves; beyond, widening the matrix costs less than
                 /// losing the half-precision units.
-                const FEW: usize = 8;
+                const FEW_ON_A_GPU: usize = 8;
                 let dtype = x.dtype();
-                if x.dim(0)? > FEW {
+                if x.dim(0)? > FEW_ON_A_GPU {
                     let wide = weight.dequantize_f16(x.device())?.to_dtype(dtype)?;
                     return Ok(x.matmul(&wide.t()?)?);
                 }

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use crate::Error;
 use crate::blocks::{bytes_of, ggml, widen, widen_here};
 use crate::matrix::with_values;
-use crate::vectorised::{Work, vectorised};
+use crate::products::{Rows, product_of_few};
 
 /// Up to so many rows of activations each row of weights is widened in the
 /// processor's nearest cache and multiplied at once; beyond, whole matrices
@@ -16,7 +16,7 @@ use crate::vectorised::{Work, vectorised};
 /// base's matrices: at 32 rows both take as long, at 128 the second half as
 /// long; at 1500 it takes what 32-bit weights take, where candle's quantised
 /// product takes from two thirds of that (Q8_0) to the 23-fold (Q5_0).
-const FEW: usize = 32;
+pub const FEW: usize = 32;
 
 /// Most weights that are widened for one matrix product: 16 MiB of 32-bit
 /// floats, so that the output projection of a large vocabulary (66 million
@@ -92,21 +92,8 @@ impl Packed {
         if count > FEW {
             return self.product_of_many(x);
         }
-        let product = with_values(x, |x| self.product_of_few(x, count))?;
+        let product = with_values(x, |x| product_of_few(self, self.rows, columns, x))?;
         Ok(Tensor::from_vec(product, (count, self.rows), &Device::Cpu)?)
-    }
-
-    fn product_of_few(&self, x: &[f32], count: usize) -> Vec<f32> {
-        let rows_at_once = (PIECE / self.columns).max(1);
-        let mut columns_first = vec![0.0; self.rows * count];
-        columns_first
-            .par_chunks_mut(rows_at_once * count)
-            .zip(self.bytes.par_chunks(rows_at_once * self.row_bytes()))
-            .for_each(|(out, bytes)| {
-                let mut row = vec![0.0; self.columns];
-                vectorised(Products { format: self.format, bytes, row: &mut row, x, out });
-            });
-        if count == 1 { columns_first } else { transposed(&columns_first, count) }
     }
 
     fn product_of_many(&self, x: &Tensor) -> Result<Tensor, Error> {
@@ -155,59 +142,12 @@ impl Packed {
     }
 }
 
-/// Rows of weights times each row of `x`.
-struct Products<'a> {
-    format: Precision,
-    bytes: &'a [u8],
-    /// Where one row is widened.
-    row: &'a mut [f32],
-    x: &'a [f32],
-    /// (rows of weights, rows of x)
-    out: &'a mut [f32],
-}
-
-impl Work for Products<'_> {
+impl Rows for Packed {
     #[inline(always)]
-    fn run(self) {
-        let columns = self.row.len();
-        let row_bytes = bytes_of(self.format, columns);
-        let count = self.x.len() / columns;
-        for (out, bytes) in self.out.chunks_exact_mut(count).zip(self.bytes.chunks_exact(row_bytes)) {
-            widen_here(self.format, bytes, self.row);
-            for (out, x) in out.iter_mut().zip(self.x.chunks_exact(columns)) {
-                *out = dot(self.row, x);
-            }
-        }
+    fn row<'a>(&'a self, number: usize, room: &'a mut [f32]) -> &'a [f32] {
+        widen_here(self.format, &self.bytes[number * self.row_bytes()..][..self.row_bytes()], room);
+        room
     }
-}
-
-/// Sums in lanes, which vector instructions take as they are; the sum of a
-/// row does not depend on how many rows there are.
-#[inline(always)]
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    const LANES: usize = 32;
-    let mut sums = [0.0; LANES];
-    let (a, a_rest) = a.as_chunks::<LANES>();
-    let (b, b_rest) = b.as_chunks::<LANES>();
-    for (a, b) in a.iter().zip(b) {
-        for lane in 0..LANES {
-            sums[lane] += a[lane] * b[lane];
-        }
-    }
-    let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
-    sums.iter().sum::<f32>() + rest
-}
-
-/// (n, count) -> (count, n)
-fn transposed(columns_first: &[f32], count: usize) -> Vec<f32> {
-    let rows = columns_first.len() / count;
-    let mut out = vec![0.0; columns_first.len()];
-    for (number, out) in out.chunks_exact_mut(rows).enumerate() {
-        for (out, column) in out.iter_mut().zip(columns_first.chunks_exact(count)) {
-            *out = column[number];
-        }
-    }
-    out
 }
 
 /// Writes `values` to `bytes` in `format`; candle rounds, as GGML does.

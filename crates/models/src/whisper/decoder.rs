@@ -1,8 +1,10 @@
-use candle_core::{D, DType, Device, Module, Tensor};
+use candle_core::{DType, Device, Module, Tensor};
 
 use super::config::Config;
 use super::layers::{FeedForward, Linear, Loader, Projections, Tick, tick};
 use crate::Error;
+use crate::fused::is_ours;
+use crate::kv_cache::{KvCache, Seen};
 use crate::matrix::Matrix;
 
 /// Predicts the next token from the tokens so far and the encoded audio.
@@ -42,7 +44,19 @@ pub struct DecoderState {
 }
 
 #[derive(Debug)]
-struct LayerState {
+enum LayerState {
+    Host(HostCaches),
+    Device(DeviceCaches),
+}
+
+#[derive(Debug)]
+struct HostCaches {
+    tokens: KvCache,
+    audio: KvCache,
+}
+
+#[derive(Debug)]
+struct DeviceCaches {
     /// (rows, heads, capacity, head width) each.
     self_keys: Tensor,
     self_values: Tensor,
@@ -83,21 +97,12 @@ impl DecoderState {
     /// Goes on with these windows alone, given by their places in rising order;
     /// the memory of the others is free afterwards.
     pub fn keep(&mut self, windows: &[usize]) -> Result<(), Error> {
-        let Some(device) = self.layers.first().map(|layer| layer.self_keys.device().clone()) else {
-            return Ok(());
-        };
         let beams = self.beams;
-        let rows = windows.iter().flat_map(|window| window * beams..(window + 1) * beams);
-        let rows: Vec<u32> = rows.map(|row| row as u32).collect();
-        let rows = Tensor::new(rows.as_slice(), &device)?;
-        let places: Vec<u32> = windows.iter().map(|window| *window as u32).collect();
-        let places = Tensor::new(places.as_slice(), &device)?;
+        let rows: Vec<usize> =
+            windows.iter().flat_map(|window| window * beams..(window + 1) * beams).collect();
         // Layer by layer: never are all caches there twice.
         for layer in &mut self.layers {
-            layer.self_keys = layer.self_keys.index_select(&rows, 0)?;
-            layer.self_values = layer.self_values.index_select(&rows, 0)?;
-            layer.cross_keys = layer.cross_keys.index_select(&places, 0)?;
-            layer.cross_values = layer.cross_values.index_select(&places, 0)?;
+            layer.keep(&rows, windows)?;
         }
         self.windows = windows.len();
         Ok(())
@@ -108,17 +113,50 @@ impl DecoderState {
         if self.length == 0 || sources.iter().enumerate().all(|(row, source)| row == *source) {
             return Ok(());
         }
-        let device = self.layers.first().map_or(Device::Cpu, |layer| layer.self_keys.device().clone());
-        let sources: Vec<u32> = sources.iter().map(|source| *source as u32).collect();
-        let sources = Tensor::new(sources.as_slice(), &device)?;
-        for layer in &self.layers {
-            for cache in [&layer.self_keys, &layer.self_values] {
-                let used = cache.narrow(2, 0, self.length)?.contiguous()?.index_select(&sources, 0)?;
-                cache.slice_set(&used, 2, 0)?;
+        for layer in &mut self.layers {
+            layer.reorder(sources, self.length)?;
+        }
+        Ok(())
+    }
+}
+
+impl LayerState {
+    fn keep(&mut self, rows: &[usize], windows: &[usize]) -> Result<(), Error> {
+        match self {
+            Self::Host(caches) => {
+                caches.tokens.keep(rows);
+                caches.audio.keep(windows);
+            }
+            Self::Device(caches) => {
+                let device = caches.self_keys.device().clone();
+                let (rows, windows) = (numbers(rows, &device)?, numbers(windows, &device)?);
+                caches.self_keys = caches.self_keys.index_select(&rows, 0)?;
+                caches.self_values = caches.self_values.index_select(&rows, 0)?;
+                caches.cross_keys = caches.cross_keys.index_select(&windows, 0)?;
+                caches.cross_values = caches.cross_values.index_select(&windows, 0)?;
             }
         }
         Ok(())
     }
+
+    fn reorder(&mut self, sources: &[usize], length: usize) -> Result<(), Error> {
+        match self {
+            Self::Host(caches) => caches.tokens.reorder(sources, length),
+            Self::Device(caches) => {
+                let sources = numbers(sources, caches.self_keys.device())?;
+                for cache in [&caches.self_keys, &caches.self_values] {
+                    let used = cache.narrow(2, 0, length)?.contiguous()?.index_select(&sources, 0)?;
+                    cache.slice_set(&used, 2, 0)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn numbers(numbers: &[usize], device: &Device) -> Result<Tensor, Error> {
+    let numbers: Vec<u32> = numbers.iter().map(|number| *number as u32).collect();
+    Ok(Tensor::new(numbers.as_slice(), device)?)
 }
 
 impl Decoder {
@@ -177,18 +215,26 @@ impl Decoder {
             .iter()
             .map(|layer| {
                 let cross = &layer.cross_attention;
+                if is_ours(audio) {
+                    let (keys, values) = (cross.k.forward(audio)?, cross.v.forward(audio)?);
+                    let positions = audio.dim(1)?;
+                    let mut audio = KvCache::new(windows, self.heads, self.head_width, positions);
+                    audio.write(0, &keys, &values)?;
+                    let tokens = KvCache::new(windows * beams, self.heads, self.head_width, capacity);
+                    return Ok(LayerState::Host(HostCaches { tokens, audio }));
+                }
                 // A statement each: what a projection was made of is freed
                 // before the next one.
                 let keys = cross.split(&cross.k.forward(audio)?)?;
                 let cross_keys = keys.t()?.contiguous()?;
                 drop(keys);
                 let cross_values = cross.split(&cross.v.forward(audio)?)?;
-                Ok(LayerState {
+                Ok(LayerState::Device(DeviceCaches {
                     self_keys: Tensor::zeros(shape, self.dtype, &self.device)?,
                     self_values: Tensor::zeros(shape, self.dtype, &self.device)?,
                     cross_keys,
                     cross_values,
-                })
+                }))
             })
             .collect::<Result<_, Error>>()?;
         Ok(DecoderState { layers, windows, beams, capacity, length: 0 })
@@ -219,21 +265,16 @@ impl Decoder {
         let ids = Tensor::new(tokens, &self.device)?;
         let embedded = self.embedding.rows(&ids, self.dtype)?.reshape((rows, count, ()))?;
         let mut x = embedded.broadcast_add(&self.positions.narrow(0, state.length, count)?)?;
-        let mask = if count > 1 { Some(self.causal_mask(count, state.length)?) } else { None };
-        for (number, layer) in self.layers.iter().enumerate() {
-            let state = Step {
-                state: &state.layers[number],
-                windows: state.windows,
-                beams: state.beams,
-                length: state.length,
+        let place = Place { windows: state.windows, beams: state.beams, length: state.length };
+        for (number, (layer, caches)) in self.layers.iter().zip(&mut state.layers).enumerate() {
+            let wanted: Vec<usize> = match &scores {
+                Some(scores) => scores.heads.iter().filter(|it| it.0 == number).map(|it| it.1).collect(),
+                None => Vec::new(),
             };
-            let (y, cross_scores) = layer.forward(&x, state, mask.as_ref())?;
+            let (y, found) = layer.forward(&x, caches, place, &wanted)?;
             x = y;
             if let Some(scores) = &mut scores {
-                for (_, head) in scores.heads.iter().filter(|(layer, _)| *layer == number) {
-                    // A copy: a view would keep the scores of all heads.
-                    scores.found.push(cross_scores.narrow(1, *head, 1)?.squeeze(1)?.force_contiguous()?);
-                }
+                scores.found.extend(found);
             }
             tick(on_layer)?;
         }
@@ -246,60 +287,100 @@ impl Decoder {
     pub fn logits(&self, hidden: &Tensor) -> Result<Tensor, Error> {
         Ok(self.output.forward(&hidden.contiguous()?)?.to_dtype(DType::F32)?)
     }
-
-    /// (count, before + count): 0 where a token may look, minus infinity where not.
-    fn causal_mask(&self, count: usize, before: usize) -> Result<Tensor, Error> {
-        let width = before + count;
-        let mask: Vec<f32> = (0..count * width)
-            .map(|i| if i % width > before + i / width { f32::NEG_INFINITY } else { 0.0 })
-            .collect();
-        Ok(Tensor::from_vec(mask, (count, width), &Device::Cpu)?
-            .to_dtype(self.dtype)?
-            .to_device(&self.device)?)
-    }
 }
 
-/// A layer's caches as one step sees them.
+/// (count, before + count): 0 where a token may look, minus infinity where not.
+fn causal_mask(count: usize, before: usize, like: &Tensor) -> Result<Tensor, Error> {
+    let width = before + count;
+    let mask: Vec<f32> = (0..count * width)
+        .map(|i| if i % width > before + i / width { f32::NEG_INFINITY } else { 0.0 })
+        .collect();
+    Ok(Tensor::from_vec(mask, (count, width), &Device::Cpu)?.to_dtype(like.dtype())?.to_device(like.device())?)
+}
+
+/// Where in the caches a step stands.
 #[derive(Clone, Copy)]
-struct Step<'a> {
-    state: &'a LayerState,
+struct Place {
     windows: usize,
     beams: usize,
     length: usize,
 }
 
 impl Layer {
-    /// Returns the new hidden states and the cross-attention scores before
-    /// the softmax, (rows, heads, tokens, source positions).
-    fn forward(&self, x: &Tensor, step: Step, mask: Option<&Tensor>) -> Result<(Tensor, Tensor), Error> {
-        let x = (x + self.attend_to_tokens(&self.self_norm.forward(x)?, step, mask)?)?;
-        let (y, scores) = self.attend_to_audio(&self.cross_norm.forward(&x)?, step)?;
+    /// Returns the new hidden states and the cross-attention scores of the
+    /// wanted heads before the softmax, (rows, tokens, source positions) each.
+    fn forward(
+        &self,
+        x: &Tensor,
+        caches: &mut LayerState,
+        place: Place,
+        wanted: &[usize],
+    ) -> Result<(Tensor, Vec<Tensor>), Error> {
+        let y = self.self_norm.forward(x)?;
+        let y = match caches {
+            LayerState::Host(caches) => self.attend_to_tokens_here(&y, &mut caches.tokens, place)?,
+            LayerState::Device(caches) => self.attend_to_tokens(&y, caches, place)?,
+        };
+        let x = (x + y)?;
+        let y = self.cross_norm.forward(&x)?;
+        let (y, scores) = match caches {
+            LayerState::Host(caches) => self.attend_to_audio_here(&y, &caches.audio, wanted)?,
+            LayerState::Device(caches) => self.attend_to_audio(&y, caches, place, wanted)?,
+        };
         let x = self.feed_forward.forward(&(x + y)?)?;
         Ok((x, scores))
     }
 
-    fn attend_to_tokens(&self, x: &Tensor, step: Step, mask: Option<&Tensor>) -> Result<Tensor, Error> {
+    fn attend_to_tokens_here(&self, x: &Tensor, cache: &mut KvCache, place: Place) -> Result<Tensor, Error> {
+        let attention = &self.self_attention;
+        cache.write(place.length, &attention.k.forward(x)?, &attention.v.forward(x)?)?;
+        let seen = Seen::Causal(place.length);
+        let y = cache.attend(&attention.q.forward(x)?, seen, attention.scale() as f32)?;
+        attention.out.forward(&y)
+    }
+
+    fn attend_to_audio_here(
+        &self,
+        x: &Tensor,
+        cache: &KvCache,
+        wanted: &[usize],
+    ) -> Result<(Tensor, Vec<Tensor>), Error> {
+        let attention = &self.cross_attention;
+        let (q, scale) = (attention.q.forward(x)?, attention.scale() as f32);
+        let y = attention.out.forward(&cache.attend(&q, Seen::All(cache.positions()), scale)?)?;
+        let scores = wanted.iter().map(|head| cache.scores(&q, *head, scale));
+        Ok((y, scores.collect::<Result<_, Error>>()?))
+    }
+
+    fn attend_to_tokens(&self, x: &Tensor, caches: &DeviceCaches, place: Place) -> Result<Tensor, Error> {
         let attention = &self.self_attention;
         let q = attention.queries(x)?;
-        let length = step.length + x.dim(1)?;
-        step.state.self_keys.slice_set(&attention.split(&attention.k.forward(x)?)?, 2, step.length)?;
-        step.state.self_values.slice_set(&attention.split(&attention.v.forward(x)?)?, 2, step.length)?;
-        let k = step.state.self_keys.narrow(2, 0, length)?;
-        let v = step.state.self_values.narrow(2, 0, length)?;
+        let count = x.dim(1)?;
+        let length = place.length + count;
+        caches.self_keys.slice_set(&attention.split(&attention.k.forward(x)?)?, 2, place.length)?;
+        caches.self_values.slice_set(&attention.split(&attention.v.forward(x)?)?, 2, place.length)?;
+        let k = caches.self_keys.narrow(2, 0, length)?;
+        let v = caches.self_values.narrow(2, 0, length)?;
         let mut scores = q.matmul(&k.t()?)?;
-        if let Some(mask) = mask {
-            scores = scores.broadcast_add(mask)?;
+        if count > 1 {
+            scores = scores.broadcast_add(&causal_mask(count, place.length, &scores)?)?;
         }
         attention.join(&candle_nn::ops::softmax_last_dim(&scores)?.matmul(&v)?)
     }
 
-    fn attend_to_audio(&self, x: &Tensor, step: Step) -> Result<(Tensor, Tensor), Error> {
+    fn attend_to_audio(
+        &self,
+        x: &Tensor,
+        caches: &DeviceCaches,
+        place: Place,
+        wanted: &[usize],
+    ) -> Result<(Tensor, Vec<Tensor>), Error> {
         let attention = &self.cross_attention;
         let (rows, count, _) = x.dims3()?;
         let (heads, head_width) = (attention.heads, attention.head_width);
         // The sequences of a window listen to the same audio: as more queries
         // on one set of keys they need no copy of it.
-        let (windows, beams) = (step.windows, step.beams);
+        let Place { windows, beams, .. } = place;
         let q = attention.queries(x)?;
         let q = if beams > 1 {
             q.reshape((windows, beams, heads, count, head_width))?
@@ -309,20 +390,20 @@ impl Layer {
         } else {
             q
         };
-        let scores = q.matmul(&step.state.cross_keys)?;
-        let y = candle_nn::ops::softmax_last_dim(&scores)?.matmul(&step.state.cross_values)?;
-        let back = |t: &Tensor| -> Result<Tensor, Error> {
-            if beams == 1 {
-                return Ok(t.clone());
-            }
-            let width = t.dim(D::Minus1)?;
-            Ok(t.reshape((windows, heads, beams, count, width))?
+        let scores = q.matmul(&caches.cross_keys)?;
+        let y = candle_nn::ops::softmax_last_dim(&scores)?.matmul(&caches.cross_values)?;
+        let y = if beams > 1 {
+            y.reshape((windows, heads, beams, count, head_width))?
                 .transpose(1, 2)?
                 .contiguous()?
-                .reshape((rows, heads, count, width))?)
+                .reshape((rows, heads, count, head_width))?
+        } else {
+            y
         };
-        let y = attention.join(&back(&y)?)?;
-        // Only asked for with one sequence per window: copying them back for beams would cost more than they are worth.
-        Ok((y, scores))
+        let y = attention.join(&y)?;
+        // Wanted with one sequence per window only. A copy: a view would keep
+        // the scores of all heads.
+        let head = |head: &usize| Ok(scores.narrow(1, *head, 1)?.squeeze(1)?.force_contiguous()?);
+        Ok((y, wanted.iter().map(head).collect::<Result<_, Error>>()?))
     }
 }

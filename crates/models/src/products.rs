@@ -1,0 +1,149 @@
+//! Products of a matrix with few rows of activations, as a decoder's step
+//! needs them: what bounds them is how fast the weights are read, so that each
+//! row of weights is read once and multiplied by all rows of activations.
+
+use rayon::prelude::*;
+
+use crate::vectorised::{Work, mul_add, vectorised};
+
+/// Weights that a thread takes at a time: some tens of microseconds of work.
+const PIECE: usize = 1 << 15;
+/// Sums of a product that are added up at the end. Always as many, so that a
+/// result does not depend on how many rows are multiplied together.
+const LANES: usize = 16;
+
+/// Rows of weights that lie one behind the other.
+pub trait Rows: Sync {
+    /// A row of weights of `columns` numbers; `room` is as long.
+    fn row<'a>(&'a self, number: usize, room: &'a mut [f32]) -> &'a [f32];
+}
+
+/// Rows in 32-bit floats.
+pub struct Wide<'a>(pub &'a [f32]);
+
+impl Rows for Wide<'_> {
+    #[inline(always)]
+    fn row<'a>(&'a self, number: usize, room: &'a mut [f32]) -> &'a [f32] {
+        &self.0[number * room.len()..][..room.len()]
+    }
+}
+
+/// `x W'`: `x` is (count, columns), W is `rows` rows of `columns`; the result
+/// is (count, rows).
+pub fn product_of_few(weights: &impl Rows, rows: usize, columns: usize, x: &[f32]) -> Vec<f32> {
+    let count = x.len() / columns.max(1);
+    let at_once = (PIECE / columns.max(1)).max(1);
+    let mut columns_first = vec![0.0; rows * count];
+    columns_first.par_chunks_mut((at_once * count).max(1)).enumerate().for_each_init(
+        || vec![0.0; columns],
+        |room, (piece, out)| {
+            vectorised(Products { weights, first: piece * at_once, room, x, out });
+        },
+    );
+    if count == 1 { columns_first } else { transposed(&columns_first, count) }
+}
+
+/// Rows of weights times each row of `x`.
+struct Products<'a, R> {
+    weights: &'a R,
+    first: usize,
+    /// As long as a row.
+    room: &'a mut [f32],
+    x: &'a [f32],
+    /// (rows of weights, rows of x)
+    out: &'a mut [f32],
+}
+
+impl<R: Rows> Work for Products<'_, R> {
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        /// Rows of `x` that share what is loaded of a row of weights.
+        const TOGETHER: usize = 4;
+        let columns = self.room.len();
+        let count = self.x.len() / columns;
+        for (number, out) in self.out.chunks_exact_mut(count).enumerate() {
+            let row = self.weights.row(self.first + number, self.room);
+            let (fours, rest) = out.as_chunks_mut::<TOGETHER>();
+            let (x_fours, x_rest) = self.x.split_at(fours.len() * TOGETHER * columns);
+            for (out, x) in fours.iter_mut().zip(x_fours.chunks_exact(TOGETHER * columns)) {
+                *out = dots::<FMA, TOGETHER>(row, x);
+            }
+            for (out, x) in rest.iter_mut().zip(x_rest.chunks_exact(columns)) {
+                [*out] = dots::<FMA, 1>(row, x);
+            }
+        }
+    }
+}
+
+/// `row` times each of the `N` rows of `x`.
+#[inline(always)]
+fn dots<const FMA: bool, const N: usize>(row: &[f32], x: &[f32]) -> [f32; N] {
+    let columns = row.len();
+    let mut sums = [[0.0; LANES]; N];
+    let (chunks, rest) = row.as_chunks::<LANES>();
+    for (at, weights) in chunks.iter().enumerate() {
+        for (number, sums) in sums.iter_mut().enumerate() {
+            let x = &x[number * columns + at * LANES..][..LANES];
+            for lane in 0..LANES {
+                sums[lane] = mul_add::<FMA>(weights[lane], x[lane], sums[lane]);
+            }
+        }
+    }
+    let mut out = [0.0; N];
+    for (number, (out, sums)) in out.iter_mut().zip(sums).enumerate() {
+        let x = &x[(number + 1) * columns - rest.len()..][..rest.len()];
+        *out = total(sums) + rest.iter().zip(x).map(|(a, b)| a * b).sum::<f32>();
+    }
+    out
+}
+
+/// Halves are added to halves, so that vectors are.
+#[inline(always)]
+fn total(mut sums: [f32; LANES]) -> f32 {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for lane in 0..half {
+            sums[lane] += sums[lane + half];
+        }
+        half /= 2;
+    }
+    sums[0]
+}
+
+/// (n, count) -> (count, n)
+fn transposed(columns_first: &[f32], count: usize) -> Vec<f32> {
+    let rows = columns_first.len() / count.max(1);
+    let mut out = vec![0.0; columns_first.len()];
+    for (number, out) in out.chunks_exact_mut(rows.max(1)).enumerate() {
+        for (out, column) in out.iter_mut().zip(columns_first.chunks_exact(count)) {
+            *out = column[number];
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever the numbers of rows: those of the plain sum, and the same for
+    /// a row alone as among others.
+    #[test]
+    fn products_are_those_of_plain_sums() {
+        let number = |i: usize| ((i * 2_654_435_761) % 1_000) as f32 / 500.0 - 1.0;
+        for (rows, columns, count) in [(1, 1, 1), (5, 17, 3), (300, 384, 5), (70, 512, 8), (2, 40, 13)] {
+            let weights: Vec<f32> = (0..rows * columns).map(number).collect();
+            let x: Vec<f32> = (0..count * columns).map(|i| number(i + 7)).collect();
+            let found = product_of_few(&Wide(&weights), rows, columns, &x);
+            for (i, x) in x.chunks_exact(columns).enumerate() {
+                for (j, row) in weights.chunks_exact(columns).enumerate() {
+                    let expected: f64 = row.iter().zip(x).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+                    let found = f64::from(found[i * rows + j]);
+                    assert!((found - expected).abs() < 1e-4, "{rows} x {columns}, {i} {j}: {found}");
+                }
+                let alone = product_of_few(&Wide(&weights), rows, columns, x);
+                assert_eq!(alone, &found[i * rows..][..rows], "{rows} x {columns}: row {i} alone");
+            }
+        }
+    }
+}
