@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use api::EngineOptions;
 use clap::{Args, Parser, Subcommand};
 use transcript::export::{Format, Options, Shaping};
-use transcript::{Task, Time};
+use transcript::{Span, Task, Time};
 use wire::{Channels, DeviceChoice, Strategy, VoiceActivity};
 
 use crate::memory_args::{Memory, SETTINGS};
@@ -208,6 +208,22 @@ pub struct Machine {
     pub threads: Option<usize>,
 }
 
+impl Sound {
+    /// The part of each recording that is wanted.
+    pub fn span(&self) -> Option<Span> {
+        let is_part = self.from.is_some() || self.to.is_some();
+        let end = || Time::from_millis(u32::MAX);
+        is_part.then(|| Span::new(self.from.unwrap_or(Time::ZERO), self.to.unwrap_or_else(end)))
+    }
+
+    pub fn check(&self) -> Result<(), String> {
+        match self.span() {
+            Some(span) if span.length() == Time::ZERO => Err("--to must be later than --from".into()),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Machine {
     /// Who asks for the CPU needs no CUDA engine, which takes longer to start.
     pub fn engine_options(&self) -> EngineOptions {
@@ -221,6 +237,14 @@ pub struct Sound {
     /// Stop after this much of each recording: seconds, or a clock such as 1:30
     #[arg(long, value_parser = times::parse, value_name = "SECONDS")]
     pub limit: Option<Time>,
+
+    /// Begin here: only what is said from here on is transcribed, times stay those of the recording
+    #[arg(long, value_parser = times::parse, value_name = "SECONDS")]
+    pub from: Option<Time>,
+
+    /// End here; between both everything is taken for speech
+    #[arg(long, value_parser = times::parse, value_name = "SECONDS")]
+    pub to: Option<Time>,
 
     /// Which channels to listen to
     #[arg(long, value_parser = values::channels(), default_value = "mix")]

@@ -71,6 +71,7 @@ fn request(args: &Transcribe, inputs: &Inputs) -> Result<Request, String> {
         options: args.subtitles.options(args.reproducible),
     };
     request.check(inputs.recordings.len())?;
+    args.sound.check()?;
     Ok(request)
 }
 
@@ -128,6 +129,7 @@ fn job(id: JobId, file: &Path, model: &Path, args: &Transcribe) -> Job {
     job.channels = args.sound.channels;
     job.track = args.sound.track;
     job.limit = args.sound.limit;
+    job.span = args.sound.span();
     if let Some(voice_activity) = args.sound.vad {
         job.voice_activity = voice_activity;
     }

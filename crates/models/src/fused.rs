@@ -188,6 +188,36 @@ pub fn exponentials(row: &mut [f32]) -> f32 {
     sum
 }
 
+/// Logarithm of the sum of exponentials; minus infinity for nothing but masked
+/// entries. Within 1e-6.
+pub fn log_sum_exp(row: &[f32]) -> f32 {
+    let (mut highest, mut sum) = (f32::NEG_INFINITY, 0.0);
+    vectorised(LogSumExp { row, highest: &mut highest, sum: &mut sum });
+    if highest == f32::NEG_INFINITY { highest } else { highest + sum.ln() }
+}
+
+struct LogSumExp<'a> {
+    row: &'a [f32],
+    highest: &'a mut f32,
+    sum: &'a mut f32,
+}
+
+impl Work for LogSumExp<'_> {
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let highest = most(self.row);
+        let mut lanes = [0.0; LANES];
+        let (chunks, rest) = self.row.as_chunks::<LANES>();
+        for chunk in chunks {
+            for (lane, x) in lanes.iter_mut().zip(chunk) {
+                *lane += exp(*x - highest);
+            }
+        }
+        *self.sum = lanes.iter().sum::<f32>() + rest.iter().map(|x| exp(*x - highest)).sum::<f32>();
+        *self.highest = highest;
+    }
+}
+
 #[inline(always)]
 fn most(row: &[f32]) -> f32 {
     let larger = |a: f32, b: f32| if b > a { b } else { a };
@@ -328,6 +358,20 @@ mod tests {
             let found = f64::from(erf(x as f32));
             assert!((found - expected).abs() < 1e-6, "erf {x}: {found}, not {expected}");
         }
+    }
+
+    #[test]
+    fn the_sum_of_a_vocabulary_is_exact_enough() {
+        for (count, spread) in [(1, 1.0), (17, 30.0), (51_865, 4.0), (51_865, 90.0)] {
+            let mut row: Vec<f32> =
+                (0..count).map(|i| ((i * 7919) % 1009) as f32 / 1009.0 * spread - spread).collect();
+            row[count / 2] = f32::NEG_INFINITY;
+            row[0] = 1.5;
+            let sum: f64 = row.iter().map(|x| f64::from(*x).exp()).sum();
+            let off = (f64::from(log_sum_exp(&row)) - sum.ln()).abs();
+            assert!(off < 2e-6, "{count} numbers over {spread}: off by {off}");
+        }
+        assert_eq!(log_sum_exp(&[f32::NEG_INFINITY; 20]), f32::NEG_INFINITY);
     }
 
     /// (windows, queries, keys, heads, head's width); one block, several, a last one that is short.

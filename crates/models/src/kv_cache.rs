@@ -67,40 +67,39 @@ impl KvCache {
         self.positions
     }
 
-    /// Writes the positions from `at` on: keys and values are (rows, count,
-    /// heads x head width), contiguous.
-    pub fn write(&mut self, at: usize, keys: &Tensor, values: &Tensor) -> Result<(), Error> {
-        let (rows, count, width) = keys.dims3()?;
-        let room = self.positions;
-        if rows != self.rows
-            || width != self.heads * self.head_width
-            || values.dims() != keys.dims()
-            || at + count > room
-        {
-            return Err(candle_core::Error::Msg(format!("{keys:?} at {at} into {room} positions")).into());
-        }
-        with_values(keys, |keys| with_values(values, |values| self.put(at, count, keys, values)))?
+    /// Writes keys of the positions from `at` on: (rows, count, heads x head
+    /// width), contiguous.
+    pub fn write_keys(&mut self, at: usize, keys: &Tensor) -> Result<(), Error> {
+        let count = self.checked(at, keys)?;
+        let head_width = self.head_width;
+        let to = |position: usize| position / BLOCK * head_width * BLOCK + position % BLOCK;
+        with_values(keys, |keys| {
+            each_head(keys, self.heads, head_width, count, &mut self.keys, |position, key, cache| {
+                let places = cache[to(at + position)..].iter_mut().step_by(BLOCK);
+                places.zip(key).for_each(|(place, key)| *place = *key);
+            });
+        })
     }
 
-    fn put(&mut self, at: usize, count: usize, keys: &[f32], values: &[f32]) {
-        let (head_width, of_head) = (self.head_width, self.of_head());
-        let width = self.heads * head_width;
-        for (number, (to_keys, to_values)) in
-            self.keys.chunks_exact_mut(of_head).zip(self.values.chunks_exact_mut(of_head)).enumerate()
-        {
-            let (row, head) = (number / self.heads, number % self.heads);
-            let from = (row * count) * width + head * head_width;
-            for position in 0..count {
-                let from = from + position * width;
-                let to = at + position;
-                let (block, lane) = (to / BLOCK, to % BLOCK);
-                to_values[to * head_width..][..head_width].copy_from_slice(&values[from..][..head_width]);
-                let to_keys = &mut to_keys[block * head_width * BLOCK + lane..];
-                for (to, key) in to_keys.iter_mut().step_by(BLOCK).zip(&keys[from..][..head_width]) {
-                    *to = *key;
-                }
-            }
+    /// As [`write_keys`](Self::write_keys), of values.
+    pub fn write_values(&mut self, at: usize, values: &Tensor) -> Result<(), Error> {
+        let count = self.checked(at, values)?;
+        let head_width = self.head_width;
+        with_values(values, |values| {
+            each_head(values, self.heads, head_width, count, &mut self.values, |position, value, cache| {
+                cache[(at + position) * head_width..][..head_width].copy_from_slice(value);
+            });
+        })
+    }
+
+    /// How many positions are to be written.
+    fn checked(&self, at: usize, x: &Tensor) -> Result<usize, Error> {
+        let (rows, count, width) = x.dims3()?;
+        let room = self.positions;
+        if rows != self.rows || width != self.heads * self.head_width || at + count > room {
+            return Err(candle_core::Error::Msg(format!("{x:?} at {at} into {room} positions")).into());
         }
+        Ok(count)
     }
 
     /// What the queries, (rows x n, count, heads x head width), make of the
@@ -232,6 +231,29 @@ impl KvCache {
             }
         }
         out
+    }
+}
+
+/// Hands each head's part of each position of `x`, (rows, count, heads x head
+/// width), to `put`, with the position's number and that head's part of a cache.
+fn each_head(
+    x: &[f32],
+    heads: usize,
+    head_width: usize,
+    count: usize,
+    cache: &mut [f32],
+    put: impl Fn(usize, &[f32], &mut [f32]),
+) {
+    let width = heads * head_width;
+    if count == 0 || width == 0 {
+        return;
+    }
+    let of_head = cache.len() / (x.len() / (count * head_width)).max(1);
+    for (number, cache) in cache.chunks_exact_mut(of_head.max(1)).enumerate() {
+        let (row, head) = (number / heads, number % heads);
+        for (position, x) in x[row * count * width..][..count * width].chunks_exact(width).enumerate() {
+            put(position, &x[head * head_width..][..head_width], cache);
+        }
     }
 }
 
@@ -413,7 +435,8 @@ mod tests {
             for (at, length) in [(0, first), (first, positions - first)] {
                 if length > 0 {
                     let part = |x: &Tensor| x.narrow(1, at, length).unwrap().contiguous().unwrap();
-                    cache.write(at, &part(&k), &part(&v)).unwrap();
+                    cache.write_keys(at, &part(&k)).unwrap();
+                    cache.write_values(at, &part(&v)).unwrap();
                 }
             }
             let seen = if causal { Seen::Causal(positions - count) } else { Seen::All(positions) };
@@ -435,7 +458,8 @@ mod tests {
         let pick = |x: &Tensor, rows: &[u32]| x.index_select(&Tensor::new(rows, &Device::Cpu).unwrap(), 0).unwrap();
         let made = |k: &Tensor, v: &Tensor| {
             let mut cache = KvCache::new(k.dim(0).unwrap(), heads, head_width, positions + 30);
-            cache.write(0, k, v).unwrap();
+            cache.write_keys(0, k).unwrap();
+            cache.write_values(0, v).unwrap();
             cache
         };
         let q = random().narrow(1, 0, 1).unwrap().contiguous().unwrap();
@@ -458,9 +482,10 @@ mod tests {
             Tensor::zeros((rows, count, width), candle_core::DType::F32, &Device::Cpu).unwrap()
         };
         let mut cache = KvCache::new(2, 2, 4, 32);
-        assert!(cache.write(30, &x(2, 3, 8), &x(2, 3, 8)).is_err());
-        assert!(cache.write(0, &x(1, 3, 8), &x(1, 3, 8)).is_err());
-        assert!(cache.write(0, &x(2, 3, 8), &x(2, 2, 8)).is_err());
+        assert!(cache.write_keys(30, &x(2, 3, 8)).is_err());
+        assert!(cache.write_keys(0, &x(1, 3, 8)).is_err());
+        assert!(cache.write_values(30, &x(2, 3, 8)).is_err());
+        assert!(cache.write_values(0, &x(2, 3, 4)).is_err());
         assert!(cache.attend(&x(3, 1, 8), Seen::All(3), 1.0).is_err());
         assert!(cache.attend(&x(4, 1, 8), Seen::Causal(3), 1.0).is_err());
         assert!(cache.attend(&x(2, 1, 8), Seen::All(33), 1.0).is_err());

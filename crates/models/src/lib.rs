@@ -17,5 +17,6 @@ pub mod whisper;
 use formats::{Source, ggml, gguf};
 
 pub use error::Error;
+pub use fused::log_sum_exp;
 pub use quantise::{KeptOtherwise, quantise};
 pub use weights::{Weights, stored_precision};

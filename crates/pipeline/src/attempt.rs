@@ -3,7 +3,7 @@ use std::ops::Range;
 use audio::{ChannelMode, Info, Pcm};
 use memory::ladder::{Rung, State, Step};
 use memory::{Scope, Stage as MemoryStage};
-use transcript::{Segment, Time};
+use transcript::{Segment, Span, Time};
 use wire::{Channels, DeviceChoice, ErrorCode, Event, Failure, Job, Point, Stage, Strategy, VoiceActivity};
 
 use crate::desk::Desk;
@@ -14,7 +14,7 @@ use crate::progress::Reporter;
 use crate::sound::{self, PREPARING_BYTES, Sound, spans};
 use crate::start::Models;
 use crate::trouble::{Broken, during};
-use crate::whisper::{Found, Observer, Step as WindowStep, Transcriber, mix};
+use crate::whisper::{self, Found, Observer, Step as WindowStep, Transcriber, mix};
 use crate::{Control, Emit, StageError, completeness, job, speakers};
 
 /// All that the attempts at one file share.
@@ -232,15 +232,20 @@ impl<'a> Work<'a> {
             task: job.task,
             main_language: language,
             language,
+            span: job.span,
             seed: mix(recording.pcm.len(), u64::from(recording.log_mel_maximum.to_bits())),
             control,
         };
         let gated = job.voice_activity != VoiceActivity::Off;
-        let regions: Vec<Range<usize>> = recording
-            .speech
-            .iter()
-            .map(|region| (region.start / 160) as usize..region.end.div_ceil(160) as usize)
-            .collect();
+        let regions: Vec<Range<usize>> = match job.span {
+            // Whoever asks for a part of it has heard that somebody speaks there.
+            Some(span) => std::iter::once(whisper::frame(span.start)..whisper::frame(span.end)).collect(),
+            None => recording
+                .speech
+                .iter()
+                .map(|region| (region.start / 160) as usize..region.end.div_ceil(160) as usize)
+                .collect(),
+        };
         let from = draft.point.clone();
         let skip = job.resume.as_ref().map_or(&[][..], |resume| &resume.skip);
         let mut listener = Listener {
@@ -253,7 +258,7 @@ impl<'a> Work<'a> {
             label,
             language: other_language,
         };
-        let speech = gated.then_some(&regions[..]);
+        let speech = (gated || job.span.is_some()).then_some(&regions[..]);
         let strategy = if job.is_batched() { Strategy::Batched } else { Strategy::Sequential };
         let result = transcriber.run(strategy, recording, speech, &from, skip, &mut listener);
         draft.stage("transcribe", reporter.elapsed().as_secs_f64());
@@ -261,7 +266,9 @@ impl<'a> Work<'a> {
         reporter.at(duration);
         scope.leave(|| ());
         if gated {
-            let found = completeness::check(&spans(recording), &draft.segments_of(label));
+            let within = |speech: Span| job.span.map_or(Some(speech), |span| span.common(speech));
+            let speech: Vec<Span> = spans(recording).into_iter().filter_map(within).collect();
+            let found = completeness::check(&speech, &draft.segments_of(label));
             let total = &mut draft.point.completeness;
             total.speech = total.speech + found.speech;
             total.covered = total.covered + found.covered;

@@ -105,6 +105,7 @@ fn decoding_takes_what_was_predicted() {
             task: Task::Transcribe,
             main_language: "en",
             language: "en",
+            span: None,
             seed: 1,
             control: &control,
         };

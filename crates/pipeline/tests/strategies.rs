@@ -53,6 +53,7 @@ impl Case {
             task: Task::Transcribe,
             main_language: self.language,
             language: self.language,
+            span: None,
             seed: 7,
             control: &Control::default(),
         };

@@ -1,6 +1,7 @@
 //! What a recording said: segments, words, speakers and what is known about
 //! how they came to be. A leaf crate: it knows no audio, no model, no window.
 
+mod again;
 pub mod export;
 mod load;
 pub mod save;

@@ -73,6 +73,17 @@ impl Span {
         self.end.saturating_sub(self.start)
     }
 
+    /// Whether `time` lies in it; its end does not.
+    pub fn holds(self, time: Time) -> bool {
+        (self.start..self.end).contains(&time)
+    }
+
+    /// What both have in common, where that is anything.
+    pub fn common(self, other: Span) -> Option<Span> {
+        let common = Span::new(self.start.max(other.start), self.end.min(other.end));
+        (common.start < common.end).then_some(common)
+    }
+
     /// Length of what both have in common.
     pub fn overlap(self, other: Span) -> Time {
         self.end.min(other.end).saturating_sub(self.start.max(other.start))

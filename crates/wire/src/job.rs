@@ -1,7 +1,7 @@
 use memory::Precision;
 use memory::ladder::Installed;
 use serde::{Deserialize, Serialize};
-use transcript::{Task, Time};
+use transcript::{Span, Task, Time};
 
 use crate::{FilePath, JobId, Resume};
 
@@ -25,6 +25,9 @@ pub struct Job {
     pub track: Option<usize>,
     /// Stop after this much of the recording.
     pub limit: Option<Time>,
+    /// Only what is said here, all of it taken for speech; `None`: everything.
+    #[serde(default)]
+    pub span: Option<Span>,
     pub voice_activity: VoiceActivity,
     pub decoding: DecodingOptions,
     /// Where a recording longer than ten minutes is spooled; `None`: the system's temporary folder.
@@ -77,6 +80,7 @@ impl Job {
             channels: Channels::Mix,
             track: None,
             limit: None,
+            span: None,
             voice_activity: VoiceActivity::Threshold(VoiceActivity::DEFAULT_THRESHOLD),
             decoding: DecodingOptions::default(),
             spool_folder: None,
@@ -95,7 +99,7 @@ impl Job {
             // A batch is no less accurate over all (docs/measurements.md), but
             // whether it is faster has not been measured well enough. Regions
             // in languages of their own are short, and windows of their own.
-            Strategy::Auto => self.decoding.language_per_region,
+            Strategy::Auto => self.decoding.language_per_region && self.span.is_none(),
             Strategy::Sequential => false,
             Strategy::Batched => true,
         }

@@ -17,7 +17,7 @@ use transcript::{Notice, Segment, Span, Time, Transcript};
 
 /// Raised whenever a message changes in a way the other side would misread.
 /// Both sides send it first and refuse a stranger by name.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 
 /// Names a job for as long as host and engine both live.
 pub type JobId = u64;

@@ -2,6 +2,7 @@
 //! one after the other, and followers that are told what changed, seldom
 //! enough for a screen and complete at the end.
 
+mod again;
 mod files;
 mod kept;
 mod queue;
@@ -186,7 +187,11 @@ impl Session {
 
     pub fn cancel(&self, id: JobId) {
         let is_over = self.change(|shared| {
-            if shared.queue.cancel(id)
+            let again = shared.queue.get(id).is_some_and(|entry| !entry.again.is_empty());
+            if again {
+                shared.queue.forget_again(id);
+            }
+            if (again || shared.queue.cancel(id))
                 && let Some((running, stop)) = &shared.running
                 && *running == id
             {

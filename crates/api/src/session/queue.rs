@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use transcript::{Completeness, Model, Notice, Segment, Source, Transcript};
+use transcript::{Completeness, Model, Notice, Segment, Severity, Source, Span, Transcript};
 use wire::{Event, Failure, JobId, Progress};
 
+use super::again::can_be_asked;
 use super::usage::{Forecast, JobMemory, Known, MemoryChange};
 
 /// Where a recording stands.
@@ -49,6 +50,10 @@ pub struct Entry {
     /// Where the transcript was last saved.
     pub saved: Option<PathBuf>,
     pub memory: JobMemory,
+    /// Parts of it that are being transcribed again, or wait for that.
+    pub again: Vec<Span>,
+    /// That of its text, once it is there.
+    pub language: Option<String>,
     streamed: Vec<Segment>,
     notices: Vec<Notice>,
     changed: u64,
@@ -138,6 +143,8 @@ impl Queue {
             transcript: None,
             saved: None,
             memory: JobMemory::default(),
+            again: Vec::new(),
+            language: None,
             streamed: Vec::new(),
             notices: Vec::new(),
             changed: 0,
@@ -256,6 +263,7 @@ impl Queue {
                 }
                 entry.source.get_or_insert_with(|| transcript.source.clone());
                 entry.model.get_or_insert_with(|| transcript.model.clone());
+                entry.language = Some(transcript.language.clone());
                 entry.transcript = Some(transcript);
                 entry.streamed = Vec::new();
                 entry.notices = Vec::new();
@@ -295,9 +303,52 @@ impl Queue {
         });
     }
 
+    /// Part of a finished recording is to be transcribed again.
+    pub fn ask_again(&mut self, id: JobId, span: Span) {
+        self.change(id, |entry, _| {
+            if can_be_asked(entry) && !entry.again.contains(&span) {
+                entry.again.push(span);
+            }
+        });
+    }
+
+    /// What is asked for next, in the order of the list.
+    pub fn next_again(&self) -> Option<(Entry, Span)> {
+        self.iter().find_map(|entry| Some((without_text(entry), *entry.again.first()?)))
+    }
+
+    /// `None`: it was stopped.
+    pub fn answer_again(&mut self, id: JobId, span: Span, found: Result<Option<Box<Transcript>>, Failure>) {
+        self.change(id, |entry, version| {
+            entry.again.retain(|other| *other != span);
+            let Some(transcript) = &mut entry.transcript else { return };
+            match found {
+                Ok(Some(found)) => {
+                    let first = transcript.replace(span, *found);
+                    entry.rewrites.push((version, first));
+                    // What was saved is not what is here now.
+                    entry.saved = None;
+                }
+                Ok(None) => {}
+                Err(failure) => {
+                    let mut notice = Notice::new("transcript.again", Severity::Failed, failure.message);
+                    notice.at = Some(span.start);
+                    transcript.notices.push(notice);
+                }
+            }
+        });
+    }
+
+    /// Nothing more of it is transcribed again.
+    pub fn forget_again(&mut self, id: JobId) {
+        self.change(id, |entry, _| entry.again.clear());
+    }
+
     /// Takes a recording off the list, unless it is being worked on.
     pub fn remove(&mut self, id: JobId) {
-        let busy = |entry: &Entry| matches!(entry.state, State::Running | State::Stopping);
+        let busy = |entry: &Entry| {
+            matches!(entry.state, State::Running | State::Stopping) || !entry.again.is_empty()
+        };
         if self.get(id).is_some_and(|entry| !busy(entry)) {
             self.entries.remove(&id);
             self.order.retain(|other| *other != id);
@@ -383,6 +434,8 @@ fn without_text(entry: &Entry) -> Entry {
         transcript: None,
         saved: entry.saved.clone(),
         memory: JobMemory::default(),
+        again: entry.again.clone(),
+        language: entry.language.clone(),
         streamed: Vec::new(),
         notices: Vec::new(),
         changed: entry.changed,

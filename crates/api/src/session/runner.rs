@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use wire::{ErrorCode, Event, Failure, Job, NO_JOB};
 
+use super::again::transcribe_again;
 use super::queue::{Entry, State};
 use super::usage::Forecast;
 use super::{Inner, Settings};
@@ -17,16 +18,23 @@ pub async fn run(inner: Arc<Inner>) {
             if shared.closed {
                 return Err(());
             }
+            let settings = (shared.settings.clone(), shared.preferences.clone());
+            // Somebody waits for it who looks at the text: also while the queue is paused.
+            if let Some((entry, span)) = shared.queue.next_again() {
+                return Ok(Some((entry, Some(span), settings)));
+            }
             if shared.paused {
                 return Ok(None);
             }
-            let next = shared.queue.start_next();
-            Ok(next.map(|entry| (entry, shared.settings.clone(), shared.preferences.clone())))
+            Ok(shared.queue.start_next().map(|entry| (entry, None, settings)))
         });
         match next {
             Err(()) => return,
             Ok(None) => inner.wake.notified().await,
-            Ok(Some((entry, settings, preferences))) => {
+            Ok(Some((entry, Some(span), (settings, preferences)))) => {
+                transcribe_again(&inner, entry, span, settings, preferences).await;
+            }
+            Ok(Some((entry, None, (settings, preferences)))) => {
                 let id = entry.id;
                 if let Err(failure) = transcribe(&inner, entry, settings, preferences).await {
                     inner.change(|shared| shared.queue.end(id, State::Failed, None, Some(failure)));

@@ -216,12 +216,12 @@ impl Decoder {
             .map(|layer| {
                 let cross = &layer.cross_attention;
                 if is_ours(audio) {
-                    let (keys, values) = (cross.k.forward(audio)?, cross.v.forward(audio)?);
-                    let positions = audio.dim(1)?;
-                    let mut audio = KvCache::new(windows, self.heads, self.head_width, positions);
-                    audio.write(0, &keys, &values)?;
-                    let tokens = KvCache::new(windows * beams, self.heads, self.head_width, capacity);
-                    return Ok(LayerState::Host(HostCaches { tokens, audio }));
+                    let cache = |rows, positions| KvCache::new(rows, self.heads, self.head_width, positions);
+                    let mut heard = cache(windows, audio.dim(1)?);
+                    heard.write_keys(0, &cross.k.forward(audio)?)?;
+                    heard.write_values(0, &cross.v.forward(audio)?)?;
+                    let tokens = cache(windows * beams, capacity);
+                    return Ok(LayerState::Host(HostCaches { tokens, audio: heard }));
                 }
                 // A statement each: what a projection was made of is freed
                 // before the next one.
@@ -333,7 +333,8 @@ impl Layer {
 
     fn attend_to_tokens_here(&self, x: &Tensor, cache: &mut KvCache, place: Place) -> Result<Tensor, Error> {
         let attention = &self.self_attention;
-        cache.write(place.length, &attention.k.forward(x)?, &attention.v.forward(x)?)?;
+        cache.write_keys(place.length, &attention.k.forward(x)?)?;
+        cache.write_values(place.length, &attention.v.forward(x)?)?;
         let seen = Seen::Causal(place.length);
         let y = cache.attend(&attention.q.forward(x)?, seen, attention.scale() as f32)?;
         attention.out.forward(&y)

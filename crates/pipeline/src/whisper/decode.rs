@@ -1,12 +1,12 @@
 use std::io::Write;
 
 use candle_core::{IndexOp, Tensor};
+use models::log_sum_exp;
 use models::whisper::Whisper;
 use transcript::Task;
 
 use super::rules::Rules;
 use super::sampling::{Beams, Draw, Sequence, Step};
-use super::scores::log_sum_exp;
 use crate::Control;
 
 /// How one window is decoded.

@@ -25,6 +25,7 @@ pub use decode::{Decoded, WindowOptions, decode, decode_together};
 pub use fallback::mix;
 pub use language::{detect_language, language_name_or_code};
 pub use source::{encode_window, encode_windows};
+pub(crate) use steps::frame;
 pub use steps::{Found, Observer, Speech, Step};
 pub use timing::{AlignedWord, align};
 pub use transcriber::Transcriber;

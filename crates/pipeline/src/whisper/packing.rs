@@ -23,7 +23,7 @@ const QUIET_PLACE: usize = 20;
 /// in order of time, not overlapping. With `apart` no pause between two people
 /// who talk lies within a window.
 pub fn pack(source: &Source, longest: usize, is_apart: bool) -> Result<Vec<Range<usize>>, AudioError> {
-    let everything = std::iter::once(0..source.content).collect::<Vec<_>>();
+    let everything = std::iter::once(source.start..source.content).collect::<Vec<_>>();
     let regions = source.speech.unwrap_or(&everything);
     let pauses = pauses(&source.voiced, source.content);
     let mut quietest = |frames| quietest(source.recording, frames);

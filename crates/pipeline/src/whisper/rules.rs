@@ -1,7 +1,8 @@
+use models::log_sum_exp;
 use models::whisper::Vocabulary;
 
 use super::decode::WindowOptions;
-use super::scores::{log_sum_exp, max};
+use super::scores::max;
 
 /// Seconds between two neighbouring time tokens: one per two frames of 10 ms.
 pub const TIMESTAMP_STEP: f64 = 0.02;

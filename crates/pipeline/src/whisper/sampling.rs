@@ -1,6 +1,8 @@
 //! Who chooses the next tokens: greedy or drawn, or a beam search.
 
-use super::scores::{arg_max, log_sum_exp, softmax, top};
+use models::log_sum_exp;
+
+use super::scores::{arg_max, softmax, top};
 
 /// A sequence of sampled tokens, without the end of text.
 #[derive(Debug, Clone, PartialEq)]

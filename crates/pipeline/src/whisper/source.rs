@@ -3,8 +3,9 @@ use std::ops::Range;
 use audio::{LogMel, Mel, Recording};
 use candle_core::{Device, Tensor};
 use models::whisper::Whisper;
+use transcript::Span;
 
-use super::steps::Speech;
+use super::steps::{Speech, frame};
 use crate::{Control, StageError};
 
 /// Silence longer than this before the next speech is skipped, in frames.
@@ -18,7 +19,8 @@ pub struct Source<'a> {
     pub speech: Speech<'a>,
     /// Where a voice was heard, without the padding of `speech`, in frames.
     pub voiced: Vec<Range<usize>>,
-    /// Frames of sound.
+    /// The first frame that is listened to, and the one behind the last.
+    pub start: usize,
     pub content: usize,
     /// What the frames behind a window's own are.
     pub fill: f32,
@@ -37,14 +39,25 @@ pub struct Window {
 }
 
 impl<'a> Source<'a> {
-    pub fn new(recording: &'a Recording, speech: Speech<'a>, model: &Whisper) -> Self {
+    pub fn new(recording: &'a Recording, speech: Speech<'a>, span: Option<Span>, model: &Whisper) -> Self {
         let hop = audio::HOP as u64;
         let in_frames = |run: &audio::Region| (run.start / hop) as usize..run.end.div_ceil(hop) as usize;
+        let whole = 0..recording.pcm.content_frames();
+        let heard = span.map_or(whole.clone(), |span| {
+            frame(span.start).min(whole.end)..frame(span.end).min(whole.end)
+        });
         Self {
             recording,
             speech,
-            voiced: recording.voiced.iter().map(in_frames).collect(),
-            content: recording.pcm.content_frames(),
+            voiced: recording
+                .voiced
+                .iter()
+                .map(in_frames)
+                .map(|run| run.start.max(heard.start)..run.end.min(heard.end))
+                .filter(|run| !run.is_empty())
+                .collect(),
+            start: heard.start,
+            content: heard.end,
             // As `transcribe()` fills its last window.
             fill: 0.0,
             mel: LogMel::new(model.config.num_mel_bins),
@@ -54,6 +67,7 @@ impl<'a> Source<'a> {
 
     /// Where the next window begins from `seek` on; `None` behind the last speech.
     pub fn next_start(&self, seek: usize) -> Option<usize> {
+        let seek = seek.max(self.start);
         if seek >= self.content {
             return None;
         }

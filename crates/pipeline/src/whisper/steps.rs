@@ -113,3 +113,7 @@ pub(super) fn sample(frame: usize) -> u64 {
 pub(super) fn time(frame: usize) -> Time {
     Time::from_seconds(frame as f64 / FRAMES_PER_SECOND)
 }
+
+pub(crate) fn frame(time: Time) -> usize {
+    (time.seconds() * FRAMES_PER_SECOND).round() as usize
+}

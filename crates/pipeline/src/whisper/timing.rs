@@ -1,10 +1,10 @@
 use candle_core::{D, DType, IndexOp, Tensor};
+use models::log_sum_exp;
 use models::whisper::{CrossScores, Whisper};
 use transcript::Task;
 
 use super::decode::task_tokens;
 use super::rules::TIMESTAMP_STEP;
-use super::scores::log_sum_exp;
 use super::words::split_words;
 use crate::Control;
 

@@ -34,6 +34,8 @@ pub struct Transcriber<'a> {
     pub main_language: &'a str,
     /// The window's, which is the recording's unless each is asked.
     pub language: &'a str,
+    /// Nothing but this part of the recording; `None`: all of it.
+    pub span: Option<Span>,
     /// Same recording, same seed.
     pub seed: u64,
     pub control: &'a Control,
@@ -56,7 +58,7 @@ impl Transcriber<'_> {
         skip: &[u64],
         observer: &mut dyn Observer,
     ) -> Result<(), StageError> {
-        let source = Source::new(recording, speech, self.model);
+        let source = Source::new(recording, speech, self.span, self.model);
         let state = State::at(from, &self.model.vocabulary, self.settings);
         match strategy {
             Strategy::Auto | Strategy::Sequential => sequential::run(self, source, state, skip, observer),

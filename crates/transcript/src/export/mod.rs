@@ -14,7 +14,7 @@ mod json;
 mod md;
 mod shape;
 mod srt;
-mod text;
+pub(crate) mod text;
 mod tsv;
 mod txt;
 mod vtt;
