@@ -14,11 +14,12 @@ use crate::dialogs;
 use crate::settings_file;
 use crate::shell::{self, Shell};
 
-type Answer<T> = Result<T, Failure>;
+pub type Answer<T> = Result<T, Failure>;
 
 /// The page is there: what it needs at its start; what happens from now on goes to `events`.
 #[tauri::command]
 pub fn attach(shell: State<'_, Shell>, events: Channel<WindowEvent>) -> Setup {
+    shell.first_paint.attached();
     shell.attach(events);
     shell.setup()
 }
@@ -92,7 +93,8 @@ pub fn change_preference(
 #[tauri::command]
 pub async fn diagnostics(shell: State<'_, Shell>) -> Answer<String> {
     let description = shell.session.describe().await;
-    blocking(move || Ok(api::diagnostics::text(env!("CARGO_PKG_VERSION"), description))).await
+    let window = shell.first_paint.report();
+    blocking(move || Ok(api::diagnostics::text(env!("CARGO_PKG_VERSION"), window, description))).await
 }
 
 /// Lets the demonstration model have what is held.
@@ -219,7 +221,7 @@ pub fn close(app: AppHandle, shell: State<'_, Shell>, really: bool) {
 }
 
 /// For what waits for a disk or a driver.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Answer<T> + Send + 'static) -> Answer<T> {
+pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Answer<T> + Send + 'static) -> Answer<T> {
     let done = tauri::async_runtime::spawn_blocking(work).await;
     done.map_err(|error| wire::Failure::new(wire::ErrorCode::Internal, error.to_string()))?
 }

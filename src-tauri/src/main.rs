@@ -7,25 +7,46 @@
 mod commands;
 mod contract;
 mod dialogs;
+mod first_paint;
 mod place;
 mod settings_file;
 mod shell;
+mod store;
 
 use std::path::PathBuf;
+use std::time::Instant;
 
+use api::single::Start;
+use first_paint::FirstPaint;
 use shell::Shell;
-use tauri::{DragDropEvent, Manager, WindowEvent};
+use tauri::{AppHandle, DragDropEvent, Manager, WindowEvent};
 
 fn main() -> Result<(), tauri::Error> {
-    let files: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let started = Instant::now();
+    first_paint::choose_renderer();
+    let files = std::env::args_os().skip(1).map(PathBuf::from);
+    let files: Vec<PathBuf> = files.map(|file| std::path::absolute(&file).unwrap_or(file)).collect();
+    let door = match api::single::start(&files) {
+        Start::First(door) => Some(door),
+        Start::Handed => return Ok(()),
+        Start::Alone(why) => {
+            eprintln!("steno-window: {why}");
+            None
+        }
+    };
     tauri::Builder::default()
         .setup(move |app| {
-            let shell = tauri::async_runtime::block_on(async { Shell::new() });
-            shell.session.add(files.into_iter().map(|file| std::path::absolute(&file).unwrap_or(file)));
+            let shell = tauri::async_runtime::block_on(async { Shell::new(FirstPaint::since(started)) });
+            shell.session.add(files);
             let place = shell.remembered().window;
             // Before there is a page that asks for it.
             app.manage(shell);
             place::open_window(app.handle(), place)?;
+            first_paint::watch(app.handle().clone());
+            if let Some(door) = door {
+                let app = app.handle().clone();
+                door.answer(move |files| visited(&app, files));
+            }
             Ok(())
         })
         .on_window_event(|window, event| {
@@ -65,8 +86,27 @@ fn main() -> Result<(), tauri::Error> {
             commands::save,
             commands::save_chart,
             commands::close,
+            store::shelf,
+            store::download,
+            store::pause_download,
+            store::stop_download,
+            store::import_model,
+            store::remove_model,
+            store::connections,
+            first_paint::painted,
         ])
         .run(tauri::generate_context!())
+}
+
+/// The program was started again.
+fn visited(app: &AppHandle, files: Vec<PathBuf>) {
+    app.state::<Shell>().session.add(files);
+    if let Some(window) = app.get_webview_window("main") {
+        // Whatever of these a desktop refuses, the files are in the list.
+        let _ = window.unminimize();
+        let _ = window.show();
+        let _ = window.set_focus();
+    }
 }
 
 fn drag_drop(shell: &Shell, event: &DragDropEvent) {

@@ -1,13 +1,14 @@
 //! What the program holds besides the session: the models by number, the
 //! page's channel, and the tasks that feed the page.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use api::choice;
 use api::runs::Runs;
 use api::session::{self, Remembered, Session};
+use api::transfers::Transfers;
 use api::{ModelRef, Preferences, SupervisorOptions};
 use tauri::async_runtime::{JoinHandle, spawn};
 use tauri::ipc::Channel;
@@ -17,11 +18,14 @@ use transcript::Task;
 use crate::contract::{
     Exporting, Failure, Look, MemoryUpdate, ModelChoice, Settings, Setup, TextUpdate, WindowEvent,
 };
-use crate::place;
+use crate::first_paint::FirstPaint;
+use crate::{place, store};
 
 pub struct Shell {
     pub session: Session,
     pub sample: Option<PathBuf>,
+    pub transfers: Transfers,
+    pub first_paint: FirstPaint,
     /// The page knows them by their index.
     models: Mutex<Vec<ModelRef>>,
     page: Mutex<Option<Channel<WindowEvent>>>,
@@ -31,6 +35,8 @@ pub struct Shell {
     text: Mutex<Option<JoinHandle<()>>>,
     /// Feeds the memory panel.
     memory: Mutex<Option<JoinHandle<()>>>,
+    /// Feeds the list of downloads.
+    downloads: Mutex<Option<JoinHandle<()>>>,
     preferences_failure: Mutex<Option<Failure>>,
     asked_to_close: AtomicBool,
     remembered: Mutex<Remembered>,
@@ -52,14 +58,17 @@ fn supervision(preferences: &Preferences) -> SupervisorOptions {
 
 impl Shell {
     /// Within the async runtime.
-    pub fn new() -> Self {
+    pub fn new(first_paint: FirstPaint) -> Self {
         let remembered = Remembered::file().map(|file| Remembered::load(&file)).unwrap_or_default();
-        let (models, settings) = start_with(&remembered);
         let (preferences, failure) = read_preferences();
+        let (models, settings) = session::start_with(&remembered, &preferences);
         let session = Session::start(supervision(&preferences), settings);
         session.change_preferences(preferences);
         Self {
             session,
+            first_paint,
+            transfers: Transfers::default(),
+            downloads: Mutex::default(),
             memory: Mutex::default(),
             preferences_failure: Mutex::new(failure),
             sample: session::find_sample(),
@@ -88,6 +97,7 @@ impl Shell {
                     folder: model.path.display().to_string(),
                     demonstration: model.demonstration,
                     note: model.note.clone(),
+                    removable: store::is_removable(&model.path),
                 })
                 .collect(),
             settings: Settings {
@@ -158,6 +168,16 @@ impl Shell {
         self.use_settings(settings);
     }
 
+    /// After one was installed or removed.
+    pub fn models_changed(&self, installed: Option<String>) {
+        let models = session::all_models(&self.remembered());
+        let before = self.session.settings();
+        let preferences = self.session.preferences();
+        let settings = session::with_models(before, &models, installed.as_deref(), &preferences);
+        *lock(&self.models) = models;
+        self.use_settings(settings);
+    }
+
     fn use_settings(&self, settings: session::Settings) {
         self.remember(|remembered| {
             // A real one is to be taken as soon as there is one.
@@ -202,6 +222,16 @@ impl Shell {
             }
         });
         replace(&self.list, task);
+        let (mut follower, channel) = (self.transfers.follow(), page.clone());
+        let task = spawn(async move {
+            while let Some(transfers) = follower.next().await {
+                let transfers = transfers.into_iter().map(Into::into).collect();
+                if channel.send(WindowEvent::Transfers { transfers }).is_err() {
+                    return;
+                }
+            }
+        });
+        replace(&self.downloads, task);
         *lock(&self.page) = Some(page);
         self.asked_to_close.store(false, Ordering::Relaxed);
     }
@@ -278,25 +308,6 @@ pub fn close(app: AppHandle) {
         session.close().await;
         app.exit(0);
     });
-}
-
-/// The models that there are and the settings of the last time, as far as they still hold.
-fn start_with(remembered: &Remembered) -> (Vec<ModelRef>, session::Settings) {
-    let mut models = api::list_models();
-    for path in remembered.models.iter().map(AsRef::<Path>::as_ref) {
-        if !models.iter().any(|model| model.path == path) {
-            models.extend(api::models::model_at(path).ok());
-        }
-    }
-    let last = |model: &&ModelRef| remembered.model.as_ref().is_some_and(|path| path.as_path() == model.path);
-    let model = models
-        .iter()
-        .find(last)
-        .or_else(|| models.iter().find(|model| !model.demonstration))
-        .or(models.first())
-        .cloned();
-    let task = if remembered.translate { Task::Translate } else { Task::Transcribe };
-    (models, session::Settings { model, language: remembered.language.clone(), task })
 }
 
 fn replace(slot: &Mutex<Option<JoinHandle<()>>>, task: JoinHandle<()>) {

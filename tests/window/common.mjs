@@ -47,10 +47,16 @@ export async function longRecording(folder, minutes = 5) {
   return path;
 }
 
-/** A window with the engine under test, which remembers nothing unless `XDG_CONFIG_HOME` and `STENO_STATE_FOLDER` say where. */
+/**
+ * A window with the engine under test, which remembers nothing and has no model but the demonstration unless
+ * `XDG_CONFIG_HOME`, `STENO_STATE_FOLDER` and `XDG_DATA_HOME` say where. A busy machine is no reason for another renderer.
+ */
 export function open(options = {}) {
   const config = join(process.env.XDG_CONFIG_HOME ?? tmpdir(), `window-${++windows}`);
-  const env = { STENO_ENGINE: programs.engine, STENO_BACKEND: "cpu", XDG_CONFIG_HOME: config, STENO_STATE_FOLDER: join(config, "state"), ...options.env };
+  const folders = { XDG_CONFIG_HOME: config, XDG_DATA_HOME: join(config, "data"), STENO_STATE_FOLDER: join(config, "state") };
+  // Where a test presses the wrong button, nobody answers.
+  const hub = { HF_ENDPOINT: "http://127.0.0.1:9" };
+  const env = { STENO_ENGINE: programs.engine, STENO_BACKEND: "cpu", STENO_RENDERER: "usual", ...hub, ...folders, ...options.env };
   return Window.open(programs.window, { ...options, env });
 }
 

@@ -18,6 +18,28 @@ export const scenes = [
   { name: "memory-short", dark: true, query: "scene=squeezed&real", open: (page) => page.click(by("tab-memory")) },
   { name: "models", dark: true, query: "scene=finished&real", open: (page) => page.click(by("view-models")) },
   { name: "settings", dark: true, query: "scene=finished&real", open: (page) => page.click(by("view-settings")) },
+  { name: "first-drop", dark: true, query: "scene=only_demonstration" },
+  { name: "first-download", query: "scene=downloading" },
+  { name: "first-drop-offline", query: "scene=offline_held" },
+  { name: "downloads", dark: true, query: "scene=shelf&real", open: (page) => page.click(by("view-models")) },
+  { name: "models-offline", query: "scene=offline&real", open: (page) => page.click(by("view-models")) },
+  {
+    name: "remove-model",
+    query: "scene=shelf&real",
+    open: async (page) => {
+      await page.click(by("view-models"));
+      await page.click(by("remove-installed"));
+    },
+  },
+  {
+    name: "connections",
+    query: "scene=finished&real",
+    open: async (page) => {
+      await page.click(by("view-settings"));
+      await page.click(`${by("connections")} summary`);
+      await page.locator(by("connection")).last().scrollIntoViewIfNeeded();
+    },
+  },
   { name: "queue", query: "scene=many" },
   { name: "closing", query: "scene=closing&real" },
   { name: "device", query: "scene=empty", open: (page) => page.click(by("engine")) },

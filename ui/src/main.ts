@@ -10,6 +10,9 @@ if (target) {
   const behind = await backend();
   const steno = new Steno(behind);
   mount(App, { target, props: { steno } });
+  // Some drivers leave a window blank: the program waits for this. What is hidden has no frames until it is shown.
+  if (document.visibilityState === "hidden") void behind.painted(false);
+  requestAnimationFrame(() => requestAnimationFrame(() => void behind.painted(true)));
   // For tests in a browser, which drive what is only pretended.
   if (import.meta.env.DEV) Object.assign(window, { pretended: { backend: behind, steno } });
 }

@@ -12,6 +12,7 @@ use crate::ModelRef;
 use crate::alternatives::suits;
 use crate::fit::{ModelFit, Room, expects_gpu};
 use crate::network::Network;
+use crate::speed::{self, Measured};
 use crate::status::Gpus;
 
 /// Weights beyond which the CPU is slower than the recording on the machines
@@ -33,6 +34,8 @@ pub struct Choice {
     pub translates: bool,
     /// Whether it can do what the job asks for.
     pub suits: bool,
+    /// Seconds of recording per second, where this machine's speed was measured.
+    pub speed: Option<f64>,
 }
 
 /// What there is to choose from, and where it would compute.
@@ -66,10 +69,11 @@ impl Choices {
 /// Each of `models` in `room`, for jobs with these settings; what is wrong
 /// with it for one that can't be read.
 fn choices(models: &[ModelRef], job: &Job, room: &Room) -> Vec<Result<Choice, Failure>> {
-    models.iter().map(|model| choice(model, job, room)).collect()
+    let measured = speed::measured();
+    models.iter().map(|model| choice(model, job, room, &measured)).collect()
 }
 
-fn choice(model: &ModelRef, job: &Job, room: &Room) -> Result<Choice, Failure> {
+fn choice(model: &ModelRef, job: &Job, room: &Room, measured: &[Measured]) -> Result<Choice, Failure> {
     let network = Network::read(&model.path)?;
     let precision = job.precision.unwrap_or_else(|| network.usual(room.kind));
     let footprint = network.footprint(room.kind, precision, job);
@@ -82,6 +86,7 @@ fn choice(model: &ModelRef, job: &Job, room: &Room) -> Result<Choice, Failure> {
         multilingual: network.multilingual,
         translates: network.translates,
         suits: suits(&network, job),
+        speed: speed::predict(measured, &room.name, precision, &network.dimensions),
     })
 }
 

@@ -14,6 +14,7 @@ use crate::{ModelRef, find_engine, list_models};
 struct Report<'a> {
     version: &'a str,
     system: String,
+    window: Window,
     engine_path: Option<FilePath>,
     engine: Option<Description>,
     /// Why the CUDA engine does not serve, where it might.
@@ -28,9 +29,18 @@ struct Report<'a> {
     models: Vec<String>,
 }
 
+/// How the window shows itself.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Window {
+    /// From the program's start to the first frame that the page saw.
+    pub first_paint_milliseconds: Option<u128>,
+    pub renderer: &'static str,
+    pub webview: Option<String>,
+}
+
 /// `engine` is what [`crate::Supervisor::describe`] gave. Waits for the card's
 /// driver and the disk.
-pub fn text(version: &str, engine: Result<(Description, Option<String>), Failure>) -> String {
+pub fn text(version: &str, window: Window, engine: Result<(Description, Option<String>), Failure>) -> String {
     let (settings, settings_failure) = match settings() {
         Ok(settings) => (settings, None),
         Err(failure) => (Vec::new(), Some(failure)),
@@ -38,6 +48,7 @@ pub fn text(version: &str, engine: Result<(Description, Option<String>), Failure
     let mut report = Report {
         version,
         system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+        window,
         engine_path: find_engine().ok().map(FilePath::from),
         engine: None,
         backend_note: None,
@@ -83,7 +94,9 @@ mod tests {
     #[test]
     fn a_report_says_why_there_is_no_engine() {
         let failure = Failure::new(ErrorCode::EngineNotFound, "There is no engine.").remedy("Install it.");
-        let report: serde_json::Value = serde_json::from_str(&text("1.2.3", Err(failure))).unwrap();
+        let window = Window { first_paint_milliseconds: Some(640), ..Window::default() };
+        let report: serde_json::Value = serde_json::from_str(&text("1.2.3", window, Err(failure))).unwrap();
+        assert_eq!(report["window"]["first_paint_milliseconds"], 640);
         assert_eq!(report["version"], "1.2.3");
         assert_eq!(report["failure"]["code"], "engine_not_found");
         assert!(report["model_folders"].as_array().is_some_and(|folders| !folders.is_empty()));

@@ -34,11 +34,14 @@ mod process;
 pub mod recommend;
 pub mod runs;
 pub mod session;
+pub mod shelf;
+pub mod single;
 pub mod speed;
 pub mod state;
 pub mod status;
 pub mod store;
 mod supervisor;
+pub mod transfers;
 mod watch;
 
 pub use alternatives::alternatives;

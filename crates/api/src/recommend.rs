@@ -129,12 +129,11 @@ pub fn candidates() -> Result<Vec<Candidate>, Failure> {
 
 /// Files of whisper.cpp are the same networks once more: they are for who has
 /// them.
+pub fn is_candidate(entry: &Entry) -> bool {
+    entry.kind == hub::Kind::Speech && entry.format.as_deref() == Some("safetensors") && entry.files.is_some()
+}
+
 pub fn of_catalogue(catalogue: &Catalogue) -> Vec<Candidate> {
-    let is_candidate = |entry: &&Entry| {
-        entry.kind == hub::Kind::Speech
-            && entry.format.as_deref() == Some("safetensors")
-            && entry.files.is_some()
-    };
     let candidate = |entry: &Entry| {
         let dimensions = Dimensions::of_public(&entry.id)?;
         let disk = entry.approx_megabytes.map(|megabytes| megabytes * 1_000_000);
@@ -154,7 +153,7 @@ pub fn of_catalogue(catalogue: &Catalogue) -> Vec<Candidate> {
             licence: entry.licence.clone(),
         })
     };
-    catalogue.models.iter().filter(is_candidate).filter_map(candidate).collect()
+    catalogue.models.iter().filter(|entry| is_candidate(entry)).filter_map(candidate).collect()
 }
 
 /// As [`recommend`], for these devices and models.
@@ -237,14 +236,19 @@ fn advise(room: &Room, candidates: &[Candidate], speeds: &[Measured], job: &Job)
 /// The best model that is comfortable, in the precision that keeps most of it;
 /// else the best that fits at all; where none is fast enough, the smallest.
 fn choose(room: &Room, choices: &[Choice]) -> Option<usize> {
-    let is_fast = |choice: &Choice| match choice.speed {
-        _ if room.kind == Kind::Gpu => true,
-        Some(speed) => speed >= FAST_ENOUGH,
-        None => choice.parameters as f64 / 1e6 <= MOST_ON_CPU,
-    };
-    let first = |fit: Fit| choices.iter().position(|choice| choice.fit.check.fit == fit && is_fast(choice));
+    let is_right = |choice: &Choice, fit: Fit| choice.fit.check.fit == fit && is_fast(room.kind, choice);
+    let first = |fit: Fit| choices.iter().position(|choice| is_right(choice, fit));
     let least = || choices.iter().rposition(|choice| choice.fit.check.fit > Fit::DoesNotFit);
     first(Fit::Comfortable).or_else(|| first(Fit::Tight)).or_else(least)
+}
+
+/// By this machine's measured speed, else by what is usual.
+pub fn is_fast(kind: Kind, choice: &Choice) -> bool {
+    match choice.speed {
+        _ if kind == Kind::Gpu => true,
+        Some(speed) => speed >= FAST_ENOUGH,
+        None => choice.parameters as f64 / 1e6 <= MOST_ON_CPU,
+    }
 }
 
 fn reason(room: &Room, choices: &[Choice], recommended: Option<usize>) -> String {

@@ -3,7 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use hub::{Cache, Code, Connections, Proxying, Puller, Settings, Store};
+use hub::{
+    Cache, Catalogue, Code, Connection, Connections, Model, Origin, Proxying, Puller, Settings, Source,
+    Store, UserEntry, Wanted,
+};
 use wire::{ErrorCode, Failure};
 
 use crate::models::Places;
@@ -25,6 +28,16 @@ pub fn store() -> Result<Store, Failure> {
 /// Whoever downloads, as settings and environment allow. `off` forbids the
 /// network in any case.
 pub fn puller(preferences: &Preferences, off: bool) -> Result<Puller, Failure> {
+    let log = connections_log().map_or_else(Connections::nowhere, Connections::in_file);
+    Puller::new(settings(preferences, off)?, log).map_err(failure)
+}
+
+/// Whether the user forbids any use of the network.
+pub fn is_offline(preferences: &Preferences) -> bool {
+    settings(preferences, false).is_ok_and(|settings| settings.offline)
+}
+
+fn settings(preferences: &Preferences, off: bool) -> Result<Settings, Failure> {
     let network = &preferences.network;
     let variable = |name: &str| match name {
         "HF_ENDPOINT" => network.hub.clone(),
@@ -35,8 +48,46 @@ pub fn puller(preferences: &Preferences, off: bool) -> Result<Puller, Failure> {
     if let Some(proxy) = &network.proxy {
         settings.proxy = Proxying::Through(proxy.clone());
     }
-    let log = connections_log().map_or_else(Connections::nowhere, Connections::in_file);
-    Puller::new(settings, log).map_err(failure)
+    Ok(settings)
+}
+
+/// What to get for a model of the catalogue, or for one that the store has
+/// unfinished or damaged; no other name leads anywhere.
+pub fn wanted(store: &Store, id: &str) -> Result<Wanted, hub::Error> {
+    let catalogue = Catalogue::with_own(store.folder())?;
+    let known = || catalogue.find(id).map(hub::Entry::wanted);
+    match store.model(id).ok().and_then(|model| model.origin) {
+        Some(Origin::Hub { repository, .. }) => {
+            known().and_then(Result::ok).map_or_else(|| Wanted::of_repository(id, &repository), Ok)
+        }
+        Some(Origin::Url { url }) => Wanted::new(id, Source::Url(url)),
+        Some(Origin::Import { path }) => Err(hub::Error::NotOffered {
+            id: id.to_owned(),
+            why: format!("it was imported from {path}"),
+            remedy: format!("Remove it (`steno models remove {id}`) and import it again."),
+        }),
+        None => known().unwrap_or_else(|| Err(hub::Error::UnknownModel { name: id.to_owned() })),
+    }
+}
+
+/// Removes a model of the store, finished or not, and the user's own entry of
+/// that name; `None` where there was the entry alone. Fails with
+/// `UnknownModel` for one that somebody else put there.
+pub fn remove(store: &Store, id: &str) -> Result<Option<Model>, hub::Error> {
+    let entry = UserEntry::forget(store.folder(), id)?;
+    match store.remove(id) {
+        Ok(model) => Ok(Some(model)),
+        Err(hub::Error::UnknownModel { .. }) if entry => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Every connection there was, the newest first.
+pub fn connections() -> Result<Vec<Connection>, Failure> {
+    let Some(log) = connections_log() else { return Ok(Vec::new()) };
+    let mut all = Connections::read(&log).map_err(failure)?;
+    all.reverse();
+    Ok(all)
 }
 
 /// Where every connection is written down; `None` where there is no place for

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use api::hub::{self, Catalogue, Control, Origin, Place, Progress, Store, UserEntry, Verified, Wanted};
+use api::hub::{self, Control, Place, Progress, UserEntry, Verified};
 use api::store::failure;
 use clap::Args;
 use serde::Serialize;
@@ -182,7 +182,7 @@ async fn verified(args: Verify, interrupt: Interrupt) -> Result<(), Ended> {
             still += 1;
             continue;
         }
-        let wanted = source(&store, &model.id)?;
+        let wanted = api::store::wanted(&store, &model.id).map_err(failure)?;
         pull::get(&wanted, &args.network, &mut console, interrupt.clone()).await?;
         model.damaged.clear();
         console.info(&format!("{} is repaired.", model.id));
@@ -201,34 +201,13 @@ fn lines(model: &Verified) -> Vec<String> {
     damaged.chain([repair]).collect()
 }
 
-/// Where a model of the store came from.
-fn source(store: &Store, id: &str) -> Result<Wanted, Failure> {
-    let model = store.model(id).map_err(failure)?;
-    let wanted = match model.origin {
-        Some(Origin::Hub { repository, .. }) => {
-            let known = Catalogue::with_own(store.folder()).and_then(|catalogue| catalogue.wanted(id));
-            known.or_else(|_| Wanted::of_repository(id, &repository))
-        }
-        Some(Origin::Url { url }) => Wanted::new(id, hub::Source::Url(url)),
-        Some(Origin::Import { path }) => Err(hub::Error::NotOffered {
-            id: id.to_owned(),
-            why: format!("it was imported from {path}"),
-            remedy: format!("Remove it (`steno models remove {id}`) and import it again."),
-        }),
-        None => Err(hub::Error::UnknownModel { name: id.to_owned() }),
-    };
-    wanted.map_err(failure)
-}
-
 pub fn remove(args: &Remove) -> Ended {
     let remove = || {
         let store = api::store::store()?;
         let mut removed = Vec::new();
         for name in &args.models {
-            let entry = UserEntry::forget(store.folder(), name).map_err(failure)?;
-            match store.remove(name) {
-                Ok(model) => removed.push(Shown::from(model)),
-                Err(hub::Error::UnknownModel { .. }) if entry => {}
+            match api::store::remove(&store, name) {
+                Ok(model) => removed.extend(model.map(Shown::from)),
                 Err(hub::Error::UnknownModel { .. }) => return Err(Ended::Failed(not_ours(name))),
                 Err(error) => return Err(failure(error).into()),
             }

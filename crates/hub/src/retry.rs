@@ -60,7 +60,7 @@ impl<'a> Retries<'a> {
     pub async fn after(
         &mut self,
         trouble: Trouble,
-        tell: &mut dyn FnMut(&Error, Duration),
+        tell: &mut (dyn FnMut(&Error, Duration) + Send),
     ) -> Result<(), Error> {
         let (error, asked) = match trouble {
             Trouble::Final(error) => return Err(error),

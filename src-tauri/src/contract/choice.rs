@@ -58,6 +58,8 @@ pub struct ModelFacts {
     pub translates: bool,
     /// Whether it knows the language and the task that are set.
     pub suits: bool,
+    /// Seconds of recording per second, where this machine's speed was measured.
+    pub speed: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
@@ -110,11 +112,7 @@ impl From<Choice> for ModelFacts {
     fn from(choice: Choice) -> Self {
         let check = choice.fit.check;
         Self {
-            fit: match check.fit {
-                Fit::Comfortable => FitWord::Comfortable,
-                Fit::Tight => FitWord::Tight,
-                Fit::DoesNotFit => FitWord::DoesNotFit,
-            },
+            fit: check.fit.into(),
             missing: check.missing(),
             peak: check.peak,
             precision: choice.fit.precision,
@@ -124,6 +122,17 @@ impl From<Choice> for ModelFacts {
             multilingual: choice.multilingual,
             translates: choice.translates,
             suits: choice.suits,
+            speed: choice.speed,
+        }
+    }
+}
+
+impl From<Fit> for FitWord {
+    fn from(fit: Fit) -> Self {
+        match fit {
+            Fit::Comfortable => Self::Comfortable,
+            Fit::Tight => Self::Tight,
+            Fit::DoesNotFit => Self::DoesNotFit,
         }
     }
 }

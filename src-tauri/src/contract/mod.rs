@@ -6,9 +6,11 @@
 
 mod choice;
 mod memory;
+mod shelf;
 
 pub use choice::*;
 pub use memory::*;
+pub use shelf::*;
 
 use api::session;
 use serde::{Deserialize, Serialize};
@@ -58,6 +60,8 @@ pub struct ModelChoice {
     /// Its text is not reliable: it is there to show how the program works.
     pub demonstration: bool,
     pub note: Option<String>,
+    /// It was downloaded or imported, and can be removed.
+    pub removable: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -121,6 +125,10 @@ pub enum WindowEvent {
     CloseRequested {
         unfinished: u32,
         unsaved: u32,
+    },
+    /// Everything that is being downloaded or imported, at most ten times a second.
+    Transfers {
+        transfers: Vec<Transfer>,
     },
 }
 

@@ -65,6 +65,13 @@ fn contract() -> String {
         Forecast,
         MemoryParts,
         ChartFile,
+        Shelf,
+        Offer,
+        Stands,
+        OfferFacts,
+        Transfer,
+        TransferStage,
+        Connection,
     );
     format!("{}\n", text.trim_end())
 }

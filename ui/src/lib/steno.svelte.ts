@@ -2,6 +2,7 @@ import { asFailure, type Backend } from "./backend";
 import type {
   ChartFile, EngineInfo, Exporting, Failure, Job, Look, ModelFits, Place, Settings, Setup, WindowEvent,
 } from "./generated/contract";
+import { ModelShelf } from "./models/shelf.svelte";
 import { Usage } from "./memory/usage.svelte";
 import { Text } from "./transcript/text.svelte";
 import { speak, t } from "./text";
@@ -57,6 +58,7 @@ export class Steno {
   readonly held = $derived(this.jobs.filter((job) => job.state === "held"));
 
   readonly backend: Backend;
+  readonly shelf: ModelShelf;
   #backend: Backend;
   #toasts = 0;
   /** Notices about memory that were told of, by job. */
@@ -65,9 +67,11 @@ export class Steno {
   constructor(backend: Backend) {
     this.backend = backend;
     this.#backend = backend;
+    this.shelf = new ModelShelf(backend, (failure) => this.#fail(failure, null));
     void this.#try(async () => this.#take(await backend.attach((event) => this.#hear(event))));
     void this.findEngine();
     void this.findFits();
+    void this.shelf.look();
   }
 
   /** What is free changes by itself: asked for anew whenever somebody looks. */
@@ -82,7 +86,9 @@ export class Steno {
 
   show(view: View): void {
     this.view = view;
-    if (view === "models") void this.findFits();
+    if (view !== "models") return;
+    void this.findFits();
+    void this.shelf.look();
   }
 
   async findEngine(): Promise<void> {
@@ -211,6 +217,9 @@ export class Steno {
       case "close_requested":
         this.closing = { unfinished: event.unfinished, unsaved: event.unsaved };
         break;
+      case "transfers":
+        this.shelf.apply(event.transfers);
+        break;
     }
   }
 
@@ -219,8 +228,10 @@ export class Steno {
     this.setup = setup;
     look.choose(setup.look.theme);
     speak(setup.look.language);
-    const asks = ({ settings, models }: Setup) => JSON.stringify([settings.language, settings.translate, models.length]);
-    if (before && asks(before) !== asks(setup)) void this.findFits();
+    const asks = ({ settings, models }: Setup) => JSON.stringify([settings.language, settings.translate, models.map((model) => model.folder)]);
+    if (!before || asks(before) === asks(setup)) return;
+    void this.findFits();
+    void this.shelf.look();
   }
 
   /** What a job had to give up, said once and wherever the user is. */

@@ -9,6 +9,7 @@ mod queue;
 mod remembered;
 mod runner;
 mod save;
+mod selection;
 mod usage;
 
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ pub use files::find_sample;
 pub use queue::{Changes, Ending, Entry, State, TextChange};
 pub use remembered::{Exporting, Language, Remembered, Theme, WindowPlace};
 pub use save::{Place, write_bytes};
+pub use selection::{all_models, start_with, with_models};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use transcript::Task;

@@ -27,6 +27,8 @@ pub struct Remembered {
     /// `None`: the system's.
     pub interface: Option<Language>,
     pub exporting: Exporting,
+    /// The version of the web view whose usual renderer showed nothing.
+    pub fallback_renderer: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,6 +125,7 @@ mod tests {
             theme: Theme::Dark,
             interface: Some(Language::De),
             exporting: Exporting { formats: vec![Format::Vtt, Format::Docx], shaped: true, word_times: true },
+            fallback_renderer: Some("2.48.1".into()),
         };
         remembered.save(&file).unwrap();
         assert_eq!(Remembered::load(&file), remembered);

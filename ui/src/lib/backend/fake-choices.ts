@@ -16,6 +16,7 @@ function facts(fit: FitWord, peak: number, weights: number, count: number, more:
     multilingual: true,
     translates: true,
     suits: true,
+    speed: null,
     ...more,
   };
 }

@@ -10,11 +10,11 @@ export const ENGINE: EngineInfo = {
 };
 
 export const MODELS: ModelChoice[] = [
-  { id: 0, name: "starter", folder: "/usr/share/steno/models/starter-whisper", demonstration: true, note: null },
-  { id: 1, name: "whisper-small", folder: "/home/me/models/whisper-small", demonstration: false, note: null },
-  { id: 2, name: "whisper-medium.en", folder: "/home/me/models/whisper-medium.en", demonstration: false, note: null },
-  { id: 3, name: "whisper-large-v3", folder: "/home/me/models/whisper-large-v3", demonstration: false, note: null },
-  { id: 4, name: "copied-halfway", folder: "/home/me/models/copied-halfway", demonstration: false, note: null },
+  { id: 0, name: "starter", folder: "/usr/share/steno/models/starter-whisper", demonstration: true, note: null, removable: false },
+  { id: 1, name: "whisper-small", folder: "/home/me/models/whisper-small", demonstration: false, note: null, removable: true },
+  { id: 2, name: "whisper-medium.en", folder: "/home/me/models/whisper-medium.en", demonstration: false, note: null, removable: false },
+  { id: 3, name: "whisper-large-v3", folder: "/home/me/models/whisper-large-v3", demonstration: false, note: null, removable: false },
+  { id: 4, name: "copied-halfway", folder: "/home/me/models/copied-halfway", demonstration: false, note: null, removable: false },
 ];
 
 export const FILES = [

@@ -1,10 +1,11 @@
 import type {
-  ChartFile, EngineInfo, Exporting, Failure, Format, Job, Look, MemoryUpdate, ModelFits, Place, Preference, PreferenceName,
-  Progress, Saved, Segment, Settings, Setup, TextUpdate, WindowEvent,
+  ChartFile, Connection, EngineInfo, Exporting, Failure, Format, Job, Look, MemoryUpdate, ModelChoice, ModelFits, Place,
+  Preference, PreferenceName, Progress, Saved, Segment, Settings, Setup, Shelf, TextUpdate, Transfer, WindowEvent,
 } from "../generated/contract";
 import type { Backend } from ".";
 import { FITS, PREFERENCES } from "./fake-choices";
 import { FakeMemory } from "./fake-memory";
+import { BEGUN, BROKEN_OFF, CONNECTIONS, RECOMMENDED, SHELF, SHELF_WITH_RECOMMENDED, transfer } from "./fake-shelf";
 import { ENGINE, FILES, MODELS, recording, SENTENCES } from "./fake-data";
 
 /** What a pretended job is worked on with: recording seconds per tick, milliseconds per tick. */
@@ -46,6 +47,12 @@ export class FakeBackend implements Backend {
   /** Nothing goes on by itself, for pictures. */
   still = false;
   paused = false;
+  models: ModelChoice[] = MODELS;
+  shelfNow: Shelf = SHELF;
+  transfers: Transfer[] = [];
+  removed: string[] = [];
+  imported: boolean[] = [];
+  used: Connection[] = CONNECTIONS;
 
   #works = new Map<number, Work>();
   #last = 0;
@@ -98,6 +105,28 @@ export class FakeBackend implements Backend {
         const work = this.#works.get(1);
         const text = (index: number) => SENTENCES[index % SENTENCES.length] ?? "";
         work?.segments.push(...Array.from({ length: 9000 - work.segments.length }, (_, index) => ({ ...segment(index * 4), text: text(index) })));
+      },
+      only_demonstration: () => {
+        this.#onlyDemonstration();
+        this.drop(FILES.slice(0, 2));
+      },
+      downloading: () => {
+        this.#onlyDemonstration();
+        this.drop(FILES.slice(0, 2));
+        this.#transfer(transfer(RECOMMENDED));
+      },
+      shelf: () => {
+        this.shelfNow = { ...SHELF, offers: [...BEGUN, ...SHELF.offers] };
+        this.#transfer(transfer("whisper-large-v2", { total: 6170e6, left: 960 }), BROKEN_OFF, transfer("whisper-medium", { is_import: true, stage: "copy", speed: 210e6, left: 3 }));
+      },
+      nothing: () => this.#onlyDemonstration(),
+      offline: () => {
+        this.shelfNow = { ...SHELF, offline: true };
+      },
+      offline_held: () => {
+        this.#onlyDemonstration();
+        this.shelfNow = { ...this.shelfNow, offline: true };
+        this.drop(FILES.slice(0, 2));
       },
       many: () => {
         this.drop(Array.from({ length: 1000 }, (_, index) => `/home/me/Archive/tape ${index + 1}.mp3`));
@@ -261,9 +290,71 @@ export class FakeBackend implements Backend {
     this.closed = really;
   }
 
+  async shelf(): Promise<Shelf> {
+    return this.shelfNow;
+  }
+
+  async download(id: string): Promise<void> {
+    this.#transfer(transfer(id, { stage: "look", done: 0, total: 0, speed: null, left: null }));
+  }
+
+  /** As when the shell tells how a download goes. */
+  progress(id: string, change: Partial<Transfer>): void {
+    this.transfers = this.transfers.map((one) => (one.id === id ? { ...one, ...change } : one));
+    this.#transfer();
+  }
+
+  /** As when it was verified: it is there, and is used where only the demonstration was. */
+  arrive(id: string): void {
+    const model = { id: this.models.length, name: id, folder: `/home/me/models/${id}`, demonstration: false, note: null, removable: true };
+    this.models = [...this.models, model];
+    this.shelfNow = { ...this.shelfNow, offers: this.shelfNow.offers.filter((offer) => offer.id !== id) };
+    void this.stopDownload(id);
+    void this.changeSettings({ ...this.settings, model: model.id });
+  }
+
+  async pauseDownload(id: string, paused: boolean): Promise<void> {
+    this.progress(id, { paused });
+  }
+
+  async stopDownload(id: string): Promise<void> {
+    this.transfers = this.transfers.filter((one) => one.id !== id);
+    this.#transfer();
+  }
+
+  async importModel(folder: boolean): Promise<void> {
+    this.imported.push(folder);
+    this.arrive("imported-model");
+  }
+
+  async removeModel(id: string): Promise<void> {
+    this.removed.push(id);
+    this.models = this.models.filter((model) => model.name !== id);
+    this.shelfNow = { ...this.shelfNow, offers: this.shelfNow.offers.filter((offer) => offer.id !== id) };
+    this.#tellSetup();
+  }
+
+  async connections(): Promise<Connection[]> {
+    return this.used;
+  }
+
+  async painted(): Promise<void> {}
+
+  #transfer(...more: Transfer[]): void {
+    const rest = this.transfers.filter((one) => !more.some((now) => now.id === one.id));
+    this.transfers = [...rest, ...more];
+    this.emit({ kind: "transfers", transfers: this.transfers });
+  }
+
+  #onlyDemonstration(): void {
+    this.models = MODELS.slice(0, 1);
+    this.shelfNow = SHELF_WITH_RECOMMENDED;
+    this.fits = { ...FITS, models: FITS.models.slice(0, 1), recommended: null };
+  }
+
   #setup(): Setup {
-    const { settings, look, exporting, paused } = this;
-    return { version: "0.1.0", models: MODELS, settings, look, exporting, has_sample: true, paused, preferences_failure: null };
+    const { settings, look, exporting, paused, models } = this;
+    return { version: "0.1.0", models, settings, look, exporting, has_sample: true, paused, preferences_failure: null };
   }
 
   #tellSetup(): void {
@@ -278,7 +369,7 @@ export class FakeBackend implements Backend {
   }
 
   #isDemonstration(): boolean {
-    return MODELS.find((model) => model.id === this.settings.model)?.demonstration ?? false;
+    return this.models.find((model) => model.id === this.settings.model)?.demonstration ?? false;
   }
 
   #add(path: string, sample: boolean): void {
@@ -320,7 +411,7 @@ export class FakeBackend implements Backend {
       return;
     }
     const { job } = work;
-    const model = MODELS.find((model) => model.id === this.settings.model);
+    const model = this.models.find((model) => model.id === this.settings.model);
     if (job.state === "waiting") {
       this.#change(job.id, { state: "running", model: model?.name ?? null, demonstration: model?.demonstration ?? false });
       return;

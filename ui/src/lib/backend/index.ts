@@ -1,6 +1,6 @@
 import type {
-  ChartFile, EngineInfo, Exporting, Failure, Look, MemoryUpdate, ModelFits, Place, Preference, PreferenceName, Saved,
-  Settings, Setup, TextUpdate, WindowEvent,
+  ChartFile, Connection, EngineInfo, Exporting, Failure, Look, MemoryUpdate, ModelFits, Place, Preference,
+  PreferenceName, Saved, Settings, Setup, Shelf, TextUpdate, WindowEvent,
 } from "../generated/contract";
 
 /**
@@ -39,6 +39,19 @@ export interface Backend {
   /** The file written; null where the user closed the dialog. */
   saveChart(job: number, kind: ChartFile, bytes: Uint8Array): Promise<string | null>;
   close(really: boolean): Promise<void>;
+  /** Models that could be had. */
+  shelf(): Promise<Shelf>;
+  /** Begins a download or goes on with it; how it goes is told in events. */
+  download(id: string): Promise<void>;
+  pauseDownload(id: string, paused: boolean): Promise<void>;
+  stopDownload(id: string): Promise<void>;
+  /** From a folder or files that the user chooses. */
+  importModel(folder: boolean): Promise<void>;
+  removeModel(id: string): Promise<void>;
+  /** What the network was used for, the newest first. */
+  connections(): Promise<Connection[]>;
+  /** The first frame was seen, or the page is hidden. */
+  painted(seen: boolean): Promise<void>;
 }
 
 /** The shell's; in a browser during development the pretended one, which no release contains. */

@@ -1,7 +1,7 @@
 import { Channel, invoke } from "@tauri-apps/api/core";
 import type {
-  ChartFile, Command, EngineInfo, Exporting, Look, MemoryUpdate, ModelFits, Place, Preference, PreferenceName, Saved,
-  Settings, Setup, TextUpdate, WindowEvent,
+  ChartFile, Command, Connection, EngineInfo, Exporting, Look, MemoryUpdate, ModelFits, Place, Preference,
+  PreferenceName, Saved, Settings, Setup, Shelf, TextUpdate, WindowEvent,
 } from "../generated/contract";
 import { t } from "../text";
 import type { Backend } from ".";
@@ -78,5 +78,29 @@ export class TauriBackend implements Backend {
   }
   close(really: boolean): Promise<void> {
     return call("close", { really });
+  }
+  shelf(): Promise<Shelf> {
+    return call("shelf");
+  }
+  download(id: string): Promise<void> {
+    return call("download", { id });
+  }
+  pauseDownload(id: string, paused: boolean): Promise<void> {
+    return call("pause_download", { id, paused });
+  }
+  stopDownload(id: string): Promise<void> {
+    return call("stop_download", { id });
+  }
+  importModel(folder: boolean): Promise<void> {
+    return call("import_model", { folder, title: folder ? t.dialogs.model : t.dialogs.modelFile });
+  }
+  removeModel(id: string): Promise<void> {
+    return call("remove_model", { id });
+  }
+  connections(): Promise<Connection[]> {
+    return call("connections");
+  }
+  painted(seen: boolean): Promise<void> {
+    return call("painted", { seen });
   }
 }

@@ -1,6 +1,6 @@
 // Made from src-tauri/src/contract.rs by `STENO_WRITE_CONTRACT=1 cargo test -p steno-window contract`.
 
-export type Command = "attach" | "describe" | "model_fits" | "choose_files" | "add_sample" | "choose_model" | "change_settings" | "change_look" | "preferences" | "change_preference" | "diagnostics" | "start_anyway" | "pause" | "reorder" | "watch" | "watch_memory" | "cancel" | "retry" | "remove" | "save" | "save_chart" | "close";
+export type Command = "attach" | "describe" | "model_fits" | "choose_files" | "add_sample" | "choose_model" | "change_settings" | "change_look" | "preferences" | "change_preference" | "diagnostics" | "start_anyway" | "pause" | "reorder" | "watch" | "watch_memory" | "cancel" | "retry" | "remove" | "save" | "save_chart" | "close" | "shelf" | "download" | "pause_download" | "stop_download" | "import_model" | "remove_model" | "connections" | "painted";
 
 export type ErrorCode = "file_not_found" | "file_unreadable" | "not_a_file" | "file_empty" | "no_audio_track" | "no_such_track" | "unknown_format" | "unsupported_codec" | "needs_ffmpeg" | "audio_broken" | "model_not_found" | "model_invalid" | "model_unsupported" | "language_unknown" | "bad_settings" | "device_unavailable" | "out_of_memory" | "network_off" | "network_failed" | "download_refused" | "model_corrupt" | "model_in_use" | "disk_full" | "output_exists" | "output_unwritable" | "engine_not_found" | "engine_failed" | "engine_silent" | "protocol_mismatch" | "cancelled" | "internal";
 
@@ -31,7 +31,11 @@ export type ModelChoice = { id: number, name: string, folder: string,
 /**
  * Its text is not reliable: it is there to show how the program works.
  */
-demonstration: boolean, note: string | null, };
+demonstration: boolean, note: string | null, 
+/**
+ * It was downloaded or imported, and can be removed.
+ */
+removable: boolean, };
 
 export type Settings = { model: number | null, 
 /**
@@ -86,7 +90,7 @@ export type WindowEvent = { "kind": "drag_over", files: number, } | { "kind": "d
 /**
  * All of them in the order of their turns, where that changed.
  */
-order: Array<number> | null, } | { "kind": "setup", setup: Setup, } | { "kind": "close_requested", unfinished: number, unsaved: number, };
+order: Array<number> | null, } | { "kind": "setup", setup: Setup, } | { "kind": "close_requested", unfinished: number, unsaved: number, } | { "kind": "transfers", transfers: Array<Transfer>, };
 
 /**
  * One recording in the queue.
@@ -237,7 +241,11 @@ parameters: number, disk: number, multilingual: boolean, translates: boolean,
 /**
  * Whether it knows the language and the task that are set.
  */
-suits: boolean, };
+suits: boolean, 
+/**
+ * Seconds of recording per second, where this machine's speed was measured.
+ */
+speed: number | null, };
 
 export type FitWord = "comfortable" | "tight" | "does_not_fit";
 
@@ -337,3 +345,87 @@ context: number, weights: number, caches: number, activations: number, workspace
  * In which form a job's memory is saved.
  */
 export type ChartFile = "csv" | "png";
+
+/**
+ * What there is beside the installed models.
+ */
+export type Shelf = { 
+/**
+ * In the order in which to show them.
+ */
+offers: Array<Offer>, 
+/**
+ * The name of the model to take on this machine, installed or not.
+ */
+recommended: string | null, 
+/**
+ * The user forbids any use of the network.
+ */
+offline: boolean, 
+/**
+ * Where models go, and what is free there.
+ */
+folder: string | null, free: number | null, };
+
+export type Offer = { id: string, stands: Stands, 
+/**
+ * What is to be downloaded in all.
+ */
+bytes: number | null, 
+/**
+ * `en`, `99+`.
+ */
+languages: string | null, licence: string | null, 
+/**
+ * Slower than most recordings on this device, as far as anybody knows.
+ */
+slow: boolean, 
+/**
+ * Null where it is not known before it is there, or not for the language
+ * and task that are set.
+ */
+facts: OfferFacts | null, 
+/**
+ * Whether the network can bring it, or what it lacks.
+ */
+can_be_had: boolean, };
+
+export type Stands = { "kind": "offered" } | { "kind": "interrupted", done: number, total: number | null, } | { "kind": "damaged", files: Array<string>, };
+
+export type OfferFacts = { fit: FitWord, precision: string, 
+/**
+ * Predicted peak, what is free for it, and what would have to become free.
+ */
+peak: number, free: number, missing: number, parameters: number, 
+/**
+ * Seconds of recording per second, where this machine's speed was measured.
+ */
+speed: number | null, };
+
+/**
+ * A download or import under way, or one that failed.
+ */
+export type Transfer = { id: string, is_import: boolean, stage: TransferStage, file: string | null, done: number, 
+/**
+ * 0: not known yet.
+ */
+total: number, speed: number | null, left: number | null, 
+/**
+ * Seconds until the next attempt, where one failed.
+ */
+wait: number | null, paused: boolean, failure: Failure | null, };
+
+export type TransferStage = "look" | "download" | "copy" | "wait" | "verify" | "install";
+
+/**
+ * One use of the network.
+ */
+export type Connection = { 
+/**
+ * Since 1970.
+ */
+at: number, host: string, why: string, 
+/**
+ * Null where it is not over, or ended with the program.
+ */
+bytes: number | null, };

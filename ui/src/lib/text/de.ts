@@ -3,6 +3,7 @@ import type { Text } from "./en";
 
 export const de: Text = {
   app: "Steno",
+  language: "de",
   recordings: "Aufnahmen",
   addFiles: "Hinzufügen…",
 
@@ -28,12 +29,67 @@ export const de: Text = {
     multilingual: "viele Sprachen",
     english: "nur Englisch",
     disk: (size) => `${size} auf der Platte`,
-    needs: (size, precision) => `braucht ${size} (${precision})`,
+    needs: (size, free, precision) => `braucht ${size} von ${free} (${precision})`,
+    best: "Das beste der vorhandenen",
     unsuited: "Nicht für die eingestellte Sprache und Aufgabe",
     fit: { comfortable: "Passt", tight: "Passt gerade so", does_not_fit: "Passt nicht" },
     missing: (size) => `${size} fehlen`,
     none: "Es ist kein Modell installiert. Wählen Sie den Ordner eines Whisper-Modells.",
     again: "Erneut prüfen",
+  },
+
+  offers: {
+    title: "Modelle zum Herunterladen",
+    hint: "Heruntergeladen wird nur, wenn Sie den Knopf drücken.",
+    folder: (folder, free) => `Sie kommen nach ${folder}${free === null ? "" : `, wo ${free} frei sind`}.`,
+    offline: "Das Netz ist in den Einstellungen abgeschaltet.",
+    off: "Netz aus",
+    begun: "Unterwegs und unfertig",
+    download: "Herunterladen",
+    size: (size) => `${size} herunterzuladen`,
+    interrupted: (done, total) => (total ? `Unterbrochen bei ${done} von ${total}` : "Unterbrochen"),
+    damaged: (files) => `Beschädigt: ${files}`,
+    slow: "Langsam ohne Grafikkarte",
+    repair: "Reparieren",
+    gone: "Es lässt sich nicht herunterladen: Entfernen Sie es, und importieren Sie es neu.",
+    unknown: "Was es braucht, ist bekannt, sobald es da ist.",
+    disk: "Auf dem Datenträger ist nicht genug Platz.",
+    remove: "Entfernen",
+    keep: "Behalten",
+    removeModel: (model) => `${model} entfernen`,
+    removeTitle: (model) => `${model} entfernen?`,
+    removeText: "Seine Dateien werden von diesem Rechner gelöscht. Es lässt sich erneut herunterladen oder importieren.",
+    importFolder: "Ordner importieren…",
+    importFile: "Datei importieren…",
+    importHint: "Eine Kopie wird gemacht und geprüft: ein Ordner mit config.json, tokenizer.json und .safetensors-Dateien, eine .gguf-Datei oder eine ggml-Datei von whisper.cpp.",
+  },
+
+  transfers: {
+    stage: {
+      look: "Es wird gefragt, was es gibt",
+      download: "Wird heruntergeladen",
+      copy: "Wird kopiert",
+      wait: "Wartet auf die Verbindung",
+      verify: "Was kam, wird geprüft",
+      install: "Fast fertig",
+    },
+    paused: "Angehalten",
+    bytes: (done, total) => `${done} von ${total}`,
+    speed: (bytes) => `${bytes} je s`,
+    again: (seconds) => `erneut in ${seconds} s`,
+    pause: "Anhalten",
+    resume: "Weiter",
+    cancel: "Abbrechen",
+    retry: "Erneut versuchen",
+    dismiss: "Schließen",
+    remedies: {
+      network_off: "Erlauben Sie das Netz in den Einstellungen.",
+      network_failed: "Prüfen Sie die Verbindung und versuchen Sie es erneut: Es geht weiter, wo es aufgehört hat.",
+      download_refused: "Wenn das Modell ein Konto verlangt, stimmen Sie auf seiner Seite den Bedingungen zu und setzen HF_TOKEN auf ein Token von Ihnen.",
+      model_corrupt: "Versuchen Sie es erneut; hilft das nicht, verändert etwas auf dem Weg hierher die Dateien.",
+      model_in_use: "Warten Sie, bis das andere Programm damit fertig ist.",
+      disk_full: "Schaffen Sie Platz und versuchen Sie es erneut: Es geht weiter, wo es aufgehört hat.",
+    },
   },
 
   memory: {
@@ -122,6 +178,17 @@ export const de: Text = {
     copied: "Die Diagnose wurde kopiert.",
   },
 
+  connections: {
+    title: "Wofür das Netz benutzt wurde",
+    none: "Es wurde nie benutzt.",
+    at: "Zeit",
+    host: "Rechner",
+    bytes: "Menge",
+    why: "Wofür",
+    unfinished: "nicht beendet",
+    again: "Erneut nachsehen",
+  },
+
   drag: (files) => (files === 1 ? "Loslassen, um 1 Datei zu verschriftlichen" : `Loslassen, um ${files} Dateien zu verschriftlichen`),
 
   settings: {
@@ -160,11 +227,17 @@ export const de: Text = {
 
   demonstration: {
     title: "Nur das Vorführmodell ist vorhanden",
-    text: "Es ist winzig und zeigt, wie Steno arbeitet. Auf seinen Text ist kein Verlass. Wählen Sie für eigene Aufnahmen ein richtiges Whisper-Modell: den Ordner mit config.json und den .safetensors-Dateien.",
+    text: "Es ist winzig und zeigt, wie Steno arbeitet. Auf seinen Text ist kein Verlass. Ihre eigenen Aufnahmen warten auf ein richtiges Whisper-Modell.",
     waiting: (files) => (files === 1 ? "1 Aufnahme wartet." : `${files} Aufnahmen warten.`),
-    choose: "Ordner eines Modells wählen…",
+    choose: "Von der Platte importieren…",
+    download: (model) => `${model} herunterladen`,
+    looking: "Ein Modell, das zu diesem Rechner passt, wird gesucht…",
+    downloadHint: (size, time) => `${size}, etwa ${time} bei 50 Mbit/s. Es wird einmal heruntergeladen; Ihre Aufnahmen bleiben auf diesem Rechner.`,
+    downloading: (model) => `${model} ist unterwegs. Ihre Aufnahmen beginnen, sobald es da ist.`,
+    offline: "Das Netz ist in den Einstellungen abgeschaltet; darum lässt sich nichts herunterladen.",
     chosen: "Gewählt ist das Vorführmodell",
     take: (model) => `${model} nehmen`,
+    others: "Andere Modelle…",
     anyway: "Trotzdem das Vorführmodell nehmen",
     banner: "Vom Vorführmodell geschrieben: Auf diesen Text ist kein Verlass.",
   },
@@ -294,6 +367,7 @@ export const de: Text = {
   dialogs: {
     files: "Aufnahmen wählen",
     model: "Ordner eines Modells wählen",
+    modelFile: "Datei eines Modells wählen",
     save: "Transkript speichern",
     folder: "Ordner für die Transkripte wählen",
     chart: "Speicher dieser Arbeit speichern",

@@ -1,9 +1,10 @@
-import type { ErrorCode, Format, Job, PreferenceName, Progress, Suspicion } from "../generated/contract";
+import type { ErrorCode, Format, Job, PreferenceName, Progress, Suspicion, TransferStage } from "../generated/contract";
 import { clock, gigabytes, span } from "../ui/format";
 
 /** Everything the window says, in English; every other language has the same shape. */
 export const en = {
   app: "Steno",
+  language: "en" as "en" | "de",
   recordings: "Recordings",
   addFiles: "Add files…",
 
@@ -29,12 +30,67 @@ export const en = {
     multilingual: "many languages",
     english: "English only",
     disk: (size: string) => `${size} on disk`,
-    needs: (size: string, precision: string) => `needs ${size} (${precision})`,
+    needs: (size: string, free: string, precision: string) => `needs ${size} of ${free} free (${precision})`,
+    best: "Best of those here",
     unsuited: "Not for the language and the task that are set",
     fit: { comfortable: "Fits", tight: "Fits, but only just", does_not_fit: "Does not fit" },
     missing: (size: string) => `${size} are missing`,
     none: "No model is installed. Choose the folder of a Whisper model.",
     again: "Look again",
+  },
+
+  offers: {
+    title: "Models to download",
+    hint: "Nothing is downloaded unless you press the button.",
+    folder: (folder: string, free: string | null) => `They go to ${folder}${free === null ? "" : `, where ${free} are free`}.`,
+    offline: "The network is switched off in the settings.",
+    off: "Network off",
+    begun: "Under way and unfinished",
+    download: "Download",
+    size: (size: string) => `${size} to download`,
+    interrupted: (done: string, total: string | null) => (total ? `Interrupted at ${done} of ${total}` : "Interrupted"),
+    damaged: (files: string) => `Damaged: ${files}`,
+    slow: "Slow without a graphics card",
+    repair: "Repair",
+    gone: "It can’t be downloaded: remove it, and import it again.",
+    unknown: "What it needs is known once it is here.",
+    disk: "There is not enough room on the disk.",
+    remove: "Remove",
+    keep: "Keep",
+    removeModel: (model: string) => `Remove ${model}`,
+    removeTitle: (model: string) => `Remove ${model}?`,
+    removeText: "Its files are deleted from this computer. It can be downloaded or imported again.",
+    importFolder: "Import a folder…",
+    importFile: "Import a file…",
+    importHint: "A copy is made and checked: a folder with config.json, tokenizer.json and .safetensors files, a .gguf file, or a ggml file of whisper.cpp.",
+  },
+
+  transfers: {
+    stage: {
+      look: "Asking what there is",
+      download: "Downloading",
+      copy: "Copying",
+      wait: "Waiting for the connection",
+      verify: "Checking what came",
+      install: "Almost done",
+    } satisfies Record<TransferStage, string>,
+    paused: "Paused",
+    bytes: (done: string, total: string) => `${done} of ${total}`,
+    speed: (bytes: string) => `${bytes}/s`,
+    again: (seconds: number) => `again in ${seconds} s`,
+    pause: "Pause",
+    resume: "Go on",
+    cancel: "Stop",
+    retry: "Try again",
+    dismiss: "Close",
+    remedies: {
+      network_off: "Allow the network in the settings.",
+      network_failed: "Check the connection and try again: it goes on where it stopped.",
+      download_refused: "If the model asks for an account, accept its terms on its page and set HF_TOKEN to a token of yours.",
+      model_corrupt: "Try again; if that does not help, something between here and there changes files.",
+      model_in_use: "Wait until the other program is done with it.",
+      disk_full: "Make room and try again: it goes on where it stopped.",
+    } as Partial<Record<ErrorCode, string>>,
   },
 
   memory: {
@@ -123,6 +179,17 @@ export const en = {
     copied: "The diagnostics were copied.",
   },
 
+  connections: {
+    title: "What the network was used for",
+    none: "It was never used.",
+    at: "Time",
+    host: "Host",
+    bytes: "Amount",
+    why: "Why",
+    unfinished: "not finished",
+    again: "Look again",
+  },
+
   drag: (files: number) => (files === 1 ? "Drop to transcribe 1 file" : `Drop to transcribe ${files} files`),
 
   settings: {
@@ -161,11 +228,17 @@ export const en = {
 
   demonstration: {
     title: "Only the demonstration model is here",
-    text: "It is tiny and shows how Steno works. The text it writes is not reliable. For your own recordings, choose a real Whisper model: the folder with its config.json and .safetensors files.",
+    text: "It is tiny and shows how Steno works. The text it writes is not reliable. Your own recordings wait for a real Whisper model.",
     waiting: (files: number) => (files === 1 ? "1 recording waits." : `${files} recordings wait.`),
-    choose: "Choose a model’s folder…",
+    choose: "Import from disk…",
+    download: (model: string) => `Download ${model}`,
+    looking: "Looking for the model that suits this computer…",
+    downloadHint: (size: string, time: string) => `${size}, about ${time} at 50 Mbit/s. It is downloaded once; your recordings stay on this computer.`,
+    downloading: (model: string) => `${model} is on its way. Your recordings begin as soon as it is here.`,
+    offline: "The network is switched off in the settings, so that nothing can be downloaded.",
     chosen: "The demonstration model is chosen",
     take: (model: string) => `Use ${model}`,
+    others: "Other models…",
     anyway: "Try the demonstration anyway",
     banner: "Written by the demonstration model: this text is not reliable.",
   },
@@ -296,6 +369,7 @@ export const en = {
   dialogs: {
     files: "Choose recordings",
     model: "Choose a model’s folder",
+    modelFile: "Choose a model’s file",
     save: "Save the transcript",
     folder: "Choose a folder for the transcripts",
     chart: "Save the memory of this job",

@@ -1,0 +1,84 @@
+//! What the page may ask of models that are not installed, or not any more.
+
+use std::path::Path;
+
+use api::store;
+use tauri::async_runtime::{spawn, spawn_blocking};
+use tauri::{AppHandle, Manager, State, WebviewWindow};
+
+use crate::commands::{Answer, blocking};
+use crate::contract::{Connection, Shelf};
+use crate::dialogs;
+use crate::shell::Shell;
+
+/// The catalogue, and what was begun or is damaged, for the settings in force.
+#[tauri::command]
+pub async fn shelf(shell: State<'_, Shell>) -> Answer<Shelf> {
+    let (_, job) = shell.models_and_job();
+    let preferences = shell.session.preferences();
+    blocking(move || Ok(api::shelf::Shelf::now(&preferences, &job)?.into())).await
+}
+
+/// The one command that uses the network. Begins, or goes on with, a download;
+/// how it goes is told in events.
+#[tauri::command]
+pub fn download(app: AppHandle, shell: State<'_, Shell>, id: String) {
+    let (transfers, preferences) = (shell.transfers.clone(), shell.session.preferences());
+    spawn(async move {
+        let model = transfers.download(&id, &preferences).await;
+        app.state::<Shell>().models_changed(model.map(|model| model.id));
+    });
+}
+
+#[tauri::command]
+pub fn pause_download(shell: State<'_, Shell>, id: String, paused: bool) {
+    shell.transfers.pause(&id, paused);
+}
+
+/// Stops a download or an import; one that failed is shown no more.
+#[tauri::command]
+pub fn stop_download(shell: State<'_, Shell>, id: String) {
+    shell.transfers.stop(&id);
+}
+
+/// Copies what the user chooses, a folder or files, into the store.
+#[tauri::command]
+pub async fn import_model(app: AppHandle, window: WebviewWindow, folder: bool, title: String) -> Answer<()> {
+    let chosen = match folder {
+        true => dialogs::open_folder(&window, title).await.into_iter().collect(),
+        false => dialogs::open_files(&window, title, None).await,
+    };
+    for path in chosen {
+        let app = app.clone();
+        spawn_blocking(move || {
+            let model = app.state::<Shell>().transfers.import(&path);
+            app.state::<Shell>().models_changed(model.map(|model| model.id));
+        });
+    }
+    Ok(())
+}
+
+/// Removes a model of the store, finished or not.
+#[tauri::command]
+pub async fn remove_model(app: AppHandle, id: String) -> Answer<()> {
+    blocking(move || {
+        store::remove(&store::store()?, &id).map_err(store::failure)?;
+        app.state::<Shell>().models_changed(None);
+        Ok(())
+    })
+    .await
+}
+
+/// What the network was used for, the newest first.
+#[tauri::command]
+pub async fn connections() -> Answer<Vec<Connection>> {
+    /// More than anybody reads; the command line shows all.
+    const MOST: usize = 500;
+    blocking(|| Ok(store::connections()?.into_iter().take(MOST).map(Into::into).collect())).await
+}
+
+/// Whether a model lies in the user's store, which alone may remove it.
+pub fn is_removable(path: &Path) -> bool {
+    let own = store::store().ok();
+    own.is_some_and(|store| path.parent() == Some(store.folder()) && path.join(api::hub::MANIFEST).is_file())
+}

@@ -1,0 +1,151 @@
+import { fireEvent, render, screen, waitFor, within } from "@testing-library/svelte";
+import { beforeAll, beforeEach, expect, test, vi } from "vitest";
+import App from "../../App.svelte";
+import { FakeBackend } from "../backend/fake";
+import { BROKEN_OFF, RECOMMENDED, transfer } from "../backend/fake-shelf";
+import { FILES } from "../backend/fake-data";
+import { Steno } from "../steno.svelte";
+import { t } from "../text";
+
+vi.mock("uplot", () => ({ default: class { setData() {} setSize() {} destroy() {} } }));
+
+let backend: FakeBackend;
+let steno: Steno;
+
+beforeAll(() => {
+  // What jsdom lacks.
+  HTMLDialogElement.prototype.showModal = function () {
+    this.open = true;
+  };
+  HTMLDialogElement.prototype.close = function () {
+    this.open = false;
+  };
+  globalThis.ResizeObserver = class {
+    observe() {}
+    unobserve() {}
+    disconnect() {}
+  };
+});
+
+beforeEach(() => {
+  backend = new FakeBackend(1);
+});
+
+async function show(scene: string) {
+  backend.show(scene);
+  steno = new Steno(backend);
+  render(App, { steno });
+  await screen.findAllByTestId("drop-zone").catch(() => screen.findAllByTestId("job"));
+}
+
+const found = (id: string) => screen.findByTestId(id);
+const click = async (id: string) => fireEvent.click(await found(id));
+const offer = async (id: string) => {
+  await screen.findAllByTestId("offer");
+  return document.querySelector(`[data-testid=offer][data-id="${id}"]`) as HTMLElement;
+};
+
+test("the first drop offers the recommended model; the queue starts as soon as it is here", async () => {
+  await show("only_demonstration");
+  const get = await found("get-recommended");
+  expect(get.textContent).toContain(RECOMMENDED);
+  expect((await found("offer-hint")).textContent).toMatch(/967\s?MB, about \d+ min at 50 Mbit/);
+  const buttons = within(await found("demonstration-question")).getAllByRole("button");
+  expect(buttons.map((button) => button.dataset["testid"])).toEqual(["get-recommended", "import", "other-models", "anyway"]);
+  expect(backend.transfers).toEqual([]);
+
+  await fireEvent.click(get);
+  await found("transfer");
+  expect(screen.queryByTestId("get-recommended")).toBeNull();
+  expect(screen.getAllByTestId("job").map((job) => job.dataset["state"])).toEqual(["held", "held"]);
+  backend.arrive(RECOMMENDED);
+  await waitFor(() => expect(screen.getAllByTestId("job")[0]?.dataset["state"]).toBe("finished"), { timeout: 5000 });
+  expect(screen.queryByTestId("demonstration-banner")).toBeNull();
+});
+
+test("a model from disk takes the place of the demonstration too", async () => {
+  await show("only_demonstration");
+  await click("import");
+  await waitFor(() => expect(screen.getAllByTestId("job")[0]?.dataset["state"]).toBe("finished"), { timeout: 5000 });
+  expect(backend.imported).toEqual([true]);
+});
+
+test("where the network is off the button says so, and leads to the switch", async () => {
+  await show("offline_held");
+  const off = await found("offline");
+  expect(off.textContent).toBe(t.offers.off);
+  await fireEvent.click(off);
+  await found("settings-page");
+  await click("view-models");
+  const row = await offer(RECOMMENDED);
+  const button = within(row).getByTestId("download");
+  expect(button.textContent).toContain(t.offers.off);
+  expect((button as HTMLButtonElement).disabled).toBe(true);
+  expect(backend.transfers).toEqual([]);
+});
+
+test("a download says how far it is, is paused, goes on and is stopped", async () => {
+  await show("nothing");
+  await click("view-models");
+  const row = await offer(RECOMMENDED);
+  expect(row.dataset["fit"]).toBe("comfortable");
+  await fireEvent.click(within(row).getByTestId("download"));
+  await found("transfer");
+  backend.progress(RECOMMENDED, transfer(RECOMMENDED));
+  await waitFor(() => expect(row.textContent).toMatch(/312\s?MB of 967\s?MB · 6\.1\s?MB\/s · 2 min left/));
+  await click("pause-download");
+  await waitFor(() => expect(row.textContent).toContain(t.transfers.paused));
+  expect(row.textContent).not.toContain("left");
+  await click("pause-download");
+  await waitFor(() => expect(row.textContent).toContain("left"));
+  await click("stop-download");
+  await waitFor(() => expect(screen.queryByTestId("transfer")).toBeNull());
+});
+
+test("what broke off says why and what to do, in words of the window", async () => {
+  await show("shelf");
+  await click("view-models");
+  const failure = await found("transfer-failure");
+  expect(failure.textContent).toContain(t.errors.network_failed);
+  expect(failure.textContent).toContain(t.transfers.remedies.network_failed);
+  expect(failure.textContent).not.toContain(BROKEN_OFF.failure?.remedy);
+  await fireEvent.click(within(failure).getByTestId("resume"));
+  await waitFor(() => expect(screen.queryByTestId("transfer-failure")).toBeNull());
+});
+
+test("what an earlier start left unfinished or damaged is listed, with what to do", async () => {
+  await show("shelf");
+  await click("view-models");
+  const half = await offer("whisper-base");
+  expect(half.textContent).toMatch(/Interrupted at 120\s?MB of 290\s?MB/);
+  expect(within(half).getByTestId("download").textContent).toContain(t.transfers.resume);
+  const damaged = await offer("whisper-tiny");
+  expect(damaged.textContent).toContain("model.safetensors");
+  await fireEvent.click(within(damaged).getByTestId("download"));
+  expect(backend.transfers.map(({ id }) => id)).toContain("whisper-tiny");
+});
+
+test("removing asks first", async () => {
+  await show("empty");
+  await click("view-models");
+  await click("remove-installed");
+  expect((await found("remove")).textContent).toContain("whisper-small");
+  await click("remove-no");
+  expect(backend.removed).toEqual([]);
+  await click("remove-installed");
+  await click("remove-yes");
+  await waitFor(() => expect(backend.removed).toEqual(["whisper-small"]));
+  await waitFor(() => expect(screen.queryByTestId("remove-installed")).toBeNull());
+});
+
+test("the settings show what the network was used for", async () => {
+  await show("empty");
+  await click("view-settings");
+  const log = (await found("connections")) as HTMLDetailsElement;
+  log.open = true;
+  await fireEvent(log, new Event("toggle"));
+  const rows = await screen.findAllByTestId("connection");
+  expect(rows.length).toBe(3);
+  expect(rows[0]?.textContent).toContain(t.connections.unfinished);
+  expect(rows[1]?.textContent).toMatch(/huggingface\.co.*2\.5\s?MB.*tokenizer\.json/);
+});
