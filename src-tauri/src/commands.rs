@@ -7,7 +7,7 @@ use tauri::ipc::Channel;
 use tauri::{AppHandle, State, WebviewWindow};
 
 use crate::contract::{
-    ChartFile, EngineInfo, Exporting, Failure, Look, MemoryUpdate, ModelFits, NotSaved, Place, Preference,
+    ChartFile, EngineInfo, Exporting, Failure, Gap, Look, MemoryUpdate, ModelFits, NotSaved, Place, Preference,
     Saved, Settings, Setup, TextUpdate, WindowEvent,
 };
 use crate::dialogs;
@@ -136,6 +136,13 @@ pub fn cancel(shell: State<'_, Shell>, job: u64) {
 #[tauri::command]
 pub fn retry(shell: State<'_, Shell>, job: u64) {
     shell.session.retry(job);
+}
+
+/// Transcribes a part of a finished recording again.
+#[tauri::command]
+pub fn again(shell: State<'_, Shell>, job: u64, part: Gap) {
+    let at = transcript::Time::from_seconds;
+    shell.session.again(job, transcript::Span::new(at(part.start), at(part.end)));
 }
 
 #[tauri::command]

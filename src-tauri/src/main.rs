@@ -82,6 +82,7 @@ fn main() -> Result<(), tauri::Error> {
             commands::watch_memory,
             commands::cancel,
             commands::retry,
+            commands::again,
             commands::remove,
             commands::save,
             commands::save_chart,

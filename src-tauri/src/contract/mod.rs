@@ -142,6 +142,8 @@ pub struct Job {
     pub bytes: Option<u64>,
     pub sample: bool,
     pub state: JobState,
+    /// Parts of it that are being transcribed again, or wait for that.
+    pub again: Vec<Gap>,
     pub progress: Option<Progress>,
     pub duration: Option<f64>,
     /// Container and codec in words.
@@ -251,7 +253,8 @@ pub struct Ending {
     pub gaps: Vec<Gap>,
 }
 
-#[derive(Debug, Clone, Serialize, TS)]
+/// A part of a recording, in seconds.
+#[derive(Debug, Clone, Serialize, Deserialize, TS)]
 pub struct Gap {
     pub start: f64,
     pub end: f64,
@@ -325,6 +328,7 @@ impl From<session::Entry> for Job {
                 session::State::Failed => JobState::Failed,
                 session::State::Cancelled => JobState::Cancelled,
             },
+            again: entry.again.iter().map(Gap::from).collect(),
             progress: entry.progress.map(Progress::from),
             duration: entry
                 .source
@@ -405,15 +409,20 @@ impl From<transcript::Notice> for Notice {
     }
 }
 
+impl From<&transcript::Span> for Gap {
+    fn from(span: &transcript::Span) -> Self {
+        Self { start: span.start.seconds(), end: span.end.seconds() }
+    }
+}
+
 impl From<session::Ending> for Ending {
     fn from(ending: session::Ending) -> Self {
-        let gap = |gap: &transcript::Span| Gap { start: gap.start.seconds(), end: gap.end.seconds() };
         Self {
             language: ending.language,
             complete: ending.complete,
             speech: ending.completeness.speech.seconds(),
             covered: ending.completeness.covered.seconds(),
-            gaps: ending.completeness.gaps.iter().map(gap).collect(),
+            gaps: ending.completeness.gaps.iter().map(Gap::from).collect(),
         }
     }
 }

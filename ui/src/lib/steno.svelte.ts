@@ -1,6 +1,6 @@
 import { asFailure, type Backend } from "./backend";
 import type {
-  ChartFile, EngineInfo, Exporting, Failure, Job, Look, ModelFits, Place, Settings, Setup, WindowEvent,
+  ChartFile, EngineInfo, Exporting, Failure, Gap, Job, Look, ModelFits, Place, Settings, Setup, WindowEvent,
 } from "./generated/contract";
 import { ModelShelf } from "./models/shelf.svelte";
 import { Usage } from "./memory/usage.svelte";
@@ -105,6 +105,7 @@ export class Steno {
   chooseModel = () => this.#try(() => this.#backend.chooseModel());
   startAnyway = () => this.#try(() => this.#backend.startAnyway());
   cancel = (job: number) => this.#try(() => this.#backend.cancel(job));
+  again = (job: number, part: Gap) => this.#try(() => this.#backend.again(job, part));
   retry = (job: number) => this.#try(() => this.#backend.retry(job));
   remove = (job: number) => this.#try(() => this.#backend.remove(job));
   pause = (paused: boolean) => this.#try(() => this.#backend.pause(paused));

@@ -46,6 +46,7 @@ export function recording(id: number, path: string, sample: boolean): Job {
     bytes: 4_200_000 + id * 1_000_000,
     sample,
     state: "waiting",
+    again: [],
     progress: null,
     duration: 60,
     format: "isomp4, aac",

@@ -1,5 +1,5 @@
 import type {
-  ChartFile, Connection, EngineInfo, Exporting, Failure, Format, Job, Look, MemoryUpdate, ModelChoice, ModelFits, Place,
+  ChartFile, Connection, EngineInfo, Exporting, Failure, Format, Gap, Job, Look, MemoryUpdate, ModelChoice, ModelFits, Place,
   Preference, PreferenceName, Progress, Saved, Segment, Settings, Setup, Shelf, TextUpdate, Transfer, WindowEvent,
 } from "../generated/contract";
 import type { Backend } from ".";
@@ -260,6 +260,22 @@ export class FakeBackend implements Backend {
     this.#tell(work, { from: 0, segments: [], ending: null });
     this.#change(job, { state: "waiting" });
     this.#run();
+  }
+
+  async again(job: number, part: Gap): Promise<void> {
+    const work = this.#works.get(job);
+    if (!work) return;
+    this.#change(job, { again: [...work.job.again, part] });
+  }
+
+  /** What was asked for again is there. */
+  foundAgain(job: number): void {
+    const work = this.#works.get(job);
+    const part = work?.job.again[0];
+    if (!work || !part || !work.update.ending) return;
+    this.#change(job, { again: work.job.again.slice(1), saved: null });
+    const gaps = work.update.ending.gaps.filter((gap) => gap.start !== part.start);
+    this.#tell(work, { ending: { ...work.update.ending, gaps } });
   }
 
   async remove(job: number): Promise<void> {

@@ -1,5 +1,5 @@
 import type {
-  ChartFile, Connection, EngineInfo, Exporting, Failure, Look, MemoryUpdate, ModelFits, Place, Preference,
+  ChartFile, Connection, EngineInfo, Exporting, Failure, Gap, Look, MemoryUpdate, ModelFits, Place, Preference,
   PreferenceName, Saved, Settings, Setup, Shelf, TextUpdate, WindowEvent,
 } from "../generated/contract";
 
@@ -33,6 +33,8 @@ export interface Backend {
   watchMemory(job: number, onUpdate: (update: MemoryUpdate) => void): Promise<void>;
   cancel(job: number): Promise<void>;
   retry(job: number): Promise<void>;
+  /** Transcribes a part of a finished recording again. */
+  again(job: number, part: Gap): Promise<void>;
   remove(job: number): Promise<void>;
   /** What was written and what was not; null where the user closed the dialog. */
   save(job: number, exporting: Exporting, place: Place): Promise<Saved | null>;

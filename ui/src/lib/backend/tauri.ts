@@ -1,6 +1,6 @@
 import { Channel, invoke } from "@tauri-apps/api/core";
 import type {
-  ChartFile, Command, Connection, EngineInfo, Exporting, Look, MemoryUpdate, ModelFits, Place, Preference,
+  ChartFile, Command, Connection, EngineInfo, Exporting, Gap, Look, MemoryUpdate, ModelFits, Place, Preference,
   PreferenceName, Saved, Settings, Setup, Shelf, TextUpdate, WindowEvent,
 } from "../generated/contract";
 import { t } from "../text";
@@ -65,6 +65,10 @@ export class TauriBackend implements Backend {
   }
   retry(job: number): Promise<void> {
     return call("retry", { job });
+  }
+
+  again(job: number, part: Gap): Promise<void> {
+    return call("again", { job, part });
   }
   remove(job: number): Promise<void> {
     return call("remove", { job });

@@ -99,7 +99,11 @@ export type Job = { id: number,
 /**
  * File name without its folder.
  */
-name: string, folder: string, bytes: number | null, sample: boolean, state: JobState, progress: Progress | null, duration: number | null, 
+name: string, folder: string, bytes: number | null, sample: boolean, state: JobState, 
+/**
+ * Parts of it that are being transcribed again, or wait for that.
+ */
+again: Array<Gap>, progress: Progress | null, duration: number | null, 
 /**
  * Container and codec in words.
  */
@@ -168,6 +172,9 @@ speech: number, covered: number,
  */
 gaps: Array<Gap>, };
 
+/**
+ * A part of a recording, in seconds.
+ */
 export type Gap = { start: number, end: number, };
 
 export type Format = "txt" | "srt" | "vtt" | "json" | "md" | "html" | "docx" | "csv" | "tsv" | "whisperx";

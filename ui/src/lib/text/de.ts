@@ -314,6 +314,9 @@ export const de: Text = {
     doubtful: (reasons) => `Zweifelhaft: ${reasons.map((reason) => de.suspicion[reason]).join(", ")}`,
     gaps: (gaps) =>
       gaps === 1 ? "An 1 Stelle war Sprache zu hören, aber ohne Text:" : `An ${gaps} Stellen war Sprache zu hören, aber ohne Text:`,
+    again: "Noch einmal transkribieren",
+    againAt: (from, to) => `${from}–${to} noch einmal transkribieren`,
+    againRuns: "Wird noch einmal transkribiert …",
     goTo: (from, to) => `Text bei ${from}–${to} zeigen`,
     notices: "Hinweise zu diesem Transkript",
   },

@@ -316,6 +316,9 @@ export const en = {
     doubtful: (reasons: Suspicion[]) => `Doubtful: ${reasons.map((reason) => en.suspicion[reason]).join(", ")}`,
     gaps: (gaps: number) =>
       gaps === 1 ? "Speech was heard in 1 place without text:" : `Speech was heard in ${gaps} places without text:`,
+    again: "Transcribe again",
+    againAt: (from: string, to: string) => `Transcribe ${from}–${to} again`,
+    againRuns: "Being transcribed again …",
     goTo: (from: string, to: string) => `Show the text at ${from}–${to}`,
     notices: "Notes about this transcript",
   },
