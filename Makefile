@@ -1,6 +1,6 @@
 # Steno. `make run` and `make test` do their own set-up; see README.md.
 .DEFAULT_GOAL := help
-.PHONY: help run test check build setup check-cuda engine-cuda bench bench-peers soak icons fmt
+.PHONY: help run test check build package setup check-cuda engine-cuda bench bench-peers soak icons fmt
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*##/ { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -17,6 +17,9 @@ check: ## formatting, lints, documentation, types; warnings are errors
 build: ## the programs in target/debug
 	@scripts/setup.sh engine window
 	@scripts/build.sh all
+
+package: ## a Debian package of it all in target/package
+	@scripts/package/debian.sh
 
 setup: ## install what any of these lacks
 	@scripts/setup.sh

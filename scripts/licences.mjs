@@ -1,7 +1,9 @@
 // Which licences the programs' dependencies have, and whether each lets them be
-// distributed under MIT OR Apache-2.0. `node scripts/licences.mjs [--list]`
+// distributed under MIT OR Apache-2.0. `node scripts/licences.mjs [--list]`, or
+// with --notices everything that a package of the programs has to carry.
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 
 const accepted = new Set([
   "0BSD",
@@ -75,8 +77,9 @@ function rustPackages() {
   ours.forEach(visit);
   return metadata.packages
     .filter(({ id }) => seen.has(id) && !ours.has(id))
-    .map(({ name, version, license, license_file }) => ({
+    .map(({ name, version, license, license_file, manifest_path }) => ({
       name: `${name} ${version}`,
+      folder: dirname(manifest_path),
       licence: license ?? (license_file ? `file ${license_file}` : "none"),
     }));
 }
@@ -88,15 +91,44 @@ function nodePackages(lock) {
     .filter(([path, { dev }]) => path && !dev)
     .map(([path, { version, license }]) => ({
       name: `${path.replace(/^.*node_modules\//, "")} ${version}`,
+      folder: join(dirname(lock), path),
       licence: license ?? "none",
     }));
 }
 
+/** What the authors of a package want to be passed on with it. */
+function notices({ folder }) {
+  const names = readdirSync(folder).filter((name) => /^(licen[cs]e|copying|notice|copyright)/i.test(name) && /^[^.]+(\.(md|txt))?$|-(mit|apache|bsd)/i.test(name));
+  return names.flatMap((name) => {
+    try {
+      return [readFileSync(join(folder, name), "utf8").trim()];
+    } catch {
+      return []; // A folder of licences.
+    }
+  });
+}
+
+/** Each text once, under the names of all that carry it. */
+function printNotices(packages) {
+  const texts = new Map();
+  for (const one of packages) {
+    for (const text of notices(one)) texts.set(text, [...(texts.get(text) ?? []), `${one.name} (${one.licence})`]);
+  }
+  const silent = packages.filter((one) => notices(one).length === 0).map((one) => `${one.name} (${one.licence})`);
+  for (const [text, names] of texts) console.log(`${names.join("\n")}\n\n${text}\n\n${"-".repeat(72)}\n`);
+  console.log(`Without a text of their own:\n${silent.join("\n")}`);
+}
+
 const packages = [...rustPackages(), ...nodePackages("ui/package-lock.json")];
 const refused = packages.filter(({ licence }) => !choices(licence).some((choice) => choice.every((name) => accepted.has(name))));
-if (process.argv.includes("--list")) {
-  for (const { name, licence } of packages) console.log(`${name}: ${licence}`);
+// Not by `exit`, which would cut off what is still on its way through a pipe.
+process.exitCode = refused.length ? 1 : 0;
+if (process.argv.includes("--notices")) {
+  printNotices(packages);
+} else {
+  if (process.argv.includes("--list")) {
+    for (const { name, licence } of packages) console.log(`${name}: ${licence}`);
+  }
+  console.log(`${packages.length} dependencies, ${refused.length} with a licence that is not accepted`);
 }
 for (const { name, licence } of refused) console.error(`${name}: ${licence} is not among the accepted licences`);
-console.log(`${packages.length} dependencies, ${refused.length} with a licence that is not accepted`);
-process.exit(refused.length ? 1 : 0);

@@ -84,6 +84,7 @@ test_tools() {
     need "letters in the window" fonts-dejavu-core exists '/usr/share/fonts/truetype/dejavu/*.ttf' '/usr/share/fonts/dejavu*/*.ttf'
     need "dropping files on the window" python3-xlib /usr/bin/python3 -c 'import Xlib'
     need "codecs that are decoded elsewhere" ffmpeg has ffmpeg
+    need "the libraries that the package depends on" dpkg-dev has dpkg-shlibdeps
     # Elsewhere the package is another one; without it those tests are skipped.
     ! grep -qs '^ID=debian' /etc/os-release || need "the window's pages in a browser" chromium has chromium
 }

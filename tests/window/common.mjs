@@ -57,7 +57,7 @@ export function open(options = {}) {
   // Where a test presses the wrong button, nobody answers.
   const hub = { HF_ENDPOINT: "http://127.0.0.1:9" };
   const env = { STENO_ENGINE: programs.engine, STENO_BACKEND: "cpu", STENO_RENDERER: "usual", ...hub, ...folders, ...options.env };
-  return Window.open(programs.window, { ...options, env });
+  return Window.open(options.binary ?? programs.window, { ...options, env });
 }
 
 /** As a file manager would. */
