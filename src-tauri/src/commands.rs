@@ -12,7 +12,7 @@ use crate::contract::{
 };
 use crate::dialogs;
 use crate::settings_file;
-use crate::shell::{self, Shell};
+use crate::shell::{self, Shell, lock};
 
 pub type Answer<T> = Result<T, Failure>;
 
@@ -94,7 +94,9 @@ pub fn change_preference(
 pub async fn diagnostics(shell: State<'_, Shell>) -> Answer<String> {
     let description = shell.session.describe().await;
     let window = shell.first_paint.report();
-    blocking(move || Ok(api::diagnostics::text(env!("CARGO_PKG_VERSION"), window, description))).await
+    let remarks = lock(&shell.attending.said).iter().cloned().collect();
+    blocking(move || Ok(api::diagnostics::text(env!("CARGO_PKG_VERSION"), window, description, remarks)))
+        .await
 }
 
 /// Lets the demonstration model have what is held.

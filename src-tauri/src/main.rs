@@ -4,6 +4,7 @@
 
 #![cfg_attr(not(debug_assertions), windows_subsystem = "windows")]
 
+mod attend;
 mod commands;
 mod contract;
 mod dialogs;
@@ -12,6 +13,7 @@ mod place;
 mod settings_file;
 mod shell;
 mod store;
+mod wishes;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -41,6 +43,7 @@ fn main() -> Result<(), tauri::Error> {
             let place = shell.remembered().window;
             // Before there is a page that asks for it.
             app.manage(shell);
+            attend::start(app.handle());
             place::open_window(app.handle(), place)?;
             first_paint::watch(app.handle().clone());
             if let Some(door) = door {
@@ -95,6 +98,19 @@ fn main() -> Result<(), tauri::Error> {
             store::remove_model,
             store::connections,
             first_paint::painted,
+            wishes::change_own,
+            wishes::put_shortest_first,
+            wishes::cancel_all,
+            wishes::retry_failed,
+            wishes::save_preset,
+            wishes::rename_preset,
+            wishes::delete_preset,
+            wishes::watch_folder,
+            wishes::change_watched,
+            wishes::place_watched,
+            wishes::unwatch_folder,
+            wishes::change_switches,
+            wishes::notify,
         ])
         .run(tauri::generate_context!())
 }

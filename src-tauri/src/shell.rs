@@ -9,14 +9,15 @@ use api::choice;
 use api::runs::Runs;
 use api::session::{self, Remembered, Session};
 use api::transfers::Transfers;
-use api::{ModelRef, Preferences, SupervisorOptions};
+use api::{EngineOptions, ModelRef, Preferences, SupervisorOptions};
 use tauri::async_runtime::{JoinHandle, spawn};
 use tauri::ipc::Channel;
 use tauri::{AppHandle, Manager};
 use transcript::Task;
 
+use crate::attend::Attending;
 use crate::contract::{
-    Exporting, Failure, Look, MemoryUpdate, ModelChoice, Settings, Setup, TextUpdate, WindowEvent,
+    Exporting, Failure, Look, MemoryUpdate, ModelChoice, Preset, Settings, Setup, TextUpdate, WindowEvent,
 };
 use crate::first_paint::FirstPaint;
 use crate::{place, store};
@@ -40,6 +41,7 @@ pub struct Shell {
     preferences_failure: Mutex<Option<Failure>>,
     asked_to_close: AtomicBool,
     remembered: Mutex<Remembered>,
+    pub attending: Attending,
 }
 
 /// One engine at a time on each device, and a journal of what is under way.
@@ -49,10 +51,10 @@ fn supervision(preferences: &Preferences) -> SupervisorOptions {
         eprintln!("steno: {orphan}");
     }
     SupervisorOptions {
+        engine: EngineOptions { priority: preferences.engine.priority, ..EngineOptions::default() },
         journal: api::state::open_journal(|problem| eprintln!("steno: {problem}")),
         runs,
         memory: preferences.memory.clone(),
-        ..SupervisorOptions::default()
     }
 }
 
@@ -64,6 +66,8 @@ impl Shell {
         let (models, settings) = session::start_with(&remembered, &preferences);
         let session = Session::start(supervision(&preferences), settings);
         session.change_preferences(preferences);
+        session.put_shortest_first(remembered.shortest_first);
+        session.watch_folders(remembered.watched.clone());
         Self {
             session,
             first_paint,
@@ -78,13 +82,13 @@ impl Shell {
             text: Mutex::default(),
             asked_to_close: AtomicBool::new(false),
             remembered: Mutex::new(remembered),
+            attending: Attending::default(),
         }
     }
 
     pub fn setup(&self) -> Setup {
         let models = lock(&self.models);
-        let settings = self.session.settings();
-        let index = |wanted: &ModelRef| models.iter().position(|model| model.path == wanted.path);
+        let remembered = self.remembered();
         let id = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
         Setup {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -100,22 +104,17 @@ impl Shell {
                     removable: store::is_removable(&model.path),
                 })
                 .collect(),
-            settings: Settings {
-                model: settings.model.as_ref().and_then(index).map(id),
-                language: settings.language,
-                translate: settings.task == Task::Translate,
-            },
-            look: self.look(),
-            exporting: self.remembered().exporting.into(),
+            settings: Settings::new(self.session.settings(), &models),
+            look: Look { theme: remembered.theme, language: remembered.interface },
+            exporting: remembered.exporting.into(),
+            shortest_first: self.session.is_shortest_first(),
+            presets: remembered.presets.into_iter().map(|preset| Preset::new(preset, &models)).collect(),
+            watched: self.session.watched().into_iter().map(Into::into).collect(),
+            switches: remembered.switches.into(),
             has_sample: self.sample.is_some(),
             paused: self.session.is_paused(),
             preferences_failure: lock(&self.preferences_failure).clone(),
         }
-    }
-
-    fn look(&self) -> Look {
-        let remembered = self.remembered();
-        Look { theme: remembered.theme, language: remembered.interface }
     }
 
     pub fn change_look(&self, look: Look) {
@@ -140,7 +139,7 @@ impl Shell {
     }
 
     pub fn tell_setup(&self) {
-        self.tell(WindowEvent::Setup { setup: self.setup() });
+        self.tell(WindowEvent::Setup { setup: Box::new(self.setup()) });
     }
 
     /// The models, and a job of the settings in force.
@@ -151,9 +150,21 @@ impl Shell {
     }
 
     pub fn change_settings(&self, settings: Settings) {
-        let model = settings.model.and_then(|id| lock(&self.models).get(id as usize).cloned());
-        let task = if settings.translate { Task::Translate } else { Task::Transcribe };
-        self.use_settings(session::Settings { model, language: settings.language, task });
+        self.use_settings(self.chosen(settings));
+    }
+
+    /// Settings that name no model have the one at hand.
+    pub fn chosen(&self, settings: Settings) -> session::Settings {
+        let chosen = settings.chosen(&lock(&self.models));
+        let model = chosen.model.or_else(|| self.session.settings().model);
+        session::Settings { model, ..chosen }
+    }
+
+    pub fn change_watched(&self, change: impl FnOnce(&mut Vec<session::WatchedFolder>)) {
+        let mut folders = self.session.watched().into_iter().map(|watched| watched.folder).collect();
+        change(&mut folders);
+        self.remember(|remembered| remembered.watched.clone_from(&folders));
+        self.session.watch_folders(folders);
     }
 
     /// Adds a model to the choice and takes it.
@@ -185,6 +196,7 @@ impl Shell {
             remembered.model = model.map(|model| model.path.clone().into());
             remembered.language = settings.language.clone();
             remembered.translate = settings.task == Task::Translate;
+            remembered.decoding = settings.decoding.clone();
         });
         self.session.change_settings(settings);
         self.tell_setup();
@@ -316,6 +328,6 @@ fn replace(slot: &Mutex<Option<JoinHandle<()>>>, task: JoinHandle<()>) {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -20,7 +20,7 @@ fn linked(package: &str) -> BTreeSet<String> {
 
 /// A package, the packages of ours that it may know, and the start of the
 /// names of those that it must not.
-const RULES: [(&str, &[&str], &[&str]); 13] = [
+const RULES: [(&str, &[&str], &[&str]); 14] = [
     ("transcript", &[], &["candle", "tauri", "tokio"]),
     ("audio", &[], &["candle", "tauri", "tokio"]),
     ("memory", &[], &["candle", "tauri", "tokio"]),
@@ -47,9 +47,10 @@ const RULES: [(&str, &[&str], &[&str]); 13] = [
     ),
     (
         "steno-window",
-        &["api", "formats", "hub", "library", "memory", "transcript", "wire"],
+        &["api", "desktop", "formats", "hub", "library", "memory", "transcript", "wire"],
         &["candle", "gemm", "tokenizers", "symphonia"],
     ),
+    ("desktop", &[], &["candle", "tauri", "tokio"]),
 ];
 
 #[test]

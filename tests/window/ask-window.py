@@ -2,6 +2,7 @@
 """Does to a window of an X11 screen what a window manager or a keyboard would.
 
 usage: ask-window.py close TITLE         the cross in its corner
+       ask-window.py leave TITLE         another window comes in front
        ask-window.py keys TITLE KEY...   keys by their X11 names, as Return or
                                          Control_L+l, or texts, as =/tmp/a.wav
 
@@ -86,6 +87,12 @@ def main():
     window = find(title)
     if what == "close":
         close(window)
+    elif what == "leave":
+        # It has to have had the focus to lose it.
+        window.set_input_focus(X.RevertToNone, X.CurrentTime)
+        screen.sync()
+        time.sleep(0.5)
+        screen.set_input_focus(X.NONE, X.RevertToNone, X.CurrentTime)
     else:
         press(window, keys)
     screen.sync()

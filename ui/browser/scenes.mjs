@@ -40,6 +40,12 @@ export const scenes = [
       await page.locator(by("connection")).last().scrollIntoViewIfNeeded();
     },
   },
+  { name: "watched", dark: true, query: "scene=watched&real", open: (page) => page.click('[data-job="4"] .row') },
+  { name: "watched-folders", query: "scene=watched&real", open: async (page) => {
+    await page.click(by("view-settings"));
+    await page.locator(by("watched-folders")).scrollIntoViewIfNeeded();
+  } },
+  { name: "presets", dark: true, query: "scene=watched&real", open: (page) => page.click(by("more-settings")) },
   { name: "queue", query: "scene=many" },
   { name: "closing", query: "scene=closing&real" },
   { name: "device", query: "scene=empty", open: (page) => page.click(by("engine")) },

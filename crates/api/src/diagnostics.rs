@@ -27,6 +27,8 @@ struct Report<'a> {
     settings_failure: Option<Failure>,
     model_folders: Vec<FilePath>,
     models: Vec<String>,
+    /// What the host could not do.
+    remarks: Vec<String>,
 }
 
 /// How the window shows itself.
@@ -38,9 +40,14 @@ pub struct Window {
     pub webview: Option<String>,
 }
 
-/// `engine` is what [`crate::Supervisor::describe`] gave. Waits for the card's
-/// driver and the disk.
-pub fn text(version: &str, window: Window, engine: Result<(Description, Option<String>), Failure>) -> String {
+/// `engine` is what [`crate::Supervisor::describe`] gave, `remarks` what the
+/// host has to say of its own. Waits for the card's driver and the disk.
+pub fn text(
+    version: &str,
+    window: Window,
+    engine: Result<(Description, Option<String>), Failure>,
+    remarks: Vec<String>,
+) -> String {
     let (settings, settings_failure) = match settings() {
         Ok(settings) => (settings, None),
         Err(failure) => (Vec::new(), Some(failure)),
@@ -58,6 +65,7 @@ pub fn text(version: &str, window: Window, engine: Result<(Description, Option<S
         settings_failure,
         model_folders: Places::of_this_process().folders().into_iter().map(FilePath::from).collect(),
         models: list_models().iter().map(model).collect(),
+        remarks,
     };
     match engine {
         Ok((description, note)) => {
@@ -95,10 +103,13 @@ mod tests {
     fn a_report_says_why_there_is_no_engine() {
         let failure = Failure::new(ErrorCode::EngineNotFound, "There is no engine.").remedy("Install it.");
         let window = Window { first_paint_milliseconds: Some(640), ..Window::default() };
-        let report: serde_json::Value = serde_json::from_str(&text("1.2.3", window, Err(failure))).unwrap();
+        let remarks = vec!["There is no D-Bus.".to_owned()];
+        let report: serde_json::Value =
+            serde_json::from_str(&text("1.2.3", window, Err(failure), remarks)).unwrap();
         assert_eq!(report["window"]["first_paint_milliseconds"], 640);
         assert_eq!(report["version"], "1.2.3");
         assert_eq!(report["failure"]["code"], "engine_not_found");
+        assert_eq!(report["remarks"][0], "There is no D-Bus.");
         assert!(report["model_folders"].as_array().is_some_and(|folders| !folders.is_empty()));
     }
 }

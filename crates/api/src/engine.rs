@@ -11,6 +11,7 @@ use wire::{
 use crate::Limits;
 use crate::find::{self, Candidate, Found};
 use crate::memory_log::MemoryLog;
+use crate::preferences::Priority;
 use crate::runs::{AtWork, Entry, Runs};
 use crate::watch::{self, Link, Request};
 
@@ -20,6 +21,7 @@ pub struct EngineOptions {
     pub program: Option<PathBuf>,
     /// Never start the CUDA engine, whatever is installed.
     pub cpu_only: bool,
+    pub priority: Priority,
     pub limits: Limits,
 }
 
@@ -61,19 +63,20 @@ impl Engine {
             None => find::engines(&find::Surroundings::of_this_process(options.cpu_only))
                 .map_err(|failure| (failure, None))?,
         };
-        Self::try_first(found, &options.limits).await
+        Self::try_first(found, options).await
     }
 
     /// As [`Engine::start`], among engines that were already found.
     pub async fn start_first(found: Found, limits: &Limits) -> Result<Self, Failure> {
-        Self::try_first(found, limits).await.map_err(|(failure, _)| failure)
+        let options = EngineOptions { limits: limits.clone(), ..EngineOptions::default() };
+        Self::try_first(found, &options).await.map_err(|(failure, _)| failure)
     }
 
-    async fn try_first(found: Found, limits: &Limits) -> Result<Self, (Failure, Option<Death>)> {
+    async fn try_first(found: Found, options: &EngineOptions) -> Result<Self, (Failure, Option<Death>)> {
         let mut note = found.note;
         let mut candidates = found.candidates.into_iter().peekable();
         while let Some(candidate) = candidates.next() {
-            match Self::start_candidate(&candidate, limits).await {
+            match Self::start_candidate(&candidate, options).await {
                 Ok(engine) => return Ok(Self { backend_note: note, ..engine }),
                 Err((failure, _)) if candidates.peek().is_some() => {
                     let text = format!("The CPU computes, since the CUDA engine did not start: {failure}");
@@ -87,13 +90,13 @@ impl Engine {
 
     async fn start_candidate(
         candidate: &Candidate,
-        limits: &Limits,
+        options: &EngineOptions,
     ) -> Result<Self, (Failure, Option<Death>)> {
         let (hello, greeting) = oneshot::channel();
         // Owned from here on: a start that nobody waits for any more leaves no
         // process behind.
-        let link =
-            OwnedLink(watch::start(candidate, limits.clone(), hello).map_err(|failure| (failure, None))?);
+        let started = watch::start(candidate, options.priority, options.limits.clone(), hello);
+        let link = OwnedLink(started.map_err(|failure| (failure, None))?);
         link.send(Request::Tell(Command::Hello { protocol: PROTOCOL_VERSION }));
         let hello = greeting.await.unwrap_or_else(|_| Err(link.reason()));
         let hello = hello.map_err(|failure| (failure, link.death()))?;

@@ -22,9 +22,10 @@ impl Planned {
         Self { preferences, model, installed: list_models(), kind }
     }
 
-    /// Adds to a job what the user wants of memory, and which models may take
+    /// Adds to a job what the user wants of memory and of the engine, and which models may take
     /// over. To be called when everything else of the job is set.
     pub fn fill(&self, mut job: Job) -> Job {
+        job.threads = self.preferences.engine.threads;
         job.memory = self.preferences.memory.clone();
         job.precision = self.preferences.precision;
         job.alternatives = alternatives(&self.model, &self.installed, &job, self.kind);

@@ -3,6 +3,12 @@
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 
+use crate::preferences::Priority;
+
+/// As `nice` adds without a number: a tenth of the share that others get.
+#[cfg(unix)]
+const LOW_PRIORITY: libc::c_int = 10;
+
 /// Where a user's own folders lie.
 pub fn home_folder() -> Option<PathBuf> {
     let name = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
@@ -40,18 +46,32 @@ pub fn config_folder() -> Option<PathBuf> {
 
 /// Has the child lead a process group of its own: what it starts can then be
 /// ended with it, and a terminal's interrupt reaches the host alone, which
-/// cancels in good order.
-pub fn lead_own_group(program: &mut Command) {
+/// cancels in good order. At low priority it gets what other programs leave of
+/// the processor.
+pub fn lead_own_group(program: &mut Command, priority: Priority) {
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(program, 0);
+    #[cfg(unix)]
+    if priority == Priority::Low {
+        // SAFETY: between fork and exec only this system call is made. Where it
+        // fails, the child computes at the usual priority.
+        unsafe {
+            std::os::unix::process::CommandExt::pre_exec(program, || {
+                libc::setpriority(libc::PRIO_PROCESS, 0, LOW_PRIORITY);
+                Ok(())
+            });
+        }
+    }
     #[cfg(windows)]
     {
         /// No console window flashes up beside the window.
         const CREATE_NO_WINDOW: u32 = 0x0800_0000;
-        std::os::windows::process::CommandExt::creation_flags(program, CREATE_NO_WINDOW);
+        const BELOW_NORMAL_PRIORITY_CLASS: u32 = 0x0000_4000;
+        let class = if priority == Priority::Low { BELOW_NORMAL_PRIORITY_CLASS } else { 0 };
+        std::os::windows::process::CommandExt::creation_flags(program, CREATE_NO_WINDOW | class);
     }
     #[cfg(not(any(unix, windows)))]
-    let _ = program;
+    let _ = (program, priority);
 }
 
 /// Kills the child and, where there are groups, whatever else is in its group.

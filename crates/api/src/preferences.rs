@@ -1,4 +1,4 @@
-//! What the user wants of memory and of the network, wherever it was said. A flag goes before the
+//! What the user wants of memory, of the engine and of the network, wherever it was said. A flag goes before the
 //! environment, the environment before the config file, the file before a
 //! profile, and a profile before the defaults.
 //!
@@ -10,6 +10,10 @@
 //! batch_size = 8
 //! keep = ["model", "speakers"]
 //! precision = "q8_0"
+//!
+//! [engine]
+//! threads = 4
+//! priority = "low"
 //!
 //! [network]
 //! hub = "https://mirror.example"
@@ -34,9 +38,17 @@ pub const PRECISION: (&str, &str) =
 
 const FILE: &str = "steno/config.toml";
 
+/// More than any machine has cores; each takes memory of its own.
+const MOST_THREADS: usize = 1024;
+
 /// The tables that the file may have.
 const MEMORY: &str = "memory";
 const NETWORK: &str = "network";
+const ENGINE: &str = "engine";
+
+pub const THREADS: (&str, &str) = ("STENO_THREADS", "a number from 1: threads that the engine computes with");
+pub const PRIORITY: (&str, &str) =
+    ("STENO_PRIORITY", "low or normal: low leaves the processor to other programs while they want it");
 
 /// Where models are downloaded from, through what, and whether at all: key,
 /// variable, and what it takes.
@@ -52,7 +64,24 @@ pub struct Preferences {
     pub memory: Settings,
     /// `None`: as stored.
     pub precision: Option<Precision>,
+    pub engine: EngineWishes,
     pub network: Network,
+}
+
+/// How the engine computes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EngineWishes {
+    /// `None`: one per core.
+    pub threads: Option<usize>,
+    pub priority: Priority,
+}
+
+/// How the engine's process stands against those of other programs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Priority {
+    Low,
+    #[default]
+    Normal,
 }
 
 /// How downloads may use the network.
@@ -72,13 +101,14 @@ pub type Values = Vec<(&'static str, String)>;
 /// Every variable that is read, with what it takes.
 pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
     let network = NETWORK_KEYS.map(|(_, name, wanted)| (name, wanted));
-    [PROFILE].into_iter().chain(VARIABLES).chain([PRECISION]).chain(network)
+    [PROFILE].into_iter().chain(VARIABLES).chain([PRECISION, THREADS, PRIORITY]).chain(network)
 }
 
 /// The table and the key that a variable has in the config file.
 pub(crate) fn place_in_file(variable: &str) -> (&'static str, String) {
     match NETWORK_KEYS.iter().find(|(_, name, _)| *name == variable) {
         Some((key, ..)) => (NETWORK, (*key).to_owned()),
+        None if [THREADS.0, PRIORITY.0].contains(&variable) => (ENGINE, key(variable)),
         // The key of the profile is short: it lies in the table of memory already.
         None if variable == PROFILE.0 => (MEMORY, "profile".into()),
         None => (MEMORY, key(variable)),
@@ -175,6 +205,9 @@ impl Preferences {
         if let Some(network) = NETWORK_KEYS.iter().find(|(_, variable, _)| *variable == name) {
             return self.network.set(*network, value.trim());
         }
+        if let Some(wish) = [THREADS, PRIORITY].into_iter().find(|(variable, _)| *variable == name) {
+            return self.engine.set(wish, value.trim());
+        }
         if name != PRECISION.0 {
             return self.memory.set(name, value);
         }
@@ -190,6 +223,23 @@ impl Preferences {
             name => Self::default().set(name, value),
         };
         checked.map_err(|bad| format!("it takes {}", bad.wanted))
+    }
+}
+
+impl EngineWishes {
+    fn set(&mut self, (name, wanted): (&'static str, &'static str), value: &str) -> Result<(), BadSetting> {
+        let wrong = || BadSetting { name, value: value.to_owned(), wanted };
+        if name == THREADS.0 {
+            let threads = value.parse().ok().filter(|threads| (1..=MOST_THREADS).contains(threads));
+            self.threads = Some(threads.ok_or_else(wrong)?);
+        } else {
+            self.priority = match value.to_ascii_lowercase().as_str() {
+                "low" => Priority::Low,
+                "normal" => Priority::Normal,
+                _ => return Err(wrong()),
+            };
+        }
+        Ok(())
     }
 }
 
@@ -256,8 +306,10 @@ fn known() -> String {
         keys.join(", ")
     };
     format!(
-        "The file may have a table [{MEMORY}] with these keys: {}; and a table [{NETWORK}] with these: {}.",
+        "The file may have a table [{MEMORY}] with these keys: {}; a table [{ENGINE}] with these: {}; and a table \
+         [{NETWORK}] with these: {}.",
         keys(MEMORY),
+        keys(ENGINE),
         keys(NETWORK)
     )
 }
@@ -277,7 +329,7 @@ fn values(text: &str) -> Result<Values, String> {
         let toml::Value::Table(settings) = value else {
             return Err(format!("The config file has a key \"{name}\", which is not known."));
         };
-        if name != MEMORY && name != NETWORK {
+        if ![MEMORY, ENGINE, NETWORK].contains(&name.as_str()) {
             return Err(format!("The config file has a table [{name}], which is not known."));
         }
         let table = name;
@@ -390,6 +442,9 @@ mod tests {
             ram_limit = 4294967296
             keep = ["model", "gpu"]
             precision = "q8_0"
+            [engine]
+            threads = 3
+            priority = "low"
             [network]
             hub = "https://mirror.example"
             proxy = "http://proxy.example:3128"
@@ -410,6 +465,7 @@ mod tests {
                 ..Settings::default()
             },
             precision: Some(Precision::Q8_0),
+            engine: EngineWishes { threads: Some(3), priority: Priority::Low },
             network: Network {
                 hub: Some("https://mirror.example".into()),
                 proxy: Some("http://proxy.example:3128".into()),
@@ -423,7 +479,20 @@ mod tests {
     fn what_is_wrong_is_named_with_its_place_and_what_would_be_right() {
         let keys = "The file may have a table [memory] with these keys: profile, batch_size, ";
         type Case<'a> = (&'a str, Pairs<'a>, Pairs<'a>, &'a [&'a str]);
-        let cases: [Case; 14] = [
+        let cases: [Case; 17] = [
+            (
+                "[engine]\nthreads = 0",
+                &[],
+                &[],
+                &["config.toml: engine.threads is \"0\"; it takes a number from 1: "],
+            ),
+            ("", &[], &[("STENO_PRIORITY", "high")], &["--priority is \"high\"; it takes low or normal: "]),
+            (
+                "[engine]\ncores = 2",
+                &[],
+                &[],
+                &["a key \"engine.cores\", which is not known", "threads, priority; "],
+            ),
             (
                 "[network]\nhub = 'mirror'",
                 &[],

@@ -10,6 +10,7 @@ use wire::{Command, ErrorCode, Event, Failure, read_frame, write_frame};
 
 use crate::find::Candidate;
 use crate::platform;
+use crate::preferences::Priority;
 
 /// What the threads that read from an engine tell the one that watches it.
 #[derive(Debug)]
@@ -44,6 +45,7 @@ pub struct Process {
 impl Process {
     pub fn start<M: Send + 'static>(
         candidate: &Candidate,
+        priority: Priority,
         inbox: Sender<M>,
         wrap: impl Fn(Heard) -> M + Send + 'static,
     ) -> Result<Self, Failure> {
@@ -52,7 +54,7 @@ impl Process {
         if let Some(path) = &candidate.library_path {
             program.env("LD_LIBRARY_PATH", path);
         }
-        platform::lead_own_group(&mut program);
+        platform::lead_own_group(&mut program, priority);
         let mut child = program.spawn().map_err(|error| cannot_start(candidate, &error))?;
 
         // Kept out of `child`, each moves to its thread and closes with it.

@@ -17,6 +17,7 @@ use crate::Limits;
 use crate::engine::Hello;
 use crate::find::Candidate;
 use crate::partial::Partial;
+use crate::preferences::Priority;
 use crate::process::{End, Heard, Process};
 
 /// What a host wants of an engine.
@@ -72,11 +73,12 @@ impl Link {
 /// can be talked to.
 pub fn start(
     candidate: &Candidate,
+    priority: Priority,
     limits: Limits,
     hello: oneshot::Sender<Result<Hello, Failure>>,
 ) -> Result<Link, Failure> {
     let (inbox, messages) = mpsc::channel();
-    let process = Process::start(candidate, inbox.clone(), Message::Heard)?;
+    let process = Process::start(candidate, priority, inbox.clone(), Message::Heard)?;
     let link = Link { inbox, end: Arc::new(OnceLock::new()) };
     let now = Instant::now();
     let watch = Watch {

@@ -353,3 +353,69 @@ async fn what_a_window_left_unfinished_waits_in_the_queue_of_the_next_one() {
     session.close().await;
     assert!(journal.unfinished(Kind::Window).unwrap().jobs.is_empty());
 }
+
+#[tokio::test]
+async fn what_a_closed_window_had_not_finished_goes_on_at_its_next_start_with_settings_of_its_own() {
+    use api::session::{Session, Settings, State as Stand};
+    let place = Place::new();
+    let files = ["4 windows, hang 2 once", "2 windows"].map(|name| place.job(name).file.0);
+    let model = api::ModelRef { name: "m".into(), path: "model".into(), demonstration: false, note: None };
+    let settings = Settings { model: Some(model), ..Settings::default() };
+    let start = || {
+        let journal = Some(place.journal());
+        Session::start(
+            SupervisorOptions { engine: engine(), journal, ..SupervisorOptions::default() },
+            settings.clone(),
+        )
+    };
+    {
+        let session = start();
+        let ids = session.add(files.clone());
+        let own = Settings { language: Some("de".into()), ..settings.clone() };
+        session.change_own(&ids[1..], Some(&own));
+        let mut text = session.follow_text(ids[0]);
+        while text.next().await.unwrap().segments.is_empty() {}
+        session.close().await;
+    }
+    // Until the first has let go of the journal.
+    let left = || place.journal().unfinished(Kind::Window).unwrap().jobs;
+    let begun = Instant::now();
+    while left().iter().any(|job| job.is_worked_on) {
+        assert!(begun.elapsed() < PATIENCE);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let session = start();
+    let mut follower = session.follow();
+    let mut done = std::collections::BTreeMap::new();
+    while done.len() < 2 {
+        let changes =
+            tokio::time::timeout(PATIENCE, follower.next()).await.expect("it stands still").unwrap();
+        for entry in changes.changed.into_iter().filter(|entry| entry.state == Stand::Finished) {
+            let text = session.follow_text(entry.id).next().await.unwrap();
+            let language = entry.own.and_then(|own| own.language);
+            let segments: Vec<_> = text.segments.into_iter().map(|segment| segment.text).collect();
+            done.insert(entry.id, (language, segments));
+        }
+    }
+    let expected = [(None, expected(0..4)), (Some("de".to_owned()), expected(0..2))];
+    assert_eq!(done.into_values().collect::<Vec<_>>(), expected);
+    session.close().await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_engine_of_low_priority_stands_back() {
+    use api::preferences::Priority;
+    let nice = |pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        // proc(5): the nineteenth field; behind the name comes the third.
+        let mut fields = stat.rsplit_once(')').unwrap().1.split_whitespace();
+        fields.nth(16).unwrap().parse::<i32>().unwrap()
+    };
+    let ours = nice(std::process::id());
+    for (priority, expected) in [(Priority::Normal, ours), (Priority::Low, ours.max(10))] {
+        let engine = api::Engine::start(&EngineOptions { priority, ..engine() }).await.unwrap();
+        assert_eq!(nice(engine.pid()), expected, "{priority:?}");
+        engine.shutdown().await;
+    }
+}

@@ -4,13 +4,15 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use api::EngineOptions;
+use api::preferences::{EngineWishes, PRIORITY, THREADS, Values};
+use api::{EngineOptions, Preferences};
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 use transcript::export::{Format, Options, Shaping};
 use transcript::{Span, Task, Time};
 use wire::{Channels, DeviceChoice, Strategy, VoiceActivity};
 
-use crate::memory_args::{Memory, SETTINGS};
+use crate::memory_args::{Memory, SETTINGS, checked};
 use crate::quantize::Quantize;
 use crate::values::{self, Language};
 use crate::{
@@ -204,8 +206,12 @@ pub struct Machine {
     pub device: DeviceChoice,
 
     /// Threads to compute with [default: one per core]
-    #[arg(long, value_name = "N", value_parser = positive)]
-    pub threads: Option<usize>,
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = checked(THREADS.0))]
+    pub threads: Option<String>,
+
+    /// low leaves the processor to other programs while they want it [default: normal]
+    #[arg(long, value_name = "PRIORITY", value_parser = PossibleValuesParser::new(["low", "normal"]))]
+    pub priority: Option<String>,
 }
 
 impl Sound {
@@ -226,8 +232,25 @@ impl Sound {
 
 impl Machine {
     /// Who asks for the CPU needs no CUDA engine, which takes longer to start.
-    pub fn engine_options(&self) -> EngineOptions {
-        EngineOptions { cpu_only: self.device == DeviceChoice::Cpu, ..EngineOptions::default() }
+    pub fn engine_options(&self, wishes: EngineWishes) -> EngineOptions {
+        EngineOptions {
+            cpu_only: self.device == DeviceChoice::Cpu,
+            priority: wishes.priority,
+            ..EngineOptions::default()
+        }
+    }
+
+    /// What was said of the engine, by the names of the variables.
+    pub fn flags(&self) -> Values {
+        let said = [(THREADS.0, &self.threads), (PRIORITY.0, &self.priority)];
+        said.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect()
+    }
+
+    /// For commands that read nothing else of the user's settings: a file that
+    /// is wrong is their concern no more than what stands in it.
+    pub fn wishes(&self) -> EngineWishes {
+        let of_flags = || Preferences::of(None, &Values::new(), &self.flags()).unwrap_or_default();
+        Preferences::of_this_user(&self.flags()).unwrap_or_else(|_| of_flags()).engine
     }
 }
 

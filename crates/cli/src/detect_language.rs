@@ -43,7 +43,7 @@ async fn detect(
     let (engine, _turn) = own_engine::start(&args.machine, console, &mut interrupt).await?;
     let mut job = Job::new(1, files[0].as_path(), model.path.as_path());
     job.device = args.machine.device;
-    job.threads = args.machine.threads;
+    job.threads = args.machine.wishes().threads;
     job.track = args.track;
     let mut handle = engine.detect_languages(files.iter().map(FilePath::from).collect(), job);
 

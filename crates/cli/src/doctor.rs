@@ -61,10 +61,11 @@ pub async fn run(args: &Doctor, interrupt: Interrupt) -> Ended {
 }
 
 async fn report(args: &Doctor) -> Report {
-    let (preferences, settings_failure) = match Preferences::of_this_user(&args.memory.flags()) {
-        Ok(preferences) => (preferences, None),
-        Err(failure) => (Preferences::default(), Some(failure)),
-    };
+    let (preferences, settings_failure) =
+        match Preferences::of_this_user(&[args.memory.flags(), args.machine.flags()].concat()) {
+            Ok(preferences) => (preferences, None),
+            Err(failure) => (Preferences::default(), Some(failure)),
+        };
     let mut report = Report {
         version: env!("CARGO_PKG_VERSION"),
         system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
@@ -79,7 +80,7 @@ async fn report(args: &Doctor) -> Report {
         model_folders: Places::of_this_process().folders().into_iter().map(FilePath::from).collect(),
         models: models::listed(),
     };
-    match Engine::start(&args.machine.engine_options()).await {
+    match Engine::start(&args.machine.engine_options(preferences.engine)).await {
         Ok(engine) => {
             report.engine_path = Some(engine.program().into());
             report.backend_note = engine.backend_note().map(String::from);

@@ -36,7 +36,7 @@ struct Outcome {
 /// Runs a job on a signal made up for it, and compares what it took with what
 /// was predicted; where it does not fit, with smaller batches until one does.
 pub async fn run(args: &Doctor, model: &OsStr, mut interrupt: Interrupt) -> Result<(), Ended> {
-    let preferences = Preferences::of_this_user(&args.memory.flags())
+    let preferences = Preferences::of_this_user(&[args.memory.flags(), args.machine.flags()].concat())
         .map_err(|failure| Ended::Usage(failure.to_string()))?;
     let model = models::chosen(Some(model))?;
     let network = Network::read(&model.path)?;
@@ -104,7 +104,7 @@ fn job(
 ) -> Job {
     let mut job = Job::new(1, signal.path.as_path(), model);
     job.device = args.machine.device;
-    job.threads = args.machine.threads;
+    job.threads = preferences.engine.threads;
     job.language = Some("en".into());
     job.voice_activity = VoiceActivity::Off;
     job.precision = Some(precision);

@@ -11,13 +11,16 @@ use memory::settings::PROFILE;
 /// Follows the help of every command that has these flags.
 pub const SETTINGS: &str = "\
 Settings of memory:
-  Every option under \"Memory\" can also be set in the environment (--batch-size as STENO_BATCH_SIZE) \
+  Every option under \"Memory\", and --threads and --priority, can also be set in the environment (--batch-size as STENO_BATCH_SIZE) \
 and in the file steno/config.toml in the folder for settings (Linux: ~/.config), or in the file that \
 STENO_CONFIG names:
     [memory]
     profile = \"safe\"
     memory_limit = \"6GiB\"
     keep = [\"model\", \"speakers\"]
+    [engine]
+    threads = 4
+    priority = \"low\"
   A flag goes before the environment, the environment before the file, the file before the profile. \
 STENO_FAST_PATH=false is the same as to keep the speakers.";
 
@@ -116,7 +119,9 @@ impl Memory {
     }
 }
 
-fn checked(name: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone + Send + Sync + 'static {
+pub fn checked(
+    name: &'static str,
+) -> impl Fn(&str) -> Result<String, String> + Clone + Send + Sync + 'static {
     move |value| Preferences::check(name, value).map(|()| value.to_owned())
 }
 

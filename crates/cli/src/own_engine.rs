@@ -14,7 +14,7 @@ pub async fn start(
     console: &mut Console,
     interrupt: &mut Interrupt,
 ) -> Result<(Engine, Option<Turn>), Ended> {
-    let options = machine.engine_options();
+    let options = machine.engine_options(machine.wishes());
     let engine = tokio::select! {
         engine = Engine::start(&options) => engine?,
         () = interrupt.raised() => return Err(Ended::Cancelled),

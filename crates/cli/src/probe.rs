@@ -56,7 +56,7 @@ pub async fn run(args: Probe, interrupt: Interrupt) -> Ended {
 }
 
 async fn probe(args: Probe, mut interrupt: Interrupt) -> Result<(), Ended> {
-    let preferences = Preferences::of_this_user(&args.memory.flags())
+    let preferences = Preferences::of_this_user(&[args.memory.flags(), args.machine.flags()].concat())
         .map_err(|failure| Ended::Usage(failure.to_string()))?;
     let model = match &args.model {
         Some(model) => models::chosen(Some(model))?,
@@ -75,7 +75,7 @@ async fn probe(args: Probe, mut interrupt: Interrupt) -> Result<(), Ended> {
     };
     let mut job = Job::new(1, signal.path.as_path(), model.path.as_path());
     job.device = args.machine.device;
-    job.threads = args.machine.threads;
+    job.threads = preferences.engine.threads;
     job.memory = preferences.memory;
     let speed = seconds_of_a_window(&engine, ready(job, &network, precision), &mut interrupt).await;
     engine.shutdown().await;

@@ -1,8 +1,9 @@
 //! `steno resume`: what was interrupted goes on where it was.
 
 use api::library::{Journal, Kind, Left, Listing, State};
+use api::preferences::Values;
 use api::runs::Runs;
-use api::{DeviceChoice, EngineOptions, Supervisor, SupervisorOptions};
+use api::{DeviceChoice, EngineOptions, Preferences, Supervisor, SupervisorOptions};
 use transcript::Time;
 use wire::{ErrorCode, Failure, FilePath};
 
@@ -95,6 +96,7 @@ async fn go_on(
         return Ended::Done;
     }
     let engine = EngineOptions {
+        priority: Preferences::of_this_user(&Values::new()).unwrap_or_default().engine.priority,
         cpu_only: listing.jobs.iter().all(|left| left.job.device == DeviceChoice::Cpu),
         ..EngineOptions::default()
     };

@@ -24,14 +24,14 @@ pub async fn run(args: Transcribe, interrupt: Interrupt) -> Ended {
         Ok(request) => request,
         Err(text) => return Ended::Usage(text),
     };
-    let preferences = match Preferences::of_this_user(&args.memory.flags()) {
+    let preferences = match Preferences::of_this_user(&[args.memory.flags(), args.machine.flags()].concat()) {
         Ok(preferences) => preferences,
         Err(failure) => return Ended::Usage(failure.to_string()),
     };
     let mut console = Console::new(args.quiet || args.json_events);
     let journal = api::state::open_journal(|problem| console.warning(&problem));
     let supervisor = Supervisor::start(SupervisorOptions {
-        engine: args.machine.engine_options(),
+        engine: args.machine.engine_options(preferences.engine),
         journal,
         runs: Runs::of_this_user(),
         memory: preferences.memory.clone(),
@@ -123,7 +123,6 @@ fn items(
 fn job(id: JobId, file: &Path, model: &Path, args: &Transcribe) -> Job {
     let mut job = Job::new(id, file, model);
     job.device = args.machine.device;
-    job.threads = args.machine.threads;
     job.language = args.language.0.clone();
     job.task = if args.translate { Task::Translate } else { args.task };
     job.channels = args.sound.channels;

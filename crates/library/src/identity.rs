@@ -1,4 +1,4 @@
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
@@ -19,16 +19,29 @@ pub struct Identity {
     pub digest: [u8; 32],
 }
 
-impl Identity {
-    /// Reads at most 2 MiB.
-    pub fn of(file: &Path) -> io::Result<Self> {
-        let mut file = File::open(file)?;
-        let meta = file.metadata()?;
-        let bytes = meta.len();
+/// How a file looks from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    pub bytes: u64,
+    /// Milliseconds since 1970.
+    pub modified: Option<i64>,
+}
+
+impl Stamp {
+    pub fn of(meta: &Metadata) -> Self {
         let modified = meta.modified().ok().and_then(|time| {
             let since = time.duration_since(UNIX_EPOCH).ok()?;
             i64::try_from(since.as_millis()).ok()
         });
+        Self { bytes: meta.len(), modified }
+    }
+}
+
+impl Identity {
+    /// Reads at most 2 MiB.
+    pub fn of(file: &Path) -> io::Result<Self> {
+        let mut file = File::open(file)?;
+        let Stamp { bytes, modified } = Stamp::of(&file.metadata()?);
         let mut hash = Sha256::new();
         io::copy(&mut (&file).take(HASHED), &mut Sink(&mut hash))?;
         if bytes > HASHED {

@@ -215,6 +215,17 @@ impl Journal {
         })
     }
 
+    /// The host wants something else done with the transcript.
+    pub fn intend(&self, key: Key, outputs: &serde_json::Value) -> Result<(), Error> {
+        self.change(|transaction| {
+            transaction.execute(
+                "UPDATE jobs SET outputs = ?2, changed = ?3 WHERE id = ?1",
+                params![key.0, json(outputs)?, now()],
+            )?;
+            Ok(())
+        })
+    }
+
     /// Its files are about to be written.
     pub fn saving(&self, key: Key) -> Result<(), Error> {
         self.change(|transaction| set_state(transaction, key, State::Saving))

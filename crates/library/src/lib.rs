@@ -10,10 +10,11 @@ mod identity;
 mod journal;
 mod left;
 mod open;
+mod taken;
 
 pub use error::{Error, Problem};
 pub use host::Host;
-pub use identity::Identity;
+pub use identity::{Identity, Stamp};
 pub use journal::{Entry, Journal, Key, Kind, State, Step};
 pub use left::{Left, Listing, Unreadable};
 pub use open::{Aside, FILE, Opened, Reason};

@@ -18,7 +18,7 @@ pub const FILE: &str = "journal.sqlite";
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// One script per version, in order; `user_version` counts those that ran.
-const MIGRATIONS: [&str; 1] = [include_str!("1.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("1.sql"), include_str!("2.sql")];
 
 /// A journal, and what became of the file that was there before.
 #[derive(Debug)]

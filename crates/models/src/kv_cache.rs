@@ -142,7 +142,9 @@ impl KvCache {
     /// Goes on with these rows alone; the memory of the others is free afterwards.
     pub fn keep(&mut self, rows: &[usize]) {
         let of_row = self.heads * self.of_head();
-        let kept = |numbers: &[f32]| rows.iter().flat_map(|row| &numbers[row * of_row..][..of_row]).copied().collect();
+        let kept = |numbers: &[f32]| {
+            rows.iter().flat_map(|row| &numbers[row * of_row..][..of_row]).copied().collect()
+        };
         self.keys = kept(&self.keys);
         self.values = kept(&self.values);
         self.rows = rows.len();
@@ -453,9 +455,11 @@ mod tests {
     #[test]
     fn rows_are_kept_and_reordered() {
         let (rows, heads, head_width, positions) = (4, 2, 8, 40);
-        let random = || Tensor::randn(0f32, 1.0, (rows, positions, heads * head_width), &Device::Cpu).unwrap();
+        let random =
+            || Tensor::randn(0f32, 1.0, (rows, positions, heads * head_width), &Device::Cpu).unwrap();
         let (k, v) = (random(), random());
-        let pick = |x: &Tensor, rows: &[u32]| x.index_select(&Tensor::new(rows, &Device::Cpu).unwrap(), 0).unwrap();
+        let pick =
+            |x: &Tensor, rows: &[u32]| x.index_select(&Tensor::new(rows, &Device::Cpu).unwrap(), 0).unwrap();
         let made = |k: &Tensor, v: &Tensor| {
             let mut cache = KvCache::new(k.dim(0).unwrap(), heads, head_width, positions + 30);
             cache.write_keys(0, k).unwrap();

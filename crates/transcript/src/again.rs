@@ -56,7 +56,8 @@ impl Completeness {
         let mut gaps: Vec<Span> = Vec::new();
         for gap in &self.gaps {
             // What of a gap lies outside is one still.
-            let outside = [Span::new(gap.start, gap.end.min(span.start)), Span::new(gap.start.max(span.end), gap.end)];
+            let outside =
+                [Span::new(gap.start, gap.end.min(span.start)), Span::new(gap.start.max(span.end), gap.end)];
             gaps.extend(outside.into_iter().filter(|gap| gap.start < gap.end));
         }
         gaps.extend(&found.gaps);
@@ -108,7 +109,12 @@ mod tests {
             // A gap is filled.
             ((20, 30), &[(21, 29, "new")], &[(0, 10, "a"), (10, 20, "b"), (21, 29, "new"), (30, 40, "c")], 2),
             // Text is replaced, also by nothing.
-            ((8, 22), &[(9, 15, "x"), (15, 22, "y")], &[(0, 10, "a"), (10, 15, "x"), (15, 22, "y"), (30, 40, "c")], 1),
+            (
+                (8, 22),
+                &[(9, 15, "x"), (15, 22, "y")],
+                &[(0, 10, "a"), (10, 15, "x"), (15, 22, "y"), (30, 40, "c")],
+                1,
+            ),
             ((8, 22), &[], &[(0, 10, "a"), (30, 40, "c")], 1),
             // What reaches into its neighbours is cut.
             ((10, 31), &[(9, 33, "long")], &[(0, 10, "a"), (10, 30, "long"), (30, 40, "c")], 1),

@@ -6,10 +6,12 @@
 
 mod choice;
 mod memory;
+mod settings;
 mod shelf;
 
 pub use choice::*;
 pub use memory::*;
+pub use settings::*;
 pub use shelf::*;
 
 use api::session;
@@ -29,6 +31,11 @@ pub struct Setup {
     pub has_sample: bool,
     /// Nothing new is begun.
     pub paused: bool,
+    /// What is short has its turn before what is long.
+    pub shortest_first: bool,
+    pub presets: Vec<Preset>,
+    pub watched: Vec<WatchedFolder>,
+    pub switches: Switches,
     /// What the user's config file says that can't be used; the defaults are in force.
     pub preferences_failure: Option<Failure>,
 }
@@ -62,15 +69,6 @@ pub struct ModelChoice {
     pub note: Option<String>,
     /// It was downloaded or imported, and can be removed.
     pub removable: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-pub struct Settings {
-    pub model: Option<u32>,
-    /// ISO 639-1; null: detect.
-    pub language: Option<String>,
-    /// To English.
-    pub translate: bool,
 }
 
 /// The engine that does the work.
@@ -118,7 +116,7 @@ pub enum WindowEvent {
     },
     /// The models or settings are others now.
     Setup {
-        setup: Setup,
+        setup: Box<Setup>,
     },
     /// The user wants to close the window while recordings are unfinished or
     /// transcripts not saved.
@@ -129,6 +127,11 @@ pub enum WindowEvent {
     /// Everything that is being downloaded or imported, at most ten times a second.
     Transfers {
         transfers: Vec<Transfer>,
+    },
+    /// Nothing is left to do, and the user is elsewhere and wants to know.
+    QueueEnded {
+        finished: u32,
+        failed: u32,
     },
 }
 
@@ -141,6 +144,10 @@ pub struct Job {
     pub folder: String,
     pub bytes: Option<u64>,
     pub sample: bool,
+    /// It was found in a watched folder.
+    pub watched: bool,
+    /// Of its own, where they differ from those at hand.
+    pub own: Option<OwnSettings>,
     pub state: JobState,
     /// Parts of it that are being transcribed again, or wait for that.
     pub again: Vec<Gap>,
@@ -319,6 +326,8 @@ impl From<session::Entry> for Job {
             folder: text(entry.file.parent().map(|folder| folder.as_os_str())),
             bytes: entry.bytes,
             sample: entry.sample,
+            watched: entry.watched.is_some(),
+            own: entry.own.map(OwnSettings::from),
             state: match entry.state {
                 session::State::Held => JobState::Held,
                 session::State::Waiting => JobState::Waiting,
@@ -334,7 +343,8 @@ impl From<session::Entry> for Job {
                 .source
                 .as_ref()
                 .map(|source| source.duration.seconds())
-                .filter(|time| *time > 0.0),
+                .filter(|time| *time > 0.0)
+                .or(entry.length.seconds()),
             format: entry.source.map(|source| source.format),
             demonstration: entry.model.as_ref().is_some_and(|model| model.demonstration),
             model: entry.model.map(|model| model.name),

@@ -1,6 +1,6 @@
 import { asFailure, type Backend } from "./backend";
 import type {
-  ChartFile, EngineInfo, Exporting, Failure, Gap, Job, Look, ModelFits, Place, Settings, Setup, WindowEvent,
+  ChartFile, EngineInfo, Exporting, Failure, Gap, Job, Look, ModelFits, Place, Settings, Setup, Switches, WindowEvent,
 } from "./generated/contract";
 import { ModelShelf } from "./models/shelf.svelte";
 import { Usage } from "./memory/usage.svelte";
@@ -55,6 +55,8 @@ export class Steno {
   readonly model = $derived(this.setup?.models.find((model) => model.id === this.setup?.settings.model) ?? null);
   readonly unfinished = $derived(this.jobs.filter((job) => UNFINISHED.has(job.state)));
   readonly saveable = $derived(this.jobs.filter((job) => job.state === "finished" && job.saved === null));
+  /** Their turn is still to come. */
+  readonly waiting = $derived(this.jobs.filter((job) => job.state === "waiting" || job.state === "held"));
   readonly held = $derived(this.jobs.filter((job) => job.state === "held"));
 
   readonly backend: Backend;
@@ -176,10 +178,22 @@ export class Steno {
       this.toast(said);
     });
 
-  stopAll(): void {
-    // From the end, so that none of them starts when the one before it stops.
-    for (const job of this.unfinished.toReversed()) void this.cancel(job.id);
-  }
+  stopAll = () => this.#try(() => this.#backend.cancelAll());
+  retryFailed = () => this.#try(() => this.#backend.retryFailed());
+  putShortestFirst = (on: boolean) => this.#try(() => this.#backend.putShortestFirst(on));
+  changeOwn = (jobs: number[], settings: Settings | null) => this.#try(() => this.#backend.changeOwn(jobs, settings));
+  renamePreset = (name: string, to: string) => this.#try(() => this.#backend.renamePreset(name, to));
+  deletePreset = (name: string) => this.#try(() => this.#backend.deletePreset(name));
+  watchFolder = (present: boolean) => this.#try(() => this.#backend.watchFolder(present));
+  changeWatched = (number: number, exporting: Exporting) => this.#try(() => this.#backend.changeWatched(number, exporting));
+  placeWatched = (number: number, beside: boolean) => this.#try(() => this.#backend.placeWatched(number, beside));
+  unwatchFolder = (number: number) => this.#try(() => this.#backend.unwatchFolder(number));
+  changeSwitches = (switches: Switches) => this.#try(() => this.#backend.changeSwitches(switches));
+  savePreset = (name: string, settings: Settings) =>
+    this.#try(async () => {
+      await this.#backend.savePreset(name, settings);
+      this.toast(t.presets.saved(name));
+    });
 
   removeFinished(): void {
     for (const job of this.jobs) if (job.state === "finished" && job.saved !== null) void this.remove(job.id);
@@ -214,6 +228,9 @@ export class Steno {
         break;
       case "setup":
         this.#take(event.setup);
+        break;
+      case "queue_ended":
+        void this.#try(() => this.#backend.notify(t.work.ended(event.finished), t.work.failed(event.failed)));
         break;
       case "close_requested":
         this.closing = { unfinished: event.unfinished, unsaved: event.unsaved };

@@ -37,12 +37,13 @@ pub async fn transcribe_again(
 
 async fn found(
     inner: &Arc<Inner>,
-    entry: Entry,
+    mut entry: Entry,
     span: Span,
-    mut settings: Settings,
+    settings: Settings,
     preferences: Preferences,
 ) -> Result<Option<Box<transcript::Transcript>>, Failure> {
     let id = entry.id;
+    let mut settings = entry.own.take().unwrap_or(settings);
     if settings.language.is_none() {
         // A few seconds say less of the language than the whole recording did.
         settings.language = entry.language.clone();

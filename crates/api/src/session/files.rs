@@ -9,7 +9,7 @@ use wire::{ErrorCode, Failure};
 
 /// A folder in a folder in a folder: deeper than anyone sorts recordings, and
 /// an end for file systems that loop.
-const DEEPEST: usize = 8;
+pub const DEEPEST: usize = 8;
 
 /// Endings that a folder is searched for. A file that was named itself is
 /// tried whatever it is called.
@@ -41,7 +41,7 @@ pub fn inspect(paths: impl IntoIterator<Item = PathBuf>) -> Vec<Found> {
     for path in paths {
         if path.is_dir() {
             let before = found.len();
-            open_folder(&path, DEEPEST, &mut found);
+            open_folder(&path, &mut found);
             if found.len() == before {
                 found.push(Found { failure: Some(no_recordings(&path)), file: path, bytes: None });
             }
@@ -110,13 +110,24 @@ fn no_recordings(folder: &Path) -> Failure {
         .remedy("Choose another folder, or the files themselves.")
 }
 
-fn open_folder(folder: &Path, deepest: usize, found: &mut Vec<Found>) {
-    let Ok(entries) = fs::read_dir(folder) else {
-        let failure = Failure::new(ErrorCode::FileUnreadable, "This folder can't be opened.")
-            .file(folder)
-            .remedy("Change its permissions, or copy the recordings elsewhere.");
-        found.push(Found { file: folder.into(), bytes: None, failure: Some(failure) });
-        return;
+fn open_folder(folder: &Path, found: &mut Vec<Found>) {
+    walk(folder, DEEPEST, &mut |one| match one {
+        Ok(file) => found.push(check(file)),
+        Err((folder, _)) => {
+            let failure = Failure::new(ErrorCode::FileUnreadable, "This folder can't be opened.")
+                .file(folder.as_path())
+                .remedy("Change its permissions, or copy the recordings elsewhere.");
+            found.push(Found { file: folder, bytes: None, failure: Some(failure) });
+        }
+    });
+}
+
+/// The recordings in a folder and in those within it, by name, and the folders
+/// that can't be opened.
+pub fn walk(folder: &Path, deepest: usize, each: &mut impl FnMut(Result<PathBuf, (PathBuf, io::Error)>)) {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) => return each(Err((folder.into(), error))),
     };
     let mut entries: Vec<_> = entries.flatten().collect();
     entries.sort_by_key(|entry| entry.file_name());
@@ -128,9 +139,9 @@ fn open_folder(folder: &Path, deepest: usize, found: &mut Vec<Found>) {
         if hidden {
             continue;
         } else if kind.is_dir() && deepest > 0 {
-            open_folder(&path, deepest - 1, found);
+            walk(&path, deepest - 1, each);
         } else if has_ending(&path, RECORDINGS) && path.is_file() {
-            found.push(check(path));
+            each(Ok(path));
         }
     }
 }

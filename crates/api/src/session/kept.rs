@@ -1,16 +1,32 @@
 //! The queue's side of the journal: what is under way is written down, so that
 //! it comes back when the window was ended by force.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use library::{Entry, Identity, Journal, Key, Kind, State};
 use serde::{Deserialize, Serialize};
-use wire::{Job, JobId};
+use wire::{FilePath, Job, JobId};
 
-/// Nothing is written of what was saved before: the window asks for that anew.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Outputs {}
+use super::queue;
+use super::settings::Stored;
+
+/// What is to become of a recording besides its job. Nothing is written of
+/// what was saved before: the window asks for that anew.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Outputs {
+    /// The watched folder that it came from.
+    pub folder: Option<FilePath>,
+    /// Settings of its own.
+    pub own: Option<Stored>,
+}
+
+impl Outputs {
+    pub fn of(entry: &queue::Entry) -> Self {
+        Self { folder: entry.watched.clone().map(FilePath::from), own: entry.own.as_ref().map(Stored::from) }
+    }
+}
 
 #[derive(Debug, Default)]
 pub struct Kept {
@@ -24,6 +40,7 @@ pub struct Kept {
 #[derive(Debug)]
 pub struct Interrupted {
     pub file: PathBuf,
+    pub outputs: Outputs,
     key: Key,
     /// `None` where it had only been waiting.
     begun: Option<Job>,
@@ -41,6 +58,7 @@ impl Kept {
         }
         let interrupted = found.jobs.into_iter().map(|left| Interrupted {
             file: left.job.file.0.clone(),
+            outputs: serde_json::from_value(left.outputs.clone()).unwrap_or_default(),
             key: left.key,
             begun: journal
                 .as_ref()
@@ -59,23 +77,31 @@ impl Kept {
     }
 
     /// Writes down recordings that wait, each as the job that it would be now.
-    pub fn add(&mut self, jobs: &[(JobId, Job)]) {
+    pub fn add(&mut self, jobs: &[(JobId, Job, Outputs)]) {
         let Some(journal) = &self.journal else { return };
-        let outputs = serde_json::to_value(Outputs::default()).unwrap_or_default();
+        let outputs: Vec<_> = jobs.iter().map(|(.., outputs)| json(outputs)).collect();
         let entries: Vec<Entry> = jobs
             .iter()
-            .map(|(id, job)| Entry {
+            .zip(&outputs)
+            .map(|((id, job, _), outputs)| Entry {
                 kind: Kind::Window,
                 queue_id: *id,
                 job,
                 identity: None,
-                outputs: &outputs,
+                outputs,
             })
             .collect();
         // Where this fails the jobs run all the same; that they can't be
         // resumed is told when one begins and the trouble is still there.
         if let Ok(keys) = journal.add(&entries) {
-            self.keys.extend(jobs.iter().map(|(id, _)| *id).zip(keys));
+            self.keys.extend(jobs.iter().map(|(id, ..)| *id).zip(keys));
+        }
+    }
+
+    /// Something else is to become of it.
+    pub fn intend(&self, id: JobId, outputs: &Outputs) {
+        if let (Some(journal), Some(key)) = (&self.journal, self.keys.get(&id)) {
+            let _ = journal.intend(*key, &json(outputs));
         }
     }
 
@@ -84,6 +110,7 @@ impl Kept {
     pub fn begin<E>(
         &mut self,
         id: JobId,
+        outputs: &Outputs,
         make: impl FnOnce() -> Result<Job, E>,
     ) -> Result<(Job, Option<Key>), E> {
         if let Some(job) = self.begun.remove(&id) {
@@ -91,7 +118,7 @@ impl Kept {
         }
         let job = make()?;
         if !self.keys.contains_key(&id) {
-            self.add(&[(id, job.clone())]);
+            self.add(&[(id, job.clone(), outputs.clone())]);
         }
         let key = self.keys.get(&id).copied();
         if let (Some(journal), Some(key)) = (&self.journal, key) {
@@ -110,9 +137,14 @@ impl Kept {
     }
 
     /// The user closed the window and was asked about what would be lost.
-    pub fn finish_all(&mut self) {
-        for id in self.keys.keys().copied().collect::<Vec<_>>() {
+    pub fn finish_all_but(&mut self, unfinished: &BTreeSet<JobId>) {
+        let over: Vec<JobId> = self.keys.keys().copied().filter(|id| !unfinished.contains(id)).collect();
+        for id in over {
             self.finish(id, State::Cancelled);
         }
     }
+}
+
+fn json(outputs: &Outputs) -> serde_json::Value {
+    serde_json::to_value(outputs).unwrap_or_default()
 }

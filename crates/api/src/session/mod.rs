@@ -4,47 +4,46 @@
 
 mod again;
 mod files;
+mod folders;
 mod kept;
+mod length;
 mod queue;
 mod remembered;
 mod runner;
 mod save;
 mod selection;
+mod settings;
+mod turns;
 mod usage;
+mod work;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use files::find_sample;
+pub use folders::{Watched, WatchedFolder, Watching};
 pub use queue::{Changes, Ending, Entry, State, TextChange};
-pub use remembered::{Exporting, Language, Remembered, Theme, WindowPlace};
+pub use remembered::{Exporting, Language, Remembered, Switches, Theme, WindowPlace};
 pub use save::{Place, write_bytes};
 pub use selection::{all_models, start_with, with_models};
+pub use settings::{Decoding, MOST_BEAMS, Preset, Settings, Stored, rename_preset, save_preset};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
-use transcript::Task;
 use transcript::export::{Format, Options};
 pub use usage::{Forecast, MemoryChange, SeenNotice};
 use wire::{Description, ErrorCode, Failure, JobId};
 
-use crate::{EngineOptions, ModelRef, Preferences, Stop, Supervisor, SupervisorOptions};
-use kept::Kept;
+pub use work::{Work, WorkFollower};
+
+use crate::{EngineOptions, Preferences, Stop, Supervisor, SupervisorOptions};
+use kept::{Kept, Outputs};
 use queue::Queue;
 use usage::Known;
 
 /// A screen shows no more than twenty states a second to anybody's use.
 const PAUSE_BETWEEN_CHANGES: Duration = Duration::from_millis(50);
-
-/// What the next recording is transcribed with.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Settings {
-    /// `None`: there is no model at all.
-    pub model: Option<ModelRef>,
-    /// ISO 639-1; `None`: detect.
-    pub language: Option<String>,
-    pub task: Task,
-}
 
 /// Clones share one queue and one engine.
 #[derive(Debug, Clone)]
@@ -60,6 +59,21 @@ struct Inner {
     /// The queue's version, for those who follow it.
     version: watch::Sender<u64>,
     wake: Notify,
+    /// Somebody should ask how long recordings are.
+    unmeasured: Notify,
+    watched: watch::Sender<Vec<Watched>>,
+    /// The watched folders should be looked at now.
+    look: Notify,
+    runtime: tokio::runtime::Handle,
+}
+
+/// Where recordings come from.
+#[derive(Debug, Clone, Copy)]
+enum Origin<'a> {
+    User,
+    /// The program itself.
+    Sample,
+    Watched(&'a Path),
 }
 
 #[derive(Debug, Default)]
@@ -84,6 +98,11 @@ impl Session {
     /// As [`Session::new`], and what an earlier window left unfinished in the
     /// journal waits in the queue again.
     pub fn start(options: SupervisorOptions, settings: Settings) -> Self {
+        Self::start_watching(options, settings, Watching::default())
+    }
+
+    /// As [`Session::start`], with folders looked at in another rhythm.
+    pub fn start_watching(options: SupervisorOptions, settings: Settings, watching: Watching) -> Self {
         let (kept, interrupted) = Kept::open(options.journal.clone());
         let inner = Arc::new(Inner {
             state: Mutex::new(Shared {
@@ -95,6 +114,10 @@ impl Session {
             kept: Mutex::new(kept),
             version: watch::Sender::new(0),
             wake: Notify::new(),
+            unmeasured: Notify::new(),
+            watched: watch::Sender::new(Vec::new()),
+            look: Notify::new(),
+            runtime: tokio::runtime::Handle::current(),
         });
         let session = Self { inner };
         session.change(|shared| {
@@ -102,11 +125,18 @@ impl Session {
             for one in interrupted {
                 let found = files::check(one.file.clone());
                 let id = shared.queue.add(found.file, found.bytes, false, found.failure);
+                if let Some(folder) = &one.outputs.folder {
+                    shared.queue.set_watched(id, folder.0.clone());
+                }
+                let own = one.outputs.own.clone();
+                shared.queue.set_own(id, own.map(Stored::settings));
                 kept.take_back(id, one);
             }
             shared.hold_or_release();
         });
         tokio::spawn(runner::run(Arc::clone(&session.inner)));
+        tokio::spawn(length::run(Arc::clone(&session.inner)));
+        tokio::spawn(folders::run(Arc::clone(&session.inner), watching));
         session
     }
 
@@ -118,27 +148,32 @@ impl Session {
 
     /// Puts files, and the recordings in folders, at the queue's end.
     pub fn add(&self, paths: impl IntoIterator<Item = PathBuf>) -> Vec<JobId> {
-        self.put(files::inspect(paths), false)
+        self.put(files::inspect(paths), Origin::User)
     }
 
     /// Puts the program's own recording in the queue.
     pub fn add_sample(&self, file: &Path) -> Vec<JobId> {
-        self.put(vec![files::check(file.into())], true)
+        self.put(vec![files::check(file.into())], Origin::Sample)
     }
 
-    fn put(&self, found: Vec<files::Found>, sample: bool) -> Vec<JobId> {
+    fn put(&self, found: Vec<files::Found>, origin: Origin) -> Vec<JobId> {
+        let sample = matches!(origin, Origin::Sample);
         let (ids, jobs) = self.change(|shared| {
             let ids: Vec<_> = found
                 .into_iter()
                 .map(|found| shared.queue.add(found.file, found.bytes, sample, found.failure))
                 .collect();
+            if let Origin::Watched(folder) = origin {
+                ids.iter().for_each(|id| shared.queue.set_watched(*id, folder.into()));
+            }
             shared.hold_or_release();
             // The sample is there again at a click.
             let waiting = ids.iter().filter_map(|id| shared.queue.get(*id));
             let waiting = waiting.filter(|entry| !entry.sample && !entry.state.is_over());
             let jobs: Vec<_> = waiting
                 .filter_map(|entry| {
-                    Some((entry.id, runner::job(entry, &shared.settings, &shared.preferences).ok()?))
+                    let job = runner::job(entry, &shared.settings, &shared.preferences).ok()?;
+                    Some((entry.id, job, Outputs::of(entry)))
                 })
                 .collect();
             (ids, jobs)
@@ -157,6 +192,31 @@ impl Session {
             shared.settings = settings;
             shared.hold_or_release();
         });
+    }
+
+    /// Gives recordings that have not begun settings of their own; `None`:
+    /// those at hand again.
+    pub fn change_own(&self, ids: &[JobId], own: Option<&Settings>) {
+        let changed = self.change(|shared| {
+            let changed: Vec<JobId> =
+                ids.iter().copied().filter(|id| shared.queue.set_own(*id, own.cloned())).collect();
+            shared.hold_or_release();
+            let entries = changed.iter().filter_map(|id| shared.queue.get(*id));
+            entries.map(|entry| (entry.id, Outputs::of(entry))).collect::<Vec<_>>()
+        });
+        let kept = self.inner.kept();
+        for (id, outputs) in changed {
+            kept.intend(id, &outputs);
+        }
+    }
+
+    /// Whether what is short has its turn before what is long.
+    pub fn put_shortest_first(&self, on: bool) {
+        self.change(|shared| shared.queue.put_shortest_first(on));
+    }
+
+    pub fn is_shortest_first(&self) -> bool {
+        self.lock().queue.is_shortest_first()
     }
 
     /// For what begins from now on; when engines are renewed stays as it was.
@@ -184,42 +244,60 @@ impl Session {
 
     /// The user wants what is held to be transcribed with the demonstration model.
     pub fn start_anyway(&self) {
-        self.change(|shared| shared.queue.hold(false));
+        self.change(|shared| shared.queue.hold(|_| false));
     }
 
     pub fn cancel(&self, id: JobId) {
-        let is_over = self.change(|shared| {
-            let again = shared.queue.get(id).is_some_and(|entry| !entry.again.is_empty());
-            if again {
-                shared.queue.forget_again(id);
-            }
-            if (again || shared.queue.cancel(id))
-                && let Some((running, stop)) = &shared.running
-                && *running == id
-            {
-                stop.ask();
-            }
-            shared.queue.get(id).is_some_and(|entry| entry.state == State::Cancelled)
-        });
-        if is_over {
+        if self.change(|shared| shared.cancel(id)) {
             self.inner.kept().finish(id, library::State::Cancelled);
         }
+    }
+
+    /// Cancels what runs and all that waits; none of it begins meanwhile.
+    pub fn cancel_all(&self) {
+        let cancelled: Vec<JobId> = self.change(|shared| {
+            let undone = |entry: &&Entry| !entry.state.is_over() || !entry.again.is_empty();
+            let undone: Vec<JobId> = shared.queue.iter().filter(undone).map(|entry| entry.id).collect();
+            undone.into_iter().filter(|id| shared.cancel(*id)).collect()
+        });
+        let mut kept = self.inner.kept();
+        cancelled.into_iter().for_each(|id| kept.finish(id, library::State::Cancelled));
     }
 
     /// Starts over with what failed or was stopped.
     pub fn retry(&self, id: JobId) {
+        self.change(|shared| shared.retry(id));
+    }
+
+    /// Starts over with all that failed; what the user stopped stays so.
+    pub fn retry_failed(&self) {
         self.change(|shared| {
-            let Some(file) = shared.queue.get(id).map(|entry| entry.file.clone()) else { return };
-            shared.queue.retry(id, files::check(file).failure);
-            shared.hold_or_release();
+            let failed = shared.queue.iter().filter(|entry| entry.state == State::Failed);
+            let failed: Vec<JobId> = failed.map(|entry| entry.id).collect();
+            failed.into_iter().for_each(|id| shared.retry(id));
         });
     }
 
     pub fn remove(&self, id: JobId) {
-        self.change(|shared| shared.queue.remove(id));
+        let watched = self.change(|shared| {
+            let entry = shared.queue.get(id);
+            let file = entry.filter(|entry| entry.watched.is_some()).map(|entry| entry.file.clone());
+            shared.queue.remove(id);
+            file.filter(|_| shared.queue.get(id).is_none())
+        });
+        if let Some(file) = watched {
+            // Who takes it off the list does not want it back at the next start.
+            let session = self.clone();
+            self.inner.runtime.spawn_blocking(move || session.take(&file));
+        }
         if self.lock().queue.get(id).is_none() {
             self.inner.kept().finish(id, library::State::Cancelled);
         }
+    }
+
+    /// Whether the queue has work and when it ends.
+    pub fn follow_work(&self) -> WorkFollower {
+        WorkFollower::new(&self.inner)
     }
 
     /// How many recordings would be left undone by closing now.
@@ -242,7 +320,7 @@ impl Session {
     /// The name that a dialog proposes for a transcript.
     pub fn proposed_file(&self, id: JobId, format: Format) -> Result<PathBuf, Failure> {
         let (recording, transcript) = self.result(id)?;
-        Ok(save::beside(&recording, &transcript, format))
+        Ok(save::beside(&recording, transcript.complete, format))
     }
 
     /// The name that a dialog proposes for something else about a recording.
@@ -265,7 +343,13 @@ impl Session {
     ) -> Result<PathBuf, Failure> {
         let (recording, transcript) = self.result(id)?;
         let file = save::save(&recording, &transcript, format, options, place)?;
-        self.change(|shared| shared.queue.saved(id, file.clone()));
+        let watched = self.change(|shared| {
+            shared.queue.saved(id, file.clone());
+            shared.queue.get(id).is_some_and(|entry| entry.watched.is_some())
+        });
+        if watched && transcript.complete {
+            self.take(&recording);
+        }
         self.inner.kept().finish(id, library::State::Finished);
         Ok(file)
     }
@@ -300,17 +384,21 @@ impl Session {
         }
     }
 
-    /// Stops what runs and waits, two seconds at most, until the engine is gone.
+    /// Stops what runs and waits, two seconds at most, until the engine is
+    /// gone. What was not finished goes on at the next start.
     pub async fn close(&self) {
-        self.change(|shared| {
+        let unfinished: BTreeSet<JobId> = self.change(|shared| {
             shared.closed = true;
             if let Some((_, stop)) = &shared.running {
                 stop.ask();
             }
+            let goes_on = |entry: &&Entry| entry.state.waits() || entry.state == State::Running;
+            shared.queue.iter().filter(goes_on).map(|entry| entry.id).collect()
         });
+        self.inner.look.notify_one();
         self.inner.supervisor.shutdown().await;
         // The user knew what would be lost by closing.
-        self.inner.kept().finish_all();
+        self.inner.kept().finish_all_but(&unfinished);
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {
@@ -321,6 +409,7 @@ impl Session {
     fn change<T>(&self, change: impl FnOnce(&mut Shared) -> T) -> T {
         let result = self.inner.change(change);
         self.inner.wake.notify_one();
+        self.inner.unmeasured.notify_one();
         result
     }
 }
@@ -338,6 +427,7 @@ impl Inner {
     fn change<T>(&self, change: impl FnOnce(&mut Shared) -> T) -> T {
         let mut shared = self.lock();
         let result = change(&mut shared);
+        shared.queue.arrange();
         let now = shared.queue.version();
         self.version.send_if_modified(|version| std::mem::replace(version, now) != now);
         result
@@ -348,8 +438,29 @@ impl Shared {
     /// A user's own recording is never silently transcribed with the
     /// demonstration model.
     fn hold_or_release(&mut self) {
-        let demonstration = self.settings.model.as_ref().is_some_and(|model| model.demonstration);
-        self.queue.hold(demonstration);
+        let demonstration = self.settings.is_demonstration();
+        self.queue.hold(|entry| entry.own.as_ref().map_or(demonstration, Settings::is_demonstration));
+    }
+
+    /// True where it is over with that.
+    fn cancel(&mut self, id: JobId) -> bool {
+        let again = self.queue.get(id).is_some_and(|entry| !entry.again.is_empty());
+        if again {
+            self.queue.forget_again(id);
+        }
+        if (again || self.queue.cancel(id))
+            && let Some((running, stop)) = &self.running
+            && *running == id
+        {
+            stop.ask();
+        }
+        self.queue.get(id).is_some_and(|entry| entry.state == State::Cancelled)
+    }
+
+    fn retry(&mut self, id: JobId) {
+        let Some(file) = self.queue.get(id).map(|entry| entry.file.clone()) else { return };
+        self.queue.retry(id, files::check(file).failure);
+        self.hold_or_release();
     }
 }
 

@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use transcript::{Completeness, Model, Notice, Segment, Severity, Source, Span, Transcript};
 use wire::{Event, Failure, JobId, Progress};
 
+use super::Settings;
 use super::again::can_be_asked;
+use super::length::Length;
+use super::turns::Turns;
 use super::usage::{Forecast, JobMemory, Known, MemoryChange};
 
 /// Where a recording stands.
@@ -28,6 +31,11 @@ impl State {
     pub fn is_over(self) -> bool {
         matches!(self, Self::Finished | Self::Failed | Self::Cancelled)
     }
+
+    /// Its turn is still to come.
+    pub fn waits(self) -> bool {
+        matches!(self, Self::Held | Self::Waiting)
+    }
 }
 
 /// One recording in the queue.
@@ -39,6 +47,11 @@ pub struct Entry {
     /// The recording that comes with the program: it may be transcribed with
     /// the demonstration model without asking.
     pub sample: bool,
+    /// The watched folder that it was found in.
+    pub watched: Option<PathBuf>,
+    /// What it is transcribed with in place of the settings at hand.
+    pub own: Option<Settings>,
+    pub length: Length,
     pub state: State,
     pub progress: Option<Progress>,
     pub source: Option<Source>,
@@ -103,8 +116,7 @@ pub struct Ending {
 #[derive(Debug, Default)]
 pub struct Queue {
     entries: BTreeMap<JobId, Entry>,
-    /// In which they take their turns.
-    order: Vec<JobId>,
+    turns: Turns,
     /// Version at which somebody else's turn came first.
     reordered: u64,
     /// With the version at which each was removed.
@@ -134,6 +146,9 @@ impl Queue {
             file,
             bytes,
             sample,
+            watched: None,
+            own: None,
+            length: Length::NotAsked,
             state,
             progress: None,
             source: None,
@@ -151,7 +166,7 @@ impl Queue {
             rewrites: Vec::new(),
         };
         self.entries.insert(self.last, entry);
-        self.order.push(self.last);
+        self.turns.add(self.last);
         self.touch(self.last);
         self.last
     }
@@ -162,23 +177,81 @@ impl Queue {
 
     /// In the order of their turns.
     pub fn iter(&self) -> impl Iterator<Item = &Entry> {
-        self.order.iter().filter_map(|id| self.entries.get(id))
+        self.turns.iter().filter_map(|id| self.entries.get(&id))
     }
 
     /// Moves recordings, in their order, in front of `before`, or to the end.
     pub fn reorder(&mut self, moved: &[JobId], before: Option<JobId>) {
-        let moved: Vec<JobId> = self.order.iter().copied().filter(|id| moved.contains(id)).collect();
-        if before.is_some_and(|id| moved.contains(&id)) {
-            return;
+        if self.turns.reorder(moved, before) {
+            self.note_order();
         }
-        let mut order: Vec<JobId> = self.order.iter().copied().filter(|id| !moved.contains(id)).collect();
-        let place = before.and_then(|id| order.iter().position(|other| *other == id)).unwrap_or(order.len());
-        order.splice(place..place, moved);
-        if order != self.order {
-            self.order = order;
-            self.version += 1;
-            self.reordered = self.version;
+    }
+
+    pub fn is_shortest_first(&self) -> bool {
+        self.turns.is_shortest_first()
+    }
+
+    pub fn put_shortest_first(&mut self, on: bool) {
+        self.turns.put_shortest_first(on);
+        self.arrange();
+    }
+
+    /// Keeps the order what it is to be. After every change, before anybody looks.
+    pub fn arrange(&mut self) {
+        let wait = |id| {
+            let entry: &Entry = self.entries.get(&id).filter(|entry: &&Entry| entry.state.waits())?;
+            Some(entry.length.seconds().unwrap_or(f64::INFINITY))
+        };
+        if self.turns.arrange(wait) {
+            self.note_order();
         }
+    }
+
+    fn note_order(&mut self) {
+        self.version += 1;
+        self.reordered = self.version;
+    }
+
+    /// What waits and whose length nobody has asked for.
+    pub fn unmeasured(&self) -> impl Iterator<Item = (JobId, PathBuf)> {
+        let unmeasured = |entry: &&Entry| entry.state.waits() && entry.length == Length::NotAsked;
+        self.iter().filter(unmeasured).map(|entry| (entry.id, entry.file.clone()))
+    }
+
+    pub fn measured(&mut self, id: JobId, length: Length) {
+        match length {
+            Length::Seconds(_) => self.change(id, |entry, _| entry.length = length),
+            // Nobody sees that.
+            Length::Unknown | Length::NotAsked => {
+                if let Some(entry) = self.entries.get_mut(&id) {
+                    entry.length = length;
+                }
+            }
+        }
+    }
+
+    /// Gives a recording whose turn is still to come settings of its own;
+    /// `None`: those at hand. False for one that has begun.
+    pub fn set_own(&mut self, id: JobId, own: Option<Settings>) -> bool {
+        let begun =
+            |entry: &Entry| !entry.state.waits() && !matches!(entry.state, State::Failed | State::Cancelled);
+        if self.get(id).is_none_or(begun) {
+            return false;
+        }
+        self.change(id, |entry, _| entry.own = own);
+        true
+    }
+
+    pub fn set_watched(&mut self, id: JobId, folder: PathBuf) {
+        self.change(id, |entry, _| entry.watched = Some(folder));
+    }
+
+    /// What concerns the text as a whole and was learned after it was done.
+    pub fn remark(&mut self, id: JobId, notice: Notice) {
+        self.change(id, |entry, _| match &mut entry.transcript {
+            Some(transcript) => transcript.notices.push(notice),
+            None => entry.notices.push(notice),
+        });
     }
 
     /// How many recordings would be left undone by closing now.
@@ -195,8 +268,13 @@ impl Queue {
             .count()
     }
 
-    /// The next recording to work on, marked as running.
+    /// The next recording to work on, marked as running. None yet while the
+    /// shortest is to come first and not all have been asked how long they are.
     pub fn start_next(&mut self) -> Option<Entry> {
+        if self.is_shortest_first() && self.unmeasured().next().is_some() {
+            return None;
+        }
+        self.arrange();
         let id = self.iter().find(|entry| entry.state == State::Waiting)?.id;
         let entry = self.entries.get_mut(&id)?;
         entry.state = State::Running;
@@ -205,13 +283,14 @@ impl Queue {
         Some(copy)
     }
 
-    /// Holds what waits (but for the sample) where `hold`, else lets it go.
-    pub fn hold(&mut self, hold: bool) {
-        let (from, to) = if hold { (State::Waiting, State::Held) } else { (State::Held, State::Waiting) };
-        let moved: Vec<_> =
-            self.iter().filter(|entry| entry.state == from && !entry.sample).map(|entry| entry.id).collect();
-        for id in moved {
-            self.set(id, to);
+    /// Holds what waits (but for the sample) where `hold` says so, else lets it go.
+    pub fn hold(&mut self, hold: impl Fn(&Entry) -> bool) {
+        let state = |entry: &Entry| if hold(entry) { State::Held } else { State::Waiting };
+        let waiting = self.iter().filter(|entry| entry.state.waits() && !entry.sample);
+        let moved: Vec<_> = waiting.filter(|entry| entry.state != state(entry)).collect();
+        let moved: Vec<_> = moved.into_iter().map(|entry| (entry.id, state(entry))).collect();
+        for (id, state) in moved {
+            self.set(id, state);
         }
     }
 
@@ -294,6 +373,7 @@ impl Queue {
             }
             entry.state = if failure.is_some() { State::Failed } else { State::Waiting };
             entry.failure = failure;
+            entry.length = Length::NotAsked;
             entry.transcript = None;
             entry.saved = None;
             entry.streamed = Vec::new();
@@ -351,7 +431,7 @@ impl Queue {
         };
         if self.get(id).is_some_and(|entry| !busy(entry)) {
             self.entries.remove(&id);
-            self.order.retain(|other| *other != id);
+            self.turns.remove(id);
             self.version += 1;
             self.removed.insert((self.version, id));
         }
@@ -361,7 +441,7 @@ impl Queue {
     pub fn changes_since(&self, version: u64) -> Changes {
         let changed = self.iter().filter(|entry| entry.changed > version).map(without_text).collect();
         let removed = self.removed.range((version + 1, 0)..).map(|(_, id)| *id).collect();
-        let order = (self.reordered > version).then(|| self.order.clone());
+        let order = (self.reordered > version).then(|| self.turns.iter().collect());
         Changes { changed, removed, order }
     }
 
@@ -425,6 +505,9 @@ fn without_text(entry: &Entry) -> Entry {
         file: entry.file.clone(),
         bytes: entry.bytes,
         sample: entry.sample,
+        watched: entry.watched.clone(),
+        own: entry.own.clone(),
+        length: entry.length,
         state: entry.state,
         progress: entry.progress.clone(),
         source: entry.source.clone(),

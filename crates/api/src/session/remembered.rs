@@ -9,6 +9,8 @@ use transcript::export::{Format, Options, Shaping};
 use transcript::save::{Existing, SaveError, write_file};
 use wire::FilePath;
 
+use super::folders::WatchedFolder;
+use super::settings::{Decoding, Preset};
 use crate::platform;
 
 const FILE: &str = "steno/window.json";
@@ -22,6 +24,11 @@ pub struct Remembered {
     /// ISO 639-1.
     pub language: Option<String>,
     pub translate: bool,
+    pub decoding: Decoding,
+    pub presets: Vec<Preset>,
+    pub shortest_first: bool,
+    pub watched: Vec<WatchedFolder>,
+    pub switches: Switches,
     pub window: Option<WindowPlace>,
     pub theme: Theme,
     /// `None`: the system's.
@@ -29,6 +36,22 @@ pub struct Remembered {
     pub exporting: Exporting,
     /// The version of the web view whose usual renderer showed nothing.
     pub fallback_renderer: Option<String>,
+}
+
+/// What the window may do beyond itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Switches {
+    /// The machine does not go to sleep while there is work.
+    pub stay_awake: bool,
+    /// Says when the queue ends while the user is elsewhere.
+    pub notify: bool,
+}
+
+impl Default for Switches {
+    fn default() -> Self {
+        Self { stay_awake: true, notify: true }
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,6 +144,15 @@ mod tests {
             models: vec!["/models/Größe \u{1F399}".into()],
             language: Some("de".into()),
             translate: true,
+            decoding: Decoding { beams: 5, several_languages: true, words: vec!["Ærø".into()] },
+            presets: vec![Preset { name: "Interviews".into(), ..Preset::default() }],
+            shortest_first: true,
+            watched: vec![WatchedFolder {
+                folder: "/recorder".into(),
+                exporting: Exporting::default(),
+                into: Some("/texts".into()),
+            }],
+            switches: Switches { stay_awake: false, notify: true },
             window: Some(WindowPlace { x: -20.0, y: 8.5, width: 900.0, height: 700.0, maximized: true }),
             theme: Theme::Dark,
             interface: Some(Language::De),

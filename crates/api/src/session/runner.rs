@@ -5,9 +5,10 @@ use std::sync::Arc;
 use wire::{ErrorCode, Event, Failure, Job, NO_JOB};
 
 use super::again::transcribe_again;
+use super::kept::Outputs;
 use super::queue::{Entry, State};
 use super::usage::Forecast;
-use super::{Inner, Settings};
+use super::{Inner, Session, Settings};
 use crate::Preferences;
 use crate::alternatives::with_alternatives;
 
@@ -56,7 +57,8 @@ async fn transcribe(
         let (job, key) = if entry.sample {
             (job(&entry, &settings, &preferences)?, None)
         } else {
-            keeper.kept().begin(entry.id, || job(&entry, &settings, &preferences))?
+            let outputs = Outputs::of(&entry);
+            keeper.kept().begin(entry.id, &outputs, || job(&entry, &settings, &preferences))?
         };
         // What is installed now, also for a job of an earlier window.
         let forecast = Forecast::of(&job);
@@ -89,22 +91,32 @@ async fn transcribe(
         };
         inner.change(|shared| shared.queue.apply(id, event));
     }
-    inner.change(|shared| shared.running = None);
-    if let Some(state) = ended {
-        inner.kept().finish(id, state);
+    let closed = inner.change(|shared| {
+        shared.running = None;
+        shared.closed
+    });
+    match ended {
+        // What the end of the window stopped goes on at its next start.
+        Some(_) if closed => {}
+        Some(state) => inner.kept().finish(id, state),
+        None => {
+            let session = Session { inner: Arc::clone(inner) };
+            let _ = tokio::task::spawn_blocking(move || session.export(id)).await;
+        }
     }
     Ok(())
 }
 
 /// The job that a recording is with these settings.
 pub fn job(entry: &Entry, settings: &Settings, preferences: &Preferences) -> Result<Job, Failure> {
+    let settings = entry.own.as_ref().unwrap_or(settings);
     let model = settings.model.as_ref().ok_or_else(|| {
         Failure::new(ErrorCode::ModelNotFound, "There is no model to transcribe with.")
             .remedy("Choose a model's folder.")
     })?;
     let mut job = Job::new(NO_JOB, entry.file.clone(), model.path.clone());
-    job.language.clone_from(&settings.language);
-    job.task = settings.task;
+    settings.fill(&mut job);
+    job.threads = preferences.engine.threads;
     job.memory = preferences.memory.clone();
     job.precision = preferences.precision;
     Ok(job)

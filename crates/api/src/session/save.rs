@@ -31,14 +31,12 @@ pub fn save(
     options: &Options,
     place: &Place,
 ) -> Result<PathBuf, Failure> {
-    let beside = beside(recording, transcript, format);
-    let existing = |replace: bool| if replace { Existing::Replace } else { Existing::Keep };
-    let (path, existing) = match place {
-        Place::Beside { replace } => (beside, existing(*replace)),
-        Place::At(path) => (path.clone(), Existing::Replace),
-        Place::Within { folder, replace } => {
-            (folder.join(beside.file_name().unwrap_or_default()), existing(*replace))
+    let path = name_of(recording, transcript.complete, format, place);
+    let existing = match place {
+        Place::At(_) | Place::Beside { replace: true } | Place::Within { replace: true, .. } => {
+            Existing::Replace
         }
+        Place::Beside { .. } | Place::Within { .. } => Existing::Keep,
     };
     transcript::save::save(transcript, format, options, &path, existing).map_err(failure)?;
     Ok(path)
@@ -51,13 +49,20 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 
 /// `talk.mp3` becomes `talk.srt`; what a stopped job left becomes
 /// `talk.partial.srt`, so that nobody takes it for the whole.
-pub fn beside(recording: &Path, transcript: &Transcript, format: Format) -> PathBuf {
-    let ending = if transcript.complete {
-        format.extension().to_owned()
-    } else {
-        format!("partial.{}", format.extension())
-    };
+pub fn beside(recording: &Path, complete: bool, format: Format) -> PathBuf {
+    let ending =
+        if complete { format.extension().to_owned() } else { format!("partial.{}", format.extension()) };
     recording.with_extension(ending)
+}
+
+/// The file that a transcript is saved to.
+pub fn name_of(recording: &Path, complete: bool, format: Format, place: &Place) -> PathBuf {
+    let beside = beside(recording, complete, format);
+    match place {
+        Place::Beside { .. } => beside,
+        Place::At(path) => path.clone(),
+        Place::Within { folder, .. } => folder.join(beside.file_name().unwrap_or_default()),
+    }
 }
 
 fn failure(error: SaveError) -> Failure {
@@ -74,10 +79,10 @@ fn failure(error: SaveError) -> Failure {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn transcript(complete: bool) -> Transcript {
+    pub fn transcript(complete: bool) -> Transcript {
         let json = format!(
             r#"{{"schema_version": 1, "complete": {complete}, "language": "en", "task": "transcribe", "settings": null,
             "source": {{"name": "talk", "duration": 1, "sample_rate": 16000, "channels": 1, "format": "wav"}},
@@ -96,7 +101,7 @@ mod tests {
             ("Gespräch 1.2.wav", true, "Gespräch 1.2.srt"),
             ("talk.mp3", false, "talk.partial.srt"),
         ] {
-            assert_eq!(beside(Path::new(recording), &transcript(complete), Format::Srt), Path::new(expected));
+            assert_eq!(beside(Path::new(recording), complete, Format::Srt), Path::new(expected));
         }
     }
 

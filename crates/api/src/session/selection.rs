@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use transcript::Task;
+
 use super::{Remembered, Settings};
 use crate::{ModelRef, Preferences, choice, models};
 
@@ -9,8 +11,9 @@ use crate::{ModelRef, Preferences, choice, models};
 pub fn start_with(remembered: &Remembered, preferences: &Preferences) -> (Vec<ModelRef>, Settings) {
     let models = all_models(remembered);
     let last = |model: &&ModelRef| remembered.model.as_ref().is_some_and(|path| path.as_path() == model.path);
-    let task = if remembered.translate { super::Task::Translate } else { super::Task::Transcribe };
-    let mut settings = Settings { model: None, language: remembered.language.clone(), task };
+    let task = if remembered.translate { Task::Translate } else { Task::Transcribe };
+    let decoding = remembered.decoding.clone();
+    let mut settings = Settings { model: None, language: remembered.language.clone(), task, decoding };
     let last = models.iter().find(last).cloned();
     settings.model = last.or_else(|| preferred(&models, &settings, preferences));
     (models, settings)

@@ -1,4 +1,5 @@
 use super::*;
+use crate::ModelRef;
 use std::time::Instant;
 use transcript::{Segment, Time};
 use wire::{Event, NO_JOB};

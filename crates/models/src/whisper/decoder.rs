@@ -295,7 +295,9 @@ fn causal_mask(count: usize, before: usize, like: &Tensor) -> Result<Tensor, Err
     let mask: Vec<f32> = (0..count * width)
         .map(|i| if i % width > before + i / width { f32::NEG_INFINITY } else { 0.0 })
         .collect();
-    Ok(Tensor::from_vec(mask, (count, width), &Device::Cpu)?.to_dtype(like.dtype())?.to_device(like.device())?)
+    Ok(Tensor::from_vec(mask, (count, width), &Device::Cpu)?
+        .to_dtype(like.dtype())?
+        .to_device(like.device())?)
 }
 
 /// Where in the caches a step stands.

@@ -43,9 +43,8 @@ impl<'a> Source<'a> {
         let hop = audio::HOP as u64;
         let in_frames = |run: &audio::Region| (run.start / hop) as usize..run.end.div_ceil(hop) as usize;
         let whole = 0..recording.pcm.content_frames();
-        let heard = span.map_or(whole.clone(), |span| {
-            frame(span.start).min(whole.end)..frame(span.end).min(whole.end)
-        });
+        let heard = span
+            .map_or(whole.clone(), |span| frame(span.start).min(whole.end)..frame(span.end).min(whole.end));
         Self {
             recording,
             speech,

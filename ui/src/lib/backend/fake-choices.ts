@@ -40,7 +40,7 @@ export const FITS: ModelFits = {
 
 const NAMES: PreferenceName[] = [
   "memory_profile", "batch_size", "speaker_batch_size", "skip_speakers", "fast_path", "memory_fraction", "trim_every",
-  "renew_after", "memory_limit", "ram_limit", "keep", "precision", "hf_endpoint", "proxy", "offline",
+  "renew_after", "memory_limit", "ram_limit", "keep", "precision", "threads", "priority", "hf_endpoint", "proxy", "offline",
 ];
 
 export const PREFERENCES: Preference[] = NAMES.map((name) => ({

@@ -45,6 +45,8 @@ export function recording(id: number, path: string, sample: boolean): Job {
     folder: path.slice(0, cut),
     bytes: 4_200_000 + id * 1_000_000,
     sample,
+    watched: false,
+    own: null,
     state: "waiting",
     again: [],
     progress: null,

@@ -1,6 +1,7 @@
 import type {
   ChartFile, Connection, EngineInfo, Exporting, Failure, Format, Gap, Job, Look, MemoryUpdate, ModelChoice, ModelFits, Place,
-  Preference, PreferenceName, Progress, Saved, Segment, Settings, Setup, Shelf, TextUpdate, Transfer, WindowEvent,
+  Preference, PreferenceName, Preset, Progress, Saved, Segment, Settings, Setup, Shelf, Switches, TextUpdate, Transfer,
+  WatchedFolder, WindowEvent,
 } from "../generated/contract";
 import type { Backend } from ".";
 import { FITS, PREFERENCES } from "./fake-choices";
@@ -31,7 +32,7 @@ interface Work {
 
 /** Pretends to transcribe, by a timer. For browsers, component tests and pictures. */
 export class FakeBackend implements Backend {
-  settings: Settings = { model: 0, language: null, translate: false };
+  settings: Settings = { model: 0, language: null, translate: false, beams: 1, several_languages: false, words: [] };
   engine: EngineInfo | Failure = ENGINE;
   /** Rejects the next save. */
   saveFailure: Failure | null = null;
@@ -53,6 +54,11 @@ export class FakeBackend implements Backend {
   removed: string[] = [];
   imported: boolean[] = [];
   used: Connection[] = CONNECTIONS;
+  shortestFirst = false;
+  presets: Preset[] = [];
+  watched: WatchedFolder[] = [];
+  switches: Switches = { stay_awake: true, notify: true };
+  notified: [string, string][] = [];
 
   #works = new Map<number, Work>();
   #last = 0;
@@ -128,6 +134,25 @@ export class FakeBackend implements Backend {
         this.shelfNow = { ...this.shelfNow, offline: true };
         this.drop(FILES.slice(0, 2));
       },
+      watched: () => {
+        this.presets = [
+          { name: "Interviews", settings: { ...this.settings, model: 1, language: "de", beams: 5, words: ["Ærø"] }, missing_model: null },
+          { name: "Lectures", settings: { ...this.settings, model: null }, missing_model: "/media/disk/whisper-large-v3" },
+        ];
+        const exporting = { formats: ["srt", "txt"] as Format[], shaped: false, word_times: false };
+        const failure: Failure = {
+          code: "file_not_found", file: "/media/recorder", message: "The watched folder is not there.",
+          remedy: "Connect the disk that it is on, or watch another folder. Steno goes on looking.",
+        };
+        this.watched = [
+          { folder: "/home/me/Recorder", exporting, into: null, failure: null },
+          { folder: "/media/recorder", exporting: { ...exporting, formats: [] }, into: "/home/me/Texts", failure },
+        ];
+        this.#advance(FILES.slice(0, 4), 14);
+        const own = { model_name: "whisper-small", model_folder: null, language: "de", translate: true, beams: 5, several_languages: true, words: ["Ærø", "Aarhus"] };
+        this.#change(3, { watched: true, duration: 754 });
+        this.#change(4, { own, duration: 61 });
+      },
       many: () => {
         this.drop(Array.from({ length: 1000 }, (_, index) => `/home/me/Archive/tape ${index + 1}.mp3`));
         void this.startAnyway();
@@ -141,6 +166,11 @@ export class FakeBackend implements Backend {
     this.emit({ kind: "drag_left" });
     for (const path of paths) this.#add(path, false);
     this.#run();
+  }
+
+  /** As if something had become of a job. */
+  set(job: number, change: Partial<Job>): void {
+    this.#change(job, change);
   }
 
   emit(event: WindowEvent): void {
@@ -368,9 +398,89 @@ export class FakeBackend implements Backend {
     this.fits = { ...FITS, models: FITS.models.slice(0, 1), recommended: null };
   }
 
+  async changeOwn(jobs: number[], settings: Settings | null): Promise<void> {
+    const { model, ...rest } = settings ?? this.settings;
+    const { name, folder } = MODELS.find((one) => one.id === (model ?? this.settings.model)) ?? { name: null, folder: null };
+    for (const job of jobs) this.#change(job, { own: settings && { ...rest, model_name: name, model_folder: folder } });
+  }
+
+  async putShortestFirst(on: boolean): Promise<void> {
+    this.shortestFirst = on;
+    const length = (id: number) => this.#works.get(id)?.job.duration ?? Infinity;
+    const waits = (id: number) => this.#works.get(id)?.job.state === "waiting";
+    const order = this.#order.toSorted((a, b) => a - b);
+    const waiting = on ? order.filter(waits).toSorted((a, b) => length(a) - length(b)) : [];
+    this.#order = on ? [...order.filter((id) => !waits(id)), ...waiting] : order;
+    this.emit({ kind: "jobs", changed: [], removed: [], order: this.#order });
+    this.#tellSetup();
+  }
+
+  async cancelAll(): Promise<void> {
+    for (const id of this.#order.toReversed()) await this.cancel(id);
+  }
+
+  async retryFailed(): Promise<void> {
+    for (const { job } of this.#works.values()) {
+      if (job.state === "failed" && !job.name.endsWith(".pdf")) this.#change(job.id, { state: "waiting", failure: null });
+    }
+    this.#run();
+  }
+
+  async savePreset(name: string, settings: Settings): Promise<void> {
+    this.presets = [...this.presets.filter((one) => one.name !== name), { name, settings, missing_model: null }];
+    this.#tellSetup();
+  }
+
+  async renamePreset(name: string, to: string): Promise<void> {
+    if (name !== to && this.presets.some((one) => one.name === to)) {
+      throw { code: "bad_settings", file: null, message: `There are settings named "${to}" already.`, remedy: "Choose another name." } satisfies Failure;
+    }
+    this.presets = this.presets.map((one) => (one.name === name ? { ...one, name: to } : one));
+    this.#tellSetup();
+  }
+
+  async deletePreset(name: string): Promise<void> {
+    this.presets = this.presets.filter((one) => one.name !== name);
+    this.#tellSetup();
+  }
+
+  async watchFolder(): Promise<void> {
+    this.watched = [...this.watched, { folder: "/home/me/Dictations", exporting: this.exporting, into: null, failure: null }];
+    this.#tellSetup();
+  }
+
+  changeWatched(number: number, exporting: Exporting): Promise<void> {
+    return this.#changeWatched(number, { exporting });
+  }
+
+  placeWatched(number: number, beside: boolean): Promise<void> {
+    return this.#changeWatched(number, { into: beside ? null : "/home/me/Texts" });
+  }
+
+  async unwatchFolder(number: number): Promise<void> {
+    this.watched = this.watched.filter((_, index) => index !== number);
+    this.#tellSetup();
+  }
+
+  async changeSwitches(switches: Switches): Promise<void> {
+    this.switches = switches;
+    this.#tellSetup();
+  }
+
+  async notify(title: string, text: string): Promise<void> {
+    this.notified.push([title, text]);
+  }
+
+  async #changeWatched(number: number, change: Partial<WatchedFolder>): Promise<void> {
+    this.watched = this.watched.map((one, index) => (index === number ? { ...one, ...change } : one));
+    this.#tellSetup();
+  }
+
   #setup(): Setup {
-    const { settings, look, exporting, paused, models } = this;
-    return { version: "0.1.0", models, settings, look, exporting, has_sample: true, paused, preferences_failure: null };
+    const { settings, look, exporting, paused, models, presets, watched, switches } = this;
+    const shortest_first = this.shortestFirst;
+    const order = { paused, shortest_first, presets, watched, switches };
+    return { version: "0.1.0", models, settings, look, exporting, has_sample: true, preferences_failure: null, ...order };
   }
 
   #tellSetup(): void {

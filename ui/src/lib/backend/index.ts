@@ -1,6 +1,6 @@
 import type {
   ChartFile, Connection, EngineInfo, Exporting, Failure, Gap, Look, MemoryUpdate, ModelFits, Place, Preference,
-  PreferenceName, Saved, Settings, Setup, Shelf, TextUpdate, WindowEvent,
+  PreferenceName, Saved, Settings, Setup, Shelf, Switches, TextUpdate, WindowEvent,
 } from "../generated/contract";
 
 /**
@@ -54,6 +54,24 @@ export interface Backend {
   connections(): Promise<Connection[]>;
   /** The first frame was seen, or the page is hidden. */
   painted(seen: boolean): Promise<void>;
+  /** Settings of their own for jobs that have not begun; null: those at hand. */
+  changeOwn(jobs: number[], settings: Settings | null): Promise<void>;
+  putShortestFirst(on: boolean): Promise<void>;
+  cancelAll(): Promise<void>;
+  retryFailed(): Promise<void>;
+  savePreset(name: string, settings: Settings): Promise<void>;
+  renamePreset(name: string, to: string): Promise<void>;
+  deletePreset(name: string): Promise<void>;
+  /** Asks which folder. `present`: what lies in it now is transcribed too. */
+  watchFolder(present: boolean): Promise<void>;
+  /** How the texts of a watched folder, by its place in the list, are written. */
+  changeWatched(number: number, exporting: Exporting): Promise<void>;
+  /** Beside the recordings, or in a folder that the user is asked for. */
+  placeWatched(number: number, beside: boolean): Promise<void>;
+  unwatchFolder(number: number): Promise<void>;
+  changeSwitches(switches: Switches): Promise<void>;
+  /** Shows a message of the desktop. */
+  notify(title: string, text: string): Promise<void>;
 }
 
 /** The shell's; in a browser during development the pretended one, which no release contains. */

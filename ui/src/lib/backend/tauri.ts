@@ -1,7 +1,7 @@
 import { Channel, invoke } from "@tauri-apps/api/core";
 import type {
   ChartFile, Command, Connection, EngineInfo, Exporting, Gap, Look, MemoryUpdate, ModelFits, Place, Preference,
-  PreferenceName, Saved, Settings, Setup, Shelf, TextUpdate, WindowEvent,
+  PreferenceName, Saved, Settings, Setup, Shelf, Switches, TextUpdate, WindowEvent,
 } from "../generated/contract";
 import { t } from "../text";
 import type { Backend } from ".";
@@ -106,5 +106,44 @@ export class TauriBackend implements Backend {
   }
   painted(seen: boolean): Promise<void> {
     return call("painted", { seen });
+  }
+  changeOwn(jobs: number[], settings: Settings | null): Promise<void> {
+    return call("change_own", { jobs, settings });
+  }
+  putShortestFirst(on: boolean): Promise<void> {
+    return call("put_shortest_first", { on });
+  }
+  cancelAll(): Promise<void> {
+    return call("cancel_all");
+  }
+  retryFailed(): Promise<void> {
+    return call("retry_failed");
+  }
+  savePreset(name: string, settings: Settings): Promise<void> {
+    return call("save_preset", { name, settings });
+  }
+  renamePreset(name: string, to: string): Promise<void> {
+    return call("rename_preset", { name, to });
+  }
+  deletePreset(name: string): Promise<void> {
+    return call("delete_preset", { name });
+  }
+  watchFolder(present: boolean): Promise<void> {
+    return call("watch_folder", { present, title: t.watched.dialog });
+  }
+  changeWatched(number: number, exporting: Exporting): Promise<void> {
+    return call("change_watched", { number, exporting });
+  }
+  placeWatched(number: number, beside: boolean): Promise<void> {
+    return call("place_watched", { number, beside, title: t.watched.placeDialog });
+  }
+  unwatchFolder(number: number): Promise<void> {
+    return call("unwatch_folder", { number });
+  }
+  changeSwitches(switches: Switches): Promise<void> {
+    return call("change_switches", { switches });
+  }
+  notify(title: string, text: string): Promise<void> {
+    return call("notify", { title, text });
   }
 }

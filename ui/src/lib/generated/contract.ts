@@ -1,10 +1,10 @@
 // Made from src-tauri/src/contract.rs by `STENO_WRITE_CONTRACT=1 cargo test -p steno-window contract`.
 
-export type Command = "attach" | "describe" | "model_fits" | "choose_files" | "add_sample" | "choose_model" | "change_settings" | "change_look" | "preferences" | "change_preference" | "diagnostics" | "start_anyway" | "pause" | "reorder" | "watch" | "watch_memory" | "cancel" | "retry" | "remove" | "save" | "save_chart" | "close" | "shelf" | "download" | "pause_download" | "stop_download" | "import_model" | "remove_model" | "connections" | "painted";
+export type Command = "attach" | "describe" | "model_fits" | "choose_files" | "add_sample" | "choose_model" | "change_settings" | "change_look" | "preferences" | "change_preference" | "diagnostics" | "start_anyway" | "pause" | "reorder" | "watch" | "watch_memory" | "cancel" | "retry" | "remove" | "save" | "save_chart" | "close" | "shelf" | "download" | "pause_download" | "stop_download" | "import_model" | "remove_model" | "connections" | "painted" | "change_own" | "put_shortest_first" | "cancel_all" | "retry_failed" | "save_preset" | "rename_preset" | "delete_preset" | "watch_folder" | "change_watched" | "place_watched" | "unwatch_folder" | "change_switches" | "notify";
 
 export type ErrorCode = "file_not_found" | "file_unreadable" | "not_a_file" | "file_empty" | "no_audio_track" | "no_such_track" | "unknown_format" | "unsupported_codec" | "needs_ffmpeg" | "audio_broken" | "model_not_found" | "model_invalid" | "model_unsupported" | "language_unknown" | "bad_settings" | "device_unavailable" | "out_of_memory" | "network_off" | "network_failed" | "download_refused" | "model_corrupt" | "model_in_use" | "disk_full" | "output_exists" | "output_unwritable" | "engine_not_found" | "engine_failed" | "engine_silent" | "protocol_mismatch" | "cancelled" | "internal";
 
-export type PreferenceName = "memory_profile" | "batch_size" | "speaker_batch_size" | "skip_speakers" | "fast_path" | "memory_fraction" | "trim_every" | "renew_after" | "memory_limit" | "ram_limit" | "keep" | "precision" | "hf_endpoint" | "proxy" | "offline";
+export type PreferenceName = "memory_profile" | "batch_size" | "speaker_batch_size" | "skip_speakers" | "fast_path" | "memory_fraction" | "trim_every" | "renew_after" | "memory_limit" | "ram_limit" | "keep" | "precision" | "threads" | "priority" | "hf_endpoint" | "proxy" | "offline";
 
 /**
  * What the page needs at its start.
@@ -22,6 +22,10 @@ has_sample: boolean,
  * Nothing new is begun.
  */
 paused: boolean, 
+/**
+ * What is short has its turn before what is long.
+ */
+shortest_first: boolean, presets: Array<Preset>, watched: Array<WatchedFolder>, switches: Switches, 
 /**
  * What the user's config file says that can't be used; the defaults are in force.
  */
@@ -45,7 +49,64 @@ language: string | null,
 /**
  * To English.
  */
-translate: boolean, };
+translate: boolean, 
+/**
+ * Searched for the likeliest text at once, from 1 to 8; 1 is the quickest.
+ */
+beams: number, 
+/**
+ * Detect the language of each stretch anew.
+ */
+several_languages: boolean, 
+/**
+ * Names and words to be expected.
+ */
+words: Array<string>, };
+
+/**
+ * Settings of one recording: the model by its folder and name, since it need
+ * not be among those there are.
+ */
+export type OwnSettings = { model_name: string | null, model_folder: string | null, language: string | null, translate: boolean, beams: number, several_languages: boolean, words: Array<string>, };
+
+/**
+ * Settings under a name.
+ */
+export type Preset = { name: string, settings: Settings, 
+/**
+ * The folder of its model, where that is not among those there are.
+ */
+missing_model: string | null, };
+
+/**
+ * A folder whose new recordings are transcribed.
+ */
+export type WatchedFolder = { folder: string, 
+/**
+ * How its texts are written; with no format they are not.
+ */
+exporting: Exporting, 
+/**
+ * Where to; null: beside the recording.
+ */
+into: string | null, 
+/**
+ * Why nothing can be found in it.
+ */
+failure: Failure | null, };
+
+/**
+ * What the window may do beyond itself.
+ */
+export type Switches = { 
+/**
+ * The machine does not go to sleep while there is work.
+ */
+stay_awake: boolean, 
+/**
+ * Says when the queue ends while the user is elsewhere.
+ */
+notify: boolean, };
 
 /**
  * What the window looks and sounds like.
@@ -90,7 +151,7 @@ export type WindowEvent = { "kind": "drag_over", files: number, } | { "kind": "d
 /**
  * All of them in the order of their turns, where that changed.
  */
-order: Array<number> | null, } | { "kind": "setup", setup: Setup, } | { "kind": "close_requested", unfinished: number, unsaved: number, } | { "kind": "transfers", transfers: Array<Transfer>, };
+order: Array<number> | null, } | { "kind": "setup", setup: Setup, } | { "kind": "close_requested", unfinished: number, unsaved: number, } | { "kind": "transfers", transfers: Array<Transfer>, } | { "kind": "queue_ended", finished: number, failed: number, };
 
 /**
  * One recording in the queue.
@@ -99,7 +160,15 @@ export type Job = { id: number,
 /**
  * File name without its folder.
  */
-name: string, folder: string, bytes: number | null, sample: boolean, state: JobState, 
+name: string, folder: string, bytes: number | null, sample: boolean, 
+/**
+ * It was found in a watched folder.
+ */
+watched: boolean, 
+/**
+ * Of its own, where they differ from those at hand.
+ */
+own: OwnSettings | null, state: JobState, 
 /**
  * Parts of it that are being transcribed again, or wait for that.
  */

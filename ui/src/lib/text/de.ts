@@ -152,6 +152,7 @@ export const de: Text = {
     wrong: "Die Einstellungsdatei ist nicht brauchbar; es gelten die Vorgaben.",
     switches: { true: "Ja", false: "Nein" },
     profiles: { safe: "Sicher: kleine Stapel, oft aufgeräumt", fast: "Schnell: so viel auf einmal, wie passt" },
+    priorities: { low: "Niedrig", normal: "Gewöhnlich" },
     kept: { model: "das Modell", precision: "die Genauigkeit", gpu: "die Grafikkarte", speakers: "die Sprecher" },
     names: {
       memory_profile: ["Profil", "Mehrere der anderen auf einmal"],
@@ -169,6 +170,8 @@ export const de: Text = {
       hf_endpoint: ["Woher Modelle geladen werden", "Eine Adresse; nicht gesetzt: huggingface.co"],
       proxy: ["Proxy für Downloads", "Etwa http://proxy:3128"],
       offline: ["Das Netz nie benutzen", null],
+      threads: ["Threads zum Rechnen", "Eine Zahl ab 1; nicht gesetzt: einer je Kern"],
+      priority: ["Vorrang des Rechenprogramms", "Niedrig lässt anderen Programmen den Prozessor; ab dem nächsten Start"],
     },
     folders: "Ordner der Modelle",
     help: "Hilfe bei Problemen",
@@ -220,9 +223,80 @@ export const de: Text = {
     pause: "Warteschlange anhalten",
     resume: "Weiterarbeiten",
     paused: "Angehalten: Nichts Neues wird begonnen",
-    retryAll: (files) => `${files} erneut versuchen`,
     saveAll: (files) => `Alle ${files} speichern`,
     removeSaved: "Gespeicherte entfernen",
+  },
+
+  decoding: {
+    more: "Mehr…",
+    label: "Weitere Einstellungen",
+    beams: "Nach dem wahrscheinlichsten Text suchen",
+    beamsHint: "Mehr dauert länger",
+    beamsOf: (beams) => (beams === 1 ? "schnell" : `${beams} zugleich`),
+    severalLanguages: "Mehrere Sprachen in einer Aufnahme",
+    words: "Namen und Wörter, die vorkommen",
+    wordsHint: "Durch Kommas getrennt",
+  },
+
+  own: {
+    title: "Einstellungen dieser Aufnahme",
+    differ: "Eigene Einstellungen",
+    same: "Wie oben eingestellt",
+    reset: "Die oben nehmen",
+    all: (files) => (files === 1 ? "Für die 1 wartende nehmen" : `Für alle ${files} wartenden nehmen`),
+  },
+
+  presets: {
+    title: "Vorlagen",
+    none: "Die Einstellungen oben lassen sich unter einem Namen behalten und wieder nehmen.",
+    name: "Name der Vorlage",
+    save: "Behalten",
+    apply: (name) => `${name} für neue Aufnahmen nehmen`,
+    applyToWaiting: (name) => `${name} für alle wartenden Aufnahmen nehmen`,
+    waiting: "Alle wartenden",
+    use: "Nehmen",
+    rename: (name) => `${name} umbenennen`,
+    delete: (name) => `${name} löschen`,
+    missing: (model) => `Ihr Modell ist nicht da: ${model}`,
+    choose: "Eine Vorlage nehmen…",
+    saved: (name) => `Die Einstellungen wurden als ${name} behalten.`,
+  },
+
+  watched: {
+    title: "Überwachte Ordner",
+    hint: "Neue Aufnahmen darin werden transkribiert, sobald sie vollständig sind, und ihr Text wird geschrieben. Was einmal transkribiert wurde, wird nicht noch einmal genommen.",
+    none: "Kein Ordner wird überwacht.",
+    add: "Einen Ordner überwachen…",
+    present: "Auch transkribieren, was jetzt darin liegt",
+    formats: "Texte werden geschrieben als",
+    noFormat: "Texte werden nicht geschrieben.",
+    place: "Wohin",
+    beside: "Neben die Aufnahme",
+    choose: "Einen Ordner wählen…",
+    stop: (folder) => `${folder} nicht mehr überwachen`,
+    stopShort: "Nicht mehr überwachen",
+    line: (folders) => (folders === 1 ? "1 Ordner wird überwacht" : `${folders} Ordner werden überwacht`),
+    gone: (folders) => (folders === 1 ? "1 überwachter Ordner ist nicht lesbar" : `${folders} überwachte Ordner sind nicht lesbar`),
+    from: "aus einem überwachten Ordner",
+    dialog: "Ordner zum Überwachen wählen",
+    placeDialog: "Ordner für die Texte wählen",
+  },
+
+  work: {
+    title: "Während der Arbeit",
+    stayAwake: "Den Rechner wach halten",
+    stayAwakeHint: "Er schläft nicht von selbst ein, solange transkribiert wird; der Bildschirm darf dunkel werden.",
+    notify: "Sagen, wenn alles fertig ist",
+    notifyHint: "Eine Meldung der Arbeitsfläche, solange dieses Fenster nicht vorn ist. Sie nennt weder Aufnahme noch Text.",
+    ended: (finished) => (finished === 1 ? "1 Aufnahme ist fertig" : `${finished} Aufnahmen sind fertig`),
+    failed: (failed) => (failed === 0 ? "" : failed === 1 ? "1 ist gescheitert" : `${failed} sind gescheitert`),
+  },
+
+  order: {
+    label: "Reihenfolge",
+    given: "Wie gegeben",
+    shortest: "Die kürzeste zuerst",
+    retryFailed: (files) => `${files} gescheiterte erneut versuchen`,
   },
 
   demonstration: {
@@ -360,7 +434,7 @@ export const de: Text = {
   closing: {
     title: "Steno schließen?",
     unfinished: (files) =>
-      files === 1 ? "1 Aufnahme ist nicht fertig; sie wird angehalten." : `${files} Aufnahmen sind nicht fertig; sie werden angehalten.`,
+      files === 1 ? "1 Aufnahme ist nicht fertig; sie geht beim nächsten Start weiter." : `${files} Aufnahmen sind nicht fertig; sie gehen beim nächsten Start weiter.`,
     unsaved: (files) =>
       files === 1 ? "1 Transkript wurde nicht gespeichert; sein Text geht verloren." : `${files} Transkripte wurden nicht gespeichert; ihr Text geht verloren.`,
     stay: "Bleiben",

@@ -153,6 +153,7 @@ export const en = {
     wrong: "The config file can’t be used; the defaults are in force.",
     switches: { true: "Yes", false: "No" },
     profiles: { safe: "Safe: small batches, often tidied up", fast: "Fast: as much at once as fits" },
+    priorities: { low: "Low", normal: "Normal" },
     kept: { model: "the model", precision: "the precision", gpu: "the graphics card", speakers: "the speakers" },
     names: {
       memory_profile: ["Profile", "Several of the others at once"],
@@ -170,6 +171,8 @@ export const en = {
       hf_endpoint: ["Where models are downloaded from", "An address; not set: huggingface.co"],
       proxy: ["Proxy for downloads", "Such as http://proxy:3128"],
       offline: ["Never use the network", null],
+      threads: ["Threads to compute with", "A number from 1; not set: one per core"],
+      priority: ["Priority of the engine", "Low leaves the processor to other programs; from the next start on"],
     } satisfies Record<PreferenceName, [string, string | null]>,
     folders: "Folders of models",
     help: "Help with problems",
@@ -221,9 +224,80 @@ export const en = {
     pause: "Pause the queue",
     resume: "Go on",
     paused: "Paused: nothing new is begun",
-    retryAll: (files: number) => `Try ${files} again`,
     saveAll: (files: number) => `Save all ${files}`,
     removeSaved: "Remove saved",
+  },
+
+  decoding: {
+    more: "More…",
+    label: "More settings",
+    beams: "Search for the likeliest text",
+    beamsHint: "More takes longer",
+    beamsOf: (beams: number) => (beams === 1 ? "quick" : `${beams} at once`),
+    severalLanguages: "Several languages in one recording",
+    words: "Names and words to expect",
+    wordsHint: "Divided by commas",
+  },
+
+  own: {
+    title: "Settings of this recording",
+    differ: "Its own settings",
+    same: "As set above",
+    reset: "Use those set above",
+    all: (files: number) => (files === 1 ? "Use these for the 1 that waits" : `Use these for all ${files} that wait`),
+  },
+
+  presets: {
+    title: "Presets",
+    none: "Keep the settings above under a name to use them again.",
+    name: "Name",
+    save: "Save",
+    apply: (name: string) => `Use ${name} for new recordings`,
+    applyToWaiting: (name: string) => `All that wait: use ${name}`,
+    waiting: "All that wait",
+    use: "Use",
+    rename: (name: string) => `Rename ${name}`,
+    delete: (name: string) => `Delete ${name}`,
+    missing: (model: string) => `Its model is not there: ${model}`,
+    choose: "Use a preset…",
+    saved: (name: string) => `The settings were saved as ${name}.`,
+  },
+
+  watched: {
+    title: "Watched folders",
+    hint: "New recordings in them are transcribed as soon as they are whole, and their text is written. What was transcribed once is not taken again.",
+    none: "No folder is watched.",
+    add: "Watch a folder…",
+    present: "Also transcribe what lies in it now",
+    formats: "Texts are written as",
+    noFormat: "Texts are not written.",
+    place: "Where to",
+    beside: "Beside the recording",
+    choose: "Choose a folder…",
+    stop: (folder: string) => `Watch no longer: ${folder}`,
+    stopShort: "Watch no longer",
+    line: (folders: number) => (folders === 1 ? "1 folder is watched" : `${folders} folders are watched`),
+    gone: (folders: number) => (folders === 1 ? "1 watched folder can’t be read" : `${folders} watched folders can’t be read`),
+    from: "from a watched folder",
+    dialog: "Choose a folder to watch",
+    placeDialog: "Choose a folder for the texts",
+  },
+
+  work: {
+    title: "While it works",
+    stayAwake: "Keep the machine awake",
+    stayAwakeHint: "It does not go to sleep by itself while recordings are transcribed; the screen may go dark.",
+    notify: "Say when all is done",
+    notifyHint: "A message of the desktop while this window is not in front. It names no recording and no text.",
+    ended: (finished: number) => (finished === 1 ? "1 recording is done" : `${finished} recordings are done`),
+    failed: (failed: number) => (failed === 0 ? "" : failed === 1 ? "1 failed" : `${failed} failed`),
+  },
+
+  order: {
+    label: "Order",
+    given: "As given",
+    shortest: "Shortest first",
+    retryFailed: (files: number) => `Try ${files} failed again`,
   },
 
   demonstration: {
@@ -362,7 +436,7 @@ export const en = {
   closing: {
     title: "Close Steno?",
     unfinished: (files: number) =>
-      files === 1 ? "1 recording is not finished; it will be stopped." : `${files} recordings are not finished; they will be stopped.`,
+      files === 1 ? "1 recording is not finished; it goes on at the next start." : `${files} recordings are not finished; they go on at the next start.`,
     unsaved: (files: number) =>
       files === 1 ? "1 transcript was not saved; its text will be lost." : `${files} transcripts were not saved; their text will be lost.`,
     stay: "Stay",

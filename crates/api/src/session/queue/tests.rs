@@ -68,10 +68,10 @@ fn recordings_are_taken_in_order_and_broken_ones_left_out() {
 fn only_the_users_own_recordings_are_held_for_a_better_model() {
     let mut queue = queue(&["own"]);
     queue.add("sample".into(), None, true, None);
-    queue.hold(true);
+    queue.hold(|_| true);
     assert_eq!(queue.start_next().map(|entry| entry.id), Some(2));
     assert!(queue.start_next().is_none());
-    queue.hold(false);
+    queue.hold(|_| false);
     assert_eq!(queue.start_next().map(|entry| entry.id), Some(1));
 }
 

@@ -1,0 +1,315 @@
+//! Watched folders: what new recordings appear in them is transcribed, and its
+//! text written where the folder says.
+//!
+//! The folders are looked at every few seconds. Nobody tells of what another
+//! machine writes to a network disk, so that there is no other way there, and
+//! a way of its own for disks that can tell would be a second one to get wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use library::{Identity, Journal, Stamp};
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+use transcript::{Notice, Severity};
+use wire::{ErrorCode, Failure, FilePath, JobId};
+
+use super::files::{DEEPEST, Found, check, walk};
+use super::save::{Place, name_of};
+use super::{Exporting, Inner, Session};
+
+/// How folders are watched.
+#[derive(Debug, Clone, Copy)]
+pub struct Watching {
+    /// Between two looks.
+    pub pause: Duration,
+    /// A recording that did not change for this long is taken for whole.
+    pub still: Duration,
+}
+
+impl Default for Watching {
+    fn default() -> Self {
+        Self { pause: Duration::from_secs(5), still: Duration::from_secs(10) }
+    }
+}
+
+/// Looking takes at most this part of the time, however slow the disk is.
+const REST: u32 = 20;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WatchedFolder {
+    pub folder: FilePath,
+    /// How texts are written; with no format they are not.
+    #[serde(default)]
+    pub exporting: Exporting,
+    /// Where to; `None`: beside the recording.
+    #[serde(default)]
+    pub into: Option<FilePath>,
+}
+
+/// A watched folder as it was found at the latest look.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Watched {
+    pub folder: WatchedFolder,
+    /// Why nothing can be found in it.
+    pub failure: Option<Failure>,
+}
+
+impl WatchedFolder {
+    pub fn new(folder: &Path, exporting: Exporting) -> Self {
+        Self { folder: folder.into(), exporting, into: None }
+    }
+
+    fn place(&self) -> Place {
+        match &self.into {
+            Some(folder) => Place::Within { folder: folder.0.clone(), replace: false },
+            None => Place::Beside { replace: false },
+        }
+    }
+
+    /// Whether everything that would be written for a recording is there.
+    fn is_exported(&self, recording: &Path) -> bool {
+        let formats = &self.exporting.formats;
+        !formats.is_empty()
+            && formats.iter().all(|format| name_of(recording, true, *format, &self.place()).exists())
+    }
+}
+
+impl Session {
+    /// These and no others are watched from now on.
+    pub fn watch_folders(&self, folders: Vec<WatchedFolder>) {
+        self.inner.watched.send_if_modified(|watched| {
+            let failure = |folder: &WatchedFolder| {
+                let before = watched.iter().find(|one| one.folder.folder == folder.folder);
+                before.and_then(|one| one.failure.clone())
+            };
+            let now: Vec<Watched> =
+                folders.into_iter().map(|folder| Watched { failure: failure(&folder), folder }).collect();
+            let changed = now != *watched;
+            *watched = now;
+            changed
+        });
+        self.inner.look.notify_one();
+    }
+
+    pub fn watched(&self) -> Vec<Watched> {
+        self.inner.watched.borrow().clone()
+    }
+
+    /// Told whenever another folder is watched or one can't be any more.
+    pub fn follow_watched(&self) -> watch::Receiver<Vec<Watched>> {
+        self.inner.watched.subscribe()
+    }
+
+    /// What lies in a folder now is not to be taken from it. Waits for the disk.
+    ///
+    /// # Errors
+    /// Where the folder can't be read, and where nothing can be kept in mind.
+    pub fn pass_over(&self, folder: &Path) -> Result<(), Failure> {
+        let recordings = recordings(folder).map_err(|error| gone(folder, &error))?;
+        let journal = self.inner.supervisor.journal().ok_or_else(|| {
+            Failure::new(ErrorCode::OutputUnwritable, "What lies in the folder now can't be kept in mind.")
+                .file(folder)
+                .remedy("Check the folder for the program's state, or have all recordings transcribed.")
+        })?;
+        journal.pass_over(&recordings).map_err(|error| error.failure())
+    }
+
+    /// Writes what a finished recording of a watched folder says, if it is one.
+    /// What can't be written is said with the transcript, which then waits to
+    /// be saved. Blocks on the disk.
+    pub(super) fn export(&self, id: JobId) {
+        let folder = self.lock().queue.get(id).and_then(|entry| entry.watched.clone());
+        let watched = self.watched().into_iter().map(|watched| watched.folder);
+        let Some(folder) =
+            folder.and_then(|folder| watched.into_iter().find(|one| one.folder.as_path() == folder))
+        else {
+            return;
+        };
+        let options = folder.exporting.options();
+        for format in &folder.exporting.formats {
+            if let Err(failure) = self.save(id, *format, &options, &folder.place()) {
+                let text = format!("The text was not exported: {failure}");
+                let notice = Notice::new("export.failed", Severity::Failed, text);
+                self.change(|shared| shared.queue.remark(id, notice));
+            }
+        }
+    }
+
+    /// The recording is not to be taken from its watched folder again. Blocks
+    /// on the disk.
+    pub(super) fn take(&self, file: &Path) {
+        if let (Some(journal), Ok(identity)) = (self.inner.supervisor.journal(), Identity::of(file)) {
+            // Where this fails it is taken once more, and not lost.
+            let _ = journal.take(file, &identity);
+        }
+    }
+}
+
+/// Looks at the folders as long as the session lives.
+pub async fn run(inner: Arc<Inner>, watching: Watching) {
+    let session = Session { inner };
+    let mut memories: BTreeMap<PathBuf, Memory> = BTreeMap::new();
+    loop {
+        if session.lock().closed {
+            return;
+        }
+        let folders = session.watched();
+        if folders.is_empty() {
+            session.inner.look.notified().await;
+            continue;
+        }
+        memories.retain(|path, _| folders.iter().any(|one| one.folder.folder.as_path() == path));
+        let begun = Instant::now();
+        for Watched { folder, .. } in folders {
+            let path = folder.folder.0.clone();
+            let mut memory = memories.remove(&path).unwrap_or_default();
+            let listed = session.clone();
+            // A disk that does not answer holds up nothing else.
+            let looked = tokio::task::spawn_blocking(move || {
+                let found = listed.look(&folder, &mut memory, watching.still);
+                (found, memory)
+            });
+            let Ok((found, memory)) = looked.await else { continue };
+            memories.insert(path.clone(), memory);
+            session.told(&path, found);
+        }
+        let pause = watching.pause.max(begun.elapsed() * REST);
+        let _ = tokio::time::timeout(pause, session.inner.look.notified()).await;
+    }
+}
+
+impl Session {
+    fn look(
+        &self,
+        folder: &WatchedFolder,
+        memory: &mut Memory,
+        still: Duration,
+    ) -> Result<Vec<Found>, Failure> {
+        let path = folder.folder.as_path();
+        let there = recordings(path).map_err(|error| gone(path, &error))?;
+        let queued: BTreeSet<PathBuf> = self.lock().queue.iter().map(|entry| entry.file.clone()).collect();
+        let journal = self.inner.supervisor.journal();
+        let whole = memory.look(there, still, Instant::now());
+        let new = whole.into_iter().filter(|(file, stamp)| {
+            if queued.contains(file) || folder.is_exported(file) || is_known(journal, file, *stamp) {
+                return false;
+            }
+            match is_taken(journal, file, *stamp) {
+                Ok(taken) => !taken,
+                // It is being written, or its disk is slow to tell.
+                Err(error) if error.kind() != io::ErrorKind::PermissionDenied => {
+                    memory.forget(file);
+                    false
+                }
+                Err(_) => true,
+            }
+        });
+        Ok(new.map(|(file, _)| check(file)).collect())
+    }
+
+    fn told(&self, folder: &Path, found: Result<Vec<Found>, Failure>) {
+        let (found, failure) = match found {
+            Ok(found) => (found, None),
+            Err(failure) => (Vec::new(), Some(failure)),
+        };
+        self.inner.watched.send_if_modified(|watched| {
+            let one = watched.iter_mut().find(|one| one.folder.folder.as_path() == folder);
+            one.is_some_and(|one| std::mem::replace(&mut one.failure, failure.clone()) != failure)
+        });
+        if !found.is_empty() {
+            self.put(found, super::Origin::Watched(folder));
+        }
+    }
+}
+
+fn is_known(journal: Option<&Journal>, file: &Path, stamp: Stamp) -> bool {
+    journal.is_some_and(|journal| journal.is_known(file, stamp).unwrap_or(false))
+}
+
+/// Fails for a file that is not, once it is opened, what it seemed to be.
+fn is_taken(journal: Option<&Journal>, file: &Path, stamp: Stamp) -> io::Result<bool> {
+    let identity = Identity::of(file)?;
+    if (identity.bytes, identity.modified) != (stamp.bytes, stamp.modified) {
+        return Err(io::Error::other("it has changed"));
+    }
+    let taken = journal.is_some_and(|journal| journal.is_taken(&identity).unwrap_or(false));
+    if let (true, Some(journal)) = (taken, journal) {
+        // Under this name too, so that it need not be read at the next start.
+        let _ = journal.take(file, &identity);
+    }
+    Ok(taken)
+}
+
+/// What the looks at one folder have seen.
+#[derive(Debug, Default)]
+struct Memory(BTreeMap<PathBuf, Seen>);
+
+#[derive(Debug)]
+struct Seen {
+    stamp: Stamp,
+    since: Instant,
+    /// It was found whole before.
+    told: bool,
+}
+
+impl Memory {
+    /// The recordings that are whole and were not told before.
+    fn look(&mut self, there: Vec<(PathBuf, Stamp)>, still: Duration, now: Instant) -> Vec<(PathBuf, Stamp)> {
+        let mut whole = Vec::new();
+        let mut seen = BTreeMap::new();
+        for (file, stamp) in there {
+            let before = self.0.remove(&file).filter(|before| before.stamp == stamp);
+            let mut one = before.unwrap_or(Seen { stamp, since: now, told: false });
+            if !one.told && stamp.bytes > 0 && now.duration_since(one.since) >= still {
+                one.told = true;
+                whole.push((file.clone(), stamp));
+            }
+            seen.insert(file, one);
+        }
+        self.0 = seen;
+        whole
+    }
+
+    fn forget(&mut self, file: &Path) {
+        self.0.remove(file);
+    }
+}
+
+/// Of the folder and those within it; those that can't be opened are passed over.
+fn recordings(folder: &Path) -> io::Result<Vec<(PathBuf, Stamp)>> {
+    let (mut found, mut problem) = (Vec::new(), None);
+    walk(folder, DEEPEST, &mut |one| match one {
+        Ok(file) => found.extend(std::fs::metadata(&file).ok().map(|meta| (file, Stamp::of(&meta)))),
+        Err((other, error)) if other == folder => problem = Some(error),
+        Err(_) => {}
+    });
+    match problem {
+        Some(error) => Err(error),
+        None => Ok(found),
+    }
+}
+
+fn gone(folder: &Path, error: &io::Error) -> Failure {
+    let failure = match error.kind() {
+        io::ErrorKind::NotFound => Failure::new(ErrorCode::FileNotFound, "The watched folder is not there.")
+            .remedy("Connect the disk that it is on, or watch another folder. Steno goes on looking."),
+        io::ErrorKind::PermissionDenied => {
+            Failure::new(ErrorCode::FileUnreadable, "You are not allowed to look into the watched folder.")
+                .remedy("Change its permissions, or watch another folder.")
+        }
+        io::ErrorKind::NotADirectory => {
+            Failure::new(ErrorCode::FileUnreadable, "What is watched is no folder.")
+                .remedy("Watch another one.")
+        }
+        _ => Failure::new(ErrorCode::FileUnreadable, format!("The watched folder can't be read ({error})."))
+            .remedy("Check the disk or the network that it is on. Steno goes on looking."),
+    };
+    failure.file(folder)
+}
+
+#[cfg(test)]
+mod tests;

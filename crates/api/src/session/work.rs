@@ -1,0 +1,118 @@
+//! Whether the queue has work, for whoever keeps the machine awake meanwhile,
+//! and what came of it, for whoever tells the user.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use wire::JobId;
+
+use super::queue::{Queue, State};
+use super::{Inner, Pace, Shared};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    Begun,
+    /// Nothing is under way any more, nor about to be. With what came of what
+    /// was done since it began; what the user stopped counts as neither.
+    Ended {
+        finished: usize,
+        failed: usize,
+    },
+}
+
+#[derive(Debug)]
+pub struct WorkFollower {
+    inner: Arc<Inner>,
+    pace: Pace,
+    watch: Watch,
+}
+
+impl WorkFollower {
+    pub(super) fn new(inner: &Arc<Inner>) -> Self {
+        Self { inner: Arc::clone(inner), pace: Pace::new(inner), watch: Watch::default() }
+    }
+
+    /// The next change. Cancel safe.
+    pub async fn next(&mut self) -> Option<Work> {
+        loop {
+            self.pace.next().await?;
+            let shared = self.inner.lock();
+            if let Some(work) = self.watch.look(&shared) {
+                return Some(work);
+            }
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Watch {
+    busy: bool,
+    /// What was over when the work began.
+    before: BTreeSet<JobId>,
+}
+
+impl Watch {
+    fn look(&mut self, shared: &Shared) -> Option<Work> {
+        let queue = &shared.queue;
+        let over = |state| over(queue, state);
+        // What was tried again counts anew.
+        self.before.retain(|id| queue.get(*id).is_some_and(|entry| entry.state.is_over()));
+        let busy = is_busy(queue, shared.paused);
+        if busy == self.busy {
+            return None;
+        }
+        self.busy = busy;
+        if busy {
+            let all = queue.iter().filter(|entry| entry.state.is_over());
+            self.before = all.map(|entry| entry.id).collect();
+            return Some(Work::Begun);
+        }
+        let new = |state| over(state).filter(|id| !self.before.contains(id)).count();
+        Some(Work::Ended { finished: new(State::Finished), failed: new(State::Failed) })
+    }
+}
+
+/// Also between two recordings.
+fn is_busy(queue: &Queue, paused: bool) -> bool {
+    queue.iter().any(|entry| match entry.state {
+        _ if !entry.again.is_empty() => true,
+        State::Running | State::Stopping => true,
+        State::Waiting => !paused,
+        State::Held | State::Finished | State::Failed | State::Cancelled => false,
+    })
+}
+
+fn over(queue: &Queue, state: State) -> impl Iterator<Item = JobId> {
+    queue.iter().filter(move |entry| entry.state == state).map(|entry| entry.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_begins_once_and_its_end_counts_what_came_of_it() {
+        let mut shared = Shared::default();
+        let mut watch = Watch::default();
+        assert_eq!(watch.look(&shared), None);
+        let broken = Some(wire::Failure::new(wire::ErrorCode::FileEmpty, "The file is empty."));
+        shared.queue.add("empty".into(), None, false, broken.clone());
+        // Nothing was begun for it.
+        assert_eq!(watch.look(&shared), None);
+        let ids: Vec<JobId> =
+            ["a", "b", "c"].map(|file| shared.queue.add(file.into(), None, false, None)).into();
+        assert_eq!(watch.look(&shared), Some(Work::Begun));
+        for (state, failure) in [(State::Finished, None), (State::Failed, broken)] {
+            let id = shared.queue.start_next().unwrap().id;
+            assert_eq!(watch.look(&shared), None);
+            shared.queue.end(id, state, None, failure);
+            assert_eq!(watch.look(&shared), None);
+        }
+        shared.queue.cancel(ids[2]);
+        assert_eq!(watch.look(&shared), Some(Work::Ended { finished: 1, failed: 1 }));
+        shared.queue.retry(ids[1], None);
+        assert_eq!(watch.look(&shared), Some(Work::Begun));
+        shared.paused = true;
+        assert_eq!(watch.look(&shared), Some(Work::Ended { finished: 0, failed: 0 }));
+    }
+}

@@ -1,0 +1,85 @@
+//! logind and the desktop's notifications, by D-Bus.
+
+use std::os::fd::{FromRawFd, OwnedFd};
+
+use gio::prelude::*;
+use gio::{BusType, Cancellable, DBusCallFlags, DBusConnection, UnixFDList};
+use glib::{ToVariant, Variant, VariantTy};
+
+use crate::NAME;
+
+const PATIENCE_MS: i32 = 5000;
+
+/// The inhibitor lasts as long as this is open
+/// (<https://systemd.io/INHIBITOR_LOCKS>).
+#[derive(Debug)]
+pub struct Held {
+    _inhibitor: OwnedFd,
+}
+
+pub fn stay_awake(why: &str) -> Result<Held, String> {
+    let bus = bus(BusType::System)?;
+    let answer = bus.call_with_unix_fd_list_sync(
+        Some("org.freedesktop.login1"),
+        "/org/freedesktop/login1",
+        "org.freedesktop.login1.Manager",
+        "Inhibit",
+        // What, who, why; to block and not only to delay.
+        Some(&("sleep:idle", NAME, why, "block").to_variant()),
+        VariantTy::new("(h)").ok(),
+        DBusCallFlags::NONE,
+        PATIENCE_MS,
+        None::<&UnixFDList>,
+        None::<&Cancellable>,
+    );
+    let (_, files) = answer.map_err(|error| format!("logind says {}", said(&error)))?;
+    let inhibitor = files.get(0).map_err(|error| said(&error))?;
+    // SAFETY: the list gives a duplicate of its descriptor, which is nobody else's.
+    Ok(Held { _inhibitor: unsafe { OwnedFd::from_raw_fd(inhibitor) } })
+}
+
+pub fn notify(title: &str, text: &str) -> Result<(), String> {
+    let no_actions: Vec<String> = Vec::new();
+    let hints = glib::VariantDict::new(None);
+    hints.insert_value("desktop-entry", &"steno-window".to_variant());
+    // In place of no other message, with the icon of the desktop's own file,
+    // for as long as the desktop shows such messages.
+    let parts: [Variant; 8] = [
+        NAME.to_variant(),
+        0u32.to_variant(),
+        "steno-window".to_variant(),
+        title.to_variant(),
+        text.to_variant(),
+        no_actions.to_variant(),
+        hints.end(),
+        (-1i32).to_variant(),
+    ];
+    let call = bus(BusType::Session)?.call_sync(
+        Some("org.freedesktop.Notifications"),
+        "/org/freedesktop/Notifications",
+        "org.freedesktop.Notifications",
+        "Notify",
+        Some(&Variant::tuple_from_iter(parts)),
+        None,
+        DBusCallFlags::NONE,
+        PATIENCE_MS,
+        None::<&Cancellable>,
+    );
+    call.map(drop).map_err(|error| format!("the desktop says {}", said(&error)))
+}
+
+fn bus(kind: BusType) -> Result<DBusConnection, String> {
+    let bus = gio::bus_get_sync(kind, None::<&Cancellable>)
+        .map_err(|error| format!("there is no D-Bus to ask on ({})", said(&error)))?;
+    // GLib's own answer to a bus that goes away is to end the process.
+    bus.set_exit_on_close(false);
+    Ok(bus)
+}
+
+fn said(error: &glib::Error) -> String {
+    let text = error.message();
+    // `GDBus.Error:org.freedesktop.…: the text`
+    let text =
+        text.split_once(": ").filter(|(name, _)| name.starts_with("GDBus")).map_or(text, |(_, text)| text);
+    format!("\"{}\"", text.trim_end_matches('.'))
+}

@@ -1,0 +1,11 @@
+-- Recordings of watched folders that are not to be taken again.
+CREATE TABLE taken (
+    file     TEXT NOT NULL,          -- JSON, a path
+    bytes    INTEGER NOT NULL,
+    modified INTEGER,                -- milliseconds since 1970
+    digest   BLOB,                   -- SHA-256 of the first and the last MiB; NULL where it was never read
+    at       INTEGER NOT NULL,       -- milliseconds since 1970
+    PRIMARY KEY (file, bytes, modified)
+) STRICT;
+
+CREATE INDEX taken_by_digest ON taken (digest, bytes);

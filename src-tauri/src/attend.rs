@@ -1,0 +1,72 @@
+//! While the queue works the machine stays awake; when it ends, a user who is
+//! elsewhere is told.
+
+use std::sync::Mutex;
+
+use api::session::Work;
+use tauri::async_runtime::{spawn, spawn_blocking};
+use tauri::{AppHandle, Manager};
+use tokio::sync::Notify;
+
+use crate::contract::WindowEvent;
+use crate::shell::{Shell, lock};
+
+#[derive(Default)]
+pub struct Attending {
+    /// The user switched it on or off.
+    pub switched: Notify,
+    /// For diagnostics: whether the machine is kept awake, and why it is not.
+    pub said: Mutex<Option<String>>,
+}
+
+pub fn start(app: &AppHandle) {
+    spawn(attend(app.clone()));
+    spawn(tell_of_folders(app.clone()));
+}
+
+async fn attend(app: AppHandle) {
+    let shell = app.state::<Shell>();
+    let mut work = shell.session.follow_work();
+    let (mut busy, mut awake) = (false, None);
+    loop {
+        tokio::select! {
+            next = work.next() => match next {
+                Some(Work::Begun) => busy = true,
+                Some(Work::Ended { finished, failed }) => {
+                    busy = false;
+                    tell_of_the_end(&app, finished, failed);
+                }
+                None => return,
+            },
+            () = shell.attending.switched.notified() => {}
+        }
+        if !busy || !shell.remembered().switches.stay_awake {
+            awake = None;
+        } else if awake.is_none() {
+            let asked = spawn_blocking(|| desktop::stay_awake("Transcribing recordings")).await;
+            let asked = asked.unwrap_or_else(|error| Err(error.to_string()));
+            *lock(&shell.attending.said) = asked.as_ref().err().cloned();
+            awake = asked.ok();
+        }
+    }
+}
+
+fn tell_of_the_end(app: &AppHandle, finished: usize, failed: usize) {
+    let shell = app.state::<Shell>();
+    let is_seen = app
+        .get_webview_window("main")
+        .is_some_and(|window| window.is_focused().unwrap_or(true) && !window.is_minimized().unwrap_or(false));
+    if finished + failed > 0 && !is_seen && shell.remembered().switches.notify {
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        shell.tell(WindowEvent::QueueEnded { finished: count(finished), failed: count(failed) });
+    }
+}
+
+/// That one is gone, or back, is seen at once.
+async fn tell_of_folders(app: AppHandle) {
+    let shell = app.state::<Shell>();
+    let mut watched = shell.session.follow_watched();
+    while watched.changed().await.is_ok() {
+        shell.tell_setup();
+    }
+}

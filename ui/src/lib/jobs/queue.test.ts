@@ -1,0 +1,149 @@
+import { fireEvent, render, screen, waitFor, within } from "@testing-library/svelte";
+import { beforeEach, expect, test } from "vitest";
+import { FakeBackend } from "../backend/fake";
+import { FILES } from "../backend/fake-data";
+import MoreSettings from "../models/MoreSettings.svelte";
+import SettingsPage from "../settings/SettingsPage.svelte";
+import { Steno } from "../steno.svelte";
+import { t } from "../text";
+import OwnSettings from "./OwnSettings.svelte";
+import Queue from "./Queue.svelte";
+
+let backend: FakeBackend;
+let steno: Steno;
+
+beforeEach(() => {
+  backend = new FakeBackend(1);
+  backend.settings.model = 1;
+  backend.paused = true;
+});
+
+const found = (id: string) => screen.findByTestId(id);
+const names = () => screen.getAllByTestId("job").map((job) => job.querySelector(".name")?.textContent);
+
+async function queue(files = FILES.slice(0, 3)) {
+  steno = new Steno(backend);
+  render(Queue, { steno });
+  await waitFor(() => expect(steno.setup).not.toBeNull());
+  backend.drop(files);
+  await waitFor(() => expect(steno.jobs.length).toBe(files.length));
+}
+
+/** How long the recordings are said to be. */
+function lengths(...seconds: number[]) {
+  const changed = steno.jobs.map((job, index) => ({ ...job, duration: seconds[index] ?? null }));
+  backend.emit({ kind: "jobs", changed, removed: [], order: null });
+}
+
+test("the shortest first is chosen by keyboard, and the order given comes back", async () => {
+  await queue();
+  const given = names();
+  const order = await found("order");
+  await fireEvent.change(order, { target: { value: "shortest" } });
+  expect(backend.shortestFirst).toBe(true);
+  await waitFor(() => expect((order as HTMLSelectElement).value).toBe("shortest"));
+  backend.emit({ kind: "jobs", changed: [], removed: [], order: [3, 1, 2] });
+  await waitFor(() => expect(names()).toEqual([given[2], given[0], given[1]]));
+  await fireEvent.change(order, { target: { value: "given" } });
+  await waitFor(() => expect(names()).toEqual(given));
+});
+
+test("a row says how long it is, where it came from and what its own settings are", async () => {
+  await queue();
+  lengths(754, 61);
+  const own = { model_name: "whisper-small", model_folder: null, language: "de", translate: true, beams: 5, several_languages: false, words: [] };
+  const [first] = steno.jobs;
+  if (!first) throw new Error("there is no job");
+  backend.emit({ kind: "jobs", changed: [{ ...first, duration: 754, watched: true, own }], removed: [], order: null });
+  const said = `${t.state(first)} · German, ${t.settings.translate}, whisper-small · 12:34 · ${t.watched.from}`;
+  await waitFor(() => expect(document.querySelector(".detail")?.textContent).toBe(said));
+});
+
+test("all that failed is tried again, what was stopped is not", async () => {
+  await queue();
+  const failure = { code: "engine_failed", file: null, message: "It died.", remedy: null } as const;
+  const states = ["failed", "failed", "cancelled"] as const;
+  for (const [index, job] of steno.jobs.entries()) backend.set(job.id, { state: states[index] ?? "waiting", failure: index < 2 ? failure : null });
+  await fireEvent.click(await found("retry-failed"));
+  await waitFor(() => expect(screen.getAllByTestId("job").map((job) => job.dataset["state"])).toEqual(["waiting", "waiting", "cancelled"]));
+});
+
+test("a recording that has not begun gets settings of its own, all that wait can get them, and they are taken back", async () => {
+  await queue();
+  const show = () => {
+    const [job] = steno.jobs;
+    if (!job || !steno.setup) throw new Error("nothing to show");
+    return render(OwnSettings, { steno, setup: steno.setup, job });
+  };
+  let view = show();
+  await fireEvent.change(screen.getByTestId("own-language"), { target: { value: "de" } });
+  await waitFor(() => expect(steno.jobs[0]?.own?.language).toBe("de"));
+  expect(steno.jobs[0]?.own?.model_name).toBe("whisper-small");
+  expect(steno.jobs[1]?.own).toBeNull();
+  view.unmount();
+  view = show();
+  await fireEvent.change(screen.getByTestId("own-words"), { target: { value: "Ærø, , Aarhus" } });
+  await waitFor(() => expect(steno.jobs[0]?.own).toMatchObject({ words: ["Ærø", "Aarhus"], language: "de" }));
+  view.unmount();
+  view = show();
+  await fireEvent.click(screen.getByTestId("own-all"));
+  await waitFor(() => expect(steno.jobs.map((job) => job.own?.language)).toEqual(["de", "de", "de"]));
+  await fireEvent.click(screen.getByTestId("own-reset"));
+  await waitFor(() => expect(steno.jobs.map((job) => job.own?.language)).toEqual([undefined, "de", "de"]));
+  view.unmount();
+});
+
+test("settings are kept under a name, used, renamed and deleted", async () => {
+  await queue();
+  if (!steno.setup) throw new Error("there is no setup");
+  backend.presets = [{ name: "Lectures", settings: { ...steno.setup.settings, language: "fr" }, missing_model: "/gone" }];
+  steno.changeSettings({ language: "de", beams: 5 });
+  await waitFor(() => expect(steno.setup?.settings.language).toBe("de"));
+  render(MoreSettings, { steno, setup: steno.setup });
+  await fireEvent.input(screen.getByTestId("preset-name"), { target: { value: " Interviews " } });
+  await fireEvent.submit(screen.getByTestId("preset-save").closest("form") as HTMLFormElement);
+  await waitFor(() => expect(screen.getAllByTestId("preset").length).toBe(2));
+  expect(backend.presets[1]).toMatchObject({ name: "Interviews", settings: { language: "de", beams: 5 } });
+  const [lectures, interviews] = screen.getAllByTestId("preset") as [HTMLElement, HTMLElement];
+  expect(lectures.textContent).toContain(t.presets.missing("/gone"));
+  await fireEvent.click(within(lectures).getByLabelText(t.presets.apply("Lectures")));
+  await waitFor(() => expect(backend.settings.language).toBe("fr"));
+  await fireEvent.click(within(interviews).getByLabelText(t.presets.applyToWaiting("Interviews")));
+  await waitFor(() => expect(steno.jobs.map((job) => job.own?.beams)).toEqual([5, 5, 5]));
+  const name = within(lectures).getByLabelText<HTMLInputElement>(t.presets.rename("Lectures"));
+  await fireEvent.change(name, { target: { value: "Interviews" } });
+  await waitFor(() => expect(steno.toasts.some((toast) => toast.failure?.code === "bad_settings")).toBe(true));
+  expect(name.value).toBe("Lectures");
+  await fireEvent.click(within(lectures).getByLabelText(t.presets.delete("Lectures")));
+  await waitFor(() => expect(backend.presets.map((preset) => preset.name)).toEqual(["Interviews"]));
+});
+
+test("folders are watched, say where their texts go, and one that is gone is named here and in the queue", async () => {
+  backend.show("watched");
+  steno = new Steno(backend);
+  render(Queue, { steno });
+  render(SettingsPage, { steno });
+  await waitFor(() => expect(screen.getAllByTestId("watched-folder").length).toBe(2));
+  expect((await found("watched")).textContent).toContain(t.watched.gone(1));
+  expect((await found("watched-failure")).textContent).toContain("The watched folder is not there. Connect the disk");
+  const [first] = screen.getAllByTestId("watched-folder") as [HTMLElement];
+  await fireEvent.click(within(first).getByLabelText(".docx"));
+  await waitFor(() => expect(backend.watched[0]?.exporting.formats).toEqual(["txt", "srt", "docx"]));
+  await fireEvent.click(within(first).getByText(t.watched.choose));
+  await waitFor(() => expect(first.textContent).toContain("/home/me/Texts"));
+  await fireEvent.click(screen.getByLabelText(t.watched.stop("/media/recorder")));
+  await waitFor(() => expect(screen.queryByTestId("watched-failure")).toBeNull());
+  await fireEvent.click(screen.getByTestId("watch-folder"));
+  await waitFor(() => expect(backend.watched.length).toBe(2));
+});
+
+test("the switches are on until they are put off, and the end of the queue is told with numbers alone", async () => {
+  steno = new Steno(backend);
+  render(SettingsPage, { steno });
+  const awake = (await found("switch-stay_awake")) as HTMLInputElement;
+  expect([awake.checked, ((await found("switch-notify")) as HTMLInputElement).checked]).toEqual([true, true]);
+  await fireEvent.click(awake);
+  await waitFor(() => expect(backend.switches).toEqual({ stay_awake: false, notify: true }));
+  backend.emit({ kind: "queue_ended", finished: 3, failed: 1 });
+  await waitFor(() => expect(backend.notified).toEqual([[t.work.ended(3), t.work.failed(1)]]));
+});
