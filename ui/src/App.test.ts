@@ -316,3 +316,17 @@ test("memory is shown stage by stage against what was predicted, and what was gi
   expect([job, kind]).toEqual([1, "csv"]);
   expect(new TextDecoder().decode(bytes)).toMatch(/^seconds,device,checkpoint/);
 });
+
+test("speech without text can be transcribed again, and what was saved is not saved any more", async () => {
+  show();
+  await found("drop-zone");
+  await click("sample");
+  await finished();
+  const again = await found("again");
+  expect(again.getAttribute("aria-label")).toBe(t.transcript.againAt("0:21", "0:24"));
+  await fireEvent.click(again);
+  await screen.findByText(t.transcript.againRuns);
+  const job = steno.jobs[0]?.id ?? 0;
+  backend.foundAgain(job);
+  await waitFor(() => expect(screen.queryByTestId("gaps")).toBeNull());
+});

@@ -80,6 +80,23 @@ fn check_text(found: &str) {
     assert!(word_errors(&found, &expected) * 5 <= expected.len(), "{found:?} is not {expected:?}");
 }
 
+/// Times stay those of the recording, and nothing outside is written.
+#[test]
+fn a_part_of_a_recording_is_transcribed_alone() {
+    let place = place_with_sample("a.flac");
+    let ran = ["transcribe", "a.flac", "--from", "2", "--to", "5.5", "--format", "json"];
+    run(&place, &ran).ends(0);
+    let json: Value = serde_json::from_str(&place.read("a.json")).unwrap();
+    let segments = json["segments"].as_array().unwrap();
+    assert!(!segments.is_empty());
+    for segment in segments {
+        let (start, end) = (segment["start"].as_f64().unwrap(), segment["end"].as_f64().unwrap());
+        assert!(2.0 <= start && start < end && end <= 5.5, "{start} to {end}");
+    }
+    assert_eq!(json["settings"]["span"]["start"], 2.0);
+    run(&place, &["transcribe", "a.flac", "--from", "5", "--to", "2"]).ends(2).says("later than --from");
+}
+
 #[test]
 fn the_sample_becomes_its_text_in_every_format() {
     let place = place_with_sample("sämple 1.flac");

@@ -201,3 +201,38 @@ fn the_order_is_the_users_and_is_told_where_it_changed() {
     let added = queue.add("d".into(), None, false, None);
     assert_eq!(queue.iter().map(|entry| entry.id).collect::<Vec<_>>(), [3, 2, added]);
 }
+
+#[test]
+fn a_part_asked_for_again_takes_its_place_or_says_why_not() {
+    let span = |start, end| transcript::Span::new(Time::from_millis(start), Time::from_millis(end));
+    let mut queue = queue(&["a"]);
+    queue.ask_again(1, span(0, 1_000));
+    assert!(queue.next_again().is_none(), "there is nothing yet to be asked about");
+    queue.start_next();
+    queue.apply(1, Event::Finished { id: NO_JOB, transcript: transcript(&["one", "two"]), renewal: None });
+    queue.saved(1, "a.txt".into());
+    let mut reader = Reader::default();
+    reader.look(&queue, 1);
+
+    // Asked for twice it is done once; the text is another one then, and not saved.
+    queue.ask_again(1, span(0, 1_000));
+    queue.ask_again(1, span(0, 1_000));
+    let (entry, asked) = queue.next_again().unwrap();
+    assert_eq!((entry.id, asked, entry.again.len()), (1, span(0, 1_000), 1));
+    queue.remove(1);
+    queue.answer_again(1, asked, Ok(Some(transcript(&["new"]))));
+    assert!(reader.look(&queue, 1));
+    assert_eq!(reader.texts, ["new"]);
+    assert!(queue.get(1).unwrap().saved.is_none() && queue.next_again().is_none());
+
+    // Stopped or failed, the text stays as it was.
+    for answer in [Ok(None), Err(failure())] {
+        let failed = answer.is_err();
+        queue.ask_again(1, span(0, 500));
+        queue.answer_again(1, span(0, 500), answer);
+        reader.look(&queue, 1);
+        assert_eq!(reader.texts, ["new"]);
+        let last = queue.get(1).unwrap().notices().last().unwrap().clone();
+        assert_eq!(last.severity == Severity::Failed, failed, "{last:?}");
+    }
+}
