@@ -89,25 +89,15 @@ fn dots<const FMA: bool, const N: usize>(row: &[f32], x: &[f32]) -> [f32; N] {
             }
         }
     }
+    // Where the compiler sees how lanes are added up, it cuts the loop above
+    // into vectors of two numbers that suit this sum.
+    let sums = std::hint::black_box(sums);
     let mut out = [0.0; N];
     for (number, (out, sums)) in out.iter_mut().zip(sums).enumerate() {
         let x = &x[(number + 1) * columns - rest.len()..][..rest.len()];
-        *out = total(sums) + rest.iter().zip(x).map(|(a, b)| a * b).sum::<f32>();
+        *out = sums.iter().sum::<f32>() + rest.iter().zip(x).map(|(a, b)| a * b).sum::<f32>();
     }
     out
-}
-
-/// Halves are added to halves, so that vectors are.
-#[inline(always)]
-fn total(mut sums: [f32; LANES]) -> f32 {
-    let mut half = LANES / 2;
-    while half > 0 {
-        for lane in 0..half {
-            sums[lane] += sums[lane + half];
-        }
-        half /= 2;
-    }
-    sums[0]
 }
 
 /// (n, count) -> (count, n)
