@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::platform::{self, Group};
 use crate::probe::{Cause, Device, DeviceError, Kind, Ours, Probe, Reading, Unavailable};
@@ -75,6 +75,9 @@ impl Probe for Host {
             free = free.min(total.saturating_sub(group.used().unwrap_or(resident.anonymous)));
         }
         let free = free.min(total);
+        if let Some(sampler) = &self.sampler {
+            sampler.wake();
+        }
         let reserved = resident.anonymous;
         // What was handed out and never touched is not resident; stacks are
         // resident and were never handed out.
@@ -94,6 +97,9 @@ impl Probe for Host {
 
     fn reset_peak(&self) {
         self.peak.store(0, Ordering::Relaxed);
+        if let Some(sampler) = &self.sampler {
+            sampler.wake();
+        }
     }
 
     fn noise(&self) -> u64 {
@@ -127,36 +133,59 @@ fn unsupported() -> Unavailable {
     }
 }
 
-/// A thread that raises `peak`; it ends when this is dropped.
+/// A thread that raises `peak`; it ends when this is dropped. Where nothing
+/// changes for a while it looks less often, until somebody else looks: between
+/// jobs an engine should cost nothing.
 #[derive(Debug)]
 struct Sampler {
-    stop: Option<mpsc::Sender<()>>,
+    wake: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     looks: Arc<AtomicU64>,
 }
 
+/// So long without a change, and the looks are as far apart as this.
+const STILL: Duration = Duration::from_secs(3);
+const SELDOM: Duration = Duration::from_millis(500);
+
 impl Sampler {
     fn start(pid: Option<u32>, peak: Arc<AtomicU64>, interval: Duration) -> Option<Self> {
-        let (stop, stopped) = mpsc::channel::<()>();
+        let (wake, woken) = mpsc::channel::<()>();
         let looks = Arc::new(AtomicU64::new(0));
         let count = Arc::clone(&looks);
         let thread = std::thread::Builder::new()
             .name("memory-sampler".into())
             .spawn(move || {
-                while stopped.recv_timeout(interval) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let (mut before, mut changed) = (0, Instant::now());
+                loop {
+                    let pause = if changed.elapsed() < STILL { interval } else { SELDOM.max(interval) };
+                    match woken.recv_timeout(pause) {
+                        Ok(()) => changed = Instant::now(),
+                        Err(mpsc::RecvTimeoutError::Timeout) => {}
+                        Err(mpsc::RecvTimeoutError::Disconnected) => return,
+                    }
                     let Some(resident) = platform::resident(pid) else { return };
+                    if std::mem::replace(&mut before, resident.anonymous) != resident.anonymous {
+                        changed = Instant::now();
+                    }
                     peak.fetch_max(resident.anonymous, Ordering::Relaxed);
                     count.fetch_add(1, Ordering::Release);
                 }
             })
             .ok()?;
-        Some(Self { stop: Some(stop), thread: Some(thread), looks })
+        Some(Self { wake: Some(wake), thread: Some(thread), looks })
+    }
+
+    fn wake(&self) {
+        if let Some(wake) = &self.wake {
+            // A sampler whose process has ended has nothing more to look at.
+            let _ = wake.send(());
+        }
     }
 }
 
 impl Drop for Sampler {
     fn drop(&mut self) {
-        drop(self.stop.take());
+        drop(self.wake.take());
         if let Some(thread) = self.thread.take() {
             // A sampler that panicked has nothing left to say.
             let _ = thread.join();
