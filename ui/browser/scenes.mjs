@@ -21,8 +21,23 @@ export const scenes = [
   { name: "first-drop", dark: true, query: "scene=only_demonstration" },
   { name: "first-download", query: "scene=downloading" },
   { name: "first-drop-offline", query: "scene=offline_held" },
-  { name: "downloads", dark: true, query: "scene=shelf&real", open: (page) => page.click(by("view-models")) },
-  { name: "models-offline", query: "scene=offline&real", open: (page) => page.click(by("view-models")) },
+  {
+    name: "downloads",
+    dark: true,
+    query: "scene=shelf&real",
+    open: async (page) => {
+      await page.click(by("view-models"));
+      await page.locator("#begun-title").evaluate((title) => title.scrollIntoView());
+    },
+  },
+  {
+    name: "models-offline",
+    query: "scene=offline&real",
+    open: async (page) => {
+      await page.click(by("view-models"));
+      await page.locator("#offers-title").evaluate((title) => title.scrollIntoView());
+    },
+  },
   {
     name: "remove-model",
     query: "scene=shelf&real",

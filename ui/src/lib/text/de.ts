@@ -61,6 +61,7 @@ export const de: Text = {
     removeText: "Seine Dateien werden von diesem Rechner gelöscht. Es lässt sich erneut herunterladen oder importieren.",
     importFolder: "Ordner importieren…",
     importFile: "Datei importieren…",
+    inPlace: "Ordner an seinem Ort benutzen…",
     importHint: "Eine Kopie wird gemacht und geprüft: ein Ordner mit config.json, tokenizer.json und .safetensors-Dateien, eine .gguf-Datei oder eine ggml-Datei von whisper.cpp.",
   },
 

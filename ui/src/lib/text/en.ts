@@ -62,6 +62,7 @@ export const en = {
     removeText: "Its files are deleted from this computer. It can be downloaded or imported again.",
     importFolder: "Import a folder…",
     importFile: "Import a file…",
+    inPlace: "Use a folder where it is…",
     importHint: "A copy is made and checked: a folder with config.json, tokenizer.json and .safetensors files, a .gguf file, or a ggml file of whisper.cpp.",
   },
 
