@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hub::{Control, Model, Progress};
+use hub::{Control, Model, Progress, Store};
 use tokio::sync::watch;
 use wire::{ErrorCode, Failure};
 
@@ -67,24 +67,24 @@ impl Transfers {
     pub fn import(&self, path: &Path) -> Option<Model> {
         let id = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         let control = self.begin(&id, true)?;
-        self.end(&id, self.imported(path, &id, &control))
+        let imported = store::store().and_then(|store| self.imported(&store, path, &id, &control));
+        self.end(&id, imported)
     }
 
-    fn imported(&self, path: &Path, id: &str, control: &Control) -> Result<Model, Failure> {
-        let store = store::store()?;
-        let mut name = None;
-        for number in 2..100 {
+    fn imported(&self, store: &Store, path: &Path, id: &str, control: &Control) -> Result<Model, Failure> {
+        const MOST_OF_ONE_NAME: usize = 100;
+        let (mut name, mut taken) = (None, Vec::<String>::new());
+        loop {
             let mut on_progress = |progress| self.progress(id, progress);
-            name = match hub::import(&store, path, name.as_deref(), control, &mut on_progress) {
-                Err(hub::Error::Exists { id, .. }) => {
-                    let stem = id.strip_suffix(&format!("-{}", number - 1)).unwrap_or(&id);
-                    Some(format!("{stem}-{number}"))
+            name = match hub::import(store, path, name.as_deref(), control, &mut on_progress) {
+                Err(hub::Error::Exists { id, .. }) if taken.len() < MOST_OF_ONE_NAME => {
+                    taken.push(id);
+                    taken.first().map(|first| format!("{first}-{}", taken.len() + 1))
                 }
                 Err(hub::Error::BadName { name: bad }) if name.is_none() => Some(plain_name(&bad)),
                 result => return result.map_err(store::failure),
             };
         }
-        Err(Failure::new(ErrorCode::BadSettings, "There are a hundred models of this name.").file(path))
     }
 
     /// While paused nothing comes, and what has come stays.
@@ -188,5 +188,77 @@ impl Follower {
         // Seen only now, so that what came during the pause is not told twice.
         self.version.mark_unchanged();
         Some(self.transfers.list())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn starter() -> std::path::PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/starter-whisper")
+    }
+
+    #[test]
+    fn an_import_finds_a_name_that_is_free_and_that_the_store_takes() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(folder.path().join("store"));
+        let odd = folder.path().join("Mein Modell (groß)");
+        std::fs::create_dir(&odd).unwrap();
+        for entry in std::fs::read_dir(starter()).unwrap().flatten() {
+            std::fs::copy(entry.path(), odd.join(entry.file_name())).unwrap();
+        }
+        let transfers = Transfers::default();
+        for (path, expected) in [
+            (starter(), "starter-whisper"),
+            (starter(), "starter-whisper-2"),
+            (starter(), "starter-whisper-3"),
+            (odd.clone(), "Mein-Modell--gro"),
+            (odd, "Mein-Modell--gro-2"),
+        ] {
+            let control = transfers.begin("it", true).unwrap();
+            let model = transfers.end("it", transfers.imported(&store, &path, "it", &control));
+            assert_eq!(model.unwrap().id, expected);
+        }
+        assert_eq!(transfers.list(), []);
+    }
+
+    #[test]
+    fn what_fails_stays_in_the_list_until_it_is_closed_or_begun_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(folder.path().join("store"));
+        std::fs::copy(starter().join("model.safetensors"), folder.path().join("model.safetensors")).unwrap();
+        let transfers = Transfers::default();
+        let attempt = || {
+            let control = transfers.begin("half", true).unwrap();
+            // Nothing is begun twice at a time.
+            assert!(transfers.begin("half", true).is_none());
+            transfers.end("half", transfers.imported(&store, folder.path(), "half", &control))
+        };
+        for _ in 0..2 {
+            assert_eq!(attempt(), None);
+            let list = transfers.list();
+            let failure = list[0].failure.as_ref().unwrap();
+            assert!(failure.to_string().contains("config.json"), "{failure}");
+        }
+        transfers.stop("half");
+        assert_eq!(transfers.list(), []);
+    }
+
+    #[test]
+    fn a_pause_and_a_stop_reach_whoever_works() {
+        let transfers = Transfers::default();
+        let control = transfers.begin("it", false).unwrap();
+        transfers.pause("it", true);
+        assert!(transfers.list()[0].paused);
+        transfers.pause("it", false);
+        assert!(!transfers.list()[0].paused);
+        transfers.stop("it");
+        let mut ignore = |_: Progress| {};
+        let folder = tempfile::tempdir().unwrap();
+        let ended = hub::import(&Store::at(folder.path()), &starter(), None, &control, &mut ignore);
+        assert_eq!(ended.unwrap_err().code(), hub::Code::Cancelled);
+        assert_eq!(transfers.end("it", Err(Failure::new(ErrorCode::Cancelled, "Stopped."))), None);
+        assert_eq!(transfers.list(), []);
     }
 }
