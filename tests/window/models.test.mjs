@@ -77,7 +77,11 @@ test("nothing is asked of the network until the button is pressed; a killed down
     assert.ok(existsSync(join(store(), MODEL, "model.safetensors")));
     // What waited for a real model is begun, with it.
     await window.click(by("view-recordings"));
-    await until("the transcript", async () => (await states(window))["notes.flac"] === "finished");
+    await until("the transcript", async () => {
+      const state = (await states(window))["notes.flac"];
+      if (state !== "finished") throw new Error(`${state}; ${await window.text(by("failure"))}`);
+      return true;
+    });
     assert.equal(await window.text(by("demonstration-banner")), null);
     assert.ok((await window.texts(by("segment"))).length > 0);
 
