@@ -7,8 +7,8 @@ use tauri::ipc::Channel;
 use tauri::{AppHandle, State, WebviewWindow};
 
 use crate::contract::{
-    ChartFile, EngineInfo, Exporting, Failure, Gap, Look, MemoryUpdate, ModelFits, NotSaved, Place, Preference,
-    Saved, Settings, Setup, TextUpdate, WindowEvent,
+    ChartFile, EngineInfo, Exporting, Failure, Gap, Look, MemoryUpdate, ModelFits, NotSaved, Place,
+    Preference, Saved, Settings, Setup, TextUpdate, WindowEvent,
 };
 use crate::dialogs;
 use crate::settings_file;

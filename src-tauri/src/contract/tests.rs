@@ -164,3 +164,13 @@ fn every_command_is_granted_and_nothing_else_is() {
     let wanted = commands.iter().map(|name| format!("allow-{}", name.replace('_', "-"))).collect();
     assert_eq!(granted, wanted);
 }
+
+#[test]
+fn every_command_that_is_handled_is_listed() {
+    let main = include_str!("../main.rs");
+    let handler = main.split("generate_handler![").nth(1).and_then(|rest| rest.split(']').next()).unwrap();
+    let names = handler.split(',').filter_map(|path| path.trim().rsplit("::").next());
+    let handled: BTreeSet<&str> = names.filter(|name| !name.is_empty()).collect();
+    let listed: BTreeSet<&str> = include!("../commands.in").into_iter().collect();
+    assert_eq!(handled, listed);
+}
