@@ -50,7 +50,8 @@ test("a recording that appears in a watched folder is transcribed and exported, 
     copyFileSync(sample, join(folder, "dictation.flac"));
     await until("the text", () => existsSync(join(texts, "dictation.txt")));
     assert.match(readFileSync(join(texts, "dictation.srt"), "utf8"), /-->/);
-    assert.equal((await states(window))["dictation.flac"], "finished");
+    // The text is there a moment before the page hears of it.
+    await until("the end", async () => (await states(window))["dictation.flac"] === "finished");
     assert.match(await window.text(by("watched")), /1 folder is watched/);
     await picture(window, "watched");
   } finally {
