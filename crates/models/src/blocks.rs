@@ -8,7 +8,6 @@
 //! quantised matrices keep a second, repacked copy of every matrix they touch.
 
 use candle_core::quantized::GgmlDType;
-use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use memory::Precision;
 
@@ -54,7 +53,7 @@ pub fn widen(format: Precision, bytes: &[u8], values: &mut [f32]) {
 pub fn widen_here(format: Precision, bytes: &[u8], values: &mut [f32]) {
     match format {
         Precision::F32 => each::<4, 1>(bytes, values, |b, v| v[0] = f32::from_le_bytes(*b)),
-        Precision::F16 => widen_f16(bytes, values),
+        Precision::F16 => each::<2, 1>(bytes, values, |b, v| v[0] = f16_value(*b)),
         Precision::Bf16 => each::<2, 1>(bytes, values, |b, v| v[0] = bf16::from_le_bytes(*b).to_f32()),
         Precision::Q8_0 => each::<34, 32>(bytes, values, q8_0),
         Precision::Q6K => each::<210, 256>(bytes, values, q6_k),
@@ -80,20 +79,16 @@ fn each<const BYTES: usize, const WEIGHTS: usize>(
     }
 }
 
-/// `half` has conversions of whole slices in vector instructions; the bytes
-/// may lie at an odd address, from which they are moved in pieces.
+/// Exponent and mantissa stand where those of 32 bits do, 112 powers of two
+/// too low, which a product puts right, also for the smallest numbers.
 #[inline(always)]
-fn widen_f16(bytes: &[u8], values: &mut [f32]) {
-    const PIECE: usize = 64;
-    let mut piece = [f16::ZERO; PIECE];
-    for (bytes, values) in bytes.chunks(2 * PIECE).zip(values.chunks_mut(PIECE)) {
-        let (pairs, _) = bytes.as_chunks::<2>();
-        for (half, pair) in piece.iter_mut().zip(pairs) {
-            *half = f16::from_le_bytes(*pair);
-        }
-        let count = pairs.len().min(values.len());
-        piece[..count].convert_to_f32_slice(&mut values[..count]);
-    }
+fn f16_value(bytes: [u8; 2]) -> f32 {
+    const TWO_TO_112: f32 = f32::from_bits((127 + 112) << 23);
+    let bits = u32::from(u16::from_le_bytes(bytes));
+    let magnitude = (bits & 0x7fff) << 13;
+    let not_finite = if magnitude >= 0x7c00 << 13 { 0x7f80_0000 } else { 0 };
+    let sign = (bits & 0x8000) << 16;
+    f32::from_bits((f32::from_bits(magnitude) * TWO_TO_112).to_bits() | not_finite | sign)
 }
 
 #[inline(always)]
@@ -224,6 +219,26 @@ fn q6_k(block: &[u8; 210], values: &mut [f32; 256]) {
                     *value = scale * f32::from(q as i8 - 32);
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All of them: zeros, the smallest, infinities and what is no number too.
+    #[test]
+    fn every_number_of_16_bits_is_widened_exactly() {
+        let bytes: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_le_bytes).collect();
+        let mut values = vec![0.0; 1 << 16];
+        widen(Precision::F16, &bytes, &mut values);
+        for (bits, value) in (0..=u16::MAX).zip(values) {
+            let expected = f16::from_bits(bits).to_f32();
+            assert!(
+                value.to_bits() == expected.to_bits() || (value.is_nan() && expected.is_nan()),
+                "{bits:#x}: {value}"
+            );
         }
     }
 }
