@@ -226,8 +226,9 @@ async fn a_cancel_is_obeyed_within_little_more_than_a_second_wherever_the_job_is
 #[tokio::test]
 async fn closing_cancels_everything_and_leaves_no_engine() {
     let (place, supervisor) = (Place::new(), supervisor());
-    let jobs = [0, 1].map(|_| supervisor.submit(place.job("5 windows, hang 2 always")));
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    let mut jobs = [0, 1].map(|_| supervisor.submit(place.job("5 windows, hang 2 always")));
+    // The first word of the job says that there is an engine.
+    assert!(jobs[0].next().await.is_some());
     let pid = supervisor.engine().unwrap().pid();
     let asked = Instant::now();
     supervisor.shutdown().await;
