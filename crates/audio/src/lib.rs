@@ -2,12 +2,14 @@
 //! log-mel spectrograms and the places where somebody speaks. A leaf crate: it
 //! knows no model, no job and no process but the `ffmpeg` that it may start.
 //!
-//! [`prepare`] does it all in one pass; [`Reader`] gives just the samples.
+//! [`prepare`] does it all in one pass; [`Reader`] gives just the samples;
+//! [`Seekable`] gives any part of them as they are, for listening.
 
 mod codecs;
 mod decoded;
 mod error;
 mod ffmpeg;
+mod frames_of;
 mod he_aac;
 mod info;
 mod mel;
@@ -19,6 +21,7 @@ mod pcm;
 mod reader;
 mod recording;
 mod resample;
+mod seekable;
 mod source;
 mod tail;
 mod vad;
@@ -30,6 +33,7 @@ pub use mel::{HOP, LogMel, Mel, N_FFT, WINDOW_FRAMES, WINDOW_SAMPLES, log_mel_pa
 pub use pcm::Pcm;
 pub use reader::{Reader, codecs, probe};
 pub use recording::{PrepareOptions, Recording, prepare};
+pub use seekable::{Index, Pass, Seekable};
 pub use vad::Region;
 
 /// Samples per second of everything that this crate gives out.

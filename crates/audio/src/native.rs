@@ -18,6 +18,10 @@ use crate::codecs::{OPUS_RATE, audio_tracks, decoder_for, low_frequency, trims_i
 use crate::decoded::{Decoded, Step};
 use crate::{Info, Warning, he_aac, mkv, mp4, tail};
 
+mod seek;
+
+pub(crate) use seek::{Mark, STRIDE, Target};
+
 /// Access units that are looked at to recognise HE-AAC that is not announced: about half a second.
 const UNITS_TO_PROBE: usize = 24;
 /// A jump of the time stamps by more than this many seconds is a gap in the
@@ -78,6 +82,7 @@ pub(crate) struct Native {
     ended: bool,
     judged: bool,
     pub(crate) warnings: Vec<Warning>,
+    place: seek::Place,
 }
 
 impl Native {
@@ -168,6 +173,7 @@ impl Native {
             ended: false,
             judged: false,
             warnings: Vec::new(),
+            place: seek::Place::default(),
             format,
         };
         native.read_ahead();
@@ -279,6 +285,7 @@ impl Native {
     /// Queues decoded sound behind the silence that is due before it.
     fn hold(&mut self, mut piece: Decoded, frames: usize) {
         if piece.rate != self.rate {
+            self.place.irregular = true;
             // A chained stream, or damage: positions go on in the new unit.
             let ratio = f64::from(piece.rate) / f64::from(self.rate.max(1));
             self.position = (self.position as f64 * ratio) as u64;
@@ -324,7 +331,14 @@ impl Native {
                 return Step::End;
             }
             let frames = piece.frames();
+            if self.is_before_target() {
+                continue;
+            }
+            let whole = self.skip == 0 && frames > 0;
             self.hold(piece, frames);
+            if whole {
+                self.note_place();
+            }
         }
     }
 
@@ -342,7 +356,7 @@ impl Native {
     }
 
     fn try_step(&mut self, out: &mut Decoded) -> Step {
-        let packet = loop {
+        let mut packet = loop {
             if let Some(packet) = self.packets.pop_front() {
                 break packet;
             }
@@ -376,6 +390,7 @@ impl Native {
             }
         };
         let due = self.stamp(&packet) - self.origin;
+        self.place.enter(&mut packet);
         match self.decoder.decode(&packet) {
             Ok(buffer) => {
                 out.rate = buffer.spec().rate();
@@ -431,6 +446,7 @@ impl Native {
         self.track_id = id;
         self.codec = parameters.codec;
         self.decoder = decoder_for(&parameters).ok()?;
+        self.place.irregular = true;
         self.gain = 1.0;
         self.skip = 0;
         self.set_opus_header(&parameters);

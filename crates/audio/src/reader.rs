@@ -37,7 +37,7 @@ pub struct Reader {
     path: std::path::PathBuf,
 }
 
-enum Source {
+pub(crate) enum Source {
     Native(Box<Native>),
     Ffmpeg(Box<Ffmpeg>),
 }
@@ -153,7 +153,7 @@ impl Reader {
     }
 }
 
-fn open_source(path: &Path, track: Option<usize>) -> Result<Source, AudioError> {
+pub(crate) fn open_source(path: &Path, track: Option<usize>) -> Result<Source, AudioError> {
     let foreign = source::foreign_format(path);
     let refusal = match foreign {
         Some(format) => Refusal::Codec(format.into()),

@@ -5,11 +5,13 @@
 mod frame;
 mod job;
 mod path;
+mod player;
 mod resume;
 
 pub use frame::{FrameError, MAX_FRAME_BYTES, read_frame, write_frame};
 pub use job::{Alternative, Channels, DecodingOptions, DeviceChoice, Job, Strategy, VoiceActivity};
 pub use path::FilePath;
+pub use player::{Opened, PlayerAnswer, PlayerCommand};
 pub use resume::{Point, Resume};
 
 use serde::{Deserialize, Serialize};
@@ -374,6 +376,8 @@ pub enum ErrorCode {
     EngineNotFound,
     EngineFailed,
     EngineSilent,
+    /// What decodes for listening is missing or ended.
+    PlayerFailed,
     ProtocolMismatch,
     Cancelled,
     Internal,

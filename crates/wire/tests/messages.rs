@@ -58,6 +58,7 @@ fn every_setting_changed() -> Job {
 
 fn segment() -> Segment {
     Segment {
+        id: 0,
         start: Time::from_millis(1),
         end: Time::from_millis(u32::MAX),
         text: "Ja, \u{1F600}!".into(),

@@ -1,0 +1,80 @@
+use std::io::{BufRead, IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::mpsc;
+
+use player::Server;
+use wire::{ErrorCode, Failure, PlayerAnswer, PlayerCommand};
+
+const EXPLANATION: &str = "\
+The part of Steno that decodes recordings for listening. The window starts it
+and speaks to it over its standard streams; it ends when its input closes.
+
+--help     this text
+--version  the version";
+
+fn main() -> ExitCode {
+    match std::env::args().nth(1).as_deref() {
+        None if std::io::stdin().is_terminal() => {
+            eprintln!("{EXPLANATION}");
+            ExitCode::from(2)
+        }
+        None => serve(),
+        Some("--version" | "-V") => {
+            println!("steno-player {}", env!("CARGO_PKG_VERSION"));
+            ExitCode::SUCCESS
+        }
+        Some("--help" | "-h") => {
+            println!("{EXPLANATION}");
+            ExitCode::SUCCESS
+        }
+        Some(_) => {
+            eprintln!("steno-player: unknown arguments.\n\n{EXPLANATION}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn serve() -> ExitCode {
+    let server = match Server::start() {
+        Ok(server) => server,
+        Err(error) => {
+            eprintln!("steno-player: this machine cannot be served: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let (lines, commands) = mpsc::channel();
+    // Apart from the work, so that it ends with its host whatever is being opened.
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            if lines.send(line).is_err() {
+                break;
+            }
+        }
+        std::process::exit(0);
+    });
+    for line in commands {
+        let answer = match serde_json::from_str(&line) {
+            Ok(PlayerCommand::Open { path, keep }) => {
+                match server.open(path.as_path(), keep.as_ref().map(|keep| keep.as_path())) {
+                    Ok(opened) => PlayerAnswer::Opened(opened),
+                    Err(failure) => PlayerAnswer::Failed { failure },
+                }
+            }
+            Ok(PlayerCommand::Close { token }) => {
+                server.close(&token);
+                PlayerAnswer::Closed
+            }
+            Err(error) => {
+                let text = format!("The player was told what it does not understand: {error}.");
+                PlayerAnswer::Failed { failure: Failure::new(ErrorCode::ProtocolMismatch, text) }
+            }
+        };
+        let Ok(mut text) = serde_json::to_string(&answer) else { return ExitCode::FAILURE };
+        text.push('\n');
+        let mut output = std::io::stdout().lock();
+        if output.write_all(text.as_bytes()).and_then(|()| output.flush()).is_err() {
+            break;
+        }
+    }
+    ExitCode::SUCCESS
+}
