@@ -3,10 +3,10 @@ use std::path::{Path, PathBuf};
 
 use wire::{ErrorCode, Failure};
 
-/// The journal could not do what was asked of it. Never a reason to fail a
-/// job: it goes on without.
+/// The journal, or the history, could not do what was asked of it. Never a
+/// reason to fail a job: it goes on without.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: The journal {problem}", .path.display())]
+#[error("{}: {} {problem}", .path.display(), subject(.path))]
 pub struct Error {
     pub path: PathBuf,
     pub problem: Problem,
@@ -28,6 +28,19 @@ pub enum Problem {
     Sqlite(rusqlite::Error),
     #[error("can't hold this job ({0}).")]
     Json(serde_json::Error),
+    #[error("was written by a newer version of Steno (version {0}).")]
+    Newer(i64),
+    #[error("has another text of this recording by now: it was changed in another window.")]
+    Changed,
+}
+
+/// What a user calls the file.
+pub(crate) fn subject(path: &Path) -> &'static str {
+    if path.file_name().is_some_and(|name| name == crate::documents::FILE) {
+        "The history"
+    } else {
+        "The journal"
+    }
 }
 
 impl Error {
@@ -38,6 +51,8 @@ impl Error {
             Problem::NotAllowed => {
                 "Change the folder's permissions, or set STENO_STATE_FOLDER to another one."
             }
+            Problem::Newer(_) => "Update Steno.",
+            Problem::Changed => "Open the transcript again.",
             Problem::Damaged(_) | Problem::Io(_) | Problem::Sqlite(_) | Problem::Json(_) => {
                 "Check the disk that it is on, or set STENO_STATE_FOLDER to another folder."
             }
@@ -50,7 +65,7 @@ impl Error {
             Problem::Full => ErrorCode::DiskFull,
             _ => ErrorCode::OutputUnwritable,
         };
-        Failure::new(code, format!("The journal {}", self.problem))
+        Failure::new(code, format!("{} {}", subject(&self.path), self.problem))
             .file(self.path.clone())
             .remedy(self.remedy())
     }
@@ -62,6 +77,19 @@ impl Error {
             _ => Problem::Io(error),
         };
         Self { path: path.into(), problem }
+    }
+
+    /// Values that are no JSON, or can't be made JSON, come as errors of SQLite.
+    pub(crate) fn of(path: &Path, error: rusqlite::Error) -> Self {
+        match error {
+            rusqlite::Error::ToSqlConversionFailure(error) if error.is::<serde_json::Error>() => {
+                match error.downcast() {
+                    Ok(error) => Self { path: path.into(), problem: Problem::Json(*error) },
+                    Err(error) => Self::sqlite(path, rusqlite::Error::ToSqlConversionFailure(error)),
+                }
+            }
+            error => Self::sqlite(path, error),
+        }
     }
 
     pub(crate) fn sqlite(path: &Path, error: rusqlite::Error) -> Self {

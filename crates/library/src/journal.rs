@@ -9,7 +9,7 @@ use transcript::{Notice, Segment, Span};
 use wire::{Job, Point, Resume, Stage};
 
 use crate::host::{SignOfLife, now};
-use crate::{Error, Host, Identity, Problem};
+use crate::{Error, Host, Identity};
 
 /// Jobs that are over stay listed until there are more than this.
 const KEPT: u32 = 100;
@@ -234,9 +234,16 @@ impl Journal {
     /// The job is over, if it was not before: what it said is removed from the journal, that it was
     /// stays for a while.
     pub fn finish(&self, key: Key, state: State) -> Result<(), Error> {
+        self.finish_all(&[key], state)
+    }
+
+    /// The same of several, all of them or none.
+    pub fn finish_all(&self, keys: &[Key], state: State) -> Result<(), Error> {
         self.change(|transaction| {
-            set_state(transaction, key, state)?;
-            forget(transaction, key)?;
+            for key in keys {
+                set_state(transaction, *key, state)?;
+                forget(transaction, *key)?;
+            }
             transaction.execute(
                 "DELETE FROM jobs WHERE state IN ('finished', 'failed', 'cancelled') AND id NOT IN
                     (SELECT id FROM jobs WHERE state IN ('finished', 'failed', 'cancelled')
@@ -289,29 +296,28 @@ impl Journal {
         &self,
         change: impl FnOnce(&Transaction) -> rusqlite::Result<T>,
     ) -> Result<T, Error> {
-        // A panic elsewhere rolled its transaction back.
-        let mut connection = self.0.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let done =
-            connection.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|transaction| {
-                let result = change(&transaction)?;
-                transaction.commit()?;
-                Ok(result)
-            });
-        done.map_err(|error| self.error(error))
+        transact(&self.0.path, &self.0.connection, change)
     }
 
     pub(crate) fn error(&self, error: rusqlite::Error) -> Error {
-        match error {
-            rusqlite::Error::ToSqlConversionFailure(error) if error.is::<serde_json::Error>() => {
-                let path = self.0.path.clone();
-                match error.downcast() {
-                    Ok(error) => Error { path, problem: Problem::Json(*error) },
-                    Err(error) => Error::sqlite(&path, rusqlite::Error::ToSqlConversionFailure(error)),
-                }
-            }
-            error => Error::sqlite(&self.0.path, error),
-        }
+        Error::of(&self.0.path, error)
     }
+}
+
+/// One transaction that has the file to itself.
+pub(crate) fn transact<T>(
+    path: &Path,
+    connection: &Mutex<Connection>,
+    change: impl FnOnce(&Transaction) -> rusqlite::Result<T>,
+) -> Result<T, Error> {
+    // A panic elsewhere rolled its transaction back.
+    let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+    let done = connection.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|transaction| {
+        let result = change(&transaction)?;
+        transaction.commit()?;
+        Ok(result)
+    });
+    done.map_err(|error| Error::of(path, error))
 }
 
 fn set_state(transaction: &Transaction, key: Key, state: State) -> rusqlite::Result<()> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+use crate::error::subject;
 use crate::host::SignOfLife;
 use crate::journal::Inner;
 use crate::{Error, Journal, Problem};
@@ -29,8 +30,8 @@ pub struct Opened {
 
 /// A file that could not be used, kept under another name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}: The journal {reason}, so that a new one was begun. The old one is now {}; what it held can't be resumed by this program.",
-    .path.display(), .kept.display())]
+#[error("{}: {} {reason}, so that a new one was begun. The old one is now {}; what it held can't be used by this program.",
+    .path.display(), subject(.path), .kept.display())]
 pub struct Aside {
     pub path: PathBuf,
     pub kept: PathBuf,
@@ -41,7 +42,7 @@ pub struct Aside {
 pub enum Reason {
     #[error("is damaged ({0})")]
     Damaged(String),
-    #[error("was written by a newer version of Steno (journal version {0})")]
+    #[error("was written by a newer version of Steno (version {0})")]
     Newer(i64),
 }
 
@@ -56,17 +57,9 @@ impl Journal {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(io)?;
         }
-        let (connection, aside) = match connect(path)? {
+        let (connection, aside) = match connect(path, &MIGRATIONS)? {
             Ok(connection) => (connection, None),
-            Err(reason) => {
-                let kept = move_aside(path, &reason).map_err(io)?;
-                let aside = Aside { path: path.into(), kept, reason };
-                let connection = connect(path)?.map_err(|reason| Error {
-                    path: path.into(),
-                    problem: Problem::Damaged(reason.to_string()),
-                })?;
-                (connection, Some(aside))
-            }
+            Err(reason) => begin_anew(path, reason, &MIGRATIONS)?,
         };
         let sign = SignOfLife::start(&path.with_extension("hosts")).map_err(io)?;
         let inner = Inner { path: path.into(), connection: Mutex::new(connection), sign };
@@ -74,8 +67,21 @@ impl Journal {
     }
 }
 
+/// Moves a file aside that can't be used, and makes a new one.
+pub(crate) fn begin_anew(
+    path: &Path,
+    reason: Reason,
+    migrations: &[&str],
+) -> Result<(Connection, Option<Aside>), Error> {
+    let kept = move_aside(path, &reason).map_err(|error| Error::io(path, error))?;
+    let aside = Aside { path: path.into(), kept, reason };
+    let connection = connect(path, migrations)?
+        .map_err(|reason| Error { path: path.into(), problem: Problem::Damaged(reason.to_string()) })?;
+    Ok((connection, Some(aside)))
+}
+
 /// The inner error tells why the file can't be used as it is.
-fn connect(path: &Path) -> Result<Result<Connection, Reason>, Error> {
+pub(crate) fn connect(path: &Path, migrations: &[&str]) -> Result<Result<Connection, Reason>, Error> {
     let opened = Connection::open(path).and_then(|connection| {
         connection.busy_timeout(PATIENCE)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
@@ -87,7 +93,7 @@ fn connect(path: &Path) -> Result<Result<Connection, Reason>, Error> {
         if check != "ok" {
             return Ok(Err(Reason::Damaged(check)));
         }
-        migrate(connection)
+        migrate(connection, migrations)
     });
     match opened.map_err(|error| Error::sqlite(path, error)) {
         Ok(connection) => Ok(connection),
@@ -96,17 +102,17 @@ fn connect(path: &Path) -> Result<Result<Connection, Reason>, Error> {
     }
 }
 
-fn migrate(mut connection: Connection) -> rusqlite::Result<Result<Connection, Reason>> {
+fn migrate(mut connection: Connection, migrations: &[&str]) -> rusqlite::Result<Result<Connection, Reason>> {
     // Taken at once: of two programs that start together one migrates.
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    let Some(missing) = usize::try_from(version).ok().and_then(|version| MIGRATIONS.get(version..)) else {
+    let Some(missing) = usize::try_from(version).ok().and_then(|version| migrations.get(version..)) else {
         return Ok(Err(Reason::Newer(version)));
     };
     for script in missing {
         transaction.execute_batch(script)?;
     }
-    transaction.pragma_update(None, "user_version", MIGRATIONS.len() as i64)?;
+    transaction.pragma_update(None, "user_version", migrations.len() as i64)?;
     transaction.commit()?;
     Ok(Ok(connection))
 }

@@ -2,8 +2,10 @@
 //! how they came to be. A leaf crate: it knows no audio, no model, no window.
 
 mod again;
+pub mod edit;
 pub mod export;
 mod load;
+pub mod review;
 pub mod save;
 mod time;
 
@@ -76,6 +78,9 @@ pub enum Task {
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Segment {
+    /// Its name while it is edited, see [`edit`]; 0 elsewhere.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub id: edit::SegmentId,
     pub start: Time,
     pub end: Time,
     /// Text without surrounding white space.
@@ -106,6 +111,10 @@ pub struct Segment {
     /// What the model wrote before a repair changed the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_text: Option<String>,
+}
+
+fn is_zero(id: &edit::SegmentId) -> bool {
+    *id == 0
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

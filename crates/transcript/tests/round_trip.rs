@@ -80,6 +80,7 @@ fn segment() -> impl Strategy<Value = Segment> {
                 let suspicions =
                     if doubted { vec![Suspicion::Loop, Suspicion::OverSilence] } else { Vec::new() };
                 Segment {
+                    id: 0,
                     start,
                     end,
                     text,

@@ -1,0 +1,11 @@
+-- What `passages` is to have in place of what it has: it learns afterwards of
+-- edits that change many at once. NULL: nothing.
+CREATE TABLE unindexed (
+    id       INTEGER PRIMARY KEY,    -- the passage's
+    text     TEXT,
+    start_ms INTEGER NOT NULL
+) STRICT;
+
+-- Those of each segment, in order: JSON, [[[text, start_ms, end_ms, probability], ...], ...].
+-- NULL: they are in the transcript.
+ALTER TABLE snapshots ADD COLUMN words TEXT;

@@ -1,0 +1,165 @@
+//! What was said, segment by segment, so that it is found.
+
+use std::collections::BTreeMap;
+
+use rusqlite::types::Value;
+use rusqlite::{Row, Transaction, params, params_from_iter};
+use transcript::edit::{Change, SegmentId};
+use transcript::{Segment, Time};
+
+use super::DocumentId;
+
+/// More of one transcript than this are not shown: the next one may be meant.
+const MOST_OF_ONE: usize = 5;
+const MOST_HITS: usize = 100;
+/// A word that is everywhere is not looked up everywhere.
+const MOST_READ: usize = 2000;
+/// Fewer characters than this are in no trigram.
+const TRIGRAM: usize = 3;
+
+/// A passage that was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hit {
+    pub document: DocumentId,
+    pub title: String,
+    pub segment: SegmentId,
+    pub start: Time,
+    pub text: String,
+}
+
+const INSERT: &str = "INSERT INTO passages (rowid, text, start_ms) VALUES (?1, ?2, ?3)";
+
+fn row_id(document: DocumentId, segment: SegmentId) -> i64 {
+    (document.0 << 32) | i64::from(segment)
+}
+
+pub fn add(transaction: &Transaction, document: DocumentId, segments: &[Segment]) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare(INSERT)?;
+    for segment in segments.iter().filter(|segment| !segment.text.is_empty()) {
+        insert.execute(params![row_id(document, segment.id), segment.text, segment.start.millis()])?;
+    }
+    Ok(())
+}
+
+/// As the segments are after the changes, once [`catch_up`] was there.
+pub fn change(transaction: &Transaction, document: DocumentId, changes: &[Change]) -> rusqlite::Result<()> {
+    let mut insert =
+        transaction.prepare("INSERT OR REPLACE INTO unindexed (id, text, start_ms) VALUES (?1, ?2, ?3)")?;
+    let mut put = |segment: SegmentId, start: Time, text: Option<&str>| {
+        let text = text.filter(|text| !text.is_empty());
+        insert.execute(params![row_id(document, segment), text, start.millis()])
+    };
+    for change in changes {
+        match change {
+            Change::Segments { removed, inserted, .. } => {
+                for segment in removed {
+                    put(segment.id, segment.start, None)?;
+                }
+                for segment in inserted {
+                    put(segment.id, segment.start, Some(&segment.text))?;
+                }
+            }
+            Change::Text { segment, start, after, .. } => {
+                put(*segment, *start, Some(after))?;
+            }
+            Change::Speaker { .. } | Change::About { .. } => {}
+        }
+    }
+    Ok(())
+}
+
+/// Lets so many passages be found as they are now, at most; whether there are more.
+pub fn catch_up(transaction: &Transaction, most: u32) -> rusqlite::Result<bool> {
+    let mut select = transaction.prepare("SELECT id, text, start_ms FROM unindexed ORDER BY id LIMIT ?1")?;
+    let mut delete = transaction.prepare("DELETE FROM passages WHERE rowid = ?1")?;
+    let mut insert = transaction.prepare(INSERT)?;
+    let mut rows = select.query([most])?;
+    let (mut done, mut last) = (0, 0);
+    while let Some(row) = rows.next()? {
+        let (id, text, start): (i64, Option<String>, u32) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        delete.execute([id])?;
+        if let Some(text) = text {
+            insert.execute(params![id, text, start])?;
+        }
+        (done, last) = (done + 1, id);
+    }
+    transaction.execute("DELETE FROM unindexed WHERE id <= ?1", [last])?;
+    Ok(done == most)
+}
+
+pub fn remove_all(transaction: &Transaction, document: DocumentId) -> rusqlite::Result<()> {
+    let range = [row_id(document, 0), row_id(document, SegmentId::MAX)];
+    transaction.execute("DELETE FROM passages WHERE rowid BETWEEN ?1 AND ?2", range)?;
+    transaction.execute("DELETE FROM unindexed WHERE id BETWEEN ?1 AND ?2", range)?;
+    Ok(())
+}
+
+pub fn search(transaction: &Transaction, words: &str) -> rusqlite::Result<Vec<Hit>> {
+    let words = words.trim();
+    if words.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (condition, values) = condition(words);
+    let mut select = transaction.prepare(&format!(
+        "SELECT passages.rowid AS id, text, start_ms, title, deleted
+         FROM passages CROSS JOIN documents ON documents.id = passages.rowid >> 32
+         WHERE {condition} ORDER BY passages.rowid DESC LIMIT {MOST_READ}"
+    ))?;
+    let mut rows = select.query(params_from_iter(values))?;
+    let (mut hits, mut counts) = (Vec::new(), BTreeMap::new());
+    while let Some(row) = rows.next()? {
+        if row.get::<_, Option<i64>>("deleted")?.is_some() {
+            continue;
+        }
+        let hit = hit(row)?;
+        let count = counts.entry(hit.document).or_insert(0);
+        *count += 1;
+        if *count <= MOST_OF_ONE {
+            hits.push(hit);
+        }
+        if hits.len() == MOST_HITS {
+            break;
+        }
+    }
+    // Within a transcript in the order in which it was said.
+    hits.sort_by_key(|hit| (std::cmp::Reverse(hit.document), hit.start));
+    Ok(hits)
+}
+
+pub fn with(transaction: &Transaction, words: &str) -> rusqlite::Result<Vec<DocumentId>> {
+    let (condition, values) = condition(words);
+    let mut select = transaction.prepare(&format!(
+        "SELECT DISTINCT documents.id FROM passages CROSS JOIN documents ON documents.id = passages.rowid >> 32
+         WHERE {condition} AND deleted IS NULL"
+    ))?;
+    select.query_map(params_from_iter(values), |row| Ok(DocumentId(row.get(0)?)))?.collect()
+}
+
+/// What a passage has to be like, in SQL.
+fn condition(words: &str) -> (String, Vec<Value>) {
+    if words.chars().count() >= TRIGRAM {
+        let phrase = format!("\"{}\"", words.replace('"', "\"\""));
+        return ("passages MATCH ?".into(), vec![phrase.into()]);
+    }
+    // SQLite knows capitals of ASCII alone.
+    let mut forms = vec![words.to_owned(), words.to_lowercase(), words.to_uppercase()];
+    forms.sort();
+    forms.dedup();
+    let like = |form: &String| {
+        let escaped = form.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+        Value::from(format!("%{escaped}%"))
+    };
+    let conditions = vec!["text LIKE ? ESCAPE '\\'"; forms.len()].join(" OR ");
+    (format!("({conditions})"), forms.iter().map(like).collect())
+}
+
+fn hit(row: &Row) -> rusqlite::Result<Hit> {
+    let id: i64 = row.get("id")?;
+    Ok(Hit {
+        document: DocumentId(id >> 32),
+        title: row.get("title")?,
+        segment: (id & i64::from(SegmentId::MAX)) as SegmentId,
+        start: Time::from_millis(row.get("start_ms")?),
+        text: row.get("text")?,
+    })
+}

@@ -1,0 +1,74 @@
+//! Transcripts as they were at some number of edits. A long one has some
+//! hundred thousand words, whose fields would be named for each: they are kept
+//! beside the rest as short arrays, and both are read at the same time.
+
+use std::thread;
+
+use rusqlite::{Transaction, params};
+use serde::Deserialize;
+use transcript::{Time, Transcript, Word};
+
+use super::DocumentId;
+use crate::journal::{json, not_json};
+
+/// Text, beginning and end in milliseconds, probability where it is a number.
+type StoredWord<S> = (S, u32, u32, Option<f32>);
+
+pub fn write(
+    transaction: &Transaction,
+    id: DocumentId,
+    done: i64,
+    transcript: &Transcript,
+) -> rusqlite::Result<()> {
+    let words: Vec<Vec<StoredWord<&str>>> =
+        transcript.segments.iter().map(|segment| segment.words.iter().map(stored).collect()).collect();
+    let mut rest = transcript.clone();
+    rest.segments.iter_mut().for_each(|segment| segment.words.clear());
+    transaction.execute(
+        "INSERT INTO snapshots (document, edits_done, transcript, words) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (document) DO UPDATE SET edits_done = ?2, transcript = ?3, words = ?4",
+        params![id.0, done, json(&rest)?, json(&words)?],
+    )?;
+    Ok(())
+}
+
+/// With how many edits were done.
+pub fn read(transaction: &Transaction, id: DocumentId) -> rusqlite::Result<(i64, Transcript)> {
+    let query = "SELECT edits_done, transcript, words FROM snapshots WHERE document = ?1";
+    transaction.query_row(query, [id.0], |row| {
+        let (rest, words) = (row.get_ref(1)?.as_str()?, row.get_ref(2)?.as_str_or_null()?);
+        let (transcript, words) = thread::scope(|scope| {
+            let words = words.map(|words| scope.spawn(|| parse::<Vec<Vec<StoredWord<String>>>>(words)));
+            let words = words.map(|words| words.join().unwrap_or_else(|_| Err(damaged())));
+            (parse::<Transcript>(rest), words)
+        });
+        let mut transcript = transcript?;
+        // The first version kept them within.
+        if let Some(words) = words.transpose()? {
+            if words.len() != transcript.segments.len() {
+                return Err(damaged());
+            }
+            for (segment, words) in transcript.segments.iter_mut().zip(words) {
+                segment.words = words.into_iter().map(word).collect();
+            }
+        }
+        Ok((row.get(0)?, transcript))
+    })
+}
+
+fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> rusqlite::Result<T> {
+    serde_json::from_str(text).map_err(not_json)
+}
+
+fn damaged() -> rusqlite::Error {
+    not_json(serde::de::Error::custom("words and segments are not of one transcript"))
+}
+
+fn stored(word: &Word) -> StoredWord<&str> {
+    (&word.text, word.start.millis(), word.end.millis(), Some(word.probability))
+}
+
+fn word((text, start, end, probability): StoredWord<String>) -> Word {
+    let (start, end) = (Time::from_millis(start), Time::from_millis(end));
+    Word { text, start, end, probability: probability.unwrap_or(0.0) }
+}

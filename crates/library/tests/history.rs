@@ -1,0 +1,299 @@
+//! The history on a real disk: edits without end, undone and done again after
+//! a restart, what was said found again, and what was deleted gone for good.
+#![allow(clippy::unwrap_used, reason = "a test, helpers included")]
+
+use std::path::{Path, PathBuf};
+
+use library::documents::{Course, FILE, Way};
+use library::{DocumentId, Documents, Identity, Problem};
+use transcript::edit::{self, Edit, Finding};
+use transcript::{SCHEMA_VERSION, Segment, Time, Transcript, Word};
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.path().join("state").join(FILE)
+    }
+
+    /// As after a restart: nothing is kept from the time before.
+    fn open(&self) -> Documents {
+        let (documents, aside) = Documents::open(&self.file()).unwrap();
+        assert_eq!(aside, None);
+        documents
+    }
+}
+
+fn talk(texts: &[&str]) -> Transcript {
+    let json = format!(
+        r#"{{"schema_version": {SCHEMA_VERSION}, "complete": true, "language": "en", "task": "transcribe", "settings": null,
+        "source": {{"name": "talk", "duration": 60, "sample_rate": 16000, "channels": 1, "format": "wav"}},
+        "model": {{"name": "small", "precision": "f32", "demonstration": false}},
+        "segments": [], "completeness": {{"speech": 1, "covered": 1, "gaps": []}}}}"#
+    );
+    let mut talk = Transcript::from_json(json.as_bytes()).unwrap();
+    let segment = |(index, text): (usize, &&str)| {
+        let (start, end) =
+            (Time::from_millis(1000 * index as u32), Time::from_millis(1000 * index as u32 + 900));
+        let word = Word { text: format!(" {text}"), start, end, probability: 0.25 };
+        Segment { start, end, text: (*text).into(), words: vec![word], ..Segment::default() }
+    };
+    talk.segments = texts.iter().enumerate().map(segment).collect();
+    edit::number(&mut talk);
+    talk
+}
+
+fn add(documents: &Documents, texts: &[&str]) -> DocumentId {
+    documents.add(Path::new("/recordings/talk.wav"), None, &talk(texts)).unwrap()
+}
+
+/// As an editor does it: the step is written down, then applied.
+fn change(documents: &Documents, id: DocumentId, edit: &Edit) -> Transcript {
+    let mut opened = documents.read(id).unwrap().unwrap();
+    let changes = edit.plan(&opened.transcript).unwrap();
+    let course = documents.record(id, opened.course.done, &changes).unwrap();
+    assert_eq!(course, Course { done: opened.course.done + 1, undone: 0 });
+    edit::apply(&mut opened.transcript, &changes).unwrap();
+    assert_eq!(documents.read(id).unwrap().unwrap().transcript, opened.transcript);
+    opened.transcript
+}
+
+fn say(documents: &Documents, id: DocumentId, text: &str) -> Transcript {
+    change(documents, id, &Edit::SetText { segment: 1, text: text.into() })
+}
+
+fn step(documents: &Documents, id: DocumentId, way: Way) -> bool {
+    let done = documents.read(id).unwrap().unwrap().course.done;
+    documents.step(id, done, way).unwrap().is_some()
+}
+
+fn found(documents: &Documents, words: &str) -> Vec<String> {
+    documents.search(words).unwrap().into_iter().map(|hit| hit.text).collect()
+}
+
+#[test]
+fn edits_are_undone_and_done_again_after_each_restart_however_many_there_were() {
+    let place = Place::new();
+    let id = add(&place.open(), &["begun", "second"]);
+    let mut texts = vec![place.open().read(id).unwrap().unwrap().transcript];
+    {
+        let documents = place.open();
+        texts.extend((0..450).map(|number| say(&documents, id, &format!("number {number}"))));
+    }
+    let now = || place.open().read(id).unwrap().unwrap();
+    assert_eq!((&now().transcript, now().course.done), (texts.last().unwrap(), 450));
+    let documents = place.open();
+    for text in texts.iter().rev().skip(1) {
+        assert!(step(&documents, id, Way::Undo));
+        assert_eq!(documents.read(id).unwrap().unwrap().transcript, *text);
+    }
+    assert!(!step(&documents, id, Way::Undo), "nothing is left to undo");
+    assert_eq!(now().course, Course { done: 0, undone: 450 });
+    for text in &texts[1..] {
+        assert!(step(&place.open(), id, Way::Redo));
+        assert_eq!(now().transcript, *text);
+    }
+    assert!(!step(&documents, id, Way::Redo));
+    // From the middle another way: what was undone there is no more.
+    (0..300).for_each(|_| assert!(step(&documents, id, Way::Undo)));
+    let other = say(&documents, id, "another way");
+    assert_eq!((now().transcript, now().course), (other, Course { done: 151, undone: 0 }));
+    assert!(step(&documents, id, Way::Undo));
+    assert_eq!(now().transcript, texts[150]);
+}
+
+#[test]
+fn another_window_that_was_faster_is_noticed() {
+    let place = Place::new();
+    let (mine, theirs) = (place.open(), place.open());
+    let id = add(&mine, &["a text"]);
+    let changes = Edit::Delete { segments: vec![1] }.plan(&talk(&["a text"])).unwrap();
+    say(&theirs, id, "another");
+    let error = mine.record(id, 0, &changes).unwrap_err();
+    assert!(matches!(error.problem, Problem::Changed), "{error}");
+    assert!(error.failure().to_string().contains("Open the transcript again"), "{error}");
+    assert_eq!(mine.read(id).unwrap().unwrap().course.done, 1);
+}
+
+#[test]
+fn what_was_said_is_found_by_any_letters_and_as_it_is_now() {
+    let place = Place::new();
+    let documents = place.open();
+    let old =
+        add(&documents, &["The ferry is late.", "大きな船が来る。", "100 % of \"it\"", "Über die Fähre"]);
+    let new = add(&documents, &["No ferry today."]);
+    // what, found, newest first
+    let check = |words: &str, expected: &[&str]| assert_eq!(found(&documents, words), expected, "{words}");
+    check("FERRY", &["No ferry today.", "The ferry is late."]);
+    check("y is l", &["The ferry is late."]);
+    check("fahre", &["Über die Fähre"]);
+    check("大き", &["大きな船が来る。"]);
+    check("船", &["大きな船が来る。"]);
+    check("Ü", &["Über die Fähre"]);
+    check("ü", &["Über die Fähre"]);
+    check("0 %", &["100 % of \"it\""]);
+    check("%", &["100 % of \"it\""]);
+    check("_", &[]);
+    check("\"it\"", &["100 % of \"it\""]);
+    check("AND NOT", &[]);
+    check("  ", &[]);
+    let hit = documents.search("late").unwrap().remove(0);
+    assert_eq!((hit.document, hit.segment, hit.title.as_str()), (old, 1, "talk.wav"));
+    // After edits, undone and not.
+    say(&documents, old, "The boat is late.");
+    check("ferry", &["No ferry today."]);
+    check("boat", &["The boat is late."]);
+    step(&documents, old, Way::Undo);
+    check("boat", &[]);
+    check("ferry", &["No ferry today.", "The ferry is late."]);
+    say(&documents, new, "");
+    check("today", &[]);
+    step(&documents, new, Way::Undo);
+    check("today", &["No ferry today."]);
+    change(&documents, old, &Edit::Split { segment: 1, at: 9 });
+    check("is late.", &["is late."]);
+    change(&documents, old, &Edit::Delete { segments: vec![1] });
+    check("The ferry", &[]);
+}
+
+#[test]
+fn what_many_changes_at_once_left_is_found_at_once_and_after_a_restart() {
+    let place = Place::new();
+    let texts: Vec<String> = (0..500).map(|number| format!("The ferry number {number}.")).collect();
+    let id = add(&place.open(), &texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let replace = |documents: &Documents, from: &str, to: &str| {
+        let finding = Finding { text: from.into(), ..Finding::default() };
+        let (edit, places) = finding.replace_all(&documents.read(id).unwrap().unwrap().transcript, to);
+        change(documents, id, &edit);
+        places
+    };
+    // what is found afterwards, what is not
+    let check = |documents: &Documents, there: &str, gone: &str| {
+        assert_eq!((found(documents, there).len(), found(documents, gone).len()), (5, 0), "{there}");
+        assert_eq!((documents.with(there).unwrap(), documents.with(gone).unwrap()), (vec![id], vec![]));
+    };
+    let documents = place.open();
+    assert_eq!(replace(&documents, "ferry", "boat"), 500);
+    check(&documents, "the boat", "ferry");
+    step(&documents, id, Way::Undo);
+    // Nothing waits until the index is done.
+    drop(documents);
+    check(&place.open(), "the ferry", "boat");
+    let documents = place.open();
+    replace(&documents, "ferry", "ship");
+    say(&documents, id, "A barge.");
+    assert_eq!(found(&documents, "barge"), ["A barge."]);
+    replace(&documents, "ship", "tug");
+    check(&documents, "the tug", "ship");
+    assert_eq!(found(&documents, "barge"), ["A barge."]);
+    step(&documents, id, Way::Undo);
+    step(&documents, id, Way::Undo);
+    check(&documents, "the ship", "barge");
+}
+
+#[test]
+fn a_history_of_the_first_version_opens_and_is_edited() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.file().parent().unwrap()).unwrap();
+    let connection = rusqlite::Connection::open(place.file()).unwrap();
+    connection.execute_batch(include_str!("../src/documents/1.sql")).unwrap();
+    connection.pragma_update(None, "user_version", 1).unwrap();
+    let before = talk(&["The ferry is late.", "So am I."]);
+    let edit = Edit::SetText { segment: 2, text: "So are we.".into() }.plan(&before).unwrap();
+    let mut now = before.clone();
+    edit::apply(&mut now, &edit).unwrap();
+    connection
+        .execute(
+            "INSERT INTO documents (title, file, created, changed, duration_ms, language, model, edits_done)
+             VALUES ('talk.wav', '\"/recordings/talk.wav\"', 1, 2, 60000, 'en', 'small', 1)",
+            [],
+        )
+        .unwrap();
+    let snapshot = serde_json::to_string(&before).unwrap();
+    connection.execute("INSERT INTO snapshots VALUES (1, 0, ?1)", [snapshot]).unwrap();
+    let changes = serde_json::to_string(&edit).unwrap();
+    connection.execute("INSERT INTO edits VALUES (1, 1, ?1, 2)", [changes]).unwrap();
+    for (id, text) in [(1_i64, "The ferry is late."), (2, "So are we.")] {
+        let row = rusqlite::params![(1_i64 << 32) | id, text];
+        connection.execute("INSERT INTO passages (rowid, text, start_ms) VALUES (?1, ?2, 0)", row).unwrap();
+    }
+    drop(connection);
+    let documents = place.open();
+    let id = documents.list().unwrap()[0].id;
+    assert_eq!(documents.read(id).unwrap().unwrap().transcript, now);
+    assert_eq!(found(&documents, "are we"), ["So are we."]);
+    assert!(step(&documents, id, Way::Undo));
+    assert_eq!(found(&documents, "so am"), ["So am I."]);
+    let other = say(&documents, id, "The boat is late.");
+    assert_eq!(place.open().read(id).unwrap().unwrap().transcript, other);
+    assert_eq!((found(&documents, "boat").len(), found(&documents, "ferry").len()), (1, 0));
+}
+
+#[test]
+fn what_is_deleted_can_be_brought_back_until_it_is_removed_for_good() {
+    let place = Place::new();
+    let documents = place.open();
+    let id = add(&documents, &["a secret word"]);
+    documents.delete(id, true).unwrap();
+    assert!(documents.list().unwrap().is_empty() && found(&documents, "secret").is_empty());
+    assert!(documents.read(id).unwrap().is_none());
+    documents.delete(id, false).unwrap();
+    assert_eq!((documents.list().unwrap().len(), found(&documents, "secret").len()), (1, 1));
+    documents.delete(id, true).unwrap();
+    // Another start a moment later must not take away what can be brought back.
+    assert!(place.open().search("secret").unwrap().is_empty());
+    documents.delete(id, false).unwrap();
+    assert_eq!(documents.list().unwrap().len(), 1);
+    documents.delete(id, true).unwrap();
+    documents.purge(i64::MAX).unwrap();
+    documents.delete(id, false).unwrap();
+    assert!(documents.list().unwrap().is_empty());
+    drop(documents);
+    let bytes = std::fs::read(place.file()).unwrap();
+    assert!(!bytes.windows(6).any(|window| window == b"secret"), "the word is still in the file");
+}
+
+#[test]
+fn the_list_says_where_the_recording_is_and_what_it_was() {
+    let place = Place::new();
+    let recording = place.0.path().join("Gespräch.wav");
+    std::fs::write(&recording, "sound").unwrap();
+    let identity = Identity::of(&recording).unwrap();
+    let documents = place.open();
+    let id = documents.add(&recording, Some(&identity), &talk(&["a"])).unwrap();
+    let later = add(&documents, &["b"]);
+    let moved = place.0.path().join("elsewhere.wav");
+    documents.place(id, &moved).unwrap();
+    let list = place.open().list().unwrap();
+    assert_eq!(list.iter().map(|one| one.id).collect::<Vec<_>>(), [later, id]);
+    let one = &list[1];
+    assert_eq!(
+        (&one.file, one.title.as_str(), one.identity.as_ref()),
+        (&moved, "Gespräch.wav", Some(&identity))
+    );
+    assert_eq!(
+        (one.duration, one.language.as_str(), one.model.as_str()),
+        (Time::from_millis(60_000), "en", "small")
+    );
+}
+
+#[test]
+fn a_file_of_a_newer_version_stays_where_it_is_and_a_damaged_one_is_kept() {
+    let place = Place::new();
+    add(&place.open(), &["a"]);
+    let connection = rusqlite::Connection::open(place.file()).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    drop(connection);
+    let error = Documents::open(&place.file()).unwrap_err();
+    assert!(matches!(error.problem, Problem::Newer(99)), "{error}");
+    assert!(error.to_string().contains("The history was written by a newer version"), "{error}");
+    assert!(place.file().exists());
+    std::fs::write(place.file(), "no database ".repeat(1000)).unwrap();
+    let (documents, aside) = Documents::open(&place.file()).unwrap();
+    assert!(documents.list().unwrap().is_empty());
+    assert!(aside.unwrap().kept.exists());
+}

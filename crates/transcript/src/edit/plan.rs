@@ -1,0 +1,295 @@
+//! What each edit does to the segments that are there.
+
+use super::words::{align, is_apart, share, spelt, split};
+use super::{Change, Edit, EditError, SegmentId, next_id};
+use crate::{Segment, Span, Time, Transcript, Word};
+
+/// Longest text that is put into a pause, in milliseconds.
+const INSERTED: Time = Time::from_millis(3000);
+
+impl Edit {
+    /// The changes that do it; none where all is as it should be already.
+    ///
+    /// # Errors
+    /// Where a segment is not there any more, and where it makes no sense.
+    pub fn plan(&self, transcript: &Transcript) -> Result<Vec<Change>, EditError> {
+        let place = |id: SegmentId| place(transcript, id);
+        match self {
+            Self::SetText { segment, text } => {
+                let (at, segment) = place(*segment)?;
+                Ok(set_text(at, segment, text).into_iter().collect())
+            }
+            Self::SetTexts { texts } => set_texts(transcript, texts),
+            Self::Split { segment, at: character } => {
+                let (at, segment) = place(*segment)?;
+                let next = transcript.segments.get(at + 1).map(|next| next.start);
+                let both = split_segment(segment, *character, next, next_id(transcript))?;
+                Ok(vec![replaced(at, std::slice::from_ref(segment), both)])
+            }
+            Self::Merge { segment } => {
+                let (at, _) = place(*segment)?;
+                let Some([first, second]) = transcript.segments.get(at..at + 2) else {
+                    return Err(EditError::NothingToMerge);
+                };
+                let both = merged(first, second);
+                Ok(vec![replaced(at, &transcript.segments[at..at + 2], vec![both])])
+            }
+            Self::Delete { segments } => {
+                let places = places(transcript, segments)?;
+                // From the end, so that those before keep their places.
+                let removed = ranges(&places).into_iter().rev();
+                Ok(removed
+                    .map(|(from, to)| replaced(from, &transcript.segments[from..to], Vec::new()))
+                    .collect())
+            }
+            Self::Insert { after, text } => {
+                let at = after.map_or(Ok(0), |after| Ok(place(after)?.0 + 1))?;
+                Ok(vec![replaced(at, &[], vec![inserted(transcript, at, text)])])
+            }
+            Self::Retime { segment, start, end } => {
+                let (at, _) = place(*segment)?;
+                retime(transcript, at, Span::new(*start, *end))
+            }
+            Self::SetSpeaker { segments, speaker } => {
+                Ok(set_speaker(transcript, &places(transcript, segments)?, name(speaker.as_deref())))
+            }
+            Self::RenameSpeaker { from, to } => {
+                let is_it = |at: &usize| transcript.segments[*at].speaker.as_ref() == Some(from);
+                let places: Vec<_> = (0..transcript.segments.len()).filter(is_it).collect();
+                Ok(set_speaker(transcript, &places, name(Some(to))))
+            }
+            Self::Accept { segments } => {
+                let accepted = places(transcript, segments)?.into_iter().filter_map(|at| {
+                    let before = &transcript.segments[at];
+                    let after = accepted(before);
+                    (after != *before).then(|| replaced(at, std::slice::from_ref(before), vec![after]))
+                });
+                Ok(accepted.collect())
+            }
+            Self::AcceptGap { gap } => {
+                let mut after = transcript.completeness.clone();
+                after.gaps.retain(|other| other != gap);
+                if after == transcript.completeness {
+                    return Err(EditError::Gone);
+                }
+                Ok(vec![Change::completeness(transcript, after)])
+            }
+        }
+    }
+}
+
+fn replaced(at: usize, removed: &[Segment], inserted: Vec<Segment>) -> Change {
+    Change::Segments { at, removed: removed.to_vec(), inserted }
+}
+
+fn place(transcript: &Transcript, id: SegmentId) -> Result<(usize, &Segment), EditError> {
+    let found = transcript.segments.iter().enumerate().find(|(_, segment)| segment.id == id);
+    found.filter(|_| id != 0).ok_or(EditError::Gone)
+}
+
+/// In the transcript's order.
+fn places(transcript: &Transcript, ids: &[SegmentId]) -> Result<Vec<usize>, EditError> {
+    let wanted: std::collections::BTreeSet<_> = ids.iter().collect();
+    let segments = transcript.segments.iter().enumerate();
+    let found: Vec<_> =
+        segments.filter(|(_, segment)| wanted.contains(&segment.id)).map(|(at, _)| at).collect();
+    if found.len() == wanted.len() { Ok(found) } else { Err(EditError::Gone) }
+}
+
+/// Runs of neighbours among ordered indices.
+fn ranges(places: &[usize]) -> Vec<(usize, usize)> {
+    let runs = places.chunk_by(|a, b| a + 1 == *b);
+    runs.filter_map(|run| Some((*run.first()?, run.last()? + 1))).collect()
+}
+
+fn name(speaker: Option<&str>) -> Option<String> {
+    speaker.map(str::trim).filter(|name| !name.is_empty()).map(Into::into)
+}
+
+fn span(segment: &Segment) -> Span {
+    Span::new(segment.start, segment.end)
+}
+
+/// One line, without white space around it.
+fn clean(text: &str) -> String {
+    text.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// Words that spell the text; none where the segment has none.
+fn fitting(segment: &Segment) -> Vec<Word> {
+    if segment.words.is_empty() || spelt(&segment.words) == segment.text {
+        segment.words.clone()
+    } else {
+        align(&segment.words, &segment.text, span(segment))
+    }
+}
+
+fn set_text(at: usize, segment: &Segment, text: &str) -> Option<Change> {
+    let text = clean(text);
+    if text == segment.text {
+        return None;
+    }
+    let words = if segment.text.is_empty() && segment.words.is_empty() {
+        share(&text, span(segment))
+    } else if segment.words.is_empty() {
+        // It never had any.
+        Vec::new()
+    } else {
+        align(&segment.words, &text, span(segment))
+    };
+    Change::text(at, segment, &text, &words)
+}
+
+fn set_texts(transcript: &Transcript, texts: &[(SegmentId, String)]) -> Result<Vec<Change>, EditError> {
+    let texts: std::collections::BTreeMap<_, _> = texts.iter().map(|(id, text)| (*id, text)).collect();
+    let mut found = 0;
+    let mut changes = Vec::new();
+    for (at, segment) in transcript.segments.iter().enumerate() {
+        if let Some(text) = texts.get(&segment.id) {
+            found += 1;
+            changes.extend(set_text(at, segment, text));
+        }
+    }
+    if found == texts.len() { Ok(changes) } else { Err(EditError::Gone) }
+}
+
+fn split_segment(
+    segment: &Segment,
+    at: usize,
+    next: Option<Time>,
+    id: SegmentId,
+) -> Result<Vec<Segment>, EditError> {
+    let cut = segment.text.char_indices().nth(at).map_or(segment.text.len(), |(byte, _)| byte);
+    let (left, right) = (segment.text[..cut].trim(), segment.text[cut..].trim());
+    if left.is_empty() || right.is_empty() {
+        return Err(EditError::NothingToSplit);
+    }
+    let (left_words, right_words) = split(&fitting(segment), at);
+    let share = u64::from(span(segment).length().millis()) * left.chars().count() as u64
+        / segment.text.chars().count().max(1) as u64;
+    let middle = segment.start + Time::from_millis(u32::try_from(share).unwrap_or(u32::MAX));
+    let within = |time: Time| time.clamp(segment.start, segment.end.max(segment.start));
+    let end = within(left_words.last().map_or(middle, |word| word.end));
+    let mut start = within(right_words.first().map_or(middle, |word| word.start)).max(end);
+    if let Some(next) = next.filter(|next| *next >= segment.start) {
+        // Where two speak at once the order of beginnings stays.
+        start = start.min(next);
+    }
+    let part = |id, start, end, text: &str, words| Segment {
+        id,
+        start,
+        end,
+        text: text.into(),
+        words,
+        raw_text: None,
+        ..segment.clone()
+    };
+    let first = part(segment.id, segment.start, end, left, left_words);
+    Ok(vec![first, part(id, start, segment.end.max(start), right, right_words)])
+}
+
+fn merged(first: &Segment, second: &Segment) -> Segment {
+    let join = |first: &str, second: &str| {
+        let between =
+            if is_apart(first, second) && !first.is_empty() && !second.is_empty() { " " } else { "" };
+        format!("{first}{between}{second}")
+    };
+    let text = join(&first.text, &second.text);
+    let end = first.end.max(second.end);
+    let mut words = fitting(first);
+    let mut more = fitting(second);
+    if let (Some(word), true) = (more.first_mut(), is_apart(&first.text, &second.text) && !words.is_empty()) {
+        word.text = format!(" {}", word.text.trim_start());
+    }
+    words.extend(more);
+    if !words.is_empty() && spelt(&words) != text {
+        words = align(&words, &text, Span::new(first.start, end));
+    }
+    let mut suspicions = first.suspicions.clone();
+    suspicions.extend(second.suspicions.iter().filter(|one| !first.suspicions.contains(one)));
+    Segment {
+        end,
+        text,
+        words,
+        speaker: first.speaker.clone().or_else(|| second.speaker.clone()),
+        temperature: first.temperature.max(second.temperature),
+        mean_log_probability: first.mean_log_probability.min(second.mean_log_probability),
+        no_speech_probability: first.no_speech_probability.max(second.no_speech_probability),
+        compression_ratio: first.compression_ratio.max(second.compression_ratio),
+        suspicions,
+        raw_text: None,
+        ..first.clone()
+    }
+}
+
+fn inserted(transcript: &Transcript, at: usize, text: &str) -> Segment {
+    let before = at.checked_sub(1).and_then(|before| transcript.segments.get(before));
+    let after = transcript.segments.get(at);
+    let limit = match (after, transcript.source.duration) {
+        (Some(after), _) => after.start,
+        (None, Time::ZERO) => Time::from_millis(u32::MAX),
+        (None, duration) => duration,
+    };
+    let earliest = before.map_or(Time::ZERO, |before| before.start);
+    let start = before.map_or(Time::ZERO, |before| before.end).min(limit).max(earliest);
+    let end = (start + INSERTED).min(limit).max(start);
+    let text = clean(text);
+    let words = share(&text, Span::new(start, end));
+    let speaker = before.and_then(|before| before.speaker.clone());
+    let channel = before.or(after).and_then(|beside| beside.channel);
+    Segment { id: next_id(transcript), start, end, text, words, speaker, channel, ..Segment::default() }
+}
+
+fn retime(transcript: &Transcript, at: usize, wanted: Span) -> Result<Vec<Change>, EditError> {
+    let segment = &transcript.segments[at];
+    let before = at.checked_sub(1).map(|before| &transcript.segments[before]);
+    // Where two spoke at once already they may go on doing so.
+    let first = before.map_or(Time::ZERO, |before| before.end.min(segment.start).max(before.start));
+    let (mut latest, mut last) = (Time::from_millis(u32::MAX), Time::from_millis(u32::MAX));
+    if let Some(after) = transcript.segments.get(at + 1) {
+        (latest, last) = (after.start, after.start.max(segment.end));
+    } else if transcript.source.duration > Time::ZERO {
+        last = transcript.source.duration.max(segment.end);
+    }
+    let start = wanted.start.max(first).min(latest);
+    let end = wanted.end.min(last);
+    if start >= end {
+        return Err(EditError::NoTime);
+    }
+    if (start, end) == (segment.start, segment.end) {
+        return Ok(Vec::new());
+    }
+    let mut after = Segment { start, end, ..segment.clone() };
+    let is_moved = i64::from(end.millis()) - i64::from(segment.end.millis())
+        == i64::from(start.millis()) - i64::from(segment.start.millis());
+    let moved = |time: Time| match is_moved {
+        true => (time + start).saturating_sub(segment.start),
+        false => time,
+    };
+    for word in &mut after.words {
+        word.start = moved(word.start).clamp(start, end);
+        word.end = moved(word.end).clamp(start, end);
+    }
+    Ok(vec![replaced(at, std::slice::from_ref(segment), vec![after])])
+}
+
+fn set_speaker(transcript: &Transcript, places: &[usize], speaker: Option<String>) -> Vec<Change> {
+    let mut by_name: std::collections::BTreeMap<&Option<String>, Vec<usize>> =
+        std::collections::BTreeMap::new();
+    for at in places {
+        by_name.entry(&transcript.segments[*at].speaker).or_default().push(*at);
+    }
+    by_name.remove(&speaker);
+    let change = |(before, places): (&Option<String>, Vec<usize>)| Change::Speaker {
+        ranges: ranges(&places),
+        before: before.clone(),
+        after: speaker.clone(),
+    };
+    by_name.into_iter().map(change).collect()
+}
+
+fn accepted(segment: &Segment) -> Segment {
+    let mut after = Segment { suspicions: Vec::new(), ..segment.clone() };
+    after.words.iter_mut().for_each(|word| word.probability = 1.0);
+    after
+}

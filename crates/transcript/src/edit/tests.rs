@@ -1,0 +1,299 @@
+use proptest::prelude::*;
+
+use super::words::spelt;
+use super::*;
+use crate::export::tests::transcript;
+use crate::{Segment, Span, Suspicion, Word};
+
+fn millis(millis: u32) -> Time {
+    Time::from_millis(millis)
+}
+
+/// A segment whose words take a second each.
+fn said(id: SegmentId, start: u32, words: &[&str]) -> Segment {
+    let word = |(index, text): (usize, &&str)| Word {
+        text: (*text).into(),
+        start: millis(start + 1000 * index as u32),
+        end: millis(start + 1000 * index as u32 + 900),
+        probability: 0.5,
+    };
+    let words: Vec<_> = words.iter().enumerate().map(word).collect();
+    let end = words.last().map_or(millis(start + 1000), |word| word.end);
+    Segment { id, start: millis(start), end, text: spelt(&words), words, ..Segment::default() }
+}
+
+fn talk() -> Transcript {
+    let mut talk = transcript(vec![
+        said(1, 0, &[" The", " ferry", " is", " late."]),
+        said(2, 5000, &[" So", " am", " I."]),
+        said(3, 9000, &["大きな", "船", "が来る。"]),
+    ]);
+    talk.source.duration = millis(20_000);
+    talk
+}
+
+fn done(transcript: &Transcript, edit: &Edit) -> Transcript {
+    let mut after = transcript.clone();
+    let changes = edit.plan(transcript).unwrap();
+    apply(&mut after, &changes).unwrap();
+    let mut back = after.clone();
+    apply(&mut back, &inverse(changes.clone())).unwrap();
+    assert_eq!(back, *transcript, "{edit:?}");
+    after
+}
+
+fn shown(words: &[Word]) -> Vec<(&str, u32, u32)> {
+    words.iter().map(|word| (word.text.as_str(), word.start.millis(), word.end.millis())).collect()
+}
+
+#[test]
+fn words_that_stay_keep_their_times_and_others_share_what_is_between() {
+    type Words<'a> = &'a [(&'a str, u32, u32)];
+    let cases: &[(SegmentId, &str, Words)] = &[
+        // One is another: it takes the time of the one before.
+        (
+            1,
+            "The boat is late.",
+            &[(" The", 0, 900), (" boat", 1000, 1900), (" is", 2000, 2900), (" late.", 3000, 3900)],
+        ),
+        // Two in the place of one, by length.
+        (
+            1,
+            "The old ferries late.",
+            &[(" The", 0, 900), (" old", 1000, 1570), (" ferries", 1570, 2900), (" late.", 3000, 3900)],
+        ),
+        // More where nothing was: the pause between.
+        (
+            2,
+            "So am not I.",
+            &[(" So", 5000, 5900), (" am", 6000, 6900), (" not", 6900, 7000), (" I.", 7000, 7900)],
+        ),
+        (1, "ferry", &[(" ferry", 1000, 1900)]),
+        (
+            1,
+            "The ferryman is late.",
+            &[(" The", 0, 900), (" ferryman", 1000, 1900), (" is", 2000, 2900), (" late.", 3000, 3900)],
+        ),
+        (1, "", &[]),
+        (3, "大きな舟が来る。", &[("大きな", 9000, 9900), ("舟", 10000, 10900), ("が来る。", 11000, 11900)]),
+    ];
+    for (segment, text, expected) in cases {
+        let after = done(&talk(), &Edit::SetText { segment: *segment, text: (*text).into() });
+        let found = after.segments.iter().find(|one| one.id == *segment).unwrap();
+        assert_eq!(found.text, *text);
+        assert_eq!(shown(&found.words), *expected, "{text}");
+    }
+}
+
+#[test]
+fn a_segment_is_split_where_the_cursor_stands_and_joined_again() {
+    // segment, at, texts, times of both
+    type Case = (SegmentId, usize, [&'static str; 2], [(u32, u32); 2]);
+    let cases: &[Case] = &[
+        (1, 9, ["The ferry", "is late."], [(0, 1900), (2000, 3900)]),
+        (1, 10, ["The ferry", "is late."], [(0, 1900), (2000, 3900)]),
+        (1, 6, ["The fe", "rry is late."], [(0, 1360), (1360, 3900)]),
+        (3, 4, ["大きな船", "が来る。"], [(9000, 10900), (11000, 11900)]),
+    ];
+    for (segment, at, texts, times) in cases {
+        let split = done(&talk(), &Edit::Split { segment: *segment, at: *at });
+        let first = split.segments.iter().position(|one| one.id == *segment).unwrap();
+        let parts = &split.segments[first..first + 2];
+        assert_eq!([parts[0].text.as_str(), parts[1].text.as_str()], *texts);
+        assert_eq!([0, 1].map(|it| (parts[it].start.millis(), parts[it].end.millis())), *times, "{texts:?}");
+        assert!(parts.iter().all(|part| spelt(&part.words) == part.text), "{parts:?}");
+        let joined = done(&split, &Edit::Merge { segment: *segment });
+        let whole = &joined.segments[first];
+        assert_eq!((whole.start, whole.end), (millis(times[0].0), millis(times[1].1)));
+        assert_eq!(spelt(&whole.words), whole.text);
+    }
+    for at in [0, 99] {
+        assert_eq!(Edit::Split { segment: 1, at }.plan(&talk()), Err(EditError::NothingToSplit));
+    }
+    assert_eq!(Edit::Merge { segment: 3 }.plan(&talk()), Err(EditError::NothingToMerge));
+    assert_eq!(Edit::Merge { segment: 9 }.plan(&talk()), Err(EditError::Gone));
+}
+
+#[test]
+fn times_are_cut_where_a_neighbour_is() {
+    // wanted, found
+    for (wanted, found) in
+        [((4500, 8000), (4500, 8000)), ((0, 99_000), (3900, 9000)), ((5500, 7000), (5500, 7000))]
+    {
+        let edit = Edit::Retime { segment: 2, start: millis(wanted.0), end: millis(wanted.1) };
+        let after = done(&talk(), &edit);
+        let segment = &after.segments[1];
+        assert_eq!((segment.start.millis(), segment.end.millis()), found);
+        assert!(segment.words.iter().all(|word| segment.start <= word.start && word.end <= segment.end));
+    }
+    let edit = Edit::Retime { segment: 2, start: millis(8000), end: millis(6000) };
+    assert_eq!(edit.plan(&talk()), Err(EditError::NoTime));
+}
+
+#[test]
+fn speakers_are_assigned_renamed_and_joined_without_copying_texts() {
+    let speaker = |name: &str| Some(name.to_owned());
+    let all = done(&talk(), &Edit::SetSpeaker { segments: vec![1, 3], speaker: speaker(" Ada ") });
+    let two = done(&all, &Edit::SetSpeaker { segments: vec![2], speaker: speaker("Grace") });
+    let names = |transcript: &Transcript| {
+        transcript.segments.iter().map(|segment| segment.speaker.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&two), [speaker("Ada"), speaker("Grace"), speaker("Ada")]);
+    let rename = Edit::RenameSpeaker { from: "Ada".into(), to: "Grace".into() };
+    assert_eq!(names(&done(&two, &rename)), vec![speaker("Grace"); 3]);
+    let changes = rename.plan(&two).unwrap();
+    assert!(serde_json::to_string(&changes).unwrap().len() < 200, "{changes:?}");
+    assert_eq!(names(&done(&two, &Edit::SetSpeaker { segments: vec![1], speaker: None }))[0], None);
+}
+
+#[test]
+fn text_is_inserted_into_pauses_and_what_is_deleted_leaves_no_hole_in_the_order() {
+    // after, start, end
+    for (after, start, end) in [(None, 0, 0), (Some(1), 3900, 5000), (Some(3), 11_900, 14_900)] {
+        let found = done(&talk(), &Edit::Insert { after, text: "Hm, hm.".into() });
+        let new = found.segments.iter().find(|segment| segment.id == 4).unwrap();
+        assert_eq!((new.start.millis(), new.end.millis()), (start, end));
+        assert_eq!(spelt(&new.words), "Hm, hm.");
+    }
+    let left = done(&talk(), &Edit::Delete { segments: vec![1, 3] });
+    assert_eq!(left.segments.iter().map(|segment| segment.id).collect::<Vec<_>>(), [2]);
+}
+
+#[test]
+fn what_was_listened_to_is_doubted_no_more() {
+    let mut talk = talk();
+    talk.segments[0].suspicions = vec![Suspicion::Loop];
+    let after = done(&talk, &Edit::Accept { segments: vec![1] });
+    assert!(after.segments[0].suspicions.is_empty());
+    assert!(after.segments[0].words.iter().all(|word| word.probability == 1.0));
+    assert!(Edit::Accept { segments: vec![1] }.plan(&after).unwrap().is_empty());
+}
+
+#[test]
+fn places_are_found_by_case_and_by_words() {
+    // what, case, whole words, text, replaced by x
+    for (what, case, whole_words, text, expected) in [
+        ("ferry", false, false, "Ferry, FERRY and ferryman", "x, x and xman"),
+        ("ferry", true, false, "Ferry, ferry", "Ferry, x"),
+        ("ferry", false, true, "Ferry, ferryman, a-ferry", "x, ferryman, a-x"),
+        ("uber", false, false, "Über uber", "Über x"),
+        ("ÜBER", false, false, "über", "x"),
+        ("aa", false, false, "aaa", "xa"),
+        ("船", false, false, "大きな船。", "大きなx。"),
+        ("i̇", false, false, "İstanbul", "xstanbul"),
+        // Half of one letter and half of the next stand for both.
+        ("\u{307}i", false, false, "İİİ", "xİ"),
+        ("", false, false, "nothing", "nothing"),
+    ] {
+        let finding = Finding { text: what.into(), case, whole_words };
+        let found = finding.replace(text, "x").map_or(text.to_owned(), |(text, _)| text);
+        assert_eq!(found, expected, "{what} in {text}");
+    }
+    let finding = Finding { text: "is".into(), ..Finding::default() };
+    let (edit, count) = finding.replace_all(&talk(), "was");
+    assert_eq!((count, done(&talk(), &edit).segments[0].text.as_str()), (1, "The ferry was late."));
+}
+
+#[test]
+fn a_part_that_was_transcribed_again_is_taken_back_like_an_edit() {
+    let before = talk();
+    let mut after = before.clone();
+    let found = transcript(vec![Segment { id: 0, ..said(0, 5000, &[" So", " is", " it."]) }]);
+    after.replace(Span::new(millis(4900), millis(8000)), found);
+    number(&mut after);
+    let changes = between(&before, &after);
+    let mut now = before.clone();
+    assert_eq!(apply(&mut now, &changes), Ok(1), "the first that is another one");
+    assert_eq!(now, after);
+    apply(&mut now, &inverse(changes.clone())).unwrap();
+    assert_eq!(now, before);
+    assert_eq!(apply(&mut after, &changes), Err(Mismatch));
+}
+
+/// An edit of any kind of what is there, by numbers that say which and how.
+fn any_edit(transcript: &Transcript, (kind, which, how, text): &(u8, usize, usize, String)) -> Edit {
+    let ids: Vec<_> = transcript.segments.iter().map(|segment| segment.id).collect();
+    if ids.is_empty() {
+        return Edit::Insert { after: None, text: text.clone() };
+    }
+    let at = which % ids.len();
+    let segment = ids[at];
+    let several = ids[at..(at + 1 + how % 3).min(ids.len())].to_vec();
+    let name = |number: usize| format!("Speaker {}", number % 3);
+    match kind % 11 {
+        0..=2 => {
+            // A few letters of the text are others.
+            let old = &transcript.segments[at].text;
+            let cut = old.char_indices().nth(how % (old.chars().count() + 1)).map_or(old.len(), |it| it.0);
+            Edit::SetText { segment, text: format!("{}{text}{}", &old[..cut], &old[cut..]) }
+        }
+        3 => Edit::SetText { segment, text: text.clone() },
+        4 => Edit::Split { segment, at: how % 40 },
+        5 => Edit::Merge { segment },
+        6 => Edit::Delete { segments: several },
+        7 => Edit::Insert { after: Some(segment), text: text.clone() },
+        8 => {
+            let start = transcript.segments[at].start.millis();
+            Edit::Retime {
+                segment,
+                start: millis((start + 500).saturating_sub((how % 1000) as u32)),
+                end: millis(start + *how as u32 % 4000),
+            }
+        }
+        9 => Edit::SetSpeaker { segments: several, speaker: Some(name(*how)) },
+        _ => Edit::RenameSpeaker { from: name(*which), to: name(*how) },
+    }
+}
+
+fn texts(transcript: &Transcript) -> Vec<&str> {
+    transcript.segments.iter().map(|segment| segment.text.as_str()).collect()
+}
+
+fn check_order(transcript: &Transcript) {
+    assert!(transcript.segments.is_sorted_by_key(|segment| segment.start), "{:?}", transcript.segments);
+    for segment in &transcript.segments {
+        assert!(segment.start <= segment.end, "{segment:?}");
+        assert!(segment.words.iter().all(|word| word.start <= word.end), "{segment:?}");
+        assert!(segment.words.is_sorted_by_key(|word| word.start), "{segment:?}");
+        assert!(segment.words.is_empty() || spelt(&segment.words) == segment.text, "{segment:?}");
+    }
+    let mut ids: Vec<_> = transcript.segments.iter().map(|segment| segment.id).collect();
+    ids.sort_unstable();
+    assert!(ids.windows(2).all(|pair| pair[0] < pair[1]) && !ids.contains(&0), "{ids:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn two_hundred_edits_are_undone_and_done_again(
+        seeds in prop::collection::vec((any::<u8>(), 0..1000usize, 0..5000usize, "[a-c ,.船ü]{0,12}"), 200),
+    ) {
+        let begun = talk();
+        let (mut now, mut history, mut states) = (begun.clone(), Vec::new(), vec![begun.clone()]);
+        for seed in &seeds {
+            let Ok(changes) = any_edit(&now, seed).plan(&now) else { continue };
+            // As they are kept.
+            let kept = serde_json::to_string(&changes).unwrap();
+            let changes: Vec<Change> = serde_json::from_str(&kept).unwrap();
+            let before = now.segments.clone();
+            let first = apply(&mut now, &changes).unwrap();
+            prop_assert_eq!(&before[..first], &now.segments[..first]);
+            let growth: isize = changes.iter().map(Change::growth).sum();
+            prop_assert_eq!(before.len().checked_add_signed(growth), Some(now.segments.len()));
+            check_order(&now);
+            history.push(changes);
+            states.push(now.clone());
+        }
+        for (changes, before) in history.iter().zip(&states).rev() {
+            apply(&mut now, &inverse(changes.clone())).unwrap();
+            prop_assert_eq!(texts(&now), texts(before));
+            prop_assert_eq!(&now, before);
+        }
+        prop_assert_eq!(&now, &begun);
+        for changes in &history {
+            apply(&mut now, changes).unwrap();
+        }
+        prop_assert_eq!(&now, states.last().unwrap());
+    }
+}
