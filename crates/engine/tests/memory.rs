@@ -16,49 +16,12 @@ use std::time::Duration;
 use memory::bytes::MIB;
 use memory::ladder::{Installed, Place, Settings, State, Step};
 use memory::{Checkpoint, Host, Mark, Precision, Probe};
-use support::Engine;
+use support::{Engine, project, recording};
 use transcript::Transcript;
 use wire::{Alternative, Command, DeviceChoice, Event, Job, Resume, Strategy};
 
 /// Measured peaks may lie this far above the limit.
 const TOLERANCE: u64 = 32 * MIB;
-
-fn project(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
-}
-
-/// The sample over and over, with pauses: several windows.
-fn recording(folder: &Path) -> PathBuf {
-    let sample =
-        audio::prepare(&project("tests/data/sample.flac"), &audio::PrepareOptions::default(), &mut |_, _| {
-            std::ops::ControlFlow::Continue(())
-        })
-        .unwrap();
-    let mut samples = vec![0.0; sample.pcm.len() as usize];
-    sample.pcm.read(0, &mut samples).unwrap();
-    let once = samples.iter().map(|value| (value * 32767.0) as i16).chain([0; 40_000]);
-    let pcm: Vec<u8> = once.flat_map(i16::to_le_bytes).collect::<Vec<u8>>().repeat(9);
-    let mut wav = Vec::new();
-    wav.extend(b"RIFF");
-    wav.extend((36 + pcm.len() as u32).to_le_bytes());
-    wav.extend(b"WAVEfmt ");
-    wav.extend(16u32.to_le_bytes());
-    for field in [1u16, 1] {
-        wav.extend(field.to_le_bytes());
-    }
-    for field in [16_000u32, 32_000] {
-        wav.extend(field.to_le_bytes());
-    }
-    for field in [2u16, 16] {
-        wav.extend(field.to_le_bytes());
-    }
-    wav.extend(b"data");
-    wav.extend((pcm.len() as u32).to_le_bytes());
-    wav.extend(&pcm);
-    let path = folder.join("recording.wav");
-    std::fs::write(&path, wav).unwrap();
-    path
-}
 
 /// Numbers that come with a text differ in their last digits from batch to
 /// batch; the words and their places may not.
@@ -240,6 +203,33 @@ fn speakers_are_dropped_last() {
     assert_eq!(outcome.rungs, [Retry, Halve, Halve, Skip]);
     assert_eq!(text(&outcome.transcript), text(&whole.transcript));
     assert!(outcome.peak <= 75 * MIB + TOLERANCE, "{} MB", outcome.peak / MIB);
+}
+
+/// A limit that the weights as stored do not keep for long.
+#[test]
+fn a_language_is_found_under_a_limit() {
+    let file = project("tests/data/sample.flac");
+    let mut job = job(&file, Strategy::Sequential, 1, Some(46));
+    job.language = None;
+    let mut engine = Engine::greeted(support::real());
+    let host = Host::of_process(engine.id()).sampled(Duration::from_millis(2));
+    host.reset_peak();
+    let files = vec![job.file.clone(), job.file.clone()];
+    engine.send(Command::DetectLanguages { id: 1, files, job: Box::new(job) });
+    let (mut rungs, mut languages) = (Vec::new(), Vec::new());
+    loop {
+        match engine.next() {
+            Event::Rung { rung, .. } => rungs.push(rung.step),
+            Event::Language { probabilities, .. } => languages.push(probabilities[0].0.clone()),
+            Event::LanguagesDone { .. } => break,
+            Event::Failed { error, .. } | Event::FileFailed { error, .. } => panic!("{error}"),
+            _ => {}
+        }
+    }
+    assert_eq!(rungs, [Step::RetryAfterTrim, Step::LowerPrecision]);
+    assert_eq!(languages, ["en", "en"]);
+    let peak = host.read().unwrap().ours.unwrap().peak.unwrap();
+    assert!(peak <= 46 * MIB + TOLERANCE, "{} MB", peak / MIB);
 }
 
 /// File after file in one engine: after each nothing is left but the model

@@ -13,17 +13,13 @@
 
 mod support;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use memory::ladder::{Place, State, Step};
 use memory::{Checkpoint, Mark};
-use support::Engine;
+use support::{Engine, project, recording};
 use transcript::Transcript;
 use wire::{Command, DeviceChoice, ErrorCode, Event, Failure, Job, Resume};
-
-fn project(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
-}
 
 /// The CUDA engine and the folder with the mock driver.
 fn mock() -> Option<(PathBuf, String)> {
@@ -73,30 +69,73 @@ fn run(engine: &mut Engine, job: &Job) -> Outcome {
 
 #[test]
 fn any_allocation_may_fail() {
-    let Some((program, driver)) = mock() else {
+    if mock().is_none() {
         println!("skipped: no CUDA engine and mock driver (STENO_MOCK_ENGINE, STENO_MOCK_DRIVER)");
         return;
-    };
-    let library_path = ("LD_LIBRARY_PATH", driver.as_str());
+    }
     let gpu = job(DeviceChoice::Cuda(0));
-
-    // Undisturbed: how many allocations there are, and what is left after a job.
-    let mut engine = Engine::greeted_with(&program, &[library_path, ("MOCK_CUDA_LOG", "1")]);
-    let whole = run(&mut engine, &gpu);
-    whole.end.unwrap();
-    engine.close_input();
-    let log = engine.standard_error();
-    let allocations = log.lines().filter(|line| line.contains("cuMemAllocAsync(")).count();
-    println!("{allocations} allocations, {} bytes left", whole.left.unwrap());
+    let (allocations, left) = undisturbed(&gpu);
+    println!("{allocations} allocations, {} bytes left", left.unwrap());
     assert!(allocations > 100);
 
     // Every allocation, or as many as are asked for, spread evenly.
-    let rounds = std::env::var("STENO_MOCK_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(40);
+    let every = (1..=allocations).step_by((allocations / rounds(40)).max(1));
+    let (retried, renewed) = fail_at(every, &gpu, left);
+    println!("{retried} tried again, {renewed} with a new engine");
+    assert!(retried > 0);
+}
+
+/// Later than the first window, at random.
+#[test]
+fn a_later_allocation_may_fail() {
+    if mock().is_none() {
+        println!("skipped: no CUDA engine and mock driver (STENO_MOCK_ENGINE, STENO_MOCK_DRIVER)");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let long = Job { file: recording(folder.path()).into(), ..job(DeviceChoice::Cuda(0)) };
+    let (of_one, _) = undisturbed(&job(DeviceChoice::Cuda(0)));
+    let (all, left) = undisturbed(&long);
+    assert!(all > 2 * of_one, "{all} allocations, {of_one} of them for one window");
+    let mut state = 5u64;
+    let random = (0..rounds(40) / 8).map(|_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        of_one + (state >> 33) as usize % (all - of_one)
+    });
+    let (retried, renewed) = fail_at(random, &long, left);
+    println!("{retried} tried again, {renewed} with a new engine, of allocations {of_one} to {all}");
+    assert!(retried > 0);
+}
+
+/// What an ordinary run does, or what is asked for.
+fn rounds(ordinary: usize) -> usize {
+    std::env::var("STENO_MOCK_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(ordinary)
+}
+
+/// How many allocations there are in a job, and what is left after it.
+fn undisturbed(job: &Job) -> (usize, Option<u64>) {
+    let (program, driver) = mock().unwrap();
+    let environment = [("LD_LIBRARY_PATH", driver.as_str()), ("MOCK_CUDA_LOG", "1")];
+    let mut engine = Engine::greeted_with(&program, &environment);
+    let whole = run(&mut engine, job);
+    whole.end.unwrap();
+    engine.close_input();
+    let log = engine.standard_error();
+    (log.lines().filter(|line| line.contains("cuMemAllocAsync(")).count(), whole.left)
+}
+
+/// An engine for each of the allocations, which fails: the job has one clear
+/// outcome and the next one finishes and leaves what an undisturbed one
+/// leaves. How many were tried again in the same engine, and how many ask for
+/// a new one.
+fn fail_at(allocations: impl Iterator<Item = usize>, job: &Job, left: Option<u64>) -> (usize, usize) {
+    let (program, driver) = mock().unwrap();
     let (mut retried, mut renewed) = (0, 0);
-    for k in (1..=allocations).step_by((allocations / rounds).max(1)) {
+    for k in allocations {
         let at = k.to_string();
-        let mut engine = Engine::greeted_with(&program, &[library_path, ("MOCK_CUDA_FAIL_AT", &at)]);
-        let outcome = run(&mut engine, &gpu);
+        let environment = [("LD_LIBRARY_PATH", driver.as_str()), ("MOCK_CUDA_FAIL_AT", at.as_str())];
+        let mut engine = Engine::greeted_with(&program, &environment);
+        let outcome = run(&mut engine, job);
         match (&outcome.end, outcome.rungs.last().map(|(step, _)| *step)) {
             (Ok(_), None) => {}
             (Ok(_), Some(Step::RetryAfterTrim)) => retried += 1,
@@ -105,12 +144,11 @@ fn any_allocation_may_fail() {
             (Err(error), None) if error.code == ErrorCode::DeviceUnavailable => {}
             (end, rung) => panic!("allocation {k}: {end:?} after {rung:?}"),
         }
-        let next = run(&mut engine, &gpu);
+        let next = run(&mut engine, job);
         assert!(next.end.is_ok(), "the job after allocation {k}: {:?}", next.end);
-        assert_eq!(next.left, whole.left, "allocation {k}");
+        assert_eq!(next.left, left, "allocation {k}");
     }
-    println!("{retried} tried again, {renewed} with a new engine");
-    assert!(retried > 0);
+    (retried, renewed)
 }
 
 /// Nothing can be allocated at all: the ladder ends on the CPU, whose text it is.

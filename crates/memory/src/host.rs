@@ -150,6 +150,7 @@ const SELDOM: Duration = Duration::from_millis(500);
 impl Sampler {
     fn start(pid: Option<u32>, peak: Arc<AtomicU64>, interval: Duration) -> Option<Self> {
         let (wake, woken) = mpsc::channel::<()>();
+        let anonymous = platform::Anonymous::of(pid)?;
         let looks = Arc::new(AtomicU64::new(0));
         let count = Arc::clone(&looks);
         let thread = std::thread::Builder::new()
@@ -163,11 +164,11 @@ impl Sampler {
                         Err(mpsc::RecvTimeoutError::Timeout) => {}
                         Err(mpsc::RecvTimeoutError::Disconnected) => return,
                     }
-                    let Some(resident) = platform::resident(pid) else { return };
-                    if std::mem::replace(&mut before, resident.anonymous) != resident.anonymous {
+                    let Some(held) = anonymous.read() else { return };
+                    if std::mem::replace(&mut before, held) != held {
                         changed = Instant::now();
                     }
-                    peak.fetch_max(resident.anonymous, Ordering::Relaxed);
+                    peak.fetch_max(held, Ordering::Relaxed);
                     count.fetch_add(1, Ordering::Release);
                 }
             })

@@ -6,7 +6,7 @@ use memory::Precision;
 
 use crate::Error;
 use crate::blocks::{bytes_of, ggml};
-use crate::fused::is_ours;
+use crate::fused::{is_ours, product_of_many};
 use crate::packed::{FEW, Packed};
 use crate::products::{Wide, product_of_few};
 
@@ -45,16 +45,7 @@ impl Matrix {
     /// `x W'`: (rows, input) -> (rows, output). `x` is contiguous.
     pub fn product(&self, x: &Tensor) -> Result<Tensor, Error> {
         match self {
-            Self::Dense(weight) if is_ours(x) && x.dim(0)? <= FEW => {
-                let ((count, columns), rows) = (x.dims2()?, weight.dim(0)?);
-                if weight.dim(1)? != columns {
-                    return Err(candle_core::Error::Msg(format!("{x:?} times {weight:?}")).into());
-                }
-                let product = with_values(weight, |weight| {
-                    with_values(x, |x| product_of_few(&Wide(weight), rows, columns, x))
-                })??;
-                Ok(Tensor::from_vec(product, (count, rows), x.device())?)
-            }
+            Self::Dense(weight) if is_ours(x) => dense_product(weight, x),
             Self::Dense(weight) => Ok(x.matmul(&weight.t()?)?),
             Self::Packed(packed) => packed.product(x),
             Self::Quantised(weight) => {
@@ -106,6 +97,21 @@ impl Matrix {
         };
         bytes_of(self.format(), weights) as u64
     }
+}
+
+/// `x W'` on the host in 32 bits: (count, columns) times (rows, columns).
+pub(crate) fn dense_product(weight: &Tensor, x: &Tensor) -> Result<Tensor, Error> {
+    let ((count, columns), rows) = (x.dims2()?, weight.dim(0)?);
+    if weight.dim(1)? != columns {
+        return Err(candle_core::Error::Msg(format!("{x:?} times {weight:?}")).into());
+    }
+    let product = with_values(weight, |weight| {
+        with_values(x, |x| match count <= FEW {
+            true => product_of_few(&Wide(weight), rows, columns, x),
+            false => product_of_many(weight, rows, columns, x),
+        })
+    })??;
+    Ok(Tensor::from_vec(product, (count, rows), x.device())?)
 }
 
 /// Gives `work` the numbers of a contiguous tensor of 32-bit floats on the host.

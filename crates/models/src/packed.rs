@@ -6,13 +6,13 @@ use memory::Precision;
 use rayon::prelude::*;
 
 use crate::Error;
-use crate::blocks::{bytes_of, ggml, widen, widen_here};
-use crate::matrix::with_values;
-use crate::products::{Rows, product_of_few};
+use crate::blocks::{bytes_of, f16_weights, ggml, q8_0_weights, widen, widen_here};
+use crate::matrix::{dense_product, with_values};
+use crate::products::{BLOCK, Rows, blocks_times, product_of_few, row_times};
 
 /// Up to so many rows of activations each row of weights is widened in the
 /// processor's nearest cache and multiplied at once; beyond, whole matrices
-/// are widened for the matrix product of [`Tensor::matmul`]. Measured with
+/// are widened for the product of many rows. Measured with
 /// base's matrices: at 32 rows both take as long, at 128 the second half as
 /// long; at 1500 it takes what 32-bit weights take, where candle's quantised
 /// product takes from two thirds of that (Q8_0) to the 23-fold (Q5_0).
@@ -100,7 +100,7 @@ impl Packed {
         let at_once = (WIDENED / self.columns).clamp(1, self.rows);
         let block = |start: usize| -> Result<Tensor, Error> {
             let rows = at_once.min(self.rows - start);
-            Ok(x.matmul(&self.widened(start, rows)?.t()?)?)
+            dense_product(&self.widened(start, rows)?, x)
         };
         if at_once == self.rows {
             return block(0);
@@ -144,9 +144,18 @@ impl Packed {
 
 impl Rows for Packed {
     #[inline(always)]
-    fn row<'a>(&'a self, number: usize, room: &'a mut [f32]) -> &'a [f32] {
-        widen_here(self.format, &self.bytes[number * self.row_bytes()..][..self.row_bytes()], room);
-        room
+    fn times<const FMA: bool>(&self, number: usize, room: &mut [f32], x: &[f32], out: &mut [f32]) {
+        let row = &self.bytes[number * self.row_bytes()..][..self.row_bytes()];
+        match self.format {
+            Precision::Q8_0 => blocks_times::<FMA, _>(row.as_chunks().0, x, out, q8_0_weights),
+            Precision::F16 if self.columns.is_multiple_of(BLOCK) => {
+                blocks_times::<FMA, _>(row.as_chunks().0, x, out, |block| (1.0, f16_weights::<FMA>(block)));
+            }
+            _ => {
+                widen_here::<FMA>(self.format, row, room);
+                row_times::<FMA>(room, x, out);
+            }
+        }
     }
 }
 

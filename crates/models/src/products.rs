@@ -12,10 +12,10 @@ const PIECE: usize = 1 << 15;
 /// result does not depend on how many rows are multiplied together.
 const LANES: usize = 16;
 
-/// Rows of weights that lie one behind the other.
+/// Rows of weights, in whichever way they are held.
 pub trait Rows: Sync {
-    /// A row of weights of `columns` numbers; `room` is as long.
-    fn row<'a>(&'a self, number: usize, room: &'a mut [f32]) -> &'a [f32];
+    /// Row `number` times each row of `x`; `room` has place for a row.
+    fn times<const FMA: bool>(&self, number: usize, room: &mut [f32], x: &[f32], out: &mut [f32]);
 }
 
 /// Rows in 32-bit floats.
@@ -23,8 +23,8 @@ pub struct Wide<'a>(pub &'a [f32]);
 
 impl Rows for Wide<'_> {
     #[inline(always)]
-    fn row<'a>(&'a self, number: usize, room: &'a mut [f32]) -> &'a [f32] {
-        &self.0[number * room.len()..][..room.len()]
+    fn times<const FMA: bool>(&self, number: usize, room: &mut [f32], x: &[f32], out: &mut [f32]) {
+        row_times::<FMA>(&self.0[number * room.len()..][..room.len()], x, out);
     }
 }
 
@@ -57,22 +57,74 @@ struct Products<'a, R> {
 impl<R: Rows> Work for Products<'_, R> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        /// Rows of `x` that share what is loaded of a row of weights.
-        const TOGETHER: usize = 4;
-        let columns = self.room.len();
-        let count = self.x.len() / columns;
+        let count = self.x.len() / self.room.len();
         for (number, out) in self.out.chunks_exact_mut(count).enumerate() {
-            let row = self.weights.row(self.first + number, self.room);
-            let (fours, rest) = out.as_chunks_mut::<TOGETHER>();
-            let (x_fours, x_rest) = self.x.split_at(fours.len() * TOGETHER * columns);
-            for (out, x) in fours.iter_mut().zip(x_fours.chunks_exact(TOGETHER * columns)) {
-                *out = dots::<FMA, TOGETHER>(row, x);
-            }
-            for (out, x) in rest.iter_mut().zip(x_rest.chunks_exact(columns)) {
-                [*out] = dots::<FMA, 1>(row, x);
+            self.weights.times::<FMA>(self.first + number, self.room, self.x, out);
+        }
+    }
+}
+
+/// Rows of `x` that share what is loaded of a row of weights.
+const TOGETHER: usize = 4;
+
+/// A row of weights times each row of `x`.
+#[inline(always)]
+pub fn row_times<const FMA: bool>(row: &[f32], x: &[f32], out: &mut [f32]) {
+    let (fours, rest) = out.as_chunks_mut::<TOGETHER>();
+    let (x_fours, x_rest) = x.split_at(fours.len() * TOGETHER * row.len());
+    for (out, x) in fours.iter_mut().zip(x_fours.chunks_exact(TOGETHER * row.len())) {
+        *out = dots::<FMA, TOGETHER>(row, x);
+    }
+    for (out, x) in rest.iter_mut().zip(x_rest.chunks_exact(row.len())) {
+        [*out] = dots::<FMA, 1>(row, x);
+    }
+}
+
+/// Weights that are widened at a time.
+pub const BLOCK: usize = 32;
+
+/// As [`row_times`], of a row in blocks of `BYTES` that `widen` makes [`BLOCK`]
+/// weights and their scale of: what is widened stays in registers, and a scale
+/// is applied to a block's sums.
+#[inline(always)]
+pub fn blocks_times<const FMA: bool, const BYTES: usize>(
+    row: &[[u8; BYTES]],
+    x: &[f32],
+    out: &mut [f32],
+    widen: impl Fn(&[u8; BYTES]) -> (f32, [f32; BLOCK]),
+) {
+    let columns = row.len() * BLOCK;
+    let (fours, rest) = out.as_chunks_mut::<TOGETHER>();
+    let (x_fours, x_rest) = x.split_at(fours.len() * TOGETHER * columns);
+    for (out, x) in fours.iter_mut().zip(x_fours.chunks_exact(TOGETHER * columns)) {
+        *out = block_dots::<FMA, BYTES, TOGETHER>(row, x, &widen);
+    }
+    for (out, x) in rest.iter_mut().zip(x_rest.chunks_exact(columns)) {
+        [*out] = block_dots::<FMA, BYTES, 1>(row, x, &widen);
+    }
+}
+
+#[inline(always)]
+fn block_dots<const FMA: bool, const BYTES: usize, const N: usize>(
+    row: &[[u8; BYTES]],
+    x: &[f32],
+    widen: impl Fn(&[u8; BYTES]) -> (f32, [f32; BLOCK]),
+) -> [f32; N] {
+    let columns = row.len() * BLOCK;
+    let mut sums = [[0.0; LANES]; N];
+    for (at, block) in row.iter().enumerate() {
+        let (scale, weights) = widen(block);
+        for (number, sums) in sums.iter_mut().enumerate() {
+            let x = &x[number * columns + at * BLOCK..][..BLOCK];
+            for lane in 0..LANES {
+                let other = lane + LANES;
+                let of_block = mul_add::<FMA>(weights[other], x[other], weights[lane] * x[lane]);
+                sums[lane] = mul_add::<FMA>(scale, of_block, sums[lane]);
             }
         }
     }
+    // As in `dots`.
+    std::hint::black_box(sums).map(|sums| sums.iter().sum())
 }
 
 /// `row` times each of the `N` rows of `x`.

@@ -69,8 +69,10 @@ fn anonymous() -> u64 {
 #[test]
 fn logits_stay_near_and_memory_is_what_was_predicted() {
     memory::platform::fix_allocator(memory::platform::AllocatorSettings::default());
-    // Rows of base are whole blocks of every format.
-    for (name, precisions) in [("tiny", &ALL[..3]), ("base", &ALL[..])] {
+    // Rows of base, and of those that STENO_PRECISION_MODELS names, are whole blocks of every format.
+    let more = std::env::var("STENO_PRECISION_MODELS").unwrap_or_default();
+    let more = more.split(',').filter(|name| !name.is_empty()).map(|name| (name, &ALL[..]));
+    for (name, precisions) in [("tiny", &ALL[..3]), ("base", &ALL[..])].into_iter().chain(more) {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), Size::named(name).unwrap(), &Options::default()).unwrap();
         let dimensions = Dimensions::of_public(name).unwrap();

@@ -4,7 +4,8 @@
 //!     cargo run --example memory_safety MODEL RECORDING [ROUNDS]
 //!
 //! Runs the same job with watching on and off in turns, in one process, and
-//! prints the wall times; then with the models of a finished stage freed and
+//! prints the wall times and the processor's: the second hardly move where other
+//! programs take a core away. Then with the models of a finished stage freed and
 //! kept, and prints the peaks of anonymous memory; then with each reservation
 //! refused once, and prints the times to the next decoded window.
 
@@ -18,41 +19,33 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let usage = "MODEL RECORDING [ROUNDS]";
     let (model, file) = (arguments.next().ok_or(usage)?, arguments.next().ok_or(usage)?);
-    let rounds: usize = arguments.next().map_or(Ok(5), |text| text.parse())?;
+    let rounds: usize = arguments.next().map_or(Ok(5), |text| text.parse())?.max(1);
     let mut job = Job::new(1, file.as_str(), model.as_str());
     job.device = DeviceChoice::Cpu;
     job.language = Some("en".into());
 
     let mut engine = Engine::new();
-    let mut run = |job: &Job| -> Result<f64, Box<dyn std::error::Error>> {
-        let started = Instant::now();
+    let mut run = |job: &Job| -> Result<Spent, Box<dyn std::error::Error>> {
+        let (started, before) = (Instant::now(), processor_time()?);
         let done = engine.transcribe(job, &Control::default(), &mut |_| ());
         done.map_err(|stopped| stopped.failure)?;
-        Ok(started.elapsed().as_secs_f64())
+        Ok(Spent { wall: started.elapsed(), processor: processor_time()? - before })
     };
-    let mut times = [Vec::new(), Vec::new()];
+    let (mut off, mut on) = (Vec::new(), Vec::new());
     for round in 0..=rounds {
-        for (watch, times) in [false, true].into_iter().zip(&mut times) {
+        // Who comes first changes from round to round.
+        for watch in [round % 2 == 0, round % 2 != 0] {
             job.memory.watch = watch;
             // A new desk, and so the model loaded anew, for either.
-            let seconds = run(&job)?;
+            let spent = run(&job)?;
             // The first round warms caches.
             if round > 0 {
-                times.push(seconds);
+                if watch { &mut on } else { &mut off }.push(spent);
             }
         }
     }
-    for times in &mut times {
-        times.sort_by(f64::total_cmp);
-    }
-    let [off, on] = times.map(|times| (times[0], times[times.len() / 2]));
-    println!("watching off: least {:.3} s, median {:.3} s", off.0, off.1);
-    println!("watching on:  least {:.3} s, median {:.3} s", on.0, on.1);
-    println!(
-        "cost: least {:+.2} %, median {:+.2} %",
-        100.0 * (on.0 / off.0 - 1.0),
-        100.0 * (on.1 / off.1 - 1.0)
-    );
+    compare("wall time", &off, &on, |spent| spent.wall);
+    compare("processor time", &off, &on, |spent| spent.processor);
 
     let host = Host::new().sampled(Duration::from_millis(2));
     job.memory.watch = true;
@@ -68,6 +61,51 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     drop(engine);
     job.speakers = false;
     recovery(&job)
+}
+
+#[derive(Clone, Copy)]
+struct Spent {
+    wall: Duration,
+    processor: Duration,
+}
+
+/// Of all threads of this process.
+fn processor_time() -> Result<Duration, std::io::Error> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes to the one value that it is given.
+    if unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) } != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok(Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default()))
+}
+
+/// Prints the least and the median of either, and the median of the rounds' ratios:
+/// neighbours in time share the machine's speed.
+fn compare(what: &str, off: &[Spent], on: &[Spent], of: impl Fn(&Spent) -> Duration) {
+    let sorted = |spent: &[Spent]| {
+        let mut seconds: Vec<f64> = spent.iter().map(|spent| of(spent).as_secs_f64()).collect();
+        seconds.sort_by(f64::total_cmp);
+        seconds
+    };
+    let mut ratios: Vec<f64> =
+        off.iter().zip(on).map(|(off, on)| of(on).as_secs_f64() / of(off).as_secs_f64()).collect();
+    ratios.sort_by(f64::total_cmp);
+    let (without, with) = (sorted(off), sorted(on));
+    let middle = ratios.len() / 2;
+    let percent = |ratio: f64| 100.0 * (ratio - 1.0);
+    println!(
+        "{what}: off {:.3} s at least and {:.3} by median, on {:.3} and {:.3}; cost {:+.2} % and {:+.2} %, of \
+         neighbouring rounds {:+.2} % (quartiles {:+.2} and {:+.2})",
+        without[0],
+        without[middle],
+        with[0],
+        with[middle],
+        percent(with[0] / without[0]),
+        percent(with[middle] / without[middle]),
+        percent(ratios[middle]),
+        percent(ratios[ratios.len() / 4]),
+        percent(ratios[ratios.len() * 3 / 4]),
+    );
 }
 
 /// From a step that was taken to the next window whose text is there.

@@ -1,17 +1,21 @@
 use audio::{ChannelMode, LogMel, Recording};
+use memory::ladder::{Ladder, Place, Rung, State, Step, gave_up};
+use memory::{Scope, Stage};
 use transcript::Time;
-use wire::{ErrorCode, Event, Failure, FilePath, Job};
+use wire::{DeviceChoice, ErrorCode, Event, Failure, FilePath, Job};
 
 use crate::desk::Desk;
 use crate::loaded::Loaded;
 use crate::start::{self, Models};
+use crate::trouble::{Broken, during};
 use crate::whisper::{detect_language, encode_window, language_name_or_code};
-use crate::{Control, Emit, StageError, job, sound};
+use crate::{Control, Emit, StageError, attempt, job, sound};
 
 /// How much of a file is searched for speech whose language is asked for.
 const LISTENED_TO: Time = Time::from_millis(5 * 60 * 1000);
 
-/// The language of each file's first speech.
+/// The language of each file's first speech. Where memory runs out it steps
+/// down as a transcription does, and the next file starts from there.
 pub fn detect_languages(
     desk: &mut Option<Desk>,
     files: &[FilePath],
@@ -19,14 +23,10 @@ pub fn detect_languages(
     control: &Control,
     emit: Emit,
 ) -> Result<(), Failure> {
-    let model = load(desk, job, control).map_err(|error| error.failure(job))?;
+    let mut listening = Listening::begin(desk, job, control).map_err(|error| error.failure(job))?;
     for file in files {
         let job = Job { file: file.clone(), limit: Some(job.limit.unwrap_or(LISTENED_TO)), ..job.clone() };
-        let found = sound::prepare(&job, model.whisper.config.num_mel_bins, ChannelMode::Mix, &mut |_, _| {
-            !control.is_cancelled()
-        })
-        .and_then(|recording| language_of(model, &recording, control));
-        match found {
+        match listening.to(&job, emit) {
             Ok(probabilities) => {
                 emit(Event::Language { id: job.id, file: file.clone(), probabilities });
             }
@@ -42,11 +42,107 @@ pub fn detect_languages(
     Ok(())
 }
 
-fn load<'a>(desk: &'a mut Option<Desk>, job: &Job, control: &Control) -> Result<&'a Loaded, StageError> {
-    let desk = job::take_desk(desk, job.device, job)?;
-    let models = Models::of(job, desk.device.device().kind())?;
-    let state = start::state(&models, job, desk)?;
-    models.load(desk, &state.settings, control).map_err(|broken| broken.error)
+/// What all files are listened to with.
+struct Listening<'a> {
+    desk: &'a mut Option<Desk>,
+    models: Models,
+    state: State,
+    control: &'a Control,
+}
+
+impl<'a> Listening<'a> {
+    fn begin(desk: &'a mut Option<Desk>, job: &Job, control: &'a Control) -> Result<Self, StageError> {
+        let at = job::take_desk(desk, job.device, job)?;
+        let models = Models::of(job, at.device.device().kind())?;
+        let state = start::state(&models, job, at)?;
+        let mut listening = Self { desk, models, state, control };
+        // A model that can't be used is no one file's fault.
+        match listening.load(job) {
+            Err(broken) if broken.trouble().is_none() => Err(broken.error),
+            _ => Ok(listening),
+        }
+    }
+
+    /// Attempt after attempt, each with less, until one comes through.
+    fn to(&mut self, job: &Job, emit: Emit) -> Result<Vec<(String, f32)>, StageError> {
+        let ladder = Ladder { pins: job.memory.pins(), installed: self.models.installed() };
+        let mut recording = None;
+        loop {
+            let broken = match self.attempt(job, &mut recording) {
+                Ok(found) => {
+                    self.state.progressed();
+                    return Ok(found);
+                }
+                Err(broken) => broken,
+            };
+            let Some(trouble) = broken.trouble() else { return Err(broken.error) };
+            let Some(rung) = ladder.next(broken.stage, &self.state, trouble) else {
+                let text = gave_up(broken.stage, trouble, ladder.pins).text;
+                return Err(Failure::new(ErrorCode::OutOfMemory, text).file(job.file.clone()).into());
+            };
+            emit(Event::Rung { id: job.id, rung: Box::new(rung.clone()) });
+            self.step_down(job, rung)?;
+        }
+    }
+
+    /// `recording` is kept from attempt to attempt.
+    fn attempt(
+        &mut self,
+        job: &Job,
+        recording: &mut Option<(usize, Recording)>,
+    ) -> Result<Vec<(String, f32)>, Broken> {
+        const STAGE: Stage = Stage::Transcribe;
+        self.load(job)?;
+        let control = self.control;
+        let desk: &Desk = during(STAGE, self.desk.as_ref().ok_or_else(no_device))?;
+        let model = attempt::loaded(desk, STAGE)?;
+        let n_mels = model.whisper.config.num_mel_bins;
+        let recording = match recording {
+            Some((with, recording)) if *with == n_mels => recording,
+            other => {
+                let heard =
+                    sound::prepare(job, n_mels, ChannelMode::Mix, &mut |_, _| !control.is_cancelled());
+                &other.insert((n_mels, during(Stage::Preprocess, heard)?)).1
+            }
+        };
+        let demand = model.footprint(job, desk.device.device().kind()).work_demand(1);
+        let scope = during(STAGE, Scope::enter(&desk.device, STAGE, demand))?;
+        let found = during(STAGE, language_of(model, recording, control))?;
+        scope.leave(|| ());
+        Ok(found)
+    }
+
+    fn load(&mut self, job: &Job) -> Result<(), Broken> {
+        let on_cpu = self.state.settings.place == Place::Cpu;
+        let device = if on_cpu { DeviceChoice::Cpu } else { job.device };
+        let desk = during(Stage::SpeechModel, job::take_desk(self.desk, device, job))?;
+        self.models.load(desk, &self.state.settings, self.control).map(|_| ())
+    }
+
+    /// There is no text yet that a new engine could go on from, so that a device
+    /// in doubt is opened anew here.
+    fn step_down(&mut self, job: &Job, rung: Rung) -> Result<(), StageError> {
+        if let Some(desk) = self.desk {
+            if rung.step == Step::RetryAfterTrim {
+                // A failure to release is a notice and a renewal of its own.
+                let _ = desk.device.recover();
+            }
+            desk.take_marks();
+        }
+        if rung.step == Step::RenewEngine
+            && let Some(mut old) = self.desk.take()
+        {
+            old.unload();
+            drop(old);
+            job::take_desk(self.desk, job.device, job)?;
+        }
+        self.state = rung.to;
+        Ok(())
+    }
+}
+
+fn no_device() -> Failure {
+    Failure::new(ErrorCode::Internal, "There is no device.")
 }
 
 /// A language that the model has a token for.

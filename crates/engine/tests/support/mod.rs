@@ -4,7 +4,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command as Process, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, JoinHandle};
@@ -172,4 +172,41 @@ pub fn wait_for_end(id: u32, deadline: Instant) {
         assert!(Instant::now() < deadline, "process {id} lives on");
         thread::sleep(Duration::from_millis(2));
     }
+}
+
+pub fn project(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
+/// The sample over and over, with pauses: several windows.
+pub fn recording(folder: &Path) -> PathBuf {
+    let sample =
+        audio::prepare(&project("tests/data/sample.flac"), &audio::PrepareOptions::default(), &mut |_, _| {
+            std::ops::ControlFlow::Continue(())
+        })
+        .unwrap();
+    let mut samples = vec![0.0; sample.pcm.len() as usize];
+    sample.pcm.read(0, &mut samples).unwrap();
+    let once = samples.iter().map(|value| (value * 32767.0) as i16).chain([0; 40_000]);
+    let pcm: Vec<u8> = once.flat_map(i16::to_le_bytes).collect::<Vec<u8>>().repeat(9);
+    let mut wav = Vec::new();
+    wav.extend(b"RIFF");
+    wav.extend((36 + pcm.len() as u32).to_le_bytes());
+    wav.extend(b"WAVEfmt ");
+    wav.extend(16u32.to_le_bytes());
+    for field in [1u16, 1] {
+        wav.extend(field.to_le_bytes());
+    }
+    for field in [16_000u32, 32_000] {
+        wav.extend(field.to_le_bytes());
+    }
+    for field in [2u16, 16] {
+        wav.extend(field.to_le_bytes());
+    }
+    wav.extend(b"data");
+    wav.extend((pcm.len() as u32).to_le_bytes());
+    wav.extend(&pcm);
+    let path = folder.join("recording.wav");
+    std::fs::write(&path, wav).unwrap();
+    path
 }
