@@ -9,6 +9,7 @@ use crate::platform;
 
 const CPU_ENGINE: &str = "steno-engine";
 const CUDA_ENGINE: &str = "steno-engine-cuda";
+const PLAYER: &str = "steno-player";
 
 /// Beside the CUDA engine: lines `LD_LIBRARY_PATH=FOLDER:FOLDER`, relative
 /// ones counted from the engine's folder, and `#` comments.
@@ -143,6 +144,31 @@ pub fn engines(around: &Surroundings) -> Result<Found, Failure> {
         found.candidates.push(Candidate { program, library_path: None });
     }
     if found.candidates.is_empty() { Err(not_found(&tried)) } else { Ok(found) }
+}
+
+/// The program that decodes for listening: `STENO_PLAYER`, else where the
+/// engine is looked for.
+///
+/// Fails with `PlayerFailed`, naming the paths that were tried.
+pub fn find_player() -> Result<PathBuf, Failure> {
+    let remedy = "Install Steno again, or set STENO_PLAYER to the path of a `steno-player`.";
+    if let Some(chosen) = std::env::var_os("STENO_PLAYER").filter(|value| !value.is_empty()) {
+        let program = PathBuf::from(chosen);
+        if program.is_file() {
+            return Ok(program);
+        }
+        let text = "STENO_PLAYER names this file as the player, but there is no such file.";
+        return Err(Failure::new(ErrorCode::PlayerFailed, text).file(program).remedy(remedy));
+    }
+    let file = format!("{PLAYER}{}", std::env::consts::EXE_SUFFIX);
+    let folders = Surroundings::of_this_process(true).folders();
+    let paths: Vec<PathBuf> = folders.iter().map(|folder| folder.join(&file)).collect();
+    if let Some(found) = paths.iter().find(|path| path.is_file()) {
+        return Ok(found.clone());
+    }
+    let tried: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    let text = format!("The player `{PLAYER}` is not where it is looked for. Tried: {}.", tried.join(", "));
+    Err(Failure::new(ErrorCode::PlayerFailed, text).remedy(remedy))
 }
 
 fn is_cuda(program: &Path) -> bool {

@@ -28,6 +28,7 @@ pub mod network;
 mod partial;
 mod planned;
 mod platform;
+pub mod player;
 pub mod preferences;
 pub mod preferences_edit;
 mod process;

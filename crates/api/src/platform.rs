@@ -32,6 +32,18 @@ pub fn data_folder() -> Option<PathBuf> {
     })
 }
 
+/// Where a user's programs keep what they could make anew.
+pub fn cache_folder() -> Option<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if cfg!(windows) {
+        return variable("LOCALAPPDATA");
+    }
+    variable("XDG_CACHE_HOME").filter(|path| path.is_absolute()).or_else(|| {
+        let home = variable("HOME")?;
+        Some(home.join(if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" }))
+    })
+}
+
 /// Where a user's programs keep their settings.
 pub fn config_folder() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);

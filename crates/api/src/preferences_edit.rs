@@ -7,7 +7,7 @@ use toml_edit::{DocumentMut, Item, Table};
 use transcript::save::{Existing, write_file};
 use wire::{ErrorCode, Failure};
 
-use crate::preferences::{ConfigFile, Preferences, Values, place_in_file, variables};
+use crate::preferences::{ConfigFile, Preferences, Values, environment, place_in_file, variables};
 
 /// One setting as it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +20,25 @@ pub struct Stands {
     pub in_file: Option<String>,
     /// In the environment, which goes before the file.
     pub in_environment: Option<String>,
+}
+
+/// Every setting of this user. Errors as in [`stand`].
+pub fn stand_of_this_user() -> Result<Vec<Stands>, Failure> {
+    stand(&file_of_this_user()?, &environment())
+}
+
+/// Changes one of this user's, named by its variable or by its key in the file.
+/// Errors as in [`change`].
+pub fn change_of_this_user(name: &str, value: Option<&str>) -> Result<(), Failure> {
+    let variable = variables().map(|(name, _)| name).find(|variable| memory::settings::key(variable) == name);
+    change(&file_of_this_user()?, variable.unwrap_or(name), value)
+}
+
+fn file_of_this_user() -> Result<ConfigFile, Failure> {
+    ConfigFile::of_this_user().ok_or_else(|| {
+        let message = "This system has no folder for the settings of its users.";
+        Failure::new(ErrorCode::BadSettings, message).remedy("Set STENO_CONFIG to a file.")
+    })
 }
 
 /// Every setting, in the order of the table.

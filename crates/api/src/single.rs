@@ -8,12 +8,16 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use wire::FilePath;
 
 use crate::platform;
 use crate::runs::Runs;
+
+/// As long as a window may take to end.
+const ENDING: Duration = Duration::from_secs(15);
 
 /// What a start of the program turned out to be.
 #[derive(Debug)]
@@ -54,16 +58,27 @@ pub fn start(files: &[PathBuf]) -> Start {
 pub fn start_in(folder: &Path, screen: &str, files: &[PathBuf]) -> Start {
     let plain: String = screen.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     let name = format!("window-{plain}");
-    match door(folder, &name) {
-        Ok(Some(door)) => Start::First(door),
-        Ok(None) => match hand_over(&folder.join(format!("{name}.sock")), files) {
-            Ok(()) => Start::Handed,
-            Err(error) => Start::Alone(format!("The window that is open already does not answer ({error}).")),
-        },
-        Err(error) => Start::Alone(format!(
-            "Whether a window is open already can't be told ({}: {error}).",
-            folder.display()
-        )),
+    let end = Instant::now() + ENDING;
+    loop {
+        let error = match door(folder, &name) {
+            Ok(Some(door)) => return Start::First(door),
+            Ok(None) => match hand_over(&folder.join(format!("{name}.sock")), files) {
+                Ok(()) => return Start::Handed,
+                Err(error) => error,
+            },
+            Err(error) => {
+                return Start::Alone(format!(
+                    "Whether a window is open already can't be told ({}: {error}).",
+                    folder.display()
+                ));
+            }
+        };
+        let ends = matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionRefused);
+        if !ends || Instant::now() > end {
+            return Start::Alone(format!("The window that is open already does not answer ({error})."));
+        }
+        // Its place will be free.
+        std::thread::sleep(Duration::from_millis(100));
     }
 }
 
@@ -116,13 +131,16 @@ mod over_socket {
         }
 
         /// Hears of the files of every later start, none where it named none,
-        /// on a thread of its own, for as long as this process lives.
-        pub fn answer(self, on_visit: impl Fn(Vec<PathBuf>) + Send + 'static) {
+        /// on a thread of its own, for as long as this process lives. `on_visit`
+        /// takes them, or says by false that this window is about to end: then
+        /// the other one takes its place. It should not wait for anything.
+        pub fn answer(self, on_visit: impl Fn(Vec<PathBuf>) -> bool + Send + 'static) {
             std::thread::spawn(move || {
                 for visitor in self.listener.incoming().flatten() {
                     // Whoever breaks off, or says what is no list, gets no answer.
-                    if let Ok(files) = receive(&visitor) {
-                        on_visit(files);
+                    if let Ok(files) = receive(&visitor)
+                        && on_visit(files)
+                    {
                         let _ = (&visitor).write_all(WELCOME);
                     }
                 }
@@ -171,7 +189,7 @@ impl Door {
     }
 
     /// Nobody can knock on this system: each start has a window of its own.
-    pub fn answer(self, _: impl Fn(Vec<PathBuf>) + Send + 'static) {
+    pub fn answer(self, _: impl Fn(Vec<PathBuf>) -> bool + Send + 'static) {
         std::mem::forget(self);
     }
 }
@@ -194,7 +212,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let Start::First(door) = start_in(folder.path(), ":0", &[]) else { panic!("not the first") };
         let (tell, visits) = mpsc::channel();
-        door.answer(move |files| tell.send(files).unwrap());
+        door.answer(move |files| tell.send(files).is_ok());
         let odd = PathBuf::from(std::ffi::OsStr::from_bytes(b"/talks/caf\xe9 1.wav"));
         for files in [vec![odd, PathBuf::from("/talks/zwei Teile.flac")], vec![]] {
             assert!(matches!(start_in(folder.path(), ":0", &files), Start::Handed));
@@ -213,12 +231,27 @@ mod tests {
         assert!(folder.path().join("window-_0.sock").exists());
         let Start::First(door) = start_in(folder.path(), ":0", &[]) else { panic!("kept out") };
         let (tell, visits) = mpsc::channel();
-        door.answer(move |files| tell.send(files).unwrap());
+        door.answer(move |files| tell.send(files).is_ok());
         let mut stranger = UnixStream::connect(folder.path().join("window-_0.sock")).unwrap();
         stranger.write_all(b"no list").unwrap();
         drop(stranger);
         assert!(matches!(start_in(folder.path(), ":0", &["/a.wav".into()]), Start::Handed));
         assert_eq!(visits.recv().unwrap(), [PathBuf::from("/a.wav")]);
+    }
+
+    #[test]
+    fn whoever_knocks_at_a_window_that_ends_takes_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let Start::First(door) = start_in(folder.path(), ":0", &[]) else { panic!("not the first") };
+        let lock = door.lock.try_clone().unwrap();
+        let (tell, turned_away) = mpsc::channel();
+        door.answer(move |_| tell.send(()).is_err());
+        let path = folder.path().to_path_buf();
+        let second =
+            std::thread::spawn(move || matches!(start_in(&path, ":0", &["/a.wav".into()]), Start::First(_)));
+        turned_away.recv().unwrap();
+        lock.unlock().unwrap();
+        assert!(second.join().unwrap(), "its place is free");
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! What is kept from one start to the next: the journal of interrupted jobs.
+//! What is kept from one start to the next: the journal of interrupted jobs,
+//! and the history.
 
 use std::path::PathBuf;
 
-use library::{Identity, Journal, Left, Opened};
+use library::{Documents, Identity, Journal, Left, Opened};
 use transcript::{Notice, Severity};
 use wire::{Job, Resume};
 
@@ -31,6 +32,23 @@ pub fn open_journal(tell: impl FnOnce(String)) -> Option<Journal> {
         }
         Err(error) => {
             tell(format!("{} Jobs that are interrupted can't be resumed until then.", error.failure()));
+            None
+        }
+    }
+}
+
+/// The user's history, beside the journal. Where there is trouble with it
+/// `tell` hears a sentence or two; transcripts are saved all the same.
+pub fn open_documents(tell: impl FnOnce(String)) -> Option<Documents> {
+    match Documents::open(&folder()?.join(library::documents::FILE)) {
+        Ok((documents, aside)) => {
+            if let Some(aside) = aside {
+                tell(aside.to_string());
+            }
+            Some(documents)
+        }
+        Err(error) => {
+            tell(format!("{} Transcripts can't be edited until then.", error.failure()));
             None
         }
     }

@@ -25,6 +25,12 @@ pub fn store() -> Result<Store, Failure> {
     })
 }
 
+/// Whether a model lies in the user's store, which alone may remove it.
+pub fn is_own(path: &Path) -> bool {
+    let own = store().ok();
+    own.is_some_and(|store| path.parent() == Some(store.folder()) && path.join(hub::MANIFEST).is_file())
+}
+
 /// Whoever downloads, as settings and environment allow. `off` forbids the
 /// network in any case.
 pub fn puller(preferences: &Preferences, off: bool) -> Result<Puller, Failure> {

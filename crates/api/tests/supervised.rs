@@ -403,6 +403,47 @@ async fn what_a_closed_window_had_not_finished_goes_on_at_its_next_start_with_se
     session.close().await;
 }
 
+#[tokio::test]
+async fn another_attempt_is_made_with_its_language_and_waits_for_the_users_choice() {
+    use api::session::{Attempt, Entry as Recording, Session, Settings, State as Stand};
+    use transcript::{Span, Time};
+    let place = Place::new();
+    let model = |name: &str| {
+        let name = name.to_owned();
+        api::ModelRef { path: name.clone().into(), name, demonstration: false, note: None }
+    };
+    let settings = Settings { model: Some(model("m")), ..Settings::default() };
+    let options = SupervisorOptions { engine: engine(), ..SupervisorOptions::default() };
+    let session = Session::start(options, settings);
+    let id = session.add([place.job("2 windows").file.0])[0];
+    let when = async |what: fn(&Recording) -> bool| {
+        let mut follower = session.follow();
+        loop {
+            let changes =
+                tokio::time::timeout(PATIENCE, follower.next()).await.expect("it stands still").unwrap();
+            if let Some(entry) = changes.changed.into_iter().find(&what) {
+                return entry;
+            }
+        }
+    };
+    when(|entry| entry.state == Stand::Finished).await;
+    let span = Span::new(Time::ZERO, Time::from_millis(30_000));
+    let attempt = Attempt { model: Some(model("other")), language: Some("de".into()) };
+    session.again(id, span, Some(attempt));
+    let entry = when(|entry| entry.again.iter().any(|again| again.found.is_some())).await;
+    let found = entry.again[0].found.as_ref().unwrap();
+    assert_eq!((found.settings["language"].as_str(), entry.again[0].span), (Some("de"), span));
+    let mut text = session.follow_text(id);
+    let before = text.next().await.unwrap();
+    assert_eq!(before.segments.len(), 4, "nothing changes before it is chosen");
+    assert!(before.notices.iter().all(|notice| notice.code != "transcript.again"));
+    session.choose_again(id, span, true).unwrap().unwrap();
+    let after = text.next().await.unwrap();
+    assert!(after.notices.iter().any(|notice| notice.code == "transcript.again"), "{:?}", after.notices);
+    assert!(when(|_| true).await.again.is_empty());
+    session.close().await;
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn an_engine_of_low_priority_stands_back() {

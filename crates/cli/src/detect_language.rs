@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use api::Preferences;
 use serde::Serialize;
 use wire::{ErrorCode, Event, Failure, FilePath, Job};
 
@@ -39,11 +40,14 @@ async fn detect(
     mut interrupt: Interrupt,
     console: &mut Console,
 ) -> Result<bool, Ended> {
+    let preferences = Preferences::of_this_user(&args.machine.flags())
+        .map_err(|failure| Ended::Usage(failure.to_string()))?;
     let model = models::chosen(args.model.as_deref())?;
     let (engine, _turn) = own_engine::start(&args.machine, console, &mut interrupt).await?;
     let mut job = Job::new(1, files[0].as_path(), model.path.as_path());
     job.device = args.machine.device;
-    job.threads = args.machine.wishes().threads;
+    job.threads = preferences.engine.threads;
+    job.memory = preferences.memory;
     job.track = args.track;
     let mut handle = engine.detect_languages(files.iter().map(FilePath::from).collect(), job);
 
@@ -64,6 +68,7 @@ async fn detect(
                     break Err(ended);
                 }
             }
+            Some(Event::Rung { rung, .. }) => console.warning(&rung.notice().text),
             Some(Event::FileFailed { file, mut error, .. }) => {
                 some_failed = true;
                 error.file.get_or_insert(file);

@@ -252,7 +252,6 @@ mod unix {
     use super::*;
     use std::io::{BufRead, BufReader, Read};
     use std::os::unix::ffi::OsStrExt;
-    use std::os::unix::process::CommandExt;
     use std::process::{Child, Stdio};
 
     #[test]
@@ -269,14 +268,6 @@ mod unix {
     /// Starts a job and waits until its text has begun.
     fn running(place: &Place, arguments: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
         let mut command = place.command(arguments);
-        // Tests that are themselves run by `nohup` hand on that hang-ups are ignored.
-        let as_usual = || {
-            // SAFETY: `signal` may be called between fork and exec.
-            unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
-            Ok(())
-        };
-        // SAFETY: the closure allocates nothing and takes no lock.
-        unsafe { command.pre_exec(as_usual) };
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();

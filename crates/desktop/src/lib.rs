@@ -1,10 +1,11 @@
 //! What a program with a window asks of the desktop that it runs on: to stay
-//! awake while there is work, and to tell the user something. Neither is worth
-//! a failed job: where it can't be had, that is said in a sentence.
+//! awake while there is work, to tell the user something, and to be drawn. None
+//! of it is worth a failed job: what can't be had is said in a sentence.
 
 #[cfg_attr(target_os = "linux", path = "linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
 mod platform;
+pub mod renderer;
 
 /// While this lives the machine does not go to sleep by itself. The system
 /// takes it back however this process ends.

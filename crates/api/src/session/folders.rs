@@ -118,25 +118,29 @@ impl Session {
         journal.pass_over(&recordings).map_err(|error| error.failure())
     }
 
-    /// Writes what a finished recording of a watched folder says, if it is one.
-    /// What can't be written is said with the transcript, which then waits to
-    /// be saved. Blocks on the disk.
-    pub(super) fn export(&self, id: JobId) {
+    /// Writes what a finished recording of a watched folder says, if it is one;
+    /// whether anything was written. What can't be is said with the transcript,
+    /// which then waits to be saved. Blocks on the disk.
+    pub(super) fn export(&self, id: JobId) -> bool {
         let folder = self.lock().queue.get(id).and_then(|entry| entry.watched.clone());
         let watched = self.watched().into_iter().map(|watched| watched.folder);
         let Some(folder) =
             folder.and_then(|folder| watched.into_iter().find(|one| one.folder.as_path() == folder))
         else {
-            return;
+            return false;
         };
+        let mut written = false;
         let options = folder.exporting.options();
         for format in &folder.exporting.formats {
-            if let Err(failure) = self.save(id, *format, &options, &folder.place()) {
+            let saved = self.write_out(id, *format, &options, &folder.place());
+            written |= saved.is_ok();
+            if let Err(failure) = saved {
                 let text = format!("The text was not exported: {failure}");
                 let notice = Notice::new("export.failed", Severity::Failed, text);
                 self.change(|shared| shared.queue.remark(id, notice));
             }
         }
+        written
     }
 
     /// The recording is not to be taken from its watched folder again. Blocks

@@ -32,8 +32,9 @@ impl Outputs {
 pub struct Kept {
     journal: Option<Journal>,
     keys: BTreeMap<JobId, Key>,
-    /// Begun by a window that is gone, with what it had reached.
-    begun: BTreeMap<JobId, Job>,
+    /// Taken over from a window that is gone and not begun by this one; with
+    /// what was reached, where that one had begun it.
+    taken: BTreeMap<JobId, Option<Job>>,
 }
 
 /// A recording whose transcription was interrupted.
@@ -71,14 +72,17 @@ impl Kept {
 
     pub fn take_back(&mut self, id: JobId, interrupted: Interrupted) {
         self.keys.insert(id, interrupted.key);
-        if let Some(job) = interrupted.begun {
-            self.begun.insert(id, job);
-        }
+        self.taken.insert(id, interrupted.begun);
     }
 
-    /// Writes down recordings that wait, each as the job that it would be now.
+    /// Writes down recordings that wait, each as the job that it would be now,
+    /// but for those that are written down.
     pub fn add(&mut self, jobs: &[(JobId, Job, Outputs)]) {
         let Some(journal) = &self.journal else { return };
+        let jobs: Vec<_> = jobs.iter().filter(|(id, ..)| !self.keys.contains_key(id)).collect();
+        if jobs.is_empty() {
+            return;
+        }
         let outputs: Vec<_> = jobs.iter().map(|(.., outputs)| json(outputs)).collect();
         let entries: Vec<Entry> = jobs
             .iter()
@@ -98,23 +102,29 @@ impl Kept {
         }
     }
 
-    /// Something else is to become of it.
-    pub fn intend(&self, id: JobId, outputs: &Outputs) {
+    /// Something else is to become of it. What an earlier window reached with
+    /// other settings is no beginning of that.
+    pub fn intend(&mut self, id: JobId, outputs: &Outputs) {
         if let (Some(journal), Some(key)) = (&self.journal, self.keys.get(&id)) {
             let _ = journal.intend(*key, &json(outputs));
+            if self.taken.get_mut(&id).is_some_and(|begun| begun.take().is_some()) {
+                let _ = journal.start_over(*key, None);
+            }
         }
     }
 
     /// The job that the recording's turn has come for: as it was begun, where
-    /// it was, else the one that `make` says.
+    /// it was, else the one that `make` says. `identity`: that of its file.
+    /// Until it is told that it runs nothing is lost where it can't.
     pub fn begin<E>(
         &mut self,
         id: JobId,
         outputs: &Outputs,
+        identity: Option<&Identity>,
         make: impl FnOnce() -> Result<Job, E>,
     ) -> Result<(Job, Option<Key>), E> {
-        if let Some(job) = self.begun.remove(&id) {
-            return Ok((job, self.keys.get(&id).copied()));
+        if let Some(Some(job)) = self.taken.get(&id) {
+            return Ok((job.clone(), self.keys.get(&id).copied()));
         }
         let job = make()?;
         if !self.keys.contains_key(&id) {
@@ -122,26 +132,37 @@ impl Kept {
         }
         let key = self.keys.get(&id).copied();
         if let (Some(journal), Some(key)) = (&self.journal, key) {
-            let identity = Identity::of(job.file.as_path()).ok();
-            let _ = journal.settle(key, &job, identity.as_ref());
+            let _ = journal.settle(key, &job, identity);
         }
         Ok((job, key))
     }
 
+    /// An engine is there for it.
+    pub fn runs(&mut self, id: JobId) {
+        self.taken.remove(&id);
+    }
+
     /// There is nothing more to do for it: it was saved, given up or removed.
     pub fn finish(&mut self, id: JobId, state: State) {
-        self.begun.remove(&id);
-        if let (Some(journal), Some(key)) = (&self.journal, self.keys.remove(&id)) {
-            let _ = journal.finish(key, state);
+        self.finish_all(&[id], state);
+    }
+
+    /// The same of several.
+    pub fn finish_all(&mut self, ids: &[JobId], state: State) {
+        ids.iter().for_each(|id| self.runs(*id));
+        let keys: Vec<Key> = ids.iter().filter_map(|id| self.keys.remove(id)).collect();
+        if let (Some(journal), false) = (&self.journal, keys.is_empty()) {
+            let _ = journal.finish_all(&keys, state);
         }
     }
 
-    /// The user closed the window and was asked about what would be lost.
+    /// The user closed the window and was asked about what would be lost. What
+    /// an earlier window left and this one could not begin was no part of that:
+    /// its disk may be there again at the next start.
     pub fn finish_all_but(&mut self, unfinished: &BTreeSet<JobId>) {
-        let over: Vec<JobId> = self.keys.keys().copied().filter(|id| !unfinished.contains(id)).collect();
-        for id in over {
-            self.finish(id, State::Cancelled);
-        }
+        let stays = |id: &JobId| unfinished.contains(id) || self.taken.contains_key(id);
+        let over: Vec<JobId> = self.keys.keys().copied().filter(|id| !stays(id)).collect();
+        self.finish_all(&over, State::Cancelled);
     }
 }
 

@@ -3,10 +3,15 @@
 //! enough for a screen and complete at the end.
 
 mod again;
+mod desk;
+mod editing;
 mod files;
 mod folders;
+mod follow;
+mod history;
 mod kept;
 mod length;
+mod place;
 mod queue;
 mod remembered;
 mod runner;
@@ -19,31 +24,36 @@ mod work;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+pub use again::{Again, Attempt};
+pub use desk::Desk;
+pub use editing::{Done, Edited, Replaced, Review};
 pub use files::find_sample;
 pub use folders::{Watched, WatchedFolder, Watching};
+pub use follow::{Follower, MemoryFollower, TextFollower};
+pub use place::Screen;
 pub use queue::{Changes, Ending, Entry, State, TextChange};
 pub use remembered::{Exporting, Language, Remembered, Switches, Theme, WindowPlace};
-pub use save::{Place, write_bytes};
-pub use selection::{all_models, start_with, with_models};
-pub use settings::{Decoding, MOST_BEAMS, Preset, Settings, Stored, rename_preset, save_preset};
+pub use save::{Place, Written, write_bytes};
+use selection::{all_models, start_with, with_models};
+pub use settings::{Decoding, MOST_BEAMS, Preset, Settings, Stored};
+use settings::{rename_preset, save_preset};
 use tokio::sync::{Notify, watch};
-use tokio::time::Instant;
 use transcript::export::{Format, Options};
 pub use usage::{Forecast, MemoryChange, SeenNotice};
-use wire::{Description, ErrorCode, Failure, JobId};
+use wire::{Description, ErrorCode, Failure, Job, JobId};
 
 pub use work::{Work, WorkFollower};
 
 use crate::{EngineOptions, Preferences, Stop, Supervisor, SupervisorOptions};
 use kept::{Kept, Outputs};
 use queue::Queue;
-use usage::Known;
 
-/// A screen shows no more than twenty states a second to anybody's use.
-const PAUSE_BETWEEN_CHANGES: Duration = Duration::from_millis(50);
+/// As long as a text that has just been finished may take to be in the history
+/// before the program ends.
+const LAST_TEXT: Duration = Duration::from_secs(10);
 
 /// Clones share one queue and one engine.
 #[derive(Debug, Clone)]
@@ -55,13 +65,19 @@ pub struct Session {
 struct Inner {
     supervisor: Supervisor,
     state: Mutex<Shared>,
+    /// Who needs both locks this one first.
     kept: Mutex<Kept>,
+    documents: OnceLock<library::Documents>,
+    /// Held while an edit is planned, written down and applied: one after the other.
+    editing: Mutex<()>,
     /// The queue's version, for those who follow it.
     version: watch::Sender<u64>,
     wake: Notify,
     /// Somebody should ask how long recordings are.
     unmeasured: Notify,
     watched: watch::Sender<Vec<Watched>>,
+    /// What takes one recording after the other to the engine.
+    runner: Mutex<Option<tokio::task::JoinHandle<()>>>,
     /// The watched folders should be looked at now.
     look: Notify,
     runtime: tokio::runtime::Handle,
@@ -112,16 +128,19 @@ impl Session {
             }),
             supervisor: Supervisor::start(options),
             kept: Mutex::new(kept),
+            documents: OnceLock::new(),
+            editing: Mutex::default(),
             version: watch::Sender::new(0),
             wake: Notify::new(),
             unmeasured: Notify::new(),
             watched: watch::Sender::new(Vec::new()),
+            runner: Mutex::default(),
             look: Notify::new(),
             runtime: tokio::runtime::Handle::current(),
         });
         let session = Self { inner };
+        let mut kept = session.inner.kept();
         session.change(|shared| {
-            let mut kept = session.inner.kept();
             for one in interrupted {
                 let found = files::check(one.file.clone());
                 let id = shared.queue.add(found.file, found.bytes, false, found.failure);
@@ -134,7 +153,9 @@ impl Session {
             }
             shared.hold_or_release();
         });
-        tokio::spawn(runner::run(Arc::clone(&session.inner)));
+        drop(kept);
+        let runner = tokio::spawn(runner::run(Arc::clone(&session.inner)));
+        *session.inner.runner.lock().unwrap_or_else(PoisonError::into_inner) = Some(runner);
         tokio::spawn(length::run(Arc::clone(&session.inner)));
         tokio::spawn(folders::run(Arc::clone(&session.inner), watching));
         session
@@ -158,6 +179,9 @@ impl Session {
 
     fn put(&self, found: Vec<files::Found>, origin: Origin) -> Vec<JobId> {
         let sample = matches!(origin, Origin::Sample);
+        // Until they are written down: whoever begins one at once finds it there
+        // and does not write it down a second time.
+        let mut kept = self.inner.kept();
         let (ids, jobs) = self.change(|shared| {
             let ids: Vec<_> = found
                 .into_iter()
@@ -167,18 +191,10 @@ impl Session {
                 ids.iter().for_each(|id| shared.queue.set_watched(*id, folder.into()));
             }
             shared.hold_or_release();
-            // The sample is there again at a click.
-            let waiting = ids.iter().filter_map(|id| shared.queue.get(*id));
-            let waiting = waiting.filter(|entry| !entry.sample && !entry.state.is_over());
-            let jobs: Vec<_> = waiting
-                .filter_map(|entry| {
-                    let job = runner::job(entry, &shared.settings, &shared.preferences).ok()?;
-                    Some((entry.id, job, Outputs::of(entry)))
-                })
-                .collect();
+            let jobs = shared.to_write_down(&ids);
             (ids, jobs)
         });
-        self.inner.kept().add(&jobs);
+        kept.add(&jobs);
         ids
     }
 
@@ -197,6 +213,7 @@ impl Session {
     /// Gives recordings that have not begun settings of their own; `None`:
     /// those at hand again.
     pub fn change_own(&self, ids: &[JobId], own: Option<&Settings>) {
+        let mut kept = self.inner.kept();
         let changed = self.change(|shared| {
             let changed: Vec<JobId> =
                 ids.iter().copied().filter(|id| shared.queue.set_own(*id, own.cloned())).collect();
@@ -204,7 +221,6 @@ impl Session {
             let entries = changed.iter().filter_map(|id| shared.queue.get(*id));
             entries.map(|entry| (entry.id, Outputs::of(entry))).collect::<Vec<_>>()
         });
-        let kept = self.inner.kept();
         for (id, outputs) in changed {
             kept.intend(id, &outputs);
         }
@@ -256,26 +272,43 @@ impl Session {
     /// Cancels what runs and all that waits; none of it begins meanwhile.
     pub fn cancel_all(&self) {
         let cancelled: Vec<JobId> = self.change(|shared| {
-            let undone = |entry: &&Entry| !entry.state.is_over() || !entry.again.is_empty();
+            let undone = |entry: &&Entry| !entry.state.is_over() || entry.is_asked_again();
             let undone: Vec<JobId> = shared.queue.iter().filter(undone).map(|entry| entry.id).collect();
             undone.into_iter().filter(|id| shared.cancel(*id)).collect()
         });
-        let mut kept = self.inner.kept();
-        cancelled.into_iter().for_each(|id| kept.finish(id, library::State::Cancelled));
+        self.inner.kept().finish_all(&cancelled, library::State::Cancelled);
     }
 
-    /// Starts over with what failed or was stopped.
+    /// Starts over with what failed or was stopped. Waits for the disk.
     pub fn retry(&self, id: JobId) {
-        self.change(|shared| shared.retry(id));
+        self.retry_those(|entry| entry.id == id);
     }
 
-    /// Starts over with all that failed; what the user stopped stays so.
+    /// Starts over with all that failed; what the user stopped stays so. Waits
+    /// for the disk.
     pub fn retry_failed(&self) {
-        self.change(|shared| {
-            let failed = shared.queue.iter().filter(|entry| entry.state == State::Failed);
-            let failed: Vec<JobId> = failed.map(|entry| entry.id).collect();
-            failed.into_iter().for_each(|id| shared.retry(id));
+        self.retry_those(|entry| entry.state == State::Failed);
+    }
+
+    fn retry_those(&self, which: impl Fn(&Entry) -> bool) {
+        let over = |entry: &&Entry| matches!(entry.state, State::Failed | State::Cancelled);
+        let files: Vec<_> = {
+            let shared = self.lock();
+            let those = shared.queue.iter().filter(over).filter(|entry| which(entry));
+            those.map(|entry| (entry.id, entry.file.clone())).collect()
+        };
+        // While nobody waits for the queue: a disk may take long to say that it is gone.
+        let checked: Vec<_> = files.into_iter().map(|(id, file)| (id, files::check(file).failure)).collect();
+        let mut kept = self.inner.kept();
+        let jobs = self.change(|shared| {
+            let ids: Vec<JobId> = checked.iter().map(|(id, _)| *id).collect();
+            for (id, failure) in checked {
+                shared.queue.retry(id, failure);
+            }
+            shared.hold_or_release();
+            shared.to_write_down(&ids)
         });
+        kept.add(&jobs);
     }
 
     pub fn remove(&self, id: JobId) {
@@ -325,8 +358,12 @@ impl Session {
 
     /// The name that a dialog proposes for something else about a recording.
     pub fn beside(&self, id: JobId, ending: &str) -> Result<PathBuf, Failure> {
-        let shared = self.lock();
-        let file = shared.queue.get(id).map(|entry| entry.file.with_extension(ending));
+        Ok(self.recording(id)?.with_extension(ending))
+    }
+
+    /// The file that a recording is.
+    pub fn recording(&self, id: JobId) -> Result<PathBuf, Failure> {
+        let file = self.lock().queue.get(id).map(|entry| entry.file.clone());
         file.ok_or_else(|| {
             Failure::new(ErrorCode::BadSettings, "This recording is not in the list any more.")
         })
@@ -341,53 +378,65 @@ impl Session {
         options: &Options,
         place: &Place,
     ) -> Result<PathBuf, Failure> {
+        let file = self.write_out(id, format, options, place)?;
+        self.settled(id);
+        Ok(file)
+    }
+
+    /// The same; the journal and the watched folder hear nothing of it yet.
+    fn write_out(
+        &self,
+        id: JobId,
+        format: Format,
+        options: &Options,
+        place: &Place,
+    ) -> Result<PathBuf, Failure> {
         let (recording, transcript) = self.result(id)?;
         let file = save::save(&recording, &transcript, format, options, place)?;
-        let watched = self.change(|shared| {
-            shared.queue.saved(id, file.clone());
-            shared.queue.get(id).is_some_and(|entry| entry.watched.is_some())
-        });
-        if watched && transcript.complete {
-            self.take(&recording);
+        self.change(|shared| shared.queue.saved(id, file.clone()));
+        Ok(file)
+    }
+
+    /// The text is safe: it need not be in the journal, nor be taken from its
+    /// watched folder again. Blocks on the disk.
+    fn settled(&self, id: JobId) {
+        let watched = {
+            let shared = self.lock();
+            let entry = shared.queue.get(id).filter(|entry| entry.watched.is_some());
+            let whole = |entry: &&Entry| entry.transcript.as_ref().is_some_and(|text| text.complete);
+            entry.filter(whole).map(|entry| entry.file.clone())
+        };
+        if let Some(file) = watched {
+            self.take(&file);
         }
         self.inner.kept().finish(id, library::State::Finished);
-        Ok(file)
+    }
+
+    /// The same in the formats and as the user chose for exports.
+    pub fn save_as(&self, id: JobId, exporting: &Exporting, place: &Place) -> Written {
+        let options = exporting.options();
+        let one = |format: &Format| (*format, self.save(id, *format, &options, place));
+        exporting.formats.iter().map(one).collect()
     }
 
     fn result(&self, id: JobId) -> Result<(PathBuf, Box<transcript::Transcript>), Failure> {
         let shared = self.lock();
         let entry = shared.queue.get(id);
-        entry.and_then(|entry| Some((entry.file.clone(), entry.transcript.clone()?))).ok_or_else(|| {
+        let found = entry.and_then(|entry| Some((entry.file.clone(), entry.transcript.clone()?)));
+        let found = found.map(|(file, mut transcript)| {
+            transcript::edit::without_numbers(&mut transcript);
+            (file, transcript)
+        });
+        found.ok_or_else(|| {
             Failure::new(ErrorCode::BadSettings, "There is no transcript of this recording yet.")
                 .remedy("Wait until it is done.")
         })
     }
 
-    /// Everything in the queue, then what changes in it.
-    pub fn follow(&self) -> Follower {
-        Follower { inner: Arc::clone(&self.inner), pace: Pace::new(&self.inner), seen: 0 }
-    }
-
-    /// All text of one recording, then what changes in it.
-    pub fn follow_text(&self, id: JobId) -> TextFollower {
-        TextFollower { inner: Arc::clone(&self.inner), pace: Pace::new(&self.inner), id, seen: 0, known: 0 }
-    }
-
-    /// All that was seen of one recording's memory, then what is new.
-    pub fn follow_memory(&self, id: JobId) -> MemoryFollower {
-        MemoryFollower {
-            inner: Arc::clone(&self.inner),
-            pace: Pace::new(&self.inner),
-            id,
-            seen: 0,
-            known: Known::default(),
-        }
-    }
-
     /// Stops what runs and waits, two seconds at most, until the engine is
     /// gone. What was not finished goes on at the next start.
     pub async fn close(&self) {
-        let unfinished: BTreeSet<JobId> = self.change(|shared| {
+        let mut unfinished: BTreeSet<JobId> = self.change(|shared| {
             shared.closed = true;
             if let Some((_, stop)) = &shared.running {
                 stop.ask();
@@ -397,8 +446,19 @@ impl Session {
         });
         self.inner.look.notify_one();
         self.inner.supervisor.shutdown().await;
+        // What has just been finished is on its way to the history. Where the
+        // disk takes too long for that it is still in the journal.
+        let runner = self.inner.runner.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(runner) = runner
+            && tokio::time::timeout(LAST_TEXT, runner).await.is_err()
+        {
+            return;
+        }
+        let mut kept = self.inner.kept();
+        // What came meanwhile, as from another start of the program.
+        unfinished.extend(self.lock().queue.iter().filter(|entry| entry.state.waits()).map(|entry| entry.id));
         // The user knew what would be lost by closing.
-        self.inner.kept().finish_all_but(&unfinished);
+        kept.finish_all_but(&unfinished);
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {
@@ -444,7 +504,7 @@ impl Shared {
 
     /// True where it is over with that.
     fn cancel(&mut self, id: JobId) -> bool {
-        let again = self.queue.get(id).is_some_and(|entry| !entry.again.is_empty());
+        let again = self.queue.get(id).is_some_and(Entry::is_asked_again);
         if again {
             self.queue.forget_again(id);
         }
@@ -457,111 +517,17 @@ impl Shared {
         self.queue.get(id).is_some_and(|entry| entry.state == State::Cancelled)
     }
 
-    fn retry(&mut self, id: JobId) {
-        let Some(file) = self.queue.get(id).map(|entry| entry.file.clone()) else { return };
-        self.queue.retry(id, files::check(file).failure);
-        self.hold_or_release();
-    }
-}
-
-/// Waits for changes, and a while after each.
-#[derive(Debug)]
-struct Pace {
-    version: watch::Receiver<u64>,
-    earliest: Option<Instant>,
-}
-
-impl Pace {
-    fn new(inner: &Inner) -> Self {
-        let mut version = inner.version.subscribe();
-        version.mark_changed();
-        Self { version, earliest: None }
-    }
-
-    /// `None` once the session is gone.
-    async fn next(&mut self) -> Option<()> {
-        self.version.changed().await.ok()?;
-        if let Some(earliest) = self.earliest {
-            tokio::time::sleep_until(earliest).await;
-        }
-        // Seen only now, so that what came during the pause is not told twice.
-        self.version.mark_unchanged();
-        self.earliest = Some(Instant::now() + PAUSE_BETWEEN_CHANGES);
-        Some(())
-    }
-}
-
-#[derive(Debug)]
-pub struct Follower {
-    inner: Arc<Inner>,
-    pace: Pace,
-    seen: u64,
-}
-
-impl Follower {
-    /// At most twenty times a second; the last state is never left out.
-    pub async fn next(&mut self) -> Option<Changes> {
-        loop {
-            self.pace.next().await?;
-            let shared = self.inner.lock();
-            let changes = shared.queue.changes_since(self.seen);
-            self.seen = shared.queue.version();
-            if !changes.changed.is_empty() || !changes.removed.is_empty() || changes.order.is_some() {
-                return Some(changes);
-            }
-        }
-    }
-}
-
-#[derive(Debug)]
-pub struct TextFollower {
-    inner: Arc<Inner>,
-    pace: Pace,
-    id: JobId,
-    seen: u64,
-    known: usize,
-}
-
-impl TextFollower {
-    /// At most twenty times a second; `None` once the recording was removed.
-    pub async fn next(&mut self) -> Option<TextChange> {
-        loop {
-            self.pace.next().await?;
-            let shared = self.inner.lock();
-            shared.queue.get(self.id)?;
-            let change = shared.queue.text_since(self.id, self.seen, self.known);
-            self.seen = shared.queue.version();
-            if let Some(change) = change {
-                self.known = change.from + change.segments.len();
-                return Some(change);
-            }
-        }
-    }
-}
-
-#[derive(Debug)]
-pub struct MemoryFollower {
-    inner: Arc<Inner>,
-    pace: Pace,
-    id: JobId,
-    seen: u64,
-    known: Known,
-}
-
-impl MemoryFollower {
-    /// At most twenty times a second; `None` once the recording was removed.
-    pub async fn next(&mut self) -> Option<MemoryChange> {
-        loop {
-            self.pace.next().await?;
-            let shared = self.inner.lock();
-            shared.queue.get(self.id)?;
-            let change = shared.queue.memory_since(self.id, self.seen, self.known);
-            self.seen = shared.queue.version();
-            if let Some(change) = change {
-                self.known = change.now;
-                return Some(change);
-            }
-        }
+    /// Of these what waits, as the jobs that they would be now. The sample is
+    /// there again at a click.
+    fn to_write_down(&self, ids: &[JobId]) -> Vec<(JobId, Job, Outputs)> {
+        let waiting = ids.iter().filter_map(|id| self.queue.get(*id));
+        let waiting = waiting.filter(|entry| !entry.sample && entry.state.waits());
+        waiting
+            .filter_map(|entry| {
+                let job = runner::job(entry, &self.settings, &self.preferences).ok()?;
+                Some((entry.id, job, Outputs::of(entry)))
+            })
+            .collect()
     }
 }
 

@@ -1,17 +1,24 @@
 //! The recordings that were opened and what became of them. A plain state
 //! machine: no engine, no clock, no thread, so that it can be tested by tables.
 
+mod told;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use transcript::{Completeness, Model, Notice, Segment, Severity, Source, Span, Transcript};
+use transcript::edit::{self, Change, Mismatch};
+use transcript::{Model, Notice, Segment, Severity, Source, Span, Transcript};
 use wire::{Event, Failure, JobId, Progress};
 
 use super::Settings;
-use super::again::can_be_asked;
+use super::again::{Again, Attempt, can_be_asked};
+use super::editing::Edited;
 use super::length::Length;
 use super::turns::Turns;
-use super::usage::{Forecast, JobMemory, Known, MemoryChange};
+use super::usage::{Forecast, JobMemory};
+use told::without_text;
+pub use told::{Changes, Ending, TextChange};
 
 /// Where a recording stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,16 +70,34 @@ pub struct Entry {
     /// Where the transcript was last saved.
     pub saved: Option<PathBuf>,
     pub memory: JobMemory,
-    /// Parts of it that are being transcribed again, or wait for that.
-    pub again: Vec<Span>,
+    /// Parts of it that are being transcribed again, wait for that, or for the
+    /// user's choice.
+    pub again: Vec<Again>,
     /// That of its text, once it is there.
     pub language: Option<String>,
+    /// Its place in the history; `None`: it can't be edited.
+    pub edited: Option<Edited>,
+    /// The recording of a transcript of the history was not where it had been.
+    pub missing: bool,
     streamed: Vec<Segment>,
     notices: Vec<Notice>,
     changed: u64,
-    /// Versions at which segments from an index on were replaced.
-    rewrites: Vec<(u64, usize)>,
+    rewrites: Vec<Rewrite>,
 }
+
+/// Segments that were there became others.
+#[derive(Debug, Clone)]
+struct Rewrite {
+    version: u64,
+    /// The first that may be another one.
+    from: usize,
+    /// What was done; not of what is long ago.
+    changes: Option<Arc<[Change]>>,
+}
+
+/// So many edits are told as they were done. Whoever looked last before these
+/// is told the text from the first of them on.
+const REMEMBERED: usize = 16;
 
 impl Entry {
     pub fn segments(&self) -> &[Segment] {
@@ -82,35 +107,6 @@ impl Entry {
     pub fn notices(&self) -> &[Notice] {
         self.transcript.as_ref().map_or(&self.notices, |transcript| &transcript.notices)
     }
-}
-
-/// What changed in the list since somebody last looked.
-#[derive(Debug, Default)]
-pub struct Changes {
-    pub changed: Vec<Entry>,
-    pub removed: Vec<JobId>,
-    /// All recordings in the order of their turns, where that changed.
-    pub order: Option<Vec<JobId>>,
-}
-
-/// What changed in one recording's text since somebody last looked: the
-/// segments from index `from` on are now `segments`.
-#[derive(Debug)]
-pub struct TextChange {
-    pub id: JobId,
-    pub from: usize,
-    pub segments: Vec<Segment>,
-    pub notices: Vec<Notice>,
-    /// Known once the job is over.
-    pub ending: Option<Ending>,
-}
-
-/// What a transcript says of itself as a whole.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ending {
-    pub language: String,
-    pub complete: bool,
-    pub completeness: Completeness,
 }
 
 #[derive(Debug, Default)]
@@ -160,6 +156,8 @@ impl Queue {
             memory: JobMemory::default(),
             again: Vec::new(),
             language: None,
+            edited: None,
+            missing: false,
             streamed: Vec::new(),
             notices: Vec::new(),
             changed: 0,
@@ -265,6 +263,8 @@ impl Queue {
     pub fn unsaved(&self) -> usize {
         self.iter()
             .filter(|entry| entry.transcript.is_some() && entry.saved.is_none() && !entry.sample)
+            // What is in the history is safe there.
+            .filter(|entry| entry.edited.is_none())
             .count()
     }
 
@@ -304,7 +304,11 @@ impl Queue {
                 entry.device = Some(device);
             }),
             Event::Progress { progress, .. } => self.change(id, |entry, _| entry.progress = Some(progress)),
-            Event::Segment { segment, .. } => self.change(id, |entry, _| entry.streamed.push(segment)),
+            Event::Segment { mut segment, .. } => self.change(id, |entry, _| {
+                // The number that it will have in the finished transcript.
+                segment.id = u32::try_from(entry.streamed.len() + 1).unwrap_or(0);
+                entry.streamed.push(segment);
+            }),
             Event::Notice { notice, .. } => self.change(id, |entry, _| {
                 entry.memory.hear(&notice);
                 entry.notices.push(notice);
@@ -333,12 +337,13 @@ impl Queue {
             entry.state = state;
             entry.failure = failure;
             entry.progress = None;
-            if let Some(transcript) = transcript {
+            if let Some(mut transcript) = transcript {
+                edit::number(&mut transcript);
                 // What was shown while it came may have been repaired or aligned since.
                 let same =
                     entry.streamed.iter().zip(&transcript.segments).take_while(|(a, b)| a == b).count();
                 if same < entry.streamed.len() {
-                    entry.rewrites.push((version, same));
+                    entry.rewrites.push(Rewrite { version, from: same, changes: None });
                 }
                 entry.source.get_or_insert_with(|| transcript.source.clone());
                 entry.model.get_or_insert_with(|| transcript.model.clone());
@@ -374,61 +379,124 @@ impl Queue {
             entry.state = if failure.is_some() { State::Failed } else { State::Waiting };
             entry.failure = failure;
             entry.length = Length::NotAsked;
+            entry.rewrites.push(Rewrite { version, from: 0, changes: None });
             entry.transcript = None;
             entry.saved = None;
             entry.streamed = Vec::new();
             entry.notices = Vec::new();
             entry.memory.clear();
-            entry.rewrites.push((version, 0));
         });
     }
 
     /// Part of a finished recording is to be transcribed again.
-    pub fn ask_again(&mut self, id: JobId, span: Span) {
+    /// What was found for it before is forgotten.
+    pub fn ask_again(&mut self, id: JobId, span: Span, attempt: Option<Attempt>) {
         self.change(id, |entry, _| {
-            if can_be_asked(entry) && !entry.again.contains(&span) {
-                entry.again.push(span);
+            entry.again.retain(|again| again.span != span || again.found.is_none());
+            if can_be_asked(entry) && !entry.again.iter().any(|again| again.span == span) {
+                entry.again.push(Again { span, attempt, found: None });
             }
         });
     }
 
     /// What is asked for next, in the order of the list.
-    pub fn next_again(&self) -> Option<(Entry, Span)> {
-        self.iter().find_map(|entry| Some((without_text(entry), *entry.again.first()?)))
+    pub fn next_again(&self) -> Option<(Entry, Again)> {
+        let asked = |entry: &Entry| entry.again.iter().find(|again| again.found.is_none()).cloned();
+        self.iter().find_map(|entry| Some((without_text(entry), asked(entry)?)))
     }
 
-    /// `None`: it was stopped.
-    pub fn answer_again(&mut self, id: JobId, span: Span, found: Result<Option<Box<Transcript>>, Failure>) {
-        self.change(id, |entry, version| {
-            entry.again.retain(|other| *other != span);
-            let Some(transcript) = &mut entry.transcript else { return };
-            match found {
-                Ok(Some(found)) => {
-                    let first = transcript.replace(span, *found);
-                    entry.rewrites.push((version, first));
-                    // What was saved is not what is here now.
-                    entry.saved = None;
-                }
-                Ok(None) => {}
-                Err(failure) => {
-                    let mut notice = Notice::new("transcript.again", Severity::Failed, failure.message);
-                    notice.at = Some(span.start);
-                    transcript.notices.push(notice);
-                }
+    /// What was found waits for the user's choice, unless it is wanted no longer.
+    pub fn offer_again(&mut self, id: JobId, span: Span, found: Box<Transcript>) {
+        self.change(id, |entry, _| {
+            if let Some(again) = entry.again.iter_mut().find(|again| again.span == span) {
+                again.found = Some(found);
             }
         });
     }
 
-    /// Nothing more of it is transcribed again.
+    /// What waits for the user's choice.
+    pub fn found_again(&self, id: JobId, span: Span) -> Option<Box<Transcript>> {
+        let again = self.get(id)?.again.iter().find(|again| again.span == span)?;
+        again.found.clone()
+    }
+
+    /// That part is asked for no longer; where it failed a notice says why.
+    pub fn answer_again(&mut self, id: JobId, span: Span, failure: Option<Failure>) {
+        self.change(id, |entry, _| {
+            entry.again.retain(|other| other.span != span);
+            if let (Some(transcript), Some(failure)) = (&mut entry.transcript, failure) {
+                let mut notice = Notice::new("transcript.again", Severity::Failed, failure.message);
+                notice.at = Some(span.start);
+                transcript.notices.push(notice);
+            }
+        });
+    }
+
+    /// Applies what was changed in a finished transcript; index of the first
+    /// segment that may be another one.
+    pub fn edit(
+        &mut self,
+        id: JobId,
+        changes: Vec<Change>,
+        edited: Option<Edited>,
+    ) -> Result<usize, Mismatch> {
+        let mut done = Err(Mismatch);
+        self.change(id, |entry, version| {
+            let Some(transcript) = &mut entry.transcript else { return };
+            done = edit::apply(transcript, &changes);
+            if let Ok(from) = done {
+                entry.rewrites.push(Rewrite { version, from, changes: Some(changes.into()) });
+                if let Some(last) = entry.rewrites.len().checked_sub(REMEMBERED + 1) {
+                    entry.rewrites[last].changes = None;
+                }
+                entry.edited = edited;
+                // What was saved is not what is here now.
+                entry.saved = None;
+            }
+        });
+        done
+    }
+
+    /// It is in the history from now on.
+    pub fn set_edited(&mut self, id: JobId, edited: Edited) {
+        self.change(id, |entry, _| entry.edited = Some(edited));
+    }
+
+    /// A transcript of the history, at the list's end.
+    pub fn open(
+        &mut self,
+        file: PathBuf,
+        missing: bool,
+        transcript: Box<Transcript>,
+        edited: Edited,
+    ) -> JobId {
+        let id = self.add(file, None, false, None);
+        self.change(id, |entry, _| {
+            entry.edited = Some(edited);
+            entry.missing = missing;
+            entry.state = State::Running;
+        });
+        self.end(id, State::Finished, Some(transcript), None);
+        id
+    }
+
+    /// Its recording lies elsewhere by now.
+    pub fn place(&mut self, id: JobId, file: PathBuf) {
+        self.change(id, |entry, _| {
+            entry.file = file;
+            entry.missing = false;
+        });
+    }
+
+    /// Nothing more of it is transcribed again; what was found still waits.
     pub fn forget_again(&mut self, id: JobId) {
-        self.change(id, |entry, _| entry.again.clear());
+        self.change(id, |entry, _| entry.again.retain(|again| again.found.is_some()));
     }
 
     /// Takes a recording off the list, unless it is being worked on.
     pub fn remove(&mut self, id: JobId) {
-        let busy = |entry: &Entry| {
-            matches!(entry.state, State::Running | State::Stopping) || !entry.again.is_empty()
-        };
+        let busy =
+            |entry: &Entry| matches!(entry.state, State::Running | State::Stopping) || entry.is_asked_again();
         if self.get(id).is_some_and(|entry| !busy(entry)) {
             self.entries.remove(&id);
             self.turns.remove(id);
@@ -437,41 +505,8 @@ impl Queue {
         }
     }
 
-    /// Without the texts, which [`text_since`](Self::text_since) gives one by one.
-    pub fn changes_since(&self, version: u64) -> Changes {
-        let changed = self.iter().filter(|entry| entry.changed > version).map(without_text).collect();
-        let removed = self.removed.range((version + 1, 0)..).map(|(_, id)| *id).collect();
-        let order = (self.reordered > version).then(|| self.turns.iter().collect());
-        Changes { changed, removed, order }
-    }
-
-    /// What is new of one recording's memory, for somebody who has had `known`
-    /// samples of it. `None` where there is nothing.
-    pub fn memory_since(&self, id: JobId, version: u64, known: Known) -> Option<MemoryChange> {
-        let entry = self.get(id).filter(|entry| entry.changed > version)?;
-        entry.memory.since(id, known)
-    }
-
     pub fn forecast(&mut self, id: JobId, forecast: Option<Forecast>) {
         self.change(id, |entry, _| entry.memory.forecast = forecast);
-    }
-
-    /// `known`: how many segments the asker has. `None` where nothing changed.
-    pub fn text_since(&self, id: JobId, version: u64, known: usize) -> Option<TextChange> {
-        let entry = self.get(id).filter(|entry| entry.changed > version)?;
-        let rewritten = entry.rewrites.iter().filter(|(at, _)| *at > version).map(|(_, from)| *from);
-        let from = rewritten.min().unwrap_or(known).min(known).min(entry.segments().len());
-        Some(TextChange {
-            id,
-            from,
-            segments: entry.segments()[from..].to_vec(),
-            notices: entry.notices().to_vec(),
-            ending: entry.transcript.as_ref().map(|transcript| Ending {
-                language: transcript.language.clone(),
-                complete: transcript.complete,
-                completeness: transcript.completeness.clone(),
-            }),
-        })
     }
 
     pub fn saved(&mut self, id: JobId, file: PathBuf) {
@@ -495,34 +530,6 @@ impl Queue {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.changed = self.version;
         }
-    }
-}
-
-/// A list of a thousand recordings is told of often; their texts are not copied for that.
-fn without_text(entry: &Entry) -> Entry {
-    Entry {
-        id: entry.id,
-        file: entry.file.clone(),
-        bytes: entry.bytes,
-        sample: entry.sample,
-        watched: entry.watched.clone(),
-        own: entry.own.clone(),
-        length: entry.length,
-        state: entry.state,
-        progress: entry.progress.clone(),
-        source: entry.source.clone(),
-        model: entry.model.clone(),
-        device: entry.device.clone(),
-        failure: entry.failure.clone(),
-        transcript: None,
-        saved: entry.saved.clone(),
-        memory: JobMemory::default(),
-        again: entry.again.clone(),
-        language: entry.language.clone(),
-        streamed: Vec::new(),
-        notices: Vec::new(),
-        changed: entry.changed,
-        rewrites: Vec::new(),
     }
 }
 

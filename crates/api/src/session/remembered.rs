@@ -2,9 +2,11 @@
 //! user's configuration folder. Nothing depends on it, so that one that can't
 //! be read counts as none.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 use transcript::export::{Format, Options, Shaping};
 use transcript::save::{Existing, SaveError, write_file};
 use wire::FilePath;
@@ -30,10 +32,17 @@ pub struct Remembered {
     pub watched: Vec<WatchedFolder>,
     pub switches: Switches,
     pub window: Option<WindowPlace>,
+    #[serde(deserialize_with = "if_known")]
     pub theme: Theme,
     /// `None`: the system's.
+    #[serde(deserialize_with = "if_known")]
     pub interface: Option<Language>,
     pub exporting: Exporting,
+    /// Uncertain words are not marked.
+    pub hide_unsure: bool,
+    /// Keys that the user chose, by what they do; all others have those of the page.
+    #[serde(deserialize_with = "if_known")]
+    pub keys: BTreeMap<String, Vec<String>>,
     /// The version of the web view whose usual renderer showed nothing.
     pub fallback_renderer: Option<String>,
 }
@@ -69,6 +78,11 @@ pub enum Theme {
 pub enum Language {
     En,
     De,
+    Es,
+    Fr,
+    /// In simplified characters.
+    Zh,
+    Ja,
 }
 
 /// How transcripts were last saved.
@@ -106,6 +120,16 @@ pub struct WindowPlace {
     pub width: f64,
     pub height: f64,
     pub maximized: bool,
+}
+
+/// A value that another version knows and this one does not counts as none: all else is kept.
+fn if_known<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned + Default,
+{
+    let value = serde_json::Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).unwrap_or_default())
 }
 
 impl Remembered {
@@ -157,6 +181,8 @@ mod tests {
             theme: Theme::Dark,
             interface: Some(Language::De),
             exporting: Exporting { formats: vec![Format::Vtt, Format::Docx], shaped: true, word_times: true },
+            hide_unsure: true,
+            keys: BTreeMap::from([("accept".into(), vec!["F12".into()])]),
             fallback_renderer: Some("2.48.1".into()),
         };
         remembered.save(&file).unwrap();
@@ -167,11 +193,28 @@ mod tests {
     fn a_damaged_file_is_as_good_as_none_and_one_of_another_version_keeps_what_is_known() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("window.json");
-        for (json, language) in
-            [("", None), ("{", None), ("[1]", None), (r#"{"language": "fr", "colour": "green"}"#, Some("fr"))]
-        {
+        for (json, language) in [
+            ("", None),
+            ("{", None),
+            ("[1]", None),
+            (r#"{"language": "fr", "colour": "green"}"#, Some("fr")),
+            (r#"{"language": "fr", "interface": "tlh", "theme": "sepia"}"#, Some("fr")),
+        ] {
             std::fs::write(&file, json).unwrap();
             assert_eq!(Remembered::load(&file).language.as_deref(), language, "{json}");
+        }
+    }
+
+    #[test]
+    fn every_language_of_the_window_is_known_by_its_code() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("window.json");
+        for code in ["en", "de", "es", "fr", "zh", "ja"] {
+            std::fs::write(&file, format!(r#"{{"interface": "{code}"}}"#)).unwrap();
+            let remembered = Remembered::load(&file);
+            assert!(remembered.interface.is_some(), "{code}");
+            remembered.save(&file).unwrap();
+            assert_eq!(Remembered::load(&file).interface, remembered.interface, "{code}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use library::Identity;
 use wire::{ErrorCode, Event, Failure, Job, NO_JOB};
 
 use super::again::transcribe_again;
@@ -21,8 +22,8 @@ pub async fn run(inner: Arc<Inner>) {
             }
             let settings = (shared.settings.clone(), shared.preferences.clone());
             // Somebody waits for it who looks at the text: also while the queue is paused.
-            if let Some((entry, span)) = shared.queue.next_again() {
-                return Ok(Some((entry, Some(span), settings)));
+            if let Some((entry, again)) = shared.queue.next_again() {
+                return Ok(Some((entry, Some(again), settings)));
             }
             if shared.paused {
                 return Ok(None);
@@ -32,8 +33,8 @@ pub async fn run(inner: Arc<Inner>) {
         match next {
             Err(()) => return,
             Ok(None) => inner.wake.notified().await,
-            Ok(Some((entry, Some(span), (settings, preferences)))) => {
-                transcribe_again(&inner, entry, span, settings, preferences).await;
+            Ok(Some((entry, Some(again), (settings, preferences)))) => {
+                transcribe_again(&inner, entry, again, settings, preferences).await;
             }
             Ok(Some((entry, None, (settings, preferences)))) => {
                 let id = entry.id;
@@ -58,7 +59,9 @@ async fn transcribe(
             (job(&entry, &settings, &preferences)?, None)
         } else {
             let outputs = Outputs::of(&entry);
-            keeper.kept().begin(entry.id, &outputs, || job(&entry, &settings, &preferences))?
+            let identity = Identity::of(&entry.file).ok();
+            let make = || job(&entry, &settings, &preferences);
+            keeper.kept().begin(entry.id, &outputs, identity.as_ref(), make)?
         };
         // What is installed now, also for a job of an earlier window.
         let forecast = Forecast::of(&job);
@@ -70,6 +73,7 @@ async fn transcribe(
     inner.change(|shared| shared.queue.forecast(id, forecast));
     // Where there is no engine, this job is not the only one to fail.
     inner.supervisor.ready().await?;
+    inner.kept().runs(id);
     let mut handle = match key {
         Some(key) => inner.supervisor.submit_kept(job, key),
         None => inner.supervisor.submit(job),
@@ -81,28 +85,30 @@ async fn transcribe(
     if stopped_meanwhile {
         handle.cancel();
     }
-    let mut ended = None;
+    let mut given_up = false;
     while let Some(event) = handle.next().await {
-        ended = match &event {
+        let ended = match &event {
             Event::Failed { .. } => Some(library::State::Failed),
             Event::Cancelled { .. } => Some(library::State::Cancelled),
-            // What is finished stays in the journal until it is saved.
+            // What is finished stays in the journal until it is in the history, or saved.
             _ => None,
         };
-        inner.change(|shared| shared.queue.apply(id, event));
-    }
-    let closed = inner.change(|shared| {
-        shared.running = None;
-        shared.closed
-    });
-    match ended {
+        given_up = ended.is_some();
+        // Both at once: who starts over is written down anew, and not crossed out.
+        let mut kept = ended.map(|state| (inner.kept(), state));
+        let closed = inner.change(|shared| {
+            shared.queue.apply(id, event);
+            shared.closed
+        });
         // What the end of the window stopped goes on at its next start.
-        Some(_) if closed => {}
-        Some(state) => inner.kept().finish(id, state),
-        None => {
-            let session = Session { inner: Arc::clone(inner) };
-            let _ = tokio::task::spawn_blocking(move || session.export(id)).await;
+        if let (Some((kept, state)), false) = (&mut kept, closed) {
+            kept.finish(id, *state);
         }
+    }
+    inner.change(|shared| shared.running = None);
+    if !given_up {
+        let session = Session { inner: Arc::clone(inner) };
+        let _ = tokio::task::spawn_blocking(move || session.put_away(id)).await;
     }
     Ok(())
 }

@@ -42,6 +42,26 @@ pub fn save(
     Ok(path)
 }
 
+/// What came of saving in several formats.
+#[derive(Debug, Default)]
+pub struct Written {
+    pub files: Vec<PathBuf>,
+    pub failures: Vec<(Format, Failure)>,
+}
+
+impl FromIterator<(Format, Result<PathBuf, Failure>)> for Written {
+    fn from_iter<I: IntoIterator<Item = (Format, Result<PathBuf, Failure>)>>(saved: I) -> Self {
+        let mut written = Self::default();
+        for (format, saved) in saved {
+            match saved {
+                Ok(file) => written.files.push(file),
+                Err(failure) => written.failures.push((format, failure)),
+            }
+        }
+        written
+    }
+}
+
 /// Writes a file whole or not at all, over one that a dialog asked about.
 pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     transcript::save::write_file(path, Existing::Replace, |out| out.write_all(bytes)).map_err(failure)

@@ -1,7 +1,8 @@
 use super::*;
 use crate::ModelRef;
-use std::time::Instant;
-use transcript::{Segment, Time};
+use library::documents::Way;
+use std::time::{Duration, Instant};
+use transcript::{Segment, Span, Time};
 use wire::{Event, NO_JOB};
 
 /// A session whose engine can't be started, with one recording that is held.
@@ -49,12 +50,15 @@ async fn a_flood_of_segments_becomes_twenty_messages_a_second_and_none_is_lost()
         })
     };
     let (start, mut follower) = (Instant::now(), session.follow_text(id));
-    let (mut texts, mut messages) = (Vec::new(), 0);
+    let (mut texts, mut messages) = (Vec::new(), 0_u128);
     while texts.len() < SEGMENTS as usize {
         let change = follower.next().await.unwrap();
+        // What is too long for one message has parts, each full but the last; they are
+        // one telling. Which of them are needed is for the machine's speed to say.
+        assert!(!change.more || change.segments.len() >= follow::FIRST_SEGMENTS);
+        messages += u128::from(!change.more);
         texts.truncate(change.from);
         texts.extend(change.segments.into_iter().map(|segment| segment.text));
-        messages += 1;
     }
     // However slow the machine is, no more than one each 50 ms and the first at once.
     let most = start.elapsed().as_millis() / 50 + 1;
@@ -155,4 +159,295 @@ async fn a_paused_queue_begins_nothing() {
     assert_eq!(session.lock().queue.get(id).unwrap().state, State::Waiting);
     session.pause(false);
     state_of(&session, id, State::Failed).await;
+}
+
+/// A finished transcript in the list and in the history beside it.
+async fn finished(folder: &Path, texts: &[&str]) -> (Session, JobId) {
+    let (session, id) = session(folder);
+    session.keep_documents(library::Documents::open(&folder.join("history.sqlite")).unwrap().0);
+    finish(&session, id, texts);
+    (session, id)
+}
+
+fn finish(session: &Session, id: JobId, texts: &[&str]) {
+    let mut transcript = save::tests::transcript(true);
+    let segment = |(index, text): (usize, &&str)| {
+        let time = |millis: usize| Time::from_millis(u32::try_from(millis).unwrap());
+        Segment {
+            start: time(1000 * index),
+            end: time(1000 * index + 900),
+            text: (*text).into(),
+            ..Segment::default()
+        }
+    };
+    transcript.segments = texts.iter().enumerate().map(segment).collect();
+    transcript.source.duration = Time::from_millis(60_000);
+    let event = Event::Finished { id: NO_JOB, transcript: Box::new(transcript), renewal: None };
+    session.inner.change(|shared| shared.queue.apply(id, event));
+    session.put_away(id);
+}
+
+fn texts(session: &Session, id: JobId) -> Vec<String> {
+    session.lock().queue.get(id).unwrap().segments().iter().map(|segment| segment.text.clone()).collect()
+}
+
+#[tokio::test]
+async fn edits_survive_the_window_and_are_undone_in_the_next_one() {
+    use transcript::edit::Edit;
+    let folder = tempfile::tempdir().unwrap();
+    let document = {
+        let (session, id) = finished(folder.path(), &["The ferry is late.", "So am I."]).await;
+        assert_eq!(session.unsaved(), 0, "it is safe in the history");
+        for number in 0..60 {
+            let edit = Edit::SetText { segment: 2, text: format!("So am I, {number}.") };
+            assert_eq!(session.edit(id, &edit).unwrap().unwrap().revision, number + 1);
+        }
+        session.edit(id, &Edit::Split { segment: 1, at: 9 }).unwrap().unwrap();
+        assert_eq!(texts(&session, id), ["The ferry", "is late.", "So am I, 59."]);
+        // What makes no sense is no failure, and changes nothing.
+        assert_eq!(session.edit(id, &Edit::Split { segment: 99, at: 9 }).unwrap(), None);
+        let place = Place::Beside { replace: false };
+        let file = session.save(id, Format::Txt, &Options::default(), &place).unwrap();
+        assert!(std::fs::read_to_string(&file).unwrap().contains("So am I, 59."));
+        let json = session.save(id, Format::Json, &Options::default(), &place).unwrap();
+        assert!(
+            !std::fs::read_to_string(json).unwrap().contains("\"id\""),
+            "other programs have no use for it"
+        );
+        session.list_documents().unwrap()[0].id
+    };
+    let (session, _) = session(folder.path());
+    session.keep_documents(library::Documents::open(&folder.path().join("history.sqlite")).unwrap().0);
+    let id = session.open_document(document).unwrap();
+    assert_eq!(session.open_document(document).unwrap(), id, "it is opened once");
+    let now = ["The ferry", "is late.", "So am I, 59."];
+    assert_eq!(texts(&session, id), now);
+    for _ in 0..61 {
+        session.step(id, Way::Undo).unwrap().unwrap();
+    }
+    assert_eq!(texts(&session, id), ["The ferry is late.", "So am I."]);
+    assert_eq!(session.step(id, Way::Undo).unwrap(), None);
+    for _ in 0..61 {
+        session.step(id, Way::Redo).unwrap().unwrap();
+    }
+    assert_eq!(texts(&session, id), now);
+    // A part that is transcribed again is an edit like any other.
+    let found = save::tests::transcript(true);
+    session.put_again(id, Span::new(Time::ZERO, Time::from_millis(800)), found).unwrap();
+    assert_eq!(texts(&session, id)[0], "Good morning.");
+    session.step(id, Way::Undo).unwrap().unwrap();
+    assert_eq!(texts(&session, id), now);
+}
+
+#[tokio::test]
+async fn the_user_chooses_between_the_text_and_another_attempt() {
+    let folder = tempfile::tempdir().unwrap();
+    let (session, id) = finished(folder.path(), &["The ferry is late.", "So am I."]).await;
+    let span = Span::new(Time::ZERO, Time::from_millis(800));
+    let offer = || {
+        let found = Box::new(save::tests::transcript(true));
+        session.inner.change(|shared| {
+            shared.queue.ask_again(id, span, Some(Attempt::default()));
+            shared.queue.offer_again(id, span, found);
+        });
+    };
+    let waiting = || session.lock().queue.get(id).unwrap().again.len();
+    offer();
+    assert_eq!(session.choose_again(id, span, false).unwrap(), None);
+    assert_eq!((texts(&session, id).len(), waiting()), (2, 0));
+    assert_eq!(session.choose_again(id, span, true).unwrap(), None, "nothing is there to be taken");
+    offer();
+    assert_eq!(session.choose_again(id, span, true).unwrap().unwrap().segment, 0);
+    assert_eq!((texts(&session, id)[0].as_str(), waiting()), ("Good morning.", 0));
+    session.step(id, Way::Undo).unwrap().unwrap();
+    assert_eq!(texts(&session, id), ["The ferry is late.", "So am I."]);
+}
+
+#[tokio::test]
+async fn what_is_doubtful_is_listed_and_what_was_accepted_stays_so() {
+    use transcript::edit::Edit;
+    let folder = tempfile::tempdir().unwrap();
+    let (session, id) = session(folder.path());
+    session.keep_documents(library::Documents::open(&folder.path().join("history.sqlite")).unwrap().0);
+    let mut transcript = save::tests::transcript(true);
+    let gap = Span::new(Time::from_millis(20_000), Time::from_millis(23_000));
+    transcript.completeness.gaps = vec![gap];
+    transcript.segments[0].suspicions = vec![transcript::Suspicion::Loop];
+    let event = Event::Finished { id: NO_JOB, transcript: Box::new(transcript), renewal: None };
+    session.inner.change(|shared| shared.queue.apply(id, event));
+    session.put_away(id);
+    let listed = |session: &Session, id| -> Vec<_> {
+        session.review(id).passages.into_iter().map(|passage| passage.segment).collect()
+    };
+    assert_eq!(listed(&session, id), [None, Some(1)]);
+    session.edit(id, &Edit::AcceptGap { gap }).unwrap().unwrap();
+    session.edit(id, &Edit::Accept { segments: vec![1] }).unwrap().unwrap();
+    assert_eq!((session.review(id).count, session.review(99).count), (0, 0));
+    // After a restart, and after that is undone.
+    let document = session.list_documents().unwrap()[0].id;
+    session.remove(id);
+    let id = session.open_document(document).unwrap();
+    assert_eq!(session.review(id).count, 0);
+    session.step(id, Way::Undo).unwrap().unwrap();
+    session.step(id, Way::Undo).unwrap().unwrap();
+    assert_eq!(listed(&session, id), [None, Some(1)]);
+}
+
+#[tokio::test]
+async fn all_places_are_replaced_in_what_is_open_and_in_what_is_not() {
+    use transcript::edit::Finding;
+    let folder = tempfile::tempdir().unwrap();
+    let (session, id) = finished(folder.path(), &["The ferry. Ferry!", "So am I."]).await;
+    let other = session.add([folder.path().join("talk.wav")])[0];
+    finish(&session, other, &["A ferryman on a ferry."]);
+    let closed = session.lock().queue.get(other).unwrap().edited.unwrap().document;
+    session.remove(other);
+    let finding = Finding { text: "ferry".into(), case: false, whole_words: true };
+    let done = session.replace_all(id, &finding, "boat", false).unwrap();
+    assert_eq!(
+        (done, texts(&session, id)[0].as_str()),
+        (Replaced { places: 2, transcripts: 1 }, "The boat. boat!")
+    );
+    let done = session.replace_all(id, &finding, "boat", true).unwrap();
+    assert_eq!(done, Replaced { places: 1, transcripts: 1 });
+    let other = session.open_document(closed).unwrap();
+    assert_eq!(texts(&session, other), ["A ferryman on a boat."]);
+    session.step(other, Way::Undo).unwrap().unwrap();
+    assert_eq!(texts(&session, other), ["A ferryman on a ferry."]);
+}
+
+#[tokio::test]
+async fn a_recording_that_was_moved_is_found_by_what_is_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (session, id) = finished(folder.path(), &["a"]).await;
+    let document = session.list_documents().unwrap()[0].id;
+    let file_of = |id| {
+        let shared = session.lock();
+        let entry = shared.queue.get(id).unwrap();
+        (entry.file.clone(), entry.missing)
+    };
+    session.remove(id);
+    std::fs::write(path("other.wav"), "souND").unwrap();
+    // Renamed in its folder.
+    std::fs::rename(path("talk.wav"), path("renamed.wav")).unwrap();
+    let id = session.open_document(document).unwrap();
+    assert_eq!(file_of(id), (path("renamed.wav"), false));
+    session.remove(id);
+    // Elsewhere: the user has to say where.
+    std::fs::create_dir_all(path("archive/2026")).unwrap();
+    std::fs::rename(path("renamed.wav"), path("archive/2026/tape.wav")).unwrap();
+    let id = session.open_document(document).unwrap();
+    assert_eq!(file_of(id), (path("renamed.wav"), true));
+    std::fs::create_dir(path("empty")).unwrap();
+    assert!(!session.locate(id, &path("empty")).unwrap());
+    assert!(session.locate(id, &path("archive")).unwrap());
+    assert_eq!(file_of(id), (path("archive/2026/tape.wav"), false));
+    session.remove(id);
+    let id = session.open_document(document).unwrap();
+    assert_eq!(file_of(id), (path("archive/2026/tape.wav"), false));
+    session.delete_document(document).unwrap();
+    assert!(session.lock().queue.get(id).is_none() && session.list_documents().unwrap().is_empty());
+    session.restore_document(document).unwrap();
+    assert_eq!(session.list_documents().unwrap().len(), 1);
+}
+
+/// A session with a journal and a model, whose engine can't be started.
+fn kept_session(folder: &Path) -> (Session, library::Journal) {
+    let journal = library::Journal::open(&folder.join("journal.sqlite")).unwrap().journal;
+    let options = SupervisorOptions {
+        engine: EngineOptions { program: Some(folder.join("no engine")), ..EngineOptions::default() },
+        journal: Some(journal.clone()),
+        ..SupervisorOptions::default()
+    };
+    let model =
+        ModelRef { name: "real".into(), path: folder.join("model"), demonstration: false, note: None };
+    (Session::start(options, Settings { model: Some(model), ..Settings::default() }), journal)
+}
+
+/// The files of the jobs that would be listed at the next start.
+fn written_down(journal: &library::Journal) -> Vec<PathBuf> {
+    let listing = journal.unfinished(library::Kind::Window).unwrap();
+    listing.jobs.into_iter().map(|left| left.job.file.0).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_begins_while_it_is_being_added_is_written_down_once() {
+    const RECORDINGS: usize = 50;
+    let folder = tempfile::tempdir().unwrap();
+    let (session, journal) = kept_session(folder.path());
+    let mut files = Vec::new();
+    for number in 0..RECORDINGS {
+        let file = folder.path().join(format!("{number:02}.wav"));
+        std::fs::write(&file, "sound").unwrap();
+        let id = session.add([file.clone()])[0];
+        files.push(file);
+        // The queue is idle again when the next one comes.
+        state_of(&session, id, State::Failed).await;
+    }
+    // Another one would come back at the next start, as if it had not been done.
+    assert_eq!(written_down(&journal), files);
+}
+
+#[tokio::test]
+async fn what_is_tried_again_goes_on_at_the_next_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let (session, journal) = kept_session(folder.path());
+    session.pause(true);
+    let file = folder.path().join("talk.wav");
+    // It is not there yet, so that it fails before anything is written down.
+    let id = session.add([file.clone()])[0];
+    state_of(&session, id, State::Failed).await;
+    assert!(written_down(&journal).is_empty());
+    std::fs::write(&file, "sound").unwrap();
+    session.retry(id);
+    state_of(&session, id, State::Waiting).await;
+    assert_eq!(session.unfinished(), 1);
+    session.close().await;
+    assert_eq!(written_down(&journal), [file]);
+}
+
+/// A window that opens, does something and is closed; its journal after that.
+fn window(folder: &Path, work: impl AsyncFnOnce(&Session, &library::Journal)) -> Vec<library::Left> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (session, journal) = kept_session(folder);
+        work(&session, &journal).await;
+        session.close().await;
+        journal.unfinished(library::Kind::Window).unwrap().jobs
+    })
+}
+
+#[test]
+fn what_an_earlier_window_reached_waits_for_its_disk_and_its_engine() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, elsewhere) = (folder.path().join("talk.wav"), folder.path().join("not mounted"));
+    std::fs::write(&file, "sound").unwrap();
+    let left = window(folder.path(), async |session, journal| {
+        session.pause(true);
+        session.add([file.clone()]);
+        let left = journal.unfinished(library::Kind::Window).unwrap().jobs.remove(0);
+        journal.begin(left.key, 1, &wire::Resume::default()).unwrap();
+    });
+    assert_eq!(left.len(), 1);
+
+    std::fs::rename(&file, &elsewhere).unwrap();
+    let left = window(folder.path(), async |session, _| {
+        let entry = state_of(session, 1, State::Failed).await;
+        assert_eq!(entry.failure.unwrap().code, ErrorCode::FileNotFound);
+    });
+    assert_eq!((left.len(), left[0].attempts), (1, 1), "it is not there, and not forgotten");
+
+    std::fs::rename(&elsewhere, &file).unwrap();
+    let left = window(folder.path(), async |session, _| {
+        let entry = state_of(session, 1, State::Failed).await;
+        assert_eq!(entry.failure.unwrap().code, ErrorCode::EngineNotFound);
+    });
+    assert_eq!((left.len(), left[0].attempts), (1, 1), "nor is that a reason to begin anew");
+
+    let left = window(folder.path(), async |session, _| {
+        state_of(session, 1, State::Failed).await;
+        session.remove(1);
+    });
+    assert_eq!(left.len(), 0, "who takes it off the list does not want it");
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use wire::JobId;
 
+use super::follow::Pace;
 use super::queue::{Queue, State};
-use super::{Inner, Pace, Shared};
+use super::{Inner, Shared};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
@@ -75,7 +76,7 @@ impl Watch {
 /// Also between two recordings.
 fn is_busy(queue: &Queue, paused: bool) -> bool {
     queue.iter().any(|entry| match entry.state {
-        _ if !entry.again.is_empty() => true,
+        _ if entry.is_asked_again() => true,
         State::Running | State::Stopping => true,
         State::Waiting => !paused,
         State::Held | State::Finished | State::Failed | State::Cancelled => false,

@@ -11,6 +11,7 @@ mod told;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use library::{Journal, Key};
 use tokio::sync::{mpsc, watch};
@@ -21,6 +22,9 @@ use crate::{Canceller, Engine, EngineOptions};
 use keeper::Keeper;
 use run::Run;
 use seat::Seat;
+
+/// From one look for an engine that a job has started to the next.
+const AGAIN: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Clone, Default)]
 pub struct SupervisorOptions {
@@ -74,20 +78,34 @@ impl Supervisor {
 
     /// Makes sure that there is an engine: without one every job would fail alike.
     pub async fn ready(&self) -> Result<Arc<Engine>, Failure> {
-        if *self.inner.closed.borrow() {
-            return Err(Failure::new(ErrorCode::Cancelled, "The program is being closed."));
+        self.unless_closed(async { self.inner.seat.lock().await.engine(&self.inner).await }).await
+    }
+
+    /// An engine that does not answer at its start must not keep the program from ending.
+    async fn unless_closed<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        let mut closed = self.inner.closed.subscribe();
+        tokio::select! {
+            biased;
+            _ = closed.wait_for(|closed| *closed) => {
+                Err(Failure::new(ErrorCode::Cancelled, "The program is being closed."))
+            }
+            done = work => done,
         }
-        self.inner.seat.lock().await.engine(&self.inner).await
     }
 
     /// As [`Engine::describe`], with why it is not the CUDA engine, where
     /// there is something to explain. Starts an engine where there is none.
     pub async fn describe(&self) -> Result<(Description, Option<String>), Failure> {
-        let current = self.inner.current().clone().filter(|engine| engine.is_running());
-        let engine = match current {
+        let engine = loop {
             // Also while it works.
-            Some(engine) => engine,
-            None => self.ready().await?,
+            if let Some(engine) = self.engine() {
+                break engine;
+            }
+            tokio::select! {
+                mut seat = self.inner.seat.lock() => break self.unless_closed(seat.engine(&self.inner)).await?,
+                // A job that has the seat may be starting another engine, and then work for hours.
+                () = tokio::time::sleep(AGAIN) => {}
+            }
         };
         let description = engine.describe().await?;
         Ok((description, engine.backend_note().map(str::to_owned)))

@@ -98,12 +98,31 @@ impl Place {
         command.env("XDG_RUNTIME_DIR", self.home.path().join("run"));
         command.env("STENO_ENGINE", engine);
         command.env("STENO_MODEL", project().join("models/starter-whisper"));
+        #[cfg(unix)]
+        hears_signals(&mut command);
         command
     }
 
     pub fn run(&self, arguments: &[&str]) -> Ran {
         self.command(arguments).output().unwrap().into()
     }
+}
+
+/// Tests that are themselves run by `nohup` or in the background of a script
+/// hand on that signals are ignored, which `steno` then does too.
+#[cfg(unix)]
+fn hears_signals(command: &mut Command) {
+    use std::os::unix::process::CommandExt;
+
+    let as_usual = || {
+        for number in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            // SAFETY: `signal` may be called between fork and exec.
+            unsafe { libc::signal(number, libc::SIG_DFL) };
+        }
+        Ok(())
+    };
+    // SAFETY: the closure allocates nothing and takes no lock.
+    unsafe { command.pre_exec(as_usual) };
 }
 
 /// The project's root.

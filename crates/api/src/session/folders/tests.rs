@@ -140,7 +140,7 @@ async fn a_text_is_exported_where_its_folder_says_and_what_can_not_be_is_said() 
         shared.queue.end(id, State::Finished, Some(transcript), None);
     });
     let export = session.clone();
-    tokio::task::spawn_blocking(move || export.export(id)).await.unwrap();
+    tokio::task::spawn_blocking(move || export.put_away(id)).await.unwrap();
     assert!(fs::read_to_string(texts.join("a.srt")).unwrap().contains("Good morning."));
     assert_eq!(fs::read_to_string(texts.join("a.vtt")).unwrap(), "somebody's");
     let text = session.follow_text(id).next().await.unwrap();

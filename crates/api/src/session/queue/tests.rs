@@ -1,5 +1,6 @@
 use super::*;
 use transcript::Time;
+use transcript::edit::Edit;
 use wire::{ErrorCode, NO_JOB};
 
 fn failure() -> Failure {
@@ -33,20 +34,37 @@ fn queue(files: &[&str]) -> Queue {
 }
 
 /// Somebody who follows a text as the window does.
-#[derive(Default)]
 struct Reader {
     seen: u64,
-    texts: Vec<String>,
+    text: Box<Transcript>,
+    /// Segments that it takes at once.
+    most: usize,
+    /// How many it got.
+    got: usize,
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        Self { seen: 0, text: transcript(&[]), most: usize::MAX, got: 0 }
+    }
 }
 
 impl Reader {
     fn look(&mut self, queue: &Queue, id: JobId) -> bool {
-        let change = queue.text_since(id, self.seen, self.texts.len());
+        let change = queue.text_since(id, self.seen, self.text.segments.len(), self.most);
         self.seen = queue.version();
         let Some(change) = change else { return false };
-        self.texts.truncate(change.from);
-        self.texts.extend(change.segments.into_iter().map(|segment| segment.text));
+        self.got += change.segments.len();
+        self.text.segments.truncate(change.from);
+        self.text.segments.extend(change.segments);
+        for changes in &change.changes {
+            edit::apply(&mut self.text, changes).unwrap();
+        }
         true
+    }
+
+    fn texts(&self) -> Vec<&str> {
+        self.text.segments.iter().map(|segment| segment.text.as_str()).collect()
     }
 }
 
@@ -110,7 +128,7 @@ fn a_follower_sees_what_was_repaired_at_the_end() {
             }
             queue.apply(1, Event::Finished { id: NO_JOB, transcript: transcript(&last), renewal: None });
             reader.look(&queue, 1);
-            assert_eq!(reader.texts, last, "{streamed:?}, {looks} looks");
+            assert_eq!(reader.texts(), last, "{streamed:?}, {looks} looks");
             assert!(!reader.look(&queue, 1), "nothing is told twice");
         }
     }
@@ -128,7 +146,7 @@ fn trying_again_starts_with_an_empty_page() {
     assert_eq!(queue.start_next().map(|entry| entry.id), Some(1));
     queue.apply(1, said("c"));
     reader.look(&queue, 1);
-    assert_eq!(reader.texts, ["c"]);
+    assert_eq!(reader.texts(), ["c"]);
     assert!(queue.get(1).is_some_and(|entry| entry.failure.is_none()));
 }
 
@@ -206,7 +224,7 @@ fn the_order_is_the_users_and_is_told_where_it_changed() {
 fn a_part_asked_for_again_takes_its_place_or_says_why_not() {
     let span = |start, end| transcript::Span::new(Time::from_millis(start), Time::from_millis(end));
     let mut queue = queue(&["a"]);
-    queue.ask_again(1, span(0, 1_000));
+    queue.ask_again(1, span(0, 1_000), None);
     assert!(queue.next_again().is_none(), "there is nothing yet to be asked about");
     queue.start_next();
     queue.apply(1, Event::Finished { id: NO_JOB, transcript: transcript(&["one", "two"]), renewal: None });
@@ -215,24 +233,93 @@ fn a_part_asked_for_again_takes_its_place_or_says_why_not() {
     reader.look(&queue, 1);
 
     // Asked for twice it is done once; the text is another one then, and not saved.
-    queue.ask_again(1, span(0, 1_000));
-    queue.ask_again(1, span(0, 1_000));
-    let (entry, asked) = queue.next_again().unwrap();
+    queue.ask_again(1, span(0, 1_000), None);
+    queue.ask_again(1, span(0, 1_000), None);
+    let (entry, again) = queue.next_again().unwrap();
+    let asked = again.span;
     assert_eq!((entry.id, asked, entry.again.len()), (1, span(0, 1_000), 1));
     queue.remove(1);
-    queue.answer_again(1, asked, Ok(Some(transcript(&["new"]))));
+    let before = queue.get(1).unwrap().transcript.clone().unwrap();
+    let mut after = before.clone();
+    after.replace(asked, *transcript(&["new"]));
+    queue.edit(1, edit::between(&before, &after), None).unwrap();
+    queue.answer_again(1, asked, None);
     assert!(reader.look(&queue, 1));
-    assert_eq!(reader.texts, ["new"]);
+    assert_eq!(reader.texts(), ["new"]);
     assert!(queue.get(1).unwrap().saved.is_none() && queue.next_again().is_none());
 
     // Stopped or failed, the text stays as it was.
-    for answer in [Ok(None), Err(failure())] {
-        let failed = answer.is_err();
-        queue.ask_again(1, span(0, 500));
+    for answer in [None, Some(failure())] {
+        let failed = answer.is_some();
+        queue.ask_again(1, span(0, 500), None);
         queue.answer_again(1, span(0, 500), answer);
         reader.look(&queue, 1);
-        assert_eq!(reader.texts, ["new"]);
+        assert_eq!(reader.texts(), ["new"]);
         let last = queue.get(1).unwrap().notices().last().unwrap().clone();
         assert_eq!(last.severity == Severity::Failed, failed, "{last:?}");
+    }
+}
+
+#[test]
+fn what_was_found_to_be_compared_waits_and_is_no_work() {
+    let span = transcript::Span::new(Time::ZERO, Time::from_millis(500));
+    let mut queue = queue(&["a"]);
+    queue.start_next();
+    queue.apply(1, Event::Finished { id: NO_JOB, transcript: transcript(&["one", "two"]), renewal: None });
+    let attempt = |language: &str| Some(Attempt { model: None, language: Some(language.into()) });
+    queue.ask_again(1, span, attempt("de"));
+    queue.ask_again(1, span, attempt("fr"));
+    let (_, again) = queue.next_again().unwrap();
+    assert_eq!(again.attempt, attempt("de"), "it is under way already");
+    queue.offer_again(1, span, transcript(&["new"]));
+    assert!(queue.next_again().is_none());
+    assert_eq!(queue.found_again(1, span).unwrap().segments[0].text, "new");
+    assert_eq!(queue.get(1).unwrap().segments()[0].text, "one", "nothing changes before it is chosen");
+    queue.forget_again(1);
+    assert!(queue.found_again(1, span).is_some(), "stopping what runs is not choosing");
+    // Another attempt takes its place.
+    queue.ask_again(1, span, attempt("fr"));
+    assert_eq!(queue.next_again().unwrap().1.attempt, attempt("fr"));
+    queue.forget_again(1);
+    queue.offer_again(1, span, transcript(&["too late"]));
+    assert!(queue.found_again(1, span).is_none(), "it was stopped");
+    queue.remove(1);
+    assert!(queue.get(1).is_none());
+}
+
+#[test]
+fn a_follower_of_edits_gets_what_was_done_whenever_it_looks() {
+    let texts: Vec<String> = (0..50).map(|number| format!("Number {number}.")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let mut edits = vec![
+        Edit::Delete { segments: vec![20, 21, 40] },
+        Edit::Split { segment: 9, at: 6 },
+        Edit::Merge { segment: 3 },
+        Edit::Insert { after: None, text: "first".into() },
+        Edit::Delete { segments: vec![50] },
+        Edit::SetSpeaker { segments: vec![30, 32], speaker: Some("Ada".into()) },
+    ];
+    let other = |number| Edit::SetText { segment: 7, text: format!("other {number}") };
+    edits.extend((0..2 * REMEMBERED).map(other));
+    // After how many edits it looks, and how many segments it takes at once.
+    for (every, most) in [(1, 99), (2, 99), (REMEMBERED, 99), (REMEMBERED + 1, 99), (1, 3), (4, 7)] {
+        let (mut queue, mut reader) = (queue(&["talk"]), Reader { most, ..Reader::default() });
+        queue.start_next();
+        queue.apply(1, Event::Finished { id: NO_JOB, transcript: transcript(&texts), renewal: None });
+        reader.look(&queue, 1);
+        for edits in edits.chunks(every) {
+            let (has_all, got) = (reader.texts().len() == queue.get(1).unwrap().segments().len(), reader.got);
+            for edit in edits {
+                let changes = edit.plan(queue.get(1).unwrap().transcript.as_ref().unwrap()).unwrap();
+                queue.edit(1, changes, None).unwrap();
+            }
+            assert!(reader.look(&queue, 1));
+            if has_all && every <= REMEMBERED {
+                assert_eq!(reader.got, got, "what did not change is not sent");
+                assert_eq!(reader.text.segments, queue.get(1).unwrap().segments(), "every {every}");
+            }
+        }
+        while reader.look(&queue, 1) {}
+        assert_eq!(reader.text.segments, queue.get(1).unwrap().segments(), "every {every}, {most} at once");
     }
 }

@@ -1,0 +1,218 @@
+//! Edits of finished transcripts: planned on what is there, written down in
+//! the history, then shown.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use library::DocumentId;
+use library::documents::{Course, Way};
+use transcript::edit::{self, Change, Edit, EditError, Finding};
+use transcript::review::{Passage, review};
+use transcript::{Span, Transcript};
+use wire::{ErrorCode, Failure, JobId};
+
+use super::Session;
+
+/// Where a transcript stands that is in the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Edited {
+    pub document: DocumentId,
+    pub course: Course,
+    /// Grows with every edit, also with those that are taken back.
+    pub revision: u64,
+}
+
+/// Nobody listens to more than this before the list is made anew.
+const MOST_PASSAGES: usize = 200;
+
+/// What of a transcript should be listened to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Review {
+    /// How many passages there are.
+    pub count: usize,
+    /// The most doubtful of them, in order.
+    pub passages: Vec<Passage>,
+}
+
+/// What came of an edit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    /// Of the text that has it.
+    pub revision: u64,
+    /// Index of the first segment that may be another one.
+    pub segment: usize,
+}
+
+/// What came of replacing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Replaced {
+    pub places: usize,
+    pub transcripts: usize,
+}
+
+impl Session {
+    /// Changes a transcript; `None` where that makes no sense, or not any
+    /// more. Waits for the disk.
+    ///
+    /// # Errors
+    /// Where it can't be written down: then it is not done.
+    pub fn edit(&self, id: JobId, edit: &Edit) -> Result<Option<Done>, Failure> {
+        let _turn = self.turn();
+        self.edited(id)?;
+        self.plan_and_commit(id, |transcript| edit.plan(transcript))
+    }
+
+    /// Takes the last edit back, or does it again; `None` where there is none.
+    /// Waits for the disk.
+    ///
+    /// # Errors
+    /// As for [`Session::edit`].
+    pub fn step(&self, id: JobId, way: Way) -> Result<Option<Done>, Failure> {
+        let _turn = self.turn();
+        let edited = self.edited(id)?;
+        let documents = self.documents()?;
+        let stepped = documents.step(edited.document, edited.course.done, way);
+        let Some((changes, course)) = stepped.map_err(|error| error.failure())? else { return Ok(None) };
+        self.apply(id, changes, Some(Edited { course, revision: edited.revision + 1, ..edited })).map(Some)
+    }
+
+    /// What of a finished transcript should be listened to; nothing where it
+    /// is not there.
+    pub fn review(&self, id: JobId) -> Review {
+        let shared = self.lock();
+        let transcript = shared.queue.get(id).and_then(|entry| entry.transcript.as_ref());
+        let mut passages = transcript.map(|transcript| review(transcript)).unwrap_or_default();
+        let count = passages.len();
+        passages.truncate(MOST_PASSAGES);
+        Review { count, passages }
+    }
+
+    /// Replaces all places in one transcript, or in those of the history too.
+    /// Each transcript's is one edit. Waits for the disk.
+    ///
+    /// # Errors
+    /// As for [`Session::edit`]; what was replaced until then stays so.
+    pub fn replace_all(
+        &self,
+        id: JobId,
+        finding: &Finding,
+        with: &str,
+        everywhere: bool,
+    ) -> Result<Replaced, Failure> {
+        let _turn = self.turn();
+        let open = self.edited(id)?.document;
+        let mut replaced = Replaced::default();
+        replaced.count(self.replace(id, finding, with)?);
+        if !everywhere {
+            return Ok(replaced);
+        }
+        let documents = self.documents()?;
+        let others = documents.with(&finding.text).map_err(|error| error.failure())?;
+        for document in others.into_iter().filter(|document| *document != open) {
+            let places = match self.opened(document) {
+                Some(job) => self.replace(job, finding, with)?,
+                None => {
+                    replace_unopened(documents, document, finding, with).map_err(|error| error.failure())?
+                }
+            };
+            replaced.count(places);
+        }
+        Ok(replaced)
+    }
+
+    fn replace(&self, id: JobId, finding: &Finding, with: &str) -> Result<usize, Failure> {
+        let mut places = 0;
+        let done = self.plan_and_commit(id, |transcript| {
+            let (edit, count) = finding.replace_all(transcript, with);
+            places = count;
+            edit.plan(transcript)
+        })?;
+        Ok(if done.is_some() { places } else { 0 })
+    }
+
+    /// A part that was transcribed again takes its place, as an edit where
+    /// there is a history. Waits for the disk.
+    pub(super) fn put_again(
+        &self,
+        id: JobId,
+        span: Span,
+        found: Transcript,
+    ) -> Result<Option<Done>, Failure> {
+        let _turn = self.turn();
+        self.plan_and_commit(id, |transcript| {
+            let mut after = transcript.clone();
+            after.replace(span, found);
+            edit::number(&mut after);
+            Ok(edit::between(transcript, &after))
+        })
+    }
+
+    /// Whoever calls has the turn.
+    fn plan_and_commit(
+        &self,
+        id: JobId,
+        plan: impl FnOnce(&Transcript) -> Result<Vec<Change>, EditError>,
+    ) -> Result<Option<Done>, Failure> {
+        let (planned, edited) = {
+            let shared = self.lock();
+            let entry = shared.queue.get(id).ok_or_else(gone)?;
+            let transcript = entry.transcript.as_ref().ok_or_else(gone)?;
+            (plan(transcript), entry.edited)
+        };
+        let Ok(changes) = planned else { return Ok(None) };
+        if changes.is_empty() {
+            return Ok(edited.map(|edited| Done { revision: edited.revision, segment: 0 }));
+        }
+        let edited = edited.map(|edited| -> Result<Edited, Failure> {
+            let written = self.documents()?.record(edited.document, edited.course.done, &changes);
+            let course = written.map_err(|error| error.failure())?;
+            Ok(Edited { course, revision: edited.revision + 1, ..edited })
+        });
+        let edited = edited.transpose()?;
+        self.apply(id, changes, edited).map(Some)
+    }
+
+    fn apply(&self, id: JobId, changes: Vec<Change>, edited: Option<Edited>) -> Result<Done, Failure> {
+        let segment = self.change(|shared| shared.queue.edit(id, changes, edited)).map_err(|mismatch| {
+            Failure::new(ErrorCode::Internal, format!("The edit could not be shown: {mismatch}."))
+                .remedy("Open the transcript again.")
+        })?;
+        Ok(Done { revision: edited.map_or(0, |edited| edited.revision), segment })
+    }
+
+    fn edited(&self, id: JobId) -> Result<Edited, Failure> {
+        self.lock().queue.get(id).and_then(|entry| entry.edited).ok_or_else(gone)
+    }
+
+    /// One edit after the other.
+    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
+        self.inner.editing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Replaced {
+    fn count(&mut self, places: usize) {
+        self.places += places;
+        self.transcripts += usize::from(places > 0);
+    }
+}
+
+fn replace_unopened(
+    documents: &library::Documents,
+    document: DocumentId,
+    finding: &Finding,
+    with: &str,
+) -> Result<usize, library::Error> {
+    let Some(opened) = documents.read(document)? else { return Ok(0) };
+    let (edit, places) = finding.replace_all(&opened.transcript, with);
+    let changes = edit.plan(&opened.transcript).unwrap_or_default();
+    if changes.is_empty() {
+        return Ok(0);
+    }
+    documents.record(document, opened.course.done, &changes)?;
+    Ok(places)
+}
+
+fn gone() -> Failure {
+    Failure::new(ErrorCode::BadSettings, "This transcript can't be edited: it is not in the history.")
+        .remedy("Open it from the history.")
+}

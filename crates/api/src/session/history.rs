@@ -1,0 +1,187 @@
+//! Finished transcripts go into the history, and come back from it as entries
+//! of the list that are done.
+
+use std::path::{Path, PathBuf};
+
+use library::documents::{Course, Document, Hit};
+use library::{DocumentId, Documents, Identity};
+use transcript::export::{Format, Options};
+use transcript::{Notice, Severity};
+use wire::{ErrorCode, Failure, JobId};
+
+use super::editing::Edited;
+use super::files::{DEEPEST, walk};
+use super::{Exporting, Place, Session, Written, save};
+
+impl Session {
+    /// Once, before anything is finished: where transcripts go.
+    pub fn keep_documents(&self, documents: Documents) {
+        // A second one would be the same file.
+        let _ = self.inner.documents.set(documents);
+    }
+
+    /// All transcripts of the history, the one that was changed last first.
+    /// Waits for the disk, as do the others here.
+    pub fn list_documents(&self) -> Result<Vec<Document>, Failure> {
+        self.documents()?.list().map_err(|error| error.failure())
+    }
+
+    pub fn search_documents(&self, words: &str) -> Result<Vec<Hit>, Failure> {
+        self.documents()?.search(words).map_err(|error| error.failure())
+    }
+
+    /// Puts a transcript in the list, if it is not there, and returns its number.
+    ///
+    /// # Errors
+    /// Where there is no such transcript, or the history can't be read.
+    pub fn open_document(&self, document: DocumentId) -> Result<JobId, Failure> {
+        // Nobody else opens it meanwhile, nor replaces words in what is read here.
+        let _turn = self.turn();
+        if let Some(job) = self.opened(document) {
+            return Ok(job);
+        }
+        let documents = self.documents()?;
+        let opened = documents.read(document).map_err(|error| error.failure())?.ok_or_else(no_document)?;
+        let Document { mut file, identity, .. } = opened.document;
+        let mut missing = !file.is_file();
+        if missing && let Some(found) = beside(&file, identity.as_ref()) {
+            let _ = documents.place(document, &found);
+            (file, missing) = (found, false);
+        }
+        let edited = Edited { document, course: opened.course, revision: 0 };
+        let transcript = Box::new(opened.transcript);
+        Ok(self.change(|shared| shared.queue.open(file, missing, transcript, edited)))
+    }
+
+    /// Takes a transcript off the history, and off the list.
+    pub fn delete_document(&self, document: DocumentId) -> Result<(), Failure> {
+        self.documents()?.delete(document, true).map_err(|error| error.failure())?;
+        if let Some(job) = self.opened(document) {
+            self.remove(job);
+        }
+        Ok(())
+    }
+
+    pub fn restore_document(&self, document: DocumentId) -> Result<(), Failure> {
+        self.documents()?.delete(document, false).map_err(|error| error.failure())
+    }
+
+    /// Looks for the recording of a transcript, by what is in it, in a folder
+    /// and those within it. False where it is not there.
+    pub fn locate(&self, id: JobId, folder: &Path) -> Result<bool, Failure> {
+        let edited = self.lock().queue.get(id).and_then(|entry| entry.edited).ok_or_else(no_document)?;
+        let documents = self.documents()?;
+        let opened = documents.read(edited.document).map_err(|error| error.failure())?;
+        let identity = opened.and_then(|opened| opened.document.identity);
+        let Some(file) = identity.and_then(|identity| find(folder, DEEPEST, &identity)) else {
+            return Ok(false);
+        };
+        documents.place(edited.document, &file).map_err(|error| error.failure())?;
+        self.change(|shared| shared.queue.place(id, file));
+        Ok(true)
+    }
+
+    /// Saves a transcript of the history, opened or not, as it is now.
+    pub fn save_document(
+        &self,
+        document: DocumentId,
+        format: Format,
+        options: &Options,
+        place: &Place,
+    ) -> Result<PathBuf, Failure> {
+        if let Some(job) = self.opened(document) {
+            return self.save(job, format, options, place);
+        }
+        let opened = self.documents()?.read(document).map_err(|error| error.failure())?;
+        let mut opened = opened.ok_or_else(no_document)?;
+        transcript::edit::without_numbers(&mut opened.transcript);
+        save::save(&opened.document.file, &opened.transcript, format, options, place)
+    }
+
+    /// The same of several, in the formats and as the user chose for exports.
+    pub fn save_documents(&self, documents: &[DocumentId], exporting: &Exporting, place: &Place) -> Written {
+        let options = exporting.options();
+        let one = |document: DocumentId, format: Format| {
+            (format, self.save_document(document, format, &options, place))
+        };
+        let all = documents
+            .iter()
+            .flat_map(|document| exporting.formats.iter().map(|format| one(*document, *format)));
+        all.collect()
+    }
+
+    /// What has been finished goes into the history, and where its watched
+    /// folder says. Blocks on the disk.
+    pub(super) fn put_away(&self, id: JobId) {
+        let archived = self.archive(id);
+        // Before the journal forgets it: who is interrupted here exports at the next start.
+        let exported = self.export(id);
+        if archived || exported {
+            self.settled(id);
+        }
+    }
+
+    /// A finished transcript goes into the history. Where that fails it stays
+    /// in the journal, and can be saved, and a notice with it says so; false.
+    fn archive(&self, id: JobId) -> bool {
+        let Some(documents) = self.inner.documents.get() else { return false };
+        // Whoever opens it from the history meanwhile opens this one.
+        let _turn = self.turn();
+        let finished = {
+            let shared = self.lock();
+            shared.queue.get(id).and_then(|entry| Some((entry.file.clone(), entry.transcript.clone()?)))
+        };
+        let Some((file, transcript)) = finished else { return false };
+        match documents.add(&file, Identity::of(&file).ok().as_ref(), &transcript) {
+            Ok(document) => {
+                let edited = Edited { document, course: Course::default(), revision: 0 };
+                self.change(|shared| shared.queue.set_edited(id, edited));
+                true
+            }
+            Err(error) => {
+                let text = format!("{} The text can be saved, but not edited.", error.failure());
+                let notice = Notice::new("history.unavailable", Severity::Degraded, text);
+                self.change(|shared| shared.queue.remark(id, notice));
+                false
+            }
+        }
+    }
+
+    /// Its number in the list, where it is there.
+    pub(super) fn opened(&self, document: DocumentId) -> Option<JobId> {
+        let shared = self.lock();
+        let is_it = |entry: &&super::Entry| entry.edited.is_some_and(|edited| edited.document == document);
+        shared.queue.iter().find(is_it).map(|entry| entry.id)
+    }
+
+    pub(super) fn documents(&self) -> Result<&Documents, Failure> {
+        self.inner.documents.get().ok_or_else(|| {
+            Failure::new(ErrorCode::OutputUnwritable, "The history can't be used.")
+                .remedy("Check the folder for the program's state, and start Steno again.")
+        })
+    }
+}
+
+fn no_document() -> Failure {
+    Failure::new(ErrorCode::FileNotFound, "This transcript is not in the history any more.")
+        .remedy("Look at the list again.")
+}
+
+/// A recording that was renamed where it lies.
+fn beside(file: &Path, identity: Option<&Identity>) -> Option<PathBuf> {
+    find(file.parent()?, 0, identity?)
+}
+
+/// What has another length is not read.
+fn find(folder: &Path, deepest: usize, identity: &Identity) -> Option<PathBuf> {
+    let mut found = None;
+    walk(folder, deepest, &mut |one| {
+        if let (None, Ok(file)) = (&found, one)
+            && std::fs::metadata(&file).is_ok_and(|meta| meta.len() == identity.bytes)
+            && Identity::of(&file).is_ok_and(|other| other.is_same_recording(identity))
+        {
+            found = Some(file);
+        }
+    });
+    found
+}
