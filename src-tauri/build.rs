@@ -1,6 +1,6 @@
 //! Lists the commands that the page may be granted; capabilities/main.json grants them.
 
-/// Kept equal to the handler in src/main.rs by a test in src/contract.rs.
+/// Kept equal to the handler in src/main.rs by a test in src/tests.rs.
 const COMMANDS: &[&str] = &include!("src/commands.in");
 
 fn main() {

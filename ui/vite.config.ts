@@ -12,5 +12,6 @@ export default defineConfig({
   },
   // The icon is drawn once, for the bundles and for the page.
   server: { port: 5173, strictPort: true, fs: { allow: [".."] } },
-  test: { environment: "jsdom", include: ["src/**/*.test.ts"] },
+  // A busy machine is ten times slower than an idle one.
+  test: { environment: "jsdom", include: ["src/**/*.test.ts"], testTimeout: 60_000 },
 });

@@ -8,8 +8,8 @@ use tauri::async_runtime::{spawn, spawn_blocking};
 use tauri::{AppHandle, Manager};
 use tokio::sync::Notify;
 
-use crate::contract::WindowEvent;
 use crate::shell::{Shell, lock};
+use contract::WindowEvent;
 
 #[derive(Default)]
 pub struct Attending {
@@ -26,7 +26,7 @@ pub fn start(app: &AppHandle) {
 
 async fn attend(app: AppHandle) {
     let shell = app.state::<Shell>();
-    let mut work = shell.session.follow_work();
+    let mut work = shell.desk.session.follow_work();
     let (mut busy, mut awake) = (false, None);
     loop {
         tokio::select! {
@@ -40,7 +40,7 @@ async fn attend(app: AppHandle) {
             },
             () = shell.attending.switched.notified() => {}
         }
-        if !busy || !shell.remembered().switches.stay_awake {
+        if !busy || !shell.desk.remembered().switches.stay_awake {
             awake = None;
         } else if awake.is_none() {
             let asked = spawn_blocking(|| desktop::stay_awake("Transcribing recordings")).await;
@@ -56,7 +56,7 @@ fn tell_of_the_end(app: &AppHandle, finished: usize, failed: usize) {
     let is_seen = app
         .get_webview_window("main")
         .is_some_and(|window| window.is_focused().unwrap_or(true) && !window.is_minimized().unwrap_or(false));
-    if finished + failed > 0 && !is_seen && shell.remembered().switches.notify {
+    if finished + failed > 0 && !is_seen && shell.desk.remembered().switches.notify {
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         shell.tell(WindowEvent::QueueEnded { finished: count(finished), failed: count(failed) });
     }
@@ -65,7 +65,7 @@ fn tell_of_the_end(app: &AppHandle, finished: usize, failed: usize) {
 /// That one is gone, or back, is seen at once.
 async fn tell_of_folders(app: AppHandle) {
     let shell = app.state::<Shell>();
-    let mut watched = shell.session.follow_watched();
+    let mut watched = shell.desk.session.follow_watched();
     while watched.changed().await.is_ok() {
         shell.tell_setup();
     }

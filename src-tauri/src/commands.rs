@@ -1,18 +1,17 @@
 //! What the page may ask for. Listed in commands.in and granted in
-//! capabilities/main.json; arguments and answers are in contract.rs.
+//! capabilities/main.json; arguments and answers are in the crate `contract`.
 
 use api::choice::Choices;
-use api::session;
-use tauri::ipc::Channel;
+use api::{preferences_edit, session};
+use tauri::ipc::{Channel, Response};
 use tauri::{AppHandle, State, WebviewWindow};
 
-use crate::contract::{
-    ChartFile, EngineInfo, Exporting, Failure, Gap, Look, MemoryUpdate, ModelFits, NotSaved, Place,
-    Preference, Saved, Settings, Setup, TextUpdate, WindowEvent,
-};
 use crate::dialogs;
-use crate::settings_file;
 use crate::shell::{self, Shell, lock};
+use contract::{
+    Attempt, ChartFile, EngineInfo, Exporting, Failure, Gap, Look, MemoryUpdate, ModelFits, Place,
+    PlaySource, Preference, Saved, Settings, Setup, WindowEvent,
+};
 
 pub type Answer<T> = Result<T, Failure>;
 
@@ -27,54 +26,62 @@ pub fn attach(shell: State<'_, Shell>, events: Channel<WindowEvent>) -> Setup {
 /// Starts the engine where there is none yet.
 #[tauri::command]
 pub async fn describe(shell: State<'_, Shell>) -> Answer<EngineInfo> {
-    let (description, note) = shell.session.describe().await?;
+    let (description, note) = shell.desk.session.describe().await?;
     Ok(EngineInfo::new(description, note))
 }
 
 /// How each model fits into what is free now, for the settings in force.
 #[tauri::command]
 pub async fn model_fits(shell: State<'_, Shell>) -> Answer<ModelFits> {
-    let (models, job) = shell.models_and_job();
+    let (models, job) = shell.desk.models_and_job();
     blocking(move || Ok(Choices::now(&models, &job).into())).await
 }
 
 /// In a dialog with that title, as in the other commands that open one.
 #[tauri::command]
 pub async fn choose_files(shell: State<'_, Shell>, window: WebviewWindow, title: String) -> Answer<()> {
-    let files = dialogs::open_files(&window, title, shell.session.latest_folder()).await;
-    shell.session.add(files);
+    let files = dialogs::open_files(&window, title, shell.desk.session.latest_folder()).await;
+    shell.desk.session.add(files);
     Ok(())
 }
 
 #[tauri::command]
 pub fn add_sample(shell: State<'_, Shell>) {
-    if let Some(sample) = &shell.sample {
-        shell.session.add_sample(sample);
+    if let Some(sample) = &shell.desk.sample {
+        shell.desk.session.add_sample(sample);
     }
 }
 
 #[tauri::command]
 pub async fn choose_model(shell: State<'_, Shell>, window: WebviewWindow, title: String) -> Answer<()> {
     if let Some(folder) = dialogs::open_folder(&window, title).await {
-        shell.use_model(api::models::model_at(&folder)?);
+        shell.desk.use_model(api::models::model_at(&folder)?);
+        shell.tell_setup();
     }
     Ok(())
 }
 
 #[tauri::command]
 pub fn change_settings(shell: State<'_, Shell>, settings: Settings) {
-    shell.change_settings(settings);
+    shell.desk.use_settings(shell.chosen(settings));
+    shell.tell_setup();
 }
 
 #[tauri::command]
 pub fn change_look(shell: State<'_, Shell>, look: Look) {
-    shell.change_look(look);
+    shell.desk.remember(|remembered| {
+        remembered.theme = look.theme;
+        remembered.interface = look.language;
+        remembered.hide_unsure = look.hide_unsure;
+        remembered.keys = look.keys;
+    });
+    shell.tell_setup();
 }
 
 /// The settings of the user's config file.
 #[tauri::command]
 pub fn preferences() -> Answer<Vec<Preference>> {
-    settings_file::list()
+    preferences_now()
 }
 
 /// Writes one of them, or takes it out, and gives all of them as they are now.
@@ -84,15 +91,20 @@ pub fn change_preference(
     name: String,
     value: Option<String>,
 ) -> Answer<Vec<Preference>> {
-    settings_file::change(&name, value.as_deref())?;
-    shell.read_preferences();
-    settings_file::list()
+    preferences_edit::change_of_this_user(&name, value.as_deref())?;
+    shell.desk.read_preferences();
+    shell.tell_setup();
+    preferences_now()
+}
+
+fn preferences_now() -> Answer<Vec<Preference>> {
+    Ok(preferences_edit::stand_of_this_user()?.into_iter().map(Into::into).collect())
 }
 
 /// What a bug report needs; nothing of any transcript.
 #[tauri::command]
 pub async fn diagnostics(shell: State<'_, Shell>) -> Answer<String> {
-    let description = shell.session.describe().await;
+    let description = shell.desk.session.describe().await;
     let window = shell.first_paint.report();
     let remarks = lock(&shell.attending.said).iter().cloned().collect();
     blocking(move || Ok(api::diagnostics::text(env!("CARGO_PKG_VERSION"), window, description, remarks)))
@@ -102,25 +114,25 @@ pub async fn diagnostics(shell: State<'_, Shell>) -> Answer<String> {
 /// Lets the demonstration model have what is held.
 #[tauri::command]
 pub fn start_anyway(shell: State<'_, Shell>) {
-    shell.session.start_anyway();
+    shell.desk.session.start_anyway();
 }
 
 /// While paused nothing new is begun.
 #[tauri::command]
 pub fn pause(shell: State<'_, Shell>, paused: bool) {
-    shell.session.pause(paused);
+    shell.desk.session.pause(paused);
     shell.tell_setup();
 }
 
 /// Gives recordings their turn before that of another; null: after all.
 #[tauri::command]
 pub fn reorder(shell: State<'_, Shell>, jobs: Vec<u64>, before: Option<u64>) {
-    shell.session.reorder(&jobs, before);
+    shell.desk.session.reorder(&jobs, before);
 }
 
-/// Sends a recording's text to `updates`, until another one is watched.
+/// Sends a recording's text to `updates`, each a `TextUpdate`, until another one is watched.
 #[tauri::command]
-pub fn watch(shell: State<'_, Shell>, job: u64, updates: Channel<TextUpdate>) {
+pub fn watch(shell: State<'_, Shell>, job: u64, updates: Channel<Response>) {
     shell.watch(job, updates);
 }
 
@@ -130,26 +142,27 @@ pub fn watch_memory(shell: State<'_, Shell>, job: u64, updates: Channel<MemoryUp
     shell.watch_memory(job, updates);
 }
 
-#[tauri::command]
+#[tauri::command(async)]
 pub fn cancel(shell: State<'_, Shell>, job: u64) {
-    shell.session.cancel(job);
+    shell.desk.session.cancel(job);
 }
 
-#[tauri::command]
+#[tauri::command(async)]
 pub fn retry(shell: State<'_, Shell>, job: u64) {
-    shell.session.retry(job);
+    shell.desk.session.retry(job);
 }
 
-/// Transcribes a part of a finished recording again.
+/// Transcribes a part of a finished recording again: in its place, or to be
+/// compared where it is another attempt.
 #[tauri::command]
-pub fn again(shell: State<'_, Shell>, job: u64, part: Gap) {
-    let at = transcript::Time::from_seconds;
-    shell.session.again(job, transcript::Span::new(at(part.start), at(part.end)));
+pub fn again(shell: State<'_, Shell>, job: u64, part: Gap, attempt: Option<Attempt>) {
+    let attempt = attempt.map(|attempt| attempt.chosen(&shell.desk.models()));
+    shell.desk.session.again(job, part.into(), attempt);
 }
 
-#[tauri::command]
+#[tauri::command(async)]
 pub fn remove(shell: State<'_, Shell>, job: u64) {
-    shell.session.remove(job);
+    shell.desk.session.remove(job);
 }
 
 /// Null where the user closed the dialog.
@@ -165,20 +178,14 @@ pub async fn save(
     let Some(place) = place_of(&shell, &window, job, &exporting, place, title).await? else {
         return Ok(None);
     };
-    shell.remember_exporting(&exporting);
-    let session = shell.session.clone();
-    let saved = blocking(move || {
-        let options = session::Exporting::from(exporting.clone()).options();
-        let mut saved = Saved::default();
-        for format in exporting.formats {
-            match session.save(job, format.into(), &options, &place) {
-                Ok(file) => saved.files.push(file.display().to_string()),
-                Err(failure) => saved.failures.push(NotSaved { format, failure: failure.into() }),
-            }
-        }
-        Ok(saved)
-    });
-    saved.await.map(Some)
+    remember_exporting(&shell, &exporting);
+    let session = shell.desk.session.clone();
+    blocking(move || Ok(Some(session.save_as(job, &exporting.into(), &place).into()))).await
+}
+
+pub fn remember_exporting(shell: &Shell, exporting: &Exporting) {
+    shell.desk.remember(|remembered| remembered.exporting = exporting.clone().into());
+    shell.tell_setup();
 }
 
 async fn place_of(
@@ -193,7 +200,7 @@ async fn place_of(
         (Place::Beside, _) => Some(session::Place::Beside { replace: false }),
         (Place::BesideReplacing, _) => Some(session::Place::Beside { replace: true }),
         (Place::Ask, [format]) => {
-            let proposed = shell.session.proposed_file(job, (*format).into())?;
+            let proposed = shell.desk.session.proposed_file(job, (*format).into())?;
             dialogs::save_file(window, title, &proposed).await.map(session::Place::At)
         }
         (Place::Ask, _) => dialogs::open_folder(window, title)
@@ -213,10 +220,18 @@ pub async fn save_chart(
     bytes: Vec<u8>,
     title: String,
 ) -> Answer<Option<String>> {
-    let proposed = shell.session.beside(job, kind.ending())?;
+    let proposed = shell.desk.session.beside(job, kind.ending())?;
     let Some(file) = dialogs::save_file(&window, title, &proposed).await else { return Ok(None) };
     blocking(move || Ok(session::write_bytes(&file, &bytes).map(|()| Some(file.display().to_string()))?))
         .await
+}
+
+/// Where a recording is to be listened to.
+#[tauri::command]
+pub async fn play_source(shell: State<'_, Shell>, job: u64) -> Answer<PlaySource> {
+    let file = shell.desk.session.recording(job)?;
+    let player = std::sync::Arc::clone(&shell.player);
+    blocking(move || Ok(player.open(&file)?.into())).await
 }
 
 /// The user's answer to `close_requested`.

@@ -2,19 +2,15 @@
 //! the program starts itself once more with WebKitGTK's simplest renderer, and
 //! remembers that if it helped.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use api::session::Remembered;
+use desktop::renderer;
 use tauri::{AppHandle, Manager};
 
-use crate::shell::Shell;
-
-/// `fallback` or `usual` says which renderer to take in any case.
-const RENDERER: &str = "STENO_RENDERER";
-const FALLBACK: &str = "fallback";
-const VARIABLES: [&str; 2] = ["WEBKIT_DISABLE_DMABUF_RENDERER", "WEBKIT_DISABLE_COMPOSITING_MODE"];
+use crate::shell::{Shell, lock};
 
 /// For tests: the usual renderer's frames are not seen.
 const BLANK: &str = "STENO_TEST_BLANK_PAGE";
@@ -58,7 +54,7 @@ impl FirstPaint {
     pub fn report(&self) -> api::diagnostics::Window {
         api::diagnostics::Window {
             first_paint_milliseconds: lock(&self.painted).map(|time| time.as_millis()),
-            renderer: if is_fallback() { FALLBACK } else { "usual" },
+            renderer: renderer::name(),
             webview: tauri::webview_version().ok(),
         }
     }
@@ -73,15 +69,15 @@ impl FirstPaint {
 #[tauri::command]
 pub fn painted(shell: tauri::State<'_, Shell>, seen: bool) {
     let paint = &shell.first_paint;
-    if std::env::var_os(BLANK).is_some() && !is_fallback() {
+    if std::env::var_os(BLANK).is_some() && !renderer::is_fallback() {
         return;
     }
     paint.over.store(true, Ordering::Relaxed);
     if seen && lock(&paint.painted).is_none() {
         *lock(&paint.painted) = Some(paint.started.elapsed());
         paint.tell("first frame");
-        if is_fallback() {
-            shell.remember(|remembered| remembered.fallback_renderer = tauri::webview_version().ok());
+        if renderer::is_fallback() {
+            shell.desk.remember(|remembered| remembered.fallback_renderer = tauri::webview_version().ok());
         }
     }
 }
@@ -92,24 +88,20 @@ pub fn choose_renderer() {
     let remembered = Remembered::file().map(|file| Remembered::load(&file)).unwrap_or_default();
     let of_this_version = |version| tauri::webview_version().is_ok_and(|now| now == version);
     let needed = remembered.fallback_renderer.is_some_and(of_this_version);
-    let asked = std::env::var_os(RENDERER);
-    let has_variables = || VARIABLES.iter().all(|name| std::env::var_os(name).is_some());
-    if (asked.is_none() && needed) || (is_fallback() && !has_variables()) {
-        start_anew(std::env::args_os().skip(1));
-    }
+    renderer::choose(needed);
 }
 
 /// Waits for the first frame.
 pub fn watch(app: AppHandle) {
     const LOOK_EVERY: Duration = Duration::from_millis(100);
-    if std::env::var_os(RENDERER).is_some_and(|chosen| chosen != FALLBACK) || !cfg!(target_os = "linux") {
+    if renderer::is_settled() {
         return;
     }
     std::thread::spawn(move || {
         let shell = app.state::<Shell>();
         while !shell.first_paint.over.load(Ordering::Relaxed) {
             if shell.first_paint.is_late() {
-                return if is_fallback() { give_up() } else { fall_back(&shell) };
+                return if renderer::is_fallback() { give_up() } else { fall_back(&shell) };
             }
             std::thread::sleep(LOOK_EVERY);
         }
@@ -119,8 +111,8 @@ pub fn watch(app: AppHandle) {
 fn fall_back(shell: &Shell) {
     eprintln!("steno-window: the window stayed blank; starting it again with WebKit's simplest renderer");
     // Without a model nothing is kept in the journal: the files are named anew.
-    let kept = shell.session.settings().model.is_some();
-    start_anew(std::env::args_os().skip(if kept { usize::MAX } else { 1 }));
+    let kept = shell.desk.session.settings().model.is_some();
+    renderer::start_anew(std::env::args_os().skip(if kept { usize::MAX } else { 1 }));
 }
 
 fn give_up() {
@@ -128,27 +120,4 @@ fn give_up() {
         "steno-window: the window stayed blank with WebKit's simplest renderer too. The command line \
          (steno transcribe) does all that the window does."
     );
-}
-
-fn is_fallback() -> bool {
-    std::env::var_os(RENDERER).is_some_and(|chosen| chosen == FALLBACK)
-}
-
-/// In the same process, so that whoever waits for it goes on waiting; returns
-/// only where that fails. What is under way comes back as after a crash.
-#[cfg(target_os = "linux")]
-fn start_anew(arguments: impl Iterator<Item = std::ffi::OsString>) {
-    use std::os::unix::process::CommandExt;
-    let Ok(program) = std::env::current_exe() else { return };
-    let mut again = std::process::Command::new(program);
-    again.args(arguments).env(RENDERER, FALLBACK).envs(VARIABLES.map(|name| (name, "1")));
-    let error = again.exec();
-    eprintln!("steno-window: that failed ({error})");
-}
-
-#[cfg(not(target_os = "linux"))]
-fn start_anew(_: impl Iterator<Item = std::ffi::OsString>) {}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,11 +6,10 @@
 
 mod attend;
 mod commands;
-mod contract;
 mod dialogs;
+mod editing;
 mod first_paint;
 mod place;
-mod settings_file;
 mod shell;
 mod store;
 mod wishes;
@@ -39,8 +38,8 @@ fn main() -> Result<(), tauri::Error> {
     tauri::Builder::default()
         .setup(move |app| {
             let shell = tauri::async_runtime::block_on(async { Shell::new(FirstPaint::since(started)) });
-            shell.session.add(files);
-            let place = shell.remembered().window;
+            shell.desk.session.add(files);
+            let place = shell.desk.remembered().window;
             // Before there is a page that asks for it.
             app.manage(shell);
             attend::start(app.handle());
@@ -59,9 +58,7 @@ fn main() -> Result<(), tauri::Error> {
                 WindowEvent::CloseRequested { api, .. } => {
                     // The engine is ended in an orderly way before the program is.
                     api.prevent_close();
-                    if !shell.ask_before_closing() {
-                        shell::close(window.app_handle().clone());
-                    }
+                    shell::request_close(window.app_handle().clone());
                 }
                 _ => {}
             }
@@ -90,6 +87,7 @@ fn main() -> Result<(), tauri::Error> {
             commands::save,
             commands::save_chart,
             commands::close,
+            commands::play_source,
             store::shelf,
             store::download,
             store::pause_download,
@@ -111,19 +109,39 @@ fn main() -> Result<(), tauri::Error> {
             wishes::unwatch_folder,
             wishes::change_switches,
             wishes::notify,
+            editing::edit,
+            editing::review,
+            editing::choose_again,
+            editing::undo,
+            editing::redo,
+            editing::replace_all,
+            editing::documents,
+            editing::search_documents,
+            editing::open_document,
+            editing::delete_document,
+            editing::restore_document,
+            editing::locate_recording,
+            editing::save_documents,
         ])
         .run(tauri::generate_context!())
 }
 
-/// The program was started again.
-fn visited(app: &AppHandle, files: Vec<PathBuf>) {
-    app.state::<Shell>().session.add(files);
+/// The program was started again. False: this one is about to end.
+fn visited(app: &AppHandle, files: Vec<PathBuf>) -> bool {
+    let shell = app.state::<Shell>();
+    if shell.is_closing() {
+        return false;
+    }
+    let session = shell.desk.session.clone();
+    // A folder may be large or on a network.
+    tauri::async_runtime::spawn_blocking(move || session.add(files));
     if let Some(window) = app.get_webview_window("main") {
         // Whatever of these a desktop refuses, the files are in the list.
         let _ = window.unminimize();
         let _ = window.show();
         let _ = window.set_focus();
     }
+    true
 }
 
 fn drag_drop(shell: &Shell, event: &DragDropEvent) {
@@ -134,7 +152,7 @@ fn drag_drop(shell: &Shell, event: &DragDropEvent) {
         }
         DragDropEvent::Drop { paths, .. } => {
             shell.tell(contract::WindowEvent::DragLeft);
-            let (session, paths) = (shell.session.clone(), paths.clone());
+            let (session, paths) = (shell.desk.session.clone(), paths.clone());
             // A folder may be large or on a network.
             tauri::async_runtime::spawn_blocking(move || session.add(paths));
         }
@@ -142,3 +160,6 @@ fn drag_drop(shell: &Shell, event: &DragDropEvent) {
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests;

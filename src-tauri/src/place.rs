@@ -1,26 +1,39 @@
 //! The window opens where and as large as it was last closed.
 
-use api::session::WindowPlace;
+use api::session::{Screen, WindowPlace};
 use tauri::{AppHandle, Monitor, WebviewWindow, WebviewWindowBuilder};
 
 use crate::shell::Shell;
-
-/// How much of the title bar has to be on a screen, so that it can be moved.
-const GRIP: f64 = 48.0;
 
 pub fn open_window(app: &AppHandle, place: Option<WindowPlace>) -> tauri::Result<()> {
     let Some(config) = app.config().app.windows.first() else { return Ok(()) };
     let mut builder = WebviewWindowBuilder::from_config(app, config)?;
     if let Some(place) = place {
-        let screens: Vec<Screen> = app.available_monitors()?.iter().map(Screen::of).collect();
+        let screens: Vec<Screen> = app.available_monitors()?.iter().map(screen).collect();
         let least = (config.min_width.unwrap_or(0.0), config.min_height.unwrap_or(0.0));
-        let (size, position) = fitted(place, &screens, least);
+        let (size, position) = place.fitted(&screens, least);
         builder = builder.inner_size(size.0, size.1).maximized(place.maximized);
         if let Some((x, y)) = position {
             builder = builder.position(x, y);
         }
     }
-    builder.build()?;
+    keep_nothing(&builder.build()?)
+}
+
+/// There are no pages to go back to. WebKit would keep all that it is sent of a
+/// recording, in case somebody asks again, as long as it is played.
+#[cfg(target_os = "linux")]
+fn keep_nothing(window: &WebviewWindow) -> tauri::Result<()> {
+    use webkit2gtk::{CacheModel, WebContextExt, WebViewExt};
+    window.with_webview(|webview| {
+        if let Some(context) = webview.inner().context() {
+            context.set_cache_model(CacheModel::DocumentViewer);
+        }
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn keep_nothing(_: &WebviewWindow) -> tauri::Result<()> {
     Ok(())
 }
 
@@ -31,73 +44,13 @@ pub fn remember(shell: &Shell, window: &WebviewWindow) {
         return;
     };
     let (size, position) = (size.to_logical::<f64>(scale), position.to_logical::<f64>(scale));
-    shell.remember(|remembered| {
-        let now =
-            WindowPlace { x: position.x, y: position.y, width: size.width, height: size.height, maximized };
-        // The size to go back to from the whole screen is the one before.
-        remembered.window = match remembered.window {
-            Some(before) if maximized => Some(WindowPlace { maximized, ..before }),
-            _ => Some(now),
-        };
-    });
+    let now = WindowPlace { x: position.x, y: position.y, width: size.width, height: size.height, maximized };
+    shell.desk.remember(|remembered| remembered.window = Some(now.after(remembered.window)));
 }
 
-/// A screen's place among the others and its size, in the desktop's units.
-#[derive(Debug, Clone, Copy)]
-struct Screen {
-    at: (f64, f64),
-    size: (f64, f64),
-}
-
-impl Screen {
-    fn of(monitor: &Monitor) -> Self {
-        let scale = monitor.scale_factor();
-        let at = monitor.position().to_logical::<f64>(scale);
-        let size = monitor.size().to_logical::<f64>(scale);
-        Self { at: (at.x, at.y), size: (size.width, size.height) }
-    }
-
-    fn shows(&self, place: WindowPlace) -> bool {
-        let (x, y) = (place.x + GRIP, place.y + GRIP / 2.0);
-        (self.at.0..self.at.0 + self.size.0).contains(&x) && (self.at.1..self.at.1 + self.size.1).contains(&y)
-    }
-}
-
-/// The size and the position that was remembered, as far as today's screens
-/// show it: one may have been unplugged since, or become a smaller one.
-fn fitted(place: WindowPlace, screens: &[Screen], least: (f64, f64)) -> ((f64, f64), Option<(f64, f64)>) {
-    let screen = screens.iter().find(|screen| screen.shows(place));
-    let most = screen.or(screens.first()).map_or((f64::MAX, f64::MAX), |screen| screen.size);
-    let size = (place.width.min(most.0).max(least.0), place.height.min(most.1).max(least.1));
-    (size, screen.map(|_| (place.x, place.y)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_window_opens_where_it_was_unless_nobody_would_see_it_there() {
-        let (left, right) = (
-            Screen { at: (0.0, 0.0), size: (1280.0, 800.0) },
-            Screen { at: (1280.0, -200.0), size: (1920.0, 1080.0) },
-        );
-        // (x, y, width, height), screens -> size, position
-        for ((x, y, width, height), screens, size, position) in [
-            ((10.0, 20.0, 900.0, 700.0), vec![left], (900.0, 700.0), Some((10.0, 20.0))),
-            ((1500.0, -150.0, 900.0, 700.0), vec![left, right], (900.0, 700.0), Some((1500.0, -150.0))),
-            // The right one was unplugged.
-            ((1500.0, -150.0, 1900.0, 1000.0), vec![left], (1280.0, 800.0), None),
-            // Its title bar is above the screen, or all but its edge beside it.
-            ((100.0, -600.0, 900.0, 700.0), vec![left], (900.0, 700.0), None),
-            ((1270.0, 100.0, 900.0, 700.0), vec![left], (900.0, 700.0), None),
-            ((-20.0, 0.0, 900.0, 700.0), vec![left], (900.0, 700.0), Some((-20.0, 0.0))),
-            // What nobody should have written.
-            ((0.0, 0.0, 1.0, -5.0), vec![left], (640.0, 480.0), Some((0.0, 0.0))),
-            ((5.0, 5.0, 900.0, 700.0), vec![], (900.0, 700.0), None),
-        ] {
-            let place = WindowPlace { x, y, width, height, maximized: false };
-            assert_eq!(fitted(place, &screens, (640.0, 480.0)), (size, position), "{place:?}");
-        }
-    }
+fn screen(monitor: &Monitor) -> Screen {
+    let scale = monitor.scale_factor();
+    let at = monitor.position().to_logical::<f64>(scale);
+    let size = monitor.size().to_logical::<f64>(scale);
+    Screen { at: (at.x, at.y), size: (size.width, size.height) }
 }

@@ -1,34 +1,34 @@
-//! What the program holds besides the session: the models by number, the
-//! page's channel, and the tasks that feed the page.
+//! What the program holds besides the desk: the page's channel, and the tasks
+//! that feed the page.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use api::choice;
-use api::runs::Runs;
-use api::session::{self, Remembered, Session};
+use api::player::Player;
+use api::session::{self, Desk};
 use api::transfers::Transfers;
-use api::{EngineOptions, ModelRef, Preferences, SupervisorOptions};
 use tauri::async_runtime::{JoinHandle, spawn};
-use tauri::ipc::Channel;
+use tauri::ipc::{Channel, Response};
 use tauri::{AppHandle, Manager};
-use transcript::Task;
+use tokio::sync::watch;
 
 use crate::attend::Attending;
-use crate::contract::{
-    Exporting, Failure, Look, MemoryUpdate, ModelChoice, Preset, Settings, Setup, TextUpdate, WindowEvent,
-};
 use crate::first_paint::FirstPaint;
-use crate::{place, store};
+use crate::place;
+use contract::{MemoryUpdate, Settings, Setup, TextUpdate, WindowEvent};
+
+/// As long as a page may take to write down what was typed before the window closes.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// As long as what the page asked for may take after that.
+const LAST_EDITS: Duration = Duration::from_secs(5);
 
 pub struct Shell {
-    pub session: Session,
-    pub sample: Option<PathBuf>,
+    pub desk: Desk,
     pub transfers: Transfers,
+    pub player: Arc<Player>,
     pub first_paint: FirstPaint,
-    /// The page knows them by their index.
-    models: Mutex<Vec<ModelRef>>,
     page: Mutex<Option<Channel<WindowEvent>>>,
     /// Feeds the page's list.
     list: Mutex<Option<JoinHandle<()>>>,
@@ -38,191 +38,55 @@ pub struct Shell {
     memory: Mutex<Option<JoinHandle<()>>>,
     /// Feeds the list of downloads.
     downloads: Mutex<Option<JoinHandle<()>>>,
-    preferences_failure: Mutex<Option<Failure>>,
     asked_to_close: AtomicBool,
-    remembered: Mutex<Remembered>,
+    closing: AtomicBool,
+    /// How many of the page's wishes are waiting for the disk.
+    under_way: watch::Sender<usize>,
     pub attending: Attending,
-}
-
-/// One engine at a time on each device, and a journal of what is under way.
-fn supervision(preferences: &Preferences) -> SupervisorOptions {
-    let runs = Runs::of_this_user();
-    for orphan in runs.iter().flat_map(Runs::sweep) {
-        eprintln!("steno: {orphan}");
-    }
-    SupervisorOptions {
-        engine: EngineOptions { priority: preferences.engine.priority, ..EngineOptions::default() },
-        journal: api::state::open_journal(|problem| eprintln!("steno: {problem}")),
-        runs,
-        memory: preferences.memory.clone(),
-    }
 }
 
 impl Shell {
     /// Within the async runtime.
     pub fn new(first_paint: FirstPaint) -> Self {
-        let remembered = Remembered::file().map(|file| Remembered::load(&file)).unwrap_or_default();
-        let (preferences, failure) = read_preferences();
-        let (models, settings) = session::start_with(&remembered, &preferences);
-        let session = Session::start(supervision(&preferences), settings);
-        session.change_preferences(preferences);
-        session.put_shortest_first(remembered.shortest_first);
-        session.watch_folders(remembered.watched.clone());
         Self {
-            session,
-            first_paint,
+            desk: Desk::open(|problem| eprintln!("steno-window: {problem}")),
             transfers: Transfers::default(),
-            downloads: Mutex::default(),
-            memory: Mutex::default(),
-            preferences_failure: Mutex::new(failure),
-            sample: session::find_sample(),
-            models: Mutex::new(models),
+            player: Arc::default(),
+            first_paint,
             page: Mutex::default(),
             list: Mutex::default(),
             text: Mutex::default(),
+            memory: Mutex::default(),
+            downloads: Mutex::default(),
             asked_to_close: AtomicBool::new(false),
-            remembered: Mutex::new(remembered),
+            closing: AtomicBool::new(false),
+            under_way: watch::Sender::new(0),
             attending: Attending::default(),
         }
     }
 
     pub fn setup(&self) -> Setup {
-        let models = lock(&self.models);
-        let remembered = self.remembered();
-        let id = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
-        Setup {
-            version: env!("CARGO_PKG_VERSION").into(),
-            models: models
-                .iter()
-                .enumerate()
-                .map(|(index, model)| ModelChoice {
-                    id: id(index),
-                    name: model.name.clone(),
-                    folder: model.path.display().to_string(),
-                    demonstration: model.demonstration,
-                    note: model.note.clone(),
-                    removable: store::is_removable(&model.path),
-                })
-                .collect(),
-            settings: Settings::new(self.session.settings(), &models),
-            look: Look { theme: remembered.theme, language: remembered.interface },
-            exporting: remembered.exporting.into(),
-            shortest_first: self.session.is_shortest_first(),
-            presets: remembered.presets.into_iter().map(|preset| Preset::new(preset, &models)).collect(),
-            watched: self.session.watched().into_iter().map(Into::into).collect(),
-            switches: remembered.switches.into(),
-            has_sample: self.sample.is_some(),
-            paused: self.session.is_paused(),
-            preferences_failure: lock(&self.preferences_failure).clone(),
-        }
-    }
-
-    pub fn change_look(&self, look: Look) {
-        self.remember(|remembered| {
-            remembered.theme = look.theme;
-            remembered.interface = look.language;
-        });
-        self.tell_setup();
-    }
-
-    pub fn remember_exporting(&self, exporting: &Exporting) {
-        self.remember(|remembered| remembered.exporting = exporting.clone().into());
-        self.tell_setup();
-    }
-
-    /// After the config file was changed.
-    pub fn read_preferences(&self) {
-        let (preferences, failure) = read_preferences();
-        self.session.change_preferences(preferences);
-        *lock(&self.preferences_failure) = failure;
-        self.tell_setup();
+        Setup::new(&self.desk, env!("CARGO_PKG_VERSION"))
     }
 
     pub fn tell_setup(&self) {
         self.tell(WindowEvent::Setup { setup: Box::new(self.setup()) });
     }
 
-    /// The models, and a job of the settings in force.
-    pub fn models_and_job(&self) -> (Vec<ModelRef>, api::Job) {
-        let settings = self.session.settings();
-        let job = choice::example(settings.language.as_deref(), settings.task, &self.session.preferences());
-        (lock(&self.models).clone(), job)
-    }
-
-    pub fn change_settings(&self, settings: Settings) {
-        self.use_settings(self.chosen(settings));
-    }
-
-    /// Settings that name no model have the one at hand.
+    /// What the page says of models by their numbers.
     pub fn chosen(&self, settings: Settings) -> session::Settings {
-        let chosen = settings.chosen(&lock(&self.models));
-        let model = chosen.model.or_else(|| self.session.settings().model);
-        session::Settings { model, ..chosen }
+        self.desk.with_model(settings.chosen(&self.desk.models()))
     }
 
-    pub fn change_watched(&self, change: impl FnOnce(&mut Vec<session::WatchedFolder>)) {
-        let mut folders = self.session.watched().into_iter().map(|watched| watched.folder).collect();
-        change(&mut folders);
-        self.remember(|remembered| remembered.watched.clone_from(&folders));
-        self.session.watch_folders(folders);
-    }
-
-    /// Adds a model to the choice and takes it.
-    pub fn use_model(&self, model: ModelRef) {
-        let mut settings = self.session.settings();
-        settings.model = Some(model.clone());
-        let known = lock(&self.models).iter().any(|known| known.path == model.path);
-        if !known {
-            self.remember(|remembered| remembered.models.push(model.path.clone().into()));
-            lock(&self.models).push(model);
-        }
-        self.use_settings(settings);
-    }
-
-    /// After one was installed or removed.
     pub fn models_changed(&self, installed: Option<String>) {
-        let models = session::all_models(&self.remembered());
-        let before = self.session.settings();
-        let preferences = self.session.preferences();
-        let settings = session::with_models(before, &models, installed.as_deref(), &preferences);
-        *lock(&self.models) = models;
-        self.use_settings(settings);
-    }
-
-    fn use_settings(&self, settings: session::Settings) {
-        self.remember(|remembered| {
-            // A real one is to be taken as soon as there is one.
-            let model = settings.model.as_ref().filter(|model| !model.demonstration);
-            remembered.model = model.map(|model| model.path.clone().into());
-            remembered.language = settings.language.clone();
-            remembered.translate = settings.task == Task::Translate;
-            remembered.decoding = settings.decoding.clone();
-        });
-        self.session.change_settings(settings);
+        self.desk.models_changed(installed);
         self.tell_setup();
-    }
-
-    pub fn remembered(&self) -> Remembered {
-        lock(&self.remembered).clone()
-    }
-
-    pub fn remember(&self, change: impl FnOnce(&mut Remembered)) {
-        let mut remembered = lock(&self.remembered);
-        let before = remembered.clone();
-        change(&mut remembered);
-        if *remembered != before
-            && let Some(file) = Remembered::file()
-            && let Err(error) = remembered.save(&file)
-        {
-            // A convenience is no reason to disturb anybody.
-            eprintln!("steno-window: {error}");
-        }
     }
 
     /// From now on `page` is told what happens, from the whole list on. A page
     /// that was loaded anew replaces the one before.
     pub fn attach(&self, page: Channel<WindowEvent>) {
-        let mut follower = self.session.follow();
+        let mut follower = self.desk.session.follow();
         let channel = page.clone();
         let task = spawn(async move {
             while let Some(changes) = follower.next().await {
@@ -249,11 +113,11 @@ impl Shell {
     }
 
     /// Sends one recording's text, and what changes in it, until another is watched.
-    pub fn watch(&self, job: u64, updates: Channel<TextUpdate>) {
-        let mut follower = self.session.follow_text(job);
+    pub fn watch(&self, job: u64, updates: Channel<Response>) {
+        let mut follower = self.desk.session.follow_text(job);
         let task = spawn(async move {
             while let Some(change) = follower.next().await {
-                if updates.send(change.into()).is_err() {
+                if updates.send(Response::new(TextUpdate::from(change).json())).is_err() {
                     return;
                 }
             }
@@ -263,7 +127,7 @@ impl Shell {
 
     /// Sends what is seen of one job's memory, until another is watched.
     pub fn watch_memory(&self, job: u64, updates: Channel<MemoryUpdate>) {
-        let mut follower = self.session.follow_memory(job);
+        let mut follower = self.desk.session.follow_memory(job);
         let task = spawn(async move {
             while let Some(change) = follower.next().await {
                 if updates.send(change.into()).is_err() {
@@ -281,18 +145,14 @@ impl Shell {
         }
     }
 
-    /// True where the page asks the user first. Never twice: a page that does
-    /// not answer must not keep the window open.
-    pub fn ask_before_closing(&self) -> bool {
-        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        let (unfinished, unsaved) = (count(self.session.unfinished()), count(self.session.unsaved()));
-        let nothing_to_lose = unfinished == 0 && unsaved == 0;
-        if nothing_to_lose || lock(&self.page).is_none() || self.asked_to_close.swap(true, Ordering::Relaxed)
-        {
-            return false;
-        }
-        self.tell(WindowEvent::CloseRequested { unfinished, unsaved });
-        true
+    pub fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
+    }
+
+    /// Until it is dropped the program does not end.
+    pub fn under_way(&self) -> UnderWay {
+        self.under_way.send_modify(|count| *count += 1);
+        UnderWay(self.under_way.clone())
     }
 
     pub fn keep_open(&self) {
@@ -300,26 +160,53 @@ impl Shell {
     }
 }
 
-/// What the user's config file says, and what is wrong with it.
-fn read_preferences() -> (Preferences, Option<Failure>) {
-    match Preferences::of_this_user(&Default::default()) {
-        Ok(preferences) => (preferences, None),
-        Err(failure) => (Preferences::default(), Some(failure.into())),
+/// The page writes down what was typed, and asks the user where there is
+/// something to lose. Never twice: a page that does not answer must not keep
+/// the window open.
+pub fn request_close(app: AppHandle) {
+    let shell = app.state::<Shell>();
+    let session = &shell.desk.session;
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let (unfinished, unsaved) = (count(session.unfinished()), count(session.unsaved()));
+    if lock(&shell.page).is_none() || shell.asked_to_close.swap(true, Ordering::Relaxed) {
+        return close(app);
+    }
+    shell.tell(WindowEvent::CloseRequested { unfinished, unsaved });
+    if unfinished == 0 && unsaved == 0 {
+        let app = app.clone();
+        spawn(async move {
+            tokio::time::sleep(LAST_WORDS).await;
+            close(app);
+        });
     }
 }
 
 /// Ends the engine, then the program.
 pub fn close(app: AppHandle) {
+    if app.state::<Shell>().closing.swap(true, Ordering::Relaxed) {
+        return;
+    }
     if let Some(window) = app.get_webview_window("main") {
         place::remember(&app.state::<Shell>(), &window);
         // Nobody should watch the two seconds that an engine may take.
         let _ = window.hide();
     }
     spawn(async move {
-        let session = app.state::<Shell>().session.clone();
+        let shell = app.state::<Shell>();
+        let (session, mut under_way) = (shell.desk.session.clone(), shell.under_way.subscribe());
         session.close().await;
+        // An edit may be waiting for another one, or for a slow disk.
+        let _ = tokio::time::timeout(LAST_EDITS, under_way.wait_for(|count| *count == 0)).await;
         app.exit(0);
     });
+}
+
+pub struct UnderWay(watch::Sender<usize>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
 }
 
 fn replace(slot: &Mutex<Option<JoinHandle<()>>>, task: JoinHandle<()>) {

@@ -1,21 +1,19 @@
 //! What the page may ask of models that are not installed, or not any more.
 
-use std::path::Path;
-
 use api::store;
 use tauri::async_runtime::{spawn, spawn_blocking};
 use tauri::{AppHandle, Manager, State, WebviewWindow};
 
 use crate::commands::{Answer, blocking};
-use crate::contract::{Connection, Shelf};
 use crate::dialogs;
 use crate::shell::Shell;
+use contract::{Connection, Shelf};
 
 /// The catalogue, and what was begun or is damaged, for the settings in force.
 #[tauri::command]
 pub async fn shelf(shell: State<'_, Shell>) -> Answer<Shelf> {
-    let (_, job) = shell.models_and_job();
-    let preferences = shell.session.preferences();
+    let (_, job) = shell.desk.models_and_job();
+    let preferences = shell.desk.session.preferences();
     blocking(move || Ok(api::shelf::Shelf::now(&preferences, &job)?.into())).await
 }
 
@@ -23,7 +21,7 @@ pub async fn shelf(shell: State<'_, Shell>) -> Answer<Shelf> {
 /// how it goes is told in events.
 #[tauri::command]
 pub fn download(app: AppHandle, shell: State<'_, Shell>, id: String) {
-    let (transfers, preferences) = (shell.transfers.clone(), shell.session.preferences());
+    let (transfers, preferences) = (shell.transfers.clone(), shell.desk.session.preferences());
     spawn(async move {
         let model = transfers.download(&id, &preferences).await;
         app.state::<Shell>().models_changed(model.map(|model| model.id));
@@ -75,10 +73,4 @@ pub async fn connections() -> Answer<Vec<Connection>> {
     /// More than anybody reads; the command line shows all.
     const MOST: usize = 500;
     blocking(|| Ok(store::connections()?.into_iter().take(MOST).map(Into::into).collect())).await
-}
-
-/// Whether a model lies in the user's store, which alone may remove it.
-pub fn is_removable(path: &Path) -> bool {
-    let own = store::store().ok();
-    own.is_some_and(|store| path.parent() == Some(store.folder()) && path.join(api::hub::MANIFEST).is_file())
 }

@@ -3,64 +3,57 @@
 
 use std::path::Path;
 
-use api::session::{self, Remembered, Stored};
+use api::session;
+use contract::{Exporting, Settings, Switches};
 use tauri::{State, WebviewWindow};
 
-use crate::contract::{Exporting, Failure, Settings, Switches};
+use crate::commands::{Answer, blocking};
 use crate::dialogs;
 use crate::shell::Shell;
 
-type Answer<T> = Result<T, Failure>;
-
 /// Settings of their own for recordings that have not begun; null: those at hand.
-#[tauri::command]
+#[tauri::command(async)]
 pub fn change_own(shell: State<'_, Shell>, jobs: Vec<u64>, settings: Option<Settings>) {
     let own = settings.map(|settings| shell.chosen(settings));
-    shell.session.change_own(&jobs, own.as_ref());
+    shell.desk.session.change_own(&jobs, own.as_ref());
 }
 
 #[tauri::command]
 pub fn put_shortest_first(shell: State<'_, Shell>, on: bool) {
-    shell.session.put_shortest_first(on);
-    shell.remember(|remembered| remembered.shortest_first = on);
+    shell.desk.session.put_shortest_first(on);
+    shell.desk.remember(|remembered| remembered.shortest_first = on);
     shell.tell_setup();
 }
 
-#[tauri::command]
+#[tauri::command(async)]
 pub fn cancel_all(shell: State<'_, Shell>) {
-    shell.session.cancel_all();
+    shell.desk.session.cancel_all();
 }
 
 #[tauri::command(async)]
 pub fn retry_failed(shell: State<'_, Shell>) {
-    shell.session.retry_failed();
+    shell.desk.session.retry_failed();
 }
 
 /// In place of those that have the name.
 #[tauri::command]
 pub fn save_preset(shell: State<'_, Shell>, name: String, settings: Settings) -> Answer<()> {
-    let stored = Stored::from(&shell.chosen(settings));
-    presets(&shell, |remembered| session::save_preset(&mut remembered.presets, &name, stored))
+    let saved = shell.desk.save_preset(&name, &shell.chosen(settings));
+    shell.tell_setup();
+    Ok(saved?)
 }
 
 #[tauri::command]
 pub fn rename_preset(shell: State<'_, Shell>, name: String, to: String) -> Answer<()> {
-    presets(&shell, |remembered| session::rename_preset(&mut remembered.presets, &name, &to))
+    let renamed = shell.desk.rename_preset(&name, &to);
+    shell.tell_setup();
+    Ok(renamed?)
 }
 
 #[tauri::command]
-pub fn delete_preset(shell: State<'_, Shell>, name: String) -> Answer<()> {
-    presets(&shell, |remembered| {
-        remembered.presets.retain(|preset| preset.name != name);
-        Ok(())
-    })
-}
-
-fn presets(shell: &Shell, change: impl FnOnce(&mut Remembered) -> Result<(), wire::Failure>) -> Answer<()> {
-    let mut changed = Ok(());
-    shell.remember(|remembered| changed = change(remembered));
+pub fn delete_preset(shell: State<'_, Shell>, name: String) {
+    shell.desk.delete_preset(&name);
     shell.tell_setup();
-    Ok(changed?)
 }
 
 /// Watches a folder that the user chooses. `present`: what lies in it now is
@@ -73,15 +66,15 @@ pub async fn watch_folder(
     title: String,
 ) -> Answer<()> {
     let Some(folder) = dialogs::open_folder(&window, title).await else { return Ok(()) };
-    if shell.session.watched().iter().any(|one| one.folder.folder.as_path() == folder) {
+    if shell.desk.session.watched().iter().any(|one| one.folder.folder.as_path() == folder) {
         return Ok(());
     }
-    let watched = session::WatchedFolder::new(&folder, shell.remembered().exporting);
+    let watched = session::WatchedFolder::new(&folder, shell.desk.remembered().exporting);
     if !present {
-        let session = shell.session.clone();
-        crate::commands::blocking(move || Ok(session.pass_over(&folder)?)).await?;
+        let session = shell.desk.session.clone();
+        blocking(move || Ok(session.pass_over(&folder)?)).await?;
     }
-    shell.change_watched(|folders| folders.push(watched));
+    shell.desk.change_watched(|folders| folders.push(watched));
     Ok(())
 }
 
@@ -109,7 +102,7 @@ pub async fn place_watched(
 
 #[tauri::command]
 pub fn unwatch_folder(shell: State<'_, Shell>, number: usize) {
-    shell.change_watched(|folders| {
+    shell.desk.change_watched(|folders| {
         if number < folders.len() {
             folders.remove(number);
         }
@@ -117,7 +110,7 @@ pub fn unwatch_folder(shell: State<'_, Shell>, number: usize) {
 }
 
 fn change(shell: &Shell, number: usize, change: impl FnOnce(&mut session::WatchedFolder)) {
-    shell.change_watched(|folders| {
+    shell.desk.change_watched(|folders| {
         if let Some(folder) = folders.get_mut(number) {
             change(folder);
         }
@@ -126,7 +119,7 @@ fn change(shell: &Shell, number: usize, change: impl FnOnce(&mut session::Watche
 
 #[tauri::command]
 pub fn change_switches(shell: State<'_, Shell>, switches: Switches) {
-    shell.remember(|remembered| remembered.switches = switches.into());
+    shell.desk.remember(|remembered| remembered.switches = switches.into());
     shell.attending.switched.notify_one();
     shell.tell_setup();
 }
@@ -134,7 +127,7 @@ pub fn change_switches(shell: State<'_, Shell>, switches: Switches) {
 /// Shows a message in the language of the page, which has no other text to show.
 #[tauri::command]
 pub async fn notify(title: String, text: String) -> Answer<()> {
-    crate::commands::blocking(move || {
+    blocking(move || {
         if let Err(problem) = desktop::notify(&title, &text) {
             // A convenience is no reason to disturb anybody.
             eprintln!("steno-window: {problem}");

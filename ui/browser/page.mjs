@@ -1,8 +1,10 @@
 // The pages in Chromium, with the backend that only pretends.
-import { existsSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
-import { createServer } from "vite";
+import { build, preview } from "vite";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
@@ -11,10 +13,17 @@ export const program = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chr
   (path) => path && existsSync(path),
 );
 
+/** What the system is set to, beside what the window speaks. */
+const LOCALES = { en: "en-GB", de: "de-DE", es: "es-ES", fr: "fr-FR", zh: "zh-CN", ja: "ja-JP" };
+
 /** A browser with the pages; `close` ends both. */
 export async function open() {
-  const server = await createServer({ root, logLevel: "error", server: { port: 0, strictPort: false, host: "127.0.0.1" } });
-  await server.listen();
+  // In a few files: a hundred and more for each page take longer than all that is looked at.
+  const outDir = mkdtempSync(join(tmpdir(), "steno-pages-"));
+  process.env.NODE_ENV = "development"; // With what only pretends.
+  const pages = { root, mode: "development", logLevel: "error", build: { outDir, minify: false } };
+  await build(pages);
+  const server = await preview({ ...pages, preview: { port: 0, host: "127.0.0.1" } });
   const address = server.resolvedUrls.local[0];
   // The pages are our own: without the sandbox it runs in a container too.
   const browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox", "--force-color-profile=srgb"] });
@@ -30,7 +39,7 @@ export async function open() {
   /** A page in that state, drawn and at rest. */
   async function show({ query, open }, { theme = "light", language = "en", width = 1024, height = 700, zoom = 1, moving = false } = {}) {
     const viewport = { width: Math.round(width / zoom), height: Math.round(height / zoom) };
-    const locale = language === "de" ? "de-DE" : "en-GB";
+    const locale = LOCALES[language];
     const context = await contextOf({ viewport, deviceScaleFactor: zoom, colorScheme: theme, reducedMotion: "reduce", locale });
     const page = await context.newPage();
     const faults = [];
@@ -51,6 +60,7 @@ export async function open() {
     close: async () => {
       await browser.close();
       await server.close();
+      rmSync(outDir, { recursive: true });
     },
   };
 }

@@ -14,6 +14,61 @@ export const scenes = [
   { name: "stopped", query: "scene=stopped&real" },
   { name: "export", query: "scene=finished&real", open: (page) => page.click(by("save-as")) },
   { name: "search", query: "scene=finished&real", open: (page) => page.fill(by("search"), "harbour") },
+  { name: "editing", dark: true, query: "scene=finished&real", open: (page) => edit(page, 3) },
+  {
+    name: "speaker",
+    query: "scene=finished&real",
+    open: async (page) => {
+      await edit(page, 1);
+      await page.click(by("speaker"));
+      await page.fill(by("speaker-name"), "Ada");
+      await page.click(by("assign"));
+      await page.locator(by("rename-speaker")).waitFor();
+    },
+  },
+  { name: "times", query: "scene=finished&real", open: async (page) => {
+    await edit(page, 1);
+    await page.click(by("times"));
+  } },
+  { name: "replace", query: "scene=finished&real", open: async (page) => {
+    await page.fill(by("search"), "harbour");
+    await page.click(by("replacing"));
+  } },
+  { name: "review", dark: true, query: "scene=finished&real", open: async (page) => {
+    await page.click(by("tab-review"));
+    await page.click(`:nth-match(${by("passage")}, 2) .row`);
+  } },
+  { name: "review-editing", query: "scene=finished&real", open: async (page) => {
+    await page.click(by("tab-review"));
+    await page.keyboard.press("F9");
+    await page.click(by("edit-passage"));
+  } },
+  { name: "attempt", query: "scene=finished&real", open: async (page) => {
+    await edit(page, 3);
+    await page.click(by("attempt"));
+  } },
+  { name: "comparison", dark: true, query: "scene=finished&real", open: async (page) => {
+    await edit(page, 3);
+    await page.click(by("attempt"));
+    await page.click(by("attempt-go"));
+    await page.evaluate(() => window.pretended.backend.foundAgain(1));
+    await page.locator(by("new-text")).waitFor();
+  } },
+  { name: "keys", query: "scene=finished&real", open: async (page) => {
+    await page.click(by("view-settings"));
+    await page.locator(by("keys")).scrollIntoViewIfNeeded();
+    await page.locator(`${by("keys-slower")} ${by("add-key")}`).click();
+    await page.keyboard.press("F9");
+    await page.locator(by("key-taken")).waitFor();
+  } },
+  { name: "history", dark: true, query: "scene=history&real", open: (page) => page.click(by("view-history")) },
+  { name: "history-search", query: "scene=history&real", open: async (page) => {
+    await page.click(by("view-history"));
+    await page.fill(by("history-search"), "harbour");
+    await page.locator(by("hit")).first().waitFor();
+  } },
+  { name: "history-empty", query: "scene=empty", open: (page) => page.click(by("view-history")) },
+  { name: "missing", query: "scene=missing&real" },
   { name: "memory", query: "scene=finished&real", open: (page) => page.click(by("tab-memory")) },
   { name: "memory-short", dark: true, query: "scene=squeezed&real", open: (page) => page.click(by("tab-memory")) },
   { name: "models", dark: true, query: "scene=finished&real", open: (page) => page.click(by("view-models")) },
@@ -65,5 +120,11 @@ export const scenes = [
   { name: "closing", query: "scene=closing&real" },
   { name: "device", query: "scene=empty", open: (page) => page.click(by("engine")) },
 ];
+
+/** Writes in a segment, by its number. */
+export async function edit(page, number) {
+  await page.dblclick(`[data-index="${number}"] .words`);
+  await page.locator(by("segment-text")).waitFor();
+}
 
 export const by = (id) => `[data-testid="${id}"]`;

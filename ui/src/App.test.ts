@@ -27,6 +27,9 @@ beforeAll(() => {
     this.open = false;
   };
   HTMLElement.prototype.hidePopover = () => {};
+  HTMLMediaElement.prototype.load = () => {};
+  HTMLMediaElement.prototype.pause = () => {};
+  HTMLCanvasElement.prototype.getContext = () => null;
   globalThis.ResizeObserver = class {
     observe() {}
     unobserve() {}

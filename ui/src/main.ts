@@ -9,6 +9,7 @@ const target = document.getElementById("app");
 if (target) {
   const behind = await backend();
   const steno = new Steno(behind);
+  target.replaceChildren();
   mount(App, { target, props: { steno } });
   // Some drivers leave a window blank: the program waits for this. What is hidden has no frames until it is shown.
   if (document.visibilityState === "hidden") void behind.painted(false);

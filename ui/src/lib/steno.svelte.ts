@@ -1,14 +1,17 @@
 import { asFailure, type Backend } from "./backend";
 import type {
-  ChartFile, EngineInfo, Exporting, Failure, Gap, Job, Look, ModelFits, Place, Settings, Setup, Switches, WindowEvent,
+  Attempt, ChartFile, EngineInfo, Exporting, Failure, Gap, Job, Look, ModelFits, Place, Saved, Settings, Setup, Switches, WindowEvent,
 } from "./generated/contract";
 import { ModelShelf } from "./models/shelf.svelte";
 import { Usage } from "./memory/usage.svelte";
+import { Editor } from "./transcript/editor.svelte";
 import { Text } from "./transcript/text.svelte";
 import { speak, t } from "./text";
+import { useKeys } from "./keys/keys.svelte";
+import { drawn } from "./ui/drawn";
 import { look } from "./ui/look.svelte";
 
-export type View = "recordings" | "models" | "settings";
+export type View = "recordings" | "history" | "models" | "settings";
 
 export interface Toast {
   id: number;
@@ -39,6 +42,8 @@ export class Steno {
   jobs = $state.raw<Job[]>([]);
   selected = $state<number | null>(null);
   text = $state.raw<Text | null>(null);
+  /** Of the text that is shown. */
+  editor = $state.raw<Editor | null>(null);
   /** Of the job whose memory is being looked at. */
   usage = $state.raw<Usage | null>(null);
   view = $state<View>("recordings");
@@ -48,6 +53,10 @@ export class Steno {
   draggedFiles = $state<number | null>(null);
   closing = $state.raw<{ unfinished: number; unsaved: number } | null>(null);
   toasts = $state.raw<Toast[]>([]);
+  /** At which one listens, to whatever recording. */
+  speed = 1;
+  /** Of each job, the texts of segments that could not be written down. */
+  readonly unwritten = new Map<number, Map<number, string>>();
   /** For screen readers: what changed its stage. */
   announcement = $state("");
 
@@ -71,6 +80,12 @@ export class Steno {
     this.#backend = backend;
     this.shelf = new ModelShelf(backend, (failure) => this.#fail(failure, null));
     void this.#try(async () => this.#take(await backend.attach((event) => this.#hear(event))));
+    void this.#look();
+  }
+
+  /** What takes the machine longer than drawing the window, which goes first. */
+  async #look(): Promise<void> {
+    await drawn();
     void this.findEngine();
     void this.findFits();
     void this.shelf.look();
@@ -107,9 +122,13 @@ export class Steno {
   chooseModel = () => this.#try(() => this.#backend.chooseModel());
   startAnyway = () => this.#try(() => this.#backend.startAnyway());
   cancel = (job: number) => this.#try(() => this.#backend.cancel(job));
-  again = (job: number, part: Gap) => this.#try(() => this.#backend.again(job, part));
+  again = (job: number, part: Gap, attempt: Attempt | null = null) => this.#try(() => this.#backend.again(job, part, attempt));
   retry = (job: number) => this.#try(() => this.#backend.retry(job));
-  remove = (job: number) => this.#try(() => this.#backend.remove(job));
+  remove = (job: number) =>
+    this.#try(async () => {
+      if (job === this.selected) await this.editor?.flush();
+      await this.#backend.remove(job);
+    });
   pause = (paused: boolean) => this.#try(() => this.#backend.pause(paused));
   reorder = (job: number, before: number | null) => this.#try(() => this.#backend.reorder([job], before));
   changeLook = (look: Look) => this.#try(() => this.#backend.changeLook(look));
@@ -122,10 +141,17 @@ export class Steno {
   select(job: number): void {
     if (this.selected === job) return;
     const [text, usage] = [new Text(job), new Usage(job)];
+    this.editor?.close();
+    const settled = this.editor?.settled();
     this.selected = job;
     this.text = text;
+    this.editor = new Editor(this, text);
     this.usage = usage;
-    void this.#try(() => this.#backend.watch(job, (update) => text.apply(update)));
+    void this.#try(async () => {
+      // From then on no more is told of the text before, and what was typed last may still look for its place there.
+      if (settled) await settled;
+      if (this.text === text) await this.#backend.watch(job, (update) => text.apply(update));
+    });
     void this.#try(() =>
       this.#backend.watchMemory(job, (update) => {
         usage.apply(update);
@@ -136,6 +162,7 @@ export class Steno {
 
   async save(job: number, exporting: Exporting, place: Place): Promise<void> {
     try {
+      if (job === this.selected) await this.editor?.flush();
       const saved = await this.#backend.save(job, exporting, place);
       if (!saved) return;
       for (const { format, failure } of saved.failures) {
@@ -143,16 +170,26 @@ export class Steno {
         const replace = { label: t.save.replace, run: () => void this.save(job, again, "beside_replacing") };
         this.#fail(failure, failure.code === "output_exists" && place === "beside" ? replace : null);
       }
-      const [file] = saved.files;
-      if (file !== undefined) this.toast(saved.files.length === 1 ? t.save.done(file) : t.save.doneAll(saved.files.length));
+      this.#tellFiles(saved.files);
     } catch (error) {
       this.#fail(asFailure(error), null);
     }
   }
 
+  /** What was saved, and what was not. */
+  tellSaved({ files, failures }: Saved): void {
+    for (const { failure } of failures) this.#fail(failure, null);
+    this.#tellFiles(files);
+  }
+
+  #tellFiles([file, ...more]: string[]): void {
+    if (file !== undefined) this.toast(more.length === 0 ? t.save.done(file) : t.save.doneAll(more.length + 1));
+  }
+
   /** Saves every transcript that is done and not saved yet, beside its recording. */
   async saveAll(exporting: Exporting): Promise<void> {
     let files = 0;
+    await this.editor?.flush();
     for (const job of this.saveable) {
       try {
         const saved = await this.#backend.save(job.id, exporting, "beside");
@@ -199,6 +236,11 @@ export class Steno {
     for (const job of this.jobs) if (job.state === "finished" && job.saved !== null) void this.remove(job.id);
   }
 
+  async locate(job: number): Promise<void> {
+    const found = await this.ask((backend) => backend.locateRecording(job));
+    if (found !== null) this.toast(found ? t.history.found : t.history.notFound);
+  }
+
   copy = () => this.copyText(this.text?.plain() ?? "", t.transcript.copied);
 
   answerClosing(really: boolean): void {
@@ -233,7 +275,7 @@ export class Steno {
         void this.#try(() => this.#backend.notify(t.work.ended(event.finished), t.work.failed(event.failed)));
         break;
       case "close_requested":
-        this.closing = { unfinished: event.unfinished, unsaved: event.unsaved };
+        void this.#beforeClosing(event.unfinished, event.unsaved);
         break;
       case "transfers":
         this.shelf.apply(event.transfers);
@@ -241,11 +283,19 @@ export class Steno {
     }
   }
 
+  /** What was typed is written down first. */
+  async #beforeClosing(unfinished: number, unsaved: number): Promise<void> {
+    await this.editor?.flush();
+    if (unfinished + unsaved > 0) this.closing = { unfinished, unsaved };
+    else this.answerClosing(true);
+  }
+
   #take(setup: Setup): void {
     const before = this.setup;
     this.setup = setup;
     look.choose(setup.look.theme);
     speak(setup.look.language);
+    useKeys(setup.look.keys);
     const asks = ({ settings, models }: Setup) => JSON.stringify([settings.language, settings.translate, models.map((model) => model.folder)]);
     if (!before || asks(before) === asks(setup)) return;
     void this.findFits();
@@ -283,6 +333,7 @@ export class Steno {
     if (this.selected !== null && !this.job) {
       this.selected = null;
       this.text = null;
+      this.editor = null;
       this.usage = null;
     }
     const current = this.job;
@@ -294,6 +345,30 @@ export class Steno {
   #announce(before: Job | undefined, job: Job): void {
     const stage = (of: Job | undefined) => of && `${of.state} ${of.progress?.stage ?? ""}`;
     if (stage(before) !== stage(job)) this.announcement = `${job.name}: ${t.state(job)}`;
+  }
+
+  /** Null where it failed, which is told. */
+  async ask<T>(work: (backend: Backend) => Promise<T>): Promise<T | null> {
+    try {
+      return await work(this.#backend);
+    } catch (error) {
+      this.#fail(asFailure(error), null);
+      return null;
+    }
+  }
+
+  /** A good message with something to do about it; it stays until it is closed. */
+  offer(text: string, action: NonNullable<Toast["action"]>): void {
+    this.#push({ text, failure: null, warning: false, action });
+  }
+
+  /** Opens a transcript of the history, where a place in it was found there. */
+  async openDocument(document: number, at: number | null): Promise<void> {
+    const job = await this.ask((backend) => backend.openDocument(document));
+    if (job === null) return;
+    this.show("recordings");
+    this.select(job);
+    if (this.editor) this.editor.wanted = at;
   }
 
   async #try(work: () => Promise<void>): Promise<void> {

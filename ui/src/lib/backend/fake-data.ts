@@ -1,4 +1,4 @@
-import type { EngineInfo, Job, ModelChoice } from "../generated/contract";
+import type { EngineInfo, Job, ModelChoice, PlaySource } from "../generated/contract";
 
 export const ENGINE: EngineInfo = {
   version: "0.1.0",
@@ -56,5 +56,28 @@ export function recording(id: number, path: string, sample: boolean): Job {
     demonstration: false,
     failure: null,
     saved: null,
+    missing: false,
   };
 }
+
+/** A WAV file of 8 bits in which nothing is heard, as an address. */
+function silent(seconds: number): string {
+  const RATE = 3000;
+  const samples = Math.ceil(seconds * RATE);
+  const number = (value: number, bytes: number) => String.fromCharCode(...Array.from({ length: bytes }, (_, at) => (value >> (8 * at)) & 255));
+  const format = `${number(1, 2)}${number(1, 2)}${number(RATE, 4)}${number(RATE, 4)}${number(1, 2)}${number(8, 2)}`;
+  const file = `RIFF${number(36 + samples, 4)}WAVEfmt ${number(16, 4)}${format}data${number(samples, 4)}${"\x80".repeat(samples)}`;
+  return `data:audio/wav;base64,${btoa(file)}`;
+}
+
+/** Nothing to be heard, and a waveform to be seen. */
+export const silence = (seconds: number): PlaySource => ({
+  audio: silent(seconds),
+  peaks: `data:application/json,${JSON.stringify({
+    seconds: 0.1,
+    done: true,
+    values: Array.from({ length: 600 }, (_, at) => Math.round(70 * Math.abs(Math.sin(at / 7) * Math.sin(at / 61)))).flatMap((peak) => [-peak, peak]),
+  })}`,
+  speed: "data:,",
+  seconds,
+});

@@ -1,16 +1,20 @@
 import type {
-  ChartFile, Connection, EngineInfo, Exporting, Failure, Format, Gap, Job, Look, MemoryUpdate, ModelChoice, ModelFits, Place,
-  Preference, PreferenceName, Preset, Progress, Saved, Segment, Settings, Setup, Shelf, Switches, TextUpdate, Transfer,
+  Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Format, Gap, Hit, Job, Look,
+  MemoryUpdate, ModelChoice, ModelFits, Place, PlaySource, Preference, PreferenceName, Preset, Progress, Replaced, Review, Saved, Segment, Settings, Setup, Shelf, Switches, TextChange, TextUpdate, Transfer,
   WatchedFolder, WindowEvent,
 } from "../generated/contract";
 import type { Backend } from ".";
 import { FITS, PREFERENCES } from "./fake-choices";
+import { FakeText, words } from "./fake-editor";
 import { FakeMemory } from "./fake-memory";
 import { BEGUN, BROKEN_OFF, CONNECTIONS, RECOMMENDED, SHELF, SHELF_WITH_RECOMMENDED, transfer } from "./fake-shelf";
-import { ENGINE, FILES, MODELS, recording, SENTENCES } from "./fake-data";
+import { ENGINE, FILES, MODELS, recording, SENTENCES, silence } from "./fake-data";
 
 /** What a pretended job is worked on with: recording seconds per tick, milliseconds per tick. */
 const SECONDS_PER_TICK = 3;
+
+/** When the pretended history was made: milliseconds since 1970. */
+const CREATED = Date.UTC(2026, 10, 3, 9, 30);
 
 /** Adjusted by the page's address, e.g. `?scene=running&real&speed=10`. */
 export function fakeBackend(options: URLSearchParams): FakeBackend {
@@ -26,6 +30,8 @@ export function fakeBackend(options: URLSearchParams): FakeBackend {
 interface Work {
   job: Job;
   segments: Segment[];
+  /** Once it is finished. */
+  text?: FakeText;
   update: TextUpdate;
   memory: FakeMemory;
 }
@@ -38,7 +44,7 @@ export class FakeBackend implements Backend {
   saveFailure: Failure | null = null;
   saved: [number, Format, Place][] = [];
   closed = false;
-  look: Look = { theme: "system", language: null };
+  look: Look = { theme: "system", language: null, hide_unsure: false, keys: {} };
   exporting: Exporting = { formats: ["srt"], shaped: false, word_times: false };
   fits: ModelFits = FITS;
   settingsOfFile: Preference[] = PREFERENCES;
@@ -59,8 +65,14 @@ export class FakeBackend implements Backend {
   watched: WatchedFolder[] = [];
   switches: Switches = { stay_awake: true, notify: true };
   notified: [string, string][] = [];
+  /** Transcripts by job, which is the document too; those that were deleted with it. */
+  deleted = new Set<number>();
+  exported: number[][] = [];
 
   #works = new Map<number, Work>();
+  #attempts = new Map<number, Attempt | null>();
+  /** In the history and not in the list. */
+  #closed = new Map<number, Work>();
   #last = 0;
   #events: ((event: WindowEvent) => void) | null = null;
   #pending: WindowEvent[] = [];
@@ -110,7 +122,17 @@ export class FakeBackend implements Backend {
         this.#advance(FILES.slice(0, 1), 4);
         const work = this.#works.get(1);
         const text = (index: number) => SENTENCES[index % SENTENCES.length] ?? "";
-        work?.segments.push(...Array.from({ length: 9000 - work.segments.length }, (_, index) => ({ ...segment(index * 4), text: text(index) })));
+        const before = work?.segments.length ?? 0;
+        work?.segments.push(...Array.from({ length: 20_000 - before }, (_, index) => segment(index * 4, text(index), before + index + 1)));
+        this.#end(1, "finished");
+      },
+      history: () => {
+        this.#advance(FILES.slice(0, 3), 190);
+        void this.remove(2);
+      },
+      missing: () => {
+        this.#advance(FILES.slice(0, 1), 60);
+        this.#change(1, { missing: true });
       },
       only_demonstration: () => {
         this.#onlyDemonstration();
@@ -287,28 +309,49 @@ export class FakeBackend implements Backend {
     work.segments = [];
     work.memory = new FakeMemory();
     if (this.#watchedMemory?.job === job) this.#watchedMemory.from = 0;
-    this.#tell(work, { from: 0, segments: [], ending: null });
+    this.#tell(work, { from: 0, segments: [], editing: null, ending: null });
     this.#change(job, { state: "waiting" });
     this.#run();
   }
 
-  async again(job: number, part: Gap): Promise<void> {
+  async again(job: number, part: Gap, attempt: Attempt | null): Promise<void> {
     const work = this.#works.get(job);
     if (!work) return;
-    this.#change(job, { again: [...work.job.again, part] });
+    this.#attempts.set(job, attempt);
+    this.#change(job, { again: [...work.job.again, { ...part, found: null }] });
   }
 
   /** What was asked for again is there. */
   foundAgain(job: number): void {
     const work = this.#works.get(job);
     const part = work?.job.again[0];
-    if (!work || !part || !work.update.ending) return;
-    this.#change(job, { again: work.job.again.slice(1), saved: null });
-    const gaps = work.update.ending.gaps.filter((gap) => gap.start !== part.start);
-    this.#tell(work, { ending: { ...work.update.ending, gaps } });
+    if (!work?.text || !part) return;
+    const attempt = this.#attempts.get(job);
+    const model = this.models.find(({ id }) => id === (attempt?.model ?? this.settings.model))?.name ?? "";
+    const said = { ...segment(part.start, "It was said otherwise, or so this model heard it.", 0), end: part.end };
+    if (attempt) this.#change(job, { again: [{ ...part, found: { model, language: attempt.language ?? "en", segments: [said] } }, ...work.job.again.slice(1)] });
+    else this.#put(work, part, []);
+  }
+
+  async chooseAgain(job: number, part: Gap, take: boolean): Promise<Edited | null> {
+    const work = this.#works.get(job);
+    const found = work?.job.again.find(({ start }) => start === part.start)?.found;
+    if (!work || !found) return null;
+    if (take) this.#put(work, part, found.segments);
+    else this.#change(job, { again: work.job.again.filter(({ start }) => start !== part.start) });
+    return null;
+  }
+
+  #put(work: Work, part: Gap, found: Segment[]): void {
+    if (found.length > 0) work.text?.replace(part, found);
+    else if (work.text) work.text.gaps = work.text.gaps.filter(({ start }) => start !== part.start);
+    this.#show(work);
+    this.#change(work.job.id, { again: work.job.again.filter(({ start }) => start !== part.start) });
   }
 
   async remove(job: number): Promise<void> {
+    const work = this.#works.get(job);
+    if (work?.text) this.#closed.set(job, work);
     this.#works.delete(job);
     this.#order = this.#order.filter((id) => id !== job);
     this.emit({ kind: "jobs", changed: [], removed: [job], order: null });
@@ -467,8 +510,108 @@ export class FakeBackend implements Backend {
     this.#tellSetup();
   }
 
+  async playSource(job: number): Promise<PlaySource> {
+    return silence(this.#works.get(job)?.job.duration ?? 60);
+  }
+
   async notify(title: string, text: string): Promise<void> {
     this.notified.push([title, text]);
+  }
+
+  async review(job: number): Promise<Review> {
+    return this.#works.get(job)?.text?.review() ?? { count: 0, passages: [] };
+  }
+
+  edit = async (job: number, edit: Edit): Promise<Edited | null> => this.#edited(job, (text) => text.edit(edit));
+  undo = async (job: number): Promise<Edited | null> => this.#edited(job, (text) => text.undo());
+  redo = async (job: number): Promise<Edited | null> => this.#edited(job, (text) => text.redo());
+
+  async replaceAll(job: number, finding: Finding, withText: string, everywhere: boolean): Promise<Replaced> {
+    const works = everywhere ? [...this.#works.values(), ...this.#closed.values()] : [this.#works.get(job)];
+    const replaced: Replaced = { places: 0, transcripts: 0 };
+    for (const work of works) {
+      const places = work?.text?.replaceAll(finding, withText) ?? 0;
+      if (!work || places === 0) continue;
+      replaced.places += places;
+      replaced.transcripts++;
+      this.#show(work);
+    }
+    return replaced;
+  }
+
+  async documents(): Promise<DocumentInfo[]> {
+    return this.#documents().map(({ job }) => ({
+      id: job.id, title: job.name, folder: job.folder, created: CREATED, changed: CREATED + job.id * 60_000,
+      duration: job.duration ?? 0, language: "en", model: job.model ?? "",
+    }));
+  }
+
+  async searchDocuments(text: string): Promise<Hit[]> {
+    const of = ({ job, segments }: Work): Hit[] =>
+      segments
+        .filter((segment) => segment.text.toLowerCase().includes(text.toLowerCase()))
+        .slice(0, 5)
+        .map((segment) => ({ document: job.id, title: job.name, segment: segment.id, start: segment.start, text: segment.text }));
+    return this.#documents().flatMap(of);
+  }
+
+  async openDocument(document: number): Promise<number> {
+    const work = this.#closed.get(document);
+    if (work) {
+      this.#closed.delete(document);
+      this.#works.set(document, work);
+      this.#order.push(document);
+      this.emit({ kind: "jobs", changed: [work.job], removed: [], order: this.#order });
+    }
+    return document;
+  }
+
+  async deleteDocument(document: number): Promise<void> {
+    await this.remove(document);
+    this.deleted.add(document);
+  }
+
+  async restoreDocument(document: number): Promise<void> {
+    this.deleted.delete(document);
+  }
+
+  async locateRecording(job: number): Promise<boolean> {
+    this.#change(job, { missing: false });
+    return true;
+  }
+
+  async saveDocuments(documents: number[], exporting: Exporting): Promise<Saved> {
+    this.exported.push(documents);
+    return { files: documents.flatMap((id) => exporting.formats.map((format) => `/home/me/Texts/${id}.${format}`)), failures: [] };
+  }
+
+  #documents(): Work[] {
+    const all = [...this.#works.values(), ...this.#closed.values()].filter(({ job, text }) => text && !this.deleted.has(job.id));
+    return all.sort((a, b) => b.job.id - a.job.id);
+  }
+
+  #edited(job: number, change: (text: FakeText) => number | null): Edited | null {
+    const work = this.#works.get(job);
+    const segment = work?.text ? change(work.text) : null;
+    if (!work?.text || segment === null) return null;
+    this.#show(work);
+    return { revision: work.text.revision, segment };
+  }
+
+  /** As the program does, only what is another one is sent. */
+  #show(work: Work): void {
+    const { text } = work;
+    if (!text) return;
+    const [old, now] = [work.segments, text.segments];
+    let from = 0;
+    while (from < old.length && from < now.length && old[from] === now[from]) from++;
+    let end = 0;
+    while (end < old.length - from && end < now.length - from && old[old.length - 1 - end] === now[now.length - 1 - end]) end++;
+    work.segments = now;
+    const ending = work.update.ending && { ...work.update.ending, gaps: text.gaps };
+    const change: TextChange = { kind: "segments", at: from, removed: old.length - end - from, inserted: now.slice(from, now.length - end) };
+    this.#tell(work, { from: old.length, segments: [], changes: [change], editing: text.editing, ending });
+    this.#change(work.job.id, { saved: null });
   }
 
   async #changeWatched(number: number, change: Partial<WatchedFolder>): Promise<void> {
@@ -507,7 +650,7 @@ export class FakeBackend implements Backend {
         code: "unknown_format", file: path, message: "This is not a recording.", remedy: "Choose an audio or video file.",
       };
     }
-    const update: TextUpdate = { job: id, from: 0, segments: [], notices: [], ending: null };
+    const update: TextUpdate = { job: id, from: 0, segments: [], changes: [], editing: null, notices: [], ending: null };
     this.#works.set(id, { job, segments: [], update, memory: new FakeMemory() });
     this.#order.push(id);
     this.emit({ kind: "jobs", changed: [job], removed: [], order: null });
@@ -551,8 +694,7 @@ export class FakeBackend implements Backend {
     if (progress.stage === "transcribe" && progress.position > 0) {
       const index = work.segments.length;
       const said: Segment = {
-        ...segment(progress.position - SECONDS_PER_TICK),
-        text: SENTENCES[index % SENTENCES.length] ?? "",
+        ...segment(progress.position - SECONDS_PER_TICK, SENTENCES[index % SENTENCES.length] ?? "", index + 1),
         suspicions: index === 6 ? ["over_silence", "low_confidence"] : [],
       };
       work.segments.push(said);
@@ -568,9 +710,11 @@ export class FakeBackend implements Backend {
     this.#tellMemory(job);
     const complete = state === "finished";
     const gaps = complete ? [{ start: 21.5, end: 24.25 }] : [];
+    if (complete) work.text = new FakeText(work.segments, gaps);
     this.#tell(work, {
       from: work.segments.length,
       segments: [],
+      editing: work.text?.editing ?? null,
       ending: { language: "en", complete, speech: 58, covered: 55.25, gaps },
     });
   }
@@ -583,8 +727,9 @@ export class FakeBackend implements Backend {
   }
 
   #tell(work: Work, change: Partial<TextUpdate>): void {
-    work.update = { ...work.update, ...change };
-    if (this.#watched?.job === work.job.id) this.#watched.tell(work.update);
+    const { changes = [], ...rest } = change;
+    work.update = { ...work.update, ...rest };
+    if (this.#watched?.job === work.job.id) this.#watched.tell({ ...work.update, changes });
   }
 
   #flush(): void {
@@ -595,8 +740,9 @@ export class FakeBackend implements Backend {
   }
 }
 
-function segment(start: number): Segment {
-  return { start, end: start + SECONDS_PER_TICK, text: "", language: null, speaker: null, channel: null, suspicions: [] };
+function segment(start: number, text: string, id: number): Segment {
+  const end = start + SECONDS_PER_TICK;
+  return { id, start, end, text, words: words(text, start, end), language: null, speaker: null, channel: null, suspicions: [] };
 }
 
 function next(before: Progress | null, duration: number): Progress | null {

@@ -1,6 +1,6 @@
 import type {
-  ChartFile, Connection, EngineInfo, Exporting, Failure, Gap, Look, MemoryUpdate, ModelFits, Place, Preference,
-  PreferenceName, Saved, Settings, Setup, Shelf, Switches, TextUpdate, WindowEvent,
+  Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Gap, Hit, Look, MemoryUpdate,
+  ModelFits, Place, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, Settings, Setup, Shelf, Switches, TextUpdate, WindowEvent,
 } from "../generated/contract";
 
 /**
@@ -33,8 +33,10 @@ export interface Backend {
   watchMemory(job: number, onUpdate: (update: MemoryUpdate) => void): Promise<void>;
   cancel(job: number): Promise<void>;
   retry(job: number): Promise<void>;
-  /** Transcribes a part of a finished recording again. */
-  again(job: number, part: Gap): Promise<void>;
+  /** Transcribes a part of a finished recording again: in its place, or to be compared where it is another attempt. */
+  again(job: number, part: Gap, attempt: Attempt | null): Promise<void>;
+  /** What another attempt found is taken, or forgotten. */
+  chooseAgain(job: number, part: Gap, take: boolean): Promise<Edited | null>;
   remove(job: number): Promise<void>;
   /** What was written and what was not; null where the user closed the dialog. */
   save(job: number, exporting: Exporting, place: Place): Promise<Saved | null>;
@@ -72,6 +74,27 @@ export interface Backend {
   changeSwitches(switches: Switches): Promise<void>;
   /** Shows a message of the desktop. */
   notify(title: string, text: string): Promise<void>;
+  /** What of a transcript should be listened to, the most doubtful first. */
+  review(job: number): Promise<Review>;
+  /** Written down when it answers; null where it makes no sense, or not any more. */
+  edit(job: number, edit: Edit): Promise<Edited | null>;
+  /** Null where there is nothing to take back. */
+  undo(job: number): Promise<Edited | null>;
+  redo(job: number): Promise<Edited | null>;
+  /** `everywhere`: in all transcripts of the history too. */
+  replaceAll(job: number, finding: Finding, withText: string, everywhere: boolean): Promise<Replaced>;
+  /** The history, what was changed last first. */
+  documents(): Promise<DocumentInfo[]>;
+  searchDocuments(words: string): Promise<Hit[]>;
+  /** Puts it in the list; its job. */
+  openDocument(document: number): Promise<number>;
+  deleteDocument(document: number): Promise<void>;
+  restoreDocument(document: number): Promise<void>;
+  /** In a folder that the user chooses; null where the dialog was closed. */
+  locateRecording(job: number): Promise<boolean | null>;
+  saveDocuments(documents: number[], exporting: Exporting): Promise<Saved | null>;
+  /** Where a recording is listened to, in place of the one before. */
+  playSource(job: number): Promise<PlaySource>;
 }
 
 /** The shell's; in a browser during development the pretended one, which no release contains. */

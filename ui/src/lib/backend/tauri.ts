@@ -1,7 +1,7 @@
 import { Channel, invoke } from "@tauri-apps/api/core";
 import type {
-  ChartFile, Command, Connection, EngineInfo, Exporting, Gap, Look, MemoryUpdate, ModelFits, Place, Preference,
-  PreferenceName, Saved, Settings, Setup, Shelf, Switches, TextUpdate, WindowEvent,
+  Attempt, ChartFile, Command, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Finding, Gap, Hit, Look, MemoryUpdate,
+  ModelFits, Place, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, Settings, Setup, Shelf, Switches, TextUpdate, WindowEvent,
 } from "../generated/contract";
 import { t } from "../text";
 import type { Backend } from ".";
@@ -67,8 +67,11 @@ export class TauriBackend implements Backend {
     return call("retry", { job });
   }
 
-  again(job: number, part: Gap): Promise<void> {
-    return call("again", { job, part });
+  again(job: number, part: Gap, attempt: Attempt | null): Promise<void> {
+    return call("again", { job, part, attempt });
+  }
+  chooseAgain(job: number, part: Gap, take: boolean): Promise<Edited | null> {
+    return call("choose_again", { job, part, take });
   }
   remove(job: number): Promise<void> {
     return call("remove", { job });
@@ -145,5 +148,44 @@ export class TauriBackend implements Backend {
   }
   notify(title: string, text: string): Promise<void> {
     return call("notify", { title, text });
+  }
+  review(job: number): Promise<Review> {
+    return call("review", { job });
+  }
+  edit(job: number, edit: Edit): Promise<Edited | null> {
+    return call("edit", { job, edit });
+  }
+  undo(job: number): Promise<Edited | null> {
+    return call("undo", { job });
+  }
+  redo(job: number): Promise<Edited | null> {
+    return call("redo", { job });
+  }
+  replaceAll(job: number, finding: Finding, withText: string, everywhere: boolean): Promise<Replaced> {
+    return call("replace_all", { job, finding, withText, everywhere });
+  }
+  documents(): Promise<DocumentInfo[]> {
+    return call("documents");
+  }
+  searchDocuments(words: string): Promise<Hit[]> {
+    return call("search_documents", { words });
+  }
+  openDocument(document: number): Promise<number> {
+    return call("open_document", { document });
+  }
+  deleteDocument(document: number): Promise<void> {
+    return call("delete_document", { document });
+  }
+  restoreDocument(document: number): Promise<void> {
+    return call("restore_document", { document });
+  }
+  locateRecording(job: number): Promise<boolean | null> {
+    return call("locate_recording", { job, title: t.history.locate });
+  }
+  saveDocuments(documents: number[], exporting: Exporting): Promise<Saved | null> {
+    return call("save_documents", { documents, exporting, title: t.dialogs.folder });
+  }
+  playSource(job: number): Promise<PlaySource> {
+    return call("play_source", { job });
   }
 }

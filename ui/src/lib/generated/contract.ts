@@ -1,10 +1,13 @@
-// Made from src-tauri/src/contract.rs by `STENO_WRITE_CONTRACT=1 cargo test -p steno-window contract`.
+// Made from crates/contract by `STENO_WRITE_CONTRACT=1 cargo test -p contract`.
 
-export type Command = "attach" | "describe" | "model_fits" | "choose_files" | "add_sample" | "choose_model" | "change_settings" | "change_look" | "preferences" | "change_preference" | "diagnostics" | "start_anyway" | "pause" | "reorder" | "watch" | "watch_memory" | "cancel" | "retry" | "again" | "remove" | "save" | "save_chart" | "close" | "shelf" | "download" | "pause_download" | "stop_download" | "import_model" | "remove_model" | "connections" | "painted" | "change_own" | "put_shortest_first" | "cancel_all" | "retry_failed" | "save_preset" | "rename_preset" | "delete_preset" | "watch_folder" | "change_watched" | "place_watched" | "unwatch_folder" | "change_switches" | "notify";
+export type Command = "attach" | "describe" | "model_fits" | "choose_files" | "add_sample" | "choose_model" | "change_settings" | "change_look" | "preferences" | "change_preference" | "diagnostics" | "start_anyway" | "pause" | "reorder" | "watch" | "watch_memory" | "cancel" | "retry" | "again" | "remove" | "save" | "save_chart" | "close" | "play_source" | "shelf" | "download" | "pause_download" | "stop_download" | "import_model" | "remove_model" | "connections" | "painted" | "change_own" | "put_shortest_first" | "cancel_all" | "retry_failed" | "save_preset" | "rename_preset" | "delete_preset" | "watch_folder" | "change_watched" | "place_watched" | "unwatch_folder" | "change_switches" | "notify" | "edit" | "review" | "choose_again" | "undo" | "redo" | "replace_all" | "documents" | "search_documents" | "open_document" | "delete_document" | "restore_document" | "locate_recording" | "save_documents";
 
-export type ErrorCode = "file_not_found" | "file_unreadable" | "not_a_file" | "file_empty" | "no_audio_track" | "no_such_track" | "unknown_format" | "unsupported_codec" | "needs_ffmpeg" | "audio_broken" | "model_not_found" | "model_invalid" | "model_unsupported" | "language_unknown" | "bad_settings" | "device_unavailable" | "out_of_memory" | "network_off" | "network_failed" | "download_refused" | "model_corrupt" | "model_in_use" | "disk_full" | "output_exists" | "output_unwritable" | "engine_not_found" | "engine_failed" | "engine_silent" | "protocol_mismatch" | "cancelled" | "internal";
+export type ErrorCode = "file_not_found" | "file_unreadable" | "not_a_file" | "file_empty" | "no_audio_track" | "no_such_track" | "unknown_format" | "unsupported_codec" | "needs_ffmpeg" | "audio_broken" | "model_not_found" | "model_invalid" | "model_unsupported" | "language_unknown" | "bad_settings" | "device_unavailable" | "out_of_memory" | "network_off" | "network_failed" | "download_refused" | "model_corrupt" | "model_in_use" | "disk_full" | "output_exists" | "output_unwritable" | "engine_not_found" | "engine_failed" | "engine_silent" | "player_failed" | "protocol_mismatch" | "cancelled" | "internal";
 
 export type PreferenceName = "memory_profile" | "batch_size" | "speaker_batch_size" | "skip_speakers" | "fast_path" | "memory_fraction" | "trim_every" | "renew_after" | "memory_limit" | "ram_limit" | "keep" | "precision" | "threads" | "priority" | "hf_endpoint" | "proxy" | "offline";
+
+/** A word of less probability is uncertain. */
+export const UNSURE = 0.5;
 
 /**
  * What the page needs at its start.
@@ -115,7 +118,15 @@ export type Look = { theme: "system" | "light" | "dark",
 /**
  * Null: the system's.
  */
-language: "en" | "de" | null, };
+language: "en" | "de" | "es" | "fr" | "zh" | "ja" | null, 
+/**
+ * Uncertain words are not marked.
+ */
+hide_unsure: boolean, 
+/**
+ * Keys that the user chose, by what they do; none: that has no key.
+ */
+keys: { [key in string]: Array<string> }, };
 
 export type Exporting = { formats: Array<Format>, 
 /**
@@ -170,9 +181,10 @@ watched: boolean,
  */
 own: OwnSettings | null, state: JobState, 
 /**
- * Parts of it that are being transcribed again, or wait for that.
+ * Parts of it that are being transcribed again, wait for that, or for the
+ * user's choice.
  */
-again: Array<Gap>, progress: Progress | null, duration: number | null, 
+again: Array<Again>, progress: Progress | null, duration: number | null, 
 /**
  * Container and codec in words.
  */
@@ -184,7 +196,11 @@ demonstration: boolean, failure: Failure | null,
 /**
  * Where its transcript was last saved.
  */
-saved: string | null, };
+saved: string | null, 
+/**
+ * The recording of a transcript of the history is not where it was.
+ */
+missing: boolean, };
 
 export type JobState = "held" | "waiting" | "running" | "stopping" | "finished" | "failed" | "cancelled";
 
@@ -201,16 +217,39 @@ left: number | null, };
 export type Stage = "load_model" | "preprocess" | "transcribe" | "diarize" | "align";
 
 /**
- * What changed in one recording's text: the segments from index `from` on are
- * now `segments`. At most twenty of these a second.
+ * What changed in one recording's text: from index `from` on there are now
+ * `segments`; then `changes` were made, in order.
  */
-export type TextUpdate = { job: number, from: number, segments: Array<Segment>, notices: Array<Notice>, 
+export type TextUpdate = { job: number, from: number, segments: Array<Segment>, changes: Array<TextChange>, 
+/**
+ * Null: it can't be edited. Its revision is 0 until all of the text is there.
+ */
+editing: Editing | null, notices: Array<Notice>, 
 /**
  * Known once the job is over.
  */
 ending: Ending | null, };
 
-export type Segment = { start: number, end: number, text: string, language: string | null, speaker: string | null, channel: number | null, suspicions: Array<Suspicion>, };
+/**
+ * What was done to the text as it is by then. Segments are named by their index.
+ */
+export type TextChange = { "kind": "segments", at: number, removed: number, inserted: Array<Segment>, } | { "kind": "text", at: number, text: string, word: number, removed: number, inserted: Array<Word>, } | { "kind": "speaker", ranges: Array<[number, number]>, speaker: string | null, };
+
+export type Segment = { 
+/**
+ * Its name while it is there; 0 for what can't be edited.
+ */
+id: number, start: number, end: number, text: string, words: Array<Word>, language: string | null, speaker: string | null, channel: number | null, suspicions: Array<Suspicion>, };
+
+export type Word = { 
+/**
+ * With the white space before it.
+ */
+text: string, start: number, end: number, 
+/**
+ * 0 to 1.
+ */
+probability: number, };
 
 export type Suspicion = "loop" | "too_fast" | "over_silence" | "low_confidence";
 
@@ -252,6 +291,23 @@ export type Format = "txt" | "srt" | "vtt" | "json" | "md" | "html" | "docx" | "
  * Where to save to.
  */
 export type Place = "beside" | "beside_replacing" | "ask";
+
+/**
+ * Where a recording is listened to.
+ */
+export type PlaySource = { 
+/**
+ * Address of a WAV file.
+ */
+audio: string, 
+/**
+ * Address of its waveform: `{seconds, done, values}`.
+ */
+peaks: string, 
+/**
+ * Address that, with a number behind it, tells at which speed it is played.
+ */
+speed: string, seconds: number, };
 
 /**
  * What came of saving in several formats.
@@ -505,3 +561,109 @@ at: number, host: string, why: string,
  * Null where it is not over, or ended with the program.
  */
 bytes: number | null, };
+
+/**
+ * A change of a transcript. Segments are named by their `id`.
+ */
+export type Edit = { "kind": "set_text", segment: number, text: string, } | { "kind": "split", segment: number, at: number, } | { "kind": "merge", segment: number, } | { "kind": "delete", segments: Array<number>, } | { "kind": "insert", after: number | null, text: string, } | { "kind": "retime", segment: number, start: number, end: number, } | { "kind": "set_speaker", segments: Array<number>, speaker: string | null, } | { "kind": "rename_speaker", from: string, to: string, } | { "kind": "accept", segments: Array<number>, } | { "kind": "accept_gap", gap: Gap, };
+
+/**
+ * What another attempt at a part does otherwise; null: as the recording.
+ */
+export type Attempt = { model: number | null, 
+/**
+ * ISO 639-1.
+ */
+language: string | null, };
+
+/**
+ * A part of a finished recording that is transcribed once more.
+ */
+export type Again = { start: number, end: number, 
+/**
+ * What waits for the user's choice; null: it is not there yet.
+ */
+found: Found | null, };
+
+/**
+ * What another attempt found.
+ */
+export type Found = { model: string, language: string, segments: Array<Segment>, };
+
+/**
+ * What of a transcript should be listened to.
+ */
+export type Review = { 
+/**
+ * How many passages there are.
+ */
+count: number, 
+/**
+ * The most doubtful of them, in order.
+ */
+passages: Array<Passage>, };
+
+export type Passage = { 
+/**
+ * The segment's id; null: speech without text.
+ */
+segment: number | null, start: number, end: number, 
+/**
+ * What the segment is flagged for.
+ */
+suspicions: Array<Suspicion>, 
+/**
+ * How likely something in it is wrong, 0 to 1.
+ */
+doubt: number, };
+
+/**
+ * What to look for; accents matter.
+ */
+export type Finding = { text: string, case: boolean, whole_words: boolean, };
+
+/**
+ * What came of an edit.
+ */
+export type Edited = { 
+/**
+ * Of the text that has it.
+ */
+revision: number, 
+/**
+ * Index of the first segment that may be another one.
+ */
+segment: number, };
+
+/**
+ * What can be done to a transcript that is in the history.
+ */
+export type Editing = { 
+/**
+ * Grows with every edit.
+ */
+revision: number, undo: boolean, redo: boolean, };
+
+export type Replaced = { places: number, transcripts: number, };
+
+/**
+ * A transcript of the history. Times are milliseconds since 1970.
+ */
+export type DocumentInfo = { id: number, title: string, folder: string, created: number, changed: number, 
+/**
+ * Of the recording, in seconds.
+ */
+duration: number, language: string, model: string, };
+
+/**
+ * A passage of the history that was found.
+ */
+export type Hit = { document: number, title: string, 
+/**
+ * The segment's id.
+ */
+segment: number, 
+/**
+ * Where in the recording, in seconds.
+ */
+start: number, text: string, };

@@ -48,6 +48,24 @@ test("the shortest first is chosen by keyboard, and the order given comes back",
   await waitFor(() => expect(names()).toEqual(given));
 });
 
+test("a row that is moved by key keeps the focus, in either direction", async () => {
+  await queue();
+  const [first] = names();
+  const place = () => names().indexOf(first);
+  const grip = screen.getAllByTestId("grip")[0] as HTMLElement;
+  grip.focus();
+  for (const [key, at] of [["ArrowDown", 1], ["ArrowDown", 2], ["ArrowUp", 1], ["ArrowUp", 0]] as const) {
+    await fireEvent.keyDown(document.activeElement ?? document.body, { key });
+    await waitFor(() => expect(place(), key).toBe(at));
+    expect(document.activeElement).toBe(grip);
+  }
+  // Another's move takes the focus from nobody.
+  grip.blur();
+  backend.emit({ kind: "jobs", changed: [], removed: [], order: [3, 2, 1] });
+  await waitFor(() => expect(place()).toBe(2));
+  expect(document.activeElement).toBe(document.body);
+});
+
 test("a row says how long it is, where it came from and what its own settings are", async () => {
   await queue();
   lengths(754, 61);
@@ -82,8 +100,8 @@ test("a recording that has not begun gets settings of its own, all that wait can
   expect(steno.jobs[1]?.own).toBeNull();
   view.unmount();
   view = show();
-  await fireEvent.change(screen.getByTestId("own-words"), { target: { value: "Ærø, , Aarhus" } });
-  await waitFor(() => expect(steno.jobs[0]?.own).toMatchObject({ words: ["Ærø", "Aarhus"], language: "de" }));
+  await fireEvent.change(screen.getByTestId("own-words"), { target: { value: "Ærø, ，Aarhus、東京" } });
+  await waitFor(() => expect(steno.jobs[0]?.own).toMatchObject({ words: ["Ærø", "Aarhus", "東京"], language: "de" }));
   view.unmount();
   view = show();
   await fireEvent.click(screen.getByTestId("own-all"));

@@ -23,7 +23,24 @@ test("the language and the theme change at once and everywhere", async () => {
   expect(document.documentElement.lang).toBe("de");
   await fireEvent.change(await found("theme"), { target: { value: "dark" } });
   await waitFor(() => expect(document.documentElement.dataset["theme"]).toBe("dark"));
-  expect(backend.look).toEqual({ theme: "dark", language: "de" });
+  expect(backend.look).toMatchObject({ theme: "dark", language: "de" });
+});
+
+test("each language is offered in its own name, and the page says which it is in", async () => {
+  render(SettingsPage, { steno: new Steno(backend) });
+  const choice = await found("interface-language");
+  const offered = [...choice.querySelectorAll("option")].map((option) => option.textContent);
+  expect(offered.slice(1)).toEqual(["English", "Deutsch", "Español", "Français", "简体中文", "日本語"]);
+  for (const [language, title, lang] of [
+    ["es", "Ajustes", "es"],
+    ["fr", "Réglages", "fr"],
+    ["zh", "设置", "zh-Hans"],
+    ["ja", "設定", "ja"],
+  ]) {
+    await fireEvent.change(choice, { target: { value: language } });
+    await waitFor(() => expect(screen.getByRole("heading", { level: 2 }).textContent).toBe(title));
+    expect(document.documentElement.lang).toBe(lang);
+  }
 });
 
 test("a setting is written to the file, a wrong one is refused where it stands", async () => {

@@ -12,6 +12,16 @@ test.each([
   ["(", "f(x)", ["f", "*(", "x)"]],
   ["船", "大きな船。", ["大きな", "*船", "。"]],
   ["é", "cafe\u0301 bar", ["caf", "*e\u0301", " bar"]],
+  ["istanbul", "İstanbul", ["*İstanbul"]],
+  ["ΟΔΟΣ", "Η οδός.", ["Η ", "*οδός", "."]],
+  ["елка", "Ёлка", ["*Ёлка"]],
+  // A voiced sound is another one, composed or not.
+  ["か", "がか", ["が", "*か"]],
+  ["か", "か\u3099か", ["か\u3099", "*か"]],
+  ["が", "か\u3099す", ["*か\u3099", "す"]],
+  ["パン", "バンとパン", ["バンと", "*パン"]],
+  ["한", "한국", ["*한", "국"]],
+  ["하", "한국", ["한국"]],
   ["x", "no such thing", ["no such thing"]],
 ])("%s in %s", (query, text, expected) => {
   const pieces = mark(text, query);
@@ -21,9 +31,14 @@ test.each([
 
 test("segments are found by number", () => {
   const text = new Text(1);
-  const segment = { start: 0, end: 1, language: null, speaker: null, channel: null, suspicions: [] };
+  const segment = { id: 0, words: [], start: 0, end: 1, language: null, speaker: null, channel: null, suspicions: [] };
   const segments = ["The quay.", "Ships.", "At the QUAY again."].map((text) => ({ ...segment, text }));
-  text.apply({ job: 1, from: 0, segments, notices: [], ending: null });
+  text.apply({ job: 1, from: 0, segments, changes: [], editing: null, notices: [], ending: null });
   expect(find(text, " quay ")).toEqual([0, 2]);
   expect(find(text, "  ")).toEqual([]);
+  const changes = [{ kind: "text" as const, at: 1, text: "Shíps at the quay.", word: 0, removed: 0, inserted: [] }];
+  text.apply({ job: 1, from: 3, segments: [], changes, editing: null, notices: [], ending: null });
+  expect(find(text, "quay"), "what was changed is found").toEqual([0, 1, 2]);
+  expect(find(text, "ships")).toEqual([1]);
+  expect(find(text, "ships", true), "accents matter").toEqual([]);
 });

@@ -1,30 +1,66 @@
+import type { Segment } from "../generated/contract";
 import type { Text } from "./text.svelte";
 
-/** Case and the accents that people leave out when they type do not matter. */
+/** Letters that people leave the accents of out when they type. A mark elsewhere makes another letter: が is not か. */
+const ACCENTED = /([\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}])\p{M}+/gu;
+
+/** Neither case nor accents matter. */
 function fold(text: string): string {
-  return text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+  const small = text.toLowerCase();
+  if (/^[\x00-\x7f]*$/.test(small)) return small;
+  return small.normalize("NFD").replace(ACCENTED, "$1").normalize("NFC").replaceAll("ς", "σ");
 }
 
 /** The numbers of the segments in which the words occur. */
-export function find(text: Text, query: string): number[] {
-  const wanted = fold(query.trim());
+export function find(text: Text, query: string, accents = false): number[] {
+  const wanted = accents ? query.trim().toLowerCase() : fold(query.trim());
   if (!wanted) return [];
-  return text.pages.flat().flatMap((segment, index) => (fold(segment.text).includes(wanted) ? [index] : []));
+  const found: number[] = [];
+  let number = 0;
+  for (const page of text.pages) {
+    const { whole, each } = (accents ? spelt : folded)(page);
+    if (whole.includes(wanted)) each.forEach((text, index) => text.includes(wanted) && found.push(number + index));
+    number += page.length;
+  }
+  return found;
 }
+
+/** The texts of a page as they are searched, and all of them, since most pages have nothing. */
+interface Searched {
+  whole: string;
+  each: string[];
+}
+
+/** Long texts are searched at every key; a page that changes is another one. */
+function remembering(like: (text: string) => string): (page: Segment[]) => Searched {
+  const known = new WeakMap<Segment[], Searched>();
+  return (page) => {
+    let searched = known.get(page);
+    if (!searched) {
+      const each = page.map((segment) => like(segment.text));
+      searched = { each, whole: each.join("\n") };
+      known.set(page, searched);
+    }
+    return searched;
+  };
+}
+
+const folded = remembering(fold);
+const spelt = remembering((text) => text.toLowerCase());
 
 /** A text in pieces, each with whether it is what was looked for. */
 export function mark(text: string, query: string): [string, boolean][] {
   const wanted = fold(query.trim());
-  if (!wanted) return [[text, false]];
+  if (!wanted || !fold(text).includes(wanted)) return [[text, false]];
   // A folded text may be shorter or longer: every character of it knows where it came from.
   let folded = "";
   const origin: number[] = [];
   let at = 0;
-  for (const character of text) {
-    for (const unit of fold(character)) {
-      folded += unit;
-      for (let index = 0; index < unit.length; index++) origin.push(at);
-    }
+  // A letter together with its marks.
+  for (const [character] of text.matchAll(/\P{M}\p{M}*|\p{M}+/gu)) {
+    const units = fold(character);
+    folded += units;
+    for (let index = 0; index < units.length; index++) origin.push(at);
     at += character.length;
   }
   origin.push(text.length);

@@ -1,25 +1,59 @@
-import type { Ending, Notice, Segment, TextUpdate } from "../generated/contract";
+import type { Editing, Ending, Notice, Segment, TextUpdate } from "../generated/contract";
+import { Draft, pageOf, startsOf } from "./pages";
 
-/** Segments are kept in pages: a new one touches the last page only, however long the recording. */
-export const PAGE = 100;
-
-/** The text of one recording as it comes. */
+/** The text of one recording as it comes, and as it is edited. */
 export class Text {
   pages = $state.raw<Segment[][]>([]);
   notices = $state.raw<Notice[]>([]);
   ending = $state.raw<Ending | null>(null);
-  length = $derived(this.pages.reduce((total, page) => total + page.length, 0));
+  /** Null: it can't be edited. */
+  editing = $state.raw<Editing | null>(null);
+  /** The number of the first segment of each page, and that behind the last. */
+  starts = $derived(startsOf(this.pages));
+  length = $derived(this.starts.at(-1) ?? 0);
+  #waiting: { revision: number; tell: () => void }[] = [];
 
   constructor(readonly job: number) {}
 
   apply(update: TextUpdate): void {
-    const whole = Math.floor(update.from / PAGE);
-    const pages = this.pages.slice(0, whole);
-    const rest = [...(this.pages[whole] ?? []).slice(0, update.from % PAGE), ...update.segments];
-    for (let start = 0; start < rest.length; start += PAGE) pages.push(rest.slice(start, start + PAGE));
-    this.pages = pages;
+    const { from, segments, changes } = update;
+    if (segments.length > 0 || from < this.length || changes.length > 0) {
+      const draft = new Draft(this.pages);
+      if (segments.length > 0 || from < this.length) draft.end(from, segments);
+      for (const change of changes) draft.do(change);
+      this.pages = draft.pages;
+    }
     this.notices = update.notices;
     this.ending = update.ending;
+    this.editing = update.editing;
+    const revision = update.editing?.revision ?? 0;
+    for (const one of this.#waiting.filter((one) => one.revision <= revision)) one.tell();
+    this.#waiting = this.#waiting.filter((one) => one.revision > revision);
+  }
+
+  /** Once the text is there that has an edit. */
+  seen(revision: number): Promise<void> {
+    if ((this.editing?.revision ?? 0) >= revision) return Promise.resolve();
+    return new Promise((tell) => this.#waiting.push({ revision, tell }));
+  }
+
+  /** The page that a segment is on, by number; for one behind the last, the last page that is not full. */
+  pageOf(number: number): number {
+    return pageOf(this.pages, this.starts, number);
+  }
+
+  at(number: number): Segment | undefined {
+    const page = this.pageOf(number);
+    return number < 0 ? undefined : this.pages[page]?.[number - (this.starts[page] ?? 0)];
+  }
+
+  /** The number of the segment with that id; -1 where it is not there. */
+  numberOf(id: number): number {
+    for (const [page, segments] of this.pages.entries()) {
+      const index = segments.findIndex((segment) => segment.id === id);
+      if (index >= 0) return (this.starts[page] ?? 0) + index;
+    }
+    return -1;
   }
 
   /** The number of the last segment that begins no later than a time; 0 where none does. */
@@ -27,11 +61,17 @@ export class Text {
     let [low, high] = [0, this.length];
     while (low + 1 < high) {
       const middle = (low + high) >> 1;
-      const segment = this.pages[Math.floor(middle / PAGE)]?.[middle % PAGE];
+      const segment = this.at(middle);
       if (segment && segment.start <= time) low = middle;
       else high = middle;
     }
     return low;
+  }
+
+  speakers(): string[] {
+    const names = new Set<string>();
+    for (const page of this.pages) for (const { speaker } of page) if (speaker) names.add(speaker);
+    return [...names].sort();
   }
 
   plain(): string {

@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
-import type { Segment, TextUpdate } from "../generated/contract";
-import { PAGE, Text } from "./text.svelte";
+import type { Segment, TextChange, TextUpdate } from "../generated/contract";
+import { PAGE } from "./pages";
+import { Text } from "./text.svelte";
 
 function segments(from: number, count: number, mark = ""): Segment[] {
   return Array.from({ length: count }, (_, index) => ({
+    id: from + index + 1,
     start: from + index,
     end: from + index + 1,
     text: `${from + index}${mark}`,
@@ -11,11 +13,12 @@ function segments(from: number, count: number, mark = ""): Segment[] {
     speaker: null,
     channel: null,
     suspicions: [],
+    words: [],
   }));
 }
 
 function update(from: number, segments: Segment[]): TextUpdate {
-  return { job: 1, from, segments, notices: [], ending: null };
+  return { job: 1, from, segments, changes: [], editing: null, notices: [], ending: null };
 }
 
 function texts(text: Text): string[] {
@@ -64,4 +67,33 @@ test("a new segment leaves the pages before it untouched", () => {
   expect(text.pages[0]).toBe(before[0]);
   expect(text.pages[1]).toBe(before[1]);
   expect(text.pages[2]).not.toBe(before[2]);
+});
+
+test("changes are made one after the other, by number, however many there are", () => {
+  const text = new Text(1);
+  text.apply(update(0, segments(0, 4 * PAGE)));
+  const before = text.pages;
+  const word = (text: string) => ({ text, start: 0, end: 1, probability: 1 });
+  const change = (...changes: TextChange[]) => text.apply({ ...update(text.length, []), changes });
+  const all = segments(0, 4 * PAGE).map((segment) => segment.text);
+
+  change({ kind: "text", at: PAGE + 1, text: "other words", word: 0, removed: 0, inserted: [word(" other"), word(" words")] });
+  all[PAGE + 1] = "other words";
+  expect(texts(text)).toEqual(all);
+  expect(text.pages.map((page, index) => page === before[index])).toEqual([true, false, true, true]);
+  expect(before[1]?.[1]?.text, "what others hold stays as it was").toBe(String(PAGE + 1));
+
+  change(
+    { kind: "text", at: PAGE + 1, text: "other things", word: 1, removed: 1, inserted: [word(" things")] },
+    { kind: "segments", at: 0, removed: 1, inserted: segments(900, 2) },
+    { kind: "segments", at: 2 * PAGE - 3, removed: 5, inserted: [] },
+    { kind: "speaker", ranges: [[0, 2], [PAGE, PAGE + 2]], speaker: "Ada" },
+  );
+  all[PAGE + 1] = "other things";
+  all.splice(0, 1, "900", "901");
+  all.splice(2 * PAGE - 3, 5);
+  expect(texts(text)).toEqual(all);
+  expect(text.at(PAGE + 2)?.words.map((word) => word.text)).toEqual([" other", " things"]);
+  expect(Array.from({ length: text.length }, (_, number) => number).filter((number) => text.at(number)?.speaker)).toEqual([0, 1, PAGE, PAGE + 1]);
+  expect(text.pages.every((page) => page.length > 0 && page.length < 2 * PAGE)).toBe(true);
 });

@@ -1,0 +1,131 @@
+//! What the page may ask of transcripts: edits, and the history. All of it
+//! waits for the disk.
+
+use api::library::DocumentId;
+use api::library::documents::Way;
+use api::session;
+use tauri::{State, WebviewWindow};
+
+use crate::commands::{Answer, blocking, remember_exporting};
+use crate::dialogs;
+use crate::shell::Shell;
+use contract::{DocumentInfo, Edit, Edited, Exporting, Finding, Gap, Hit, Replaced, Review, Saved};
+
+/// Null where it makes no sense, or not any more.
+#[tauri::command]
+pub async fn edit(shell: State<'_, Shell>, job: u64, edit: Edit) -> Answer<Option<Edited>> {
+    with(&shell, move |session| Ok(session.edit(job, &edit.into())?.map(Into::into))).await
+}
+
+/// Null where there is nothing to take back.
+#[tauri::command]
+pub async fn undo(shell: State<'_, Shell>, job: u64) -> Answer<Option<Edited>> {
+    with(&shell, move |session| Ok(session.step(job, Way::Undo)?.map(Into::into))).await
+}
+
+#[tauri::command]
+pub async fn redo(shell: State<'_, Shell>, job: u64) -> Answer<Option<Edited>> {
+    with(&shell, move |session| Ok(session.step(job, Way::Redo)?.map(Into::into))).await
+}
+
+/// What of a transcript should be listened to, the most doubtful first.
+#[tauri::command]
+pub async fn review(shell: State<'_, Shell>, job: u64) -> Answer<Review> {
+    with(&shell, move |session| Ok(session.review(job).into())).await
+}
+
+/// What another attempt at a part found is taken, or forgotten.
+#[tauri::command]
+pub async fn choose_again(
+    shell: State<'_, Shell>,
+    job: u64,
+    part: Gap,
+    take: bool,
+) -> Answer<Option<Edited>> {
+    with(&shell, move |session| Ok(session.choose_again(job, part.into(), take)?.map(Into::into))).await
+}
+
+/// In this transcript, or in those of the history too.
+#[tauri::command]
+pub async fn replace_all(
+    shell: State<'_, Shell>,
+    job: u64,
+    finding: Finding,
+    with_text: String,
+    everywhere: bool,
+) -> Answer<Replaced> {
+    with(&shell, move |session| Ok(session.replace_all(job, &finding.into(), &with_text, everywhere)?.into()))
+        .await
+}
+
+/// The history, what was changed last first.
+#[tauri::command]
+pub async fn documents(shell: State<'_, Shell>) -> Answer<Vec<DocumentInfo>> {
+    with(&shell, |session| Ok(session.list_documents()?.into_iter().map(Into::into).collect())).await
+}
+
+#[tauri::command]
+pub async fn search_documents(shell: State<'_, Shell>, words: String) -> Answer<Vec<Hit>> {
+    with(&shell, move |session| Ok(session.search_documents(&words)?.into_iter().map(Into::into).collect()))
+        .await
+}
+
+/// Puts it in the list of recordings; its number there.
+#[tauri::command]
+pub async fn open_document(shell: State<'_, Shell>, document: i64) -> Answer<u64> {
+    with(&shell, move |session| Ok(session.open_document(DocumentId(document))?)).await
+}
+
+#[tauri::command]
+pub async fn delete_document(shell: State<'_, Shell>, document: i64) -> Answer<()> {
+    with(&shell, move |session| Ok(session.delete_document(DocumentId(document))?)).await
+}
+
+#[tauri::command]
+pub async fn restore_document(shell: State<'_, Shell>, document: i64) -> Answer<()> {
+    with(&shell, move |session| Ok(session.restore_document(DocumentId(document))?)).await
+}
+
+/// In a folder that the user chooses: whether the recording is there. Null
+/// where the dialog was closed.
+#[tauri::command]
+pub async fn locate_recording(
+    shell: State<'_, Shell>,
+    window: WebviewWindow,
+    job: u64,
+    title: String,
+) -> Answer<Option<bool>> {
+    let Some(folder) = dialogs::open_folder(&window, title).await else { return Ok(None) };
+    with(&shell, move |session| Ok(Some(session.locate(job, &folder)?))).await
+}
+
+/// In a folder that the user chooses; null where the dialog was closed.
+#[tauri::command]
+pub async fn save_documents(
+    shell: State<'_, Shell>,
+    window: WebviewWindow,
+    documents: Vec<i64>,
+    exporting: Exporting,
+    title: String,
+) -> Answer<Option<Saved>> {
+    let Some(folder) = dialogs::open_folder(&window, title).await else { return Ok(None) };
+    remember_exporting(&shell, &exporting);
+    let documents: Vec<_> = documents.into_iter().map(DocumentId).collect();
+    let place = session::Place::Within { folder, replace: false };
+    with(&shell, move |session| {
+        Ok(Some(session.save_documents(&documents, &exporting.into(), &place).into()))
+    })
+    .await
+}
+
+async fn with<T: Send + 'static>(
+    shell: &Shell,
+    work: impl FnOnce(&session::Session) -> Answer<T> + Send + 'static,
+) -> Answer<T> {
+    let (session, under_way) = (shell.desk.session.clone(), shell.under_way());
+    blocking(move || {
+        let _until_done = under_way;
+        work(&session)
+    })
+    .await
+}

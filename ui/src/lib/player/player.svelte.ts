@@ -1,0 +1,227 @@
+import { asFailure, type Backend } from "../backend";
+import type { Failure, PlaySource } from "../generated/contract";
+
+export const SPEEDS = [0.5, 0.75, 1, 1.25, 1.5, 1.75, 2, 2.5, 3];
+
+/** Seconds: what is said is not told more finely, and every telling costs a drawing. */
+const FINEST = 1 / 30;
+
+/** Milliseconds from one look at the growing waveform to the next. */
+const PEAKS_PAUSE = 1000;
+
+/** What a waveform is drawn from: lowest and highest of equal stretches, in 128ths. */
+export interface Peaks {
+  /** Of a stretch. */
+  seconds: number;
+  done: boolean;
+  values: number[];
+}
+
+/** Listening to one recording. */
+export class Player {
+  source = $state.raw<PlaySource | null>(null);
+  peaks = $state.raw<Peaks | null>(null);
+  failure = $state.raw<Failure | null>(null);
+  playing = $state(false);
+  position = $state(0);
+  /** A place was chosen in it: what is said there is marked, also while it rests. */
+  begun = $state(false);
+  speed = $state(1);
+  /** Of the recording, as far as it is known. */
+  seconds = $derived(this.source?.seconds ?? 0);
+
+  #audio = new Audio();
+  #opening: Promise<boolean> | null = null;
+  #gone = false;
+  /** Where it is to rest, in seconds. */
+  #until = Infinity;
+  /** Somebody wants to hear it. */
+  #wanted = false;
+  /** The player's process was asked again since sound last came. */
+  #revived = false;
+
+  constructor(
+    readonly job: number,
+    readonly backend: Backend,
+  ) {
+    const audio = this.#audio;
+    audio.preload = "metadata";
+    audio.preservesPitch = true;
+    audio.addEventListener("playing", () => {
+      this.playing = true;
+      this.#revived = false;
+      this.#follow();
+    });
+    audio.addEventListener("pause", () => {
+      this.position = audio.currentTime;
+      this.#rest();
+    });
+    audio.addEventListener("ended", () => {
+      this.#wanted = false;
+      this.#rest();
+    });
+    // Also where no frames are drawn.
+    audio.addEventListener("timeupdate", () => this.#stop());
+    audio.addEventListener("seeked", () => (this.position = audio.currentTime));
+    audio.addEventListener("error", () => void this.#lost());
+  }
+
+  /** The element that plays: it has nothing to show. */
+  get audio(): HTMLAudioElement {
+    return this.#audio;
+  }
+
+  /** Has it ready before somebody wants to listen; says nothing where that fails. */
+  async prepare(): Promise<void> {
+    await this.#open();
+    this.failure = null;
+  }
+
+  async toggle(): Promise<void> {
+    if (this.playing) this.pause();
+    else await this.play(this.seconds > 0 && this.position >= this.seconds - 0.05 ? 0 : this.position);
+  }
+
+  /** Plays from a place, in seconds, as far as another. */
+  async play(from: number, until = Infinity): Promise<void> {
+    this.position = Math.max(0, from);
+    this.begun = true;
+    this.#until = until;
+    this.#wanted = true;
+    if (!(await this.#open()) || !(await this.#loaded()) || !this.#wanted) return;
+    this.#seek(this.position);
+    try {
+      await this.#audio.play();
+    } catch (error) {
+      // Something else was asked for meanwhile; what is lost is told by its own event.
+      if (this.#audio.error === null && !(error instanceof DOMException && error.name === "AbortError")) this.failure = asFailure(error);
+    }
+  }
+
+  /** Where it was heard last, before anybody asks for sound. */
+  restAt(position: number): void {
+    this.position = position;
+    this.begun = true;
+  }
+
+  pause(): void {
+    this.#wanted = false;
+    this.#audio.pause();
+  }
+
+  seek(to: number): void {
+    this.begun = true;
+    this.#until = Infinity;
+    this.position = Math.max(0, Math.min(to, this.seconds || Infinity));
+    this.#seek(this.position);
+  }
+
+  skip(seconds: number): void {
+    this.seek(this.position + seconds);
+  }
+
+  setSpeed(speed: number): void {
+    this.speed = speed;
+    this.#audio.defaultPlaybackRate = speed;
+    this.#audio.playbackRate = speed;
+    // Where that is lost it stutters at worst.
+    if (this.source) void fetch(this.source.speed + String(speed)).catch(() => {});
+  }
+
+  /** One step slower or faster. */
+  shift(steps: number): void {
+    const at = SPEEDS.indexOf(this.speed) + steps;
+    this.setSpeed(SPEEDS[Math.max(0, Math.min(at, SPEEDS.length - 1))] ?? 1);
+  }
+
+  close(): void {
+    this.#gone = true;
+    this.#audio.pause();
+    this.#audio.removeAttribute("src");
+    this.#audio.load();
+    this.#audio.remove();
+  }
+
+  #seek(to: number): void {
+    const audio = this.#audio;
+    // Where it is already a seek would only interrupt it.
+    if (audio.readyState > 0 && Math.abs(audio.currentTime - to) > 0.01) audio.currentTime = to;
+  }
+
+  /** Once places can be gone to; false where that never comes. */
+  #loaded(): Promise<boolean> {
+    const audio = this.#audio;
+    if (audio.readyState > 0) return Promise.resolve(true);
+    return new Promise((resolve) => {
+      audio.addEventListener("loadedmetadata", () => resolve(true), { once: true });
+      audio.addEventListener("error", () => resolve(false), { once: true });
+    });
+  }
+
+  /** True once there is something to play. */
+  #open(): Promise<boolean> {
+    if (this.source) return Promise.resolve(true);
+    this.#opening ??= this.#ask().finally(() => (this.#opening = null));
+    return this.#opening;
+  }
+
+  async #ask(): Promise<boolean> {
+    try {
+      this.failure = null;
+      const source = await this.backend.playSource(this.job);
+      if (this.#gone) return false;
+      this.source = source;
+      this.#audio.src = source.audio;
+      this.setSpeed(this.speed);
+      void this.#draw(source);
+      return true;
+    } catch (error) {
+      this.failure = asFailure(error);
+      return false;
+    }
+  }
+
+  /** Fetches the waveform until all of it is there. */
+  async #draw(source: PlaySource): Promise<void> {
+    try {
+      while (!this.#gone && this.source === source) {
+        const peaks = (await (await fetch(source.peaks)).json()) as Peaks;
+        this.peaks = peaks;
+        if (peaks.done) return;
+        await new Promise((resolve) => setTimeout(resolve, PEAKS_PAUSE));
+      }
+    } catch {
+      // Without a waveform it plays all the same.
+    }
+  }
+
+  /** The process that serves the sound may be gone: another is asked for, once. */
+  async #lost(): Promise<void> {
+    const [position, message] = [this.position, this.#audio.error?.message ?? ""];
+    this.#rest();
+    this.source = null;
+    if (this.#gone || !this.#wanted) return;
+    if (this.#revived) {
+      this.failure = asFailure(message);
+      return;
+    }
+    this.#revived = true;
+    await this.play(position);
+  }
+
+  #stop(): void {
+    if (this.playing && this.#audio.currentTime >= this.#until) this.pause();
+  }
+
+  #rest(): void {
+    this.playing = false;
+  }
+
+  #follow(): void {
+    if (!this.playing) return;
+    const now = this.#audio.currentTime;
+    if (Math.abs(now - this.position) >= FINEST) this.position = now;
+    this.#stop();
+    requestAnimationFrame(() => this.#follow());
+  }
+}

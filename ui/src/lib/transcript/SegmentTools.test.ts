@@ -1,0 +1,76 @@
+import { fireEvent, screen, waitFor } from "@testing-library/svelte";
+import { beforeAll, beforeEach, expect, test, vi } from "vitest";
+import type { Steno } from "../steno.svelte";
+import { fillIn, opened } from "../testing";
+import { t } from "../text";
+import { timecode } from "../ui/timecode";
+
+// jsdom has no canvas: the chart is looked at in a real browser.
+vi.mock("uplot", () => ({ default: class {} }));
+
+let steno: Steno;
+
+beforeAll(fillIn);
+
+beforeEach(async () => {
+  steno = await opened();
+  const row = (await screen.findAllByTestId("segment"))[2];
+  await fireEvent.dblClick(row?.querySelector(".words") ?? document.body);
+  await click("times");
+});
+
+const click = async (id: string) => fireEvent.click(await screen.findByTestId(id));
+const field = (id: string) => screen.getByTestId<HTMLInputElement>(id);
+const type = (id: string, value: string) => fireEvent.input(field(id), { target: { value } });
+const shown = () => [field("start").value, field("end").value];
+const times = () => [steno.text?.at(2)?.start ?? -1, steno.text?.at(2)?.end ?? -1];
+const follows = () => waitFor(() => expect(shown()).toEqual(times().map(timecode)));
+
+test("times are set to the millisecond and beyond an hour, with a comma or a point", async () => {
+  await follows();
+  await type("start", "1:02:03,345");
+  await type("end", "3724.5");
+  await click("retime");
+  await waitFor(() => expect(times()).toEqual([3723.345, 3724.5]));
+  await follows();
+  await click("retime");
+  expect(field("start").validity.valid, "what it shows it takes").toBe(true);
+});
+
+test("the fields follow when the segment is joined with another one and when that is undone", async () => {
+  await follows();
+  const before = times();
+  await click("merge");
+  await waitFor(() => expect(times()).not.toEqual(before));
+  await follows();
+  await click("undo");
+  await waitFor(() => expect(times()).toEqual(before));
+  await follows();
+});
+
+test("what is being typed stays while the text changes", async () => {
+  await type("start", "0:");
+  await fireEvent.input(screen.getByTestId("segment-text"), { target: { value: "Another text." } });
+  await waitFor(() => expect(steno.text?.at(2)?.text).toBe("Another text."));
+  expect(field("start").value).toBe("0:");
+});
+
+test("a time that did not fit is shown as it became", async () => {
+  const before = times();
+  const edit = vi.spyOn(steno.backend, "edit").mockResolvedValue({ revision: 0, segment: 2 });
+  await type("start", "0");
+  await click("retime");
+  await waitFor(() => expect(edit).toHaveBeenCalledOnce());
+  await waitFor(() => expect(shown()).toEqual(before.map(timecode)));
+});
+
+test.each(["", "soon", "-1", "1:60"])("%j is no time: it is said so and not sent", async (text) => {
+  const edit = vi.spyOn(steno.backend, "edit");
+  await type("end", text);
+  expect(field("end").validationMessage).toBe(t.editing.noTime);
+  await click("retime");
+  await fireEvent.submit(field("end").form ?? document.body);
+  expect(edit).not.toHaveBeenCalled();
+  await type("end", "0:30");
+  expect(field("end").validationMessage).toBe("");
+});
