@@ -1,6 +1,6 @@
 # Steno. `make run` and `make test` do their own set-up; see README.md.
 .DEFAULT_GOAL := help
-.PHONY: help run test check build package setup check-cuda engine-cuda bench bench-peers soak icons fmt
+.PHONY: help run test check build package setup check-cuda engine-cuda bench bench-peers bench-window soak icons fmt
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*##/ { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +35,9 @@ bench-peers: ## the same beside faster-whisper and whisper.cpp, which it takes f
 
 bench: ## speed and memory of tiny, base and small with random weights
 	@scripts/bench.sh
+
+bench-window: ## the real window: first frame, idle, milliseconds per action on a long transcript and in a long recording
+	@scripts/bench-window.sh
 
 soak: ## load and run every size up to large-v3-turbo
 	@scripts/soak.sh

@@ -4,9 +4,8 @@
 . "$(dirname "$0")/lib.sh"
 
 [ $# -gt 0 ] || set -- tiny base small
-scripts/setup.sh engine
-scripts/build.sh bare
-cargo build --quiet --workspace --bin random-models --example bench
+scripts/setup.sh
+cargo build --quiet --workspace --bin steno --bin steno-engine --bin random-models --example bench
 work=target/peers
 if [ ! -x $work/venv/bin/python ]; then
     python3 -m venv $work/venv

@@ -4,9 +4,8 @@
 . "$(dirname "$0")/lib.sh"
 
 [ $# -gt 0 ] || set -- tiny base small
-scripts/setup.sh engine
-cargo build --quiet -p random-models
-cargo build --quiet -p models --example bench
+scripts/setup.sh
+cargo build --quiet --workspace --bin random-models --example bench
 
 say "$(nproc) threads, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
 printf '%s\n' \

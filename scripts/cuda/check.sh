@@ -1,8 +1,15 @@
 #!/bin/bash
-# Lints the CUDA engine on any machine, without CUDA software. It shares what
-# the other lints compiled; real CUDA builds have a target folder of their own,
-# so that nothing made by the stand-in can reach one.
+# check.sh [doc]: lints the CUDA engine on any machine, without CUDA software; or
+# checks its documentation. Real CUDA builds have a target folder of their own, so
+# that nothing made by the stand-in can reach one.
 . "$(dirname "$0")/../lib.sh"
 
-NVCC=$root/scripts/cuda/fake-nvcc CUDARC_CUDA_VERSION=13000 CUDA_COMPUTE_CAP=90 \
-    cargo clippy --locked --workspace --all-targets --features steno-engine/cuda --quiet -- -D warnings
+export NVCC=$root/scripts/cuda/fake-nvcc CUDARC_CUDA_VERSION=13000 CUDA_COMPUTE_CAP=90
+cuda=(--locked --features steno-engine/cuda --quiet -p steno-engine -p pipeline -p models)
+case ${1:-} in
+doc)
+    RUSTDOCFLAGS="-D warnings" cargo doc "${cuda[@]}" --no-deps --document-private-items \
+        -p audio -p memory -p transcript -p wire
+    ;;
+*) cargo clippy "${cuda[@]}" --all-targets -- -D warnings ;;
+esac

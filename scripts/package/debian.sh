@@ -1,5 +1,5 @@
 #!/bin/bash
-# A Debian package in target/package: the window, the command line, the engine for the CPU, the demonstration model.
+# A Debian package in target/package: the window, the command line, the engine for the CPU, the player, the demonstration model.
 # debian.sh                    builds the programs as a release first
 # debian.sh --programs FOLDER  packages those that are there; --output FOLDER puts it elsewhere; --fast leaves it uncompressed
 . "$(dirname "$0")/../lib.sh"
@@ -28,7 +28,7 @@ done
 if [ -z "$programs" ]; then
     scripts/setup.sh engine window
     npm --prefix ui run build --silent
-    cargo build --locked --release -p steno -p steno-engine -p steno-window
+    cargo build --locked --release -p steno -p steno-engine -p steno-player -p steno-window
     programs=$root/target/release
 fi
 
@@ -45,6 +45,7 @@ put() { install -D -m "$1" "$2" "$tree/$3"; }
 put 755 "$programs/steno-window" usr/bin/steno-window
 put 755 "$programs/steno" usr/bin/steno
 put 755 "$programs/steno-engine" usr/lib/steno/steno-engine
+put 755 "$programs/steno-player" usr/lib/steno/steno-player
 strip --strip-debug "$tree"/usr/bin/* "$tree"/usr/lib/steno/*
 
 for file in models/starter-whisper/*; do put 644 "$file" "usr/share/steno/$file"; done
@@ -76,7 +77,7 @@ chmod -R u=rwX,go=rX "$tree"
 # Which packages the programs' libraries come in, with their least versions.
 mkdir "$work/debian"
 printf 'Source: steno\n\nPackage: steno\nArchitecture: any\n' >"$work/debian/control"
-(cd "$work" && dpkg-shlibdeps -O tree/usr/bin/steno tree/usr/bin/steno-window tree/usr/lib/steno/steno-engine) >"$work/depends" 2>"$work/shlibdeps.log" ||
+(cd "$work" && dpkg-shlibdeps -O tree/usr/bin/steno tree/usr/bin/steno-window tree/usr/lib/steno/steno-engine tree/usr/lib/steno/steno-player) >"$work/depends" 2>"$work/shlibdeps.log" ||
     { cat "$work/shlibdeps.log" >&2 && fail "dpkg-shlibdeps does not know where a library comes from"; }
 
 mkdir "$tree/DEBIAN"
@@ -86,7 +87,7 @@ Version: $version
 Architecture: $architecture
 Maintainer: The Steno authors <steno@localhost>
 Installed-Size: $(du -k -s "$tree/usr" | cut -f 1)
-Depends: $(sed -n 's/^shlibs:Depends=//p' "$work/depends")
+Depends: $(sed -n 's/^shlibs:Depends=//p' "$work/depends"), gstreamer1.0-plugins-base, gstreamer1.0-plugins-good
 Recommends: ffmpeg
 Section: sound
 Priority: optional

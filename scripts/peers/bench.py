@@ -11,8 +11,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 THREADS = str(os.cpu_count())
-# Steno's precision, CTranslate2's, whisper.cpp's.
-CLASSES = [("f32", "float32", "f32"), ("f16", None, "f16"), ("q8_0", "int8", "q8_0")]
+# Steno's precision, CTranslate2's, whisper.cpp's; its convolution takes weights in 16 bits only.
+CLASSES = [("f32", "float32", None), ("f16", None, "f16"), ("q8_0", "int8", "q8_0")]
 
 
 def output(*command):
@@ -65,8 +65,9 @@ def networks(models, work, sizes):
             if theirs:
                 converted = convert("ctranslate2", folder, work / f"{size}-ct2")
                 row(size, "CTranslate2", theirs, peer("ctranslate2", converted, theirs, THREADS))
-            converted = convert("ggml", folder, work / f"{size}-{ggml}.bin", ggml)
-            row(size, "whisper.cpp", ggml, peer("whisper.cpp", converted, THREADS))
+            if ggml:
+                converted = convert("ggml", folder, work / f"{size}-{ggml}.bin", ggml)
+                row(size, "whisper.cpp", ggml, peer("whisper.cpp", converted, THREADS))
 
 
 def whole(starter, work, recording):
@@ -86,11 +87,13 @@ def whole(starter, work, recording):
             stages = dict(told["run"]["stages"])
             seconds["Steno", ours] = stages["preprocess"] + stages["transcribe"]
             length = told["source"]["duration"]
-        file = convert("ggml", starter, work / f"starter-{ggml}.bin", ggml)
-        for name, kind, arguments in (("faster-whisper", theirs, (folder, theirs or "")), ("whisper.cpp", ggml, (file,))):
-            if kind:
-                found = peer(name if name == "faster-whisper" else "whole", *arguments, THREADS, recording)
-                seconds[name, kind] = found and found["seconds"]
+        if theirs:
+            found = peer("faster-whisper", folder, theirs, THREADS, recording)
+            seconds["faster-whisper", theirs] = found and found["seconds"]
+        if ggml:
+            file = convert("ggml", starter, work / f"starter-{ggml}.bin", ggml)
+            found = peer("whole", file, THREADS, recording)
+            seconds["whisper.cpp", ggml] = found and found["seconds"]
         for (name, precision), taken in seconds.items():
             if taken:
                 print(f"| {name} | {precision} | {taken:.2f} | {length / taken:.1f} |", flush=True)

@@ -20,7 +20,7 @@ fn linked(package: &str) -> BTreeSet<String> {
 
 /// A package, the packages of ours that it may know, and the start of the
 /// names of those that it must not.
-const RULES: [(&str, &[&str], &[&str]); 14] = [
+const RULES: [(&str, &[&str], &[&str]); 16] = [
     ("transcript", &[], &["candle", "tauri", "tokio"]),
     ("audio", &[], &["candle", "tauri", "tokio"]),
     ("memory", &[], &["candle", "tauri", "tokio"]),
@@ -46,10 +46,16 @@ const RULES: [(&str, &[&str], &[&str]); 14] = [
         &["candle", "gemm", "tokenizers", "symphonia", "tauri"],
     ),
     (
+        "contract",
+        &["api", "formats", "hub", "library", "memory", "transcript", "wire"],
+        &["candle", "gemm", "tokenizers", "symphonia", "tauri"],
+    ),
+    (
         "steno-window",
-        &["api", "desktop", "formats", "hub", "library", "memory", "transcript", "wire"],
+        &["api", "contract", "desktop", "formats", "hub", "library", "memory", "transcript", "wire"],
         &["candle", "gemm", "tokenizers", "symphonia"],
     ),
+    ("steno-player", &["audio", "memory", "transcript", "wire"], &["candle", "hyper", "tauri", "tokio"]),
     ("desktop", &[], &["candle", "tauri", "tokio"]),
 ];
 

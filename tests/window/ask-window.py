@@ -17,7 +17,7 @@ from Xlib import X, XK, display, error
 from Xlib.ext import xtest
 from Xlib.protocol import event
 
-PATIENCE = 30  # seconds
+PATIENCE = 120  # seconds; a busy machine is ten times slower than an idle one
 
 screen = display.Display()
 

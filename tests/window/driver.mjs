@@ -121,10 +121,42 @@ export class Window {
     return (await this.#ask("POST", "/element", { using: "css selector", value: selector }))[ELEMENT];
   }
 
-  /** What users of the mouse do, once the element is there. */
+  /** What users of the mouse do, once the element is there: who misses because the page moved clicks again. */
   async click(selector) {
-    const element = await until(selector, () => this.find(selector));
-    return this.#ask("POST", `/element/${element}/click`);
+    for (let attempt = 0; attempt < 10; attempt++) {
+      const element = await until(selector, () => this.find(selector));
+      await this.run("window.hit = false; arguments[0].addEventListener('click', () => (window.hit = true), { capture: true, once: true })", { [ELEMENT]: element });
+      try {
+        await this.#ask("POST", `/element/${element}/click`);
+      } catch (error) {
+        // A list that is just being drawn: there, and nowhere yet, or another one already.
+        if (attempt === 9 || !/not interactable|stale element/.test(error.message)) throw error;
+        await pause(50 * 2 ** attempt);
+        continue;
+      }
+      // A click may have ended the page.
+      if ((await this.run("return window.hit").catch(() => true)) !== false) return;
+    }
+    throw new Error(`${selector} can't be hit`);
+  }
+
+  /** The same at a place of the page, once or twice. */
+  clickAt(x, y, times = 1) {
+    const click = [{ type: "pointerDown", button: 0 }, { type: "pointerUp", button: 0 }];
+    const actions = [{ type: "pointerMove", duration: 0, x: Math.round(x), y: Math.round(y) }, ...Array(times).fill(click).flat()];
+    return this.#ask("POST", "/actions", { actions: [{ type: "pointer", id: "mouse", parameters: { pointerType: "mouse" }, actions }] });
+  }
+
+  /** Keys held together, the last one pressed. */
+  async press(...keys) {
+    const held = keys.slice(0, -1);
+    const actions = [
+      ...held.map((value) => ({ type: "keyDown", value })),
+      { type: "keyDown", value: keys.at(-1) },
+      { type: "keyUp", value: keys.at(-1) },
+      ...held.reverse().map((value) => ({ type: "keyUp", value })),
+    ];
+    return this.#ask("POST", "/actions", { actions: [{ type: "key", id: "keys", actions }] });
   }
 
   /** Keys typed into whatever has the focus. */

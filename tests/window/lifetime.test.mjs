@@ -106,6 +106,40 @@ test("an engine that is killed is replaced, and the job goes on with what it had
   }
 });
 
+test("a passage that no engine survives is a gap, which the next start fills", async () => {
+  const env = { STENO_STATE_FOLDER: join(files.folder, "gaps"), XDG_CONFIG_HOME: join(files.folder, "gaps/config") };
+  const recording = await longRecording(files.folder, 1.5, "gap.flac");
+  const starts = async () => (await window.texts(by("segment"))).map((text) => Number(/^0:(\d+)/.exec(text)?.[1] ?? 60));
+  let window = await open({ args: [recording], env: { ...env, STENO_TEST_ABORT_AT: "0" } });
+  try {
+    await window.click(by("anyway"));
+    await until("the end", async () => (await states(window))["gap.flac"] === "finished");
+    assert.match((await window.texts(by("gaps"))).join(), /0:00–0:\d+/);
+    const heard = await starts();
+    assert.ok(heard.length > 0 && heard.every((start) => start > 15), `segments at ${heard}`);
+    await picture(window, "gap");
+  } finally {
+    await window.end();
+  }
+  window = await open({ env });
+  try {
+    await window.click(by("view-history"));
+    await window.click(by("open-document"));
+    await until("its gap", async () => (await window.texts(by("again"))).length > 0);
+    const before = await window.texts(by("segment"));
+    await window.click(by("again"));
+    await until("what was said there", async () => (await starts()).filter((start) => start < 15).length > 1);
+    await until("no gap at the beginning", async () => !/0:00–/.test((await window.texts(by("gaps"))).join()));
+    const after = await window.texts(by("segment"));
+    assert.match(after[0], /^0:00/);
+    // What was there already is as it was.
+    assert.deepEqual(after.slice(-before.length + 1), before.slice(1));
+    await picture(window, "gap-filled");
+  } finally {
+    await window.end();
+  }
+});
+
 test("the next start has the language and the size of the last", async () => {
   const env = { XDG_CONFIG_HOME: join(files.folder, "config") };
   const choose = (language) => `

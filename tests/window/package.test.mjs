@@ -14,14 +14,14 @@ const options = { skip: missing.length > 0 ? `skipped: there is no ${missing.joi
 
 let folder, tree, deb;
 /** Without anything that would lead elsewhere than into the package. */
-const bare = { STENO_ENGINE: "", STENO_BACKEND: "cpu", STENO_MODELS: "" };
+const bare = { STENO_ENGINE: "", STENO_PLAYER: "", STENO_BACKEND: "cpu", STENO_MODELS: "" };
 
 before(async () => {
   if (options.skip) return;
   folder = mkdtempSync(join(tmpdir(), "steno-package-"));
   const built = join(folder, "programs");
   mkdirSync(built);
-  for (const [name, path] of [["steno-window", programs.window], ["steno", programs.cli], ["steno-engine", programs.engine]]) {
+  for (const [name, path] of [["steno-window", programs.window], ["steno", programs.cli], ["steno-engine", programs.engine], ["steno-player", programs.player]]) {
     symlinkSync(path, join(built, name));
   }
   await execute(join(root, "scripts/package/debian.sh"), ["--programs", built, "--output", folder, "--fast"]);
@@ -36,7 +36,7 @@ test("it has all of Steno, and says what else is needed", options, async () => {
   const files = stdout.split("\n").map((line) => line.trim().split(/\s+/)).filter((words) => words.length > 5);
   const names = files.map((words) => words[5]);
   for (const wanted of [
-    "usr/bin/steno-window", "usr/bin/steno", "usr/lib/steno/steno-engine", "usr/share/steno/sample.flac",
+    "usr/bin/steno-window", "usr/bin/steno", "usr/lib/steno/steno-engine", "usr/lib/steno/steno-player", "usr/share/steno/sample.flac",
     "usr/share/steno/models/starter-whisper/model.safetensors", "usr/share/steno/models/starter-whisper/steno-model.json",
     "usr/share/applications/steno-window.desktop", "usr/share/icons/hicolor/scalable/apps/steno.svg",
     "usr/share/icons/hicolor/128x128/apps/steno.png", "usr/share/man/man1/steno.1.gz", "usr/share/doc/steno/copyright",
@@ -46,7 +46,7 @@ test("it has all of Steno, and says what else is needed", options, async () => {
   }
   assert.ok(files.every((words) => words[1] === "root/root"));
   const depends = (await execute("dpkg-deb", ["-f", deb, "Depends"])).stdout;
-  for (const library of ["libc6", "libwebkit2gtk-4.1-0", "libgtk-3-0", "libsoup-3.0-0"]) assert.match(depends, new RegExp(`(^|, )${library}\\b`));
+  for (const library of ["libc6", "libwebkit2gtk-4.1-0", "libgtk-3-0", "libsoup-3.0-0", "gstreamer1.0-plugins-good"]) assert.match(depends, new RegExp(`(^|, )${library}\\b`));
   assert.doesNotMatch(depends, /-dev\b/);
   const notices = (await execute("gzip", ["-dc", join(tree, "usr/share/doc/steno/third-party.txt.gz")], { maxBuffer: 1 << 26 })).stdout;
   for (const name of ["tauri ", "candle-core ", "svelte|uplot "]) assert.match(notices, new RegExp(`^(${name})`, "m"));
@@ -76,7 +76,7 @@ test("so does the window", options, async () => {
   try {
     await window.click(by("sample"));
     await until("the transcript", async () => Object.values(await states(window))[0] === "finished");
-    assert.ok((await window.texts(by("segment"))).length > 0);
+    await until("its words", async () => (await window.texts(by("segment"))).length > 0);
   } finally {
     await window.end();
   }

@@ -47,7 +47,7 @@ test("the keyboard alone transcribes the sample and saves nothing by accident", 
     await window.type(tab);
     visited.push(await focused());
   }
-  assert.deepEqual(visited, ["view-recordings", "view-models", "view-settings", "engine", "model", "language", "translate", "more-settings", "choose", "sample"]);
+  assert.deepEqual(visited, ["view-recordings", "view-history", "view-models", "view-settings", "engine", "model", "language", "translate", "more-settings", "choose", "sample"]);
   const outline = await window.run("return getComputedStyle(document.activeElement).outlineStyle");
   assert.equal(outline, "solid", "the focus is seen");
   await picture(window, "keyboard");

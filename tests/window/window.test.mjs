@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { by, drop, execute, open, picture, programs, recordings, states } from "./common.mjs";
+import { by, drop, execute, longRecording, open, picture, programs, recordings, states } from "./common.mjs";
 import { until } from "./driver.mjs";
 
 const GOOD = "Gespräch 1, an der Fähre.flac";
@@ -13,6 +13,8 @@ const LETTER = "letter.pdf";
 let window, files;
 before(async () => {
   files = recordings({ [GOOD]: null, [BROKEN]: "This was never a recording.\n".repeat(200), [LETTER]: "Dear Sir" });
+  // Of several windows, so that the words of the first come while the others are worked on.
+  await longRecording(files.folder, 1.5, GOOD);
   window = await open();
 });
 after(async () => {
