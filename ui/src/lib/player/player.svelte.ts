@@ -1,5 +1,6 @@
 import { asFailure, type Backend } from "../backend";
 import type { Failure, PlaySource } from "../generated/contract";
+import { t } from "../text";
 
 export const SPEEDS = [0.5, 0.75, 1, 1.25, 1.5, 1.75, 2, 2.5, 3];
 
@@ -8,6 +9,13 @@ const FINEST = 1 / 30;
 
 /** Milliseconds from one look at the growing waveform to the next. */
 const PEAKS_PAUSE = 1000;
+
+/** Milliseconds from one look at whether there is sound to the next. */
+const LOOK_PAUSE = 1000;
+/** Looks without any until the player's process is asked whether it is there, and until it is taken to hang:
+ *  to find a place can take a pass over a recording. */
+const DOUBT = 2;
+const PATIENCE = 20;
 
 /** What a waveform is drawn from: lowest and highest of equal stretches, in 128ths. */
 export interface Peaks {
@@ -39,6 +47,7 @@ export class Player {
   #wanted = false;
   /** The player's process was asked again since sound last came. */
   #revived = false;
+  #watching: ReturnType<typeof setInterval> | undefined;
 
   constructor(
     readonly job: number,
@@ -57,7 +66,7 @@ export class Player {
       this.#rest();
     });
     audio.addEventListener("ended", () => {
-      this.#wanted = false;
+      this.#unwanted();
       this.#rest();
     });
     // Also where no frames are drawn.
@@ -88,6 +97,7 @@ export class Player {
     this.begun = true;
     this.#until = until;
     this.#wanted = true;
+    this.#watch();
     if (!(await this.#open()) || !(await this.#loaded()) || !this.#wanted) return;
     this.#seek(this.position);
     try {
@@ -105,7 +115,7 @@ export class Player {
   }
 
   pause(): void {
-    this.#wanted = false;
+    this.#unwanted();
     this.#audio.pause();
   }
 
@@ -124,8 +134,7 @@ export class Player {
     this.speed = speed;
     this.#audio.defaultPlaybackRate = speed;
     this.#audio.playbackRate = speed;
-    // Where that is lost it stutters at worst.
-    if (this.source) void fetch(this.source.speed + String(speed)).catch(() => {});
+    void this.#answers();
   }
 
   /** One step slower or faster. */
@@ -136,6 +145,7 @@ export class Player {
 
   close(): void {
     this.#gone = true;
+    this.#unwanted();
     this.#audio.pause();
     this.#audio.removeAttribute("src");
     this.#audio.load();
@@ -195,18 +205,55 @@ export class Player {
     }
   }
 
+  /** Tells the player's process how fast sound is heard: without that it stutters at worst.
+   *  False where nobody is there to hear it. */
+  #answers(): Promise<boolean> {
+    if (!this.source) return Promise.resolve(false);
+    return fetch(this.source.speed + String(this.speed)).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  #unwanted(): void {
+    this.#wanted = false;
+    clearInterval(this.#watching);
+  }
+
+  /** An element whose connection broke while it rested may wait for ever and tell of no error. */
+  #watch(): void {
+    clearInterval(this.#watching);
+    let [at, silent] = [this.#audio.currentTime, 0];
+    const look = async () => {
+      const [{ source }, audio] = [this, this.#audio];
+      // Something else than this window may have it rest.
+      const rests = audio.paused && audio.readyState > 0;
+      if (!source || rests || audio.currentTime !== at) {
+        [at, silent] = [audio.currentTime, 0];
+        return;
+      }
+      silent += 1;
+      const is_lost = silent >= PATIENCE || (silent >= DOUBT && !(await this.#answers()));
+      if (is_lost && this.source === source && this.#wanted) await this.#lost();
+    };
+    this.#watching = setInterval(() => void look(), LOOK_PAUSE);
+  }
+
   /** The process that serves the sound may be gone: another is asked for, once. */
   async #lost(): Promise<void> {
-    const [position, message] = [this.position, this.#audio.error?.message ?? ""];
+    // Told of by the element and found by looking, it is lost once.
+    if (!this.source) return;
+    const [position, until, { error }] = [this.position, this.#until, this.#audio];
     this.#rest();
     this.source = null;
     if (this.#gone || !this.#wanted) return;
     if (this.#revived) {
-      this.failure = asFailure(message);
+      this.pause();
+      this.failure = asFailure(error?.message || t.player.silent);
       return;
     }
     this.#revived = true;
-    await this.play(position);
+    await this.play(position, until);
   }
 
   #stop(): void {

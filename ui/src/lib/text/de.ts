@@ -460,6 +460,7 @@ export const de: Text = {
     back: "3 Sekunden zurück",
     speed: "Geschwindigkeit",
     position: "Stelle in der Aufnahme",
+    silent: "Es kommt kein Ton mehr. Spielen Sie noch einmal ab oder wandeln Sie die Aufnahme vorher in wav oder flac um.",
   },
 
   suspicion: {

@@ -463,6 +463,7 @@ export const en = {
     back: "Back 3 seconds",
     speed: "Speed",
     position: "Place in the recording",
+    silent: "No sound comes any more. Play again, or convert the recording to wav or flac first.",
   },
 
   suspicion: {

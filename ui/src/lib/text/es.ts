@@ -463,6 +463,7 @@ export const es: Text = {
     back: "Retroceder 3 segundos",
     speed: "Velocidad",
     position: "Posición en la grabación",
+    silent: "Ya no llega sonido. Reproduzca otra vez o convierta antes la grabación a wav o flac.",
   },
 
   suspicion: {

@@ -463,6 +463,7 @@ export const fr: Text = {
     back: "Reculer de 3 secondes",
     speed: "Vitesse",
     position: "Position dans l’enregistrement",
+    silent: "Le son ne vient plus. Relancez la lecture ou convertissez d’abord l’enregistrement en wav ou flac.",
   },
 
   suspicion: {

@@ -459,6 +459,7 @@ export const zh: Text = {
     back: "后退 3 秒",
     speed: "速度",
     position: "录音中的位置",
+    silent: "没有声音了。请再次播放，或先将录音转换为 wav 或 flac。",
   },
 
   suspicion: {
