@@ -459,7 +459,7 @@ export const ja: Text = {
     back: "3秒戻る",
     speed: "速度",
     position: "録音内の位置",
-    silent: "音が出なくなりました。もう一度再生するか、録音を先に wavかflacに変換してください。",
+    silent: "音が出なくなりました。もう一度再生するか、録音を先にwavかflacに変換してください。",
   },
 
   suspicion: {
