@@ -57,8 +57,7 @@ fn tell_of_the_end(app: &AppHandle, finished: usize, failed: usize) {
         .get_webview_window("main")
         .is_some_and(|window| window.is_focused().unwrap_or(true) && !window.is_minimized().unwrap_or(false));
     if finished + failed > 0 && !is_seen && shell.desk.remembered().switches.notify {
-        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        shell.tell(WindowEvent::QueueEnded { finished: count(finished), failed: count(failed) });
+        shell.tell(WindowEvent::queue_ended(finished, failed));
     }
 }
 

@@ -6,11 +6,11 @@ use api::{preferences_edit, session};
 use tauri::ipc::{Channel, Response};
 use tauri::{AppHandle, State, WebviewWindow};
 
-use crate::dialogs;
 use crate::shell::{self, Shell, lock};
+use crate::{dialogs, first_paint};
 use contract::{
-    Attempt, ChartFile, EngineInfo, Exporting, Failure, Gap, Look, MemoryUpdate, ModelFits, Place,
-    PlaySource, Preference, Saved, Settings, Setup, WindowEvent,
+    ChartFile, EngineInfo, Exporting, Failure, MemoryUpdate, ModelFits, Place, PlaySource, Preference, Saved,
+    Setup, WindowEvent,
 };
 
 pub type Answer<T> = Result<T, Failure>;
@@ -40,48 +40,24 @@ pub async fn model_fits(shell: State<'_, Shell>) -> Answer<ModelFits> {
 /// In a dialog with that title, as in the other commands that open one.
 #[tauri::command]
 pub async fn choose_files(shell: State<'_, Shell>, window: WebviewWindow, title: String) -> Answer<()> {
-    let files = dialogs::open_files(&window, title, shell.desk.session.latest_folder()).await;
+    let files = dialogs::open_files(&window, &title, shell.desk.session.latest_folder()).await;
     shell.desk.session.add(files);
     Ok(())
 }
 
 #[tauri::command]
-pub fn add_sample(shell: State<'_, Shell>) {
-    if let Some(sample) = &shell.desk.sample {
-        shell.desk.session.add_sample(sample);
-    }
-}
-
-#[tauri::command]
 pub async fn choose_model(shell: State<'_, Shell>, window: WebviewWindow, title: String) -> Answer<()> {
-    if let Some(folder) = dialogs::open_folder(&window, title).await {
+    if let Some(folder) = dialogs::open_folder(&window, &title).await {
         shell.desk.use_model(api::models::model_at(&folder)?);
         shell.tell_setup();
     }
     Ok(())
 }
 
-#[tauri::command]
-pub fn change_settings(shell: State<'_, Shell>, settings: Settings) {
-    shell.desk.use_settings(shell.chosen(settings));
-    shell.tell_setup();
-}
-
-#[tauri::command]
-pub fn change_look(shell: State<'_, Shell>, look: Look) {
-    shell.desk.remember(|remembered| {
-        remembered.theme = look.theme;
-        remembered.interface = look.language;
-        remembered.hide_unsure = look.hide_unsure;
-        remembered.keys = look.keys;
-    });
-    shell.tell_setup();
-}
-
 /// The settings of the user's config file.
 #[tauri::command]
 pub fn preferences() -> Answer<Vec<Preference>> {
-    preferences_now()
+    Ok(Preference::all()?)
 }
 
 /// Writes one of them, or takes it out, and gives all of them as they are now.
@@ -94,40 +70,17 @@ pub fn change_preference(
     preferences_edit::change_of_this_user(&name, value.as_deref())?;
     shell.desk.read_preferences();
     shell.tell_setup();
-    preferences_now()
-}
-
-fn preferences_now() -> Answer<Vec<Preference>> {
-    Ok(preferences_edit::stand_of_this_user()?.into_iter().map(Into::into).collect())
+    Ok(Preference::all()?)
 }
 
 /// What a bug report needs; nothing of any transcript.
 #[tauri::command]
 pub async fn diagnostics(shell: State<'_, Shell>) -> Answer<String> {
     let description = shell.desk.session.describe().await;
-    let window = shell.first_paint.report();
+    let window = first_paint::report(&shell);
     let remarks = lock(&shell.attending.said).iter().cloned().collect();
     blocking(move || Ok(api::diagnostics::text(env!("CARGO_PKG_VERSION"), window, description, remarks)))
         .await
-}
-
-/// Lets the demonstration model have what is held.
-#[tauri::command]
-pub fn start_anyway(shell: State<'_, Shell>) {
-    shell.desk.session.start_anyway();
-}
-
-/// While paused nothing new is begun.
-#[tauri::command]
-pub fn pause(shell: State<'_, Shell>, paused: bool) {
-    shell.desk.session.pause(paused);
-    shell.tell_setup();
-}
-
-/// Gives recordings their turn before that of another; null: after all.
-#[tauri::command]
-pub fn reorder(shell: State<'_, Shell>, jobs: Vec<u64>, before: Option<u64>) {
-    shell.desk.session.reorder(&jobs, before);
 }
 
 /// Sends a recording's text to `updates`, each a `TextUpdate`, until another one is watched.
@@ -142,29 +95,6 @@ pub fn watch_memory(shell: State<'_, Shell>, job: u64, updates: Channel<MemoryUp
     shell.watch_memory(job, updates);
 }
 
-#[tauri::command(async)]
-pub fn cancel(shell: State<'_, Shell>, job: u64) {
-    shell.desk.session.cancel(job);
-}
-
-#[tauri::command(async)]
-pub fn retry(shell: State<'_, Shell>, job: u64) {
-    shell.desk.session.retry(job);
-}
-
-/// Transcribes a part of a finished recording again: in its place, or to be
-/// compared where it is another attempt.
-#[tauri::command]
-pub fn again(shell: State<'_, Shell>, job: u64, part: Gap, attempt: Option<Attempt>) {
-    let attempt = attempt.map(|attempt| attempt.chosen(&shell.desk.models()));
-    shell.desk.session.again(job, part.into(), attempt);
-}
-
-#[tauri::command(async)]
-pub fn remove(shell: State<'_, Shell>, job: u64) {
-    shell.desk.session.remove(job);
-}
-
 /// Null where the user closed the dialog.
 #[tauri::command]
 pub async fn save(
@@ -175,7 +105,7 @@ pub async fn save(
     place: Place,
     title: String,
 ) -> Answer<Option<Saved>> {
-    let Some(place) = place_of(&shell, &window, job, &exporting, place, title).await? else {
+    let Some(place) = place_of(&shell, &window, job, &exporting, place, &title).await? else {
         return Ok(None);
     };
     remember_exporting(&shell, &exporting);
@@ -194,14 +124,14 @@ async fn place_of(
     job: u64,
     exporting: &Exporting,
     place: Place,
-    title: String,
+    title: &str,
 ) -> Answer<Option<session::Place>> {
     Ok(match (place, exporting.formats.as_slice()) {
         (Place::Beside, _) => Some(session::Place::Beside { replace: false }),
         (Place::BesideReplacing, _) => Some(session::Place::Beside { replace: true }),
         (Place::Ask, [format]) => {
             let proposed = shell.desk.session.proposed_file(job, (*format).into())?;
-            dialogs::save_file(window, title, &proposed).await.map(session::Place::At)
+            dialogs::save_file(window, title, proposed).await.map(session::Place::At)
         }
         (Place::Ask, _) => dialogs::open_folder(window, title)
             .await
@@ -221,7 +151,7 @@ pub async fn save_chart(
     title: String,
 ) -> Answer<Option<String>> {
     let proposed = shell.desk.session.beside(job, kind.ending())?;
-    let Some(file) = dialogs::save_file(&window, title, &proposed).await else { return Ok(None) };
+    let Some(file) = dialogs::save_file(&window, &title, proposed).await else { return Ok(None) };
     blocking(move || Ok(session::write_bytes(&file, &bytes).map(|()| Some(file.display().to_string()))?))
         .await
 }

@@ -2,47 +2,24 @@
 //! waits for the disk.
 
 use api::library::DocumentId;
-use api::library::documents::Way;
 use api::session;
 use tauri::{State, WebviewWindow};
 
 use crate::commands::{Answer, blocking, remember_exporting};
 use crate::dialogs;
 use crate::shell::Shell;
-use contract::{DocumentInfo, Edit, Edited, Exporting, Finding, Gap, Hit, Replaced, Review, Saved};
+use contract::{Correction, DocumentInfo, Edited, Exporting, Finding, Hit, Replaced, Review, Saved};
 
 /// Null where it makes no sense, or not any more.
 #[tauri::command]
-pub async fn edit(shell: State<'_, Shell>, job: u64, edit: Edit) -> Answer<Option<Edited>> {
-    with(&shell, move |session| Ok(session.edit(job, &edit.into())?.map(Into::into))).await
-}
-
-/// Null where there is nothing to take back.
-#[tauri::command]
-pub async fn undo(shell: State<'_, Shell>, job: u64) -> Answer<Option<Edited>> {
-    with(&shell, move |session| Ok(session.step(job, Way::Undo)?.map(Into::into))).await
-}
-
-#[tauri::command]
-pub async fn redo(shell: State<'_, Shell>, job: u64) -> Answer<Option<Edited>> {
-    with(&shell, move |session| Ok(session.step(job, Way::Redo)?.map(Into::into))).await
+pub async fn correct(shell: State<'_, Shell>, job: u64, correction: Correction) -> Answer<Option<Edited>> {
+    with(&shell, move |session| Ok(correction.carry_out(session, job)?)).await
 }
 
 /// What of a transcript should be listened to, the most doubtful first.
 #[tauri::command]
 pub async fn review(shell: State<'_, Shell>, job: u64) -> Answer<Review> {
     with(&shell, move |session| Ok(session.review(job).into())).await
-}
-
-/// What another attempt at a part found is taken, or forgotten.
-#[tauri::command]
-pub async fn choose_again(
-    shell: State<'_, Shell>,
-    job: u64,
-    part: Gap,
-    take: bool,
-) -> Answer<Option<Edited>> {
-    with(&shell, move |session| Ok(session.choose_again(job, part.into(), take)?.map(Into::into))).await
 }
 
 /// In this transcript, or in those of the history too.
@@ -76,16 +53,6 @@ pub async fn open_document(shell: State<'_, Shell>, document: i64) -> Answer<u64
     with(&shell, move |session| Ok(session.open_document(DocumentId(document))?)).await
 }
 
-#[tauri::command]
-pub async fn delete_document(shell: State<'_, Shell>, document: i64) -> Answer<()> {
-    with(&shell, move |session| Ok(session.delete_document(DocumentId(document))?)).await
-}
-
-#[tauri::command]
-pub async fn restore_document(shell: State<'_, Shell>, document: i64) -> Answer<()> {
-    with(&shell, move |session| Ok(session.restore_document(DocumentId(document))?)).await
-}
-
 /// In a folder that the user chooses: whether the recording is there. Null
 /// where the dialog was closed.
 #[tauri::command]
@@ -95,7 +62,7 @@ pub async fn locate_recording(
     job: u64,
     title: String,
 ) -> Answer<Option<bool>> {
-    let Some(folder) = dialogs::open_folder(&window, title).await else { return Ok(None) };
+    let Some(folder) = dialogs::open_folder(&window, &title).await else { return Ok(None) };
     with(&shell, move |session| Ok(Some(session.locate(job, &folder)?))).await
 }
 
@@ -108,7 +75,7 @@ pub async fn save_documents(
     exporting: Exporting,
     title: String,
 ) -> Answer<Option<Saved>> {
-    let Some(folder) = dialogs::open_folder(&window, title).await else { return Ok(None) };
+    let Some(folder) = dialogs::open_folder(&window, &title).await else { return Ok(None) };
     remember_exporting(&shell, &exporting);
     let documents: Vec<_> = documents.into_iter().map(DocumentId).collect();
     let place = session::Place::Within { folder, replace: false };

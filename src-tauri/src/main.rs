@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use api::single::Start;
-use first_paint::FirstPaint;
+use desktop::first_paint::FirstPaint;
 use shell::Shell;
 use tauri::{AppHandle, DragDropEvent, Manager, WindowEvent};
 
@@ -68,58 +68,32 @@ fn main() -> Result<(), tauri::Error> {
             commands::describe,
             commands::model_fits,
             commands::choose_files,
-            commands::add_sample,
             commands::choose_model,
-            commands::change_settings,
-            commands::change_look,
             commands::preferences,
             commands::change_preference,
             commands::diagnostics,
-            commands::start_anyway,
-            commands::pause,
-            commands::reorder,
             commands::watch,
             commands::watch_memory,
-            commands::cancel,
-            commands::retry,
-            commands::again,
-            commands::remove,
             commands::save,
             commands::save_chart,
             commands::close,
             commands::play_source,
             store::shelf,
             store::download,
-            store::pause_download,
-            store::stop_download,
             store::import_model,
-            store::remove_model,
             store::connections,
             first_paint::painted,
-            wishes::change_own,
-            wishes::put_shortest_first,
-            wishes::cancel_all,
-            wishes::retry_failed,
-            wishes::save_preset,
-            wishes::rename_preset,
-            wishes::delete_preset,
+            wishes::wish,
+            wishes::chore,
             wishes::watch_folder,
-            wishes::change_watched,
             wishes::place_watched,
-            wishes::unwatch_folder,
-            wishes::change_switches,
             wishes::notify,
-            editing::edit,
+            editing::correct,
             editing::review,
-            editing::choose_again,
-            editing::undo,
-            editing::redo,
             editing::replace_all,
             editing::documents,
             editing::search_documents,
             editing::open_document,
-            editing::delete_document,
-            editing::restore_document,
             editing::locate_recording,
             editing::save_documents,
         ])
@@ -147,8 +121,7 @@ fn visited(app: &AppHandle, files: Vec<PathBuf>) -> bool {
 fn drag_drop(shell: &Shell, event: &DragDropEvent) {
     match event {
         DragDropEvent::Enter { paths, .. } => {
-            let files = u32::try_from(paths.len()).unwrap_or(u32::MAX);
-            shell.tell(contract::WindowEvent::DragOver { files });
+            shell.tell(contract::WindowEvent::drag_over(paths.len()));
         }
         DragDropEvent::Drop { paths, .. } => {
             shell.tell(contract::WindowEvent::DragLeft);

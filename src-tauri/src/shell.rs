@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use api::player::Player;
-use api::session::{self, Desk};
+use api::session::Desk;
 use api::transfers::Transfers;
+use desktop::first_paint::FirstPaint;
 use tauri::async_runtime::{JoinHandle, spawn};
 use tauri::ipc::{Channel, Response};
 use tauri::{AppHandle, Manager};
 use tokio::sync::watch;
 
 use crate::attend::Attending;
-use crate::first_paint::FirstPaint;
 use crate::place;
-use contract::{MemoryUpdate, Settings, Setup, TextUpdate, WindowEvent};
+use contract::{MemoryUpdate, Setup, TextUpdate, WindowEvent};
 
 /// As long as a page may take to write down what was typed before the window closes.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -40,8 +40,9 @@ pub struct Shell {
     downloads: Mutex<Option<JoinHandle<()>>>,
     asked_to_close: AtomicBool,
     closing: AtomicBool,
-    /// How many of the page's wishes are waiting for the disk.
-    under_way: watch::Sender<usize>,
+    /// Nothing is ever sent: each of the page's wishes that waits for the disk
+    /// holds a receiver.
+    under_way: watch::Sender<()>,
     pub attending: Attending,
 }
 
@@ -60,7 +61,7 @@ impl Shell {
             downloads: Mutex::default(),
             asked_to_close: AtomicBool::new(false),
             closing: AtomicBool::new(false),
-            under_way: watch::Sender::new(0),
+            under_way: watch::Sender::new(()),
             attending: Attending::default(),
         }
     }
@@ -73,11 +74,6 @@ impl Shell {
         self.tell(WindowEvent::Setup { setup: Box::new(self.setup()) });
     }
 
-    /// What the page says of models by their numbers.
-    pub fn chosen(&self, settings: Settings) -> session::Settings {
-        self.desk.with_model(settings.chosen(&self.desk.models()))
-    }
-
     pub fn models_changed(&self, installed: Option<String>) {
         self.desk.models_changed(installed);
         self.tell_setup();
@@ -86,56 +82,40 @@ impl Shell {
     /// From now on `page` is told what happens, from the whole list on. A page
     /// that was loaded anew replaces the one before.
     pub fn attach(&self, page: Channel<WindowEvent>) {
-        let mut follower = self.desk.session.follow();
-        let channel = page.clone();
-        let task = spawn(async move {
-            while let Some(changes) = follower.next().await {
-                let changed = changes.changed.into_iter().map(Into::into).collect();
-                let event = WindowEvent::Jobs { changed, removed: changes.removed, order: changes.order };
-                if channel.send(event).is_err() {
-                    return;
-                }
-            }
+        let (mut jobs, channel) = (self.desk.session.follow(), page.clone());
+        feed(&self.list, async move {
+            while let Some(changes) = jobs.next().await
+                && channel.send(changes.into()).is_ok()
+            {}
         });
-        replace(&self.list, task);
-        let (mut follower, channel) = (self.transfers.follow(), page.clone());
-        let task = spawn(async move {
-            while let Some(transfers) = follower.next().await {
-                let transfers = transfers.into_iter().map(Into::into).collect();
-                if channel.send(WindowEvent::Transfers { transfers }).is_err() {
-                    return;
-                }
-            }
+        let (mut transfers, channel) = (self.transfers.follow(), page.clone());
+        feed(&self.downloads, async move {
+            while let Some(all) = transfers.next().await
+                && channel.send(all.into()).is_ok()
+            {}
         });
-        replace(&self.downloads, task);
         *lock(&self.page) = Some(page);
-        self.asked_to_close.store(false, Ordering::Relaxed);
+        self.keep_open();
     }
 
     /// Sends one recording's text, and what changes in it, until another is watched.
     pub fn watch(&self, job: u64, updates: Channel<Response>) {
-        let mut follower = self.desk.session.follow_text(job);
-        let task = spawn(async move {
-            while let Some(change) = follower.next().await {
-                if updates.send(Response::new(TextUpdate::from(change).json())).is_err() {
-                    return;
-                }
-            }
+        let mut text = self.desk.session.follow_text(job);
+        feed(&self.text, async move {
+            while let Some(change) = text.next().await
+                && updates.send(Response::new(TextUpdate::from(change).json())).is_ok()
+            {}
         });
-        replace(&self.text, task);
     }
 
     /// Sends what is seen of one job's memory, until another is watched.
     pub fn watch_memory(&self, job: u64, updates: Channel<MemoryUpdate>) {
-        let mut follower = self.desk.session.follow_memory(job);
-        let task = spawn(async move {
-            while let Some(change) = follower.next().await {
-                if updates.send(change.into()).is_err() {
-                    return;
-                }
-            }
+        let mut memory = self.desk.session.follow_memory(job);
+        feed(&self.memory, async move {
+            while let Some(change) = memory.next().await
+                && updates.send(change.into()).is_ok()
+            {}
         });
-        replace(&self.memory, task);
     }
 
     pub fn tell(&self, event: WindowEvent) {
@@ -150,9 +130,8 @@ impl Shell {
     }
 
     /// Until it is dropped the program does not end.
-    pub fn under_way(&self) -> UnderWay {
-        self.under_way.send_modify(|count| *count += 1);
-        UnderWay(self.under_way.clone())
+    pub fn under_way(&self) -> watch::Receiver<()> {
+        self.under_way.subscribe()
     }
 
     pub fn keep_open(&self) {
@@ -165,14 +144,13 @@ impl Shell {
 /// the window open.
 pub fn request_close(app: AppHandle) {
     let shell = app.state::<Shell>();
-    let session = &shell.desk.session;
-    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    let (unfinished, unsaved) = (count(session.unfinished()), count(session.unsaved()));
+    let request = WindowEvent::close_requested(&shell.desk.session);
     if lock(&shell.page).is_none() || shell.asked_to_close.swap(true, Ordering::Relaxed) {
         return close(app);
     }
-    shell.tell(WindowEvent::CloseRequested { unfinished, unsaved });
-    if unfinished == 0 && unsaved == 0 {
+    let asks = request.asks_the_user();
+    shell.tell(request);
+    if !asks {
         let app = app.clone();
         spawn(async move {
             tokio::time::sleep(LAST_WORDS).await;
@@ -193,24 +171,16 @@ pub fn close(app: AppHandle) {
     }
     spawn(async move {
         let shell = app.state::<Shell>();
-        let (session, mut under_way) = (shell.desk.session.clone(), shell.under_way.subscribe());
-        session.close().await;
+        shell.desk.session.close().await;
         // An edit may be waiting for another one, or for a slow disk.
-        let _ = tokio::time::timeout(LAST_EDITS, under_way.wait_for(|count| *count == 0)).await;
+        let _ = tokio::time::timeout(LAST_EDITS, shell.under_way.closed()).await;
         app.exit(0);
     });
 }
 
-pub struct UnderWay(watch::Sender<usize>);
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        self.0.send_modify(|count| *count -= 1);
-    }
-}
-
-fn replace(slot: &Mutex<Option<JoinHandle<()>>>, task: JoinHandle<()>) {
-    if let Some(before) = lock(slot).replace(task) {
+/// Takes the place of what was fed before.
+fn feed(slot: &Mutex<Option<JoinHandle<()>>>, task: impl Future<Output = ()> + Send + 'static) {
+    if let Some(before) = lock(slot).replace(spawn(task)) {
         before.abort();
     }
 }

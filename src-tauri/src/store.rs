@@ -1,6 +1,5 @@
 //! What the page may ask of models that are not installed, or not any more.
 
-use api::store;
 use tauri::async_runtime::{spawn, spawn_blocking};
 use tauri::{AppHandle, Manager, State, WebviewWindow};
 
@@ -28,23 +27,12 @@ pub fn download(app: AppHandle, shell: State<'_, Shell>, id: String) {
     });
 }
 
-#[tauri::command]
-pub fn pause_download(shell: State<'_, Shell>, id: String, paused: bool) {
-    shell.transfers.pause(&id, paused);
-}
-
-/// Stops a download or an import; one that failed is shown no more.
-#[tauri::command]
-pub fn stop_download(shell: State<'_, Shell>, id: String) {
-    shell.transfers.stop(&id);
-}
-
 /// Copies what the user chooses, a folder or files, into the store.
 #[tauri::command]
 pub async fn import_model(app: AppHandle, window: WebviewWindow, folder: bool, title: String) -> Answer<()> {
     let chosen = match folder {
-        true => dialogs::open_folder(&window, title).await.into_iter().collect(),
-        false => dialogs::open_files(&window, title, None).await,
+        true => dialogs::open_folder(&window, &title).await.into_iter().collect(),
+        false => dialogs::open_files(&window, &title, None).await,
     };
     for path in chosen {
         let app = app.clone();
@@ -56,21 +44,8 @@ pub async fn import_model(app: AppHandle, window: WebviewWindow, folder: bool, t
     Ok(())
 }
 
-/// Removes a model of the store, finished or not.
-#[tauri::command]
-pub async fn remove_model(app: AppHandle, id: String) -> Answer<()> {
-    blocking(move || {
-        store::remove(&store::store()?, &id).map_err(store::failure)?;
-        app.state::<Shell>().models_changed(None);
-        Ok(())
-    })
-    .await
-}
-
 /// What the network was used for, the newest first.
 #[tauri::command]
 pub async fn connections() -> Answer<Vec<Connection>> {
-    /// More than anybody reads; the command line shows all.
-    const MOST: usize = 500;
-    blocking(|| Ok(store::connections()?.into_iter().take(MOST).map(Into::into).collect())).await
+    blocking(|| Ok(Connection::latest()?)).await
 }

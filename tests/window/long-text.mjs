@@ -121,7 +121,7 @@ try {
       by("replacing").click();
       return { "replace all": all, "undo it all": undone, "redo it all": redone };`);
     // Taken off the list, so that it is opened from the disk again.
-    await window.runAsync(`const done = arguments[arguments.length - 1]; ${PAGE} invoke("remove", { job: ${round + 1} }).then(done, done);`);
+    await window.runAsync(`const done = arguments[arguments.length - 1]; ${PAGE} invoke("chore", { chore: { type: "remove", job: ${round + 1} } }).then(done, done);`);
     await until("an empty list", async () => (await window.texts(by("job"))).length === 0);
   }
 } finally {

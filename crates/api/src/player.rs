@@ -18,6 +18,8 @@ use crate::{find, platform};
 /// Opening a recording whose container says nothing of its length takes a
 /// pass over it, at a hundred times its speed.
 const PATIENCE: Duration = Duration::from_secs(300);
+/// The beginning of a recording is read at once, unless its disk is away.
+const PROBING: Duration = Duration::from_secs(10);
 /// For it to end by itself.
 const LAST_MOMENTS: Duration = Duration::from_millis(500);
 
@@ -37,29 +39,62 @@ impl Player {
         // Said by us too, since an identity can't be had of what is not there.
         let keep = kept_file(path);
         let command = PlayerCommand::Open { path: path.into(), keep: keep.map(Into::into) };
+        match self.converse(path, |process| process.open(&command))? {
+            PlayerAnswer::Opened(opened) => Ok(opened),
+            _ => Err(strange(path)),
+        }
+    }
+
+    /// Whether a recording can be decoded, as far as its beginning tells, and
+    /// how many seconds it says that it has. Blocks, ten seconds at most.
+    ///
+    /// # Errors
+    /// As [`Player::open`].
+    pub fn probe(&self, path: &Path) -> Result<Option<f64>, Failure> {
+        let command = PlayerCommand::Probe { path: path.into() };
+        match self.converse(path, |process| process.ask(&command, PROBING))? {
+            PlayerAnswer::Probed { seconds } => Ok(seconds),
+            _ => Err(strange(path)),
+        }
+    }
+
+    /// Ends the process until somebody asks again.
+    pub fn rest(&self) {
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// A process that has died is started anew, once.
+    fn converse(
+        &self,
+        path: &Path,
+        say: impl Fn(&mut Running) -> io::Result<PlayerAnswer>,
+    ) -> Result<PlayerAnswer, Failure> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut died = None;
+        let mut died = String::new();
         for _ in 0..2 {
             let process = match &mut *running {
                 Some(process) => process,
                 none => none.insert(Running::start(&find::find_player()?)?),
             };
-            match process.open(&command) {
-                Ok(PlayerAnswer::Opened(opened)) => return Ok(opened),
+            match say(process) {
                 Ok(PlayerAnswer::Failed { failure }) => return Err(failure),
-                Ok(PlayerAnswer::Closed) => died = Some("it gave the answer to another question".to_owned()),
-                Err(error) => died = Some(error.to_string()),
+                Ok(answer) => return Ok(answer),
+                Err(error) => died = error.to_string(),
             }
             *running = None;
         }
-        let why = died.unwrap_or_default();
-        Err(Failure::new(
-            ErrorCode::PlayerFailed,
-            format!("The player ended while it opened this recording: {why}."),
-        )
-        .file(path)
-        .remedy("The recording may be damaged. Try again, or convert it to wav or flac first."))
+        Err(failed(format!("The player ended while it opened this recording: {died}."), path))
     }
+}
+
+fn strange(path: &Path) -> Failure {
+    failed("The player gave the answer to another question.".to_owned(), path)
+}
+
+fn failed(text: String, path: &Path) -> Failure {
+    Failure::new(ErrorCode::PlayerFailed, text)
+        .file(path)
+        .remedy("The recording may be damaged. Try again, or convert it to wav or flac first.")
 }
 
 /// Where what is learned of a recording is kept, by what is in it and not by
@@ -111,22 +146,22 @@ impl Running {
 
     fn open(&mut self, command: &PlayerCommand) -> io::Result<PlayerAnswer> {
         if let Some(token) = self.token.take() {
-            self.ask(&PlayerCommand::Close { token })?;
+            self.ask(&PlayerCommand::Close { token }, PATIENCE)?;
         }
-        let answer = self.ask(command)?;
+        let answer = self.ask(command, PATIENCE)?;
         if let PlayerAnswer::Opened(opened) = &answer {
             self.token = Some(opened.token.clone());
         }
         Ok(answer)
     }
 
-    fn ask(&mut self, command: &PlayerCommand) -> io::Result<PlayerAnswer> {
+    fn ask(&mut self, command: &PlayerCommand, patience: Duration) -> io::Result<PlayerAnswer> {
         let input = self.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         let mut line = serde_json::to_string(command)?;
         line.push('\n');
         input.write_all(line.as_bytes())?;
         input.flush()?;
-        let answer = self.answers.recv_timeout(PATIENCE).map_err(|error| match error {
+        let answer = self.answers.recv_timeout(patience).map_err(|error| match error {
             mpsc::RecvTimeoutError::Timeout => io::Error::other("it gives no answer"),
             mpsc::RecvTimeoutError::Disconnected => {
                 let how = self.child.wait().map(platform::describe_status);

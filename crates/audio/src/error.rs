@@ -1,5 +1,5 @@
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a recording could not be opened, read or prepared. Every variant that
 /// concerns the recording names it; the text says what is wrong and, where the
@@ -45,6 +45,41 @@ pub enum AudioError {
     Spool { folder: PathBuf, source: io::Error },
     #[error("cancelled")]
     Cancelled,
+}
+
+impl AudioError {
+    /// What is wrong with the recording at `path`, in a text that does not name
+    /// it, and what to do where the text doesn't say that.
+    pub fn explain(&self, path: &Path) -> (String, Option<&'static str>) {
+        let text = self.to_string();
+        let text = text.strip_prefix(&format!("{}: ", path.display())).unwrap_or(&text);
+        // Without the name before it the sentence needs another subject.
+        let verbs = ["is ", "has ", "holds ", "cannot "];
+        let subject = if verbs.iter().any(|verb| text.starts_with(verb)) { "the file " } else { "" };
+        (format!("{subject}{text}"), self.remedy())
+    }
+
+    fn remedy(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::NotFound { .. } => "Check its name and its folder, or put it back where it was.",
+            Self::Empty { .. } | Self::ZeroLength { .. } => "Copy or record it again.",
+            Self::NoAudioTrack { .. } => "Choose a recording with sound.",
+            Self::NoSuchTrack { .. } => "Choose one of them.",
+            Self::NoSuchChannel { .. } => "Choose one of them, or mix all channels.",
+            Self::UnknownFormat { .. } => {
+                "Choose an audio or video file. If it is one, convert it to wav or flac first."
+            }
+            Self::UnsupportedCodec { .. } => "Convert it to wav or flac first.",
+            Self::Broken { .. } => {
+                "Copy it again from where it came from, or have another program repair it."
+            }
+            Self::Ffmpeg { .. } => "Install ffmpeg again, or name its executable in STENO_FFMPEG.",
+            Self::Spool { .. } => "Make room there, or choose another temporary folder.",
+            Self::Unreadable { .. } | Self::NotAFile { .. } | Self::NeedsFfmpeg { .. } | Self::Cancelled => {
+                return None;
+            }
+        })
+    }
 }
 
 fn detail_text(detail: &Option<String>) -> String {

@@ -4,7 +4,7 @@
 use api::choice::{Choice, Choices};
 use api::fit::Room;
 use api::memory::fit::Fit;
-use api::preferences_edit::Stands;
+use api::preferences_edit::{Stands, stand_of_this_user};
 use serde::Serialize;
 use ts_rs::TS;
 
@@ -134,6 +134,13 @@ impl From<Fit> for FitWord {
             Fit::Tight => Self::Tight,
             Fit::DoesNotFit => Self::DoesNotFit,
         }
+    }
+}
+
+impl Preference {
+    /// All of them, as they are now.
+    pub fn all() -> Result<Vec<Self>, wire::Failure> {
+        Ok(stand_of_this_user()?.into_iter().map(Self::from).collect())
     }
 }
 

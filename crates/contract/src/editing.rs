@@ -1,8 +1,8 @@
 //! Edits of a transcript, and the history.
 
 use api::ModelRef;
-use api::library::documents;
-use api::session;
+use api::library::documents::{self, Way};
+use api::session::{self, Session};
 use serde::{Deserialize, Serialize};
 use transcript::review::Reason;
 use transcript::{Span, Time, edit};
@@ -56,6 +56,22 @@ pub enum Edit {
     /// Nothing is missing in that stretch of speech without text.
     AcceptGap {
         gap: Gap,
+    },
+}
+
+/// What gives a transcript another text: an edit, or one taken back.
+#[derive(Debug, Clone, Deserialize, TS)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Correction {
+    Edit {
+        edit: Edit,
+    },
+    Undo,
+    Redo,
+    /// What another attempt at a part found is taken, or forgotten.
+    ChooseAgain {
+        part: Gap,
+        take: bool,
     },
 }
 
@@ -194,6 +210,19 @@ impl From<Edit> for edit::Edit {
     }
 }
 
+impl Correction {
+    /// `None` where it makes no sense, or not any more. Waits for the disk.
+    pub fn carry_out(self, session: &Session, job: u64) -> Result<Option<Edited>, wire::Failure> {
+        let done = match self {
+            Self::Edit { edit } => session.edit(job, &edit.into()),
+            Self::Undo => session.step(job, Way::Undo),
+            Self::Redo => session.step(job, Way::Redo),
+            Self::ChooseAgain { part, take } => session.choose_again(job, part.into(), take),
+        };
+        Ok(done?.map(Edited::from))
+    }
+}
+
 impl From<Finding> for edit::Finding {
     fn from(Finding { text, case, whole_words }: Finding) -> Self {
         Self { text, case, whole_words }
@@ -267,7 +296,7 @@ pub fn text_change(change: &edit::Change) -> Option<TextChange> {
     })
 }
 
-fn count(number: usize) -> u32 {
+pub(super) fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 

@@ -6,15 +6,19 @@
 
 mod choice;
 mod editing;
+mod event;
 mod memory;
 mod settings;
 mod shelf;
+mod wish;
 
 pub use choice::*;
 pub use editing::*;
+pub use event::*;
 pub use memory::*;
 pub use settings::*;
 pub use shelf::*;
+pub use wish::*;
 
 use std::collections::BTreeMap;
 
@@ -140,42 +144,6 @@ pub struct Device {
     pub name: String,
     pub total_bytes: Option<u64>,
     pub free_bytes: Option<u64>,
-}
-
-/// What happens to the window or the queue, at most twenty times a second.
-#[derive(Debug, Clone, Serialize, TS)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum WindowEvent {
-    /// Files are being dragged over the window.
-    DragOver {
-        files: u32,
-    },
-    DragLeft,
-    Jobs {
-        changed: Vec<Job>,
-        removed: Vec<u64>,
-        /// All of them in the order of their turns, where that changed.
-        order: Option<Vec<u64>>,
-    },
-    /// The models or settings are others now.
-    Setup {
-        setup: Box<Setup>,
-    },
-    /// The user wants to close the window: what was typed is to be written down,
-    /// and the user asked where recordings are unfinished or transcripts not saved.
-    CloseRequested {
-        unfinished: u32,
-        unsaved: u32,
-    },
-    /// Everything that is being downloaded or imported, at most ten times a second.
-    Transfers {
-        transfers: Vec<Transfer>,
-    },
-    /// Nothing is left to do, and the user is elsewhere and wants to know.
-    QueueEnded {
-        finished: u32,
-        failed: u32,
-    },
 }
 
 /// One recording in the queue.

@@ -3,6 +3,7 @@
 
 use api::hub;
 use api::shelf;
+use api::store;
 use api::transfers;
 use serde::Serialize;
 use ts_rs::TS;
@@ -179,6 +180,15 @@ impl From<hub::Stage> for TransferStage {
             hub::Stage::Verify => Self::Verify,
             hub::Stage::Install | hub::Stage::Installed => Self::Install,
         }
+    }
+}
+
+impl Connection {
+    /// The newest first.
+    pub fn latest() -> Result<Vec<Self>, wire::Failure> {
+        /// More than anybody reads; the command line shows all.
+        const MOST: usize = 500;
+        Ok(store::connections()?.into_iter().take(MOST).map(Self::from).collect())
     }
 }
 

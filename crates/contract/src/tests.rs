@@ -82,6 +82,7 @@ fn contract() -> String {
         TransferStage,
         Connection,
         Edit,
+        Correction,
         Attempt,
         Again,
         Found,
@@ -93,6 +94,8 @@ fn contract() -> String {
         Replaced,
         DocumentInfo,
         Hit,
+        Wish,
+        Chore,
     );
     format!("{}\n", text.trim_end())
 }

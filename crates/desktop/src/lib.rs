@@ -1,7 +1,10 @@
 //! What a program with a window asks of the desktop that it runs on: to stay
-//! awake while there is work, to tell the user something, and to be drawn. None
-//! of it is worth a failed job: what can't be had is said in a sentence.
+//! awake while there is work, to tell the user something, to ask which file, and
+//! to be drawn. None of it is worth a failed job: what can't be had is said in a
+//! sentence.
 
+pub mod dialogs;
+pub mod first_paint;
 #[cfg_attr(target_os = "linux", path = "linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
 mod platform;

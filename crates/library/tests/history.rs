@@ -107,6 +107,37 @@ fn edits_are_undone_and_done_again_after_each_restart_however_many_there_were() 
 }
 
 #[test]
+fn the_beginning_of_a_long_text_is_there_before_the_rest_and_is_what_the_rest_goes_on_from() {
+    let place = Place::new();
+    let texts: Vec<String> = (0..200).map(|number| format!("said {number}")).collect();
+    let id = add(&place.open(), &texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let short = add(&place.open(), &["all of it"]);
+    let documents = place.open();
+    let check = |least: usize| {
+        let (beginning, all) = (documents.begin(id).unwrap().unwrap(), documents.read(id).unwrap().unwrap());
+        assert_eq!((beginning.course, beginning.document), (all.course, all.document));
+        let segments = &beginning.segments;
+        assert!(segments.len() >= least, "{}", segments.len());
+        assert_eq!(segments[..], all.transcript.segments[..segments.len()]);
+    };
+    check(50);
+    change(&documents, id, &Edit::SetText { segment: 150, text: "far behind".into() });
+    change(&documents, id, &Edit::SetText { segment: 2, text: "at the beginning".into() });
+    change(&documents, id, &Edit::Split { segment: 3, at: 4 });
+    change(&documents, id, &Edit::Delete { segments: vec![5, 6, 200] });
+    change(&documents, id, &Edit::SetSpeaker { segments: (7..=199).collect(), speaker: Some("Ann".into()) });
+    check(50);
+    // What is deleted ends where nobody knows what follows.
+    change(&documents, id, &Edit::Delete { segments: (40..80).collect() });
+    check(30);
+    while step(&documents, id, Way::Undo) {
+        check(30);
+    }
+    assert!(documents.begin(short).unwrap().is_none(), "it is all there as soon");
+    assert!(documents.begin(DocumentId(99)).unwrap().is_none());
+}
+
+#[test]
 fn another_window_that_was_faster_is_noticed() {
     let place = Place::new();
     let (mine, theirs) = (place.open(), place.open());

@@ -1,5 +1,5 @@
 use audio::AudioError;
-use wire::{ErrorCode, Failure, FilePath, Job};
+use wire::{ErrorCode, Failure, FilePath, Job, sentence};
 
 /// Why a stage could not finish.
 #[derive(Debug, thiserror::Error)]
@@ -57,45 +57,13 @@ fn audio_failure(error: &AudioError, job: &Job) -> Failure {
         AudioError::Spool { .. } => Code::DiskFull,
         AudioError::Cancelled => Code::Cancelled,
     };
-    // The file is a field of its own; the text should not name it twice.
-    let text = error.to_string();
-    let prefix = format!("{}: ", job.file);
-    let text = text.strip_prefix(&prefix).unwrap_or(&text);
-    // Without the name before it the sentence needs another subject.
-    let subject = if ["is ", "has ", "holds ", "cannot "].iter().any(|verb| text.starts_with(verb)) {
-        "the file "
-    } else {
-        ""
-    };
-    let failure = Failure::new(code, sentence(&format!("{subject}{text}"))).file(job.file.clone());
-    match audio_remedy(error) {
+    // The file is a field of its own.
+    let (text, remedy) = error.explain(job.file.as_path());
+    let failure = Failure::new(code, sentence(&text)).file(job.file.clone());
+    match remedy {
         Some(remedy) => failure.remedy(remedy),
         None => failure,
     }
-}
-
-/// What to do, where the error's own text doesn't say it.
-fn audio_remedy(error: &AudioError) -> Option<&'static str> {
-    Some(match error {
-        AudioError::NotFound { .. } => "Check its name and its folder.",
-        AudioError::Empty { .. } | AudioError::ZeroLength { .. } => "Copy or record it again.",
-        AudioError::NoAudioTrack { .. } => "Choose a recording with sound.",
-        AudioError::NoSuchTrack { .. } => "Choose one of them.",
-        AudioError::NoSuchChannel { .. } => "Choose one of them, or mix all channels.",
-        AudioError::UnknownFormat { .. } => {
-            "Choose an audio or video file. If it is one, convert it to wav or flac first."
-        }
-        AudioError::UnsupportedCodec { .. } => "Convert it to wav or flac first.",
-        AudioError::Broken { .. } => {
-            "Copy it again from where it came from, or have another program repair it."
-        }
-        AudioError::Ffmpeg { .. } => "Install ffmpeg again, or name its executable in STENO_FFMPEG.",
-        AudioError::Spool { .. } => "Make room there, or choose another temporary folder.",
-        AudioError::Unreadable { .. }
-        | AudioError::NotAFile { .. }
-        | AudioError::NeedsFfmpeg { .. }
-        | AudioError::Cancelled => return None,
-    })
 }
 
 /// `file`: what was to be worked on.
@@ -125,21 +93,4 @@ pub fn model_failure(error: &models::Error, file: &FilePath) -> Failure {
 /// What candle says without the backtrace that it appends where RUST_BACKTRACE is set.
 pub fn first_line(error: &candle_core::Error) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
-}
-
-/// With a capital at its start and a stop at its end.
-fn sentence(text: &str) -> String {
-    let mut text = text.trim().to_owned();
-    if let Some(first) =
-        text.get(..1).filter(|first| !text.starts_with(char::is_uppercase) && first.is_ascii())
-    {
-        // A path at the start is not a word.
-        if !first.starts_with(['/', '.']) {
-            text.replace_range(..1, &first.to_uppercase());
-        }
-    }
-    if !text.ends_with(['.', '!', '?']) {
-        text.push('.');
-    }
-    text
 }

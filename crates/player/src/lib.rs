@@ -15,5 +15,17 @@ mod server;
 mod spool;
 mod wave;
 
+use std::path::Path;
+
 pub use peaks::Peaks;
 pub use server::Server;
+use wire::Failure;
+
+/// Whether a recording can be decoded, as far as its beginning tells, and how
+/// many seconds it says that it has.
+///
+/// # Errors
+/// What an engine would say of it.
+pub fn probe(path: &Path) -> Result<Option<f64>, Failure> {
+    audio::probe(path).map(|info| info.duration_seconds).map_err(|error| failure::of(&error, path))
+}

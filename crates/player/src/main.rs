@@ -60,6 +60,10 @@ fn serve() -> ExitCode {
                     Err(failure) => PlayerAnswer::Failed { failure },
                 }
             }
+            Ok(PlayerCommand::Probe { path }) => match player::probe(path.as_path()) {
+                Ok(seconds) => PlayerAnswer::Probed { seconds },
+                Err(failure) => PlayerAnswer::Failed { failure },
+            },
             Ok(PlayerCommand::Close { token }) => {
                 server.close(&token);
                 PlayerAnswer::Closed

@@ -340,6 +340,23 @@ impl Failure {
     }
 }
 
+/// A text as a failure says it: with a capital at its start and a stop at its end.
+pub fn sentence(text: &str) -> String {
+    let mut text = text.trim().to_owned();
+    if let Some(first) =
+        text.get(..1).filter(|first| !text.starts_with(char::is_uppercase) && first.is_ascii())
+    {
+        // A path at the start is not a word.
+        if !first.starts_with(['/', '.']) {
+            text.replace_range(..1, &first.to_uppercase());
+        }
+    }
+    if !text.ends_with(['.', '!', '?']) {
+        text.push('.');
+    }
+    text
+}
+
 /// What programs branch on. The text of a message may change, these may not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -11,6 +11,8 @@ pub enum PlayerCommand {
     /// Makes a recording's sound available; `keep`: the file in which what was
     /// learned of the recording is found again.
     Open { path: FilePath, keep: Option<FilePath> },
+    /// Whether it can be decoded, as far as its beginning tells.
+    Probe { path: FilePath },
     /// Nobody listens to it any more.
     Close { token: String },
 }
@@ -19,6 +21,7 @@ pub enum PlayerCommand {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum PlayerAnswer {
     Opened(Opened),
+    Probed { seconds: Option<f64> },
     Closed,
     Failed { failure: Failure },
 }

@@ -11,6 +11,7 @@ use super::{
     Preset, Remembered, Session, Settings, Stored, WatchedFolder, all_models, find_sample, rename_preset,
     save_preset, start_with, with_models,
 };
+use crate::player::Player;
 use crate::runs::Runs;
 use crate::{EngineOptions, Job, ModelRef, Preferences, SupervisorOptions, choice, state};
 
@@ -36,6 +37,7 @@ impl Desk {
         if let Some(documents) = state::open_documents(|problem| report(&problem)) {
             session.keep_documents(documents);
         }
+        session.probe_with(Player::default());
         session.change_preferences(preferences);
         session.put_shortest_first(remembered.shortest_first);
         session.watch_folders(remembered.watched.clone());

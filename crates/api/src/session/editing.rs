@@ -76,8 +76,9 @@ impl Session {
     }
 
     /// What of a finished transcript should be listened to; nothing where it
-    /// is not there.
+    /// is not there. Waits for all of one that is being opened.
     pub fn review(&self, id: JobId) -> Review {
+        let _turn = self.turn();
         let shared = self.lock();
         let transcript = shared.queue.get(id).and_then(|entry| entry.transcript.as_ref());
         let mut passages = transcript.map(|transcript| review(transcript)).unwrap_or_default();

@@ -15,7 +15,7 @@ use super::{Inner, Session};
 const PAUSE_BETWEEN_CHANGES: Duration = Duration::from_millis(50);
 
 /// As many segments as are soon there to be read, and more than a screen shows …
-pub(super) const FIRST_SEGMENTS: usize = 120;
+pub(super) const FIRST_SEGMENTS: usize = 40;
 /// … then so many at once that a page still draws in between …
 const MORE_SEGMENTS: usize = 600;
 /// … once it has drawn the first, which are all that somebody sees.
@@ -100,9 +100,9 @@ pub struct TextFollower {
     id: JobId,
     seen: u64,
     known: usize,
-    /// The next part is there already …
+    /// The next part is there already.
     more: bool,
-    /// … and may be told from then on.
+    /// More may be told from then on.
     drawn: Option<Instant>,
 }
 
@@ -111,10 +111,12 @@ impl TextFollower {
     /// `None` once the recording was removed.
     pub async fn next(&mut self) -> Option<TextChange> {
         loop {
+            if let Some(drawn) = self.drawn {
+                tokio::time::sleep_until(drawn).await;
+                self.drawn = None;
+            }
             if !self.more {
                 self.pace.next().await?;
-            } else if let Some(drawn) = self.drawn.take() {
-                tokio::time::sleep_until(drawn).await;
             }
             let shared = self.inner.lock();
             let entry = shared.queue.get(self.id)?;
@@ -127,7 +129,10 @@ impl TextFollower {
                 self.pace.earliest = None;
             }
             if let Some(change) = change {
-                self.drawn = (self.known == 0).then(|| Instant::now() + FIRST_LOOK);
+                // What is finished is read; of what is still being said every word is waited for.
+                let is_read = change.more || (entry.edited.is_some() && !change.segments.is_empty());
+                let is_first = self.known == 0 && is_read;
+                self.drawn = is_first.then(|| Instant::now() + FIRST_LOOK);
                 let whole = entry.segments().len();
                 self.known = if change.more { change.from + change.segments.len() } else { whole };
                 return Some(change);

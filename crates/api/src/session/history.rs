@@ -2,6 +2,7 @@
 //! of the list that are done.
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, SyncSender};
 
 use library::documents::{Course, Document, Hit};
 use library::{DocumentId, Documents, Identity};
@@ -30,27 +31,58 @@ impl Session {
         self.documents()?.search(words).map_err(|error| error.failure())
     }
 
-    /// Puts a transcript in the list, if it is not there, and returns its number.
+    /// Puts a transcript in the list, if it is not there, and returns its
+    /// number. Of a long one there is the beginning then; the rest follows.
     ///
     /// # Errors
     /// Where there is no such transcript, or the history can't be read.
     pub fn open_document(&self, document: DocumentId) -> Result<JobId, Failure> {
-        // Nobody else opens it meanwhile, nor replaces words in what is read here.
+        let (tell, told) = mpsc::sync_channel(1);
+        let session = self.clone();
+        self.inner.runtime.spawn_blocking(move || {
+            if let Err(failure) = session.open(document, &tell) {
+                let _ = tell.try_send(Err(failure));
+            }
+        });
+        told.recv().unwrap_or_else(|_| Err(no_document()))
+    }
+
+    fn open(&self, document: DocumentId, tell: &SyncSender<Result<JobId, Failure>>) -> Result<(), Failure> {
+        // Until all of it is there nobody else opens it, nor edits it, nor
+        // replaces words in what is read here.
         let _turn = self.turn();
         if let Some(job) = self.opened(document) {
-            return Ok(job);
+            let _ = tell.send(Ok(job));
+            return Ok(());
         }
         let documents = self.documents()?;
-        let opened = documents.read(document).map_err(|error| error.failure())?.ok_or_else(no_document)?;
-        let Document { mut file, identity, .. } = opened.document;
-        let mut missing = !file.is_file();
-        if missing && let Some(found) = beside(&file, identity.as_ref()) {
-            let _ = documents.place(document, &found);
-            (file, missing) = (found, false);
+        let place = |found: Document, course, segments| {
+            let Document { mut file, identity, .. } = found;
+            let mut missing = !file.is_file();
+            if missing && let Some(found) = beside(&file, identity.as_ref()) {
+                let _ = documents.place(document, &found);
+                (file, missing) = (found, false);
+            }
+            let edited = Edited { document, course, revision: 0 };
+            self.change(|shared| shared.queue.open(file, missing, segments, edited))
+        };
+        let beginning = documents.begin(document).map_err(|error| error.failure())?;
+        let begun = beginning.map(|found| place(found.document, found.course, found.segments));
+        if let Some(job) = begun {
+            let _ = tell.send(Ok(job));
         }
-        let edited = Edited { document, course: opened.course, revision: 0 };
-        let transcript = Box::new(opened.transcript);
-        Ok(self.change(|shared| shared.queue.open(file, missing, transcript, edited)))
+        let read = documents.read(document).map_err(|error| error.failure());
+        let read = read.and_then(|opened| opened.ok_or_else(no_document));
+        let Some(job) = begun else {
+            let opened = read?;
+            let job = place(opened.document, opened.course, Vec::new());
+            self.change(|shared| shared.queue.opened(job, Ok(Box::new(opened.transcript))));
+            let _ = tell.send(Ok(job));
+            return Ok(());
+        };
+        let transcript = read.map(|opened| Box::new(opened.transcript));
+        self.change(|shared| shared.queue.opened(job, transcript));
+        Ok(())
     }
 
     /// Takes a transcript off the history, and off the list.

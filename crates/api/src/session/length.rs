@@ -1,14 +1,17 @@
 //! How long recordings are, from what their headers say: cheap enough to be
-//! asked of a thousand files, and never a promise. The engine has the last word.
+//! asked of a thousand files, and never a promise. What says nothing is looked
+//! at by who decodes, so that wrong files are named when they come and not
+//! hours later. The engine has the last word.
 
 mod headers;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use wire::JobId;
+use wire::{ErrorCode, Failure, JobId};
 
 use super::Inner;
+use crate::player::Player;
 
 /// Asked for in one go; the list is told after each.
 const AT_ONCE: usize = 20;
@@ -41,6 +44,30 @@ pub fn of(file: &Path) -> Length {
     }
 }
 
+/// The same, and of the others whether they can be decoded at all.
+///
+/// # Errors
+/// Where a file is certainly no recording.
+fn look(file: &Path, prober: Option<&Player>) -> Result<Length, Failure> {
+    use ErrorCode as Code;
+    let length = of(file);
+    let Some(prober) = prober.filter(|_| length == Length::Unknown) else { return Ok(length) };
+    match prober.probe(file) {
+        Ok(Some(seconds)) => Ok(Length::Seconds(seconds)),
+        Ok(None) => Ok(length),
+        Err(failure) => match failure.code {
+            Code::UnknownFormat
+            | Code::NoAudioTrack
+            | Code::UnsupportedCodec
+            | Code::NeedsFfmpeg
+            | Code::FileEmpty
+            | Code::AudioBroken => Err(failure),
+            // A disk may be back when its turn comes, and a player that dies is no judge.
+            _ => Ok(length),
+        },
+    }
+}
+
 /// Asks for the lengths of what is in the queue, as long as the session lives.
 pub async fn run(inner: Arc<Inner>) {
     loop {
@@ -48,21 +75,41 @@ pub async fn run(inner: Arc<Inner>) {
         if inner.lock().closed {
             return;
         }
+        let prober = inner.prober.get().cloned();
         if some.is_empty() {
+            // It need not hold memory while nobody asks.
+            let _ = tokio::task::spawn_blocking(move || prober.map(|prober| prober.rest())).await;
             inner.unmeasured.notified().await;
             continue;
         }
         let ids: Vec<JobId> = some.iter().map(|(id, _)| *id).collect();
-        let asked = tokio::task::spawn_blocking(move || some.iter().map(|(_, file)| of(file)).collect());
-        let lengths: Vec<Length> = asked.await.unwrap_or_else(|_| vec![Length::Unknown; ids.len()]);
-        inner.change(|shared| {
-            for (id, length) in ids.into_iter().zip(lengths) {
-                shared.queue.measured(id, length);
-            }
+        let asked = tokio::task::spawn_blocking(move || {
+            some.iter().map(|(_, file)| look(file, prober.as_deref())).collect()
         });
+        let lengths: Vec<_> = asked.await.unwrap_or_else(|_| vec![Ok(Length::Unknown); ids.len()]);
+        inner.learn(ids.into_iter().zip(lengths));
         if inner.lock().queue.is_shortest_first() {
             inner.wake.notify_one();
         }
+    }
+}
+
+impl Inner {
+    fn learn(&self, lengths: impl Iterator<Item = (JobId, Result<Length, Failure>)>) {
+        let mut kept = self.kept();
+        let refused: Vec<JobId> = self.change(|shared| {
+            let mut refused = Vec::new();
+            for (id, length) in lengths {
+                shared.queue.measured(id, *length.as_ref().unwrap_or(&Length::Unknown));
+                if let Err(failure) = length
+                    && shared.queue.refuse(id, failure)
+                {
+                    refused.push(id);
+                }
+            }
+            refused
+        });
+        kept.finish_all(&refused, library::State::Failed);
     }
 }
 

@@ -47,6 +47,7 @@ use wire::{Description, ErrorCode, Failure, Job, JobId};
 
 pub use work::{Work, WorkFollower};
 
+use crate::player::Player;
 use crate::{EngineOptions, Preferences, Stop, Supervisor, SupervisorOptions};
 use kept::{Kept, Outputs};
 use queue::Queue;
@@ -75,6 +76,8 @@ struct Inner {
     wake: Notify,
     /// Somebody should ask how long recordings are.
     unmeasured: Notify,
+    /// Who can say what is no recording.
+    prober: OnceLock<Arc<Player>>,
     watched: watch::Sender<Vec<Watched>>,
     /// What takes one recording after the other to the engine.
     runner: Mutex<Option<tokio::task::JoinHandle<()>>>,
@@ -133,6 +136,7 @@ impl Session {
             version: watch::Sender::new(0),
             wake: Notify::new(),
             unmeasured: Notify::new(),
+            prober: OnceLock::new(),
             watched: watch::Sender::new(Vec::new()),
             runner: Mutex::default(),
             look: Notify::new(),
@@ -159,6 +163,11 @@ impl Session {
         tokio::spawn(length::run(Arc::clone(&session.inner)));
         tokio::spawn(folders::run(Arc::clone(&session.inner), watching));
         session
+    }
+
+    /// What this says is no recording fails at once, and not when its turn comes.
+    pub fn probe_with(&self, prober: Player) {
+        let _ = self.inner.prober.set(Arc::new(prober));
     }
 
     /// Device, backend and codecs of the engine, which is started for this.

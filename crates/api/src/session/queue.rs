@@ -107,6 +107,22 @@ impl Entry {
     pub fn notices(&self) -> &[Notice] {
         self.transcript.as_ref().map_or(&self.notices, |transcript| &transcript.notices)
     }
+
+    /// The whole of which there was a part.
+    fn take(&mut self, mut transcript: Box<Transcript>, version: u64) {
+        edit::number(&mut transcript);
+        // What was shown while it came may have been repaired or aligned since.
+        let same = self.streamed.iter().zip(&transcript.segments).take_while(|(a, b)| a == b).count();
+        if same < self.streamed.len() {
+            self.rewrites.push(Rewrite { version, from: same, changes: None });
+        }
+        self.source.get_or_insert_with(|| transcript.source.clone());
+        self.model.get_or_insert_with(|| transcript.model.clone());
+        self.language = Some(transcript.language.clone());
+        self.transcript = Some(transcript);
+        self.streamed = Vec::new();
+        self.notices = Vec::new();
+    }
 }
 
 #[derive(Debug, Default)]
@@ -228,6 +244,15 @@ impl Queue {
         }
     }
 
+    /// It can't be transcribed: said before its turn. False where that has come.
+    pub fn refuse(&mut self, id: JobId, failure: Failure) -> bool {
+        let waits = self.get(id).is_some_and(|entry| entry.state.waits());
+        if waits {
+            self.end(id, State::Failed, None, Some(failure));
+        }
+        waits
+    }
+
     /// Gives a recording whose turn is still to come settings of its own;
     /// `None`: those at hand. False for one that has begun.
     pub fn set_own(&mut self, id: JobId, own: Option<Settings>) -> bool {
@@ -337,20 +362,8 @@ impl Queue {
             entry.state = state;
             entry.failure = failure;
             entry.progress = None;
-            if let Some(mut transcript) = transcript {
-                edit::number(&mut transcript);
-                // What was shown while it came may have been repaired or aligned since.
-                let same =
-                    entry.streamed.iter().zip(&transcript.segments).take_while(|(a, b)| a == b).count();
-                if same < entry.streamed.len() {
-                    entry.rewrites.push(Rewrite { version, from: same, changes: None });
-                }
-                entry.source.get_or_insert_with(|| transcript.source.clone());
-                entry.model.get_or_insert_with(|| transcript.model.clone());
-                entry.language = Some(transcript.language.clone());
-                entry.transcript = Some(transcript);
-                entry.streamed = Vec::new();
-                entry.notices = Vec::new();
+            if let Some(transcript) = transcript {
+                entry.take(transcript, version);
             }
         });
     }
@@ -462,22 +475,29 @@ impl Queue {
         self.change(id, |entry, _| entry.edited = Some(edited));
     }
 
-    /// A transcript of the history, at the list's end.
-    pub fn open(
-        &mut self,
-        file: PathBuf,
-        missing: bool,
-        transcript: Box<Transcript>,
-        edited: Edited,
-    ) -> JobId {
+    /// A transcript of the history, at the list's end; its first segments, until
+    /// [`Queue::opened`] has all of it.
+    pub fn open(&mut self, file: PathBuf, missing: bool, segments: Vec<Segment>, edited: Edited) -> JobId {
         let id = self.add(file, None, false, None);
         self.change(id, |entry, _| {
+            entry.state = State::Finished;
             entry.edited = Some(edited);
             entry.missing = missing;
-            entry.state = State::Running;
+            entry.streamed = segments;
         });
-        self.end(id, State::Finished, Some(transcript), None);
         id
+    }
+
+    /// All of it, or why it can't be had.
+    pub fn opened(&mut self, id: JobId, transcript: Result<Box<Transcript>, Failure>) {
+        self.change(id, |entry, version| match transcript {
+            Ok(transcript) => entry.take(transcript, version),
+            Err(failure) => {
+                entry.state = State::Failed;
+                entry.edited = None;
+                entry.failure = Some(failure);
+            }
+        });
     }
 
     /// Its recording lies elsewhere by now.

@@ -14,8 +14,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
-use transcript::edit::{self, Change};
-use transcript::{Time, Transcript};
+use transcript::edit::{self, Change, Mismatch};
+use transcript::{Segment, Time, Transcript};
 use wire::FilePath;
 
 use crate::host::now;
@@ -31,6 +31,9 @@ const MIGRATIONS: [&str; 2] = [include_str!("1.sql"), include_str!("2.sql")];
 /// Where more edits than this are done over to open a transcript, or longer
 /// ones in bytes of JSON, it is written down anew.
 const MOST_REPLAYED: Replayed = Replayed { edits: 200, bytes: 1 << 20 };
+
+/// More than this is not done over to show the beginning of a transcript.
+const MOST_REPLAYED_AT_ONCE: f64 = 65536.0;
 
 /// What was said is found at once as it is after an edit of no more segments
 /// than this.
@@ -79,6 +82,15 @@ pub struct Document {
 pub struct Opened {
     pub document: Document,
     pub transcript: Transcript,
+    pub course: Course,
+}
+
+/// What is there of a transcript at once, however long it is.
+#[derive(Debug)]
+pub struct Beginning {
+    pub document: Document,
+    /// As they are now.
+    pub segments: Vec<Segment>,
     pub course: Course,
 }
 
@@ -162,6 +174,27 @@ impl Documents {
             let mut select = transaction
                 .prepare("SELECT * FROM documents WHERE deleted IS NULL ORDER BY changed DESC, id DESC")?;
             select.query_map([], document)?.collect()
+        })
+    }
+
+    /// The first segments of a transcript. `None` also where they would not be
+    /// there sooner than all of it.
+    pub fn begin(&self, id: DocumentId) -> Result<Option<Beginning>, Error> {
+        self.change(|transaction| {
+            let Some((document, course)) = find(transaction, id)? else { return Ok(None) };
+            let Some((from, mut segments)) = snapshots::begin(transaction, id)? else { return Ok(None) };
+            let query =
+                "SELECT total(length(changes)) FROM edits WHERE document = ?1 AND number BETWEEN ?2 AND ?3";
+            let range = (from.min(course.done) + 1, from.max(course.done));
+            let bytes: f64 =
+                transaction.query_row(query, params![id.0, range.0, range.1], |row| row.get(0))?;
+            if bytes > MOST_REPLAYED_AT_ONCE {
+                return Ok(None);
+            }
+            for changes in steps(transaction, id, from, course.done) {
+                edit::apply_to_beginning(&mut segments, &changes?.0).map_err(mismatch)?;
+            }
+            Ok(Some(Beginning { document, segments, course }))
         })
     }
 
@@ -363,16 +396,32 @@ struct Replayed {
 fn at(transaction: &Transaction, id: DocumentId, done: i64) -> rusqlite::Result<(Transcript, Replayed)> {
     let (from, mut transcript) = snapshots::read(transaction, id)?;
     let mut replayed = Replayed::default();
-    let mut apply = |number, way| -> rusqlite::Result<()> {
-        let missing = || not_json(serde::de::Error::custom("an edit is missing"));
-        let (changes, bytes) = changes(transaction, id, number)?.ok_or_else(missing)?;
-        let changes = if way == Way::Undo { edit::inverse(changes) } else { changes };
-        edit::apply(&mut transcript, &changes).map_err(|error| not_json(serde::de::Error::custom(error)))?;
+    for step in steps(transaction, id, from, done) {
+        let (changes, bytes) = step?;
+        edit::apply(&mut transcript, &changes).map_err(mismatch)?;
         replayed.edits += 1;
         replayed.bytes += bytes;
-        Ok(())
-    };
-    (from + 1..=done).try_for_each(|number| apply(number, Way::Redo))?;
-    (done + 1..=from).rev().try_for_each(|number| apply(number, Way::Undo))?;
+    }
     Ok((transcript, replayed))
+}
+
+/// What is to be applied, in order, where `from` edits are done and `to` are
+/// to be; each with its length in bytes of JSON.
+fn steps(
+    transaction: &Transaction,
+    id: DocumentId,
+    from: i64,
+    to: i64,
+) -> impl Iterator<Item = rusqlite::Result<(Vec<Change>, usize)>> {
+    let back = (to + 1..=from).rev().map(|number| (number, Way::Undo));
+    let steps = (from + 1..=to).map(|number| (number, Way::Redo)).chain(back);
+    steps.map(move |(number, way)| {
+        let missing = || not_json(serde::de::Error::custom("an edit is missing"));
+        let (changes, bytes) = changes(transaction, id, number)?.ok_or_else(missing)?;
+        Ok((if way == Way::Undo { edit::inverse(changes) } else { changes }, bytes))
+    })
+}
+
+fn mismatch(error: Mismatch) -> rusqlite::Error {
+    not_json(serde::de::Error::custom(error))
 }

@@ -4,12 +4,16 @@
 
 use std::thread;
 
-use rusqlite::{Transaction, params};
+use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::Deserialize;
-use transcript::{Time, Transcript, Word};
+use transcript::{Segment, Time, Transcript, Word};
 
 use super::DocumentId;
 use crate::journal::{json, not_json};
+
+/// So many segments are kept apart: more than a screen shows, and some to spare
+/// for what is deleted of them.
+const BEGINNING: usize = 60;
 
 /// Text, beginning and end in milliseconds, probability where it is a number.
 type StoredWord<S> = (S, u32, u32, Option<f32>);
@@ -24,12 +28,27 @@ pub fn write(
         transcript.segments.iter().map(|segment| segment.words.iter().map(stored).collect()).collect();
     let mut rest = transcript.clone();
     rest.segments.iter_mut().for_each(|segment| segment.words.clear());
+    let beginning = &transcript.segments[..transcript.segments.len().min(BEGINNING)];
     transaction.execute(
         "INSERT INTO snapshots (document, edits_done, transcript, words) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT (document) DO UPDATE SET edits_done = ?2, transcript = ?3, words = ?4",
         params![id.0, done, json(&rest)?, json(&words)?],
     )?;
+    transaction.execute(
+        "INSERT OR REPLACE INTO beginnings (document, segments) VALUES (?1, ?2)",
+        params![id.0, json(&beginning)?],
+    )?;
     Ok(())
+}
+
+/// The first segments, with how many edits were done. `None` where there is
+/// hardly more, or they were not kept apart.
+pub fn begin(transaction: &Transaction, id: DocumentId) -> rusqlite::Result<Option<(i64, Vec<Segment>)>> {
+    let query =
+        "SELECT edits_done, segments FROM snapshots JOIN beginnings USING (document) WHERE document = ?1";
+    let read = |row: &Row| Ok((row.get(0)?, parse::<Vec<Segment>>(row.get_ref(1)?.as_str()?)?));
+    let beginning = transaction.query_row(query, [id.0], read).optional()?;
+    Ok(beginning.filter(|(_, segments)| segments.len() == BEGINNING))
 }
 
 /// With how many edits were done.

@@ -65,6 +65,15 @@ pub fn apply(transcript: &mut Transcript, changes: &[Change]) -> Result<usize, M
     Ok(first.unwrap_or(transcript.segments.len()))
 }
 
+/// Applies them to the beginning of a transcript, of which the rest is not at
+/// hand. It is shorter afterwards where something from the rest moved into it.
+///
+/// # Errors
+/// As for [`apply`].
+pub fn apply_to_beginning(segments: &mut Vec<Segment>, changes: &[Change]) -> Result<(), Mismatch> {
+    changes.iter().try_for_each(|change| change.apply_to_beginning(segments))
+}
+
 /// What takes the changes back.
 pub fn inverse(changes: Vec<Change>) -> Vec<Change> {
     changes.into_iter().rev().map(Change::inverse).collect()
@@ -150,16 +159,27 @@ impl Change {
     }
 
     fn apply(&self, transcript: &mut Transcript) -> Result<(), Mismatch> {
+        // Remarks that came since are nobody's edit, and no reason to refuse one.
+        if let Self::About { after, .. } = self {
+            let About { discarded, completeness, notices } = (**after).clone();
+            (transcript.discarded, transcript.completeness) = (discarded, completeness);
+            transcript.notices = notices;
+            return Ok(());
+        }
+        self.apply_to(&mut transcript.segments)
+    }
+
+    fn apply_to(&self, segments: &mut Vec<Segment>) -> Result<(), Mismatch> {
         match self {
             Self::Segments { at, removed, inserted } => {
                 let range = *at..*at + removed.len();
-                if transcript.segments.get(range.clone()) != Some(removed) {
+                if segments.get(range.clone()) != Some(removed) {
                     return Err(Mismatch);
                 }
-                transcript.segments.splice(range, inserted.iter().cloned());
+                segments.splice(range, inserted.iter().cloned());
             }
             Self::Text { at, before, after, word, removed, inserted, .. } => {
-                let segment = transcript.segments.get_mut(*at).ok_or(Mismatch)?;
+                let segment = segments.get_mut(*at).ok_or(Mismatch)?;
                 let range = *word..*word + removed.len();
                 if segment.text != *before || segment.words.get(range.clone()) != Some(removed) {
                     return Err(Mismatch);
@@ -169,19 +189,29 @@ impl Change {
             }
             Self::Speaker { ranges, before, after } => {
                 for (from, to) in ranges {
-                    let segments = transcript.segments.get_mut(*from..*to).ok_or(Mismatch)?;
+                    let segments = segments.get_mut(*from..*to).ok_or(Mismatch)?;
                     if segments.iter().any(|segment| segment.speaker != *before) {
                         return Err(Mismatch);
                     }
                     segments.iter_mut().for_each(|segment| segment.speaker.clone_from(after));
                 }
             }
-            // Remarks that came since are nobody's edit, and no reason to refuse one.
-            Self::About { after, .. } => {
-                let About { discarded, completeness, notices } = (**after).clone();
-                (transcript.discarded, transcript.completeness) = (discarded, completeness);
-                transcript.notices = notices;
+            Self::About { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn apply_to_beginning(&self, segments: &mut Vec<Segment>) -> Result<(), Mismatch> {
+        let known = segments.len();
+        match self {
+            Self::Segments { at, removed, .. } if at + removed.len() > known => segments.truncate(*at),
+            Self::Text { at, .. } if *at >= known => {}
+            Self::Speaker { ranges, before, after } => {
+                let within = ranges.iter().map(|(from, to)| (*from, (*to).min(known)));
+                let ranges = within.filter(|(from, to)| from < to).collect();
+                Self::Speaker { ranges, before: before.clone(), after: after.clone() }.apply_to(segments)?;
             }
+            change => change.apply_to(segments)?,
         }
         Ok(())
     }

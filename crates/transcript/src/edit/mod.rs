@@ -10,7 +10,7 @@ mod plan;
 mod tests;
 mod words;
 
-pub use change::{About, Change, Mismatch, apply, between, inverse};
+pub use change::{About, Change, Mismatch, apply, apply_to_beginning, between, inverse};
 pub use find::Finding;
 
 use serde::{Deserialize, Serialize};

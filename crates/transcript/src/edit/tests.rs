@@ -277,6 +277,14 @@ proptest! {
             let kept = serde_json::to_string(&changes).unwrap();
             let changes: Vec<Change> = serde_json::from_str(&kept).unwrap();
             let before = now.segments.clone();
+            for known in [1, 2, before.len()] {
+                let mut beginning = before[..known.min(before.len())].to_vec();
+                apply_to_beginning(&mut beginning, &changes).unwrap();
+                let mut after = now.clone();
+                apply(&mut after, &changes).unwrap();
+                prop_assert_eq!(&beginning[..], &after.segments[..beginning.len()]);
+                prop_assert!(known < before.len() || beginning.len() == after.segments.len());
+            }
             let first = apply(&mut now, &changes).unwrap();
             prop_assert_eq!(&before[..first], &now.segments[..first]);
             let growth: isize = changes.iter().map(Change::growth).sum();

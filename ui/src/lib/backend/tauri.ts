@@ -1,7 +1,8 @@
 import { Channel, invoke } from "@tauri-apps/api/core";
 import type {
-  Attempt, ChartFile, Command, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Finding, Gap, Hit, Look, MemoryUpdate,
-  ModelFits, Place, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, Settings, Setup, Shelf, Switches, TextUpdate, WindowEvent,
+  Attempt, ChartFile, Chore, Command, Connection, Correction, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Finding, Gap, Hit, Look,
+  MemoryUpdate, ModelFits, Place, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, Settings, Setup, Shelf, Switches, TextUpdate,
+  WindowEvent, Wish,
 } from "../generated/contract";
 import { t } from "../text";
 import type { Backend } from ".";
@@ -9,6 +10,20 @@ import type { Backend } from ".";
 /** `invoke`, for commands that the shell has. */
 function call<T>(command: Command, args?: Record<string, unknown>): Promise<T> {
   return invoke<T>(command, args);
+}
+
+/** Done at once, in the order of the calls. */
+function wish(wish: Wish): Promise<void> {
+  return call("wish", { wish });
+}
+
+/** Waits for the disk. */
+function chore(chore: Chore): Promise<void> {
+  return call("chore", { chore });
+}
+
+function correct(job: number, correction: Correction): Promise<Edited | null> {
+  return call("correct", { job, correction });
 }
 
 export class TauriBackend implements Backend {
@@ -25,16 +40,16 @@ export class TauriBackend implements Backend {
     return call("choose_files", { title: t.dialogs.files });
   }
   addSample(): Promise<void> {
-    return call("add_sample");
+    return wish({ type: "add_sample" });
   }
   chooseModel(): Promise<void> {
     return call("choose_model", { title: t.dialogs.model });
   }
   changeSettings(settings: Settings): Promise<void> {
-    return call("change_settings", { settings });
+    return wish({ type: "change_settings", settings });
   }
   changeLook(look: Look): Promise<void> {
-    return call("change_look", { look });
+    return wish({ type: "change_look", look });
   }
   preferences(): Promise<Preference[]> {
     return call("preferences");
@@ -46,13 +61,13 @@ export class TauriBackend implements Backend {
     return call("diagnostics");
   }
   startAnyway(): Promise<void> {
-    return call("start_anyway");
+    return wish({ type: "start_anyway" });
   }
   pause(paused: boolean): Promise<void> {
-    return call("pause", { paused });
+    return wish({ type: "pause", paused });
   }
   reorder(jobs: number[], before: number | null): Promise<void> {
-    return call("reorder", { jobs, before });
+    return wish({ type: "reorder", jobs, before });
   }
   watch(job: number, onUpdate: (update: TextUpdate) => void): Promise<void> {
     return call("watch", { job, updates: new Channel<TextUpdate>(onUpdate) });
@@ -61,20 +76,20 @@ export class TauriBackend implements Backend {
     return call("watch_memory", { job, updates: new Channel<MemoryUpdate>(onUpdate) });
   }
   cancel(job: number): Promise<void> {
-    return call("cancel", { job });
+    return chore({ type: "cancel", job });
   }
   retry(job: number): Promise<void> {
-    return call("retry", { job });
+    return chore({ type: "retry", job });
   }
 
   again(job: number, part: Gap, attempt: Attempt | null): Promise<void> {
-    return call("again", { job, part, attempt });
+    return wish({ type: "again", job, part, attempt });
   }
   chooseAgain(job: number, part: Gap, take: boolean): Promise<Edited | null> {
-    return call("choose_again", { job, part, take });
+    return correct(job, { type: "choose_again", part, take });
   }
   remove(job: number): Promise<void> {
-    return call("remove", { job });
+    return chore({ type: "remove", job });
   }
   save(job: number, exporting: Exporting, place: Place): Promise<Saved | null> {
     const title = place === "ask" && exporting.formats.length > 1 ? t.dialogs.folder : t.dialogs.save;
@@ -93,16 +108,16 @@ export class TauriBackend implements Backend {
     return call("download", { id });
   }
   pauseDownload(id: string, paused: boolean): Promise<void> {
-    return call("pause_download", { id, paused });
+    return wish({ type: "pause_download", id, paused });
   }
   stopDownload(id: string): Promise<void> {
-    return call("stop_download", { id });
+    return wish({ type: "stop_download", id });
   }
   importModel(folder: boolean): Promise<void> {
     return call("import_model", { folder, title: folder ? t.dialogs.model : t.dialogs.modelFile });
   }
   removeModel(id: string): Promise<void> {
-    return call("remove_model", { id });
+    return chore({ type: "remove_model", id });
   }
   connections(): Promise<Connection[]> {
     return call("connections");
@@ -111,40 +126,40 @@ export class TauriBackend implements Backend {
     return call("painted", { seen });
   }
   changeOwn(jobs: number[], settings: Settings | null): Promise<void> {
-    return call("change_own", { jobs, settings });
+    return chore({ type: "change_own", jobs, settings });
   }
   putShortestFirst(on: boolean): Promise<void> {
-    return call("put_shortest_first", { on });
+    return wish({ type: "put_shortest_first", on });
   }
   cancelAll(): Promise<void> {
-    return call("cancel_all");
+    return chore({ type: "cancel_all" });
   }
   retryFailed(): Promise<void> {
-    return call("retry_failed");
+    return chore({ type: "retry_failed" });
   }
   savePreset(name: string, settings: Settings): Promise<void> {
-    return call("save_preset", { name, settings });
+    return wish({ type: "save_preset", name, settings });
   }
   renamePreset(name: string, to: string): Promise<void> {
-    return call("rename_preset", { name, to });
+    return wish({ type: "rename_preset", name, to });
   }
   deletePreset(name: string): Promise<void> {
-    return call("delete_preset", { name });
+    return wish({ type: "delete_preset", name });
   }
   watchFolder(present: boolean): Promise<void> {
     return call("watch_folder", { present, title: t.watched.dialog });
   }
   changeWatched(number: number, exporting: Exporting): Promise<void> {
-    return call("change_watched", { number, exporting });
+    return wish({ type: "change_watched", number, exporting });
   }
   placeWatched(number: number, beside: boolean): Promise<void> {
     return call("place_watched", { number, beside, title: t.watched.placeDialog });
   }
   unwatchFolder(number: number): Promise<void> {
-    return call("unwatch_folder", { number });
+    return wish({ type: "unwatch_folder", number });
   }
   changeSwitches(switches: Switches): Promise<void> {
-    return call("change_switches", { switches });
+    return wish({ type: "change_switches", switches });
   }
   notify(title: string, text: string): Promise<void> {
     return call("notify", { title, text });
@@ -153,13 +168,13 @@ export class TauriBackend implements Backend {
     return call("review", { job });
   }
   edit(job: number, edit: Edit): Promise<Edited | null> {
-    return call("edit", { job, edit });
+    return correct(job, { type: "edit", edit });
   }
   undo(job: number): Promise<Edited | null> {
-    return call("undo", { job });
+    return correct(job, { type: "undo" });
   }
   redo(job: number): Promise<Edited | null> {
-    return call("redo", { job });
+    return correct(job, { type: "redo" });
   }
   replaceAll(job: number, finding: Finding, withText: string, everywhere: boolean): Promise<Replaced> {
     return call("replace_all", { job, finding, withText, everywhere });
@@ -174,10 +189,10 @@ export class TauriBackend implements Backend {
     return call("open_document", { document });
   }
   deleteDocument(document: number): Promise<void> {
-    return call("delete_document", { document });
+    return chore({ type: "delete_document", document });
   }
   restoreDocument(document: number): Promise<void> {
-    return call("restore_document", { document });
+    return chore({ type: "restore_document", document });
   }
   locateRecording(job: number): Promise<boolean | null> {
     return call("locate_recording", { job, title: t.history.locate });
