@@ -64,6 +64,22 @@ test("one that answers and sends nothing is not waited for without end", async (
   player.close();
 });
 
+test("sound that comes without being told of is followed, a seek alone is no sound", async () => {
+  let seconds = 5;
+  const player = listening(() => seconds);
+  await player.play(5);
+  const pass = (now: number) => {
+    seconds = now;
+    player.audio.dispatchEvent(new Event("timeupdate"));
+  };
+  pass(5);
+  pass(40);
+  expect(player.playing).toBe(false);
+  pass(5.2);
+  expect(player.playing).toBe(true);
+  player.close();
+});
+
 test("what is heard, rests or was closed is left alone", async () => {
   let seconds = 0;
   const player = listening(() => (seconds += 0.1));

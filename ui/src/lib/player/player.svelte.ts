@@ -7,6 +7,9 @@ export const SPEEDS = [0.5, 0.75, 1, 1.25, 1.5, 1.75, 2, 2.5, 3];
 /** Seconds: what is said is not told more finely, and every telling costs a drawing. */
 const FINEST = 1 / 30;
 
+/** Seconds from the place that was asked for; more was a seek. */
+const MOVED_ON = 2;
+
 /** Milliseconds from one look at the growing waveform to the next. */
 const PEAKS_PAUSE = 1000;
 
@@ -56,11 +59,7 @@ export class Player {
     const audio = this.#audio;
     audio.preload = "metadata";
     audio.preservesPitch = true;
-    audio.addEventListener("playing", () => {
-      this.playing = true;
-      this.#revived = false;
-      this.#follow();
-    });
+    audio.addEventListener("playing", () => this.#sounds());
     audio.addEventListener("pause", () => {
       this.position = audio.currentTime;
       this.#rest();
@@ -69,8 +68,13 @@ export class Player {
       this.#unwanted();
       this.#rest();
     });
-    // Also where no frames are drawn.
-    audio.addEventListener("timeupdate", () => this.#stop());
+    audio.addEventListener("timeupdate", () => {
+      // After a rest in the middle of a seek WebKit plays and never says so.
+      const since = audio.currentTime - this.position;
+      if (!audio.paused && !audio.seeking && since > 0 && since < MOVED_ON) this.#sounds();
+      // Also where no frames are drawn.
+      this.#stop();
+    });
     audio.addEventListener("seeked", () => (this.position = audio.currentTime));
     audio.addEventListener("error", () => void this.#lost());
   }
@@ -254,6 +258,13 @@ export class Player {
     }
     this.#revived = true;
     await this.play(position, until);
+  }
+
+  #sounds(): void {
+    this.#revived = false;
+    if (this.playing) return;
+    this.playing = true;
+    this.#follow();
   }
 
   #stop(): void {
