@@ -60,6 +60,7 @@ test("it plays, and the player is a process of its own", async () => {
   await window.click(by("play"));
   const now = await plays("sound");
   assert.equal(now.error, null);
+  assert.ok(now.at < 3, `from the beginning, and not from ${now.at}`);
   await until("it goes on", async () => (await state()).at > now.at + 0.5);
   assert.equal(players().length, 1);
   const drawn = await until("the waveform", () =>
@@ -83,7 +84,7 @@ test("a word that is clicked is heard, and the words that follow are marked as t
 });
 
 test("a double click writes at the word without playing, and what is said is marked in the field too", async () => {
-  await window.run(`document.querySelector("audio").pause()`);
+  await window.click(by("play"));
   await until("rest", async () => (await state()).paused);
   const target = await word(0, 2);
   await window.clickAt(target.x, target.y, 2);

@@ -26,23 +26,34 @@ const backend = {
   },
 } as unknown as Backend;
 
-/** An element that has loaded, and whose clock goes as `clock` says. */
-function listening(clock: () => number): Player {
+/** An element that has loaded, with a clock that somebody else moves. */
+function listening(): { player: Player; element: { at: number; seeks: boolean; paused: boolean; is: (event: string) => void } } {
   const player = new Player(1, backend);
-  let paused = true;
+  const is = (event: string) => void player.audio.dispatchEvent(new Event(event));
+  const element = { at: 0, seeks: false, paused: true, is };
   Object.defineProperties(player.audio, {
     readyState: { get: () => 2 },
-    paused: { get: () => paused },
-    currentTime: { get: clock, set: () => {} },
-    play: { value: async () => void (paused = false) },
-    pause: { value: () => void (paused = true) },
+    paused: { get: () => element.paused },
+    seeking: { get: () => element.seeks },
+    currentTime: { get: () => element.at, set: (at: number) => ([element.at, element.seeks] = [at, true]) },
+    play: { value: async () => void (element.paused = false) },
+    pause: { value: () => void (element.paused = true) },
   });
-  return player;
+  return { player, element };
+}
+
+type Element = ReturnType<typeof listening>["element"];
+
+function arrive(element: Element): void {
+  element.seeks = false;
+  element.is("seeked");
 }
 
 test("without sound a player's process that is gone is asked for anew, at the same place", async () => {
-  const player = listening(() => 0);
+  const { player, element } = listening();
   await player.play(12.5, 20);
+  arrive(element);
+  expect(element.paused).toBe(false);
   await vi.advanceTimersByTimeAsync(5_000);
   expect(opened, "one that answers may be looking for the place").toBe(1);
   isAlive = false;
@@ -53,24 +64,56 @@ test("without sound a player's process that is gone is asked for anew, at the sa
   await vi.advanceTimersByTimeAsync(60_000);
   expect(opened, "once, then it is said").toBe(2);
   expect(player.failure?.message).toMatch(/No sound comes/);
-  expect(player.audio.paused).toBe(true);
+  expect([element.paused, player.wanted]).toEqual([true, false]);
 });
 
 test("one that answers and sends nothing is not waited for without end", async () => {
-  const player = listening(() => 0);
+  const { player, element } = listening();
   await player.play(0);
   await vi.advanceTimersByTimeAsync(25_000);
   expect(opened).toBe(2);
+  expect(element.paused).toBe(false);
   player.close();
 });
 
+test("while it seeks it is told nothing, and then what was wanted last", async () => {
+  const { player, element } = listening();
+  await player.play(10);
+  expect(element).toMatchObject({ at: 10, paused: true });
+  player.seek(20);
+  player.seek(30);
+  expect(element.at).toBe(10);
+  arrive(element);
+  expect(element).toMatchObject({ at: 30, paused: true });
+  arrive(element);
+  expect(element.paused).toBe(false);
+  player.seek(5);
+  player.pause();
+  expect(element.paused).toBe(false);
+  arrive(element);
+  expect(element).toMatchObject({ at: 5, paused: true });
+  // What plays or rests after a seek without being told to is put right …
+  element.paused = false;
+  element.is("play");
+  expect(element.paused).toBe(true);
+  await player.toggle();
+  element.paused = true;
+  element.is("pause");
+  expect([element.paused, player.wanted]).toEqual([false, true]);
+  // … and later it is a key of the desktop.
+  vi.advanceTimersByTime(1_500);
+  element.paused = true;
+  element.is("pause");
+  expect([element.paused, player.wanted]).toEqual([true, false]);
+});
+
 test("sound that comes without being told of is followed, a seek alone is no sound", async () => {
-  let seconds = 5;
-  const player = listening(() => seconds);
+  const { player, element } = listening();
   await player.play(5);
+  arrive(element);
   const pass = (now: number) => {
-    seconds = now;
-    player.audio.dispatchEvent(new Event("timeupdate"));
+    element.at = now;
+    element.is("timeupdate");
   };
   pass(5);
   pass(40);
@@ -81,16 +124,18 @@ test("sound that comes without being told of is followed, a seek alone is no sou
 });
 
 test("what is heard, rests or was closed is left alone", async () => {
-  let seconds = 0;
-  const player = listening(() => (seconds += 0.1));
+  const { player, element } = listening();
   await player.play(0);
   isAlive = false;
-  await vi.advanceTimersByTimeAsync(60_000);
+  for (let second = 0; second < 60; second++) {
+    element.at += 1;
+    await vi.advanceTimersByTimeAsync(1_000);
+  }
   player.pause();
   await vi.advanceTimersByTimeAsync(60_000);
-  const other = listening(() => 0);
-  await other.play(0);
-  other.close();
+  const other = listening();
+  await other.player.play(0);
+  other.player.close();
   await vi.advanceTimersByTimeAsync(60_000);
   expect(opened).toBe(2);
   expect(player.failure).toBeNull();

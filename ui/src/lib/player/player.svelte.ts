@@ -20,6 +20,9 @@ const LOOK_PAUSE = 1000;
 const DOUBT = 2;
 const PATIENCE = 20;
 
+/** Milliseconds after a seek in which WebKit may rest of its own accord. */
+const UNSETTLED = 1000;
+
 /** What a waveform is drawn from: lowest and highest of equal stretches, in 128ths. */
 export interface Peaks {
   /** Of a stretch. */
@@ -33,7 +36,10 @@ export class Player {
   source = $state.raw<PlaySource | null>(null);
   peaks = $state.raw<Peaks | null>(null);
   failure = $state.raw<Failure | null>(null);
+  /** Sound comes. */
   playing = $state(false);
+  /** Somebody wants to hear it. */
+  wanted = $state(false);
   position = $state(0);
   /** A place was chosen in it: what is said there is marked, also while it rests. */
   begun = $state(false);
@@ -46,8 +52,11 @@ export class Player {
   #gone = false;
   /** Where it is to rest, in seconds. */
   #until = Infinity;
-  /** Somebody wants to hear it. */
-  #wanted = false;
+  /** Where it is to go, once a seek that is under way is done. */
+  #target: number | null = null;
+  #seeked = -Infinity;
+  /** It was told to rest so that it begins again. */
+  #nudged = false;
   /** The player's process was asked again since sound last came. */
   #revived = false;
   #watching: ReturnType<typeof setInterval> | undefined;
@@ -60,10 +69,7 @@ export class Player {
     audio.preload = "metadata";
     audio.preservesPitch = true;
     audio.addEventListener("playing", () => this.#sounds());
-    audio.addEventListener("pause", () => {
-      this.position = audio.currentTime;
-      this.#rest();
-    });
+    audio.addEventListener("pause", () => this.#rested());
     audio.addEventListener("ended", () => {
       this.#unwanted();
       this.#rest();
@@ -75,7 +81,12 @@ export class Player {
       // Also where no frames are drawn.
       this.#stop();
     });
-    audio.addEventListener("seeked", () => (this.position = audio.currentTime));
+    audio.addEventListener("seeked", () => {
+      this.#seeked = performance.now();
+      if (this.#target === null) this.position = audio.currentTime;
+      this.#settle();
+    });
+    for (const event of ["loadedmetadata", "play"]) audio.addEventListener(event, () => this.#settle());
     audio.addEventListener("error", () => void this.#lost());
   }
 
@@ -87,11 +98,11 @@ export class Player {
   /** Has it ready before somebody wants to listen; says nothing where that fails. */
   async prepare(): Promise<void> {
     await this.#open();
-    this.failure = null;
+    if (!this.wanted) this.failure = null;
   }
 
   async toggle(): Promise<void> {
-    if (this.playing) this.pause();
+    if (this.wanted) this.pause();
     else await this.play(this.seconds > 0 && this.position >= this.seconds - 0.05 ? 0 : this.position);
   }
 
@@ -100,16 +111,11 @@ export class Player {
     this.position = Math.max(0, from);
     this.begun = true;
     this.#until = until;
-    this.#wanted = true;
+    this.#target = this.position;
+    this.wanted = true;
     this.#watch();
-    if (!(await this.#open()) || !(await this.#loaded()) || !this.#wanted) return;
-    this.#seek(this.position);
-    try {
-      await this.#audio.play();
-    } catch (error) {
-      // Something else was asked for meanwhile; what is lost is told by its own event.
-      if (this.#audio.error === null && !(error instanceof DOMException && error.name === "AbortError")) this.failure = asFailure(error);
-    }
+    if (await this.#open()) this.#settle();
+    else this.#unwanted();
   }
 
   /** Where it was heard last, before anybody asks for sound. */
@@ -120,14 +126,15 @@ export class Player {
 
   pause(): void {
     this.#unwanted();
-    this.#audio.pause();
+    this.#settle();
   }
 
   seek(to: number): void {
     this.begun = true;
     this.#until = Infinity;
     this.position = Math.max(0, Math.min(to, this.seconds || Infinity));
-    this.#seek(this.position);
+    this.#target = this.position;
+    this.#settle();
   }
 
   skip(seconds: number): void {
@@ -156,20 +163,38 @@ export class Player {
     this.#audio.remove();
   }
 
-  #seek(to: number): void {
+  /** Brings the element to where it is to be. One thing at a time: WebKit, told to play or rest while it
+   *  seeks, may do the opposite afterwards, or neither. */
+  #settle(): void {
     const audio = this.#audio;
+    if (!this.source || this.#gone || audio.readyState === 0 || audio.seeking) return;
+    const target = this.#target;
+    this.#target = null;
     // Where it is already a seek would only interrupt it.
-    if (audio.readyState > 0 && Math.abs(audio.currentTime - to) > 0.01) audio.currentTime = to;
+    if (target !== null && Math.abs(audio.currentTime - target) > 0.01) audio.currentTime = target;
+    else if (this.wanted && audio.paused) void this.#begin();
+    else if (!this.wanted && !audio.paused) audio.pause();
   }
 
-  /** Once places can be gone to; false where that never comes. */
-  #loaded(): Promise<boolean> {
+  async #begin(): Promise<void> {
+    try {
+      await this.#audio.play();
+    } catch (error) {
+      // Something else was asked for meanwhile; what is lost is told by its own event.
+      if (this.#audio.error === null && !(error instanceof DOMException && error.name === "AbortError")) this.failure = asFailure(error);
+    }
+  }
+
+  #rested(): void {
     const audio = this.#audio;
-    if (audio.readyState > 0) return Promise.resolve(true);
-    return new Promise((resolve) => {
-      audio.addEventListener("loadedmetadata", () => resolve(true), { once: true });
-      audio.addEventListener("error", () => resolve(false), { once: true });
-    });
+    if (!audio.paused) return;
+    if (this.#target === null) this.position = audio.currentTime;
+    this.#rest();
+    if (!this.wanted || audio.ended) return;
+    // Keys of the desktop have it rest too: that is what somebody wants.
+    if (this.#nudged || performance.now() - this.#seeked < UNSETTLED) this.#settle();
+    else this.#unwanted();
+    this.#nudged = false;
   }
 
   /** True once there is something to play. */
@@ -220,7 +245,7 @@ export class Player {
   }
 
   #unwanted(): void {
-    this.#wanted = false;
+    this.wanted = false;
     clearInterval(this.#watching);
   }
 
@@ -230,15 +255,19 @@ export class Player {
     let [at, silent] = [this.#audio.currentTime, 0];
     const look = async () => {
       const [{ source }, audio] = [this, this.#audio];
-      // Something else than this window may have it rest.
-      const rests = audio.paused && audio.readyState > 0;
+      const rests = audio.paused && !audio.seeking && audio.readyState > 0;
       if (!source || rests || audio.currentTime !== at) {
         [at, silent] = [audio.currentTime, 0];
         return;
       }
       silent += 1;
-      const is_lost = silent >= PATIENCE || (silent >= DOUBT && !(await this.#answers()));
-      if (is_lost && this.source === source && this.#wanted) await this.#lost();
+      // All is there and nothing moves.
+      if (silent === DOUBT && audio.readyState > HTMLMediaElement.HAVE_CURRENT_DATA && !audio.seeking) {
+        this.#nudged = true;
+        audio.pause();
+      }
+      const isLost = silent >= PATIENCE || (silent >= DOUBT && !(await this.#answers()));
+      if (isLost && this.source === source && this.wanted) await this.#lost();
     };
     this.#watching = setInterval(() => void look(), LOOK_PAUSE);
   }
@@ -250,9 +279,10 @@ export class Player {
     const [position, until, { error }] = [this.position, this.#until, this.#audio];
     this.#rest();
     this.source = null;
-    if (this.#gone || !this.#wanted) return;
+    if (this.#gone || !this.wanted) return;
     if (this.#revived) {
-      this.pause();
+      this.#unwanted();
+      this.#audio.pause();
       this.failure = asFailure(error?.message || t.player.silent);
       return;
     }
@@ -278,7 +308,7 @@ export class Player {
   #follow(): void {
     if (!this.playing) return;
     const now = this.#audio.currentTime;
-    if (Math.abs(now - this.position) >= FINEST) this.position = now;
+    if (this.#target === null && Math.abs(now - this.position) >= FINEST) this.position = now;
     this.#stop();
     requestAnimationFrame(() => this.#follow());
   }
