@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, SyncSender};
+use std::time::Duration;
 
 use library::documents::{Course, Document, Hit};
 use library::{DocumentId, Documents, Identity};
@@ -13,6 +14,9 @@ use wire::{ErrorCode, Failure, JobId};
 use super::editing::Edited;
 use super::files::{DEEPEST, walk};
 use super::{Exporting, Place, Session, Written, save};
+
+/// As long as a page may take to draw the beginning of a transcript.
+const FIRST_DRAWN: Duration = Duration::from_millis(150);
 
 impl Session {
     /// Once, before anything is finished: where transcripts go.
@@ -70,6 +74,8 @@ impl Session {
         let begun = beginning.map(|found| place(found.document, found.course, found.segments));
         if let Some(job) = begun {
             let _ = tell.send(Ok(job));
+            // To read the rest takes every processor there is.
+            std::thread::sleep(FIRST_DRAWN);
         }
         let read = documents.read(document).map_err(|error| error.failure());
         let read = read.and_then(|opened| opened.ok_or_else(no_document));
