@@ -1,43 +1,110 @@
-"""How steady a long transcription is: reads the events of `steno transcribe --json-events` of a recording
-that repeats itself, and prints the speed of its first and its last ten minutes and the memory after each.
+"""How steady a long transcription is.
+
+usage: python3 scripts/hour.py STENO RECORDING [ROUNDS]
+
+Transcribes a recording that repeats itself, with one thread, and compares its last ten minutes with its
+first. A machine's own speed moves by more than what is looked for: so a control runs beside it, which
+transcribes the first ten minutes over and over, and what both have in common is divided out.
 """
 
 import json
+import math
+import os
+import statistics
+import subprocess
 import sys
+import tempfile
+import threading
 import time
 
 PART = 600.0
-
-times = [(0.0, None)]
-held = []
-peak = 0
-for line in sys.stdin:
-    event = json.loads(line)
-    if event["event"] == "progress" and event["progress"]["stage"] == "transcribe":
-        times.append((event["progress"]["position"], time.monotonic()))
-        if times[0][1] is None:
-            times[0] = times.pop()
-    elif event["event"] == "memory" and "sample" in event["mark"]:
-        sample = event["mark"]["sample"]
-        peak = max(peak, sample["levels"].get("peak") or 0, sample["levels"]["reserved"])
-        if sample["checkpoint"] == "batch":
-            held.append((times[-1][0], sample["levels"]["reserved"] / 2**20))
-    elif event["event"] == "failed":
-        sys.exit(event["error"]["message"])
-
-end = times[-1][0]
+COMMON = ["--threads", "1", "--language", "en", "--device", "cpu", "--json-events"]
 
 
-def when(position):
-    return next(at for reached, at in times if reached >= position)
+class Run:
+    """One transcription: when it was where, and what it held after a window."""
+
+    def __init__(self, steno, recording, *options):
+        self.times = []
+        self.held = []
+        self.failure = None
+        # With a run folder of its own: hosts of one user take turns at a device.
+        self.folder = tempfile.TemporaryDirectory()
+        command = [steno, "transcribe", recording, *COMMON, "--output", self.folder.name, *options]
+        own = {**os.environ, "XDG_RUNTIME_DIR": self.folder.name, "XDG_STATE_HOME": self.folder.name}
+        self.process = subprocess.Popen(command, env=own, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    def follow(self):
+        for line in self.process.stdout:
+            event = json.loads(line)
+            if event["event"] == "progress" and event["progress"]["stage"] == "transcribe":
+                position = event["progress"]["position"]
+                # The end of a part is told as the end of the recording.
+                if not self.times or position - self.times[-1][1] < PART / 10:
+                    self.times.append((time.monotonic(), position))
+            elif event["event"] == "memory" and "sample" in event["mark"]:
+                sample = event["mark"]["sample"]
+                if sample["checkpoint"] == "batch" and self.times:
+                    self.held.append((self.times[-1][1], sample["levels"]["reserved"] / 2**20))
+            elif event["event"] == "failed":
+                self.failure = event["error"]["message"]
+        self.process.wait()
+        self.folder.cleanup()
+        return self
+
+    def when(self, position):
+        return next(at for at, reached in self.times if reached >= position)
 
 
-first = (when(PART) - times[0][1]) / next(reached for reached, _ in times if reached >= PART)
-start = next(reached for reached, _ in times if reached >= end - PART)
-last = (times[-1][1] - when(end - PART)) / (end - start)
-print(f"{end:.0f} s: real-time factor of the first ten minutes {first:.4f}, of the last {last:.4f} ({last / first - 1:+.1%})")
-for minute in range(10, int(end / 60) + 1, 10):
-    part = [size for position, size in held if (minute - 10) * 60 <= position < minute * 60]
-    if part:
-        print(f"to minute {minute}: {min(part):.1f} to {max(part):.1f} MB held after a window")
-print(f"peak {peak / 2**20:.1f} MB")
+def factor(runs, begin, end):
+    """Real-time factor of what these runs did between two times."""
+    spent = heard = 0.0
+    for run in runs:
+        for (a, from_), (b, to) in zip(run.times, run.times[1:]):
+            within = min(b, end) - max(a, begin)
+            if within > 0 and b > a:
+                spent += within
+                heard += (to - from_) * within / (b - a)
+    return spent / heard
+
+
+def measure(steno, recording):
+    long, controls, over = Run(steno, recording), [], threading.Event()
+
+    def control():
+        while not over.is_set():
+            controls.append(Run(steno, recording, "--to", str(PART)))
+            controls[-1].follow()
+
+    beside = threading.Thread(target=control)
+    beside.start()
+    try:
+        long.follow()
+    finally:
+        over.set()
+        for run in controls[-1:]:
+            run.process.terminate()
+        beside.join()
+    if long.failure:
+        sys.exit(long.failure)
+    length = long.times[-1][1]
+    first = (long.times[0][0], long.when(PART))
+    last = (long.when(length - PART), long.times[-1][0])
+    own, other = [[factor(runs, *span) for span in (first, last)] for runs in ([long], controls)]
+    return long, own, other
+
+
+steno, recording = sys.argv[1:3]
+changes = []
+for number in range(int(sys.argv[3]) if len(sys.argv) > 3 else 1):
+    long, own, other = measure(steno, recording)
+    changes.append(math.log((own[1] / own[0]) / (other[1] / other[0])))
+    print(
+        f"{long.times[-1][1]:.0f} s: real-time factor {own[0]:.4f}, at the end {own[1]:.4f} ({own[1] / own[0] - 1:+.1%});"
+        f" the control {other[0]:.4f}, {other[1]:.4f} ({other[1] / other[0] - 1:+.1%}); without it {math.expm1(changes[-1]):+.1%};"
+        f" {min(size for _, size in long.held):.1f} to {max(size for _, size in long.held):.1f} MB held after a window",
+        flush=True,
+    )
+if len(changes) > 1:
+    error = statistics.stdev(changes) / math.sqrt(len(changes))
+    print(f"last against first ten minutes: {math.expm1(statistics.fmean(changes)):+.2%}, standard error {error:.2%}, median {math.expm1(statistics.median(changes)):+.2%}")
