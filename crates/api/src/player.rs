@@ -39,7 +39,7 @@ impl Player {
         // Said by us too, since an identity can't be had of what is not there.
         let keep = kept_file(path);
         let command = PlayerCommand::Open { path: path.into(), keep: keep.map(Into::into) };
-        match self.converse(path, |process| process.open(&command))? {
+        match self.converse(path, 2, |process| process.open(&command))? {
             PlayerAnswer::Opened(opened) => Ok(opened),
             _ => Err(strange(path)),
         }
@@ -52,7 +52,7 @@ impl Player {
     /// As [`Player::open`].
     pub fn probe(&self, path: &Path) -> Result<Option<f64>, Failure> {
         let command = PlayerCommand::Probe { path: path.into() };
-        match self.converse(path, |process| process.ask(&command, PROBING))? {
+        match self.converse(path, 1, |process| process.ask(&command, PROBING))? {
             PlayerAnswer::Probed { seconds } => Ok(seconds),
             _ => Err(strange(path)),
         }
@@ -63,15 +63,16 @@ impl Player {
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// A process that has died is started anew, once.
+    /// A process that has died is started anew while there are attempts left.
     fn converse(
         &self,
         path: &Path,
+        attempts: usize,
         say: impl Fn(&mut Running) -> io::Result<PlayerAnswer>,
     ) -> Result<PlayerAnswer, Failure> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let mut died = String::new();
-        for _ in 0..2 {
+        for _ in 0..attempts {
             let process = match &mut *running {
                 Some(process) => process,
                 none => none.insert(Running::start(&find::find_player()?)?),

@@ -82,12 +82,13 @@ impl Session {
         let Some(job) = begun else {
             let opened = read?;
             let job = place(opened.document, opened.course, Vec::new());
-            self.change(|shared| shared.queue.opened(job, Ok(Box::new(opened.transcript))));
+            let all = Ok((Box::new(opened.transcript), opened.course));
+            self.change(|shared| shared.queue.opened(job, all));
             let _ = tell.send(Ok(job));
             return Ok(());
         };
-        let transcript = read.map(|opened| Box::new(opened.transcript));
-        self.change(|shared| shared.queue.opened(job, transcript));
+        let all = read.map(|opened| (Box::new(opened.transcript), opened.course));
+        self.change(|shared| shared.queue.opened(job, all));
         Ok(())
     }
 
@@ -127,6 +128,8 @@ impl Session {
         options: &Options,
         place: &Place,
     ) -> Result<PathBuf, Failure> {
+        // One that is being opened is there as a whole then.
+        drop(self.turn());
         if let Some(job) = self.opened(document) {
             return self.save(job, format, options, place);
         }

@@ -48,11 +48,11 @@ pub fn of(file: &Path) -> Length {
 ///
 /// # Errors
 /// Where a file is certainly no recording.
-fn look(file: &Path, prober: Option<&Player>) -> Result<Length, Failure> {
+fn look(file: &Path, prober: &mut Option<&Player>) -> Result<Length, Failure> {
     use ErrorCode as Code;
     let length = of(file);
-    let Some(prober) = prober.filter(|_| length == Length::Unknown) else { return Ok(length) };
-    match prober.probe(file) {
+    let Some(process) = prober.filter(|_| length == Length::Unknown) else { return Ok(length) };
+    match process.probe(file) {
         Ok(Some(seconds)) => Ok(Length::Seconds(seconds)),
         Ok(None) => Ok(length),
         Err(failure) => match failure.code {
@@ -62,7 +62,13 @@ fn look(file: &Path, prober: Option<&Player>) -> Result<Length, Failure> {
             | Code::NeedsFfmpeg
             | Code::FileEmpty
             | Code::AudioBroken => Err(failure),
-            // A disk may be back when its turn comes, and a player that dies is no judge.
+            // A player that dies is no judge; one that waits for a disk would do
+            // so for each of the others.
+            Code::PlayerFailed => {
+                *prober = None;
+                Ok(length)
+            }
+            // A disk may be back when its turn comes.
             _ => Ok(length),
         },
     }
@@ -84,7 +90,8 @@ pub async fn run(inner: Arc<Inner>) {
         }
         let ids: Vec<JobId> = some.iter().map(|(id, _)| *id).collect();
         let asked = tokio::task::spawn_blocking(move || {
-            some.iter().map(|(_, file)| look(file, prober.as_deref())).collect()
+            let mut prober = prober.as_deref();
+            some.iter().map(|(_, file)| look(file, &mut prober)).collect()
         });
         let lengths: Vec<_> = asked.await.unwrap_or_else(|_| vec![Ok(Length::Unknown); ids.len()]);
         inner.learn(ids.into_iter().zip(lengths));

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use library::documents::Course;
 use transcript::edit::{self, Change, Mismatch};
 use transcript::{Model, Notice, Segment, Severity, Source, Span, Transcript};
 use wire::{Event, Failure, JobId, Progress};
@@ -488,14 +489,18 @@ impl Queue {
         id
     }
 
-    /// All of it, or why it can't be had.
-    pub fn opened(&mut self, id: JobId, transcript: Result<Box<Transcript>, Failure>) {
-        self.change(id, |entry, version| match transcript {
-            Ok(transcript) => entry.take(transcript, version),
+    /// All of it and where it stands, or why that can't be had: what is there
+    /// can be read then, and no more.
+    pub fn opened(&mut self, id: JobId, opened: Result<(Box<Transcript>, Course), Failure>) {
+        self.change(id, |entry, version| match opened {
+            Ok((transcript, course)) => {
+                entry.take(transcript, version);
+                entry.edited = entry.edited.map(|edited| Edited { course, ..edited });
+            }
             Err(failure) => {
-                entry.state = State::Failed;
                 entry.edited = None;
-                entry.failure = Some(failure);
+                let text = format!("Only the beginning could be read. {failure}");
+                entry.notices.push(Notice::new("history.unavailable", Severity::Failed, text));
             }
         });
     }

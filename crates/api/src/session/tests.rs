@@ -240,6 +240,42 @@ async fn edits_survive_the_window_and_are_undone_in_the_next_one() {
 }
 
 #[tokio::test]
+async fn of_a_long_transcript_the_beginning_is_there_at_once_and_then_all_of_it() {
+    use transcript::edit::Edit;
+    let folder = tempfile::tempdir().unwrap();
+    let said: Vec<String> = (0..1000).map(|number| format!("This is said as number {number}.")).collect();
+    let document = {
+        let (session, id) =
+            finished(folder.path(), &said.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        let edit = Edit::SetText { segment: 2, text: "Something else.".into() };
+        session.edit(id, &edit).unwrap().unwrap();
+        session.list_documents().unwrap()[0].id
+    };
+    let (session, _) = session(folder.path());
+    session.keep_documents(library::Documents::open(&folder.path().join("history.sqlite")).unwrap().0);
+    let id = session.open_document(document).unwrap();
+    let first = texts(&session, id);
+    assert!(first.len() >= follow::FIRST_SEGMENTS, "{}", first.len());
+    // Somebody exports it, and writes in it, at once.
+    let place = Place::Within { folder: folder.path().into(), replace: true };
+    let file = session.save_document(document, Format::Txt, &Options::default(), &place).unwrap();
+    assert!(std::fs::read_to_string(file).unwrap().contains("number 999."));
+    let edit = Edit::SetText { segment: 3, text: "And else.".into() };
+    session.edit(id, &edit).unwrap().unwrap();
+    let mut expected = said.clone();
+    expected[1] = "Something else.".into();
+    assert_eq!(first, expected[..first.len()]);
+    expected[2] = "And else.".into();
+    let (mut follower, mut read) = (session.follow_text(id), Vec::new());
+    while read.len() < expected.len() {
+        let change = follower.next().await.unwrap();
+        read.truncate(change.from);
+        read.extend(change.segments.into_iter().map(|segment| segment.text));
+    }
+    assert_eq!(read, expected);
+}
+
+#[tokio::test]
 async fn the_user_chooses_between_the_text_and_another_attempt() {
     let folder = tempfile::tempdir().unwrap();
     let (session, id) = finished(folder.path(), &["The ferry is late.", "So am I."]).await;

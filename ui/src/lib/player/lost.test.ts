@@ -105,6 +105,26 @@ test("while it seeks it is told nothing, and then what was wanted last", async (
   element.paused = true;
   element.is("pause");
   expect([element.paused, player.wanted]).toEqual([true, false]);
+  element.paused = false;
+  element.is("play");
+  expect([element.paused, player.wanted]).toEqual([false, true]);
+  player.close();
+});
+
+test("on its way to a passage before, it does not rest where that ends", async () => {
+  const { player, element } = listening();
+  await player.play(50, 60);
+  arrive(element);
+  element.is("playing");
+  void player.play(100, 110);
+  void player.play(10, 20);
+  element.is("timeupdate");
+  arrive(element);
+  arrive(element);
+  expect(element).toMatchObject({ at: 10, paused: false });
+  element.at = 20.1;
+  element.is("timeupdate");
+  expect([element.paused, player.wanted]).toEqual([true, false]);
 });
 
 test("sound that comes without being told of is followed, a seek alone is no sound", async () => {

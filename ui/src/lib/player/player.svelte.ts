@@ -84,9 +84,12 @@ export class Player {
     audio.addEventListener("seeked", () => {
       this.#seeked = performance.now();
       if (this.#target === null) this.position = audio.currentTime;
-      this.#settle();
+      // Gone to its end it would begin anew.
+      if (audio.ended) this.#unwanted();
+      else this.#settle();
     });
-    for (const event of ["loadedmetadata", "play"]) audio.addEventListener(event, () => this.#settle());
+    audio.addEventListener("loadedmetadata", () => this.#settle());
+    audio.addEventListener("play", () => this.#begun());
     audio.addEventListener("error", () => void this.#lost());
   }
 
@@ -97,6 +100,7 @@ export class Player {
 
   /** Has it ready before somebody wants to listen; says nothing where that fails. */
   async prepare(): Promise<void> {
+    if (this.wanted || this.failure) return;
     await this.#open();
     if (!this.wanted) this.failure = null;
   }
@@ -181,20 +185,34 @@ export class Player {
       await this.#audio.play();
     } catch (error) {
       // Something else was asked for meanwhile; what is lost is told by its own event.
-      if (this.#audio.error === null && !(error instanceof DOMException && error.name === "AbortError")) this.failure = asFailure(error);
+      if (this.#audio.error === null && !(error instanceof DOMException && error.name === "AbortError")) {
+        this.#unwanted();
+        this.failure = asFailure(error);
+      }
     }
   }
 
-  #rested(): void {
+  #begun(): void {
     const audio = this.#audio;
+    const isSettled = this.#target === null && !audio.seeking && performance.now() - this.#seeked >= UNSETTLED;
+    if (!this.wanted && !audio.paused && isSettled) {
+      // A key of the desktop.
+      [this.wanted, this.begun, this.#until] = [true, true, Infinity];
+      this.#watch();
+    }
+    this.#settle();
+  }
+
+  #rested(): void {
+    const [audio, nudged] = [this.#audio, this.#nudged];
+    this.#nudged = false;
     if (!audio.paused) return;
     if (this.#target === null) this.position = audio.currentTime;
     this.#rest();
     if (!this.wanted || audio.ended) return;
     // Keys of the desktop have it rest too: that is what somebody wants.
-    if (this.#nudged || performance.now() - this.#seeked < UNSETTLED) this.#settle();
+    if (nudged || performance.now() - this.#seeked < UNSETTLED) this.#settle();
     else this.#unwanted();
-    this.#nudged = false;
   }
 
   /** True once there is something to play. */
@@ -298,7 +316,9 @@ export class Player {
   }
 
   #stop(): void {
-    if (this.playing && this.#audio.currentTime >= this.#until) this.pause();
+    // On its way elsewhere it is where it was to rest before.
+    const arrived = this.#target === null && !this.#audio.seeking;
+    if (this.playing && arrived && this.#audio.currentTime >= this.#until) this.pause();
   }
 
   #rest(): void {

@@ -323,3 +323,16 @@ fn a_follower_of_edits_gets_what_was_done_whenever_it_looks() {
         assert_eq!(reader.text.segments, queue.get(1).unwrap().segments(), "every {every}, {most} at once");
     }
 }
+
+#[test]
+fn where_only_the_beginning_can_be_read_it_can_be_read_and_nothing_is_begun_anew() {
+    let mut queue = queue(&[]);
+    let edited = Edited { document: library::DocumentId(1), course: Course::default(), revision: 0 };
+    let id = queue.open("talk.wav".into(), false, vec![segment("begun")], edited);
+    queue.opened(id, Err(failure()));
+    let entry = queue.get(id).unwrap();
+    assert_eq!((entry.state, entry.edited, entry.segments().len()), (State::Finished, None, 1));
+    assert!(entry.notices()[0].text.contains("The file is empty."), "{:?}", entry.notices());
+    queue.retry(id, None);
+    assert_eq!(queue.get(id).unwrap().state, State::Finished);
+}
