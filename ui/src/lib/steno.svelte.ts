@@ -122,7 +122,12 @@ export class Steno {
   chooseModel = () => this.#try(() => this.#backend.chooseModel());
   startAnyway = () => this.#try(() => this.#backend.startAnyway());
   cancel = (job: number) => this.#try(() => this.#backend.cancel(job));
-  again = (job: number, part: Gap, attempt: Attempt | null = null) => this.#try(() => this.#backend.again(job, part, attempt));
+  again = (job: number, part: Gap, attempt: Attempt | null = null) =>
+    this.#try(async () => {
+      // What is found is compared with what stands there: not with what stood there before the last words.
+      if (job === this.selected) await this.editor?.flush();
+      await this.#backend.again(job, part, attempt);
+    });
   retry = (job: number) => this.#try(() => this.#backend.retry(job));
   remove = (job: number) =>
     this.#try(async () => {

@@ -235,7 +235,7 @@ test("whoever waits for what was typed waits for what is under way too", async (
   expect((await written()).slice(0, 2)).toEqual([`${first.slice(0, 9)}1`, `2${first.slice(9).trim()}`]);
 });
 
-test("what is typed is written down before all is saved, before the window closes and before it leaves the list", async () => {
+test("what is typed is written down before all is saved, another attempt, the window's end and its leaving the list", async () => {
   const had: Record<string, string | undefined> = {};
   const look = <Asked extends unknown[], Answer>(name: string, work: (...asked: Asked) => Promise<Answer>) =>
     async (...asked: Asked): Promise<Answer> => {
@@ -243,6 +243,7 @@ test("what is typed is written down before all is saved, before the window close
       return work.apply(backend, asked);
     };
   backend.save = look("save", backend.save);
+  backend.again = look("again", backend.again);
   backend.close = look("close", backend.close);
   backend.remove = look("remove", backend.remove);
   slow(100, 0);
@@ -250,12 +251,14 @@ test("what is typed is written down before all is saved, before the window close
   await open(0);
   await type("To save.");
   await steno.saveAll(backend.exporting);
+  await type("To compare.");
+  await steno.again(1, { start: 0, end: 5 });
   await type("To close.");
   backend.emit({ kind: "close_requested", unfinished: 0, unsaved: 0 });
   await waitFor(() => expect(backend.closed).toBe(true));
   await type("To remove.");
   await steno.remove(1);
-  expect(had).toEqual({ save: "To save.", close: "To close.", remove: "To remove." });
+  expect(had).toEqual({ save: "To save.", again: "To compare.", close: "To close.", remove: "To remove." });
 });
 
 test("what could not be written down is kept, and tried again once it is opened", async () => {
