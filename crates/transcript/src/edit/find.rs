@@ -21,29 +21,25 @@ pub struct Finding {
 impl Finding {
     /// Byte ranges of the places in `text`, which do not overlap.
     pub fn places(&self, text: &str) -> Vec<Range<usize>> {
-        let wanted: Vec<char> = self.text.chars().flat_map(|character| self.fold(character)).collect();
-        if wanted.is_empty() {
-            return Vec::new();
-        }
-        // A small letter may be more characters than its capital.
-        let folded: Vec<(char, usize, usize)> = text
-            .char_indices()
-            .flat_map(|(at, character)| {
-                let end = at + character.len_utf8();
-                self.fold(character).into_iter().map(move |small| (small, at, end))
-            })
-            .collect();
-        let (mut places, mut at) = (Vec::new(), 0);
-        while let Some(window) = folded.get(at..at + wanted.len()) {
-            let range = window[0].1..window[wanted.len() - 1].2;
-            let found = window.iter().map(|(character, ..)| character).eq(&wanted)
-                // A letter that is several when it is small is found once.
-                && places.last().is_none_or(|last: &Range<usize>| last.end <= range.start);
-            if found && (!self.whole_words || stands_alone(text, &range)) {
-                places.push(range);
-                at += wanted.len();
-            } else {
-                at += 1;
+        let wanted: Vec<char> = self.fold(&self.text).map(|(character, _)| character).collect();
+        let Some(first) = wanted.first() else { return Vec::new() };
+        let (mut places, mut done) = (Vec::new(), 0);
+        let same = |ascii: char| if self.case { ascii } else { ascii.to_ascii_lowercase() };
+        for (at, character) in text.char_indices() {
+            if character.is_ascii() && same(character) != *first {
+                continue;
+            }
+            // A small letter may be more characters than its capital, and is found once all the same.
+            for (within, (small, _)) in self.fold(&text[at..at + character.len_utf8()]).enumerate() {
+                if small != *first || at < done {
+                    continue;
+                }
+                let Some(length) = self.begins(&text[at..], within, &wanted) else { continue };
+                let place = at..at + length;
+                if !self.whole_words || stands_alone(text, &place) {
+                    done = place.end;
+                    places.push(place);
+                }
             }
         }
         places
@@ -53,6 +49,9 @@ impl Finding {
     /// where there is none.
     pub fn replace(&self, text: &str, with: &str) -> Option<(String, usize)> {
         let places = self.places(text);
+        if places.is_empty() {
+            return None;
+        }
         let (mut new, mut done) = (String::new(), 0);
         for place in &places {
             new.push_str(&text[done..place.start]);
@@ -60,7 +59,7 @@ impl Finding {
             done = place.end;
         }
         new.push_str(&text[done..]);
-        (!places.is_empty()).then_some((new, places.len()))
+        Some((new, places.len()))
     }
 
     /// What replaces all places in a transcript, and how many there are.
@@ -73,8 +72,24 @@ impl Finding {
         (Edit::SetTexts { texts }, counts.iter().sum())
     }
 
-    fn fold(&self, character: char) -> Vec<char> {
-        if self.case { vec![character] } else { character.to_lowercase().collect() }
+    /// How many bytes of the text those are that `wanted` is found in, if it
+    /// is, from the folded character `within` the first one on.
+    fn begins(&self, text: &str, within: usize, wanted: &[char]) -> Option<usize> {
+        let mut characters = self.fold(text).skip(within);
+        wanted.iter().try_fold(0, |_, wanted| {
+            let (character, end) = characters.next()?;
+            (character == *wanted).then_some(end)
+        })
+    }
+
+    /// The characters that are compared, each with the end of its letter.
+    fn fold(&self, text: &str) -> impl Iterator<Item = (char, usize)> {
+        text.char_indices().flat_map(|(at, character)| {
+            let end = at + character.len_utf8();
+            let small = (!self.case).then(|| character.to_lowercase());
+            let same = self.case.then_some(character);
+            same.into_iter().chain(small.into_iter().flatten()).map(move |character| (character, end))
+        })
     }
 }
 

@@ -17,11 +17,13 @@ pub fn align(words: &[Word], text: &str, span: Span) -> Vec<Word> {
     let (head, rest) = same_head(words, text);
     let (tail, rest) = same_tail(&words[head..], rest);
     let to = words.len() - tail;
-    let kept = |words: &[Word]| words.to_vec();
     let start = words[..head].last().map_or(span.start, |word| word.end);
     let end = words[to..].first().map_or(span.end, |word| word.start).max(start);
     let middle = match_words(&pieces(&words[head..to]), &tokens(rest), Span::new(start, end));
-    let mut all = [kept(&words[..head]), middle, kept(&words[to..])].concat();
+    let mut all = Vec::with_capacity(words.len() + middle.len());
+    all.extend_from_slice(&words[..head]);
+    all.extend(middle);
+    all.extend_from_slice(&words[to..]);
     if spelt(&all) != text.trim() {
         // White space came where words have none.
         all = match_words(&pieces(words), &tokens(text), span);
