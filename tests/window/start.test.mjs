@@ -1,7 +1,7 @@
 // How the program starts: once, with files, and with a renderer that shows something.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { by, execute, here, open, programs, recordings, states } from "./common.mjs";
@@ -111,8 +111,17 @@ test("a window that stays blank starts itself once more with the simplest render
   }
 });
 
-test("the first frame is seen, and when is told in the diagnostics", async () => {
-  const window = await open();
+/** Without a graphics card the processor draws, unless it is told not to. */
+const hasCard = existsSync("/dev/nvidiactl") || existsSync("/dev/dxg") || (existsSync("/dev/dri") && readdirSync("/dev/dri").some((name) => name.startsWith("renderD")));
+
+test("the first frame is seen, and when and who draws is told in the diagnostics", async () => {
+  assert.equal(await reported({}), hasCard ? "usual" : "processor");
+  assert.equal(await reported({ WEBKIT_SKIA_ENABLE_CPU_RENDERING: "0" }), "usual");
+});
+
+/** The renderer that a window with these variables tells of. */
+async function reported(env) {
+  const window = await open({ env });
   try {
     // The report is made anew whenever the page is opened.
     const report = await until("the first frame", async () => {
@@ -124,8 +133,8 @@ test("the first frame is seen, and when is told in the diagnostics", async () =>
     });
     console.log(`first frame after ${report.window.first_paint_milliseconds} ms, in this build and on this machine`);
     assert.ok(report.window.first_paint_milliseconds > 0);
-    assert.equal(report.window.renderer, "usual");
+    return report.window.renderer;
   } finally {
     await window.end();
   }
-});
+}

@@ -4,8 +4,9 @@ import { t } from "../text";
 
 export const SPEEDS = [0.5, 0.75, 1, 1.25, 1.5, 1.75, 2, 2.5, 3];
 
-/** Seconds: what is said is not told more finely, and every telling costs a drawing. */
-const FINEST = 1 / 30;
+/** Milliseconds: what is said is not told more often, since every telling costs a drawing. A frame's turn would come twice as often,
+ *  and never in a window that nobody sees, where a passage has to end too. */
+const FOLLOWED = 40;
 
 /** Seconds from the place that was asked for; more was a seek. */
 const MOVED_ON = 2;
@@ -328,8 +329,8 @@ export class Player {
   #follow(): void {
     if (!this.playing) return;
     const now = this.#audio.currentTime;
-    if (this.#target === null && Math.abs(now - this.position) >= FINEST) this.position = now;
+    if (this.#target === null) this.position = now;
     this.#stop();
-    requestAnimationFrame(() => this.#follow());
+    setTimeout(() => this.#follow(), FOLLOWED);
   }
 }
