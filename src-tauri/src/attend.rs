@@ -3,13 +3,13 @@
 
 use std::sync::Mutex;
 
-use api::session::Work;
+use app::session::Work;
 use tauri::async_runtime::{spawn, spawn_blocking};
 use tauri::{AppHandle, Manager};
 use tokio::sync::Notify;
 
 use crate::shell::{Shell, lock};
-use contract::WindowEvent;
+use app::view::WindowEvent;
 
 #[derive(Default)]
 pub struct Attending {

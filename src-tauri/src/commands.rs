@@ -1,14 +1,14 @@
 //! What the page may ask for. Listed in commands.in and granted in
-//! capabilities/main.json; arguments and answers are in the crate `contract`.
+//! capabilities/main.json; arguments and answers are in `app::view`.
 
-use api::choice::Choices;
-use api::{preferences_edit, session};
+use advisor::choice::Choices;
+use app::session;
 use tauri::ipc::{Channel, Response};
 use tauri::{AppHandle, State, WebviewWindow};
 
 use crate::shell::{self, Shell, lock};
 use crate::{dialogs, first_paint};
-use contract::{
+use app::view::{
     ChartFile, EngineInfo, Exporting, Failure, MemoryUpdate, ModelFits, Place, PlaySource, Preference, Saved,
     Setup, WindowEvent,
 };
@@ -48,7 +48,7 @@ pub async fn choose_files(shell: State<'_, Shell>, window: WebviewWindow, title:
 #[tauri::command]
 pub async fn choose_model(shell: State<'_, Shell>, window: WebviewWindow, title: String) -> Answer<()> {
     if let Some(folder) = dialogs::open_folder(&window, &title).await {
-        shell.desk.use_model(api::models::model_at(&folder)?);
+        shell.desk.use_model(advisor::models::model_at(&folder)?);
         shell.tell_setup();
     }
     Ok(())
@@ -67,7 +67,7 @@ pub fn change_preference(
     name: String,
     value: Option<String>,
 ) -> Answer<Vec<Preference>> {
-    preferences_edit::change_of_this_user(&name, value.as_deref())?;
+    app::view::Preference::change(&name, value.as_deref())?;
     shell.desk.read_preferences();
     shell.tell_setup();
     Ok(Preference::all()?)
@@ -79,7 +79,7 @@ pub async fn diagnostics(shell: State<'_, Shell>) -> Answer<String> {
     let description = shell.desk.session.describe().await;
     let window = first_paint::report(&shell);
     let remarks = lock(&shell.attending.said).iter().cloned().collect();
-    blocking(move || Ok(api::diagnostics::text(env!("CARGO_PKG_VERSION"), window, description, remarks)))
+    blocking(move || Ok(app::diagnostics::text(env!("CARGO_PKG_VERSION"), window, description, remarks)))
         .await
 }
 

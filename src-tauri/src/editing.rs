@@ -1,14 +1,14 @@
 //! What the page may ask of transcripts: edits, and the history. All of it
 //! waits for the disk.
 
-use api::library::DocumentId;
-use api::session;
+use app::DocumentId;
+use app::session;
 use tauri::{State, WebviewWindow};
 
 use crate::commands::{Answer, blocking, remember_exporting};
 use crate::dialogs;
 use crate::shell::Shell;
-use contract::{Correction, DocumentInfo, Edited, Exporting, Finding, Hit, Replaced, Review, Saved};
+use app::view::{Correction, DocumentInfo, Edited, Exporting, Finding, Hit, Replaced, Review, Saved};
 
 /// Null where it makes no sense, or not any more.
 #[tauri::command]

@@ -2,8 +2,8 @@
 //! the program starts itself once more with WebKitGTK's simplest renderer, and
 //! remembers that if it helped.
 
-use api::diagnostics;
-use api::session::Remembered;
+use app::diagnostics;
+use app::session::Remembered;
 use desktop::renderer;
 use tauri::{AppHandle, Manager, State};
 

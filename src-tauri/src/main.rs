@@ -1,4 +1,4 @@
-//! The window: a shell around `api::session`. It turns the page's commands
+//! The window: a shell around `app::session`. It turns the page's commands
 //! into calls, what changes into messages, and drops and dialogs into paths,
 //! which the page itself never handles.
 
@@ -17,7 +17,7 @@ mod wishes;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use api::single::Start;
+use app::single::Start;
 use desktop::first_paint::FirstPaint;
 use shell::Shell;
 use tauri::{AppHandle, DragDropEvent, Manager, WindowEvent};
@@ -27,7 +27,7 @@ fn main() -> Result<(), tauri::Error> {
     first_paint::choose_renderer();
     let files = std::env::args_os().skip(1).map(PathBuf::from);
     let files: Vec<PathBuf> = files.map(|file| std::path::absolute(&file).unwrap_or(file)).collect();
-    let door = match api::single::start(&files) {
+    let door = match app::single::start(&files) {
         Start::First(door) => Some(door),
         Start::Handed => return Ok(()),
         Start::Alone(why) => {
@@ -121,15 +121,15 @@ fn visited(app: &AppHandle, files: Vec<PathBuf>) -> bool {
 fn drag_drop(shell: &Shell, event: &DragDropEvent) {
     match event {
         DragDropEvent::Enter { paths, .. } => {
-            shell.tell(contract::WindowEvent::drag_over(paths.len()));
+            shell.tell(app::view::WindowEvent::drag_over(paths.len()));
         }
         DragDropEvent::Drop { paths, .. } => {
-            shell.tell(contract::WindowEvent::DragLeft);
+            shell.tell(app::view::WindowEvent::DragLeft);
             let (session, paths) = (shell.desk.session.clone(), paths.clone());
             // A folder may be large or on a network.
             tauri::async_runtime::spawn_blocking(move || session.add(paths));
         }
-        DragDropEvent::Leave => shell.tell(contract::WindowEvent::DragLeft),
+        DragDropEvent::Leave => shell.tell(app::view::WindowEvent::DragLeft),
         _ => {}
     }
 }

@@ -1,6 +1,6 @@
 //! The window opens where and as large as it was last closed.
 
-use api::session::{Screen, WindowPlace};
+use app::session::{Screen, WindowPlace};
 use tauri::{AppHandle, Monitor, WebviewWindow, WebviewWindowBuilder};
 
 use crate::shell::Shell;

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use api::player::Player;
-use api::session::Desk;
-use api::transfers::Transfers;
+use advisor::transfers::Transfers;
+use app::Player;
+use app::session::Desk;
 use desktop::first_paint::FirstPaint;
 use tauri::async_runtime::{JoinHandle, spawn};
 use tauri::ipc::{Channel, Response};
@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use crate::attend::Attending;
 use crate::place;
-use contract::{MemoryUpdate, Setup, TextUpdate, WindowEvent};
+use app::view::{MemoryUpdate, Setup, TextUpdate, WindowEvent};
 
 /// As long as a page may take to write down what was typed before the window closes.
 const LAST_WORDS: Duration = Duration::from_secs(1);

@@ -6,14 +6,14 @@ use tauri::{AppHandle, Manager, State, WebviewWindow};
 use crate::commands::{Answer, blocking};
 use crate::dialogs;
 use crate::shell::Shell;
-use contract::{Connection, Shelf};
+use app::view::{Connection, Shelf};
 
 /// The catalogue, and what was begun or is damaged, for the settings in force.
 #[tauri::command]
 pub async fn shelf(shell: State<'_, Shell>) -> Answer<Shelf> {
     let (_, job) = shell.desk.models_and_job();
     let preferences = shell.desk.session.preferences();
-    blocking(move || Ok(api::shelf::Shelf::now(&preferences, &job)?.into())).await
+    blocking(move || Ok(advisor::catalog::Shelf::now(&preferences, &job)?.into())).await
 }
 
 /// The one command that uses the network. Begins, or goes on with, a download;

@@ -1,7 +1,7 @@
-//! What the page wants done: orders, of which the crate `contract` knows how
+//! What the page wants done: orders, of which `app::view` knows how
 //! they are carried out, watched folders, and messages.
 
-use contract::{Chore, Wish};
+use app::view::{Chore, Wish};
 use tauri::{AppHandle, Manager, State, WebviewWindow};
 
 use crate::commands::{Answer, blocking};
@@ -44,7 +44,7 @@ pub async fn chore(app: AppHandle, chore: Chore) -> Answer<()> {
 #[tauri::command]
 pub async fn watch_folder(app: AppHandle, window: WebviewWindow, present: bool, title: String) -> Answer<()> {
     let Some(folder) = dialogs::open_folder(&window, &title).await else { return Ok(()) };
-    blocking(move || Ok(contract::watch_folder(&app.state::<Shell>().desk, &folder, present)?)).await
+    blocking(move || Ok(app::view::watch_folder(&app.state::<Shell>().desk, &folder, present)?)).await
 }
 
 /// Where the texts of a watched folder, by its number, go: `beside` the
@@ -59,7 +59,7 @@ pub async fn place_watched(
 ) -> Answer<()> {
     let chosen = if beside { None } else { dialogs::open_folder(&window, &title).await };
     if beside || chosen.is_some() {
-        contract::place_watched(&shell.desk, number, chosen.as_deref());
+        app::view::place_watched(&shell.desk, number, chosen.as_deref());
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ fn linked(package: &str) -> BTreeSet<String> {
 
 /// A package, the packages of ours that it may know, and the start of the
 /// names of those that it must not.
-const RULES: [(&str, &[&str], &[&str]); 16] = [
+const RULES: [(&str, &[&str], &[&str]); 18] = [
     ("transcript", &[], &["candle", "tauri", "tokio"]),
     ("audio", &[], &["candle", "tauri", "tokio"]),
     ("memory", &[], &["candle", "tauri", "tokio"]),
@@ -36,23 +36,45 @@ const RULES: [(&str, &[&str], &[&str]); 16] = [
         &["tauri", "tokio"],
     ),
     (
-        "api",
-        &["formats", "hub", "library", "memory", "transcript", "wire"],
+        "config",
+        &["memory", "transcript", "wire"],
+        &["candle", "gemm", "tokenizers", "symphonia", "tauri", "tokio"],
+    ),
+    (
+        "supervisor",
+        &["config", "library", "memory", "transcript", "wire"],
+        &["candle", "gemm", "reqwest", "tokenizers", "symphonia", "tauri"],
+    ),
+    (
+        "advisor",
+        &["config", "formats", "hub", "library", "memory", "supervisor", "transcript", "wire"],
+        &["candle", "gemm", "tokenizers", "symphonia", "tauri"],
+    ),
+    (
+        "app",
+        &["advisor", "config", "formats", "hub", "library", "memory", "supervisor", "transcript", "wire"],
         &["candle", "gemm", "tokenizers", "symphonia", "tauri"],
     ),
     (
         "steno",
-        &["api", "formats", "hub", "library", "memory", "transcript", "wire"],
-        &["candle", "gemm", "tokenizers", "symphonia", "tauri"],
-    ),
-    (
-        "contract",
-        &["api", "formats", "hub", "library", "memory", "transcript", "wire"],
-        &["candle", "gemm", "tokenizers", "symphonia", "tauri"],
+        &["advisor", "config", "formats", "hub", "library", "memory", "supervisor", "transcript", "wire"],
+        &["candle", "gemm", "tokenizers", "symphonia", "tauri", "ts-rs"],
     ),
     (
         "steno-window",
-        &["api", "contract", "desktop", "formats", "hub", "library", "memory", "transcript", "wire"],
+        &[
+            "advisor",
+            "app",
+            "config",
+            "desktop",
+            "formats",
+            "hub",
+            "library",
+            "memory",
+            "supervisor",
+            "transcript",
+            "wire",
+        ],
         &["candle", "gemm", "tokenizers", "symphonia"],
     ),
     ("steno-player", &["audio", "memory", "transcript", "wire"], &["candle", "hyper", "tauri", "tokio"]),

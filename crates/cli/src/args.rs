@@ -4,10 +4,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use api::preferences::{EngineWishes, PRIORITY, THREADS, Values};
-use api::{EngineOptions, Preferences};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
+use config::Preferences;
+use config::preferences::{EnginePreferences, PRIORITY, THREADS, Values};
+use supervisor::EngineOptions;
 use transcript::export::{Format, Options, Shaping};
 use transcript::{Span, Task, Time};
 use wire::{Channels, DeviceChoice, Strategy, VoiceActivity};
@@ -232,7 +233,7 @@ impl Sound {
 
 impl Machine {
     /// Who asks for the CPU needs no CUDA engine, which takes longer to start.
-    pub fn engine_options(&self, wishes: EngineWishes) -> EngineOptions {
+    pub fn engine_options(&self, wishes: EnginePreferences) -> EngineOptions {
         EngineOptions {
             cpu_only: self.device == DeviceChoice::Cpu,
             priority: wishes.priority,
@@ -248,7 +249,7 @@ impl Machine {
 
     /// For commands that read nothing else of the user's settings: a file that
     /// is wrong is their concern no more than what stands in it.
-    pub fn wishes(&self) -> EngineWishes {
+    pub fn wishes(&self) -> EnginePreferences {
         let of_flags = || Preferences::of(None, &Values::new(), &self.flags()).unwrap_or_default();
         Preferences::of_this_user(&self.flags()).unwrap_or_else(|_| of_flags()).engine
     }

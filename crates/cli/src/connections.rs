@@ -1,4 +1,3 @@
-use api::hub;
 use clap::Args;
 
 use crate::ended::Ended;
@@ -14,10 +13,10 @@ pub struct Connections {
 
 pub fn run(args: &Connections) -> Ended {
     let read =
-        api::store::connections_log().map_or_else(|| Ok(Vec::new()), |log| hub::Connections::read(&log));
+        advisor::store::connections_log().map_or_else(|| Ok(Vec::new()), |log| hub::Connections::read(&log));
     let connections = match read {
         Ok(connections) => connections,
-        Err(error) => return api::store::failure(error).into(),
+        Err(error) => return advisor::store::failure(error).into(),
     };
     let printed = print(|out| {
         if args.json {

@@ -1,17 +1,15 @@
 use std::path::PathBuf;
 
-use api::Preferences;
+use config::Preferences;
 use serde::Serialize;
 use wire::{ErrorCode, Event, Failure, FilePath, Job};
 
 use crate::args::DetectLanguage;
 use crate::console::Console;
 use crate::ended::Ended;
-use crate::inputs;
 use crate::interrupt::Interrupt;
-use crate::models;
 use crate::outputs::print;
-use crate::own_engine;
+use crate::{inputs, models, own_engine};
 
 /// Less likely ones are not worth a place on the line.
 const LEAST_LISTED: f32 = 0.01;

@@ -1,12 +1,13 @@
 use std::io::{self, Write};
 
-use api::fit::{ModelFit, Room};
-use api::models::Places;
-use api::network::Network;
-use api::status::Gpus;
-use api::{Engine, Preferences};
+use advisor::fit::{ModelFit, Room};
+use advisor::models::Places;
+use advisor::network::Network;
+use config::Preferences;
 use memory::bytes::human;
 use serde::Serialize;
+use supervisor::Engine;
+use supervisor::status::Gpus;
 use wire::{Backend, Description, DeviceChoice, Failure, FilePath, Job};
 
 use crate::args::Doctor;
@@ -69,7 +70,7 @@ async fn report(args: &Doctor) -> Report {
     let mut report = Report {
         version: env!("CARGO_PKG_VERSION"),
         system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
-        engine_path: api::find_engine().ok().map(FilePath::from),
+        engine_path: supervisor::find_engine().ok().map(FilePath::from),
         engine: None,
         backend_note: None,
         failure: None,
@@ -104,7 +105,7 @@ async fn report(args: &Doctor) -> Report {
 /// Every installed model in every precision, or in the one that is set.
 fn fits(room: &Room, preferences: &Preferences) -> Vec<ModelFit> {
     let mut fits = Vec::new();
-    for model in api::list_models() {
+    for model in advisor::list_models() {
         let mut job = Job::new(wire::NO_JOB, "", model.path.as_path());
         job.memory = preferences.memory.clone();
         // A model that can't be read is listed as one; that it can't be is said when it is used.

@@ -2,21 +2,21 @@ use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use api::fit::{Room, used};
-use api::network::{Network, knee};
-use api::{Engine, Preferences};
+use advisor::fit::{Room, used};
+use advisor::network::{Network, knee};
+use config::Preferences;
 use memory::bytes::human;
 use memory::ladder::{Pins, Step};
 use memory::{Footprint, Kind, Mark, Precision, Stage, fit};
+use supervisor::Engine;
 use wire::{Backend, DeviceChoice, ErrorCode, Event, Failure, Job, Strategy, VoiceActivity};
 
 use crate::args::Doctor;
 use crate::console::Console;
 use crate::ended::Ended;
 use crate::interrupt::Interrupt;
-use crate::models;
 use crate::outputs::print;
-use crate::own_engine;
+use crate::{models, own_engine};
 
 /// Beyond the windows of the batch, so that there is a second batch.
 const SECONDS_MORE: u32 = 5;

@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
-use api::hub::{self, Control, Place, Progress, UserEntry, Verified};
-use api::store::failure;
+use advisor::store::failure;
 use clap::Args;
+use hub::{Control, Place, Progress, UserEntry, Verified};
 use serde::Serialize;
 use wire::Failure;
 
@@ -144,7 +144,7 @@ fn worked<T>(
 
 pub fn import(args: &Import, interrupt: Interrupt) -> Ended {
     let import = || {
-        let store = api::store::store()?;
+        let store = advisor::store::store()?;
         let model = worked(interrupt, |control, redraw| {
             let id = args.name.clone().unwrap_or_else(|| args.path.display().to_string());
             let mut on_progress = |progress: Progress| redraw(pull::line(&id, &progress));
@@ -161,7 +161,7 @@ pub async fn verify(args: Verify, interrupt: Interrupt) -> Ended {
 }
 
 async fn verified(args: Verify, interrupt: Interrupt) -> Result<(), Ended> {
-    let store = api::store::store()?;
+    let store = advisor::store::store()?;
     let names = match args.models.as_slice() {
         [] => store.list().map_err(failure)?.into_iter().map(|model| model.id).collect(),
         names => names.to_vec(),
@@ -182,7 +182,7 @@ async fn verified(args: Verify, interrupt: Interrupt) -> Result<(), Ended> {
             still += 1;
             continue;
         }
-        let wanted = api::store::wanted(&store, &model.id).map_err(failure)?;
+        let wanted = advisor::store::wanted(&store, &model.id).map_err(failure)?;
         pull::get(&wanted, &args.network, &mut console, interrupt.clone()).await?;
         model.damaged.clear();
         console.info(&format!("{} is repaired.", model.id));
@@ -203,10 +203,10 @@ fn lines(model: &Verified) -> Vec<String> {
 
 pub fn remove(args: &Remove) -> Ended {
     let remove = || {
-        let store = api::store::store()?;
+        let store = advisor::store::store()?;
         let mut removed = Vec::new();
         for name in &args.models {
-            match api::store::remove(&store, name) {
+            match advisor::store::remove(&store, name) {
                 Ok(model) => removed.extend(model.map(Shown::from)),
                 Err(hub::Error::UnknownModel { .. }) => return Err(Ended::Failed(not_ours(name))),
                 Err(error) => return Err(failure(error).into()),
@@ -220,7 +220,7 @@ pub fn remove(args: &Remove) -> Ended {
 
 /// A model that is there and was put there by somebody else, or none at all.
 fn not_ours(name: &str) -> Failure {
-    match api::find_model(Some(name)) {
+    match advisor::find_model(Some(name)) {
         Ok(model) => {
             let message = "This model was neither downloaded nor imported by Steno, which leaves it alone.";
             let remedy = "Remove it with the program that put it there.";
@@ -234,7 +234,7 @@ pub fn move_store(args: &Move) -> Ended {
     let move_store = || {
         let mut console = Console::new(false);
         let store = tokio::task::block_in_place(|| {
-            api::store::move_store(&args.to, &mut |id| console.redraw(&format!("moving {id}")))
+            advisor::store::move_store(&args.to, &mut |id| console.redraw(&format!("moving {id}")))
         })?;
         let moved = store.list().map_err(failure)?.into_iter().map(Shown::from).collect::<Vec<_>>();
         let line = format!("{} models are now in {}", moved.len(), store.folder().display());
@@ -245,7 +245,7 @@ pub fn move_store(args: &Move) -> Ended {
 
 pub fn add(args: Add) -> Ended {
     let add = || {
-        let store = api::store::store()?;
+        let store = advisor::store::store()?;
         let AddPlace { repository, url, path } = args.place;
         let place = match (repository, url, path) {
             (Some(repository), ..) => Place::Repository(repository),

@@ -1,6 +1,6 @@
 //! `steno`: recordings to transcripts, from a terminal or a script.
 //!
-//! A thin host on top of `api`: it turns arguments into jobs, events into
+//! A thin host on top of `supervisor` and `advisor`: it turns arguments into jobs, events into
 //! lines, and results into files. Standard output carries results only;
 //! everything that is said about them goes to standard error.
 
@@ -118,7 +118,7 @@ async fn models_command(command: ModelsCommand, interrupt: Interrupt) -> Ended {
 
 /// Ends engines that programs which are gone have left behind, and says so.
 fn sweep() {
-    let orphans = api::runs::Runs::of_this_user().map(|runs| runs.sweep()).unwrap_or_default();
+    let orphans = supervisor::runs::Runs::of_this_user().map(|runs| runs.sweep()).unwrap_or_default();
     for orphan in orphans {
         Console::new(false).warning(&orphan.to_string());
     }

@@ -1,10 +1,10 @@
 //! Flags about memory. Each stands for a variable of the same name, and what
 //! is wrong with a value is said by whoever reads the variable.
 
-use api::Preferences;
-use api::preferences::{PRECISION, Values};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use config::Preferences;
+use config::preferences::{PRECISION, Values};
 use memory::Precision;
 use memory::settings::PROFILE;
 
@@ -148,7 +148,7 @@ mod tests {
     fn every_setting_has_a_flag() {
         let values = [("KEEP", "model,gpu"), ("FRACTION", "0.5"), ("LIMIT", "6GiB"), ("", "3")];
         for (name, _) in VARIABLES {
-            let flag = api::preferences::flag(name);
+            let flag = config::preferences::flag(name);
             let (_, value) = values.iter().find(|(part, _)| name.contains(part)).unwrap();
             let (arguments, written) = match name {
                 // Said with --keep speakers.

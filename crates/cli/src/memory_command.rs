@@ -1,10 +1,10 @@
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use api::runs::{Run, Runs};
-use api::status::{Card, Engine, Status};
 use clap::Args;
 use memory::bytes::human;
+use supervisor::runs::{Run, Runs};
+use supervisor::status::{Card, Engine, Status};
 
 use crate::console::Console;
 use crate::ended::Ended;

@@ -1,9 +1,9 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use api::ModelRef;
-use api::hub::{self, Catalogue, Entry, State};
+use advisor::ModelRef;
 use clap::Args;
+use hub::{Catalogue, Entry, State};
 use serde::Serialize;
 use wire::{Failure, FilePath};
 
@@ -58,14 +58,14 @@ const AVAILABLE: Shown = Shown::Other { state: "available" };
 /// The model that `--model` names; a path may hold any bytes.
 pub fn chosen(model: Option<&OsStr>) -> Result<ModelRef, Failure> {
     match model.map(|model| (model, model.to_str())) {
-        None => api::find_model(None),
-        Some((_, Some(name))) => api::find_model(Some(name)),
-        Some((path, None)) => api::models::model_at(Path::new(path)),
+        None => advisor::find_model(None),
+        Some((_, Some(name))) => advisor::find_model(Some(name)),
+        Some((path, None)) => advisor::models::model_at(Path::new(path)),
     }
 }
 
 pub fn listed() -> Vec<Listed> {
-    let found = api::list_models().into_iter().map(|model| Listed {
+    let found = advisor::list_models().into_iter().map(|model| Listed {
         name: model.name,
         bytes: Some(hub::disk_use(&model.path)),
         path: Some(model.path.into()),
@@ -77,7 +77,7 @@ pub fn listed() -> Vec<Listed> {
     let mut models: Vec<Listed> = found.collect();
     // Those that can't be used: interrupted and damaged ones. A store that
     // can't be read has said so when its models were looked for.
-    let stored = api::store::store().ok().and_then(|store| store.list().ok()).unwrap_or_default();
+    let stored = advisor::store::store().ok().and_then(|store| store.list().ok()).unwrap_or_default();
     for model in stored.into_iter().filter(|model| model.state != State::Ready) {
         models.push(Listed {
             name: model.id,
@@ -94,11 +94,11 @@ pub fn listed() -> Vec<Listed> {
 
 /// What the catalogue has besides.
 fn available(installed: &[Listed]) -> Result<Vec<Listed>, Failure> {
-    let catalogue = match api::store::store() {
+    let catalogue = match advisor::store::store() {
         Ok(store) => Catalogue::with_own(store.folder()),
         Err(_) => Catalogue::public(),
     };
-    let entries = catalogue.map_err(api::store::failure)?.models.into_iter();
+    let entries = catalogue.map_err(advisor::store::failure)?.models.into_iter();
     let others = entries.filter(|entry| !installed.iter().any(|model| model.name == entry.id));
     Ok(others
         .map(|entry| Listed {

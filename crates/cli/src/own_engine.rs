@@ -1,7 +1,7 @@
 //! An engine for one command alone, started when it is its turn at the device.
 
-use api::Engine;
-use api::runs::{Holder, Runs, Turn};
+use supervisor::Engine;
+use supervisor::runs::{DeviceLease, Holder, Runs};
 
 use crate::args::Machine;
 use crate::console::Console;
@@ -13,7 +13,7 @@ pub async fn start(
     machine: &Machine,
     console: &mut Console,
     interrupt: &mut Interrupt,
-) -> Result<(Engine, Option<Turn>), Ended> {
+) -> Result<(Engine, Option<DeviceLease>), Ended> {
     let options = machine.engine_options(machine.wishes());
     let engine = tokio::select! {
         engine = Engine::start(&options) => engine?,
@@ -24,7 +24,7 @@ pub async fn start(
     let waiting = |holder: Holder| console.info(&holder.text(&device));
     // A folder that can't be used is no reason not to work.
     let turn = tokio::select! {
-        turn = runs.turn(&device, waiting) => turn.ok(),
+        turn = runs.lease(&device, waiting) => turn.ok(),
         () = interrupt.raised() => None,
     };
     if interrupt.is_raised() {

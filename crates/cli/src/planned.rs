@@ -1,6 +1,6 @@
 //! What is said of memory before a queue starts, and where it is explained.
 
-use api::Planned;
+use advisor::Planned;
 use memory::{Code, Notice, Severity};
 use wire::Job;
 

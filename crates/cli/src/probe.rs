@@ -1,13 +1,15 @@
 use std::ffi::OsString;
 use std::time::Instant;
 
-use api::fit::Room;
-use api::network::Network;
-use api::speed::{self, Measured};
-use api::{Engine, ModelRef, Preferences};
+use advisor::ModelRef;
+use advisor::fit::Room;
+use advisor::network::Network;
+use advisor::speed::{self, Measured};
 use clap::Args;
+use config::Preferences;
 use memory::{Kind, Precision};
 use serde::Serialize;
+use supervisor::Engine;
 use wire::{Backend, DeviceChoice, Event, Job, Strategy, VoiceActivity};
 
 use crate::args::Machine;
@@ -16,9 +18,8 @@ use crate::doctor_fit::{Signal, WINDOW_SECONDS};
 use crate::ended::Ended;
 use crate::interrupt::Interrupt;
 use crate::memory_args::Memory;
-use crate::models;
 use crate::outputs::print;
-use crate::own_engine;
+use crate::{models, own_engine};
 
 /// Windows before the one that counts: at the first one memory is fresh.
 const WARM_UP: u32 = 1;
@@ -95,7 +96,7 @@ async fn probe(args: Probe, mut interrupt: Interrupt) -> Result<(), Ended> {
 
 /// Of the installed ones that are no demonstration; else that.
 fn largest() -> Result<ModelRef, Ended> {
-    let sizes = api::list_models().into_iter().filter(|model| !model.demonstration).filter_map(|model| {
+    let sizes = advisor::list_models().into_iter().filter(|model| !model.demonstration).filter_map(|model| {
         let network = Network::read(&model.path).ok()?;
         Some((network.dimensions.parameters().total(), model))
     });

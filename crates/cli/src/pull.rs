@@ -1,7 +1,7 @@
-use api::Preferences;
-use api::hub::{Catalogue, Control, Model, Progress, Stage, Wanted};
-use api::preferences::Values;
 use clap::Args;
+use config::Preferences;
+use config::preferences::Values;
+use hub::{Catalogue, Control, Model, Progress, Stage, Wanted};
 use serde::Serialize;
 use wire::{ErrorCode, FilePath};
 
@@ -105,13 +105,13 @@ async fn pull(args: Pull, interrupt: Interrupt) -> Result<(), Ended> {
     if args.name.is_some() && args.models.len() > 1 {
         return Err(Ended::Usage("--name is for one model alone".into()));
     }
-    let store = api::store::store()?;
-    let catalogue = Catalogue::with_own(store.folder()).map_err(api::store::failure)?;
+    let store = advisor::store::store()?;
+    let catalogue = Catalogue::with_own(store.folder()).map_err(advisor::store::failure)?;
     let mut all = Vec::new();
     for name in &args.models {
-        let wanted = catalogue.wanted(name).map_err(api::store::failure)?;
+        let wanted = catalogue.wanted(name).map_err(advisor::store::failure)?;
         let wanted = match &args.name {
-            Some(name) => wanted.named(name).map_err(api::store::failure)?,
+            Some(name) => wanted.named(name).map_err(advisor::store::failure)?,
             None => wanted,
         };
         all.push(Wanted { renew: args.renew, ..wanted });
@@ -141,8 +141,8 @@ pub async fn get(
 ) -> Result<Model, Ended> {
     let preferences =
         Preferences::of_this_user(&network.flags()).map_err(|failure| Ended::Usage(failure.to_string()))?;
-    let store = api::store::store()?;
-    let puller = api::store::puller(&preferences, network.offline)?;
+    let store = advisor::store::store()?;
+    let puller = advisor::store::puller(&preferences, network.offline)?;
     let control = Control::default();
     let mut waited = None;
     let mut on_progress = |progress: Progress| {
@@ -168,7 +168,7 @@ pub async fn get(
     };
     console.clear();
     result.map_err(|error| {
-        let failure = api::store::failure(error);
+        let failure = advisor::store::failure(error);
         if failure.code == ErrorCode::Cancelled {
             console.info(&failure.to_string());
             return Ended::Cancelled;

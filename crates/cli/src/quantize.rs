@@ -1,7 +1,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use api::models::Places;
+use advisor::models::Places;
 use clap::Args;
 use memory::Precision;
 use memory::bytes::human;
@@ -12,9 +12,8 @@ use crate::args::Machine;
 use crate::console::Console;
 use crate::ended::Ended;
 use crate::interrupt::Interrupt;
-use crate::models;
 use crate::outputs::print;
-use crate::own_engine;
+use crate::{models, own_engine};
 
 /// Make a smaller copy of an installed model, its weights in fewer bits
 #[derive(Debug, Args)]

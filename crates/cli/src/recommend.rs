@@ -1,8 +1,8 @@
 use std::io::{self, Write};
 
-use api::Preferences;
-use api::recommend::{Advice, Choice, Recommendation, recommend};
+use advisor::recommend::{Advice, Choice, Recommendation, recommend};
 use clap::Args;
+use config::Preferences;
 use memory::bytes::human;
 
 use crate::ended::Ended;

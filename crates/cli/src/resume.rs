@@ -1,11 +1,12 @@
 //! `steno resume`: what was interrupted goes on where it was.
 
-use api::library::{Journal, Kind, Left, Listing, State};
-use api::preferences::Values;
-use api::runs::Runs;
-use api::{DeviceChoice, EngineOptions, Preferences, Supervisor, SupervisorOptions};
+use config::Preferences;
+use config::preferences::Values;
+use library::{Journal, Kind, Left, Listing, State};
+use supervisor::runs::Runs;
+use supervisor::{EngineOptions, Supervisor, SupervisorOptions};
 use transcript::Time;
-use wire::{ErrorCode, Failure, FilePath};
+use wire::{DeviceChoice, ErrorCode, Failure, FilePath};
 
 use crate::args::Resume;
 use crate::console::Console;
@@ -22,7 +23,7 @@ const SAMPLES: f64 = 16_000.0;
 
 pub async fn run(args: &Resume, interrupt: Interrupt) -> Ended {
     let mut console = Console::new(args.quiet || args.json_events);
-    let Some(journal) = api::state::open_journal(|problem| console.error(&problem)) else {
+    let Some(journal) = supervisor::journal::open(|problem| console.error(&problem)) else {
         return Ended::SomeFailed;
     };
     let listing =
@@ -137,7 +138,7 @@ fn items(journal: &Journal, listing: Listing, work: &mut Work) -> Result<Vec<Ite
         // Events were all that was asked for.
         work.json_events |= stored.is_for_events_alone();
         let (output, request) = stored.restore(left.state == State::Saving);
-        let job = api::state::resumed(journal, &left);
+        let job = supervisor::journal::resumed(journal, &left);
         let file = job.file.0.clone();
         items.push(Item { id, file, job, output, request, key: Some(left.key) });
     }

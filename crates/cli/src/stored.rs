@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use api::library::{Entry, Identity, Kind};
+use library::{Entry, Identity, Kind};
 use serde::{Deserialize, Serialize};
 use transcript::export::{Format, Options};
 use transcript::save::Existing;

@@ -1,7 +1,9 @@
 use std::path::Path;
 
-use api::runs::Runs;
-use api::{Planned, Preferences, Supervisor, SupervisorOptions};
+use advisor::Planned;
+use config::Preferences;
+use supervisor::runs::Runs;
+use supervisor::{Supervisor, SupervisorOptions};
 use transcript::Task;
 use transcript::export::Format;
 use transcript::save::Existing;
@@ -29,7 +31,7 @@ pub async fn run(args: Transcribe, interrupt: Interrupt) -> Ended {
         Err(failure) => return Ended::Usage(failure.to_string()),
     };
     let mut console = Console::new(args.quiet || args.json_events);
-    let journal = api::state::open_journal(|problem| console.warning(&problem));
+    let journal = supervisor::journal::open(|problem| console.warning(&problem));
     let supervisor = Supervisor::start(SupervisorOptions {
         engine: args.machine.engine_options(preferences.engine),
         journal,

@@ -4,11 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use api::library::{Journal, Key, State};
-use api::{SupervisedJob, Supervisor};
+use library::{Journal, Key, State};
+use supervisor::{SupervisedJob, Supervisor};
 use transcript::export::DEMONSTRATION_WARNING;
-use transcript::save;
-use transcript::{Notice, Severity, Transcript};
+use transcript::{Notice, Severity, Transcript, save};
 use wire::{ErrorCode, Event, Failure, FilePath, Job, JobId, NO_JOB};
 
 use crate::console::Console;
@@ -193,7 +192,7 @@ impl Work {
     async fn journal(
         &mut self,
         key: Option<Key>,
-        change: impl FnOnce(&Journal, Key) -> Result<(), api::library::Error> + Send + 'static,
+        change: impl FnOnce(&Journal, Key) -> Result<(), library::Error> + Send + 'static,
     ) {
         let (Some(key), Some(journal)) = (key, self.supervisor.journal().cloned()) else { return };
         let done = tokio::task::spawn_blocking(move || change(&journal, key)).await;

@@ -80,7 +80,7 @@ fn help_completions_and_manual_know_the_settings() {
     let manual = place.run(&["man", "transcribe"]).ends(0).out.replace('\\', "");
     let bash = place.run(&["completions", "bash"]).ends(0).out;
     for (variable, _) in memory::settings::VARIABLES {
-        let flag = api::preferences::flag(variable);
+        let flag = config::preferences::flag(variable);
         if variable == "STENO_FAST_PATH" {
             assert!(help.contains(variable), "{help}");
             continue;
@@ -138,9 +138,9 @@ fn the_doctor_says_which_models_fit() {
 #[cfg(target_os = "linux")]
 mod engines {
     use super::*;
-    use api::runs::{Entry, Runs};
     use std::os::unix::process::CommandExt;
     use std::process::{Child, Command, Stdio};
+    use supervisor::runs::{Entry, Runs};
 
     /// A process that stands for an engine, written down as one.
     struct Engine {

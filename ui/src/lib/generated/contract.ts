@@ -1,4 +1,4 @@
-// Made from crates/contract by `STENO_WRITE_CONTRACT=1 cargo test -p contract`.
+// Made from crates/app by `STENO_WRITE_CONTRACT=1 cargo test -p app`.
 
 export type Command = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "preferences" | "change_preference" | "diagnostics" | "watch" | "watch_memory" | "save" | "save_chart" | "close" | "play_source" | "shelf" | "download" | "import_model" | "connections" | "painted" | "wish" | "chore" | "watch_folder" | "place_watched" | "notify" | "correct" | "review" | "replace_all" | "documents" | "search_documents" | "open_document" | "locate_recording" | "save_documents";
 

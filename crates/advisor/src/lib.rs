@@ -1,0 +1,19 @@
+//! Which model to take: the models on disk, what each needs and whether it
+//! fits, what may take over from it, the recommendation, and downloads under
+//! way.
+
+mod alternatives;
+pub mod catalog;
+pub mod choice;
+pub mod fit;
+pub mod models;
+pub mod network;
+mod planned;
+pub mod recommend;
+pub mod speed;
+pub mod store;
+pub mod transfers;
+
+pub use alternatives::{alternatives, with_alternatives};
+pub use models::{ModelRef, find_model, list_models};
+pub use planned::Planned;

@@ -1,0 +1,253 @@
+//! Which models there are and where.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use formats::Source;
+use hub::{Cache, Catalogue, Manifest, Store};
+use serde::Deserialize;
+use wire::{ErrorCode, Failure};
+
+use crate::store;
+use config::folders;
+
+/// Used where no model is named: it ships with the program.
+pub const DEFAULT_MODEL: &str = "starter-whisper";
+
+/// In a model's folder, optional: what a user should know of it.
+const MARKER: &str = "steno-model.json";
+
+/// What makes a folder a model's.
+const CONFIG: &str = "config.json";
+
+/// A model on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelRef {
+    pub name: String,
+    /// Its folder, or the one file that it consists of.
+    pub path: PathBuf,
+    /// Its text is not to be relied on and must say so wherever it goes.
+    pub demonstration: bool,
+    /// A sentence for whoever chooses a model.
+    pub note: Option<String>,
+}
+
+/// The model of that name, or at that path; without either the default one.
+///
+/// Names are looked for in `STENO_MODELS`, the store, the user's data folder,
+/// beside the executable, in the package's folder, in the source checkout that
+/// the executable was built in, and at last among the models that other
+/// programs got from the hub. Fails with `ModelNotFound`, naming the models that
+/// there are, or `ModelInvalid` for a folder without a model.
+pub fn find_model(name_or_path: Option<&str>) -> Result<ModelRef, Failure> {
+    Places::of_this_process().find(name_or_path)
+}
+
+/// Every model that [`find_model`] knows by name, sorted by it.
+pub fn list_models() -> Vec<ModelRef> {
+    Places::of_this_process().list()
+}
+
+/// The model at a path, which may hold any bytes.
+pub fn model_at(path: &Path) -> Result<ModelRef, Failure> {
+    let Ok(metadata) = std::fs::metadata(path) else {
+        return Err(Failure::new(ErrorCode::ModelNotFound, "There is no such model folder or file.")
+            .file(path)
+            .remedy("`steno models` lists the installed ones."));
+    };
+    if metadata.is_dir() && !is_model(path) {
+        return Err(Failure::new(
+            ErrorCode::ModelInvalid,
+            format!("This folder holds no model: it has no {CONFIG}."),
+        )
+        .file(path)
+        .remedy("Give the folder that the model's files lie in."));
+    }
+    whole(path)?;
+    Ok(describe(path))
+}
+
+/// A folder in the Hugging Face layout, or with one GGUF file or one of
+/// whisper.cpp, or such a file.
+fn is_model(path: &Path) -> bool {
+    path.join(CONFIG).is_file() || path.join(hub::MANIFEST).is_file() || Source::find(path).is_ok()
+}
+
+/// Fails with `ModelInvalid` for a model of the store that is not whole.
+fn whole(path: &Path) -> Result<(), Failure> {
+    let manifest = Manifest::read(path).map_err(store::failure)?;
+    let Some(manifest) = manifest.filter(|manifest| manifest.is_at(path)) else { return Ok(()) };
+    let missing = manifest.missing(path);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let message = format!("This model is damaged: {} is not what it was.", missing.join(", "));
+    let remedy = format!("Repair it: `steno models verify --repair {}`.", manifest.id);
+    Err(Failure::new(ErrorCode::ModelCorrupt, message).file(path).remedy(remedy))
+}
+
+/// Where models are looked for.
+#[derive(Debug, Clone, Default)]
+pub struct Places {
+    /// `STENO_MODELS`: a list of folders.
+    pub chosen: Option<OsString>,
+    /// As `~/.local/share`.
+    pub data_folder: Option<PathBuf>,
+    pub executable: Option<PathBuf>,
+    /// Folders to look in last.
+    pub package_folders: Vec<PathBuf>,
+    /// What other programs got from the hub: used where it lies.
+    pub cache: Option<Cache>,
+}
+
+impl Places {
+    pub fn of_this_process() -> Self {
+        let package = ["/usr/share/steno/models", "/usr/lib/steno/models"];
+        Self {
+            chosen: std::env::var_os("STENO_MODELS").filter(|value| !value.is_empty()),
+            data_folder: folders::data(),
+            executable: std::env::current_exe().ok(),
+            package_folders: package.into_iter().filter(|_| cfg!(unix)).map(PathBuf::from).collect(),
+            cache: store::cache(),
+        }
+    }
+
+    pub fn find(&self, name_or_path: Option<&str>) -> Result<ModelRef, Failure> {
+        let wanted = name_or_path.unwrap_or(DEFAULT_MODEL);
+        let path = Path::new(wanted);
+        let is_name = path.components().count() == 1 && path.file_name().is_some_and(|name| name == wanted);
+        if is_name {
+            if let Some((_, model)) = self.candidates().find(|(name, path)| name == wanted && is_model(path))
+            {
+                whole(&model)?;
+                return Ok(named(wanted.to_owned(), &model));
+            }
+            if !path.exists() {
+                return Err(self.not_found(wanted));
+            }
+        }
+        model_at(path)
+    }
+
+    /// Damaged ones are left out.
+    pub fn list(&self) -> Vec<ModelRef> {
+        let mut seen = BTreeSet::new();
+        // The first of a name is what the name stands for.
+        let mut models: Vec<ModelRef> = self
+            .candidates()
+            .filter(|(name, path)| is_model(path) && seen.insert(name.clone()) && whole(path).is_ok())
+            .map(|(name, path)| named(name, &path))
+            .collect();
+        models.sort_by(|a, b| a.name.cmp(&b.name));
+        models
+    }
+
+    /// Where downloads and imports go: the first folder of `STENO_MODELS`, else
+    /// where the store was moved to, else the user's data folder.
+    pub fn store_folder(&self) -> Option<PathBuf> {
+        let chosen = self.chosen.iter().flat_map(std::env::split_paths).next();
+        let usual = || {
+            let data = self.data_folder.as_deref()?;
+            store::moved_to(data).or_else(|| Some(data.join("steno/models")))
+        };
+        chosen.or_else(usual)
+    }
+
+    /// In the order in which they are looked through.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        let mut folders: Vec<PathBuf> = Vec::new();
+        folders.extend(self.chosen.iter().flat_map(std::env::split_paths));
+        folders.extend(self.data_folder.as_deref().and_then(store::moved_to));
+        folders.extend(self.data_folder.iter().map(|data| data.join("steno/models")));
+        if let Some(beside) = self.executable.as_deref().and_then(Path::parent) {
+            folders.push(beside.join("models"));
+            if let Some(prefix) = beside.parent() {
+                folders.push(prefix.join("share/steno/models"));
+                folders.push(prefix.join("lib/steno/models"));
+            }
+            // `target/debug/deps` is three levels down; a `models` folder
+            // without the workspace's manifest beside it is somebody else's.
+            let checkout = beside.ancestors().take(4).find(|folder| folder.join("Cargo.lock").is_file());
+            folders.extend(checkout.map(|folder| folder.join("models")));
+        }
+        folders.extend(self.package_folders.iter().cloned());
+        let mut seen = BTreeSet::new();
+        folders.retain(|folder| seen.insert(folder.clone()));
+        folders
+    }
+
+    /// Everything that could be a model, with its name.
+    fn candidates(&self) -> impl Iterator<Item = (String, PathBuf)> {
+        let in_folders = self.folders().into_iter().flat_map(|folder| {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            let named =
+                entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())));
+            let mut named: Vec<_> = named.filter(|(name, _)| !name.starts_with('.')).collect();
+            named.sort();
+            named
+        });
+        let catalogue = self.store_folder().and_then(|store| Catalogue::with_own(&store).ok());
+        let catalogue = catalogue.or_else(|| Catalogue::public().ok());
+        let added: Vec<_> = catalogue.iter().flat_map(|catalogue| &catalogue.models).cloned().collect();
+        let added = added.into_iter().filter_map(|entry| Some((entry.id, entry.path?)));
+        let cached = self.cache.as_ref().map(Cache::list).unwrap_or_default().into_iter();
+        let cached = cached.map(move |model| {
+            let known = catalogue.as_ref().and_then(|it| it.of_repository(&model.repository));
+            let last = || model.repository.rsplit('/').next().unwrap_or_default().to_owned();
+            (known.map_or_else(last, |entry| entry.id.clone()), model.folder)
+        });
+        in_folders.chain(added).chain(cached)
+    }
+
+    fn not_found(&self, wanted: &str) -> Failure {
+        if let Some(Ok(_)) = self.store_folder().map(|folder| Store::at(folder).model(wanted)) {
+            let message = format!("The download of the model \"{wanted}\" was interrupted.");
+            return Failure::new(ErrorCode::ModelNotFound, message)
+                .remedy(format!("`steno models pull {wanted}` goes on with it."));
+        }
+        let names: Vec<String> = self.list().into_iter().map(|model| model.name).collect();
+        let (there_are, remedy) = if names.is_empty() {
+            let folders: Vec<String> = self.folders().iter().map(|path| path.display().to_string()).collect();
+            (
+                format!("No model is installed; looked in {}.", folders.join(", ")),
+                "Give a model's folder, or set STENO_MODELS to the folder that the models' folders lie in.",
+            )
+        } else {
+            (format!("There are: {}.", names.join(", ")), "Choose one of them, or give a model's folder.")
+        };
+        let message = format!("There is no model named \"{wanted}\". {there_are}");
+        Failure::new(ErrorCode::ModelNotFound, message).remedy(remedy)
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Marker {
+    name: Option<String>,
+    demonstration: bool,
+    note: Option<String>,
+}
+
+/// Under the name that it was found by; a demonstration always says that it is
+/// one.
+fn named(name: String, path: &Path) -> ModelRef {
+    let model = describe(path);
+    if model.demonstration { model } else { ModelRef { name, ..model } }
+}
+
+/// A marker that can't be read counts as none: it must not keep anybody from
+/// using a model.
+fn describe(path: &Path) -> ModelRef {
+    let text = std::fs::read(path.join(MARKER)).unwrap_or_default();
+    let marker: Marker = serde_json::from_slice(&text).unwrap_or_default();
+    // Of `.` and `..` the folder that they stand for.
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let own_name = path.file_name().or_else(|| real.file_name());
+    let name = match (&marker.name, own_name) {
+        (Some(name), _) if marker.demonstration => name.clone(),
+        (_, Some(name)) => name.to_string_lossy().into_owned(),
+        (_, None) => path.display().to_string(),
+    };
+    ModelRef { name, path: path.to_path_buf(), demonstration: marker.demonstration, note: marker.note }
+}

@@ -1,0 +1,46 @@
+//! What the jobs of one queue have of memory.
+
+use memory::Kind;
+use wire::{DeviceChoice, Job};
+
+use crate::fit::{Announcement, Room, expects_gpu};
+use crate::{ModelRef, alternatives, list_models};
+use config::Preferences;
+use supervisor::find_engine;
+
+/// The user's wishes, the model that was chosen, and what may take over from it.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    preferences: Preferences,
+    model: ModelRef,
+    installed: Vec<ModelRef>,
+    /// Where the jobs can be expected to compute.
+    kind: Kind,
+}
+
+impl Planned {
+    pub fn new(preferences: Preferences, model: ModelRef, device: DeviceChoice) -> Self {
+        let kind = if expects_gpu(device) { Kind::Gpu } else { Kind::Host };
+        Self { preferences, model, installed: list_models(), kind }
+    }
+
+    /// Adds to a job what the user wants of memory and of the engine, and which models may take
+    /// over. To be called when everything else of the job is set.
+    pub fn fill(&self, mut job: Job) -> Job {
+        job.threads = self.preferences.engine.threads;
+        job.memory = self.preferences.memory.clone();
+        job.precision = self.preferences.precision;
+        job.alternatives = alternatives(&self.model, &self.installed, &job, self.kind);
+        job
+    }
+
+    /// Whether the model fits into what is free now, to be told before a queue
+    /// starts. `None` for a model that can't be read and where there is no
+    /// engine: the job itself says so. `None` too for a device that nobody can
+    /// ask.
+    pub fn announcement(&self, job: &Job) -> Option<Announcement> {
+        find_engine().ok()?;
+        let room = Room::of(self.kind == Kind::Gpu, job.device, &job.memory).ok()?;
+        Announcement::of(&self.model.name, job, room).ok()
+    }
+}

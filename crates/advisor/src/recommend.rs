@@ -1,0 +1,282 @@
+//! Which model to take on this machine: what `memory` predicts for each, held
+//! against what is free on each device, and one of them named with the reason.
+
+use hub::{Catalogue, Entry};
+use memory::bytes::human;
+use memory::fit::Fit;
+use memory::nvml::{Driver, Gpu};
+use memory::{Dimensions, Kind, Precision};
+use serde::Serialize;
+use wire::{DeviceChoice, Failure, Job};
+
+use crate::fit::{ModelFit, Room};
+use crate::network::Network;
+use crate::speed::{self, Measured};
+use crate::{list_models, store};
+use config::Preferences;
+
+/// Parameters beyond which a model is slower than speech on most CPUs, in
+/// millions. By the measurements in docs/measurements.md, `small` in 32 bits
+/// takes 2 cores of a server about a fifth of a recording's length; `medium`
+/// takes three times that, and slower machines are common.
+const MOST_ON_CPU: f64 = 250.0;
+
+/// Seconds of recording per second that leave room for other stages and for
+/// whatever else the machine does.
+const FAST_ENOUGH: f64 = 2.0;
+
+/// A model that could be had or is there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    pub id: String,
+    pub network: Network,
+    pub installed: bool,
+    /// On disk or to be downloaded, in bytes; `None`: not known.
+    pub disk: Option<u64>,
+    pub languages: Option<String>,
+    pub licence: Option<String>,
+}
+
+/// How a model would do on a device.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Choice {
+    pub installed: bool,
+    pub disk: Option<u64>,
+    pub languages: Option<String>,
+    pub licence: Option<String>,
+    pub parameters: u64,
+    /// Seconds of recording per second, where this machine's speed was measured.
+    pub speed: Option<f64>,
+    /// Why it is comfortable, tight or does not fit.
+    pub reason: String,
+    #[serde(flatten)]
+    pub fit: ModelFit,
+}
+
+/// A device, and every choice for it, the best models first.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Advice {
+    pub room: Room,
+    /// Held by others, or by whatever else runs, in bytes.
+    pub in_use: u64,
+    pub choices: Vec<Choice>,
+    /// Which of the choices to take.
+    pub recommended: Option<usize>,
+    /// Why that one, or why none, in a sentence.
+    pub reason: String,
+}
+
+/// Advice for every device, and the device to take.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Recommendation {
+    pub devices: Vec<Advice>,
+    pub device: Option<usize>,
+    /// What to take, on which device, and why, in a sentence.
+    pub reason: String,
+}
+
+/// Advice for this machine, for recordings in `language` (`None`: any), with or
+/// without telling speakers apart.
+pub fn recommend(
+    preferences: &Preferences,
+    language: Option<&str>,
+    speakers: bool,
+) -> Result<Recommendation, Failure> {
+    let mut job = Job::new(wire::NO_JOB, "", "");
+    job.memory = preferences.memory.clone();
+    job.precision = preferences.precision;
+    job.language = language.map(str::to_owned);
+    job.speakers = speakers;
+    Ok(for_devices(&rooms(preferences), &candidates()?, &speed::measured(), &job))
+}
+
+/// Every card, then the CPU, each with what is free now.
+pub fn rooms(preferences: &Preferences) -> Vec<Room> {
+    let cards = Driver::open().and_then(|driver| driver.gpus()).unwrap_or_default();
+    let limit = preferences.memory.memory_limit;
+    let host = Room::of(false, DeviceChoice::Cpu, &preferences.memory).ok();
+    cards.into_iter().map(|card| Room::of_card(card, limit)).chain(host).collect()
+}
+
+impl Room {
+    fn of_card(card: Gpu, limit: Option<u64>) -> Self {
+        let limit = limit.unwrap_or(u64::MAX);
+        let (free, total) = (card.free.min(limit), card.total.min(limit));
+        Self { kind: Kind::Gpu, name: card.name, free, total }
+    }
+}
+
+/// The speech models of the catalogue whose dimensions are known, and those
+/// that are installed.
+pub fn candidates() -> Result<Vec<Candidate>, Failure> {
+    let catalogue = Catalogue::public().map_err(store::failure)?;
+    let mut found = of_catalogue(&catalogue);
+    for model in list_models().into_iter().filter(|model| !model.demonstration) {
+        let Ok(network) = Network::read(&model.path) else { continue };
+        let disk = Some(hub::disk_use(&model.path));
+        match found.iter_mut().find(|candidate| candidate.id == model.name) {
+            Some(known) => {
+                (known.installed, known.disk, known.network) = (true, disk, network);
+            }
+            None => {
+                let languages = if network.multilingual { None } else { Some("en".into()) };
+                let (id, licence) = (model.name, None);
+                found.push(Candidate { id, network, installed: true, disk, languages, licence });
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Files of whisper.cpp are the same networks once more: they are for who has
+/// them.
+pub fn is_candidate(entry: &Entry) -> bool {
+    entry.kind == hub::Kind::Speech && entry.format.as_deref() == Some("safetensors") && entry.files.is_some()
+}
+
+pub fn of_catalogue(catalogue: &Catalogue) -> Vec<Candidate> {
+    let candidate = |entry: &Entry| {
+        let dimensions = Dimensions::of_public(&entry.id)?;
+        let disk = entry.approx_megabytes.map(|megabytes| megabytes * 1_000_000);
+        let bytes_per_weight = disk.map_or(2, |bytes| bytes / dimensions.parameters().total());
+        let network = Network {
+            dimensions,
+            stored: if bytes_per_weight > 2 { Precision::F32 } else { Precision::F16 },
+            multilingual: entry.languages.as_deref() != Some("en"),
+            translates: entry.translates_to_english == Some(true),
+        };
+        Some(Candidate {
+            id: entry.id.clone(),
+            network,
+            installed: false,
+            disk,
+            languages: entry.languages.clone(),
+            licence: entry.licence.clone(),
+        })
+    };
+    catalogue.models.iter().filter(|entry| is_candidate(entry)).filter_map(candidate).collect()
+}
+
+/// As [`recommend`], for these devices and models.
+pub fn for_devices(
+    rooms: &[Room],
+    candidates: &[Candidate],
+    speeds: &[Measured],
+    job: &Job,
+) -> Recommendation {
+    let devices: Vec<Advice> = rooms.iter().map(|room| advise(room, candidates, speeds, job)).collect();
+    let chosen = |advice: &Advice| advice.recommended.and_then(|number| advice.choices.get(number).cloned());
+    // The better model; of equals the device where more is free. A GPU is many
+    // times faster, so that the CPU counts only where no GPU has a choice.
+    let device = devices
+        .iter()
+        .enumerate()
+        .filter_map(|(number, advice)| Some((number, advice, chosen(advice)?)))
+        .max_by_key(|(_, advice, choice)| {
+            (advice.room.kind == Kind::Gpu, choice.fit.check.fit, choice.parameters, advice.room.free)
+        })
+        .map(|(number, ..)| number);
+    let taken = device.and_then(|number| devices.get(number));
+    let reason = match taken.and_then(|advice| Some((advice, chosen(advice)?))) {
+        Some((advice, choice)) => {
+            let several = rooms.iter().filter(|room| room.kind == Kind::Gpu).count() > 1;
+            let where_ = if several || advice.room.kind == Kind::Host {
+                format!(" on {}", advice.room.name)
+            } else {
+                String::new()
+            };
+            format!("Take {} ({}){where_}: {}", choice.fit.model, choice.fit.precision, lower(&advice.reason))
+        }
+        None => {
+            "No model of the catalogue fits into what is free on this machine; close other programs.".into()
+        }
+    };
+    Recommendation { devices, device, reason }
+}
+
+fn advise(room: &Room, candidates: &[Candidate], speeds: &[Measured], job: &Job) -> Advice {
+    let knows_language =
+        |candidate: &&Candidate| candidate.network.multilingual || job.language.as_deref() == Some("en");
+    let mut choices: Vec<(u64, Choice)> = Vec::new();
+    for candidate in candidates.iter().filter(knows_language) {
+        let network = &candidate.network;
+        let parameters = network.dimensions.parameters().total();
+        let asked = job.precision.map(|precision| vec![precision]);
+        for precision in asked.unwrap_or_else(|| network.precisions(room.kind)) {
+            let footprint = network.footprint(room.kind, precision, job);
+            let fit = ModelFit::of(&candidate.id, precision.as_str(), &footprint, job, room);
+            let choice = Choice {
+                installed: candidate.installed,
+                disk: candidate.disk,
+                languages: candidate.languages.clone(),
+                licence: candidate.licence.clone(),
+                parameters,
+                speed: speed::predict(speeds, &room.name, precision, &network.dimensions),
+                reason: fit.check.reason(),
+                fit,
+            };
+            choices.push((footprint.weights, choice));
+        }
+    }
+    // English alone goes before the same size in all languages where only
+    // English is asked for; more mel bins are the newer model.
+    let rank = |choice: &Choice| {
+        let network = candidates.iter().find(|it| it.id == choice.fit.model).map(|it| &it.network);
+        let bins = network.map_or(0, |it| it.dimensions.mel_bins);
+        let own_language = network.is_some_and(|it| !it.multilingual);
+        let millions = choice.parameters / 1_000_000;
+        (millions / 10, own_language, bins, choice.parameters)
+    };
+    choices.sort_by(|(a_weights, a), (b_weights, b)| (rank(b), b_weights).cmp(&(rank(a), a_weights)));
+    let choices: Vec<Choice> = choices.into_iter().map(|(_, choice)| choice).collect();
+    let recommended = choose(room, &choices);
+    let reason = reason(room, &choices, recommended);
+    Advice { in_use: room.total.saturating_sub(room.free), room: room.clone(), choices, recommended, reason }
+}
+
+/// The best model that is comfortable, in the precision that keeps most of it;
+/// else the best that fits at all; where none is fast enough, the smallest.
+fn choose(room: &Room, choices: &[Choice]) -> Option<usize> {
+    let is_right = |choice: &Choice, fit: Fit| choice.fit.check.fit == fit && is_fast(room.kind, choice);
+    let first = |fit: Fit| choices.iter().position(|choice| is_right(choice, fit));
+    let least = || choices.iter().rposition(|choice| choice.fit.check.fit > Fit::DoesNotFit);
+    first(Fit::Comfortable).or_else(|| first(Fit::Tight)).or_else(least)
+}
+
+/// By this machine's measured speed, else by what is usual.
+pub fn is_fast(kind: Kind, choice: &Choice) -> bool {
+    match choice.speed {
+        _ if kind == Kind::Gpu => true,
+        Some(speed) => speed >= FAST_ENOUGH,
+        None => choice.parameters as f64 / 1e6 <= MOST_ON_CPU,
+    }
+}
+
+fn reason(room: &Room, choices: &[Choice], recommended: Option<usize>) -> String {
+    let Some((number, choice)) = recommended.and_then(|number| Some((number, choices.get(number)?))) else {
+        return format!("No model fits into the {} that are free on {}.", human(room.free), room.name);
+    };
+    let is_slow = room.kind == Kind::Host && choice.speed.is_some_and(|speed| speed < FAST_ENOUGH);
+    let what = match choice.fit.check.fit {
+        _ if is_slow => "No model is fast on this machine, and it is the smallest",
+        Fit::Comfortable => "It is the best that fits comfortably",
+        _ => "Nothing fits comfortably, and it is the best that fits at all",
+    };
+    let slower = room.kind == Kind::Host
+        && !is_slow
+        && choices.iter().take(number).any(|better| better.fit.check.fit > Fit::DoesNotFit);
+    let speed = choice.speed.map(|speed| format!(", at about {speed:.1} times real time"));
+    let speed = speed.unwrap_or_default();
+    let memory = format!("{} of {} that are free", human(choice.fit.check.peak), human(room.free));
+    if slower {
+        format!("{what} and is fast enough without a GPU, with {memory}{speed}.")
+    } else {
+        format!("{what}, with {memory}{speed}.")
+    }
+}
+
+/// To follow a colon.
+fn lower(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+}

@@ -1,0 +1,124 @@
+//! How fast this machine is, where it was tried: what `steno models probe`
+//! measures, and what follows from it for other models.
+
+use std::path::PathBuf;
+
+use memory::{Dimensions, Precision};
+use serde::{Deserialize, Serialize};
+use transcript::save::{Existing, write_file};
+use wire::{ErrorCode, Failure};
+
+use config::folders;
+
+const FILE: &str = "speeds.json";
+
+/// Text tokens of a window of ordinary speech.
+pub const TOKENS: u64 = 100;
+
+/// Time that a weight of the decoder takes per token, in units of what one of
+/// the encoder takes per position: a token alone reads every weight once and
+/// does nothing else with it. From the table of CPU measurements in
+/// docs/measurements.md, where it is 9 to 11 for tiny, base and small.
+const DECODER_WEIGHT: u64 = 10;
+
+/// One model, tried on one device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// As [`crate::fit::Room`] calls it.
+    pub device: String,
+    pub precision: Precision,
+    pub dimensions: Dimensions,
+    /// Seconds of recording per second.
+    pub speed: f64,
+}
+
+/// What was measured on this machine so far; a file that can't be read counts
+/// as none.
+pub fn measured() -> Vec<Measured> {
+    let text = file().and_then(|file| std::fs::read(file).ok()).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+/// Remembers a measurement, in place of an earlier one of the same model on the
+/// same device.
+pub fn remember(new: Measured) -> Result<(), Failure> {
+    let Some(file) = file() else { return Ok(()) };
+    let mut all = measured();
+    let is_same = |it: &Measured| {
+        (&it.device, it.precision, it.dimensions) == (&new.device, new.precision, new.dimensions)
+    };
+    all.retain(|it| !is_same(it));
+    all.push(new);
+    let unwritable = |problem: String| {
+        Failure::new(ErrorCode::OutputUnwritable, format!("The speed can't be remembered ({problem})."))
+            .file(file.as_path())
+            .remedy("Check the permissions of its folder.")
+    };
+    let text = serde_json::to_vec_pretty(&all).map_err(|error| unwritable(error.to_string()))?;
+    if let Some(folder) = file.parent() {
+        folders::make_private(folder).map_err(|error| unwritable(error.to_string()))?;
+    }
+    write_file(&file, Existing::Replace, |out| out.write_all(&text))
+        .map_err(|error| unwritable(error.message()))
+}
+
+fn file() -> Option<PathBuf> {
+    Some(folders::steno_state()?.join(FILE))
+}
+
+/// What a model will do on a device, by the measured model nearest in size, in
+/// the same precision where there is one: weights in fewer bits are widened as
+/// they are used, which changes little. `None` where nothing was measured.
+pub fn predict(
+    measured: &[Measured],
+    device: &str,
+    precision: Precision,
+    dimensions: &Dimensions,
+) -> Option<f64> {
+    let wanted = cost(dimensions) as f64;
+    let ratio = |it: &Measured| cost(&it.dimensions) as f64 / wanted;
+    let nearest = measured.iter().filter(|it| it.device == device).min_by(|a, b| {
+        let far = |it: &Measured| (it.precision != precision, ratio(it).ln().abs());
+        let (a, b) = (far(a), far(b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+    })?;
+    Some(nearest.speed * ratio(nearest))
+}
+
+/// Work for a window, in multiplications by a weight of the encoder.
+fn cost(of: &Dimensions) -> u64 {
+    let feed_forward = |hidden: u64| 2 * of.width * hidden;
+    let attention = 4 * of.width * of.width;
+    let encoder = of.encoder_layers * (attention + feed_forward(of.encoder_ffn));
+    let decoder =
+        of.decoder_layers * (2 * attention + feed_forward(of.decoder_ffn)) + of.vocabulary * of.width;
+    encoder * of.audio_context + DECODER_WEIGHT * TOKENS * decoder
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine of docs/measurements.md: seconds for a window and 100 tokens.
+    #[test]
+    fn one_model_tells_of_the_others() {
+        let of = |name: &str, seconds: f64| Measured {
+            device: "the CPU".into(),
+            precision: Precision::F32,
+            dimensions: Dimensions::of_public(name).unwrap(),
+            speed: 30.0 / seconds,
+        };
+        let (tiny, base, small) = (of("tiny", 0.99), of("base", 1.69), of("small", 4.94));
+        for (from, to) in [(&tiny, &base), (&base, &small), (&small, &base), (&tiny, &small)] {
+            let predicted =
+                predict(std::slice::from_ref(from), "the CPU", Precision::F32, &to.dimensions).unwrap();
+            let error = predicted / to.speed - 1.0;
+            assert!(error.abs() < 0.45, "{predicted:.1} for {:.1}", to.speed);
+        }
+        // The nearest counts.
+        let both = [tiny, small.clone()];
+        assert_eq!(predict(&both, "the CPU", Precision::F32, &small.dimensions), Some(small.speed));
+        assert_eq!(predict(&both, "the CPU", Precision::Q8_0, &small.dimensions), Some(small.speed));
+        assert_eq!(predict(&both, "a card", Precision::F32, &small.dimensions), None);
+    }
+}

@@ -1,0 +1,96 @@
+//! Which model a host gets, and what it says when there is none.
+
+use std::path::Path;
+
+use advisor::models::{Places, model_at};
+use wire::ErrorCode;
+
+/// A folder with empty files at the paths given.
+fn tree(files: &[&str]) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    for file in files {
+        let path = root.path().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "").unwrap();
+    }
+    root
+}
+
+/// Two folders of models, the user's before the package's.
+fn places(root: &Path) -> Places {
+    Places {
+        data_folder: Some(root.join("data")),
+        package_folders: vec![root.join("package")],
+        ..Places::default()
+    }
+}
+
+#[test]
+fn models_are_found_by_name_and_by_path() {
+    let root = tree(&[
+        "data/steno/models/base/config.json",
+        "data/steno/models/no-model/readme.txt",
+        "package/base/config.json",
+        "package/starter-whisper/config.json",
+        "mine/small/config.json",
+        "mine/small.gguf",
+    ]);
+    let marker = r#"{ "name": "starter-whisper", "demonstration": true, "note": "Small." }"#;
+    std::fs::write(root.path().join("package/starter-whisper/steno-model.json"), marker).unwrap();
+    let mine = |path: &str| root.path().join("mine").join(path).display().to_string();
+    for (wanted, name, path, demonstration) in [
+        (None, "starter-whisper", "package/starter-whisper", true),
+        (Some("base".into()), "base", "data/steno/models/base", false),
+        (Some("starter-whisper".into()), "starter-whisper", "package/starter-whisper", true),
+        (Some(mine("small")), "small", "mine/small", false),
+        (Some(mine("small/")), "small", "mine/small", false),
+        (Some(mine("small.gguf")), "small.gguf", "mine/small.gguf", false),
+    ] {
+        let model = places(root.path()).find(wanted.as_deref()).unwrap();
+        assert_eq!(model.name, name, "{wanted:?}");
+        assert_eq!(model.path, root.path().join(path), "{wanted:?}");
+        assert_eq!(model.demonstration, demonstration, "{wanted:?}");
+    }
+    let names: Vec<_> = places(root.path()).list().into_iter().map(|model| model.name).collect();
+    assert_eq!(names, ["base", "starter-whisper"]);
+}
+
+#[test]
+fn a_missing_model_is_an_error_that_helps() {
+    let root = tree(&["data/steno/models/base/config.json", "package/tiny/config.json", "empty/notes.txt"]);
+    let path = |name: &str| root.path().join(name).display().to_string();
+    for (wanted, code, said) in [
+        ("large", ErrorCode::ModelNotFound, "There are: base, tiny."),
+        (&path("nowhere"), ErrorCode::ModelNotFound, "no such model"),
+        (&path("empty"), ErrorCode::ModelInvalid, "config.json"),
+        ("../base", ErrorCode::ModelNotFound, "no such model"),
+        ("", ErrorCode::ModelNotFound, "no such model"),
+    ] {
+        let failure = places(root.path()).find(Some(wanted)).unwrap_err();
+        assert_eq!(failure.code, code, "{wanted}");
+        assert!(failure.message.contains(said), "{wanted}: {failure}");
+        assert!(failure.remedy.is_some());
+    }
+    let nothing = tree(&[]);
+    let failure = places(nothing.path()).find(None).unwrap_err();
+    assert!(failure.message.contains(&nothing.path().join("package").display().to_string()), "{failure}");
+}
+
+#[test]
+fn the_starter_model_of_this_source_is_found_and_marked_as_a_demonstration() {
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    for executable in ["target/debug/steno", "target/debug/deps/test", "target/release/steno"] {
+        let places = Places { executable: Some(checkout.join(executable)), ..Places::default() };
+        let model = places.find(None).unwrap();
+        assert_eq!(model.path, checkout.join("models/starter-whisper"));
+        assert!(model.demonstration && model.note.is_some());
+    }
+}
+
+#[test]
+fn a_damaged_marker_does_not_keep_a_model_from_being_used() {
+    let root = tree(&["base/config.json"]);
+    std::fs::write(root.path().join("base/steno-model.json"), "{ \"demonstration\": ").unwrap();
+    let model = model_at(&root.path().join("base")).unwrap();
+    assert_eq!((model.name.as_str(), model.demonstration), ("base", false));
+}

@@ -1,0 +1,178 @@
+//! What is recommended for machines that exist only as figures: a golden file,
+//! to be read by eye, and the rows that were promised.
+//! `STENO_WRITE_GOLDEN=1` writes the file anew.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use advisor::fit::Room;
+use advisor::recommend::{Advice, Candidate, Recommendation, for_devices, of_catalogue};
+use advisor::speed::Measured;
+use hub::Catalogue;
+use memory::bytes::{GIB, MIB, human};
+use memory::fit::{Fit, RESERVE};
+use memory::{Footprint, Kind};
+use wire::Job;
+
+/// What a screen and the driver take of a card.
+const SCREEN: u64 = 400 * MIB;
+
+fn card(gigabytes: u64, half_taken: bool) -> Room {
+    let total = gigabytes * GIB;
+    let free = (if half_taken { total / 2 } else { total }).saturating_sub(SCREEN);
+    Room { kind: Kind::Gpu, name: format!("a card of {gigabytes} GB"), free, total }
+}
+
+fn host() -> Room {
+    Room { kind: Kind::Host, name: "the CPU".into(), free: 12 * GIB, total: 16 * GIB }
+}
+
+fn job() -> Job {
+    let mut job = Job::new(1, "", "");
+    job.speakers = true;
+    job
+}
+
+fn candidates() -> Vec<Candidate> {
+    of_catalogue(&Catalogue::public().unwrap())
+}
+
+fn on(cards: Vec<Room>) -> Recommendation {
+    let rooms: Vec<Room> = cards.into_iter().chain([host()]).collect();
+    for_devices(&rooms, &candidates(), &[], &job())
+}
+
+fn machines() -> Vec<(String, Vec<Room>)> {
+    let mut machines = vec![("no card".to_owned(), vec![])];
+    for gigabytes in [2, 4, 6, 8, 12, 16, 24, 80] {
+        for half in [false, true] {
+            let more = if half { ", half of it taken by another program" } else { "" };
+            machines.push((format!("a card of {gigabytes} GB{more}"), vec![card(gigabytes, half)]));
+        }
+    }
+    machines.push(("cards of 8 and 24 GB".into(), vec![card(8, false), card(24, false)]));
+    machines
+        .push(("cards of 8 and 12 GB, the larger half taken".into(), vec![card(8, false), card(12, true)]));
+    machines
+}
+
+fn table(advice: &Advice, out: &mut String) {
+    writeln!(out, "  on {}, {} free:", advice.room.name, human(advice.room.free)).unwrap();
+    for (number, choice) in advice.choices.iter().enumerate() {
+        let mark = if advice.recommended == Some(number) { '*' } else { ' ' };
+        let peak = human(choice.fit.check.peak);
+        let (model, precision) = (&choice.fit.model, &choice.fit.precision);
+        writeln!(out, "   {mark} {model:22} {precision:5} {peak:>7}  {}", choice.fit.word()).unwrap();
+    }
+    writeln!(out, "    {}", advice.reason).unwrap();
+}
+
+#[test]
+fn recommendations_are_as_they_were_read() {
+    let mut text = String::from(
+        "With speakers told apart, for any language; models of the catalogue, none installed.\n",
+    );
+    for (name, cards) in machines() {
+        let recommendation = on(cards);
+        writeln!(text, "\n{name}\n  {}", recommendation.reason).unwrap();
+        // The CPU is the same each time.
+        let gpus = recommendation.devices.iter().filter(|it| it.room.kind == Kind::Gpu || name == "no card");
+        gpus.for_each(|advice| table(advice, &mut text));
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden/recommendations.txt");
+    if std::env::var_os("STENO_WRITE_GOLDEN").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, &text).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text, golden, "read {} and write it anew with STENO_WRITE_GOLDEN=1", path.display());
+}
+
+fn fit(recommendation: &Recommendation, model: &str, precision: &str) -> Fit {
+    let choices = &recommendation.devices[0].choices;
+    let choice = choices.iter().find(|it| it.fit.model == model && it.fit.precision == precision);
+    choice.unwrap().fit.check.fit
+}
+
+/// The well-known advice, each row with speakers, and what must be better.
+#[test]
+fn the_promised_models_fit_the_promised_cards() {
+    for (gigabytes, model, precision, at_least) in [
+        (8, "whisper-base", "f16", Fit::Comfortable),
+        (8, "whisper-small", "f16", Fit::Comfortable),
+        (12, "whisper-medium", "f16", Fit::Comfortable),
+        (12, "whisper-large-v3", "f16", Fit::Tight),
+        (16, "whisper-large-v3", "f16", Fit::Comfortable),
+        (24, "whisper-large-v3", "f16", Fit::Comfortable),
+        (8, "whisper-large-v3", "f16", Fit::Comfortable),
+        (6, "whisper-large-v3", "f16", Fit::Tight),
+        (4, "whisper-large-v3-turbo", "q8_0", Fit::Comfortable),
+    ] {
+        let found = fit(&on(vec![card(gigabytes, false)]), model, precision);
+        assert!(found >= at_least, "{gigabytes} GB, {model} {precision}: {found:?}");
+    }
+}
+
+#[test]
+fn what_is_recommended_is_what_memory_predicts() {
+    let job = job();
+    for (name, cards) in machines() {
+        for advice in on(cards).devices {
+            for choice in &advice.choices {
+                let network = candidates().into_iter().find(|it| it.id == choice.fit.model).unwrap().network;
+                let precision = choice.fit.precision.parse().unwrap();
+                let footprint = network.footprint(advice.room.kind, precision, &job);
+                let speakers = Footprint::speakers(advice.room.kind);
+                let peak = footprint.peak(1).max(speakers.peak(1));
+                assert_eq!(choice.fit.check.peak, peak, "{name}: {}", choice.fit.model);
+                let fits = peak + RESERVE <= advice.room.free;
+                assert_eq!(choice.fit.check.fit > Fit::DoesNotFit, fits, "{name}: {}", choice.fit.model);
+            }
+            // Nothing better that is as comfortable was passed over on a GPU.
+            let Some(number) = advice.recommended else { continue };
+            let taken = advice.choices[number].fit.check.fit;
+            assert!(taken > Fit::DoesNotFit, "{name}");
+            if advice.room.kind == Kind::Gpu {
+                let passed = &advice.choices[..number];
+                assert!(passed.iter().all(|it| it.fit.check.fit < taken), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn english_alone_and_limits_are_taken_into_account() {
+    let mut english = job();
+    english.language = Some("en".into());
+    let rooms = [card(2, false), host()];
+    let models = |job: &Job| -> Vec<String> {
+        for_devices(&rooms, &candidates(), &[], job).devices[0]
+            .choices
+            .iter()
+            .map(|it| it.fit.model.clone())
+            .collect()
+    };
+    assert!(models(&english).contains(&"whisper-small.en".to_owned()));
+    assert!(!models(&job()).iter().any(|model| model.ends_with(".en") || model.starts_with("distil")));
+    let mut pinned = job();
+    pinned.precision = Some(memory::Precision::Q4_0);
+    let choices = for_devices(&rooms, &candidates(), &[], &pinned).devices.remove(0).choices;
+    assert!(choices.iter().all(|it| it.fit.precision == "q4_0"));
+}
+
+#[test]
+fn without_a_card_the_measured_speed_decides() {
+    let small = candidates().into_iter().find(|it| it.id == "whisper-small").unwrap().network.dimensions;
+    for (speed, expected) in
+        [(0.01, "whisper-tiny"), (0.5, "whisper-tiny"), (6.0, "whisper-small"), (60.0, "whisper-large-v3")]
+    {
+        let device = host().name;
+        let measured = Measured { device, precision: memory::Precision::F32, dimensions: small, speed };
+        let recommendation = for_devices(&[host()], &candidates(), &[measured], &job());
+        let advice = &recommendation.devices[0];
+        let choice = &advice.choices[advice.recommended.unwrap()];
+        assert!(advice.choices.iter().all(|it| it.speed.is_some()));
+        assert_eq!(choice.fit.model, expected, "{speed}");
+        assert!(recommendation.reason.contains("times real time"), "{}", recommendation.reason);
+    }
+}

@@ -1,0 +1,11 @@
+//! The window's side of Steno without a window: its session, the single
+//! instance, and what its pages see ([`view`]).
+
+pub mod diagnostics;
+mod documents;
+pub mod session;
+pub mod single;
+pub mod view;
+
+pub use library::DocumentId;
+pub use supervisor::player::Player;

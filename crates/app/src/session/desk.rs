@@ -1,0 +1,198 @@
+//! What a window has around its queue: the models to choose from, and what the
+//! user chose the last time, kept in one file.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use transcript::Task;
+use wire::Failure;
+
+use super::{
+    Preset, Remembered, Session, Settings, Stored, WatchedFolder, all_models, find_sample, rename_preset,
+    save_preset, start_with, with_models,
+};
+use advisor::{ModelRef, choice};
+use config::Preferences;
+use supervisor::player::Player;
+use supervisor::runs::Runs;
+use supervisor::{EngineOptions, SupervisorOptions};
+use wire::Job;
+
+#[derive(Debug)]
+pub struct Desk {
+    pub session: Session,
+    /// The recording to try the program with.
+    pub sample: Option<PathBuf>,
+    models: Mutex<Vec<ModelRef>>,
+    preferences_failure: Mutex<Option<Failure>>,
+    remembered: Mutex<Remembered>,
+    /// Where what did not work is told.
+    report: fn(&str),
+}
+
+impl Desk {
+    /// As the last window left it. Must be called within a tokio runtime.
+    pub fn open(report: fn(&str)) -> Self {
+        let remembered = Remembered::file().map(|file| Remembered::load(&file)).unwrap_or_default();
+        let (preferences, failure) = read_preferences();
+        let (models, settings) = start_with(&remembered, &preferences);
+        let session = Session::start(supervision(&preferences, report), settings);
+        if let Some(documents) = crate::documents::open(|problem| report(&problem)) {
+            session.keep_documents(documents);
+        }
+        session.probe_with(Player::default());
+        session.change_preferences(preferences);
+        session.put_shortest_first(remembered.shortest_first);
+        session.watch_folders(remembered.watched.clone());
+        Self {
+            session,
+            sample: find_sample(),
+            models: Mutex::new(models),
+            preferences_failure: Mutex::new(failure),
+            remembered: Mutex::new(remembered),
+            report,
+        }
+    }
+
+    /// To choose from; whoever shows them knows them by their index.
+    pub fn models(&self) -> Vec<ModelRef> {
+        lock(&self.models).clone()
+    }
+
+    /// The models, and a job of the settings in force.
+    pub fn models_and_job(&self) -> (Vec<ModelRef>, Job) {
+        let settings = self.session.settings();
+        let job = choice::example(settings.language.as_deref(), settings.task, &self.session.preferences());
+        (self.models(), job)
+    }
+
+    /// What is wrong with the user's config file; the defaults are in force then.
+    pub fn preferences_failure(&self) -> Option<Failure> {
+        lock(&self.preferences_failure).clone()
+    }
+
+    /// After the config file was changed.
+    pub fn read_preferences(&self) {
+        let (preferences, failure) = read_preferences();
+        self.session.change_preferences(preferences);
+        *lock(&self.preferences_failure) = failure;
+    }
+
+    /// Settings that name no model have the one at hand.
+    pub fn with_model(&self, settings: Settings) -> Settings {
+        let model = settings.model.or_else(|| self.session.settings().model);
+        Settings { model, ..settings }
+    }
+
+    /// From now on, and at the next start.
+    pub fn use_settings(&self, settings: Settings) {
+        self.remember(|remembered| {
+            // A real one is to be taken as soon as there is one.
+            let model = settings.model.as_ref().filter(|model| !model.demonstration);
+            remembered.model = model.map(|model| model.path.clone().into());
+            remembered.language = settings.language.clone();
+            remembered.translate = settings.task == Task::Translate;
+            remembered.decoding = settings.decoding.clone();
+        });
+        self.session.change_settings(settings);
+    }
+
+    /// Adds a model to the choice and takes it.
+    pub fn use_model(&self, model: ModelRef) {
+        let settings = Settings { model: Some(model.clone()), ..self.session.settings() };
+        let known = lock(&self.models).iter().any(|known| known.path == model.path);
+        if !known {
+            self.remember(|remembered| remembered.models.push(model.path.clone().into()));
+            lock(&self.models).push(model);
+        }
+        self.use_settings(settings);
+    }
+
+    /// After one was installed, which takes the demonstration's place, or removed.
+    pub fn models_changed(&self, installed: Option<String>) {
+        let models = all_models(&self.remembered());
+        let before = self.session.settings();
+        let settings = with_models(before, &models, installed.as_deref(), &self.session.preferences());
+        *lock(&self.models) = models;
+        // The rest may have been changed meanwhile: drivers were asked.
+        self.use_settings(Settings { model: settings.model, ..self.session.settings() });
+    }
+
+    pub fn change_watched(&self, change: impl FnOnce(&mut Vec<WatchedFolder>)) {
+        let mut folders = self.session.watched().into_iter().map(|watched| watched.folder).collect();
+        change(&mut folders);
+        self.remember(|remembered| remembered.watched.clone_from(&folders));
+        self.session.watch_folders(folders);
+    }
+
+    /// In place of the one that has the name.
+    ///
+    /// # Errors
+    /// Where the name can't be used.
+    pub fn save_preset(&self, name: &str, settings: &Settings) -> Result<(), Failure> {
+        self.change_presets(|presets| save_preset(presets, name, Stored::from(settings)))
+    }
+
+    /// # Errors
+    /// Where there is none of the name, or the new one is taken.
+    pub fn rename_preset(&self, name: &str, to: &str) -> Result<(), Failure> {
+        self.change_presets(|presets| rename_preset(presets, name, to))
+    }
+
+    pub fn delete_preset(&self, name: &str) {
+        self.remember(|remembered| remembered.presets.retain(|preset| preset.name != name));
+    }
+
+    fn change_presets(
+        &self,
+        change: impl FnOnce(&mut Vec<Preset>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut changed = Ok(());
+        self.remember(|remembered| changed = change(&mut remembered.presets));
+        changed
+    }
+
+    pub fn remembered(&self) -> Remembered {
+        lock(&self.remembered).clone()
+    }
+
+    /// Writes it down where something changed.
+    pub fn remember(&self, change: impl FnOnce(&mut Remembered)) {
+        let mut remembered = lock(&self.remembered);
+        let before = remembered.clone();
+        change(&mut remembered);
+        if *remembered != before
+            && let Some(file) = Remembered::file()
+            && let Err(error) = remembered.save(&file)
+        {
+            // A convenience is no reason to disturb anybody.
+            (self.report)(&error.to_string());
+        }
+    }
+}
+
+/// One engine at a time on each device, and a journal of what is under way.
+fn supervision(preferences: &Preferences, report: fn(&str)) -> SupervisorOptions {
+    let runs = Runs::of_this_user();
+    for orphan in runs.iter().flat_map(Runs::sweep) {
+        report(&orphan.to_string());
+    }
+    SupervisorOptions {
+        engine: EngineOptions { priority: preferences.engine.priority, ..EngineOptions::default() },
+        journal: supervisor::journal::open(|problem| report(&problem)),
+        runs,
+        memory: preferences.memory.clone(),
+    }
+}
+
+/// What the user's config file says, and what is wrong with it.
+fn read_preferences() -> (Preferences, Option<Failure>) {
+    match Preferences::of_this_user(&Default::default()) {
+        Ok(preferences) => (preferences, None),
+        Err(failure) => (Preferences::default(), Some(failure)),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,216 @@
+//! What was dropped or chosen: folders opened up, and wrong files named before
+//! any engine is started for them. What only decoding can tell is left to it.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use wire::{ErrorCode, Failure};
+
+/// A folder in a folder in a folder: deeper than anyone sorts recordings, and
+/// an end for file systems that loop.
+pub const DEEPEST: usize = 8;
+
+/// Endings that a folder is searched for. A file that was named itself is
+/// tried whatever it is called.
+const RECORDINGS: &[&str] = &[
+    "3gp", "aac", "ac3", "aif", "aiff", "alac", "amr", "ape", "avi", "caf", "dts", "flac", "flv", "m4a",
+    "m4b", "m4v", "mka", "mkv", "mov", "mp2", "mp3", "mp4", "mpeg", "mpg", "mts", "oga", "ogg", "ogv",
+    "opus", "spx", "ts", "wav", "wave", "webm", "wma", "wmv", "wv",
+];
+
+/// Endings of what is certainly no recording, so that it is said at once.
+const OTHERS: &[&str] = &[
+    "7z", "bmp", "csv", "doc", "docx", "epub", "exe", "gif", "gz", "heic", "htm", "html", "jpeg", "jpg",
+    "json", "md", "odt", "pdf", "png", "ppt", "pptx", "rar", "rtf", "srt", "svg", "tar", "tif", "tiff",
+    "txt", "vtt", "webp", "xls", "xlsx", "xml", "zip",
+];
+
+/// A file to be put in the queue.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    pub file: PathBuf,
+    pub bytes: Option<u64>,
+    /// Why it can't be transcribed.
+    pub failure: Option<Failure>,
+}
+
+/// Files in the order given, folders replaced by the recordings in them.
+pub fn inspect(paths: impl IntoIterator<Item = PathBuf>) -> Vec<Found> {
+    let mut found = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            let before = found.len();
+            open_folder(&path, &mut found);
+            if found.len() == before {
+                found.push(Found { failure: Some(no_recordings(&path)), file: path, bytes: None });
+            }
+        } else {
+            found.push(check(path));
+        }
+    }
+    found
+}
+
+/// A file as it is now: there, readable and not empty.
+pub fn check(file: PathBuf) -> Found {
+    match look(&file) {
+        Ok(bytes) => Found { file, bytes: Some(bytes), failure: None },
+        Err(failure) => Found { failure: Some(failure.file(file.clone())), file, bytes: None },
+    }
+}
+
+/// The recording that comes with the program: beside the executable, in the
+/// package's folder, or in the source checkout that it was built in.
+pub fn find_sample() -> Option<PathBuf> {
+    let executable = std::env::current_exe().ok()?;
+    let beside = executable.parent()?;
+    let mut places = vec![beside.to_path_buf(), PathBuf::from("/usr/share/steno")];
+    places.extend(beside.parent().map(|prefix| prefix.join("share/steno")));
+    // `target/debug/deps` is three levels down.
+    let checkout = beside.ancestors().take(4).find(|folder| folder.join("Cargo.lock").is_file());
+    places.extend(checkout.map(|folder| folder.join("tests/data")));
+    places.into_iter().map(|folder| folder.join("sample.flac")).find(|file| file.is_file())
+}
+
+fn look(file: &Path) -> Result<u64, Failure> {
+    let meta = fs::metadata(file).map_err(unreadable)?;
+    if !meta.is_file() {
+        return Err(Failure::new(ErrorCode::NotAFile, "This is neither a file nor a folder.")
+            .remedy("Choose an audio or video file."));
+    }
+    if has_ending(file, OTHERS) {
+        return Err(Failure::new(ErrorCode::UnknownFormat, "This is not a recording.")
+            .remedy("Choose an audio or video file."));
+    }
+    if meta.len() == 0 {
+        return Err(Failure::new(ErrorCode::FileEmpty, "The file is empty.")
+            .remedy("Copy or record it again: it holds nothing."));
+    }
+    fs::File::open(file).map_err(unreadable)?;
+    Ok(meta.len())
+}
+
+fn unreadable(error: io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::NotFound => Failure::new(ErrorCode::FileNotFound, "There is no such file.")
+            .remedy("It may have been moved or renamed: choose it again."),
+        io::ErrorKind::PermissionDenied => {
+            Failure::new(ErrorCode::FileUnreadable, "You are not allowed to read this file.")
+                .remedy("Change its permissions, or copy it to a folder of your own.")
+        }
+        _ => Failure::new(ErrorCode::FileUnreadable, format!("The file can't be read ({error})."))
+            .remedy("Check the disk or the network that it is on."),
+    }
+}
+
+fn no_recordings(folder: &Path) -> Failure {
+    Failure::new(ErrorCode::FileNotFound, "There is no audio or video file in this folder.")
+        .file(folder)
+        .remedy("Choose another folder, or the files themselves.")
+}
+
+fn open_folder(folder: &Path, found: &mut Vec<Found>) {
+    walk(folder, DEEPEST, &mut |one| match one {
+        Ok(file) => found.push(check(file)),
+        Err((folder, _)) => {
+            let failure = Failure::new(ErrorCode::FileUnreadable, "This folder can't be opened.")
+                .file(folder.as_path())
+                .remedy("Change its permissions, or copy the recordings elsewhere.");
+            found.push(Found { file: folder, bytes: None, failure: Some(failure) });
+        }
+    });
+}
+
+/// The recordings in a folder and in those within it, by name, and the folders
+/// that can't be opened.
+pub fn walk(folder: &Path, deepest: usize, each: &mut impl FnMut(Result<PathBuf, (PathBuf, io::Error)>)) {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) => return each(Err((folder.into(), error))),
+    };
+    let mut entries: Vec<_> = entries.flatten().collect();
+    entries.sort_by_key(|entry| entry.file_name());
+    for entry in entries {
+        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        // The type of the entry itself: links to folders may lead in circles.
+        let Ok(kind) = entry.file_type() else { continue };
+        let path = entry.path();
+        if hidden {
+            continue;
+        } else if kind.is_dir() && deepest > 0 {
+            walk(&path, deepest - 1, each);
+        } else if has_ending(&path, RECORDINGS) && path.is_file() {
+            each(Ok(path));
+        }
+    }
+}
+
+fn has_ending(file: &Path, endings: &[&str]) -> bool {
+    file.extension()
+        .and_then(|ending| ending.to_str())
+        .is_some_and(|ending| endings.iter().any(|known| known.eq_ignore_ascii_case(ending)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_files_are_named_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("talk.mp3"), "x").unwrap();
+        fs::write(path("no ending"), "x").unwrap();
+        fs::write(path("empty.wav"), "").unwrap();
+        fs::write(path("letter.PDF"), "x").unwrap();
+        fs::create_dir(path("nothing here")).unwrap();
+        for (name, expected) in [
+            ("talk.mp3", None),
+            ("no ending", None),
+            ("empty.wav", Some(ErrorCode::FileEmpty)),
+            ("letter.PDF", Some(ErrorCode::UnknownFormat)),
+            ("missing.wav", Some(ErrorCode::FileNotFound)),
+            ("nothing here", Some(ErrorCode::FileNotFound)),
+        ] {
+            let found = inspect([path(name)]);
+            assert_eq!(found.len(), 1, "{name}");
+            let failure = found[0].failure.as_ref();
+            assert_eq!(failure.map(|failure| failure.code), expected, "{name}");
+            if let Some(failure) = failure {
+                assert_eq!(failure.file.as_ref().unwrap().as_path(), path(name));
+                assert!(failure.remedy.is_some(), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_folder_gives_its_recordings_in_order_and_no_other_files() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("tape 2")).unwrap();
+        fs::create_dir(folder.path().join(".hidden")).unwrap();
+        for name in
+            ["b.wav", "a.MP3", "notes.txt", "cover.jpg", "tape 2/c.flac", ".hidden/d.wav", "strange.xyz"]
+        {
+            fs::write(folder.path().join(name), "x").unwrap();
+        }
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(folder.path(), folder.path().join("tape 2/again")).unwrap();
+        let found = inspect([folder.path().to_path_buf()]);
+        let names: Vec<_> = found
+            .iter()
+            .map(|found| found.file.strip_prefix(folder.path()).unwrap().to_str().unwrap())
+            .collect();
+        assert_eq!(names, ["a.MP3", "b.wav", "tape 2/c.flac"]);
+        assert!(found.iter().all(|found| found.failure.is_none()));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_is_refused_without_waiting_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe.wav");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let found = check(pipe);
+        assert_eq!(found.failure.unwrap().code, ErrorCode::NotAFile);
+    }
+}

@@ -1,0 +1,171 @@
+//! The queue's side of the journal: what is under way is written down, so that
+//! it comes back when the window was ended by force.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use library::{Entry, Identity, Journal, Key, Kind, State};
+use serde::{Deserialize, Serialize};
+use wire::{FilePath, Job, JobId};
+
+use super::queue;
+use super::settings::Stored;
+
+/// What is to become of a recording besides its job. Nothing is written of
+/// what was saved before: the window asks for that anew.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Outputs {
+    /// The watched folder that it came from.
+    pub folder: Option<FilePath>,
+    /// Settings of its own.
+    pub own: Option<Stored>,
+}
+
+impl Outputs {
+    pub fn of(entry: &queue::Entry) -> Self {
+        Self { folder: entry.watched.clone().map(FilePath::from), own: entry.own.as_ref().map(Stored::from) }
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Kept {
+    journal: Option<Journal>,
+    keys: BTreeMap<JobId, Key>,
+    /// Taken over from a window that is gone and not begun by this one; with
+    /// what was reached, where that one had begun it.
+    taken: BTreeMap<JobId, Option<Job>>,
+}
+
+/// A recording whose transcription was interrupted.
+#[derive(Debug)]
+pub struct Interrupted {
+    pub file: PathBuf,
+    pub outputs: Outputs,
+    key: Key,
+    /// `None` where it had only been waiting.
+    begun: Option<Job>,
+}
+
+impl Kept {
+    /// What windows that are gone have left.
+    pub fn open(journal: Option<Journal>) -> (Self, Vec<Interrupted>) {
+        let listing = journal.as_ref().and_then(|journal| journal.take_over(Kind::Window).ok());
+        let found = listing.unwrap_or_default();
+        if let Some(journal) = &journal {
+            for other in found.unreadable {
+                let _ = journal.finish(other.key, State::Cancelled);
+            }
+        }
+        let interrupted = found.jobs.into_iter().map(|left| Interrupted {
+            file: left.job.file.0.clone(),
+            outputs: serde_json::from_value(left.outputs.clone()).unwrap_or_default(),
+            key: left.key,
+            begun: journal
+                .as_ref()
+                .filter(|_| left.attempts > 0)
+                .map(|journal| supervisor::journal::resumed(journal, &left)),
+        });
+        let interrupted = interrupted.collect();
+        (Self { journal, ..Self::default() }, interrupted)
+    }
+
+    pub fn take_back(&mut self, id: JobId, interrupted: Interrupted) {
+        self.keys.insert(id, interrupted.key);
+        self.taken.insert(id, interrupted.begun);
+    }
+
+    /// Writes down recordings that wait, each as the job that it would be now,
+    /// but for those that are written down.
+    pub fn add(&mut self, jobs: &[(JobId, Job, Outputs)]) {
+        let Some(journal) = &self.journal else { return };
+        let jobs: Vec<_> = jobs.iter().filter(|(id, ..)| !self.keys.contains_key(id)).collect();
+        if jobs.is_empty() {
+            return;
+        }
+        let outputs: Vec<_> = jobs.iter().map(|(.., outputs)| json(outputs)).collect();
+        let entries: Vec<Entry> = jobs
+            .iter()
+            .zip(&outputs)
+            .map(|((id, job, _), outputs)| Entry {
+                kind: Kind::Window,
+                queue_id: *id,
+                job,
+                identity: None,
+                outputs,
+            })
+            .collect();
+        // Where this fails the jobs run all the same; that they can't be
+        // resumed is told when one begins and the trouble is still there.
+        if let Ok(keys) = journal.add(&entries) {
+            self.keys.extend(jobs.iter().map(|(id, ..)| *id).zip(keys));
+        }
+    }
+
+    /// Something else is to become of it. What an earlier window reached with
+    /// other settings is no beginning of that.
+    pub fn intend(&mut self, id: JobId, outputs: &Outputs) {
+        if let (Some(journal), Some(key)) = (&self.journal, self.keys.get(&id)) {
+            let _ = journal.intend(*key, &json(outputs));
+            if self.taken.get_mut(&id).is_some_and(|begun| begun.take().is_some()) {
+                let _ = journal.start_over(*key, None);
+            }
+        }
+    }
+
+    /// The job that the recording's turn has come for: as it was begun, where
+    /// it was, else the one that `make` says. `identity`: that of its file.
+    /// Until it is told that it runs nothing is lost where it can't.
+    pub fn begin<E>(
+        &mut self,
+        id: JobId,
+        outputs: &Outputs,
+        identity: Option<&Identity>,
+        make: impl FnOnce() -> Result<Job, E>,
+    ) -> Result<(Job, Option<Key>), E> {
+        if let Some(Some(job)) = self.taken.get(&id) {
+            return Ok((job.clone(), self.keys.get(&id).copied()));
+        }
+        let job = make()?;
+        if !self.keys.contains_key(&id) {
+            self.add(&[(id, job.clone(), outputs.clone())]);
+        }
+        let key = self.keys.get(&id).copied();
+        if let (Some(journal), Some(key)) = (&self.journal, key) {
+            let _ = journal.settle(key, &job, identity);
+        }
+        Ok((job, key))
+    }
+
+    /// An engine is there for it.
+    pub fn runs(&mut self, id: JobId) {
+        self.taken.remove(&id);
+    }
+
+    /// There is nothing more to do for it: it was saved, given up or removed.
+    pub fn finish(&mut self, id: JobId, state: State) {
+        self.finish_all(&[id], state);
+    }
+
+    /// The same of several.
+    pub fn finish_all(&mut self, ids: &[JobId], state: State) {
+        ids.iter().for_each(|id| self.runs(*id));
+        let keys: Vec<Key> = ids.iter().filter_map(|id| self.keys.remove(id)).collect();
+        if let (Some(journal), false) = (&self.journal, keys.is_empty()) {
+            let _ = journal.finish_all(&keys, state);
+        }
+    }
+
+    /// The user closed the window and was asked about what would be lost. What
+    /// an earlier window left and this one could not begin was no part of that:
+    /// its disk may be there again at the next start.
+    pub fn finish_all_but(&mut self, unfinished: &BTreeSet<JobId>) {
+        let stays = |id: &JobId| unfinished.contains(id) || self.taken.contains_key(id);
+        let over: Vec<JobId> = self.keys.keys().copied().filter(|id| !stays(id)).collect();
+        self.finish_all(&over, State::Cancelled);
+    }
+}
+
+fn json(outputs: &Outputs) -> serde_json::Value {
+    serde_json::to_value(outputs).unwrap_or_default()
+}

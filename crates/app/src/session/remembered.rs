@@ -1,0 +1,220 @@
+//! What the window remembers from one start to the next: a small file in the
+//! user's configuration folder. Nothing depends on it, so that one that can't
+//! be read counts as none.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
+use transcript::export::{Format, Options, Shaping};
+use transcript::save::{Existing, SaveError, write_file};
+use wire::FilePath;
+
+use super::folders::WatchedFolder;
+use super::settings::{Decoding, Preset};
+use config::folders;
+
+const FILE: &str = "steno/window.json";
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Remembered {
+    pub model: Option<FilePath>,
+    /// Models that the user chose by their folder.
+    pub models: Vec<FilePath>,
+    /// ISO 639-1.
+    pub language: Option<String>,
+    pub translate: bool,
+    pub decoding: Decoding,
+    pub presets: Vec<Preset>,
+    pub shortest_first: bool,
+    pub watched: Vec<WatchedFolder>,
+    pub switches: Switches,
+    pub window: Option<WindowPlace>,
+    #[serde(deserialize_with = "if_known")]
+    pub theme: Theme,
+    /// `None`: the system's.
+    #[serde(deserialize_with = "if_known")]
+    pub interface: Option<Language>,
+    pub exporting: Exporting,
+    /// Uncertain words are not marked.
+    pub hide_unsure: bool,
+    /// Keys that the user chose, by what they do; all others have those of the page.
+    #[serde(deserialize_with = "if_known")]
+    pub keys: BTreeMap<String, Vec<String>>,
+    /// The version of the web view whose usual renderer showed nothing.
+    pub fallback_renderer: Option<String>,
+}
+
+/// What the window may do beyond itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Switches {
+    /// The machine does not go to sleep while there is work.
+    pub stay_awake: bool,
+    /// Says when the queue ends while the user is elsewhere.
+    pub notify: bool,
+}
+
+impl Default for Switches {
+    fn default() -> Self {
+        Self { stay_awake: true, notify: true }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Theme {
+    #[default]
+    System,
+    Light,
+    Dark,
+}
+
+/// What the window speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Language {
+    En,
+    De,
+    Es,
+    Fr,
+    /// In simplified characters.
+    Zh,
+    Ja,
+}
+
+/// How transcripts were last saved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Exporting {
+    pub formats: Vec<Format>,
+    /// Subtitles divided into cues that fit a screen.
+    pub shaped: bool,
+    /// In vtt, when each word is said.
+    pub word_times: bool,
+}
+
+impl Default for Exporting {
+    fn default() -> Self {
+        Self { formats: vec![Format::Srt], shaped: false, word_times: false }
+    }
+}
+
+impl Exporting {
+    pub fn options(&self) -> Options {
+        Options {
+            shaping: self.shaped.then(Shaping::default),
+            word_times: self.word_times,
+            ..Options::default()
+        }
+    }
+}
+
+/// In the desktop's own units, which don't depend on a screen's resolution.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct WindowPlace {
+    pub x: f64,
+    pub y: f64,
+    pub width: f64,
+    pub height: f64,
+    pub maximized: bool,
+}
+
+/// A value that another version knows and this one does not counts as none: all else is kept.
+fn if_known<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned + Default,
+{
+    let value = serde_json::Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).unwrap_or_default())
+}
+
+impl Remembered {
+    /// The user's own, wherever this system keeps such files; `None` where it has no place for them.
+    pub fn file() -> Option<PathBuf> {
+        folders::config().map(|folder| folder.join(FILE))
+    }
+
+    pub fn load(file: &Path) -> Self {
+        let json = std::fs::read(file).unwrap_or_default();
+        serde_json::from_slice(&json).unwrap_or_default()
+    }
+
+    /// Whole or not at all. Makes the folder where there is none.
+    pub fn save(&self, file: &Path) -> Result<(), SaveError> {
+        let io = |source| SaveError::Io { path: file.into(), source };
+        if let Some(folder) = file.parent() {
+            std::fs::create_dir_all(folder).map_err(io)?;
+        }
+        let json = serde_json::to_vec_pretty(self).map_err(|error| io(error.into()))?;
+        write_file(file, Existing::Replace, |out| out.write_all(&json))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_remembered_comes_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("not there yet/window.json");
+        assert_eq!(Remembered::load(&file), Remembered::default());
+        let remembered = Remembered {
+            model: Some("/models/Größe \u{1F399}".into()),
+            models: vec!["/models/Größe \u{1F399}".into()],
+            language: Some("de".into()),
+            translate: true,
+            decoding: Decoding { beams: 5, several_languages: true, words: vec!["Ærø".into()] },
+            presets: vec![Preset { name: "Interviews".into(), ..Preset::default() }],
+            shortest_first: true,
+            watched: vec![WatchedFolder {
+                folder: "/recorder".into(),
+                exporting: Exporting::default(),
+                into: Some("/texts".into()),
+            }],
+            switches: Switches { stay_awake: false, notify: true },
+            window: Some(WindowPlace { x: -20.0, y: 8.5, width: 900.0, height: 700.0, maximized: true }),
+            theme: Theme::Dark,
+            interface: Some(Language::De),
+            exporting: Exporting { formats: vec![Format::Vtt, Format::Docx], shaped: true, word_times: true },
+            hide_unsure: true,
+            keys: BTreeMap::from([("accept".into(), vec!["F12".into()])]),
+            fallback_renderer: Some("2.48.1".into()),
+        };
+        remembered.save(&file).unwrap();
+        assert_eq!(Remembered::load(&file), remembered);
+    }
+
+    #[test]
+    fn a_damaged_file_is_as_good_as_none_and_one_of_another_version_keeps_what_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("window.json");
+        for (json, language) in [
+            ("", None),
+            ("{", None),
+            ("[1]", None),
+            (r#"{"language": "fr", "colour": "green"}"#, Some("fr")),
+            (r#"{"language": "fr", "interface": "tlh", "theme": "sepia"}"#, Some("fr")),
+        ] {
+            std::fs::write(&file, json).unwrap();
+            assert_eq!(Remembered::load(&file).language.as_deref(), language, "{json}");
+        }
+    }
+
+    #[test]
+    fn every_language_of_the_window_is_known_by_its_code() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("window.json");
+        for code in ["en", "de", "es", "fr", "zh", "ja"] {
+            std::fs::write(&file, format!(r#"{{"interface": "{code}"}}"#)).unwrap();
+            let remembered = Remembered::load(&file);
+            assert!(remembered.interface.is_some(), "{code}");
+            remembered.save(&file).unwrap();
+            assert_eq!(Remembered::load(&file).interface, remembered.interface, "{code}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Which model is in use where the user has not said so.
+
+use std::path::Path;
+
+use transcript::Task;
+
+use super::{Remembered, Settings};
+use advisor::{ModelRef, choice, models};
+use config::Preferences;
+
+/// The models that there are and the settings of the last time, as far as they still hold.
+pub fn start_with(remembered: &Remembered, preferences: &Preferences) -> (Vec<ModelRef>, Settings) {
+    let models = all_models(remembered);
+    let last = |model: &&ModelRef| remembered.model.as_ref().is_some_and(|path| path.as_path() == model.path);
+    let task = if remembered.translate { Task::Translate } else { Task::Transcribe };
+    let decoding = remembered.decoding.clone();
+    let mut settings = Settings { model: None, language: remembered.language.clone(), task, decoding };
+    let last = models.iter().find(last).cloned();
+    settings.model = last.or_else(|| preferred(&models, &settings, preferences));
+    (models, settings)
+}
+
+/// Those that are found by name, and those that the user chose by their folder.
+pub fn all_models(remembered: &Remembered) -> Vec<ModelRef> {
+    let mut all = models::list_models();
+    for path in remembered.models.iter().map(AsRef::<Path>::as_ref) {
+        if !all.iter().any(|model| model.path == path) {
+            all.extend(models::model_at(path).ok());
+        }
+    }
+    all
+}
+
+/// The settings after models were installed or removed. A real one that is
+/// there stays; the demonstration makes way for the model that was installed.
+pub fn with_models(
+    settings: Settings,
+    models: &[ModelRef],
+    installed: Option<&str>,
+    preferences: &Preferences,
+) -> Settings {
+    let stays = |now: &&ModelRef| !now.demonstration && models.iter().any(|model| model.path == now.path);
+    let new = || models.iter().find(|model| installed == Some(model.name.as_str())).cloned();
+    let current = settings.model.as_ref().filter(stays).cloned();
+    let model = current.or_else(new).or_else(|| preferred(models, &settings, preferences));
+    Settings { model, ..settings }
+}
+
+/// The one that is recommended, else any real one, else the demonstration.
+fn preferred(models: &[ModelRef], settings: &Settings, preferences: &Preferences) -> Option<ModelRef> {
+    let real: Vec<&ModelRef> = models.iter().filter(|model| !model.demonstration).collect();
+    let recommended = || {
+        let job = choice::example(settings.language.as_deref(), settings.task, preferences);
+        choice::Choices::now(models, &job).recommended.and_then(|index| models.get(index))
+    };
+    // What has no choice needs no look at the machine.
+    let several = real.len() > 1;
+    several.then(recommended).flatten().or(real.first().copied()).or(models.first()).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model(name: &str) -> ModelRef {
+        let path = Path::new("/models").join(name);
+        ModelRef { name: name.into(), path, demonstration: name == "starter", note: None }
+    }
+
+    #[test]
+    fn a_model_that_arrives_takes_the_place_of_the_demonstration_and_of_no_other() {
+        // (in use, there are now, installed) -> in use
+        for (now, there, installed, expected) in [
+            (Some("starter"), &["small", "starter"][..], Some("small"), Some("small")),
+            (Some("base"), &["base", "small", "starter"], Some("small"), Some("base")),
+            (None, &["small"], Some("small"), Some("small")),
+            // What is removed can't be in use.
+            (Some("small"), &["starter"], None, Some("starter")),
+            (Some("small"), &["base", "starter"], None, Some("base")),
+            (Some("small"), &[], None, None),
+            (Some("starter"), &["starter"], None, Some("starter")),
+        ] {
+            let models: Vec<_> = there.iter().map(|name| model(name)).collect();
+            let settings = Settings { model: now.map(model), ..Settings::default() };
+            let settings = with_models(settings, &models, installed, &Preferences::default());
+            let found = settings.model.as_ref().map(|model| model.name.as_str());
+            assert_eq!(found, expected, "{now:?} {there:?} {installed:?}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What was seen of a job's memory, for whoever shows it while it happens and
+//! afterwards.
+
+use memory::{Checkpoint, Code, Kind, Mark, Notice, Parts, Sample, Severity, StageUse, stage_uses};
+use wire::{Job, JobId};
+
+use advisor::fit::expects_gpu;
+use advisor::network::Network;
+
+/// Samples of one job, over all the engines that it took; their times grow.
+#[derive(Debug, Clone, Default)]
+pub struct JobMemory {
+    pub forecast: Option<Forecast>,
+    samples: Vec<Sample>,
+    notices: Vec<SeenNotice>,
+    /// Added to the times of a device's samples, milliseconds: each engine
+    /// counts from its own beginning.
+    shift: [u64; 2],
+    /// Grows where the samples are begun anew.
+    generation: u64,
+}
+
+/// What was predicted before the job began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Forecast {
+    pub kind: Kind,
+    pub parts: Parts,
+}
+
+/// A notice, and when it was given.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SeenNotice {
+    pub at_ms: u64,
+    pub notice: Notice,
+}
+
+/// How much somebody has been told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Known {
+    generation: u64,
+    samples: usize,
+    notices: usize,
+    forecast: bool,
+}
+
+/// What is new: the samples from index `from` on are now `samples`. The rest
+/// is told whole.
+#[derive(Debug, Clone)]
+pub struct MemoryChange {
+    pub id: JobId,
+    pub from: usize,
+    pub samples: Vec<Sample>,
+    pub notices: Vec<SeenNotice>,
+    pub stages: Vec<StageUse>,
+    pub forecast: Option<Forecast>,
+    pub now: Known,
+}
+
+impl Forecast {
+    /// `None` for a model that can't be read: the job says so.
+    pub fn of(job: &Job) -> Option<Self> {
+        let network = Network::read(job.model.as_path()).ok()?;
+        let kind = if expects_gpu(job.device) { Kind::Gpu } else { Kind::Host };
+        let precision = job.precision.unwrap_or_else(|| network.usual(kind));
+        // The window's jobs work on one window after the other.
+        Some(Self { kind, parts: network.footprint(kind, precision, job).parts(1) })
+    }
+}
+
+impl JobMemory {
+    pub fn add(&mut self, mark: Mark) {
+        let latest = self.samples.last().map_or(0, |sample| sample.at_ms);
+        match mark {
+            Mark::Sample(mut sample) => {
+                let shift = &mut self.shift[usize::from(sample.kind == Kind::Host)];
+                if sample.checkpoint == Checkpoint::PipelineStart {
+                    *shift = latest;
+                }
+                sample.at_ms = (sample.at_ms + *shift).max(latest);
+                self.samples.push(sample);
+            }
+            Mark::Notice(notice) => self.note(notice),
+        }
+    }
+
+    /// Steps down the ladder are told as notices of the job alone, signs of
+    /// the memory itself as both.
+    pub fn hear(&mut self, notice: &transcript::Notice) {
+        let Some(code) = Code::from_code(&notice.code) else { return };
+        let severity = match notice.severity {
+            transcript::Severity::Info => Severity::Info,
+            transcript::Severity::Degraded => Severity::Degraded,
+            transcript::Severity::Failed => Severity::Failed,
+        };
+        self.note(Notice::new(code, severity, notice.text.clone()));
+    }
+
+    fn note(&mut self, notice: Notice) {
+        let at_ms = self.samples.last().map_or(0, |sample| sample.at_ms);
+        // What came both ways.
+        if !self.notices.iter().any(|seen| seen.notice == notice && seen.at_ms == at_ms) {
+            self.notices.push(SeenNotice { at_ms, notice });
+        }
+    }
+
+    pub fn clear(&mut self) {
+        *self = Self { generation: self.generation + 1, ..Self::default() };
+    }
+
+    pub fn since(&self, id: JobId, known: Known) -> Option<MemoryChange> {
+        let now = Known {
+            generation: self.generation,
+            samples: self.samples.len(),
+            notices: self.notices.len(),
+            forecast: self.forecast.is_some(),
+        };
+        if now == known {
+            return None;
+        }
+        let from = if now.generation == known.generation { known.samples } else { 0 };
+        Some(MemoryChange {
+            id,
+            from,
+            samples: self.samples[from..].to_vec(),
+            notices: self.notices.clone(),
+            stages: stage_uses(&self.samples),
+            forecast: self.forecast,
+            now,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use memory::Levels;
+
+    fn sample(checkpoint: Checkpoint, kind: Kind, at_ms: u64) -> Mark {
+        let levels = Some(Levels::default());
+        Mark::Sample(Sample { checkpoint, batch: None, at_ms, kind, levels, reason: None })
+    }
+
+    fn times(change: &MemoryChange) -> Vec<u64> {
+        change.samples.iter().map(|sample| sample.at_ms).collect()
+    }
+
+    #[test]
+    fn time_goes_on_where_another_engine_does() {
+        let mut memory = JobMemory::default();
+        memory.add(sample(Checkpoint::PipelineStart, Kind::Gpu, 0));
+        memory.add(sample(Checkpoint::PipelineStart, Kind::Host, 1));
+        memory.add(sample(Checkpoint::Batch, Kind::Gpu, 900));
+        let text = "It was renewed.";
+        memory.add(Mark::Notice(Notice::new(Code::EngineRenewed, Severity::Info, text)));
+        memory.add(sample(Checkpoint::PipelineStart, Kind::Gpu, 0));
+        memory.add(sample(Checkpoint::PipelineStart, Kind::Host, 2));
+        memory.add(sample(Checkpoint::Batch, Kind::Gpu, 50));
+        memory.add(sample(Checkpoint::FinalCleanup, Kind::Host, 70));
+        let change = memory.since(1, Known::default()).unwrap();
+        assert_eq!(times(&change), [0, 1, 900, 900, 902, 950, 970]);
+        assert_eq!(change.notices[0].at_ms, 900);
+    }
+
+    #[test]
+    fn steps_and_signs_are_kept_once_each() {
+        let mut memory = JobMemory::default();
+        let sign = "Usage is critical.";
+        memory.add(Mark::Notice(Notice::new(Code::Critical, Severity::Info, sign)));
+        let heard = |code, text: &str| transcript::Notice::new(code, transcript::Severity::Degraded, text);
+        memory.hear(&transcript::Notice::new("memory.critical", transcript::Severity::Info, sign));
+        memory.hear(&heard("memory.precision_lowered", "In 8 bits."));
+        memory.hear(&heard("audio.truncated", "It is cut off."));
+        let change = memory.since(1, Known::default()).unwrap();
+        let codes: Vec<Code> = change.notices.iter().map(|seen| seen.notice.code).collect();
+        assert_eq!(codes, [Code::Critical, Code::PrecisionLowered]);
+        assert_eq!(change.notices[1].notice.severity, Severity::Degraded);
+    }
+
+    #[test]
+    fn only_what_is_new_is_told_and_all_of_it_after_a_retry() {
+        let mut memory = JobMemory::default();
+        assert!(memory.since(1, Known::default()).is_none());
+        memory.add(sample(Checkpoint::PipelineStart, Kind::Host, 0));
+        let first = memory.since(1, Known::default()).unwrap();
+        memory.add(sample(Checkpoint::Batch, Kind::Host, 5));
+        let second = memory.since(1, first.now).unwrap();
+        assert_eq!((second.from, times(&second)), (1, vec![5]));
+        assert!(memory.since(1, second.now).is_none());
+        memory.clear();
+        memory.add(sample(Checkpoint::PipelineStart, Kind::Host, 3));
+        memory.add(sample(Checkpoint::Batch, Kind::Host, 9));
+        let third = memory.since(1, second.now).unwrap();
+        assert_eq!((third.from, third.samples.len()), (0, 2));
+    }
+}

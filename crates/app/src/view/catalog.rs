@@ -1,0 +1,197 @@
+//! Models that could be had, downloads under way, and what the network was
+//! used for. Amounts are bytes, times seconds.
+
+use advisor::{catalog, store, transfers};
+use serde::Serialize;
+use ts_rs::TS;
+
+use super::Failure;
+use super::choice::FitWord;
+
+/// What there is beside the installed models.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Shelf {
+    /// In the order in which to show them.
+    pub offers: Vec<Offer>,
+    /// The name of the model to take on this machine, installed or not.
+    pub recommended: Option<String>,
+    /// The user forbids any use of the network.
+    pub offline: bool,
+    /// Where models go, and what is free there.
+    pub folder: Option<String>,
+    pub free: Option<u64>,
+}
+
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Offer {
+    pub id: String,
+    pub stands: Stands,
+    /// What is to be downloaded in all.
+    pub bytes: Option<u64>,
+    /// `en`, `99+`.
+    pub languages: Option<String>,
+    pub licence: Option<String>,
+    /// Slower than most recordings on this device, as far as anybody knows.
+    pub slow: bool,
+    /// Null where it is not known before it is there, or not for the language
+    /// and task that are set.
+    pub facts: Option<OfferFacts>,
+    /// Whether the network can bring it, or what it lacks.
+    pub can_be_had: bool,
+}
+
+#[derive(Debug, Clone, Serialize, TS)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Stands {
+    Offered,
+    Interrupted {
+        done: u64,
+        total: Option<u64>,
+    },
+    /// Files that are missing or not what they were.
+    Damaged {
+        files: Vec<String>,
+    },
+}
+
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct OfferFacts {
+    pub fit: FitWord,
+    pub precision: String,
+    /// Predicted peak, what is free for it, and what would have to become free.
+    pub peak: u64,
+    pub free: u64,
+    pub missing: u64,
+    pub parameters: u64,
+    /// Seconds of recording per second, where this machine's speed was measured.
+    pub speed: Option<f64>,
+}
+
+/// A download or import under way, or one that failed.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Transfer {
+    pub id: String,
+    pub is_import: bool,
+    pub stage: TransferStage,
+    pub file: Option<String>,
+    pub done: u64,
+    /// 0: not known yet.
+    pub total: u64,
+    pub speed: Option<f64>,
+    pub left: Option<f64>,
+    /// Seconds until the next attempt, where one failed.
+    pub wait: Option<f64>,
+    pub paused: bool,
+    pub failure: Option<Failure>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum TransferStage {
+    Look,
+    Download,
+    Copy,
+    Wait,
+    Verify,
+    Install,
+}
+
+/// One use of the network.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Connection {
+    /// Since 1970.
+    pub at: u64,
+    pub host: String,
+    pub why: String,
+    /// Null where it is not over, or ended with the program.
+    pub bytes: Option<u64>,
+}
+
+impl From<catalog::Shelf> for Shelf {
+    fn from(shelf: catalog::Shelf) -> Self {
+        Self {
+            offers: shelf.offers.into_iter().map(Into::into).collect(),
+            recommended: shelf.recommended,
+            offline: shelf.offline,
+            folder: shelf.folder.map(|folder| folder.display().to_string()),
+            free: shelf.free,
+        }
+    }
+}
+
+impl From<catalog::Offer> for Offer {
+    fn from(offer: catalog::Offer) -> Self {
+        let facts = offer.choice.map(|choice| OfferFacts {
+            fit: choice.fit.check.fit.into(),
+            peak: choice.fit.check.peak,
+            free: choice.fit.check.free,
+            missing: choice.fit.check.missing(),
+            precision: choice.fit.precision,
+            parameters: choice.parameters,
+            speed: choice.speed,
+        });
+        Self {
+            id: offer.id,
+            stands: match offer.stands {
+                catalog::Stands::Offered => Stands::Offered,
+                catalog::Stands::Interrupted { done, total } => Stands::Interrupted { done, total },
+                catalog::Stands::Damaged { files } => Stands::Damaged { files },
+            },
+            bytes: offer.bytes,
+            languages: offer.languages,
+            licence: offer.licence,
+            slow: offer.slow,
+            facts,
+            can_be_had: offer.can_be_had,
+        }
+    }
+}
+
+impl From<transfers::Transfer> for Transfer {
+    fn from(transfer: transfers::Transfer) -> Self {
+        let progress = transfer.progress;
+        let number = |of: fn(&hub::Progress) -> Option<f64>| progress.as_ref().and_then(of);
+        Self {
+            stage: progress.as_ref().map_or(TransferStage::Look, |progress| progress.stage.into()),
+            file: progress.as_ref().and_then(|progress| progress.file.clone()),
+            done: progress.as_ref().map_or(0, |progress| progress.done),
+            total: progress.as_ref().map_or(0, |progress| progress.total),
+            speed: number(|progress| progress.speed),
+            left: number(|progress| progress.left),
+            wait: number(|progress| progress.wait),
+            id: transfer.id,
+            is_import: transfer.is_import,
+            paused: transfer.paused,
+            failure: transfer.failure.map(Into::into),
+        }
+    }
+}
+
+impl From<hub::Stage> for TransferStage {
+    fn from(stage: hub::Stage) -> Self {
+        match stage {
+            hub::Stage::Look => Self::Look,
+            hub::Stage::Download => Self::Download,
+            hub::Stage::Copy => Self::Copy,
+            hub::Stage::Wait => Self::Wait,
+            hub::Stage::Verify => Self::Verify,
+            hub::Stage::Install | hub::Stage::Installed => Self::Install,
+        }
+    }
+}
+
+impl Connection {
+    /// The newest first.
+    pub fn latest() -> Result<Vec<Self>, wire::Failure> {
+        /// More than anybody reads; the command line shows all.
+        const MOST: usize = 500;
+        Ok(store::connections()?.into_iter().take(MOST).map(Self::from).collect())
+    }
+}
+
+impl From<hub::Connection> for Connection {
+    fn from(connection: hub::Connection) -> Self {
+        let hub::Connection { at, host, why, bytes, .. } = connection;
+        Self { at, host, why, bytes }
+    }
+}

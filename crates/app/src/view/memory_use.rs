@@ -1,0 +1,210 @@
+//! A job's memory: what was seen of it, stage by stage and against what was
+//! predicted. Amounts are bytes, times seconds since the job began.
+
+use crate::session;
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+use super::{Severity, severity};
+
+/// What is new of one job's memory: the samples from index `from` on are now
+/// `samples`; everything else is whole. At most twenty of these a second.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct MemoryUpdate {
+    pub job: u64,
+    pub from: u32,
+    pub samples: Vec<MemorySample>,
+    pub notices: Vec<MemoryNotice>,
+    pub stages: Vec<StageUse>,
+    pub forecast: Option<Forecast>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "lowercase")]
+pub enum DeviceKind {
+    Gpu,
+    Host,
+}
+
+/// One look at a device, at a known place in the job.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct MemorySample {
+    pub at: f64,
+    pub kind: DeviceKind,
+    /// As in the log: `Before Transcription`, `Batch 12`.
+    pub label: String,
+    /// The log's whole line.
+    pub line: String,
+    /// Null where nobody could say.
+    pub levels: Option<MemoryLevels>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, TS)]
+pub struct MemoryLevels {
+    /// Held by this program.
+    pub ours: u64,
+    /// The most since the sample before.
+    pub peak: u64,
+    /// Held by other programs; null where nobody says.
+    pub others: Option<u64>,
+    pub free: u64,
+    /// The limit in force.
+    pub total: u64,
+}
+
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct MemoryNotice {
+    pub at: f64,
+    /// What to branch on.
+    pub code: String,
+    pub severity: Severity,
+    pub text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryStage {
+    Preprocess,
+    SpeechModel,
+    Transcribe,
+    SpeakerModel,
+    Diarize,
+    Align,
+}
+
+/// One stage from before it began to after what it held was given back.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct StageUse {
+    pub stage: MemoryStage,
+    pub kind: DeviceKind,
+    pub start: f64,
+    /// Null while it lasts, and for a model that stays loaded.
+    pub end: Option<f64>,
+    pub before: u64,
+    /// Once what it came for was loaded: a model's weights, the sound.
+    pub loaded: Option<u64>,
+    pub peak: u64,
+    pub after: Option<u64>,
+    /// Part of what was taken that came back, 0 to 1.
+    pub recovered: Option<f64>,
+    /// False where less came back than has to.
+    pub verified: Option<bool>,
+}
+
+/// The peak that was predicted before the job began.
+#[derive(Debug, Clone, Copy, Serialize, TS)]
+pub struct Forecast {
+    pub kind: DeviceKind,
+    pub parts: MemoryParts,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, TS)]
+pub struct MemoryParts {
+    /// The process without a model.
+    pub context: u64,
+    pub weights: u64,
+    pub caches: u64,
+    pub activations: u64,
+    pub workspace: u64,
+}
+
+/// In which form a job's memory is saved.
+#[derive(Debug, Clone, Copy, Deserialize, TS)]
+#[serde(rename_all = "lowercase")]
+pub enum ChartFile {
+    Csv,
+    Png,
+}
+
+impl ChartFile {
+    pub fn ending(self) -> &'static str {
+        match self {
+            Self::Csv => "memory.csv",
+            Self::Png => "memory.png",
+        }
+    }
+}
+
+fn seconds(milliseconds: u64) -> f64 {
+    milliseconds as f64 / 1e3
+}
+
+impl From<memory::Kind> for DeviceKind {
+    fn from(kind: memory::Kind) -> Self {
+        match kind {
+            memory::Kind::Gpu => Self::Gpu,
+            memory::Kind::Host => Self::Host,
+        }
+    }
+}
+
+impl From<memory::Parts> for MemoryParts {
+    fn from(parts: memory::Parts) -> Self {
+        let memory::Parts { context, weights, caches, activations, workspace } = parts;
+        Self { context, weights, caches, activations, workspace }
+    }
+}
+
+impl From<session::MemoryChange> for MemoryUpdate {
+    fn from(change: session::MemoryChange) -> Self {
+        let notice = |seen: session::SeenNotice| MemoryNotice {
+            at: seconds(seen.at_ms),
+            code: seen.notice.code.as_str().into(),
+            severity: severity(seen.notice.severity),
+            text: seen.notice.text,
+        };
+        Self {
+            job: change.id,
+            from: u32::try_from(change.from).unwrap_or(u32::MAX),
+            samples: change.samples.into_iter().map(Into::into).collect(),
+            notices: change.notices.into_iter().map(notice).collect(),
+            stages: change.stages.into_iter().map(Into::into).collect(),
+            forecast: change
+                .forecast
+                .map(|forecast| Forecast { kind: forecast.kind.into(), parts: forecast.parts.into() }),
+        }
+    }
+}
+
+impl From<memory::Sample> for MemorySample {
+    fn from(sample: memory::Sample) -> Self {
+        let levels = |levels: memory::Levels| MemoryLevels {
+            ours: levels.reserved + levels.fixed,
+            peak: levels.peak.max(levels.reserved) + levels.fixed,
+            others: levels.others,
+            free: levels.free,
+            total: levels.total,
+        };
+        Self {
+            at: seconds(sample.at_ms),
+            kind: sample.kind.into(),
+            label: sample.label(),
+            line: memory::log::sample_line(&sample),
+            levels: sample.levels.map(levels),
+        }
+    }
+}
+
+impl From<memory::StageUse> for StageUse {
+    fn from(one: memory::StageUse) -> Self {
+        Self {
+            stage: match one.stage {
+                memory::Stage::Preprocess => MemoryStage::Preprocess,
+                memory::Stage::SpeechModel => MemoryStage::SpeechModel,
+                memory::Stage::Transcribe => MemoryStage::Transcribe,
+                memory::Stage::SpeakerModel => MemoryStage::SpeakerModel,
+                memory::Stage::Diarize => MemoryStage::Diarize,
+                memory::Stage::Align => MemoryStage::Align,
+            },
+            kind: one.kind.into(),
+            start: seconds(one.from_ms),
+            end: one.to_ms.map(seconds),
+            before: one.before,
+            loaded: one.loaded,
+            peak: one.peak,
+            after: one.after,
+            recovered: one.recovered.map(|recovered| recovered.share),
+            verified: one.recovered.map(|recovered| recovered.verified),
+        }
+    }
+}

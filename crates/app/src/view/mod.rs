@@ -1,0 +1,605 @@
+//! What the page and the shell say to each other. ui/src/lib/generated/contract.ts
+//! is made from these types; a test fails when it is stale. Times are seconds.
+//!
+//! The page names recordings and models by number and never by path: it can't
+//! ask for a file that the user did not hand over.
+
+mod catalog;
+mod choice;
+mod editing;
+mod event;
+mod memory_use;
+mod settings;
+mod wish;
+
+pub use catalog::*;
+pub use choice::*;
+pub use editing::*;
+pub use event::*;
+pub use memory_use::*;
+pub use settings::*;
+pub use wish::*;
+
+use std::collections::BTreeMap;
+
+use crate::session;
+use advisor::{ModelRef, store};
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+/// What the page needs at its start.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Setup {
+    pub version: String,
+    pub models: Vec<ModelChoice>,
+    pub settings: Settings,
+    pub look: Look,
+    /// How transcripts were last saved.
+    pub exporting: Exporting,
+    /// Whether there is a recording to try the program with.
+    pub has_sample: bool,
+    /// Nothing new is begun.
+    pub paused: bool,
+    /// What is short has its turn before what is long.
+    pub shortest_first: bool,
+    pub presets: Vec<Preset>,
+    pub watched: Vec<WatchedFolder>,
+    pub switches: Switches,
+    /// What the user's config file says that can't be used; the defaults are in force.
+    pub preferences_failure: Option<Failure>,
+}
+
+impl Setup {
+    pub fn new(desk: &session::Desk, version: &str) -> Self {
+        let models = desk.models();
+        let remembered = desk.remembered();
+        let choice = |(index, model): (usize, &ModelRef)| ModelChoice {
+            id: u32::try_from(index).unwrap_or(u32::MAX),
+            name: model.name.clone(),
+            folder: model.path.display().to_string(),
+            demonstration: model.demonstration,
+            note: model.note.clone(),
+            removable: store::is_own(&model.path),
+        };
+        Self {
+            version: version.into(),
+            models: models.iter().enumerate().map(choice).collect(),
+            settings: Settings::new(desk.session.settings(), &models),
+            look: Look {
+                theme: remembered.theme,
+                language: remembered.interface,
+                hide_unsure: remembered.hide_unsure,
+                keys: remembered.keys,
+            },
+            exporting: remembered.exporting.into(),
+            shortest_first: desk.session.is_shortest_first(),
+            presets: remembered.presets.into_iter().map(|preset| Preset::new(preset, &models)).collect(),
+            watched: desk.session.watched().into_iter().map(Into::into).collect(),
+            switches: remembered.switches.into(),
+            has_sample: desk.sample.is_some(),
+            paused: desk.session.is_paused(),
+            preferences_failure: desk.preferences_failure().map(Into::into),
+        }
+    }
+}
+
+/// What the window looks and sounds like.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct Look {
+    #[ts(type = "\"system\" | \"light\" | \"dark\"")]
+    pub theme: session::Theme,
+    /// Null: the system's.
+    #[ts(type = "\"en\" | \"de\" | \"es\" | \"fr\" | \"zh\" | \"ja\" | null")]
+    pub language: Option<session::Language>,
+    /// Uncertain words are not marked.
+    pub hide_unsure: bool,
+    /// Keys that the user chose, by what they do; none: that has no key.
+    pub keys: BTreeMap<String, Vec<String>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct Exporting {
+    pub formats: Vec<Format>,
+    /// Subtitles divided into cues that fit a screen.
+    pub shaped: bool,
+    /// In vtt, when each word is said.
+    pub word_times: bool,
+}
+
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct ModelChoice {
+    pub id: u32,
+    pub name: String,
+    pub folder: String,
+    /// Its text is not reliable: it is there to show how the program works.
+    pub demonstration: bool,
+    pub note: Option<String>,
+    /// It was downloaded or imported, and can be removed.
+    pub removable: bool,
+}
+
+/// The engine that does the work.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct EngineInfo {
+    pub version: String,
+    pub backend: Backend,
+    pub devices: Vec<Device>,
+    /// Why the CPU computes, in a sentence; null where a GPU does.
+    pub cpu_reason: Option<String>,
+    pub threads: u32,
+    /// Whether formats that need ffmpeg can be opened.
+    pub ffmpeg: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "lowercase")]
+pub enum Backend {
+    Cpu,
+    Cuda,
+}
+
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Device {
+    pub id: String,
+    pub name: String,
+    pub total_bytes: Option<u64>,
+    pub free_bytes: Option<u64>,
+}
+
+/// One recording in the queue.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Job {
+    pub id: u64,
+    /// File name without its folder.
+    pub name: String,
+    pub folder: String,
+    pub bytes: Option<u64>,
+    pub sample: bool,
+    /// It was found in a watched folder.
+    pub watched: bool,
+    /// Of its own, where they differ from those at hand.
+    pub own: Option<OwnSettings>,
+    pub state: JobState,
+    /// Parts of it that are being transcribed again, wait for that, or for the
+    /// user's choice.
+    pub again: Vec<Again>,
+    pub progress: Option<Progress>,
+    pub duration: Option<f64>,
+    /// Container and codec in words.
+    pub format: Option<String>,
+    pub model: Option<String>,
+    /// The text is the demonstration model's.
+    pub demonstration: bool,
+    pub failure: Option<Failure>,
+    /// Where its transcript was last saved.
+    pub saved: Option<String>,
+    /// The recording of a transcript of the history is not where it was.
+    pub missing: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "lowercase")]
+pub enum JobState {
+    /// Waits for the user's word, because only the demonstration model is there.
+    Held,
+    Waiting,
+    Running,
+    Stopping,
+    Finished,
+    Failed,
+    Cancelled,
+}
+
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Progress {
+    pub stage: Stage,
+    pub position: f64,
+    pub duration: Option<f64>,
+    /// Seconds of recording per second.
+    pub speed: Option<f32>,
+    /// Seconds until this stage is done.
+    pub left: Option<f32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    LoadModel,
+    Preprocess,
+    Transcribe,
+    Diarize,
+    Align,
+}
+
+/// What changed in one recording's text: from index `from` on there are now
+/// `segments`; then `changes` were made, in order.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct TextUpdate {
+    pub job: u64,
+    pub from: u32,
+    pub segments: Vec<Segment>,
+    pub changes: Vec<TextChange>,
+    /// Null: it can't be edited. Its revision is 0 until all of the text is there.
+    pub editing: Option<Editing>,
+    pub notices: Vec<Notice>,
+    /// Known once the job is over.
+    pub ending: Option<Ending>,
+}
+
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Segment {
+    /// Its name while it is there; 0 for what can't be edited.
+    pub id: u32,
+    pub start: f64,
+    pub end: f64,
+    pub text: String,
+    pub words: Vec<Word>,
+    pub language: Option<String>,
+    pub speaker: Option<String>,
+    pub channel: Option<u32>,
+    pub suspicions: Vec<Suspicion>,
+}
+
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Word {
+    /// With the white space before it.
+    pub text: String,
+    pub start: f64,
+    pub end: f64,
+    /// 0 to 1.
+    pub probability: f32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum Suspicion {
+    Loop,
+    TooFast,
+    OverSilence,
+    LowConfidence,
+}
+
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Notice {
+    /// What to branch on.
+    pub code: String,
+    pub severity: Severity,
+    pub text: String,
+    pub at: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    Info,
+    Degraded,
+    Failed,
+}
+
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Ending {
+    /// ISO 639-1 code of the main language; `und` where it was not determined.
+    pub language: String,
+    /// False for what a stopped job left behind.
+    pub complete: bool,
+    /// Seconds of speech found, and how many of them have text; zero where
+    /// voice activity detection was off.
+    pub speech: f64,
+    pub covered: f64,
+    /// Stretches of speech of over 2 s without text.
+    pub gaps: Vec<Gap>,
+}
+
+/// A part of a recording, in seconds.
+#[derive(Debug, Clone, Serialize, Deserialize, TS)]
+pub struct Gap {
+    pub start: f64,
+    pub end: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    Txt,
+    Srt,
+    Vtt,
+    Json,
+    Md,
+    Html,
+    Docx,
+    Csv,
+    Tsv,
+    Whisperx,
+}
+
+/// Where to save to.
+#[derive(Debug, Clone, Copy, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// In the recording's folder, unless there is such a file already.
+    Beside,
+    /// The same, over what is there.
+    BesideReplacing,
+    /// Where the user says in a dialog: the file, or the folder for several.
+    Ask,
+}
+
+/// What came of saving in several formats.
+#[derive(Debug, Clone, Default, Serialize, TS)]
+pub struct Saved {
+    pub files: Vec<String>,
+    pub failures: Vec<NotSaved>,
+}
+
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct NotSaved {
+    pub format: Format,
+    pub failure: Failure,
+}
+
+/// An error that a user sees. Branch on `code`, show the rest.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Failure {
+    #[ts(type = "ErrorCode")]
+    pub code: wire::ErrorCode,
+    pub file: Option<String>,
+    pub message: String,
+    pub remedy: Option<String>,
+}
+
+/// Where a recording is listened to.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct PlaySource {
+    /// Address of a WAV file.
+    pub audio: String,
+    /// Address of its waveform: `{seconds, done, values}`.
+    pub peaks: String,
+    /// Address that, with a number behind it, tells at which speed it is played.
+    pub speed: String,
+    pub seconds: f64,
+}
+
+impl From<wire::Opened> for PlaySource {
+    fn from(opened: wire::Opened) -> Self {
+        Self { audio: opened.audio, peaks: opened.peaks, speed: opened.speed, seconds: opened.seconds }
+    }
+}
+
+impl From<session::Entry> for Job {
+    fn from(entry: session::Entry) -> Self {
+        let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+        Self {
+            id: entry.id,
+            name: text(entry.file.file_name()),
+            folder: text(entry.file.parent().map(|folder| folder.as_os_str())),
+            bytes: entry.bytes,
+            sample: entry.sample,
+            watched: entry.watched.is_some(),
+            own: entry.own.map(OwnSettings::from),
+            state: match entry.state {
+                session::State::Held => JobState::Held,
+                session::State::Waiting => JobState::Waiting,
+                session::State::Running => JobState::Running,
+                session::State::Stopping => JobState::Stopping,
+                session::State::Finished => JobState::Finished,
+                session::State::Failed => JobState::Failed,
+                session::State::Cancelled => JobState::Cancelled,
+            },
+            again: entry.again.into_iter().map(Again::from).collect(),
+            progress: entry.progress.map(Progress::from),
+            duration: entry
+                .source
+                .as_ref()
+                .map(|source| source.duration.seconds())
+                .filter(|time| *time > 0.0)
+                .or(entry.length.seconds()),
+            format: entry.source.map(|source| source.format),
+            demonstration: entry.model.as_ref().is_some_and(|model| model.demonstration),
+            model: entry.model.map(|model| model.name),
+            failure: entry.failure.map(Failure::from),
+            saved: entry.saved.map(|file| file.display().to_string()),
+            missing: entry.missing,
+        }
+    }
+}
+
+impl From<wire::Progress> for Progress {
+    fn from(progress: wire::Progress) -> Self {
+        Self {
+            stage: match progress.stage {
+                wire::Stage::LoadModel => Stage::LoadModel,
+                wire::Stage::Preprocess => Stage::Preprocess,
+                wire::Stage::Transcribe => Stage::Transcribe,
+                wire::Stage::Diarize => Stage::Diarize,
+                wire::Stage::Align => Stage::Align,
+            },
+            position: progress.position.seconds(),
+            duration: progress.duration.map(transcript::Time::seconds),
+            speed: progress.speed,
+            left: progress.left,
+        }
+    }
+}
+
+impl TextUpdate {
+    /// As the page takes it. Made here and not by the shell, which is compiled
+    /// without optimisation: a text may have some hundred thousand words.
+    pub fn json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl From<session::TextChange> for TextUpdate {
+    fn from(change: session::TextChange) -> Self {
+        Self {
+            job: change.id,
+            from: u32::try_from(change.from).unwrap_or(u32::MAX),
+            segments: change.segments.into_iter().map(Segment::from).collect(),
+            changes: change
+                .changes
+                .iter()
+                .flat_map(|changes| changes.iter().filter_map(text_change))
+                .collect(),
+            editing: change.edited.map(Editing::from),
+            notices: change.notices.into_iter().map(Notice::from).collect(),
+            ending: change.ending.map(Ending::from),
+        }
+    }
+}
+
+impl From<transcript::Segment> for Segment {
+    fn from(segment: transcript::Segment) -> Self {
+        Self {
+            id: segment.id,
+            start: segment.start.seconds(),
+            end: segment.end.seconds(),
+            text: segment.text,
+            words: segment.words.into_iter().map(Word::from).collect(),
+            language: segment.language,
+            speaker: segment.speaker,
+            channel: segment.channel,
+            suspicions: segment.suspicions.into_iter().map(Suspicion::from).collect(),
+        }
+    }
+}
+
+impl From<transcript::Suspicion> for Suspicion {
+    fn from(suspicion: transcript::Suspicion) -> Self {
+        match suspicion {
+            transcript::Suspicion::Loop => Self::Loop,
+            transcript::Suspicion::TooFast => Self::TooFast,
+            transcript::Suspicion::OverSilence => Self::OverSilence,
+            transcript::Suspicion::LowConfidence => Self::LowConfidence,
+        }
+    }
+}
+
+impl From<transcript::Word> for Word {
+    fn from(word: transcript::Word) -> Self {
+        let transcript::Word { text, start, end, probability } = word;
+        Self { text, start: start.seconds(), end: end.seconds(), probability }
+    }
+}
+
+impl From<transcript::Notice> for Notice {
+    fn from(notice: transcript::Notice) -> Self {
+        Self {
+            code: notice.code,
+            severity: match notice.severity {
+                transcript::Severity::Info => Severity::Info,
+                transcript::Severity::Degraded => Severity::Degraded,
+                transcript::Severity::Failed => Severity::Failed,
+            },
+            text: notice.text,
+            at: notice.at.map(transcript::Time::seconds),
+        }
+    }
+}
+
+impl From<&transcript::Span> for Gap {
+    fn from(span: &transcript::Span) -> Self {
+        Self { start: span.start.seconds(), end: span.end.seconds() }
+    }
+}
+
+impl From<session::Ending> for Ending {
+    fn from(ending: session::Ending) -> Self {
+        Self {
+            language: ending.language,
+            complete: ending.complete,
+            speech: ending.completeness.speech.seconds(),
+            covered: ending.completeness.covered.seconds(),
+            gaps: ending.completeness.gaps.iter().map(Gap::from).collect(),
+        }
+    }
+}
+
+impl EngineInfo {
+    pub fn new(description: wire::Description, note: Option<String>) -> Self {
+        let device = |device: wire::DeviceInfo| Device {
+            id: device.id,
+            name: device.name,
+            total_bytes: device.total_bytes,
+            free_bytes: device.free_bytes,
+        };
+        Self {
+            version: description.engine,
+            backend: match description.backend {
+                wire::Backend::Cpu => Backend::Cpu,
+                wire::Backend::Cuda => Backend::Cuda,
+            },
+            devices: description.devices.into_iter().map(device).collect(),
+            cpu_reason: note.or(description.cpu_reason),
+            threads: u32::try_from(description.threads).unwrap_or(u32::MAX),
+            ffmpeg: description.ffmpeg.is_some(),
+        }
+    }
+}
+
+macro_rules! formats {
+    ($($format:ident),*) => {
+        impl From<Format> for transcript::export::Format {
+            fn from(format: Format) -> Self {
+                match format { $(Format::$format => Self::$format),* }
+            }
+        }
+
+        impl From<transcript::export::Format> for Format {
+            fn from(format: transcript::export::Format) -> Self {
+                match format { $(transcript::export::Format::$format => Self::$format),* }
+            }
+        }
+    };
+}
+
+formats!(Txt, Srt, Vtt, Json, Md, Html, Docx, Csv, Tsv, Whisperx);
+
+impl From<session::Written> for Saved {
+    fn from(written: session::Written) -> Self {
+        let failure = |(format, failure): (transcript::export::Format, wire::Failure)| NotSaved {
+            format: format.into(),
+            failure: failure.into(),
+        };
+        Self {
+            files: written.files.iter().map(|file| file.display().to_string()).collect(),
+            failures: written.failures.into_iter().map(failure).collect(),
+        }
+    }
+}
+
+impl From<Exporting> for session::Exporting {
+    fn from(exporting: Exporting) -> Self {
+        let Exporting { formats, shaped, word_times } = exporting;
+        Self { formats: formats.into_iter().map(Into::into).collect(), shaped, word_times }
+    }
+}
+
+impl From<session::Exporting> for Exporting {
+    fn from(exporting: session::Exporting) -> Self {
+        let session::Exporting { formats, shaped, word_times } = exporting;
+        Self { formats: formats.into_iter().map(Into::into).collect(), shaped, word_times }
+    }
+}
+
+/// Of a notice about memory.
+fn severity(severity: memory::Severity) -> Severity {
+    match severity {
+        memory::Severity::Info => Severity::Info,
+        memory::Severity::Degraded => Severity::Degraded,
+        memory::Severity::Failed => Severity::Failed,
+    }
+}
+
+impl From<wire::Failure> for Failure {
+    fn from(failure: wire::Failure) -> Self {
+        Self {
+            code: failure.code,
+            file: failure.file.map(|file| file.to_string()),
+            message: failure.message,
+            remedy: failure.remedy,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

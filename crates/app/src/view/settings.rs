@@ -1,0 +1,150 @@
+//! What recordings are transcribed with, watched folders, and what the window
+//! may do beyond itself.
+
+use crate::session::{self, Stored};
+use advisor::ModelRef;
+use serde::{Deserialize, Serialize};
+use transcript::Task;
+use ts_rs::TS;
+use wire::FilePath;
+
+use super::{Exporting, Failure};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct Settings {
+    pub model: Option<u32>,
+    /// ISO 639-1; null: detect.
+    pub language: Option<String>,
+    /// To English.
+    pub translate: bool,
+    /// Searched for the likeliest text at once, from 1 to 8; 1 is the quickest.
+    pub beams: u32,
+    /// Detect the language of each stretch anew.
+    pub several_languages: bool,
+    /// Names and words to be expected.
+    pub words: Vec<String>,
+}
+
+/// Settings of one recording: the model by its folder and name, since it need
+/// not be among those there are.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct OwnSettings {
+    pub model_name: Option<String>,
+    pub model_folder: Option<String>,
+    pub language: Option<String>,
+    pub translate: bool,
+    pub beams: u32,
+    pub several_languages: bool,
+    pub words: Vec<String>,
+}
+
+/// Settings under a name.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Preset {
+    pub name: String,
+    pub settings: Settings,
+    /// The folder of its model, where that is not among those there are.
+    pub missing_model: Option<String>,
+}
+
+/// A folder whose new recordings are transcribed.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct WatchedFolder {
+    pub folder: String,
+    /// How its texts are written; with no format they are not.
+    pub exporting: Exporting,
+    /// Where to; null: beside the recording.
+    pub into: Option<String>,
+    /// Why nothing can be found in it.
+    pub failure: Option<Failure>,
+}
+
+/// What the window may do beyond itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct Switches {
+    /// The machine does not go to sleep while there is work.
+    pub stay_awake: bool,
+    /// Says when the queue ends while the user is elsewhere.
+    pub notify: bool,
+}
+
+impl Settings {
+    pub fn new(settings: session::Settings, models: &[ModelRef]) -> Self {
+        let index = |wanted: &ModelRef| models.iter().position(|model| model.path == wanted.path);
+        let session::Decoding { beams, several_languages, words } = settings.decoding;
+        Self {
+            model: settings.model.as_ref().and_then(index).and_then(|index| u32::try_from(index).ok()),
+            language: settings.language,
+            translate: settings.task == Task::Translate,
+            beams,
+            several_languages,
+            words,
+        }
+    }
+
+    pub fn chosen(self, models: &[ModelRef]) -> session::Settings {
+        let Self { model, language, translate, beams, several_languages, words } = self;
+        session::Settings {
+            model: model.and_then(|id| models.get(id as usize).cloned()),
+            language,
+            task: if translate { Task::Translate } else { Task::Transcribe },
+            decoding: session::Decoding { beams, several_languages, words },
+        }
+    }
+}
+
+impl From<session::Settings> for OwnSettings {
+    fn from(settings: session::Settings) -> Self {
+        let session::Decoding { beams, several_languages, words } = settings.decoding;
+        Self {
+            model_folder: settings.model.as_ref().map(|model| model.path.display().to_string()),
+            model_name: settings.model.map(|model| model.name),
+            language: settings.language,
+            translate: settings.task == Task::Translate,
+            beams,
+            several_languages,
+            words,
+        }
+    }
+}
+
+impl Preset {
+    pub fn new(preset: session::Preset, models: &[ModelRef]) -> Self {
+        let Stored { model, language, translate, decoding } = preset.settings;
+        let wanted = model.as_ref();
+        let index = |wanted: &FilePath| models.iter().position(|model| model.path == wanted.as_path());
+        let number = wanted.and_then(index).and_then(|index| u32::try_from(index).ok());
+        let session::Decoding { beams, several_languages, words } = decoding;
+        Self {
+            name: preset.name,
+            missing_model: model.filter(|_| number.is_none()).map(|path| path.to_string()),
+            settings: Settings { model: number, language, translate, beams, several_languages, words },
+        }
+    }
+}
+
+impl From<session::Watched> for WatchedFolder {
+    fn from(watched: session::Watched) -> Self {
+        let session::Watched { folder, failure } = watched;
+        Self {
+            folder: folder.folder.to_string(),
+            exporting: folder.exporting.into(),
+            into: folder.into.map(|folder| folder.to_string()),
+            failure: failure.map(Failure::from),
+        }
+    }
+}
+
+impl From<session::Switches> for Switches {
+    fn from(switches: session::Switches) -> Self {
+        let session::Switches { stay_awake, notify } = switches;
+        Self { stay_awake, notify }
+    }
+}
+
+impl From<Switches> for session::Switches {
+    fn from(switches: Switches) -> Self {
+        let Switches { stay_awake, notify } = switches;
+        Self { stay_awake, notify }
+    }
+}

@@ -1,0 +1,6 @@
+//! The window's session with real child processes.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test, helpers included")]
+
+#[cfg(unix)]
+mod unfinished;
+mod wrong_files;

@@ -1,0 +1,8 @@
+//! What the user set, wherever it was set (flag, environment, config file), and
+//! where a user's files belong on this system.
+
+pub mod edit;
+pub mod folders;
+pub mod preferences;
+
+pub use preferences::{EnginePreferences, Preferences, Priority};

@@ -1,0 +1,314 @@
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use memory::death::Death;
+use tokio::sync::{mpsc, oneshot};
+use wire::{
+    Backend, Command, Description, DeviceChoice, ErrorCode, Event, Failure, FilePath, Job, JobId, NO_JOB,
+    PROTOCOL_VERSION, Quantise,
+};
+
+use crate::Limits;
+use crate::find::{self, Candidate, Found};
+use crate::memory_log::MemoryLog;
+use crate::runs::{AtWork, Entry, Runs};
+use crate::watch::{self, Link, Request};
+use config::Priority;
+
+#[derive(Debug, Clone, Default)]
+pub struct EngineOptions {
+    /// The engine's executable; `None`: the one that [`find_engine`](crate::find_engine) finds.
+    pub program: Option<PathBuf>,
+    /// Never start the CUDA engine, whatever is installed.
+    pub cpu_only: bool,
+    pub priority: Priority,
+    pub limits: Limits,
+}
+
+/// One running engine process. Dropping it ends the process and what it was
+/// doing; [`Engine::shutdown`] also waits for that.
+#[derive(Debug)]
+pub struct Engine {
+    link: OwnedLink,
+    hello: Hello,
+    program: PathBuf,
+    backend_note: Option<String>,
+    latest_id: AtomicU64,
+    /// In the user's run folder; `None` where there is none to write to.
+    entry: Option<Entry>,
+}
+
+/// How the engine introduced itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Hello {
+    pub version: String,
+    pub backend: Backend,
+    pub pid: u32,
+}
+
+impl Engine {
+    /// Finds, starts and greets an engine. Where the CUDA engine can't start,
+    /// the CPU's serves and [`Engine::backend_note`] says why.
+    ///
+    /// Fails with `EngineNotFound`, `EngineFailed` (it ended; the message has
+    /// its last words), `EngineSilent` or `ProtocolMismatch`.
+    pub async fn start(options: &EngineOptions) -> Result<Self, Failure> {
+        Self::try_start(options).await.map_err(|(failure, _)| failure)
+    }
+
+    /// As [`Engine::start`]; with what it died of, where it had been started.
+    pub(crate) async fn try_start(options: &EngineOptions) -> Result<Self, (Failure, Option<Death>)> {
+        let found = match &options.program {
+            Some(program) => Found::only(program.clone()),
+            None => find::engines(&find::Surroundings::of_this_process(options.cpu_only))
+                .map_err(|failure| (failure, None))?,
+        };
+        Self::try_first(found, options).await
+    }
+
+    /// As [`Engine::start`], among engines that were already found.
+    pub async fn start_first(found: Found, limits: &Limits) -> Result<Self, Failure> {
+        let options = EngineOptions { limits: limits.clone(), ..EngineOptions::default() };
+        Self::try_first(found, &options).await.map_err(|(failure, _)| failure)
+    }
+
+    async fn try_first(found: Found, options: &EngineOptions) -> Result<Self, (Failure, Option<Death>)> {
+        let mut note = found.note;
+        let mut candidates = found.candidates.into_iter().peekable();
+        while let Some(candidate) = candidates.next() {
+            match Self::start_candidate(&candidate, options).await {
+                Ok(engine) => return Ok(Self { backend_note: note, ..engine }),
+                Err((failure, _)) if candidates.peek().is_some() => {
+                    let text = format!("The CPU computes, since the CUDA engine did not start: {failure}");
+                    note = Some(text);
+                }
+                Err(failed) => return Err(failed),
+            }
+        }
+        Err((Failure::new(ErrorCode::EngineNotFound, "There is no engine to start."), None))
+    }
+
+    async fn start_candidate(
+        candidate: &Candidate,
+        options: &EngineOptions,
+    ) -> Result<Self, (Failure, Option<Death>)> {
+        let (hello, greeting) = oneshot::channel();
+        // Owned from here on: a start that nobody waits for any more leaves no
+        // process behind.
+        let started = watch::start(candidate, options.priority, options.limits.clone(), hello);
+        let link = OwnedLink(started.map_err(|failure| (failure, None))?);
+        link.send(Request::Tell(Command::Hello { protocol: PROTOCOL_VERSION }));
+        let hello = greeting.await.unwrap_or_else(|_| Err(link.reason()));
+        let hello = hello.map_err(|failure| (failure, link.death()))?;
+        let device = if hello.backend == Backend::Cuda { "cuda:0" } else { "cpu" };
+        let entry = Runs::of_this_user().and_then(|runs| runs.register(hello.pid, device).ok());
+        Ok(Self {
+            link,
+            hello,
+            program: candidate.program.clone(),
+            backend_note: None,
+            latest_id: AtomicU64::new(NO_JOB),
+            entry,
+        })
+    }
+
+    /// Devices, codecs and versions. From a busy engine: as they were when it
+    /// was last asked, or, where it never was, after its job.
+    pub async fn describe(&self) -> Result<Description, Failure> {
+        let (answer, description) = oneshot::channel();
+        self.link.send(Request::Describe(answer));
+        description.await.unwrap_or_else(|_| Err(self.link.reason()))
+    }
+
+    /// Queues a job. Its `id` is assigned here, whatever it was.
+    pub fn transcribe(&self, mut job: Job) -> JobHandle {
+        job.id = self.next_id();
+        let job = Box::new(job);
+        self.run(job.clone(), Command::Transcribe(job))
+    }
+
+    /// Queues the detection of each file's language, with `job`'s model,
+    /// device and channels; the job's own file is not looked at. One
+    /// `Language` or `FileFailed` event per file, then `LanguagesDone`.
+    pub fn detect_languages(&self, files: Vec<FilePath>, mut job: Job) -> JobHandle {
+        job.id = self.next_id();
+        let job = Box::new(job);
+        self.run(job.clone(), Command::DetectLanguages { id: job.id, files, job })
+    }
+
+    /// Queues the making of a model: `output` is a folder that is not there
+    /// yet. The last event is `Quantised`, `Failed` or `Cancelled`.
+    pub fn quantise(&self, model: &Path, precision: memory::Precision, output: &Path) -> JobHandle {
+        let id = self.next_id();
+        let job = Box::new(Job::new(id, output, model));
+        let asked = Quantise { id, model: model.into(), precision, output: output.into() };
+        self.run(job, Command::Quantise(Box::new(asked)))
+    }
+
+    /// Ends the engine, its job with it, and waits until the process is gone:
+    /// two seconds at most.
+    pub async fn shutdown(&self) {
+        let (gone, wait) = oneshot::channel();
+        self.link.send(Request::Shutdown(Some(gone)));
+        let _ = wait.await;
+    }
+
+    /// Why the CPU computes although this machine has or might have a GPU, in
+    /// one sentence; `None` where there is nothing to explain.
+    pub fn backend_note(&self) -> Option<&str> {
+        self.backend_note.as_deref()
+    }
+
+    pub fn backend(&self) -> Backend {
+        self.hello.backend
+    }
+
+    pub fn version(&self) -> &str {
+        &self.hello.version
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.hello.pid
+    }
+
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// False once the process is gone: every further job would fail.
+    pub fn is_running(&self) -> bool {
+        self.link.is_open()
+    }
+
+    /// What it died of; `None` while it runs. Known before its jobs end.
+    pub fn death(&self) -> Option<Death> {
+        self.link.death()
+    }
+
+    fn next_id(&self) -> JobId {
+        self.latest_id.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    fn run(&self, job: Box<Job>, command: Command) -> JobHandle {
+        let (to_handle, events) = mpsc::unbounded_channel();
+        let id = job.id;
+        let model = job.model.as_path().file_name().unwrap_or_default().to_string_lossy();
+        let at_work = self.entry.as_ref().map(|entry| entry.begin(&self.device(job.device), &model));
+        let log = MemoryLog::of(&job);
+        self.link.send(Request::Run { job, command, events: to_handle });
+        let canceller = Canceller { id, link: self.link.0.clone() };
+        JobHandle { events, ended: false, canceller, at_work, log }
+    }
+
+    /// The device that a job computes on: `cpu` or `cuda:N`.
+    pub fn device(&self, choice: DeviceChoice) -> String {
+        match (self.backend(), choice) {
+            (Backend::Cpu, _) | (_, DeviceChoice::Cpu) => "cpu".into(),
+            (Backend::Cuda, DeviceChoice::Auto) => "cuda:0".into(),
+            (Backend::Cuda, DeviceChoice::Cuda(number)) => format!("cuda:{number}"),
+        }
+    }
+}
+
+/// Ends the engine when dropped.
+#[derive(Debug)]
+struct OwnedLink(Link);
+
+impl std::ops::Deref for OwnedLink {
+    type Target = Link;
+
+    fn deref(&self) -> &Link {
+        &self.0
+    }
+}
+
+impl Drop for OwnedLink {
+    fn drop(&mut self) {
+        self.0.send(Request::Shutdown(None));
+    }
+}
+
+/// A job in an engine. Dropping it before its last event cancels it.
+#[derive(Debug)]
+pub struct JobHandle {
+    events: mpsc::UnboundedReceiver<Event>,
+    ended: bool,
+    canceller: Canceller,
+    at_work: Option<AtWork>,
+    log: Option<MemoryLog>,
+}
+
+impl JobHandle {
+    /// The next event, `None` after the last one: `Finished`, `LanguagesDone`,
+    /// `Quantised`, `Failed` or `Cancelled`. One of those always comes, also where the
+    /// engine dies or must be ended; what it had written by then is in
+    /// `partial`.
+    ///
+    /// Cancel safe: no event is lost when the future is dropped.
+    pub async fn next(&mut self) -> Option<Event> {
+        if self.ended {
+            return None;
+        }
+        let event = self.events.recv().await.unwrap_or_else(|| Event::Failed {
+            id: self.id(),
+            error: self.canceller.link.reason(),
+            partial: None,
+        });
+        self.ended = event.is_last();
+        self.note(&event);
+        Some(event)
+    }
+
+    /// Keeps the job's memory log and what others see of the engine.
+    fn note(&mut self, event: &Event) {
+        if let Event::Memory { mark, .. } = event {
+            if let Some(log) = &mut self.log {
+                log.write(mark);
+            }
+            if let (Some(at_work), memory::Mark::Sample(sample)) = (&self.at_work, &**mark)
+                && let Some(levels) = sample.levels
+            {
+                at_work.levels(levels);
+            }
+        }
+        if self.ended {
+            self.at_work = None;
+        }
+    }
+
+    /// Asks the job to stop. Its last event follows within little more than a
+    /// second: an engine that doesn't obey is ended.
+    pub fn cancel(&self) {
+        self.canceller.cancel();
+    }
+
+    /// For another task than the one that takes the events.
+    pub fn canceller(&self) -> Canceller {
+        self.canceller.clone()
+    }
+
+    pub fn id(&self) -> JobId {
+        self.canceller.id
+    }
+}
+
+impl Drop for JobHandle {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.cancel();
+        }
+    }
+}
+
+/// Cancels one job, from wherever; without effect once it ended.
+#[derive(Debug, Clone)]
+pub struct Canceller {
+    id: JobId,
+    link: Link,
+}
+
+impl Canceller {
+    pub fn cancel(&self) {
+        self.link.send(Request::Cancel(self.id));
+    }
+}

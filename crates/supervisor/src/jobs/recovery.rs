@@ -1,0 +1,323 @@
+//! One job's way through as many engines as it takes. A plain state machine:
+//! no process, no clock, no disk, so that every end of an engine can be tested
+//! as data.
+
+use std::collections::BTreeMap;
+
+use memory::Stage;
+use memory::death::{Death, says_device_failed};
+use memory::ladder::{Ladder, Place, State, Step, Trouble, gave_up};
+use transcript::{Notice, Segment, Severity, Time, Transcript};
+use wire::{ErrorCode, Event, Failure, Job, Resume};
+
+use super::deduplicator::EventDeduplicator;
+use super::journal_writer::Record;
+use super::rungs;
+use crate::partial::Partial;
+
+/// Restarts of the engine for one job. A job that still fails then fails alone,
+/// so that the others get their turn.
+pub const MOST_RESTARTS: u32 = 3;
+/// Deaths at places that were not skipped, the last of which ends the job.
+const MOST_DEATHS: u32 = 3;
+
+#[derive(Debug)]
+pub struct RecoveryPolicy {
+    /// As it was submitted.
+    job: Job,
+    /// What was reached, and where the job stands on its ladder.
+    resume: Resume,
+    /// Segments since the last point.
+    pending: Vec<Segment>,
+    told: EventDeduplicator,
+    /// Everything that was told, for the case that no engine can sum it up.
+    partial: Option<Partial>,
+    stage: Stage,
+    /// What the engine is at: channel and sample.
+    window: Option<(usize, u64)>,
+    /// Where the engine began, for as long as no step was taken.
+    top: Option<State>,
+    /// What the latest engine computes on.
+    place: Place,
+    /// A step was taken that the next file should know of.
+    is_lesser: bool,
+    /// The engine took a step that only a new one can complete.
+    renewing: bool,
+    deaths: BTreeMap<(usize, u64), u32>,
+    /// Before the first window, or between two.
+    deaths_elsewhere: u32,
+    attempts: u32,
+    restarts: u32,
+}
+
+/// What an event means.
+#[derive(Debug, Default)]
+pub struct Heard {
+    /// For the client, in order.
+    pub tell: Vec<Event>,
+    pub record: Option<Record>,
+}
+
+/// How it goes on after an attempt that failed.
+#[derive(Debug)]
+pub enum Next {
+    /// In a new engine.
+    Again {
+        tell: Vec<Event>,
+        record: Vec<Record>,
+    },
+    GiveUp {
+        tell: Vec<Event>,
+        failure: Failure,
+    },
+}
+
+impl RecoveryPolicy {
+    /// `learned`: where the file before ended up on its ladder.
+    pub fn new(mut job: Job, learned: Option<State>) -> Self {
+        let mut resume = job.resume.take().map(|resume| *resume).unwrap_or_default();
+        let is_lesser = resume.ladder.is_some() || learned.is_some();
+        if resume.ladder.is_none() {
+            resume.ladder = learned;
+        }
+        let told = EventDeduplicator::new(resume.segments.clone(), resume.notices.clone());
+        let partial = Partial::new(Box::new(Job { resume: Some(Box::new(resume.clone())), ..job.clone() }));
+        Self {
+            job,
+            resume,
+            pending: Vec::new(),
+            told,
+            partial: Some(partial),
+            stage: Stage::SpeechModel,
+            window: None,
+            top: None,
+            place: Place::Cpu,
+            is_lesser,
+            renewing: false,
+            deaths: BTreeMap::new(),
+            deaths_elsewhere: 0,
+            attempts: 0,
+            restarts: 0,
+        }
+    }
+
+    /// What the next engine is given, which will compute at `place`.
+    pub fn next_job(&mut self, place: Place) -> Job {
+        self.place = place;
+        self.attempts += 1;
+        self.pending.clear();
+        self.told.begin_attempt();
+        self.stage = Stage::SpeechModel;
+        self.window = None;
+        self.renewing = false;
+        let mut job = self.job.clone();
+        if let Some(state) = &self.resume.ladder {
+            rungs::apply(&mut job, &state.settings);
+        }
+        job.resume = (self.resume != Resume::default()).then(|| Box::new(self.resume.clone()));
+        job
+    }
+
+    pub fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    pub fn resume(&self) -> &Resume {
+        &self.resume
+    }
+
+    /// Takes in what an engine says, up to its last event.
+    pub fn hear(&mut self, event: Event) -> Heard {
+        let mut record = None;
+        match &event {
+            Event::Ladder { state, .. } => {
+                self.top = Some((**state).clone());
+                // For the supervisor alone.
+                return Heard::default();
+            }
+            Event::Progress { progress, .. } => self.stage = rungs::stage(progress.stage),
+            Event::Segment { segment, .. } => self.pending.push(segment.clone()),
+            Event::Prepared { channel, speech, log_mel_maximum, .. } => {
+                self.stage = Stage::Transcribe;
+                record = Some(Record::Prepared {
+                    channel: *channel,
+                    speech: speech.clone(),
+                    log_mel_maximum: *log_mel_maximum,
+                });
+            }
+            Event::Window { channel, position, .. } => {
+                self.stage = Stage::Transcribe;
+                self.window = Some((*channel, *position));
+            }
+            Event::Reached { point, discarded, .. } => {
+                self.window = None;
+                let segments = std::mem::take(&mut self.pending);
+                let before = self.resume.point.as_ref().map(|before| (before.channel, before.position));
+                if before.is_none_or(|before| before < (point.channel, point.position)) {
+                    self.resume.point = Some((**point).clone());
+                    self.resume.segments.extend(segments.iter().cloned());
+                    self.resume.discarded.extend(discarded.iter().cloned());
+                    if let Some(state) = &mut self.resume.ladder {
+                        state.progressed();
+                    }
+                    let (point, discarded) = (point.clone(), discarded.clone());
+                    record = Some(Record::Reached { point, segments, discarded });
+                }
+            }
+            Event::Notice { notice, .. } if !self.resume.notices.contains(notice) => {
+                self.resume.notices.push(notice.clone());
+                record = Some(Record::Notice(notice.clone()));
+            }
+            Event::Memory { mark, .. } => record = Some(Record::Mark((**mark).clone())),
+            Event::Rung { rung, .. } => {
+                self.renewing = rung.step == Step::RenewEngine;
+                self.is_lesser |= rung.from != rung.to.settings;
+                self.resume.ladder = Some(rung.to.clone());
+                record = Some(Record::Ladder(rung.to.clone()));
+            }
+            _ => {}
+        }
+        let tell = self.told.sift(event);
+        // What is replayed after it is remembered from the start.
+        let replays = matches!(tell.first(), Some(Event::Started { .. }));
+        self.remember(if replays { &tell[..1] } else { &tell });
+        Heard { tell, record }
+    }
+
+    /// An attempt failed. `death`: what the engine died of, where it did.
+    pub fn failed(&mut self, failure: Failure, death: Option<Death>) -> Next {
+        if self.renewing && self.restarts < MOST_RESTARTS {
+            // The rung was told by the engine that took it.
+            self.restarts += 1;
+            return Next::Again { tell: Vec::new(), record: Vec::new() };
+        }
+        let engine_failed = matches!(failure.code, ErrorCode::EngineFailed | ErrorCode::EngineSilent);
+        // A panic that the engine caught leaves it in a state that nobody knows.
+        let is_fault = failure.code == ErrorCode::Internal;
+        let trouble = match death {
+            None if says_device_failed(&failure.message) => Some(Trouble::DeviceError),
+            Some(Death::OutOfMemory(_)) if engine_failed => Some(Trouble::Died),
+            Some(Death::Device) if engine_failed => Some(Trouble::DeviceError),
+            Some(Death::Crash) if engine_failed => None,
+            None if is_fault => None,
+            // The file is to blame, or somebody wanted the engine to end.
+            _ => return Next::GiveUp { tell: Vec::new(), failure },
+        };
+        let rung = trouble.and_then(|trouble| {
+            let state = self.resume.ladder.clone().or_else(|| self.top.clone());
+            let state = state.unwrap_or_else(|| rungs::top(&self.job, self.place));
+            let installed = rungs::installed(&self.job, &state.settings);
+            let ladder = Ladder { pins: self.job.memory.pins(), installed };
+            ladder.next(self.stage, &state, trouble)
+        });
+        let skipped = self.blame(rung.is_some());
+        let at_large = self.deaths_at_large();
+        if self.restarts >= MOST_RESTARTS || at_large >= MOST_DEATHS {
+            let tell = trouble.map(|trouble| {
+                let notice = rungs::from_memory(&gave_up(self.stage, trouble, self.job.memory.pins()));
+                Event::Notice { id: self.job.id, notice }
+            });
+            return Next::GiveUp { tell: tell.into_iter().collect(), failure: self.last_failure(failure) };
+        }
+        self.restarts += 1;
+        let (mut tell, mut record) = (Vec::new(), Vec::new());
+        let id = self.job.id;
+        let notice = match rung {
+            Some(rung) => {
+                let notice = rungs::from_memory(&rung.notice());
+                self.is_lesser |= rung.from != rung.to.settings;
+                self.resume.ladder = Some(rung.to.clone());
+                record.push(Record::Ladder(rung.to.clone()));
+                tell.push(Event::Rung { id, rung: Box::new(rung) });
+                notice
+            }
+            None => {
+                let text =
+                    format!("{} It was started again; the text goes on where it was.", failure.message);
+                let notice = Notice::new("engine.restarted", Severity::Info, text);
+                self.window.map_or(notice.clone(), |(_, position)| notice.at(time(position)))
+            }
+        };
+        for notice in std::iter::once(notice).chain(skipped) {
+            if !self.resume.notices.contains(&notice) {
+                self.resume.notices.push(notice.clone());
+                record.push(Record::Notice(notice.clone()));
+            }
+            tell.push(Event::Notice { id, notice });
+        }
+        self.remember(&tell);
+        Next::Again { tell, record }
+    }
+
+    /// The notices that no engine knew of are added to its transcript.
+    pub fn complete(&self, transcript: &mut Transcript) {
+        for notice in &self.resume.notices {
+            if !transcript.notices.contains(notice) {
+                transcript.notices.push(notice.clone());
+            }
+        }
+    }
+
+    /// What there is of the text, the engine's own account of it or ours,
+    /// whichever holds more.
+    pub fn partial(&mut self, of_engine: Option<Box<Transcript>>) -> Option<Box<Transcript>> {
+        let ours = self.partial.take().and_then(Partial::into_transcript);
+        let length = |partial: &Option<Box<Transcript>>| partial.as_ref().map_or(0, |it| it.segments.len());
+        if length(&of_engine) >= length(&ours) { of_engine } else { ours }
+    }
+
+    fn remember(&mut self, events: &[Event]) {
+        if let Some(partial) = &mut self.partial {
+            events.iter().for_each(|event| partial.see(event));
+        }
+    }
+
+    /// What the next file can start from, where this one went down its ladder.
+    pub fn learned(&self) -> Option<State> {
+        self.resume.ladder.as_ref().filter(|_| self.is_lesser).map(State::for_next_file)
+    }
+
+    /// Notes where the engine died. A place that ended it twice is passed over
+    /// from now on; one where memory ran out gets another try for as long as
+    /// there is a step down to take, since the place may not be to blame.
+    fn blame(&mut self, may_help: bool) -> Option<Notice> {
+        let Some(window) = self.window else {
+            self.deaths_elsewhere += 1;
+            return None;
+        };
+        let deaths = self.deaths.entry(window).or_default();
+        *deaths += 1;
+        let enough = if may_help { 3 } else { 2 };
+        let (_, position) = window;
+        if *deaths < enough || self.resume.skip.contains(&position) {
+            return None;
+        }
+        self.resume.skip.push(position);
+        let text = format!("The engine ended {deaths} times at this place, which is passed over.");
+        Some(Notice::new("engine.window_skipped", Severity::Failed, text).at(time(position)))
+    }
+
+    fn deaths_at_large(&self) -> u32 {
+        let skipped = |(_, position): &(usize, u64)| self.resume.skip.contains(position);
+        let at_windows = self.deaths.iter().filter(|(window, _)| !skipped(window)).map(|(_, deaths)| deaths);
+        at_windows.sum::<u32>() + self.deaths_elsewhere
+    }
+
+    fn last_failure(&self, mut failure: Failure) -> Failure {
+        if self.restarts > 0 {
+            let times = self.restarts + 1;
+            failure.message = format!("{} It had been started {times} times for this file.", failure.message);
+        }
+        failure
+    }
+}
+
+fn time(position: u64) -> Time {
+    /// Of the stream in which positions count, per second.
+    const SAMPLES: f64 = 16_000.0;
+    Time::from_seconds(position as f64 / SAMPLES)
+}
+
+#[cfg(test)]
+#[path = "recovery_tests.rs"]
+mod tests;

@@ -1,0 +1,33 @@
+//! Engines and players as child processes: found, started, watched, replaced
+//! and ended. A [`Supervisor`] runs jobs that outlive their engine.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), wire::Failure> {
+//! let engine = supervisor::Engine::start(&supervisor::EngineOptions::default()).await?;
+//! let mut job = engine.transcribe(wire::Job::new(0, "talk.flac", "models/whisper-small"));
+//! while let Some(event) = job.next().await {
+//!     println!("{event:?}");
+//! }
+//! engine.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+
+mod engine;
+pub mod find;
+mod jobs;
+pub mod journal;
+mod limits;
+mod memory_log;
+mod partial;
+mod platform;
+pub mod player;
+mod process;
+pub mod runs;
+pub mod status;
+mod watch;
+
+pub use engine::{Canceller, Engine, EngineOptions, JobHandle};
+pub use find::find_engine;
+pub use jobs::{Stop, SupervisedJob, Supervisor, SupervisorOptions};
+pub use limits::Limits;

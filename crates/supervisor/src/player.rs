@@ -1,0 +1,199 @@
+//! The process that decodes recordings for listening: started when somebody
+//! first listens, started anew when it is gone, ended with the host.
+
+use std::fmt::Write as _;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use library::Identity;
+use wire::{ErrorCode, Failure, Opened, PlayerAnswer, PlayerCommand};
+
+use config::folders;
+
+use crate::{find, platform};
+use config::Priority;
+
+/// Opening a recording whose container says nothing of its length takes a
+/// pass over it, at a hundred times its speed.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// The beginning of a recording is read at once, unless its disk is away.
+const PROBING: Duration = Duration::from_secs(10);
+/// For it to end by itself.
+const LAST_MOMENTS: Duration = Duration::from_millis(500);
+
+/// At most one process, and one recording in it.
+#[derive(Debug, Default)]
+pub struct Player {
+    /// `None`: the one that [`find::find_player`] finds.
+    program: Option<PathBuf>,
+    running: Mutex<Option<Running>>,
+}
+
+impl Player {
+    /// A player whose executable is `program`.
+    pub fn with_program(program: PathBuf) -> Self {
+        Self { program: Some(program), ..Self::default() }
+    }
+
+    /// Makes a recording's sound available in place of the one before. A player
+    /// that died is started anew, once. Blocks: call it where that is allowed.
+    ///
+    /// # Errors
+    /// `PlayerFailed`, and those of opening the recording.
+    pub fn open(&self, path: &Path) -> Result<Opened, Failure> {
+        // Said by us too, since an identity can't be had of what is not there.
+        let keep = kept_file(path);
+        let command = PlayerCommand::Open { path: path.into(), keep: keep.map(Into::into) };
+        match self.converse(path, 2, |process| process.open(&command))? {
+            PlayerAnswer::Opened(opened) => Ok(opened),
+            _ => Err(strange(path)),
+        }
+    }
+
+    /// Whether a recording can be decoded, as far as its beginning tells, and
+    /// how many seconds it says that it has. Blocks, ten seconds at most.
+    ///
+    /// # Errors
+    /// As [`Player::open`].
+    pub fn probe(&self, path: &Path) -> Result<Option<f64>, Failure> {
+        let command = PlayerCommand::Probe { path: path.into() };
+        match self.converse(path, 1, |process| process.ask(&command, PROBING))? {
+            PlayerAnswer::Probed { seconds } => Ok(seconds),
+            _ => Err(strange(path)),
+        }
+    }
+
+    /// Ends the process until somebody asks again.
+    pub fn rest(&self) {
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// A process that has died is started anew while there are attempts left.
+    fn converse(
+        &self,
+        path: &Path,
+        attempts: usize,
+        say: impl Fn(&mut Running) -> io::Result<PlayerAnswer>,
+    ) -> Result<PlayerAnswer, Failure> {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut died = String::new();
+        for _ in 0..attempts {
+            let process = match &mut *running {
+                Some(process) => process,
+                none => {
+                    let program = self.program.clone().map_or_else(find::find_player, Ok)?;
+                    none.insert(Running::start(&program)?)
+                }
+            };
+            match say(process) {
+                Ok(PlayerAnswer::Failed { failure }) => return Err(failure),
+                Ok(answer) => return Ok(answer),
+                Err(error) => died = error.to_string(),
+            }
+            *running = None;
+        }
+        Err(failed(format!("The player ended while it opened this recording: {died}."), path))
+    }
+}
+
+fn strange(path: &Path) -> Failure {
+    failed("The player gave the answer to another question.".to_owned(), path)
+}
+
+fn failed(text: String, path: &Path) -> Failure {
+    Failure::new(ErrorCode::PlayerFailed, text)
+        .file(path)
+        .remedy("The recording may be damaged. Try again, or convert it to wav or flac first.")
+}
+
+/// Where what is learned of a recording is kept, by what is in it and not by
+/// its name.
+fn kept_file(path: &Path) -> Option<PathBuf> {
+    let identity = Identity::of(path).ok()?;
+    let mut name = format!("{:x}-", identity.bytes);
+    for byte in &identity.digest[..16] {
+        let _ = write!(name, "{byte:02x}");
+    }
+    Some(folders::cache()?.join("steno/sound").join(name + ".json"))
+}
+
+#[derive(Debug)]
+struct Running {
+    child: Child,
+    /// `None` once it is to end.
+    input: Option<ChildStdin>,
+    answers: Receiver<String>,
+    /// What it serves.
+    token: Option<String>,
+}
+
+impl Running {
+    fn start(program: &Path) -> Result<Self, Failure> {
+        let cannot = |error: io::Error| {
+            Failure::new(ErrorCode::PlayerFailed, format!("The player can't be started: {error}."))
+                .file(program)
+                .remedy("Install Steno again, or set STENO_PLAYER to the path of a `steno-player`.")
+        };
+        let mut command = Command::new(program);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        platform::lead_own_group(&mut command, Priority::default());
+        let mut child = command.spawn().map_err(cannot)?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let (lines, answers) = mpsc::channel();
+        let process = Self { child, input, answers, token: None };
+        let output = output.ok_or_else(|| cannot(io::ErrorKind::BrokenPipe.into()))?;
+        let reader = move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                if lines.send(line).is_err() {
+                    return;
+                }
+            }
+        };
+        std::thread::Builder::new().name("player-output".into()).spawn(reader).map_err(cannot)?;
+        Ok(process)
+    }
+
+    fn open(&mut self, command: &PlayerCommand) -> io::Result<PlayerAnswer> {
+        if let Some(token) = self.token.take() {
+            self.ask(&PlayerCommand::Close { token }, PATIENCE)?;
+        }
+        let answer = self.ask(command, PATIENCE)?;
+        if let PlayerAnswer::Opened(opened) = &answer {
+            self.token = Some(opened.token.clone());
+        }
+        Ok(answer)
+    }
+
+    fn ask(&mut self, command: &PlayerCommand, patience: Duration) -> io::Result<PlayerAnswer> {
+        let input = self.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        let mut line = serde_json::to_string(command)?;
+        line.push('\n');
+        input.write_all(line.as_bytes())?;
+        input.flush()?;
+        let answer = self.answers.recv_timeout(patience).map_err(|error| match error {
+            mpsc::RecvTimeoutError::Timeout => io::Error::other("it gives no answer"),
+            mpsc::RecvTimeoutError::Disconnected => {
+                let how = self.child.wait().map(platform::describe_status);
+                io::Error::other(how.map_or("it is gone".to_owned(), |how| format!("it {how}")))
+            }
+        })?;
+        Ok(serde_json::from_str(&answer)?)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It ends when its input does; a decoder that hangs is no reason to wait.
+        self.input = None;
+        let deadline = Instant::now() + LAST_MOMENTS;
+        while !platform::has_ended(&mut self.child) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        platform::kill_group(&mut self.child);
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,11 @@
+//! Engines and players as real child processes: found, started, watched, replaced.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test, helpers included")]
+
+mod finding;
+mod misbehaving;
+mod real_engine;
+#[cfg(target_os = "linux")]
+mod runs;
+mod supervised;
+mod support;
