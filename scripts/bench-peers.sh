@@ -1,23 +1,37 @@
 #!/bin/bash
-# Steno beside faster-whisper (CTranslate2) and whisper.cpp, in turns, with the same weights and threads;
-# sizes as arguments, else tiny, base and small. Takes what it needs of Python from PyPI, once.
+# Steno beside faster-whisper (CTranslate2) and whisper.cpp, by turns, on the same machine, with the same weights
+# and threads. First whole recordings from file to text, with the demonstration model; then the parts of the
+# network with random weights, for the sizes given as arguments, else tiny, base and small. ROUNDS (5) is how
+# often each recording is transcribed, SECONDS_LONG (600) the length of the longer recording.
+# Installs the peers from PyPI, once.
 . "$(dirname "$0")/lib.sh"
 
 [ $# -gt 0 ] || set -- tiny base small
-scripts/setup.sh
+scripts/setup.sh engine test
 cargo build --quiet --workspace --bin steno --bin steno-engine --bin random-models --example bench
+export STENO_ENGINE=$root/target/debug/steno-engine
 work=target/peers
 if [ ! -x $work/venv/bin/python ]; then
     python3 -m venv $work/venv
     $work/venv/bin/pip install --quiet faster-whisper pywhispercpp safetensors numpy
 fi
+python=$work/venv/bin/python
+
+# The peers know special tokens by their numbers in a public model.
+starter=$work/starter-wide
+[ -e $starter/model.safetensors ] || $python scripts/peers/convert.py widen models/starter-whisper $starter
+# recording SECONDS FILE: the sample, over and over.
+recording() {
+    [ -e "$2" ] || ffmpeg -loglevel error -stream_loop -1 -i tests/data/sample.flac -t "$1" -ac 1 -b:a 96k "$2"
+}
+recording 60 $work/minute.mp3
+recording "${SECONDS_LONG:-600}" "$work/${SECONDS_LONG:-600}-seconds.mp3"
+
+say "$(nproc) threads, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), load $(cut -d ' ' -f 1 /proc/loadavg)"
+$work/venv/bin/pip list 2>/dev/null | grep -iE '^(ctranslate2|faster-whisper|pywhispercpp) ' || true
+$python scripts/peers/bench.py files $starter $work "${ROUNDS:-5}" $work/minute.mp3 "$work/${SECONDS_LONG:-600}-seconds.mp3"
+printf '\n'
 for size in "$@"; do
     target/debug/random-models "$size" "target/models/$size" >/dev/null
 done
-# Their vocabulary is a public one's: the starter's own is known to no peer.
-starter=${STENO_SHARED:-../shared}/models/starter-full
-recording=$work/recording.wav
-[ -e $recording ] || ffmpeg -loglevel error -stream_loop 8 -i tests/data/sample.flac -t 60 -ac 1 -ar 16000 $recording
-say "$(nproc) threads, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
-$work/venv/bin/pip list 2>/dev/null | grep -iE '^(ctranslate2|faster-whisper|pywhispercpp) ' || true
-$work/venv/bin/python scripts/peers/bench.py target/models "$starter" $work $recording "$@"
+$python scripts/peers/bench.py networks target/models $work "$@"

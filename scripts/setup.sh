@@ -79,14 +79,27 @@ window() {
 
 test_tools() {
     need "driving the window" webkit2gtk-driver has WebKitWebDriver
-    need "a screen that nobody sees" xvfb has Xvfb
-    need "a session for the window" dbus has dbus-run-session
-    need "letters in the window" fonts-dejavu-core exists '/usr/share/fonts/truetype/dejavu/*.ttf' '/usr/share/fonts/dejavu*/*.ttf'
+    need "a virtual screen for the window" xvfb has Xvfb
+    need "a session bus for the window" dbus has dbus-run-session
+    need "a bus with a simulated logind" dbus-daemon has dbus-daemon
+    need "the simulated logind" python3-gi /usr/bin/python3 -c 'from gi.repository import Gio, GLib'
+    need "fonts for the window" fonts-dejavu-core exists '/usr/share/fonts/truetype/dejavu/*.ttf' '/usr/share/fonts/dejavu*/*.ttf'
     need "dropping files on the window" python3-xlib /usr/bin/python3 -c 'import Xlib'
-    need "codecs that are decoded elsewhere" ffmpeg has ffmpeg
-    need "the libraries that the package depends on" dpkg-dev has dpkg-shlibdeps
-    # Elsewhere the package is another one; without it those tests are skipped.
-    ! grep -qs '^ID=debian' /etc/os-release || need "the window's pages in a browser" chromium has chromium
+    need "codecs that Steno leaves to ffmpeg" ffmpeg has ffmpeg
+    need "making the Debian package" dpkg-dev has dpkg-shlibdeps
+    need "making the Debian package" binutils has strip
+    need "checking the package's desktop entry" desktop-file-utils has desktop-file-validate
+    need "detecting network connections" strace has strace
+    chromium
+}
+
+# Looks where ui/browser/page.mjs looks. Ubuntu has Chromium as a snap only, which can't be installed here.
+chromium() {
+    [ ! -x "${CHROMIUM:-}" ] || return 0
+    ! exists /usr/bin/chromium /usr/bin/chromium-browser /usr/bin/google-chrome >/dev/null || return 0
+    grep -qs '^ID=debian' /etc/os-release ||
+        fail "Chromium or Google Chrome is needed to test the window's pages. Install one, or set CHROMIUM to its program, and try again."
+    need "the window's pages in a browser" chromium has chromium
 }
 
 cuda() {

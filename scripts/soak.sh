@@ -1,21 +1,31 @@
 #!/bin/bash
-# Damages recordings and models by the thousand; transcribes 200 files in a row; kills engines 200 times
-# and hosts 20 times over queues of recordings, downloads 50 times; an hour of speech; then loads and runs every size
-# with random weights, whole and sharded, through the command line and the engine; sizes as arguments,
-# else all. Needs 10 GB of disk and of memory.
+# The long runs: the full corpus; thousands of damaged recordings and models; 200 files in a row; 200 kills
+# of engines, 20 of hosts, 50 of downloads; an hour of speech; then every size of model with random weights,
+# whole and sharded, from the command line. Sizes as arguments, else all.
+# Needs 10 GB of disk and of memory, and the folder of recordings that STENO_SHARED names (else ../shared).
 . "$(dirname "$0")/lib.sh"
 
 [ $# -gt 0 ] || set -- tiny tiny.en base small medium large-v3-turbo large-v3
-scripts/setup.sh
-# With an example, so that features are the tests' and nothing is compiled twice.
-cargo build --quiet --workspace --bin steno --bin steno-engine --bin random-models --example bench
+export STENO_SHARED=${STENO_SHARED:-$root/../shared}
+speech=$STENO_SHARED/audio/synthetic/en_five_minutes.flac
+[ -e "$speech" ] || fail "$speech is missing. Set STENO_SHARED to the folder that holds the recordings."
+scripts/setup.sh engine test
+# With an example, so that the features are those of the tests and nothing is compiled twice.
+cargo build --quiet --workspace --bin steno --bin steno-engine --bin steno-player --bin random-models --example bench
+export STENO_ENGINE=$root/target/debug/steno-engine
 
-# Random text fails every threshold: one temperature, and no repair of what can't be repaired.
+# Random text fails every threshold: one temperature, and no repair.
 transcribe() {
     target/debug/steno transcribe tests/data/sample.flac --model "$1" --output "$1/out" --format json \
         --force --quiet --language en --temperature 0 --beam-size 1 --no-repair
 }
 
+an_hour() {
+    [ -e target/hour.wav ] || ffmpeg -loglevel error -stream_loop 11 -i "$speech" -ac 1 -ar 16000 target/hour.wav
+    python3 scripts/hour.py target/debug/steno target/hour.wav
+}
+
+phase "the full corpus" cargo test --quiet --workspace --no-fail-fast -- --ignored
 phase "damaged recordings and models" env STENO_DAMAGE_ROUNDS=1000 cargo test --quiet --workspace --test damage
 phase "exporters" env PROPTEST_CASES=20000 cargo test --quiet --workspace --test round_trip
 phase "predictions for large models" env STENO_FOOTPRINT_MODELS=small,large-v3-turbo \
@@ -25,12 +35,7 @@ phase "logits of a larger model in fewer bits" env STENO_PRECISION_MODELS=small 
 phase "200 files in a row" env STENO_ENDURANCE_FILES=200 cargo test --quiet --workspace --test memory file_after -- --nocapture
 phase "downloads killed" env STENO_KILL_ROUNDS=50 cargo test --quiet --workspace --test processes
 phase "engines and hosts killed" env STENO_KILL_ROUNDS=200 cargo test --quiet --workspace --test kills
-
-hour=${STENO_SHARED:-../shared}/audio/synthetic/en_five_minutes.flac
-if [ -e "$hour" ]; then
-    [ -e target/hour.wav ] || ffmpeg -loglevel error -stream_loop 11 -i "$hour" -ac 1 -ar 16000 target/hour.wav
-    phase "an hour of speech" python3 scripts/hour.py target/debug/steno target/hour.wav
-fi
+phase "an hour of speech" an_hour
 
 for size in "$@"; do
     case $size in

@@ -1,45 +1,51 @@
 #!/bin/bash
-# Every test: Rust, the window's pages, the real window. The engine is built first and passed by path.
+# Runs every test: Rust, the window's pages, the real window. Prints the slowest and the skipped tests, and
+# fails where a skipped test is not in scripts/skips-allowed.txt.
 . "$(dirname "$0")/lib.sh"
 
-logs=$(mktemp -d)
-trap 'rm -rf "$logs"' EXIT
+results=$(mktemp -d)
+trap 'rm -rf "$results"' EXIT
+# Stated, because the report derives each test's time from it.
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(nproc)} NO_COLOR=1
 
-# logged NAME COMMAND...: keeps what it prints for the tally.
-logged() {
-    local log=$logs/$1
-    shift
-    NO_COLOR=1 "$@" 2>&1 | tee "$log"
-}
-
-# What passing tests print is left out, except why they were skipped.
 rust_tests() {
-    logged rust cargo test --workspace --no-fail-fast -- --show-output | awk '
-        /^(successes|failures):$/ { quiet = /^successes/ }
-        /^test result:/ { quiet = 0 }
-        !quiet || /^skipped:/'
+    cargo test --workspace --no-fail-fast -- --show-output 2>&1 | python3 scripts/test-report.py cargo "$results"
 }
 
-# Each file has a screen and a session of its own: what one leaves behind disturbs no other.
+page_tests() {
+    npm --prefix ui test --silent -- --reporter=default --reporter=json --outputFile.json="$results/vitest.json"
+}
+
+# node_test NAME: the start of a command line that also writes its results as NAME.tap.
+node_test() {
+    command=(node --test --test-reporter=spec --test-reporter-destination=stdout
+        --test-reporter=tap "--test-reporter-destination=$results/$1.tap")
+}
+
+browser_tests() {
+    node_test browser
+    (cd ui && "${command[@]}" browser/*.test.mjs)
+}
+
+# Each file has a screen and a session of its own, so that no file's leftovers disturb another.
 window_tests() {
     local file outcome=0
     for file in tests/window/*.test.mjs; do
-        logged "$(basename "$file")" tests/window/with-display.sh node --test "$file" || outcome=1
+        node_test "$(basename "$file" .test.mjs)"
+        tests/window/with-display.sh "${command[@]}" "$file" || outcome=1
     done
     return "$outcome"
 }
 
 must "Set-up" scripts/setup.sh engine window test
 must "Pages" npm --prefix ui run build --silent
-# With the tests, so that one choice of features serves programs and tests.
+# All targets in one build, so that the programs and the tests share one set of features.
 must "Build" cargo build --workspace --all-targets
 export STENO_ENGINE=$root/target/debug/steno-engine
 phase "Rust tests" rust_tests
 phase "Types of the pages" npm --prefix ui run check --silent
-phase "Tests of the pages" logged pages npm --prefix ui test --silent
-phase "The pages in Chromium" logged browser npm --prefix ui run test:browser --silent
+phase "Tests of the pages" page_tests
+phase "The pages in Chromium" browser_tests
 phase "The real window" window_tests
-
-(finish) || status=$?
-cat "$logs"/* | awk -f scripts/tally.awk
-exit "${status:-0}"
+phase "Skipped tests" python3 scripts/test-report.py summary "$results" scripts/skips-allowed.txt
+finish

@@ -1,12 +1,16 @@
-"""Steno beside its peers, in turns, as a table; scripts/bench-peers.sh prepares what it needs.
+"""Steno beside its peers, in turns, as tables; scripts/bench-peers.sh prepares what it needs.
 
-    bench.py MODELS STARTER WORK RECORDING SIZE...
+    bench.py files STARTER WORK ROUNDS RECORDING...
+    bench.py networks MODELS WORK SIZE...
 """
 
 import json
 import os
+import re
+import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -70,36 +74,71 @@ def networks(models, work, sizes):
                 row(size, "whisper.cpp", ggml, peer("whisper.cpp", converted, THREADS))
 
 
-def whole(starter, work, recording):
-    """Seconds for a whole recording, models loaded before: decoding the file, spectrogram, text."""
+def steno_file(starter, work, precision, recording):
+    """From the start of the command to the end of it: file, models, text, all of it."""
+    out = work / "steno"
+    command = [
+        "target/debug/steno", "transcribe", recording, "--model", str(starter), "--device", "cpu", "--threads", THREADS,
+        "--precision", precision, "--temperature", "0", "--no-repair", "--no-word-times", "--vad", "off",
+        "--language", "en", "--quiet", "--output", str(out), "--format", "txt,json", "--force",
+    ]
+    started = time.perf_counter()
+    # In a process of its own, whose children (the engine) are then the only ones that count.
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    _, _, used = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - started
+    written = out / (Path(recording).stem + ".json")
+    if not written.exists():
+        print(f"bench: {' '.join(command)}: {process.stderr.read()[-300:]}", file=sys.stderr)
+        return None
+    text = " ".join(segment["text"].strip() for segment in json.loads(written.read_text())["segments"])
+    written.unlink()
+    return {"seconds": seconds, "peak": used.ru_maxrss // 1024, "text": text}
+
+
+def duration(recording):
+    command = ["ffprobe", "-v", "error", "-show_entries", "format=duration", "-of", "csv=p=0", recording]
+    return float(output(*command))
+
+
+def files(starter, work, rounds, recordings):
+    """Whole recordings, by turns: what one program meets of the machine's moods, the next one meets too."""
     folder = convert("ctranslate2", starter, work / "starter-ct2")
-    print("\n| program | weights | seconds for the recording | times real time |")
-    print("|-|-|-|-|")
+    programs = []
     for ours, theirs, ggml in CLASSES:
-        report = output(
-            "target/debug/steno", "transcribe", recording, "--model", str(starter), "--device", "cpu",
-            "--precision", ours, "--temperature", "0", "--no-repair", "--no-word-times", "--vad", "off",
-            "--language", "en", "--json-events", "--quiet", "--output", str(work), "--format", "json", "--force",
-        )
-        told = json.loads((work / (Path(recording).stem + ".json")).read_text()) if report is not None else None
-        seconds = {}
-        if told:
-            stages = dict(told["run"]["stages"])
-            seconds["Steno", ours] = stages["preprocess"] + stages["transcribe"]
-            length = told["source"]["duration"]
+        programs.append(("Steno", ours, lambda file, ours=ours: steno_file(starter, work, ours, file)))
         if theirs:
-            found = peer("faster-whisper", folder, theirs, THREADS, recording)
-            seconds["faster-whisper", theirs] = found and found["seconds"]
+            programs.append(("faster-whisper", theirs, lambda file, theirs=theirs: peer(
+                "faster-whisper", folder, theirs, THREADS, file)))
         if ggml:
-            file = convert("ggml", starter, work / f"starter-{ggml}.bin", ggml)
-            found = peer("whole", file, THREADS, recording)
-            seconds["whisper.cpp", ggml] = found and found["seconds"]
-        for (name, precision), taken in seconds.items():
-            if taken:
-                print(f"| {name} | {precision} | {taken:.2f} | {length / taken:.1f} |", flush=True)
+            model = convert("ggml", starter, work / f"starter-{ggml}.bin", ggml)
+            programs.append(("whisper.cpp", ggml, lambda file, model=model: peer(
+                "whisper.cpp-file", model, THREADS, file)))
+    print(f"Median of {rounds} runs, least and most in brackets.\n")
+    print("| recording | program | weights | seconds, file to text | times real time | peak MB | words |")
+    print("|-|-|-|-|-|-|-|")
+    for recording in recordings:
+        length, found = duration(recording), {}
+        for _ in range(rounds):
+            for name, precision, run in programs:
+                if result := run(recording):
+                    found.setdefault((name, precision), []).append(result)
+        for (name, precision), results in found.items():
+            seconds = [result["seconds"] for result in results]
+            median = statistics.median(seconds)
+            words = len(re.findall(r"\w+", results[0]["text"]))
+            print(
+                f"| {Path(recording).name}, {length:.0f} s | {name} | {precision} | {median:.2f} ({min(seconds):.2f} to"
+                f" {max(seconds):.2f}) | {length / median:.1f} | {max(result['peak'] for result in results)} | {words} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":
-    models, starter, work, recording, *sizes = sys.argv[1:]
-    networks(Path(models), Path(work), sizes)
-    whole(Path(starter), Path(work), recording)
+    match sys.argv[1:]:
+        case ["files", starter, work, rounds, *recordings]:
+            files(Path(starter), Path(work), int(rounds), recordings)
+        case ["networks", models, work, *sizes]:
+            networks(Path(models), Path(work), sizes)
+        case _:
+            sys.exit(__doc__)

@@ -2,11 +2,14 @@
 
     convert.py ctranslate2 FOLDER OUT
     convert.py ggml FOLDER OUT f32|f16|q8_0
+    convert.py widen FOLDER OUT
 
-Written after the formats alone (CTranslate2's model specification, the loader of
-whisper.cpp), so that neither torch nor transformers is needed.
+`widen` gives the demonstration model, whose vocabulary is cut down, as many tokens as public models have:
+whisper.cpp knows the special ones by number. Written from the formats alone (CTranslate2's model
+specification, the loader of whisper.cpp), so that neither torch nor transformers is needed.
 """
 
+import collections
 import json
 import shutil
 import struct
@@ -14,7 +17,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 
 class Model:
@@ -194,9 +197,47 @@ def ggml(model, out, kind):
             file.write(struct.pack(f"<{values.ndim}i", *reversed(values.shape)) + encoded + data)
 
 
+# Where the special tokens of a public multilingual model begin.
+PUBLIC_TEXT_TOKENS = 50257
+EMBEDDING = "model.decoder.embed_tokens.weight"
+
+
+def widen(model, out):
+    """The same model with text tokens that are never used between its own and the special ones."""
+    own = model.text_tokens
+    added = PUBLIC_TEXT_TOKENS - own
+    moved = lambda id: id if id < own else id + added
+    embedding = model.tensors[EMBEDDING]
+    # Most rows are one row: training knew all tokens that its corpus does not use as one.
+    rows = collections.Counter(row.tobytes() for row in embedding[:own])
+    unused = np.frombuffer(rows.most_common(1)[0][0], embedding.dtype)
+    model.tensors[EMBEDDING] = np.concatenate([embedding[:own], np.tile(unused, (added, 1)), embedding[own:]])
+
+    config, generation = dict(model.config), dict(model.generation)
+    config["vocab_size"] += added
+    for settings in (config, generation):
+        for key, value in settings.items():
+            if value is None:
+                continue
+            if key.endswith("token_id"):
+                settings[key] = moved(value)
+            elif key in ("suppress_tokens", "begin_suppress_tokens"):
+                settings[key] = [moved(id) for id in value]
+            elif key in ("lang_to_id", "task_to_id"):
+                settings[key] = {text: moved(id) for text, id in value.items()}
+    tokenizer = json.loads((model.folder / "tokenizer.json").read_text())
+    tokenizer["model"]["vocab"].update({f"unused{id}": id for id in range(own, PUBLIC_TEXT_TOKENS)})
+    for token in tokenizer["added_tokens"]:
+        token["id"] = moved(token["id"])
+
+    out = Path(out)
+    out.mkdir(parents=True, exist_ok=True)
+    save_file(model.tensors, out / "model.safetensors", metadata={"format": "pt"})
+    for name, content in (("config", config), ("generation_config", generation), ("tokenizer", tokenizer)):
+        (out / f"{name}.json").write_text(json.dumps(content, ensure_ascii=False))
+    shutil.copy(model.folder / "preprocessor_config.json", out / "preprocessor_config.json")
+
+
 if __name__ == "__main__":
     form, folder, out, *kind = sys.argv[1:]
-    if form == "ctranslate2":
-        ctranslate2(Model(folder), out)
-    else:
-        ggml(Model(folder), out, *kind)
+    {"ctranslate2": ctranslate2, "ggml": ggml, "widen": widen}[form](Model(folder), out, *kind)

@@ -1,14 +1,16 @@
-"""One peer, one model, one precision, in a process of its own; prints a line of JSON:
-encoder ms, greedy and beam ms per token, peak MB. The figures mean what those of
-`models`' bench example mean: one window of 30 s, two lengths of forced tokens, the
-best of three runs after a warm one.
+"""One peer, one model, one precision, in a process of its own; prints a line of JSON.
 
     measure.py ctranslate2 FOLDER COMPUTE_TYPE THREADS
     measure.py whisper.cpp FILE THREADS
-    measure.py faster-whisper FOLDER COMPUTE_TYPE THREADS RECORDING
-    measure.py whole FILE THREADS RECORDING        (whisper.cpp)
 
-The last two print the seconds for a whole recording, greedy, without fallback.
+Encoder ms, greedy and beam ms per token, peak MB. They mean what those of `models`' bench example mean: one
+window of 30 s, two lengths of forced tokens, the best of three runs after a warm-up.
+
+    measure.py faster-whisper FOLDER COMPUTE_TYPE THREADS RECORDING
+    measure.py whisper.cpp-file FILE THREADS RECORDING
+
+A whole recording from file to text, greedy and without fallback: seconds from before the model is loaded
+until the text is complete (the imports of Python are left out), peak MB, and the text.
 """
 
 import json
@@ -89,38 +91,46 @@ def whisper_cpp(file, threads):
 def faster_whisper(folder, kind, threads, recording):
     from faster_whisper import WhisperModel
 
+    before, started = resident_mb(), time.perf_counter()
     model = WhisperModel(folder, device="cpu", compute_type=kind, cpu_threads=threads, local_files_only=True)
-
-    def work():
-        segments, _ = model.transcribe(
-            recording, language="en", beam_size=1, temperature=0, condition_on_previous_text=False,
-        )
-        for _ in segments:
-            pass
-
-    return best(work)
+    segments, _ = model.transcribe(
+        recording, language="en", beam_size=1, temperature=0, condition_on_previous_text=False,
+    )
+    text = " ".join(segment.text.strip() for segment in segments)
+    return time.perf_counter() - started, before, text
 
 
-def whole(file, threads, recording):
+def whisper_cpp_file(file, threads, recording):
     from pywhispercpp.model import Model
 
-    model = Model(file, n_threads=threads, print_progress=False, print_realtime=False)
-    return best(lambda: model.transcribe(recording, language="en", temperature_inc=0.0, no_context=True))
+    before, started = resident_mb(), time.perf_counter()
+    model = Model(file, n_threads=threads, print_progress=False, print_realtime=False, redirect_whispercpp_logs_to=None)
+    segments = model.transcribe(recording, language="en", temperature_inc=0.0, no_context=True)
+    text = " ".join(segment.text.strip() for segment in segments)
+    return time.perf_counter() - started, before, text
+
+
+def report_file(seconds, before, text):
+    # Python and its libraries are none of the peer's.
+    print(json.dumps({"seconds": seconds, "peak": peak_mb() - before, "text": text}))
+
+
+def report_network(encoding, greedy, beams, before):
+    ms = lambda seconds: None if seconds is None else round(seconds * 1e3, 1)
+    print(json.dumps({
+        "encoder": ms(encoding), "greedy": ms(greedy), "beams": ms(beams), "peak": peak_mb() - before,
+    }))
 
 
 if __name__ == "__main__":
-    peer, model, *rest = sys.argv[1:]
-    if peer == "faster-whisper":
-        print(json.dumps({"seconds": faster_whisper(model, rest[0], int(rest[1]), rest[2])}))
-        sys.exit()
-    if peer == "whole":
-        print(json.dumps({"seconds": whole(model, int(rest[0]), rest[1])}))
-        sys.exit()
-    measured = ctranslate2(model, rest[0], int(rest[1])) if peer == "ctranslate2" else whisper_cpp(model, int(rest[0]))
-    encoding, greedy, beams, before = measured
-    ms = lambda seconds: None if seconds is None else round(seconds * 1e3, 1)
-    print(json.dumps({
-        "encoder": ms(encoding), "greedy": ms(greedy), "beams": ms(beams),
-        # Python and its libraries are none of the peer's.
-        "peak": peak_mb() - before,
-    }))
+    match sys.argv[1:]:
+        case ["ctranslate2", model, kind, threads]:
+            report_network(*ctranslate2(model, kind, int(threads)))
+        case ["whisper.cpp", model, threads]:
+            report_network(*whisper_cpp(model, int(threads)))
+        case ["faster-whisper", model, kind, threads, recording]:
+            report_file(*faster_whisper(model, kind, int(threads), recording))
+        case ["whisper.cpp-file", model, threads, recording]:
+            report_file(*whisper_cpp_file(model, int(threads), recording))
+        case _:
+            sys.exit(__doc__)
