@@ -72,7 +72,7 @@ async fn detect(
                 error.file.get_or_insert(file);
                 console.error(&error.to_string());
             }
-            Some(Event::LanguagesDone { .. }) => break Ok(some_failed),
+            Some(Event::LanguagesDone) => break Ok(some_failed),
             Some(Event::Cancelled { .. }) => break Err(Ended::Cancelled),
             Some(Event::Failed { error, .. }) => break Err(error.into()),
             Some(_) => {}

@@ -10,10 +10,10 @@ use crate::outputs::print;
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum HostEvent<'a> {
-    /// Which recording an id stands for; one for each, before anything else.
-    Queued { id: JobId, file: &'a FilePath },
+    /// Which recording a job is; one for each, before anything else.
+    Queued { job: JobId, file: &'a FilePath },
     /// A file was written.
-    Saved { id: JobId, path: &'a FilePath },
+    Saved { job: JobId, path: &'a FilePath },
 }
 
 /// One event, one line, at once.

@@ -144,7 +144,7 @@ fn items(journal: &Journal, listing: Listing, work: &mut Work) -> Result<Vec<Ite
     }
     if work.json_events {
         for item in &items {
-            print_event(&HostEvent::Queued { id: item.id, file: &FilePath::from(&item.file) })?;
+            print_event(&HostEvent::Queued { job: item.id, file: &FilePath::from(&item.file) })?;
         }
     }
     Ok(items)

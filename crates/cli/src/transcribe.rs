@@ -105,7 +105,7 @@ fn items(
     let mut items = Vec::new();
     for (id, (file, output)) in (1..).zip(inputs.recordings.into_iter().zip(outputs)) {
         if args.json_events {
-            print_event(&HostEvent::Queued { id, file: &FilePath::from(&file) })?;
+            print_event(&HostEvent::Queued { job: id, file: &FilePath::from(&file) })?;
         }
         if output.renamed {
             let name = output.name.to_string_lossy();

@@ -8,7 +8,7 @@ use library::{Journal, Key, State};
 use supervisor::{SupervisedJob, Supervisor};
 use transcript::export::DEMONSTRATION_WARNING;
 use transcript::{Notice, Severity, Transcript, save};
-use wire::{ErrorCode, Event, Failure, FilePath, Job, JobId, NO_JOB};
+use wire::{Envelope, ErrorCode, Event, Failure, FilePath, Job, JobId, NO_JOB};
 
 use crate::console::Console;
 use crate::ended::{Ended, from_save};
@@ -125,7 +125,8 @@ impl Work {
             // Without an engine the other recordings would fail alike.
             Err(Ended::Failed(failure)) => {
                 if self.json_events {
-                    print_event(&Event::Failed { id: NO_JOB, error: failure.clone(), partial: None })?;
+                    let event = Event::Failed { error: failure.clone(), partial: None };
+                    print_event(&Envelope::of_engine(event))?;
                 }
                 return Err(Ended::Failed(failure));
             }
@@ -216,21 +217,21 @@ impl Work {
                     continue;
                 }
             };
-            let Some(mut event) = event else {
+            let Some(event) = event else {
                 let failure =
                     Failure::new(ErrorCode::EngineFailed, "The engine ended in the middle of the job.")
                         .remedy("Try again; `steno doctor` shows whether the engine works.");
                 break Ending::Failed(failure, None);
             };
-            event.set_id(id);
+            let envelope = Envelope::of_job(id, event);
             if self.json_events
-                && let Err(ended) = print_event(&event)
+                && let Err(ended) = print_event(&envelope)
             {
                 // The reader has gone: nobody waits for the rest.
                 handle.cancel();
                 return Err(ended);
             }
-            match event {
+            match envelope.body {
                 Event::Started { model, .. } => self.tell_demonstration(model.demonstration),
                 Event::Progress { progress, .. } => line.show(&progress, &mut self.console),
                 Event::Notice { notice, .. } => self.notice(file, &notice),
@@ -268,7 +269,9 @@ impl Work {
         left: Option<(&Transcript, &Output, &Request)>,
     ) -> Result<(), Ended> {
         if self.json_events {
-            print_event(&Event::Failed { id, error: failure.clone(), partial: None })?;
+            let job = (id != NO_JOB).then_some(id);
+            let body = Event::Failed { error: failure.clone(), partial: None };
+            print_event(&Envelope { job, body })?;
         }
         self.failed_after(id, failure, left)
     }
@@ -313,7 +316,7 @@ impl Work {
     fn saved(&self, id: JobId, paths: &[PathBuf]) -> Result<(), Ended> {
         if self.json_events {
             for path in paths {
-                print_event(&HostEvent::Saved { id, path: &FilePath::from(path) })?;
+                print_event(&HostEvent::Saved { job: id, path: &FilePath::from(path) })?;
             }
         }
         Ok(())

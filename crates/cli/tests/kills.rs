@@ -188,7 +188,7 @@ fn engines_killed_at_random_moments_cost_nothing() {
     // When the next kill is due, counted in events and then in time.
     let mut due = Some((random.below(6), random.below(150)));
     while let Some(event) = running.next() {
-        let id = event["id"].as_u64().unwrap();
+        let id = event["job"].as_u64().unwrap();
         match event["event"].as_str().unwrap() {
             "segment" => told.entry(id).or_default().push(event["segment"].clone()),
             "notice" if event["notice"]["code"] == "engine.restarted" => restarts += 1,
@@ -301,7 +301,7 @@ fn a_window_that_no_engine_survives_costs_that_window_alone() {
     let calm = run(&place, &arguments).ends(0);
     let windows: Vec<u64> = events(&calm)
         .iter()
-        .filter(|event| event["event"] == "window" && event["id"] == 3)
+        .filter(|event| event["event"] == "window" && event["job"] == 3)
         .map(|event| event["position"].as_u64().unwrap())
         .collect();
     assert!(windows.len() >= 2, "{windows:?}");
@@ -312,7 +312,7 @@ fn a_window_that_no_engine_survives_costs_that_window_alone() {
     let wild: Ran = command.env("STENO_TEST_ABORT_AT", planted.to_string()).output().unwrap().into();
     let wild = wild.ends(0);
     let of = |id: u64, code: &str| {
-        let is = |event: &&Value| event["id"] == id && event["notice"]["code"] == code;
+        let is = |event: &&Value| event["job"] == id && event["notice"]["code"] == code;
         events(&wild).iter().filter(is).count()
     };
     assert_eq!(of(3, "engine.window_skipped"), 1, "{}", wild.err);

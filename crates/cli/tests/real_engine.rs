@@ -173,7 +173,7 @@ fn json_events_tell_the_whole_story() {
     let place_of = |kind| kinds.iter().position(|it| *it == kind).unwrap();
     assert!(kinds[0] == "queued" && place_of("started") < place_of("segment"), "{kinds:?}");
     assert_eq!(kinds.last(), Some(&"finished"));
-    assert!(events.iter().all(|event| event["id"] == 1));
+    assert!(events.iter().all(|event| event["job"] == 1));
     let texts = |segments: Vec<&Value>| -> Vec<String> {
         segments.iter().map(|segment| segment["text"].as_str().unwrap().to_string()).collect()
     };

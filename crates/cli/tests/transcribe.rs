@@ -137,7 +137,7 @@ fn json_events_are_one_object_per_line_with_an_id_per_recording() {
     let ran = place.run(&arguments).ends(1);
     let events = events(&ran);
     let of = |id: u64| -> Vec<&str> {
-        let ours = events.iter().filter(|event| event["id"] == id);
+        let ours = events.iter().filter(|event| event["job"] == id);
         ours.map(|event| event["event"].as_str().unwrap()).collect()
     };
     let done =
@@ -147,7 +147,7 @@ fn json_events_are_one_object_per_line_with_an_id_per_recording() {
     assert_eq!(of(3), ["queued", "failed"]);
     assert_eq!(of(4), done);
     let find = |kind: &str, id: u64| {
-        events.iter().find(|event| event["event"] == kind && event["id"] == id).unwrap()
+        events.iter().find(|event| event["event"] == kind && event["job"] == id).unwrap()
     };
     assert_eq!(find("queued", 4)["file"], "c.mp3");
     assert_eq!(find("saved", 4)["path"], "c.srt");

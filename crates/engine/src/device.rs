@@ -3,7 +3,7 @@ use std::{io, thread};
 
 use pipeline::{Control, Stopped};
 use transcript::Transcript;
-use wire::{Description, ErrorCode, Event, Failure, FilePath, Job, JobId, NO_JOB, Quantise};
+use wire::{Description, Envelope, ErrorCode, Event, Failure, FilePath, Job, Quantise};
 
 use crate::output::Output;
 use crate::queue::{Queue, Work};
@@ -88,7 +88,7 @@ pub fn start<D: Device>(
     thread::Builder::new().name("device".into()).stack_size(STACK_BYTES).spawn(move || {
         let mut device: Option<D> = None;
         while let Some((work, control)) = queue.next() {
-            let id = work.id().unwrap_or(NO_JOB);
+            let job = work.id();
             let result = panics::catch(|| {
                 let device = device.get_or_insert_with(&make);
                 run(device, work, &control, &output, &described);
@@ -98,7 +98,7 @@ pub fn start<D: Device>(
                 // job. Dropping it may panic as well: then it is leaked.
                 let broken = device.take();
                 let _ = panics::catch(move || drop(broken));
-                output.send(Event::Failed { id, error: internal(&panic), partial: None });
+                output.send(Envelope { job, body: Event::Failed { error: internal(&panic), partial: None } });
             }
             queue.done();
         }
@@ -107,10 +107,11 @@ pub fn start<D: Device>(
 }
 
 fn run(device: &mut impl Device, work: Work, control: &Control, output: &Output, described: &Described) {
+    let job = work.id();
     #[cfg(not(debug_assertions))]
-    let mut emit = |event| output.send(event);
+    let mut emit = |body| output.send(Envelope { job, body });
     #[cfg(debug_assertions)]
-    let mut emit = |event| crate::planted::send(output, event);
+    let mut emit = |body| crate::planted::send(output, Envelope { job, body });
     match work {
         Work::Describe => {
             let description = device.describe();
@@ -118,36 +119,35 @@ fn run(device: &mut impl Device, work: Work, control: &Control, output: &Output,
             emit(Event::Description(Box::new(description)));
         }
         Work::Transcribe(job) => {
-            let id = job.id;
             let event = match device.transcribe(&job, control, &mut emit) {
                 Ok(transcript) => {
-                    Event::Finished { id, transcript: Box::new(transcript), renewal: device.renewal() }
+                    Event::Finished { transcript: Box::new(transcript), renewal: device.renewal() }
                 }
-                Err(Stopped { failure, partial }) => ended(id, failure, partial, control),
+                Err(Stopped { failure, partial }) => ended(failure, partial, control),
             };
             emit(event);
         }
-        Work::DetectLanguages { id, files, job } => {
+        Work::DetectLanguages { files, job, .. } => {
             let event = match device.detect_languages(&files, &job, control, &mut emit) {
-                Ok(()) => Event::LanguagesDone { id },
-                Err(failure) => ended(id, failure, None, control),
+                Ok(()) => Event::LanguagesDone,
+                Err(failure) => ended(failure, None, control),
             };
             emit(event);
         }
         Work::Quantise(asked) => {
             let result = device.quantise(&asked, control);
-            emit(result.unwrap_or_else(|failure| ended(asked.id, failure, None, control)));
+            emit(result.unwrap_or_else(|failure| ended(failure, None, control)));
         }
     }
 }
 
 /// An error in a job that was being cancelled is what the cancel led to (a
 /// helper program that went away, a file closed under its reader).
-fn ended(id: JobId, error: Failure, partial: Option<Box<Transcript>>, control: &Control) -> Event {
+fn ended(error: Failure, partial: Option<Box<Transcript>>, control: &Control) -> Event {
     if error.code == ErrorCode::Cancelled || control.is_cancelled() {
-        Event::Cancelled { id, partial }
+        Event::Cancelled { partial }
     } else {
-        Event::Failed { id, error, partial }
+        Event::Failed { error, partial }
     }
 }
 

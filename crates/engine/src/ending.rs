@@ -3,7 +3,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use wire::Event;
+use wire::{Envelope, Event};
 
 use crate::output::Output;
 use crate::platform;
@@ -47,7 +47,7 @@ impl Ending {
         let never_began = self.queue.close();
         if let Some(output) = self.output.get() {
             for id in never_began {
-                output.send(Event::Cancelled { id, partial: None });
+                output.send(Envelope::of_job(id, Event::Cancelled { partial: None }));
             }
         }
         if !self.queue.wait_until_idle(CANCEL_LIMIT) {

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use transcript::{Segment, Transcript};
-use wire::{Event, write_frame};
+use wire::{Envelope, Event, write_frame};
 
 /// Where every thread puts its events. Putting one there never waits for the
 /// host: a thread of its own does that.
@@ -15,7 +15,7 @@ pub struct Output {
 
 #[derive(Debug)]
 enum Message {
-    Event(Box<Event>),
+    Event(Box<Envelope>),
     Flush(Sender<()>),
 }
 
@@ -36,8 +36,8 @@ impl Output {
         Ok(Self { queue })
     }
 
-    pub fn send(&self, mut event: Event) {
-        make_finite(&mut event);
+    pub fn send(&self, mut event: Envelope) {
+        make_finite(&mut event.body);
         // Fails only where the host is gone, which ends the engine elsewhere.
         let _ = self.queue.send(Message::Event(Box::new(event)));
     }

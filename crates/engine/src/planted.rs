@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use wire::Event;
+use wire::{Envelope, Event};
 
 use crate::output::Output;
 
@@ -12,8 +12,8 @@ const VARIABLE: &str = "STENO_TEST_ABORT_AT";
 
 /// Sends the event. Where it begins the window that is named, ends the process
 /// once the host has heard of it, as a fault in native code would.
-pub fn send(output: &Output, event: Event) {
-    let aborts = matches!(&event, Event::Window { position, .. } if is_named(*position));
+pub fn send(output: &Output, event: Envelope) {
+    let aborts = matches!(&event.body, Event::Window { position, .. } if is_named(*position));
     output.send(event);
     if aborts {
         output.flush(Duration::from_secs(1));

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use wire::{
-    Backend, Command, Description, ErrorCode, Event, Failure, NO_JOB, PROTOCOL_VERSION, exit_status,
+    Backend, Command, Description, Envelope, ErrorCode, Event, Failure, PROTOCOL_VERSION, exit_status,
     read_frame,
 };
 
@@ -102,13 +102,13 @@ impl Reader {
         match command {
             Command::Hello { protocol } => self.greet(protocol),
             _ if !self.greeted => self.refuse(exit_status::PROTOCOL, mismatch("no version at all")),
-            Command::Ping { nonce } => self.output.send(Event::Pong { nonce, work: self.queue.work() }),
+            Command::Ping { nonce } => self.tell(Event::Pong { nonce, work: self.queue.work() }),
             Command::Describe => match self.described.latest() {
                 // Rather a little old than after an hour's job. Where there is
                 // none yet it waits: finding out takes the device thread up to
                 // a second, too much to spend before every first job.
                 Some(description) if self.queue.is_running() => {
-                    self.output.send(Event::Description(Box::new(description)));
+                    self.tell(Event::Description(Box::new(description)));
                 }
                 _ => self.enqueue(Work::Describe),
             },
@@ -119,7 +119,7 @@ impl Reader {
             Command::Quantise(asked) => self.enqueue(Work::Quantise(asked)),
             Command::Cancel { id } => {
                 if self.queue.cancel(id) == Cancelled::Waiting {
-                    self.output.send(Event::Cancelled { id, partial: None });
+                    self.output.send(Envelope::of_job(id, Event::Cancelled { partial: None }));
                 }
             }
             Command::Shutdown => self.ending.end(0),
@@ -127,7 +127,7 @@ impl Reader {
     }
 
     fn greet(&mut self, protocol: u32) {
-        self.output.send(Event::Hello {
+        self.tell(Event::Hello {
             protocol: PROTOCOL_VERSION,
             engine: env!("CARGO_PKG_VERSION").into(),
             backend: self.backend,
@@ -140,15 +140,20 @@ impl Reader {
     }
 
     fn enqueue(&self, work: Work) {
-        let id = work.id().unwrap_or(NO_JOB);
+        let job = work.id();
         if !self.queue.push(work) {
-            self.output.send(Event::Cancelled { id, partial: None });
+            self.output.send(Envelope { job, body: Event::Cancelled { partial: None } });
         }
+    }
+
+    /// Sends an event that concerns the engine and no job.
+    fn tell(&self, event: Event) {
+        self.output.send(Envelope::of_engine(event));
     }
 
     fn refuse(&self, status: i32, error: Failure) -> ! {
         eprintln!("steno-engine: {error}");
-        self.output.send(Event::Failed { id: NO_JOB, error, partial: None });
+        self.tell(Event::Failed { error, partial: None });
         self.ending.end(status)
     }
 }

@@ -221,7 +221,7 @@ fn a_language_is_found_under_a_limit() {
         match engine.next() {
             Event::Rung { rung, .. } => rungs.push(rung.step),
             Event::Language { probabilities, .. } => languages.push(probabilities[0].0.clone()),
-            Event::LanguagesDone { .. } => break,
+            Event::LanguagesDone => break,
             Event::Failed { error, .. } | Event::FileFailed { error, .. } => panic!("{error}"),
             _ => {}
         }

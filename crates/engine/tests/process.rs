@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use support::{Engine, SECOND, double, is_running, wait_for_end};
-use wire::{Command, ErrorCode, Event, Job, JobId, NO_JOB, PROTOCOL_VERSION};
+use wire::{Command, Envelope, ErrorCode, Event, Job, JobId, NO_JOB, PROTOCOL_VERSION};
 
 fn job(id: JobId, file: &str) -> Command {
     Command::Transcribe(Box::new(Job::new(id, file, "model")))
@@ -52,11 +52,11 @@ fn a_host_of_another_version_is_told_both_and_the_engine_fails() {
     ] {
         let mut engine = Engine::start(support::real());
         engine.send(first);
-        let (id, error) = engine.until(|event| match event {
-            Event::Failed { id, error, .. } => Some((id, error)),
+        let error = engine.until_of(None, |event| match event {
+            Event::Failed { error, .. } => Some(error),
             _ => None,
         });
-        assert_eq!((id, error.code), (NO_JOB, ErrorCode::ProtocolMismatch));
+        assert_eq!(error.code, ErrorCode::ProtocolMismatch);
         assert!(error.message.contains(&format!("version {PROTOCOL_VERSION} ")), "{error}");
         assert!(error.message.contains(theirs), "{error}");
         assert_eq!(engine.end().code(), Some(3));
@@ -71,8 +71,8 @@ fn garbage_is_refused_with_a_sentence_and_not_taken_for_a_command() {
         let mut engine = Engine::start(support::real());
         engine.send_bytes(garbage);
         engine.close_input();
-        let error = engine.until(|event| match event {
-            Event::Failed { id: NO_JOB, error, .. } => Some(error),
+        let error = engine.until_of(None, |event| match event {
+            Event::Failed { error, .. } => Some(error),
             _ => None,
         });
         assert_eq!(error.code, ErrorCode::ProtocolMismatch);
@@ -101,8 +101,8 @@ fn a_fault_in_one_job_is_named_and_the_next_job_gets_a_new_device() {
     let mut engine = Engine::greeted(double());
     for (id, file, said) in [(1, "panic", "the planted fault"), (2, "panic in a thread", "far away")] {
         engine.send(job(id, file));
-        let error = engine.until(|event| match event {
-            Event::Failed { id: failed, error, .. } if failed == id => Some(error),
+        let error = engine.until_of(Some(id), |event| match event {
+            Event::Failed { error, .. } => Some(error),
             _ => None,
         });
         assert_eq!(error.code, ErrorCode::Internal);
@@ -148,15 +148,15 @@ fn numbers_that_json_lacks_still_arrive() {
     let plain = Box::new(Job::new(2, "", "model"));
     engine.send(Command::DetectLanguages { id: 2, files, job: plain });
     for name in ["a", "b"] {
-        engine.until(|event| match event {
-            Event::Language { id: 2, file, probabilities } => {
+        engine.until_of(Some(2), |event| match event {
+            Event::Language { file, probabilities } => {
                 assert_eq!((file, probabilities[0].1), (name.into(), 0.0));
                 Some(())
             }
             _ => None,
         });
     }
-    engine.until(|event| (event == Event::LanguagesDone { id: 2 }).then_some(()));
+    engine.until_of(Some(2), |event| (event == Event::LanguagesDone).then_some(()));
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn pings_and_descriptions_are_answered_while_the_device_works() {
     engine.send(Command::Describe);
     engine.until(|event| matches!(event, Event::Description(_)).then_some(()));
     engine.send(Command::Cancel { id: 1 });
-    engine.until(|event| matches!(event, Event::Cancelled { id: 1, partial: Some(_) }).then_some(()));
+    engine.until_of(Some(1), |event| matches!(event, Event::Cancelled { partial: Some(_) }).then_some(()));
 }
 
 #[test]
@@ -200,10 +200,10 @@ fn a_cancel_takes_the_job_it_names_within_a_second_and_no_other() {
         engine.send(Command::Cancel { id: unknown });
     }
     engine.send(Command::Cancel { id: 2 });
-    engine.until(|event| (event == Event::Cancelled { id: 2, partial: None }).then_some(()));
+    engine.until_of(Some(2), |event| (event == Event::Cancelled { partial: None }).then_some(()));
     let asked = Instant::now();
     engine.send(Command::Cancel { id: 1 });
-    engine.until(|event| matches!(event, Event::Cancelled { id: 1, partial: Some(_) }).then_some(()));
+    engine.until_of(Some(1), |event| matches!(event, Event::Cancelled { partial: Some(_) }).then_some(()));
     assert!(asked.elapsed() < SECOND, "{:?}", asked.elapsed());
     engine.until_finished(3);
 }
@@ -216,13 +216,13 @@ fn shutdown_reports_every_job_and_ends_the_process() {
     engine.until(|event| notice(&event, "running"));
     engine.send(Command::Shutdown);
     let mut cancelled = vec![];
-    while let Some(event) = engine.next_or_end() {
-        if let Event::Cancelled { id, .. } = event {
-            cancelled.push(id);
+    while let Some(envelope) = engine.next_or_end() {
+        if let Event::Cancelled { .. } = envelope.body {
+            cancelled.push(envelope.job);
         }
     }
     cancelled.sort_unstable();
-    assert_eq!(cancelled, [1, 2]);
+    assert_eq!(cancelled, [Some(1), Some(2)]);
     assert_eq!(engine.end().code(), Some(0));
 }
 
@@ -287,10 +287,11 @@ fn the_engine_ends_within_a_second_of_its_host_though_its_input_stays_open() {
         let mut input = host.stdin.take().unwrap();
         let mut output = host.stdout.take().unwrap();
         wire::write_frame(&mut input, &Command::Hello { protocol: PROTOCOL_VERSION }).unwrap();
-        assert!(matches!(wire::read_frame(&mut output).unwrap(), Some(Event::Hello { .. })));
+        let mut next = || wire::read_frame::<Envelope>(&mut output).unwrap().unwrap().body;
+        assert!(matches!(next(), Event::Hello { .. }));
         if let Some(file) = file {
             wire::write_frame(&mut input, &job(1, file)).unwrap();
-            while notice(&wire::read_frame(&mut output).unwrap().unwrap(), "child").is_none() {}
+            while notice(&next(), "child").is_none() {}
         }
         host.kill().unwrap();
         let killed = Instant::now();

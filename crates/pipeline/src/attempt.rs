@@ -54,7 +54,7 @@ impl<'a> Work<'a> {
     }
 
     pub fn note(&mut self, notice: &memory::Notice) {
-        self.draft.memory_notice(self.job, notice, self.emit);
+        self.draft.memory_notice(notice, self.emit);
     }
 
     /// From where the text ended to the end of the file.
@@ -102,7 +102,7 @@ impl<'a> Work<'a> {
             speakers::stand_in(desk, self.state.settings.speaker_batch)?;
         }
         self.tell();
-        self.draft.note_findings(self.job, self.emit);
+        self.draft.note_findings(self.emit);
         Ok(())
     }
 
@@ -123,7 +123,7 @@ impl<'a> Work<'a> {
     /// asked for, as the model knows it.
     fn load(&mut self) -> Result<Option<String>, Broken> {
         let job = self.job;
-        let loading = Reporter::new(job.id, Stage::LoadModel, None, self.emit);
+        let loading = Reporter::new(Stage::LoadModel, None, self.emit);
         let desk = take(self.desk, MemoryStage::SpeechModel)?;
         let loaded = self.models.load(desk, &self.state.settings, self.control)?;
         let seconds = loading.elapsed().as_secs_f64();
@@ -158,7 +158,7 @@ impl<'a> Work<'a> {
             entered = Scope::enter(&desk.host, STAGE, PREPARING_BYTES + kept);
         }
         let mut scope = during(STAGE, entered)?;
-        let mut reporter = Reporter::new(job.id, Stage::Preprocess, None, self.emit);
+        let mut reporter = Reporter::new(Stage::Preprocess, None, self.emit);
         let result = sound::prepare(job, n_mels, mode, &mut |seconds, total| {
             control.worked();
             reporter.set_duration(total.map(Time::from_seconds));
@@ -172,10 +172,10 @@ impl<'a> Work<'a> {
         let _ = scope.resize(recording.pcm.bytes_in_memory().min(PREPARING_BYTES + kept));
         self.draft.stage("preprocess", seconds);
         self.draft.describe_source(&recording);
-        self.draft.note_warnings(job, &recording, self.emit);
+        self.draft.note_warnings(&recording, self.emit);
         let speech = spans(&recording);
         let log_mel_maximum = recording.log_mel_maximum;
-        (self.emit)(Event::Prepared { id: job.id, channel: number, speech, log_mel_maximum });
+        (self.emit)(Event::Prepared { channel: number, speech, log_mel_maximum });
         self.sound = Some(Sound { channel: number, n_mels, recording, scope });
         self.tell();
         Ok(())
@@ -187,7 +187,7 @@ impl<'a> Work<'a> {
             let desk = take(self.desk, MemoryStage::Preprocess)?;
             let source = self.draft.transcript.source.clone();
             let model = self.draft.transcript.model.clone();
-            (self.emit)(Event::Started { id: self.job.id, source, model, device: desk.chosen.id.clone() });
+            (self.emit)(Event::Started { source, model, device: desk.chosen.id.clone() });
         }
         Ok(())
     }
@@ -207,7 +207,7 @@ impl<'a> Work<'a> {
         let mut scope =
             during(STAGE, Scope::enter(&desk.device, STAGE, demand))?.trim_every(job.memory.trim_every);
         let duration = Time::from_seconds(recording.seconds());
-        let mut reporter = Reporter::new(job.id, Stage::Transcribe, Some(duration), emit);
+        let mut reporter = Reporter::new(Stage::Transcribe, Some(duration), emit);
         if draft.point.languages.len() <= *channel {
             let found = match language {
                 Some(language) => (language, None),
@@ -250,7 +250,6 @@ impl<'a> Work<'a> {
         let skip = job.resume.as_ref().map_or(&[][..], |resume| &resume.skip);
         let mut listener = Listener {
             desk,
-            job,
             draft,
             state,
             scope: &mut scope,
@@ -280,14 +279,14 @@ impl<'a> Work<'a> {
 
     fn reached(&mut self, discarded: Vec<Segment>) {
         let point = Box::new(self.draft.point.clone());
-        (self.emit)(Event::Reached { id: self.job.id, point, discarded });
+        (self.emit)(Event::Reached { point, discarded });
     }
 
     /// Takes a step that was decided on.
     pub fn step_down(&mut self, broken: &Broken, rung: Rung) -> Result<(), StageError> {
         let job = self.job;
-        (self.emit)(Event::Rung { id: job.id, rung: Box::new(rung.clone()) });
-        self.draft.memory_notice(job, &rung.notice(), self.emit);
+        (self.emit)(Event::Rung { rung: Box::new(rung.clone()) });
+        self.draft.memory_notice(&rung.notice(), self.emit);
         let moves = rung.to.settings.place != self.state.settings.place;
         self.state = rung.to.clone();
         if let Some(desk) = self.desk {
@@ -316,7 +315,7 @@ impl<'a> Work<'a> {
 
     pub fn tell(&mut self) {
         if let Some(desk) = &self.desk {
-            job::tell_marks(desk, self.draft, self.job, self.emit);
+            job::tell_marks(desk, self.draft, self.emit);
         }
     }
 }
@@ -325,7 +324,6 @@ impl<'a> Work<'a> {
 /// timeline.
 struct Listener<'a, 'b> {
     desk: &'a Desk,
-    job: &'a Job,
     draft: &'a mut Draft,
     state: &'a mut State,
     scope: &'a mut Scope,
@@ -344,7 +342,7 @@ impl Observer for Listener<'_, '_> {
         match step {
             WindowStep::Began { position, .. } => {
                 let channel = self.draft.point.channel;
-                self.reporter.emit(Event::Window { id: self.job.id, channel, position });
+                self.reporter.emit(Event::Window { channel, position });
             }
             WindowStep::Found(found) => self.found(found),
         }
@@ -354,7 +352,7 @@ impl Observer for Listener<'_, '_> {
 
 impl Listener<'_, '_> {
     fn found(&mut self, found: Found) {
-        let Self { desk, job, draft, reporter, .. } = self;
+        let Self { desk, draft, reporter, .. } = self;
         let (label, language) = (self.label, &self.language);
         let name = |mut segment: Segment| {
             segment.channel = label;
@@ -364,7 +362,7 @@ impl Listener<'_, '_> {
         };
         let position = found.position();
         for segment in found.segments.into_iter().map(name) {
-            reporter.emit(Event::Segment { id: job.id, segment: segment.clone() });
+            reporter.emit(Event::Segment { segment: segment.clone() });
             draft.transcript.segments.push(segment);
         }
         let discarded: Vec<Segment> = found.discarded.into_iter().map(name).collect();
@@ -376,11 +374,11 @@ impl Listener<'_, '_> {
             completeness: std::mem::take(&mut point.completeness),
             ..found.point
         };
-        reporter.emit(Event::Reached { id: job.id, point: Box::new(point.clone()), discarded });
+        reporter.emit(Event::Reached { point: Box::new(point.clone()), discarded });
         if found.windows > 0 {
             self.state.progressed();
             self.scope.batch();
-            job::tell_marks(desk, draft, job, &mut |event| reporter.emit(event));
+            job::tell_marks(desk, draft, &mut |event| reporter.emit(event));
         }
         reporter.at(position);
     }

@@ -62,23 +62,23 @@ impl Draft {
         };
     }
 
-    pub fn note_warnings(&mut self, job: &Job, recording: &Recording, emit: Emit) {
+    pub fn note_warnings(&mut self, recording: &Recording, emit: Emit) {
         for warning in &recording.warnings {
             let mut notice = Notice::new(warning.code, Severity::Degraded, warning.text.clone());
             notice.at = warning.at_seconds.map(Time::from_seconds);
-            self.notice(job, notice, emit);
+            self.notice(notice, emit);
         }
     }
 
     /// Another attempt at the same says the same: once is enough.
-    pub fn notice(&mut self, job: &Job, notice: Notice, emit: Emit) {
+    pub fn notice(&mut self, notice: Notice, emit: Emit) {
         if !self.transcript.notices.contains(&notice) {
-            emit(Event::Notice { id: job.id, notice: notice.clone() });
+            emit(Event::Notice { notice: notice.clone() });
             self.transcript.notices.push(notice);
         }
     }
 
-    pub fn memory_notice(&mut self, job: &Job, notice: &memory::Notice, emit: Emit) {
+    pub fn memory_notice(&mut self, notice: &memory::Notice, emit: Emit) {
         // Whose memory was in use beforehand is told once, not with new figures by every engine.
         let is_known = |known: &Notice| known.code == notice.code.as_str();
         if notice.code == memory::Code::Occupied && self.transcript.notices.iter().any(is_known) {
@@ -89,7 +89,7 @@ impl Draft {
             memory::Severity::Degraded => Severity::Degraded,
             memory::Severity::Failed => Severity::Failed,
         };
-        self.notice(job, Notice::new(notice.code.as_str(), severity, notice.text.clone()), emit);
+        self.notice(Notice::new(notice.code.as_str(), severity, notice.text.clone()), emit);
     }
 
     /// The text of one channel so far.
@@ -98,16 +98,16 @@ impl Draft {
         self.transcript.segments.iter().filter(of_channel).cloned().collect()
     }
 
-    pub fn note_findings(&mut self, job: &Job, emit: Emit) {
+    pub fn note_findings(&mut self, emit: Emit) {
         let gaps = self.transcript.completeness.gaps.len();
         if gaps > 0 {
             let text = format!("{gaps} stretch(es) of speech of over 2 s are without text.");
-            self.notice(job, Notice::new("transcript.gaps", Severity::Degraded, text), emit);
+            self.notice(Notice::new("transcript.gaps", Severity::Degraded, text), emit);
         }
         let discarded = self.transcript.discarded.len();
         if discarded > 0 {
             let text = format!("{discarded} passage(s) of text over silence were left out.");
-            self.notice(job, Notice::new("transcript.discarded", Severity::Info, text), emit);
+            self.notice(Notice::new("transcript.discarded", Severity::Info, text), emit);
         }
     }
 

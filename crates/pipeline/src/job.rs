@@ -30,7 +30,7 @@ pub fn transcribe(
     let result = run(desk, job, control, emit, &mut draft, refuse);
     if let Some(desk) = desk {
         desk.end_job();
-        tell_marks(desk, &mut draft, job, emit);
+        tell_marks(desk, &mut draft, emit);
         desk.device.budget().refuse_nth(None);
     }
     let device = desk.as_ref().map_or("cpu", |desk| desk.chosen.id.as_str());
@@ -68,7 +68,7 @@ fn run(
         Some(state) => state,
         None => start::state(&models, job, at)?,
     };
-    emit(Event::Ladder { id: job.id, state: Box::new(state.clone()) });
+    emit(Event::Ladder { state: Box::new(state.clone()) });
     let ladder = Ladder { pins: job.memory.pins(), installed: models.installed() };
     let mut work = Work::new(desk, job, control, emit, draft, models, state, info);
     loop {
@@ -104,11 +104,11 @@ pub fn take_desk<'a>(
     desk.as_mut().ok_or_else(|| Failure::new(ErrorCode::Internal, "There is no device.").into())
 }
 
-pub fn tell_marks(desk: &Desk, draft: &mut Draft, job: &Job, emit: Emit) {
+pub fn tell_marks(desk: &Desk, draft: &mut Draft, emit: Emit) {
     for mark in desk.take_marks() {
         if let Mark::Notice(notice) = &mark {
-            draft.memory_notice(job, notice, emit);
+            draft.memory_notice(notice, emit);
         }
-        emit(Event::Memory { id: job.id, mark: Box::new(mark) });
+        emit(Event::Memory { mark: Box::new(mark) });
     }
 }

@@ -28,14 +28,14 @@ pub fn detect_languages(
         let job = Job { file: file.clone(), limit: Some(job.limit.unwrap_or(LISTENED_TO)), ..job.clone() };
         match listening.to(&job, emit) {
             Ok(probabilities) => {
-                emit(Event::Language { id: job.id, file: file.clone(), probabilities });
+                emit(Event::Language { file: file.clone(), probabilities });
             }
             Err(error) => {
                 let error = error.failure(&job);
                 if error.code == ErrorCode::Cancelled {
                     return Err(error);
                 }
-                emit(Event::FileFailed { id: job.id, file: file.clone(), error });
+                emit(Event::FileFailed { file: file.clone(), error });
             }
         }
     }
@@ -80,7 +80,7 @@ impl<'a> Listening<'a> {
                 let text = gave_up(broken.stage, trouble, ladder.pins).text;
                 return Err(Failure::new(ErrorCode::OutOfMemory, text).file(job.file.clone()).into());
             };
-            emit(Event::Rung { id: job.id, rung: Box::new(rung.clone()) });
+            emit(Event::Rung { rung: Box::new(rung.clone()) });
             self.step_down(job, rung)?;
         }
     }

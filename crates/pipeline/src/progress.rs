@@ -1,11 +1,10 @@
 use std::time::{Duration, Instant};
 
 use transcript::Time;
-use wire::{Event, JobId, Progress, Stage};
+use wire::{Event, Progress, Stage};
 
 /// Reports how far a stage is, at most a few times a second.
 pub struct Reporter<'a> {
-    id: JobId,
     stage: Stage,
     duration: Option<Time>,
     started: Instant,
@@ -19,14 +18,9 @@ pub struct Reporter<'a> {
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 
 impl<'a> Reporter<'a> {
-    pub fn new(
-        id: JobId,
-        stage: Stage,
-        duration: Option<Time>,
-        emit: &'a mut (dyn FnMut(Event) + Send),
-    ) -> Self {
+    pub fn new(stage: Stage, duration: Option<Time>, emit: &'a mut (dyn FnMut(Event) + Send)) -> Self {
         let mut reporter =
-            Self { id, stage, duration, started: Instant::now(), origin: Time::ZERO, last: None, emit };
+            Self { stage, duration, started: Instant::now(), origin: Time::ZERO, last: None, emit };
         reporter.at(Time::ZERO);
         reporter
     }
@@ -56,7 +50,7 @@ impl<'a> Reporter<'a> {
             speed: speed.map(|speed| speed as f32),
             left,
         };
-        (self.emit)(Event::Progress { id: self.id, progress });
+        (self.emit)(Event::Progress { progress });
     }
 
     pub fn emit(&mut self, event: Event) {

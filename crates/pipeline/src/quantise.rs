@@ -72,7 +72,7 @@ fn make(asked: &Quantise, partial: &Path, control: &Control) -> Result<Event, Fa
     copy_texts(asked, partial).map_err(unwritable)?;
     fs::rename(partial, asked.output.as_path()).map_err(unwritable)?;
     let kept = kept.into_iter().map(|kept| (kept.tensor, kept.precision)).collect();
-    Ok(Event::Quantised { id: asked.id, size, kept })
+    Ok(Event::Quantised { size, kept })
 }
 
 fn copy_texts(asked: &Quantise, to: &Path) -> io::Result<()> {

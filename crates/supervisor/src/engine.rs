@@ -249,11 +249,11 @@ impl JobHandle {
         if self.ended {
             return None;
         }
-        let event = self.events.recv().await.unwrap_or_else(|| Event::Failed {
-            id: self.id(),
-            error: self.canceller.link.reason(),
-            partial: None,
-        });
+        let event = self
+            .events
+            .recv()
+            .await
+            .unwrap_or_else(|| Event::Failed { error: self.canceller.link.reason(), partial: None });
         self.ended = event.is_last();
         self.note(&event);
         Some(event)

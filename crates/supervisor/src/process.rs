@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wire::{Command, ErrorCode, Event, Failure, read_frame, write_frame};
+use wire::{Command, Envelope, ErrorCode, Failure, read_frame, write_frame};
 
 use crate::find::Candidate;
 use crate::platform;
@@ -15,7 +15,7 @@ use config::Priority;
 /// What the threads that read from an engine tell the one that watches it.
 #[derive(Debug)]
 pub enum Heard {
-    Event(Event),
+    Event(Envelope),
     /// Its output closed; the text says so where it could not be read.
     End(Option<String>),
 }

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use memory::death::{self, Death};
 use tokio::sync::{mpsc::UnboundedSender, oneshot};
 use wire::{
-    Command, Description, ErrorCode, Event, Failure, FilePath, Job, JobId, PROTOCOL_VERSION, exit_status,
+    Command, Description, Envelope, ErrorCode, Event, Failure, FilePath, Job, JobId, PROTOCOL_VERSION,
+    exit_status,
 };
 
 use crate::Limits;
@@ -216,7 +217,7 @@ impl Watch {
         }
     }
 
-    fn hear(&mut self, event: Event) {
+    fn hear(&mut self, Envelope { job, body: event }: Envelope) {
         if let Greeting::Awaited { hello, .. } = &mut self.greeting {
             match greet(event, &self.program) {
                 Ok(introduction) => {
@@ -246,17 +247,20 @@ impl Watch {
                     let _ = asker.send(Ok(*description));
                 }
             }
-            Event::Failed { id: wire::NO_JOB, error, .. } => {
+            Event::Failed { error, .. } if job.is_none() => {
                 if let Some(asker) = self.askers.pop_front() {
                     let _ = asker.send(Err(error));
                 }
             }
-            event => self.pass_on(event),
+            event => {
+                if let Some(id) = job {
+                    self.pass_on(id, event);
+                }
+            }
         }
     }
 
-    fn pass_on(&mut self, event: Event) {
-        let Some(id) = event.id() else { return };
+    fn pass_on(&mut self, id: JobId, event: Event) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         self.ping.moved = Instant::now();
         if event.is_last() {
@@ -359,11 +363,11 @@ impl Watch {
         for (id, job) in self.jobs {
             // Whoever wanted the job or the engine to end has what was wanted.
             let event = if job.cancelled.is_some() || self.leaving.is_some() {
-                Event::Cancelled { id, partial: None }
+                Event::Cancelled { partial: None }
             } else if too_greedy && running == Some(id) {
-                Event::Failed { id, error: damaged().file(job.file.clone()), partial: None }
+                Event::Failed { error: damaged().file(job.file.clone()), partial: None }
             } else {
-                Event::Failed { id, error: failure.clone().file(job.file.clone()), partial: None }
+                Event::Failed { error: failure.clone().file(job.file.clone()), partial: None }
             };
             job.end(event);
         }

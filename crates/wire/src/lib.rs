@@ -19,13 +19,12 @@ use transcript::{Notice, Segment, Span, Time, Transcript};
 
 /// Raised whenever a message changes in a way the other side would misread.
 /// Both sides send it first and refuse a stranger by name.
-pub const PROTOCOL_VERSION: u32 = 4;
+pub const PROTOCOL_VERSION: u32 = 5;
 
 /// Names a job for as long as host and engine both live.
 pub type JobId = u64;
 
-/// The id of a [`Event::Failed`] that concerns the engine and not one job:
-/// a version that differs, a command that can't be read. Jobs count from 1.
+/// The id of a [`Job`] that has not been submitted yet. Submitted jobs count from 1.
 pub const NO_JOB: JobId = 0;
 
 /// How an engine ends where it can no longer say why.
@@ -74,7 +73,31 @@ pub struct Quantise {
     pub output: FilePath,
 }
 
-/// Engine to host.
+/// One message of an engine to its host: an event, and the job that it belongs
+/// to. In JSON both are one object: `{"job":1,"event":"segment","segment":{…}}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// `None` where the event concerns the engine itself: its greeting, its
+    /// description, a command that it can't read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobId>,
+    #[serde(flatten)]
+    pub body: Event,
+}
+
+impl Envelope {
+    /// An event of one job.
+    pub fn of_job(job: JobId, body: Event) -> Self {
+        Self { job: Some(job), body }
+    }
+
+    /// An event that concerns the engine itself.
+    pub fn of_engine(body: Event) -> Self {
+        Self { job: None, body }
+    }
+}
+
+/// What an engine tells its host, in an [`Envelope`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
@@ -93,23 +116,19 @@ pub enum Event {
     Description(Box<Description>),
     /// What the file is and what will be done with it.
     Started {
-        id: JobId,
         source: transcript::Source,
         model: transcript::Model,
         device: String,
     },
     Progress {
-        id: JobId,
         progress: Progress,
     },
     /// A finished segment, in order of time.
     Segment {
-        id: JobId,
         segment: Segment,
     },
     /// What a channel turned out to be, once its sound is ready.
     Prepared {
-        id: JobId,
         channel: usize,
         speech: Vec<Span>,
         /// Of the log-mel spectrogram, which windows are normalised by.
@@ -118,71 +137,57 @@ pub enum Event {
     /// A window begins at this sample of the 16 kHz stream: the one to blame
     /// where the engine does not survive it.
     Window {
-        id: JobId,
         channel: usize,
         position: u64,
     },
     /// Everything before the point is done: its segments have been sent.
     /// A job can be resumed from here.
     Reached {
-        id: JobId,
         point: Box<Point>,
         /// Left out of the text since the last point.
         discarded: Vec<Segment>,
     },
     Notice {
-        id: JobId,
         notice: Notice,
     },
     /// A look at memory, or what there is to say about it.
     Memory {
-        id: JobId,
         mark: Box<memory::Mark>,
     },
     /// Where the job stands on its ladder as an engine begins with it, before
     /// anything is loaded.
     Ladder {
-        id: JobId,
         state: Box<memory::ladder::State>,
     },
     /// A step down was taken. Where it is to renew the engine, `Failed`
     /// follows, and the host takes the step.
     Rung {
-        id: JobId,
         rung: Box<memory::ladder::Rung>,
     },
     Finished {
-        id: JobId,
         transcript: Box<Transcript>,
         /// Why this engine should be replaced before the next job.
         renewal: Option<memory::Renewal>,
     },
     /// `partial` is what there was until then.
     Cancelled {
-        id: JobId,
         partial: Option<Box<Transcript>>,
     },
     Failed {
-        id: JobId,
         error: Failure,
         partial: Option<Box<Transcript>>,
     },
     Language {
-        id: JobId,
         file: FilePath,
         probabilities: Vec<(String, f32)>,
     },
     FileFailed {
-        id: JobId,
         file: FilePath,
         error: Failure,
     },
-    LanguagesDone {
-        id: JobId,
-    },
+    LanguagesDone,
     /// The model was made.
     Quantised {
-        id: JobId,
         /// Of its weights, in bytes.
         size: u64,
         /// Tensors in a better format than the one asked for, whose blocks
@@ -199,54 +204,6 @@ pub enum Backend {
 }
 
 impl Event {
-    /// The job that the event belongs to, if it belongs to one.
-    pub fn id(&self) -> Option<JobId> {
-        match self {
-            Event::Hello { .. } | Event::Pong { .. } | Event::Description(_) => None,
-            Event::Started { id, .. }
-            | Event::Progress { id, .. }
-            | Event::Segment { id, .. }
-            | Event::Prepared { id, .. }
-            | Event::Window { id, .. }
-            | Event::Reached { id, .. }
-            | Event::Notice { id, .. }
-            | Event::Memory { id, .. }
-            | Event::Ladder { id, .. }
-            | Event::Rung { id, .. }
-            | Event::Finished { id, .. }
-            | Event::Cancelled { id, .. }
-            | Event::Failed { id, .. }
-            | Event::Language { id, .. }
-            | Event::FileFailed { id, .. }
-            | Event::Quantised { id, .. }
-            | Event::LanguagesDone { id } => (*id != NO_JOB).then_some(*id),
-        }
-    }
-
-    /// Gives a job's event another number: each engine counts for itself.
-    pub fn set_id(&mut self, number: JobId) {
-        match self {
-            Event::Hello { .. } | Event::Pong { .. } | Event::Description(_) => {}
-            Event::Started { id, .. }
-            | Event::Progress { id, .. }
-            | Event::Segment { id, .. }
-            | Event::Prepared { id, .. }
-            | Event::Window { id, .. }
-            | Event::Reached { id, .. }
-            | Event::Notice { id, .. }
-            | Event::Memory { id, .. }
-            | Event::Ladder { id, .. }
-            | Event::Rung { id, .. }
-            | Event::Finished { id, .. }
-            | Event::Cancelled { id, .. }
-            | Event::Failed { id, .. }
-            | Event::Language { id, .. }
-            | Event::FileFailed { id, .. }
-            | Event::Quantised { id, .. }
-            | Event::LanguagesDone { id } => *id = number,
-        }
-    }
-
     /// Whether it is the last one of its job.
     pub fn is_last(&self) -> bool {
         matches!(
@@ -254,7 +211,7 @@ impl Event {
             Event::Finished { .. }
                 | Event::Cancelled { .. }
                 | Event::Failed { .. }
-                | Event::LanguagesDone { .. }
+                | Event::LanguagesDone
                 | Event::Quantised { .. }
         )
     }

@@ -203,37 +203,43 @@ fn every_event_arrives_as_it_was_sent() {
         ("hello", Event::Hello { protocol: 1, engine: "x".into(), backend: Backend::Cpu, pid: u32::MAX }),
         ("pong", Event::Pong { nonce: 1, work: u64::MAX }),
         ("description", Event::Description(Box::new(description))),
-        ("started", Event::Started { id: 1, source: source(), model, device: "cuda:1".into() }),
-        ("progress", Event::Progress { id: 1, progress: progress(Time::ZERO) }),
-        ("progress", Event::Progress { id: 1, progress: progress(Time::from_millis(u32::MAX)) }),
-        ("segment", Event::Segment { id: 1, segment: segment() }),
-        ("notice", Event::Notice { id: 1, notice: notice() }),
-        ("finished", Event::Finished { id: 1, transcript: Box::new(transcript()), renewal: None }),
-        ("cancelled", Event::Cancelled { id: 1, partial: None }),
-        ("cancelled", Event::Cancelled { id: 1, partial: Some(Box::new(transcript())) }),
-        ("failed", Event::Failed { id: NO_JOB, error: failure(), partial: None }),
-        ("failed", Event::Failed { id: 1, error: failure(), partial: Some(Box::new(transcript())) }),
+        ("started", Event::Started { source: source(), model, device: "cuda:1".into() }),
+        ("progress", Event::Progress { progress: progress(Time::ZERO) }),
+        ("progress", Event::Progress { progress: progress(Time::from_millis(u32::MAX)) }),
+        ("segment", Event::Segment { segment: segment() }),
+        ("notice", Event::Notice { notice: notice() }),
+        ("finished", Event::Finished { transcript: Box::new(transcript()), renewal: None }),
+        ("cancelled", Event::Cancelled { partial: None }),
+        ("cancelled", Event::Cancelled { partial: Some(Box::new(transcript())) }),
+        ("failed", Event::Failed { error: failure(), partial: None }),
+        ("failed", Event::Failed { error: failure(), partial: Some(Box::new(transcript())) }),
         (
             "language",
             Event::Language {
-                id: 1,
                 file: "a".into(),
                 probabilities: vec![("en".into(), 0.7), ("de".into(), 1e-30)],
             },
         ),
-        ("file_failed", Event::FileFailed { id: 1, file: "a".into(), error: failure() }),
-        ("languages_done", Event::LanguagesDone { id: 1 }),
+        ("file_failed", Event::FileFailed { file: "a".into(), error: failure() }),
+        ("languages_done", Event::LanguagesDone),
         (
             "quantised",
-            Event::Quantised {
-                id: 1,
-                size: u64::MAX,
-                kept: vec![("a.weight".into(), memory::Precision::F16)],
-            },
+            Event::Quantised { size: u64::MAX, kept: vec![("a.weight".into(), memory::Precision::F16)] },
         ),
-        ("ladder", Event::Ladder { id: 1, state: Box::new(ladder()) }),
+        ("ladder", Event::Ladder { state: Box::new(ladder()) }),
     ] {
-        check("event", name, event);
+        check("event", name, Envelope::of_job(JobId::MAX, event.clone()));
+        check("event", name, Envelope::of_engine(event));
+    }
+}
+
+#[test]
+fn an_event_and_its_job_are_one_object() {
+    for (expected, envelope) in [
+        (r#"{"job":7,"event":"languages_done"}"#, Envelope::of_job(7, Event::LanguagesDone)),
+        (r#"{"event":"pong","nonce":1,"work":2}"#, Envelope::of_engine(Event::Pong { nonce: 1, work: 2 })),
+    ] {
+        assert_eq!(serde_json::to_string(&envelope).unwrap(), expected);
     }
 }
 

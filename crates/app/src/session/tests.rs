@@ -3,7 +3,7 @@ use advisor::ModelRef;
 use library::documents::Way;
 use std::time::{Duration, Instant};
 use transcript::{Segment, Span, Time};
-use wire::{Event, NO_JOB};
+use wire::Event;
 
 /// A session whose engine can't be started, with one recording that is held.
 fn session(folder: &Path) -> (Session, JobId) {
@@ -19,7 +19,7 @@ fn session(folder: &Path) -> (Session, JobId) {
 fn say(session: &Session, id: JobId, number: u32) {
     let segment =
         Segment { text: number.to_string(), start: Time::from_millis(number), ..Segment::default() };
-    session.inner.change(|shared| shared.queue.apply(id, Event::Segment { id: NO_JOB, segment }));
+    session.inner.change(|shared| shared.queue.apply(id, Event::Segment { segment }));
 }
 
 async fn state_of(session: &Session, id: JobId, wanted: State) -> Entry {
@@ -132,7 +132,7 @@ async fn memory_is_told_as_it_is_seen_and_all_of_it_to_who_comes_later() {
         let levels = Some(Levels { reserved: at_ms, ..Levels::default() });
         let sample = Sample { checkpoint, batch: None, at_ms, kind: Kind::Host, levels, reason: None };
         let mark = Box::new(Mark::Sample(sample));
-        session.inner.change(|shared| shared.queue.apply(id, Event::Memory { id: NO_JOB, mark }));
+        session.inner.change(|shared| shared.queue.apply(id, Event::Memory { mark }));
     };
     see(Checkpoint::PipelineStart, 1);
     let first = follower.next().await.unwrap();
@@ -182,7 +182,7 @@ fn finish(session: &Session, id: JobId, texts: &[&str]) {
     };
     transcript.segments = texts.iter().enumerate().map(segment).collect();
     transcript.source.duration = Time::from_millis(60_000);
-    let event = Event::Finished { id: NO_JOB, transcript: Box::new(transcript), renewal: None };
+    let event = Event::Finished { transcript: Box::new(transcript), renewal: None };
     session.inner.change(|shared| shared.queue.apply(id, event));
     session.put_away(id);
 }
@@ -309,7 +309,7 @@ async fn what_is_doubtful_is_listed_and_what_was_accepted_stays_so() {
     let gap = Span::new(Time::from_millis(20_000), Time::from_millis(23_000));
     transcript.completeness.gaps = vec![gap];
     transcript.segments[0].suspicions = vec![transcript::Suspicion::Loop];
-    let event = Event::Finished { id: NO_JOB, transcript: Box::new(transcript), renewal: None };
+    let event = Event::Finished { transcript: Box::new(transcript), renewal: None };
     session.inner.change(|shared| shared.queue.apply(id, event));
     session.put_away(id);
     let listed = |session: &Session, id| -> Vec<_> {

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 
 use transcript::{Completeness, Model, Notice, Run, Segment, Severity, Source, Span, Time, Transcript, Word};
-use wire::{Backend, Command, Description, ErrorCode, Event, Failure, Job, Progress, Stage};
+use wire::{Backend, Command, Description, Envelope, ErrorCode, Event, Failure, Job, JobId, Progress, Stage};
 
 fn main() {
     let out = Arc::new(Mutex::new(io::stdout()));
@@ -22,15 +22,15 @@ fn main() {
             Command::DetectLanguages { id, files, .. } => {
                 for file in files {
                     let event = if file.to_string().contains("broken") {
-                        Event::FileFailed { id, file, error: broken() }
+                        Event::FileFailed { file, error: broken() }
                     } else {
                         let probabilities =
                             vec![("de".into(), 0.02), ("en".into(), 0.97), ("fr".into(), 0.001)];
-                        Event::Language { id, file, probabilities }
+                        Event::Language { file, probabilities }
                     };
-                    send(&out, &event);
+                    send(&out, Some(id), event);
                 }
-                send(&out, &Event::LanguagesDone { id });
+                send(&out, Some(id), Event::LanguagesDone);
             }
             _ => {}
         }
@@ -44,7 +44,8 @@ fn read(out: &Mutex<Stdout>, jobs: &Sender<Command>, cancel: &Sender<()>) {
         match command {
             Command::Hello { protocol } => send(
                 out,
-                &Event::Hello {
+                None,
+                Event::Hello {
                     protocol,
                     engine: "scripted".into(),
                     backend: Backend::Cpu,
@@ -53,9 +54,9 @@ fn read(out: &Mutex<Stdout>, jobs: &Sender<Command>, cancel: &Sender<()>) {
             ),
             Command::Ping { nonce } => {
                 work += 1;
-                send(out, &Event::Pong { nonce, work });
+                send(out, None, Event::Pong { nonce, work });
             }
-            Command::Describe => send(out, &Event::Description(Box::new(description()))),
+            Command::Describe => send(out, None, Event::Description(Box::new(description()))),
             Command::Cancel { .. } => cancel.send(()).unwrap(),
             Command::Shutdown => break,
             job => jobs.send(job).unwrap(),
@@ -70,17 +71,13 @@ fn transcribe(job: &Job, out: &Mutex<Stdout>, cancelled: &Receiver<()>) {
     let is = |what: &str| name.contains(what);
     if is("broken") {
         let error = broken().file(job.file.clone());
-        return send(out, &Event::Failed { id, error, partial: None });
+        return send(out, Some(id), Event::Failed { error, partial: None });
     }
     let whole = transcript(job, &name);
     send(
         out,
-        &Event::Started {
-            id,
-            source: whole.source.clone(),
-            model: whole.model.clone(),
-            device: "cpu".into(),
-        },
+        Some(id),
+        Event::Started { source: whole.source.clone(), model: whole.model.clone(), device: "cpu".into() },
     );
     if is("settings") {
         let said = serde_json::json!({
@@ -89,13 +86,13 @@ fn transcribe(job: &Job, out: &Mutex<Stdout>, cancelled: &Receiver<()>) {
             "alternatives": job.alternatives.iter().map(|it| &it.installed).collect::<Vec<_>>(),
         });
         let notice = Notice::new("script.settings", Severity::Info, said.to_string());
-        send(out, &Event::Notice { id, notice });
+        send(out, Some(id), Event::Notice { notice });
     }
     for notice in &whole.notices {
-        send(out, &Event::Notice { id, notice: notice.clone() });
+        send(out, Some(id), Event::Notice { notice: notice.clone() });
     }
     for segment in &whole.segments {
-        send(out, &Event::Segment { id, segment: segment.clone() });
+        send(out, Some(id), Event::Segment { segment: segment.clone() });
         let progress = Progress {
             stage: Stage::Transcribe,
             position: segment.end,
@@ -103,7 +100,7 @@ fn transcribe(job: &Job, out: &Mutex<Stdout>, cancelled: &Receiver<()>) {
             speed: Some(2.0),
             left: Some(1.0),
         };
-        send(out, &Event::Progress { id, progress });
+        send(out, Some(id), Event::Progress { progress });
     }
     if is("dies") {
         std::process::exit(3);
@@ -111,14 +108,14 @@ fn transcribe(job: &Job, out: &Mutex<Stdout>, cancelled: &Receiver<()>) {
     if is("slow") {
         cancelled.recv().unwrap();
         let partial = Transcript { complete: false, ..whole };
-        return send(out, &Event::Cancelled { id, partial: Some(Box::new(partial)) });
+        return send(out, Some(id), Event::Cancelled { partial: Some(Box::new(partial)) });
     }
     if is("deaf") {
         loop {
             std::thread::park();
         }
     }
-    send(out, &Event::Finished { id, transcript: Box::new(whole), renewal: None });
+    send(out, Some(id), Event::Finished { transcript: Box::new(whole), renewal: None });
 }
 
 fn transcript(job: &Job, name: &str) -> Transcript {
@@ -180,6 +177,6 @@ fn description() -> Description {
     }
 }
 
-fn send(out: &Mutex<Stdout>, event: &Event) {
-    let _ = wire::write_frame(&mut *out.lock().unwrap(), event);
+fn send(out: &Mutex<Stdout>, job: Option<JobId>, body: Event) {
+    let _ = wire::write_frame(&mut *out.lock().unwrap(), &Envelope { job, body });
 }

@@ -51,12 +51,11 @@ impl Device for Double {
         control: &Control,
         emit: &mut (dyn FnMut(Event) + Send),
     ) -> Result<Transcript, Stopped> {
-        let id = job.id;
         self.jobs += 1;
         let source = Source { name: job.file.to_string(), ..Source::default() };
-        emit(Event::Started { id, source, model: Default::default(), device: "double".into() });
+        emit(Event::Started { source, model: Default::default(), device: "double".into() });
         let mut say = |code: &str, text: String| {
-            emit(Event::Notice { id, notice: Notice::new(code, Severity::Info, text) });
+            emit(Event::Notice { notice: Notice::new(code, Severity::Info, text) });
         };
         match job.file.to_string().as_str() {
             "good" => say("jobs", self.jobs.to_string()),
@@ -80,7 +79,7 @@ impl Device for Double {
                     compression_ratio: f32::NAN,
                     ..Segment::default()
                 };
-                emit(Event::Segment { id, segment });
+                emit(Event::Segment { segment });
             }
             // What is zeroed lazily, grows in place or comes in small pieces
             // counts alike; what is given back does not.
@@ -136,16 +135,12 @@ impl Device for Double {
     fn detect_languages(
         &mut self,
         files: &[FilePath],
-        job: &Job,
+        _: &Job,
         _: &Control,
         emit: &mut (dyn FnMut(Event) + Send),
     ) -> Result<(), Failure> {
         for file in files {
-            emit(Event::Language {
-                id: job.id,
-                file: file.clone(),
-                probabilities: vec![("en".into(), f32::NAN)],
-            });
+            emit(Event::Language { file: file.clone(), probabilities: vec![("en".into(), f32::NAN)] });
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use wire::{Command, Event, PROTOCOL_VERSION, read_frame, write_frame};
+use wire::{Command, Envelope, Event, JobId, PROTOCOL_VERSION, read_frame, write_frame};
 
 pub const SECOND: Duration = Duration::from_secs(1);
 
@@ -28,7 +28,7 @@ pub fn double() -> &'static Path {
 pub struct Engine {
     process: Child,
     input: Option<ChildStdin>,
-    events: Receiver<Event>,
+    events: Receiver<Envelope>,
     stop: mpsc::Sender<()>,
     errors: Option<JoinHandle<String>>,
 }
@@ -104,10 +104,14 @@ impl Engine {
     }
 
     pub fn next(&mut self) -> Event {
+        self.next_envelope().body
+    }
+
+    fn next_envelope(&mut self) -> Envelope {
         self.next_or_end().expect("the engine ended")
     }
 
-    pub fn next_or_end(&mut self) -> Option<Event> {
+    pub fn next_or_end(&mut self) -> Option<Envelope> {
         match self.events.recv_timeout(PATIENCE) {
             Ok(event) => Some(event),
             Err(mpsc::RecvTimeoutError::Disconnected) => None,
@@ -124,12 +128,27 @@ impl Engine {
         }
     }
 
-    pub fn until_finished(&mut self, job: u64) {
-        self.until(|event| match event {
-            Event::Finished { id, .. } if id == job => Some(()),
-            Event::Failed { error, .. } => panic!("{error}"),
-            _ => None,
-        });
+    /// As [`Engine::until`], of one job's events, or for `None` of the engine's own.
+    pub fn until_of<T>(&mut self, job: Option<JobId>, wanted: impl Fn(Event) -> Option<T>) -> T {
+        loop {
+            let envelope = self.next_envelope();
+            if envelope.job == job
+                && let Some(found) = wanted(envelope.body)
+            {
+                return found;
+            }
+        }
+    }
+
+    pub fn until_finished(&mut self, wanted: JobId) {
+        loop {
+            let Envelope { job, body } = self.next_envelope();
+            match body {
+                Event::Finished { .. } if job == Some(wanted) => return,
+                Event::Failed { error, .. } => panic!("{error}"),
+                _ => {}
+            }
+        }
     }
 
     pub fn is_running(&mut self) -> bool {

@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use transcript::{Notice, Segment, Time};
-use wire::{Event, NO_JOB};
+use wire::Event;
 
 /// What the client was told, so that nothing is told twice however often the
 /// engine had to begin again.
@@ -23,8 +23,8 @@ pub struct EventDeduplicator {
 impl EventDeduplicator {
     /// `segments` and `notices` were found before, but not told to this client.
     pub fn new(segments: Vec<Segment>, notices: Vec<Notice>) -> Self {
-        let replay = segments.iter().map(|segment| Event::Segment { id: NO_JOB, segment: segment.clone() });
-        let notes = notices.iter().map(|notice| Event::Notice { id: NO_JOB, notice: notice.clone() });
+        let replay = segments.iter().map(|segment| Event::Segment { segment: segment.clone() });
+        let notes = notices.iter().map(|notice| Event::Notice { notice: notice.clone() });
         Self { replay: replay.chain(notes).collect(), segments, notices, ..Self::default() }
     }
 

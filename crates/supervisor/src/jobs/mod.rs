@@ -184,7 +184,7 @@ impl SupervisedJob {
         let event = self.events.recv().await.unwrap_or_else(|| {
             let error = Failure::new(ErrorCode::EngineFailed, "The job is no longer supervised.")
                 .remedy("Start the job again.");
-            Event::Failed { id: self.id, error, partial: None }
+            Event::Failed { error, partial: None }
         });
         self.ended = event.is_last();
         Some(event)

@@ -215,20 +215,19 @@ impl RecoveryPolicy {
         if self.restarts >= MOST_RESTARTS || at_large >= MOST_DEATHS {
             let tell = trouble.map(|trouble| {
                 let notice = rungs::from_memory(&gave_up(self.stage, trouble, self.job.memory.pins()));
-                Event::Notice { id: self.job.id, notice }
+                Event::Notice { notice }
             });
             return Next::GiveUp { tell: tell.into_iter().collect(), failure: self.last_failure(failure) };
         }
         self.restarts += 1;
         let (mut tell, mut record) = (Vec::new(), Vec::new());
-        let id = self.job.id;
         let notice = match rung {
             Some(rung) => {
                 let notice = rungs::from_memory(&rung.notice());
                 self.is_lesser |= rung.from != rung.to.settings;
                 self.resume.ladder = Some(rung.to.clone());
                 record.push(Record::Ladder(rung.to.clone()));
-                tell.push(Event::Rung { id, rung: Box::new(rung) });
+                tell.push(Event::Rung { rung: Box::new(rung) });
                 notice
             }
             None => {
@@ -243,7 +242,7 @@ impl RecoveryPolicy {
                 self.resume.notices.push(notice.clone());
                 record.push(Record::Notice(notice.clone()));
             }
-            tell.push(Event::Notice { id, notice });
+            tell.push(Event::Notice { notice });
         }
         self.remember(&tell);
         Next::Again { tell, record }

@@ -50,21 +50,21 @@ fn died() -> Failure {
 
 fn segment(start: u32, text: &str) -> Event {
     let (start, end) = (Time::from_millis(start), Time::from_millis(start + 900));
-    Event::Segment { id: 1, segment: Segment { start, end, text: text.into(), ..Segment::default() } }
+    Event::Segment { segment: Segment { start, end, text: text.into(), ..Segment::default() } }
 }
 
 fn window(position: u64) -> Event {
-    Event::Window { id: 1, channel: 0, position }
+    Event::Window { channel: 0, position }
 }
 
 fn reached(position: u64) -> Event {
     let point = Box::new(Point { position, ..Point::default() });
-    Event::Reached { id: 1, point, discarded: Vec::new() }
+    Event::Reached { point, discarded: Vec::new() }
 }
 
 fn started(device: &str) -> Event {
     let model = transcript::Model { name: "large".into(), precision: "f16".into(), demonstration: false };
-    Event::Started { id: 1, source: Default::default(), model, device: device.into() }
+    Event::Started { source: Default::default(), model, device: device.into() }
 }
 
 /// What the client is told of these, in one word each.
@@ -143,7 +143,7 @@ fn a_client_of_a_resumed_job_is_told_what_was_there_first() {
         ..Resume::default()
     };
     let mut course = course(Job { resume: Some(Box::new(resume)), ..job() });
-    let again = Event::Notice { id: 1, notice };
+    let again = Event::Notice { notice };
     let events = [started("cpu"), again, window(100), segment(1000, "b"), reached(200)];
     assert_eq!(told(&mut course, events), ["started", "a", "audio.mono", "window 100", "b", "reached 200"]);
     assert_eq!(course.partial(None).unwrap().segments.len(), 2);
@@ -234,10 +234,10 @@ fn a_step_that_the_engine_took_itself_is_completed_by_a_new_one() {
     // A retry is the engine's own business: what fails after it fails for good.
     let retry = rung(Trouble::OutOfMemory);
     assert_eq!(retry.step, Step::RetryAfterTrim);
-    course.hear(Event::Rung { id: 1, rung: Box::new(retry) });
+    course.hear(Event::Rung { rung: Box::new(retry) });
     let renew = rung(Trouble::DeviceError);
     assert_eq!(renew.step, Step::RenewEngine);
-    course.hear(Event::Rung { id: 1, rung: Box::new(renew) });
+    course.hear(Event::Rung { rung: Box::new(renew) });
     let failure = Failure::new(ErrorCode::OutOfMemory, "The engine is to be renewed.");
     assert!(matches!(course.failed(failure.clone(), None), Next::Again { .. }));
     let job = course.next_job(place(&course.job));

@@ -125,7 +125,7 @@ impl Run {
                 Event::Finished { mut transcript, renewal, .. } => {
                     course.complete(&mut transcript);
                     slot.worked(renewal);
-                    self.tell(Event::Finished { id: self.job.id, transcript, renewal });
+                    self.tell(Event::Finished { transcript, renewal });
                     return Ended::Over;
                 }
                 Event::Cancelled { partial, .. } => {
@@ -161,11 +161,11 @@ impl Run {
     }
 
     fn notice(&self, notice: Notice) {
-        self.tell(Event::Notice { id: self.job.id, notice });
+        self.tell(Event::Notice { notice });
     }
 
     fn cancelled(&self, course: &mut RecoveryPolicy, partial: Option<Box<transcript::Transcript>>) {
-        self.tell(Event::Cancelled { id: self.job.id, partial: course.partial(partial) });
+        self.tell(Event::Cancelled { partial: course.partial(partial) });
     }
 
     fn gave_up(
@@ -178,12 +178,10 @@ impl Run {
         tell.into_iter().for_each(|event| self.tell(event));
         error.file.get_or_insert_with(|| self.job.file.clone());
         let partial = course.partial(partial);
-        self.tell(Event::Failed { id: self.job.id, error, partial });
+        self.tell(Event::Failed { error, partial });
     }
 
-    /// Under the number that the client knows the job by: each engine counts anew.
-    fn tell(&self, mut event: Event) {
-        event.set_id(self.job.id);
+    fn tell(&self, event: Event) {
         // Fails where nobody listens: then the job was dropped, which stops it.
         let _ = self.events.send(event);
     }

@@ -1,7 +1,7 @@
 use super::*;
 use transcript::Time;
 use transcript::edit::Edit;
-use wire::{ErrorCode, NO_JOB};
+use wire::ErrorCode;
 
 fn failure() -> Failure {
     Failure::new(ErrorCode::FileEmpty, "The file is empty.")
@@ -12,7 +12,7 @@ fn segment(text: &str) -> Segment {
 }
 
 fn said(text: &str) -> Event {
-    Event::Segment { id: NO_JOB, segment: segment(text) }
+    Event::Segment { segment: segment(text) }
 }
 
 fn transcript(texts: &[&str]) -> Box<Transcript> {
@@ -75,7 +75,7 @@ fn recordings_are_taken_in_order_and_broken_ones_left_out() {
     let mut taken = Vec::new();
     while let Some(entry) = queue.start_next() {
         taken.push(entry.file.display().to_string());
-        queue.apply(entry.id, Event::Finished { id: NO_JOB, transcript: transcript(&[]), renewal: None });
+        queue.apply(entry.id, Event::Finished { transcript: transcript(&[]), renewal: None });
     }
     assert_eq!(taken, ["a", "b"]);
     assert_eq!(queue.get(3).map(|entry| entry.state), Some(State::Failed));
@@ -102,7 +102,7 @@ fn cancelling_asks_the_engine_only_about_what_runs() {
     assert!(!queue.cancel(1), "once is enough");
     assert!(!queue.cancel(2));
     assert_eq!(queue.get(2).map(|entry| entry.state), Some(State::Cancelled));
-    queue.apply(1, Event::Cancelled { id: NO_JOB, partial: Some(transcript(&["half"])) });
+    queue.apply(1, Event::Cancelled { partial: Some(transcript(&["half"])) });
     assert_eq!(queue.get(1).map(|entry| (entry.state, entry.segments().len())), Some((State::Cancelled, 1)));
 }
 
@@ -126,7 +126,7 @@ fn a_follower_sees_what_was_repaired_at_the_end() {
                     reader.look(&queue, 1);
                 }
             }
-            queue.apply(1, Event::Finished { id: NO_JOB, transcript: transcript(&last), renewal: None });
+            queue.apply(1, Event::Finished { transcript: transcript(&last), renewal: None });
             reader.look(&queue, 1);
             assert_eq!(reader.texts(), last, "{streamed:?}, {looks} looks");
             assert!(!reader.look(&queue, 1), "nothing is told twice");
@@ -141,7 +141,7 @@ fn trying_again_starts_with_an_empty_page() {
     queue.apply(1, said("a"));
     queue.apply(1, said("b"));
     reader.look(&queue, 1);
-    queue.apply(1, Event::Failed { id: NO_JOB, error: failure(), partial: None });
+    queue.apply(1, Event::Failed { error: failure(), partial: None });
     queue.retry(1, None);
     assert_eq!(queue.start_next().map(|entry| entry.id), Some(1));
     queue.apply(1, said("c"));
@@ -154,7 +154,7 @@ fn trying_again_starts_with_an_empty_page() {
 fn a_second_end_changes_nothing() {
     let mut queue = queue(&["talk"]);
     queue.start_next();
-    queue.apply(1, Event::Finished { id: NO_JOB, transcript: transcript(&["a"]), renewal: None });
+    queue.apply(1, Event::Finished { transcript: transcript(&["a"]), renewal: None });
     queue.end(1, State::Failed, None, Some(failure()));
     assert!(queue.get(1).is_some_and(|entry| entry.state == State::Finished && entry.failure.is_none()));
 }
@@ -182,7 +182,7 @@ fn closing_would_lose_what_was_not_saved() {
     queue.add("sample".into(), None, true, None);
     for id in [1, 2] {
         queue.start_next();
-        queue.apply(id, Event::Finished { id: NO_JOB, transcript: transcript(&["a"]), renewal: None });
+        queue.apply(id, Event::Finished { transcript: transcript(&["a"]), renewal: None });
     }
     assert_eq!(queue.unsaved(), 1, "nobody misses the sample's");
     queue.saved(1, "talk.srt".into());
@@ -227,7 +227,7 @@ fn a_part_asked_for_again_takes_its_place_or_says_why_not() {
     queue.ask_again(1, span(0, 1_000), None);
     assert!(queue.next_again().is_none(), "there is nothing yet to be asked about");
     queue.start_next();
-    queue.apply(1, Event::Finished { id: NO_JOB, transcript: transcript(&["one", "two"]), renewal: None });
+    queue.apply(1, Event::Finished { transcript: transcript(&["one", "two"]), renewal: None });
     queue.saved(1, "a.txt".into());
     let mut reader = Reader::default();
     reader.look(&queue, 1);
@@ -265,7 +265,7 @@ fn what_was_found_to_be_compared_waits_and_is_no_work() {
     let span = transcript::Span::new(Time::ZERO, Time::from_millis(500));
     let mut queue = queue(&["a"]);
     queue.start_next();
-    queue.apply(1, Event::Finished { id: NO_JOB, transcript: transcript(&["one", "two"]), renewal: None });
+    queue.apply(1, Event::Finished { transcript: transcript(&["one", "two"]), renewal: None });
     let attempt = |language: &str| Some(Attempt { model: None, language: Some(language.into()) });
     queue.ask_again(1, span, attempt("de"));
     queue.ask_again(1, span, attempt("fr"));
@@ -305,7 +305,7 @@ fn a_follower_of_edits_gets_what_was_done_whenever_it_looks() {
     for (every, most) in [(1, 99), (2, 99), (REMEMBERED, 99), (REMEMBERED + 1, 99), (1, 3), (4, 7)] {
         let (mut queue, mut reader) = (queue(&["talk"]), Reader { most, ..Reader::default() });
         queue.start_next();
-        queue.apply(1, Event::Finished { id: NO_JOB, transcript: transcript(&texts), renewal: None });
+        queue.apply(1, Event::Finished { transcript: transcript(&texts), renewal: None });
         reader.look(&queue, 1);
         for edits in edits.chunks(every) {
             let (has_all, got) = (reader.texts().len() == queue.get(1).unwrap().segments().len(), reader.got);

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use transcript::{Model, Notice, Segment, Severity, Source, Time};
-use wire::{Backend, Command, Event, Job, JobId, PROTOCOL_VERSION, read_frame, write_frame};
+use wire::{Backend, Command, Envelope, Event, Job, JobId, PROTOCOL_VERSION, read_frame, write_frame};
 
 fn main() {
     let name = std::env::args_os().next().unwrap();
@@ -29,7 +29,7 @@ fn main() {
         "not-an-engine" => println!("Usage: something else entirely"),
         "wrong-version" => {
             let protocol = PROTOCOL_VERSION + 4711;
-            say(&Event::Hello { protocol, engine: "9.9".into(), backend: Backend::Cpu, pid: 0 });
+            say(Event::Hello { protocol, engine: "9.9".into(), backend: Backend::Cpu, pid: 0 });
             forever();
         }
         _ => engine(&name),
@@ -43,12 +43,12 @@ fn engine(name: &str) {
         match command {
             Command::Hello { .. } => {
                 let (protocol, pid) = (PROTOCOL_VERSION, std::process::id());
-                say(&Event::Hello { protocol, engine: "double".into(), backend: Backend::Cpu, pid });
+                say(Event::Hello { protocol, engine: "double".into(), backend: Backend::Cpu, pid });
             }
             Command::Ping { .. } if name == "deaf" => {}
             Command::Ping { nonce } => {
                 work += u64::from(!matches!(name, "at-a-standstill" | "windows"));
-                say(&Event::Pong { nonce, work });
+                say(Event::Pong { nonce, work });
             }
             // On a thread of its own, so that pings are answered whatever it does.
             Command::Transcribe(job) if name == "windows" => {
@@ -65,15 +65,17 @@ fn engine(name: &str) {
 
 fn transcribe(name: &str, job: &Job) {
     let id = job.id;
-    say(&Event::Started {
+    tell(
         id,
-        source: Source { name: "talk.flac".into(), ..Source::default() },
-        model: Model { name: "double".into(), ..Model::default() },
-        device: "cpu".into(),
-    });
-    say(&segment(id, 0, "One."));
-    say(&Event::Notice { id, notice: Notice::new("audio.mono", Severity::Info, "It is mono.") });
-    say(&segment(id, 1, "Two."));
+        Event::Started {
+            source: Source { name: "talk.flac".into(), ..Source::default() },
+            model: Model { name: "double".into(), ..Model::default() },
+            device: "cpu".into(),
+        },
+    );
+    tell(id, segment(0, "One."));
+    tell(id, Event::Notice { notice: Notice::new("audio.mono", Severity::Info, "It is mono.") });
+    tell(id, segment(1, "Two."));
     match name {
         "crashing" => {
             eprintln!("first sign of trouble\nmemory allocation of 123 bytes failed");
@@ -98,19 +100,27 @@ fn transcribe(name: &str, job: &Job) {
     }
 }
 
-fn segment(id: JobId, second: u32, text: &str) -> Event {
+fn segment(second: u32, text: &str) -> Event {
     let segment = Segment {
         start: Time::from_millis(1000 * second),
         end: Time::from_millis(1000 * second + 900),
         text: text.into(),
         ..Segment::default()
     };
-    Event::Segment { id, segment }
+    Event::Segment { segment }
 }
 
-fn say(event: &Event) {
+fn tell(job: JobId, event: Event) {
+    write(&Envelope::of_job(job, event));
+}
+
+fn say(event: Event) {
+    write(&Envelope::of_engine(event));
+}
+
+fn write(envelope: &Envelope) {
     // A host that is gone is not this program's to mourn.
-    if write_frame(&mut io::stdout().lock(), event).is_err() {
+    if write_frame(&mut io::stdout().lock(), envelope).is_err() {
         std::process::exit(0);
     }
 }

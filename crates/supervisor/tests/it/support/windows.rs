@@ -13,7 +13,7 @@ use memory::ladder::{Ladder, Place, Settings, State, Trouble};
 use transcript::{Completeness, Model, Notice, SCHEMA_VERSION, Segment, Severity, Source, Time, Transcript};
 use wire::{ErrorCode, Event, Failure, Job, Point, Progress, Stage};
 
-use crate::{forever, say};
+use crate::{forever, tell};
 
 /// Samples of a window.
 pub const WINDOW: u64 = 480_000;
@@ -27,36 +27,36 @@ pub fn transcribe(job: &Job) {
     let resume = job.resume.as_deref().cloned().unwrap_or_default();
     let source = Source { name: name.into(), ..Source::default() };
     let model = Model { name: "double".into(), precision: "f32".into(), demonstration: false };
-    say(&Event::Started { id, source: source.clone(), model: model.clone(), device: "cpu".into() });
+    tell(id, Event::Started { source: source.clone(), model: model.clone(), device: "cpu".into() });
     do_deeds(job, &deeds, "start");
     let first = resume.point.as_ref().map_or(0, |point| point.position / WINDOW);
     let mut notices = resume.notices.clone();
     let mono = Notice::new("audio.mono", Severity::Info, "It is mono.");
     if !notices.contains(&mono) {
-        say(&Event::Notice { id, notice: mono.clone() });
+        tell(id, Event::Notice { notice: mono.clone() });
         notices.push(mono);
     }
     let mut segments = resume.segments.clone();
     for window in first..windows {
         let position = window * WINDOW;
         if !resume.skip.contains(&position) {
-            say(&Event::Window { id, channel: 0, position });
+            tell(id, Event::Window { channel: 0, position });
             for half in 0..2 {
                 // A window's second segment is still on its way when it ends.
                 if half == 1 {
                     do_deeds(job, &deeds, &window.to_string());
                 }
                 let segment = segment(window, half);
-                say(&Event::Segment { id, segment: segment.clone() });
+                tell(id, Event::Segment { segment: segment.clone() });
                 segments.push(segment);
             }
         }
         let point = Point { position: position + WINDOW, ..Point::default() };
-        say(&Event::Reached { id, point: Box::new(point), discarded: Vec::new() });
+        tell(id, Event::Reached { point: Box::new(point), discarded: Vec::new() });
         let position = Time::from_millis(30_000 * (window as u32 + 1));
         let progress =
             Progress { stage: Stage::Transcribe, position, duration: None, speed: None, left: None };
-        say(&Event::Progress { id, progress });
+        tell(id, Event::Progress { progress });
     }
     let transcript = Transcript {
         schema_version: SCHEMA_VERSION,
@@ -74,7 +74,7 @@ pub fn transcribe(job: &Job) {
         run: None,
     };
     let renewal = name.contains("worn").then_some(memory::Renewal::Leak);
-    say(&Event::Finished { id, transcript: Box::new(transcript), renewal });
+    tell(id, Event::Finished { transcript: Box::new(transcript), renewal });
 }
 
 fn do_deeds(job: &Job, deeds: &[Vec<&str>], place: &str) {
@@ -129,7 +129,7 @@ fn act(job: &Job, verb: &str) {
             });
             let state = job.resume.as_ref().and_then(|resume| resume.ladder.clone()).unwrap_or(state);
             let rung = Ladder::default().next(memory::Stage::Transcribe, &state, Trouble::DeviceError);
-            say(&Event::Rung { id: job.id, rung: Box::new(rung.unwrap()) });
+            tell(job.id, Event::Rung { rung: Box::new(rung.unwrap()) });
             fail(job, Failure::new(ErrorCode::OutOfMemory, "The engine is started anew."));
         }
         "broken" => fail(job, Failure::new(ErrorCode::AudioBroken, "The sound is damaged.")),
@@ -138,7 +138,7 @@ fn act(job: &Job, verb: &str) {
 }
 
 fn fail(job: &Job, error: Failure) {
-    say(&Event::Failed { id: job.id, error, partial: None });
+    tell(job.id, Event::Failed { error, partial: None });
     // The thread that takes commands goes on.
     forever();
 }
