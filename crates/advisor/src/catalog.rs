@@ -6,11 +6,10 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use hub::{Catalogue, Entry, Model, Origin, State};
-use transcript::Task;
 use wire::{Failure, Job};
 
 use crate::recommend::{self, Advice, Choice, Recommendation};
-use crate::{list_models, speed, store};
+use crate::{list_models, store};
 use config::Preferences;
 
 /// A model that could be had.
@@ -72,10 +71,7 @@ impl Shelf {
             Some(store) => store.list().map_err(store::failure)?,
             None => Vec::new(),
         };
-        let mut candidates = recommend::candidates()?;
-        candidates.retain(|it| job.task != Task::Translate || it.network.translates);
-        let rooms = recommend::rooms(preferences);
-        let advice = recommend::for_devices(&rooms, &candidates, &speed::measured(), job);
+        let advice = recommend::now(preferences, job)?;
         let installed = list_models().into_iter().map(|model| model.name).collect();
         let (offers, recommended) = offers(&entries, &stored, &installed, &advice);
         let folder = store.map(|store| store.folder().to_owned());
@@ -93,9 +89,9 @@ fn offers(
     installed: &BTreeSet<String>,
     recommendation: &Recommendation,
 ) -> (Vec<Offer>, Option<String>) {
-    let advice = recommendation.device.or(Some(0)).and_then(|number| recommendation.devices.get(number));
+    let advice = recommendation.advice();
     let choices = advice.map_or(&[][..], |advice| &advice.choices);
-    let recommended = advice.and_then(|advice| Some(choices.get(advice.recommended?)?.fit.model.clone()));
+    let recommended = recommendation.model().map(str::to_owned);
     let mut offers: Vec<Offer> = Vec::new();
     for model in stored {
         let stands = match &model.state {
@@ -163,6 +159,7 @@ mod tests {
     use memory::Kind;
     use memory::bytes::GIB;
     use memory::fit::Fit;
+    use transcript::Task;
 
     fn shelf(
         free: u64,

@@ -3,8 +3,7 @@
 
 use std::path::Path;
 
-use memory::fit::Fit;
-use memory::{Kind, Parts};
+use memory::Parts;
 use transcript::Task;
 use wire::{Failure, Job, NO_JOB};
 
@@ -12,13 +11,9 @@ use crate::ModelRef;
 use crate::alternatives::suits;
 use crate::fit::{ModelFit, Room, expects_gpu};
 use crate::network::Network;
+use crate::recommend::{self, Candidate, Recommendation, advise};
 use crate::speed::{self, Measured};
 use supervisor::status::Gpus;
-
-/// Weights beyond which the CPU is slower than the recording on the machines
-/// that most people have: `small` has 244 million and took 11.6 s for the
-/// encoder alone of a window of 30 s on two cores (docs/measurements.md).
-const MOST_FOR_CPU: u64 = 300_000_000;
 
 /// An installed model, as it can be used now.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,32 +40,46 @@ pub struct Choices {
     pub room: Option<Room>,
     /// One per model, in their order; none without a room.
     pub models: Vec<Result<Choice, Failure>>,
-    /// The index of the model to take.
+    /// The index of the best installed model.
     pub recommended: Option<usize>,
+    /// Whether that model is the best of the catalogue as well; `false` where a
+    /// download would be better.
+    pub is_best_of_all: bool,
     /// What is wrong with the card's driver, in a sentence or two.
     pub gpu_problem: Option<String>,
 }
 
 impl Choices {
     /// As it is now, for jobs like [`example`]. Waits for the card's driver and the disk.
-    pub fn now(models: &[ModelRef], job: &Job) -> Self {
+    pub fn now(models: &[ModelRef], job: &Job, preferences: &config::Preferences) -> Self {
         let gpu_problem = Gpus::now(Vec::new()).gpu_problem;
         match Room::of(expects_gpu(job.device), job.device, &job.memory) {
             Ok(room) => {
-                let choices = choices(models, job, &room);
-                let recommended = recommended(models, &choices, room.kind);
-                Self { room: Some(room), models: choices, recommended, gpu_problem }
+                let measured = speed::measured();
+                let choices = choices(models, job, &room, &measured);
+                let recommended = recommended(models, job, &room, &measured);
+                let of_all = recommend::now(preferences, job).ok();
+                let of_all = of_all.as_ref().and_then(Recommendation::model);
+                let best = recommended.and_then(|index| models.get(index));
+                let is_best_of_all = best.is_some_and(|best| of_all.is_none_or(|name| name == best.name));
+                Self { room: Some(room), models: choices, recommended, is_best_of_all, gpu_problem }
             }
-            Err(_) => Self { room: None, models: Vec::new(), recommended: None, gpu_problem },
+            Err(_) => {
+                Self { room: None, models: Vec::new(), recommended: None, is_best_of_all: false, gpu_problem }
+            }
         }
     }
 }
 
 /// Each of `models` in `room`, for jobs with these settings; what is wrong
 /// with it for one that can't be read.
-fn choices(models: &[ModelRef], job: &Job, room: &Room) -> Vec<Result<Choice, Failure>> {
-    let measured = speed::measured();
-    models.iter().map(|model| choice(model, job, room, &measured)).collect()
+fn choices(
+    models: &[ModelRef],
+    job: &Job,
+    room: &Room,
+    measured: &[Measured],
+) -> Vec<Result<Choice, Failure>> {
+    models.iter().map(|model| choice(model, job, room, measured)).collect()
 }
 
 fn choice(model: &ModelRef, job: &Job, room: &Room, measured: &[Measured]) -> Result<Choice, Failure> {
@@ -100,22 +109,27 @@ pub fn example(language: Option<&str>, task: Task, preferences: &config::Prefere
     job
 }
 
-/// The index of the model to recommend: the largest that can do the job and
-/// fits with room to spare, else the largest that fits at all. Never the
-/// demonstration, and on the CPU none that is slower than the recording where
-/// there is a quicker one.
-fn recommended(models: &[ModelRef], choices: &[Result<Choice, Failure>], kind: Kind) -> Option<usize> {
-    let rank = |(index, choice): (usize, &Result<Choice, Failure>)| {
-        let choice = choice.as_ref().ok()?;
-        if models.get(index)?.demonstration || !choice.suits || choice.fit.check.fit == Fit::DoesNotFit {
-            return None;
-        }
-        let quick = kind == Kind::Gpu || choice.parameters <= MOST_FOR_CPU;
-        let size = if quick { choice.parameters } else { u64::MAX - choice.parameters };
-        Some(((quick, choice.fit.check.fit, size), index))
+/// The index of the model to take of `models`, by the ranking of
+/// [`recommend`](crate::recommend), each held as the next job would load it.
+/// Never the demonstration.
+fn recommended(models: &[ModelRef], job: &Job, room: &Room, measured: &[Measured]) -> Option<usize> {
+    let candidate = |(index, model): (usize, &ModelRef)| {
+        Some(Candidate {
+            // Two folders may have one name.
+            id: index.to_string(),
+            network: Network::read(&model.path).ok()?,
+            installed: true,
+            disk: None,
+            languages: None,
+            licence: None,
+        })
     };
-    let ranked = choices.iter().enumerate().filter_map(rank);
-    ranked.max_by_key(|(rank, index)| (*rank, std::cmp::Reverse(*index))).map(|(_, index)| index)
+    let real = models.iter().enumerate().filter(|(_, model)| !model.demonstration);
+    let candidates: Vec<Candidate> = real.filter_map(candidate).collect();
+    let precisions = |network: &Network, kind| vec![job.precision.unwrap_or_else(|| network.usual(kind))];
+    let advice = advise(room, &candidates, measured, job, precisions);
+    let taken = advice.choices.get(advice.recommended?)?;
+    taken.fit.model.parse().ok()
 }
 
 /// Bytes of the files in a model's folder.
@@ -130,6 +144,7 @@ mod tests {
     use super::*;
     use crate::network::tests::write_model;
     use config::Preferences;
+    use memory::Kind;
     use memory::bytes::{GIB, MIB};
 
     fn models(folder: &Path, names: &[&str]) -> Vec<ModelRef> {
@@ -164,8 +179,7 @@ mod tests {
             (Host, 1024, None, Task::Transcribe, Some("base")),
         ] {
             let job = example(language, task, &Preferences::default());
-            let found = choices(&models, &job, &room(kind, free * MIB));
-            let index = recommended(&models, &found, kind);
+            let index = recommended(&models, &job, &room(kind, free * MIB), &[]);
             assert_eq!(index.map(|index| names[index]), expected, "{kind:?} {free} {language:?} {task:?}");
         }
     }
@@ -177,11 +191,35 @@ mod tests {
         std::fs::remove_file(models[1].path.join("config.json")).unwrap();
         models.push(ModelRef { path: models[0].path.clone(), ..models[0].clone() });
         let job = example(Some("de"), Task::Transcribe, &Preferences::default());
-        let found = choices(&models, &job, &room(Kind::Host, 8 * GIB));
+        let room = room(Kind::Host, 8 * GIB);
+        let found = choices(&models, &job, &room, &[]);
         assert!(!found[0].as_ref().unwrap().suits);
         assert!(found[0].as_ref().unwrap().disk > 0);
         let failure = found[1].as_ref().unwrap_err();
         assert_eq!(failure.code, wire::ErrorCode::ModelInvalid);
-        assert_eq!(recommended(&models, &found, Kind::Host), None);
+        assert_eq!(recommended(&models, &job, &room, &[]), None);
+    }
+
+    #[test]
+    fn the_measured_speed_moves_the_list_as_it_moves_every_recommendation() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = ["base", "small", "medium"];
+        let models = models(folder.path(), &names);
+        let room = room(Kind::Host, 32 * GIB);
+        let job = example(None, Task::Transcribe, &Preferences::default());
+        let small = Network::read(&models[1].path).unwrap().dimensions;
+        for (speed, expected) in [(None, "small"), (Some(0.5), "base"), (Some(60.0), "medium")] {
+            let measured: Vec<Measured> = speed
+                .map(|speed| Measured {
+                    device: room.name.clone(),
+                    precision: memory::Precision::F32,
+                    dimensions: small,
+                    speed,
+                })
+                .into_iter()
+                .collect();
+            let index = recommended(&models, &job, &room, &measured);
+            assert_eq!(index.map(|index| names[index]), Some(expected), "{speed:?}");
+        }
     }
 }

@@ -9,6 +9,7 @@ use memory::{Dimensions, Kind, Precision};
 use serde::Serialize;
 use wire::{DeviceChoice, Failure, Job};
 
+use crate::alternatives::suits;
 use crate::fit::{ModelFit, Room};
 use crate::network::Network;
 use crate::speed::{self, Measured};
@@ -87,7 +88,29 @@ pub fn recommend(
     job.precision = preferences.precision;
     job.language = language.map(str::to_owned);
     job.speakers = speakers;
-    Ok(for_devices(&rooms(preferences), &candidates()?, &speed::measured(), &job))
+    now(preferences, &job)
+}
+
+/// As [`recommend`], for jobs like `job`.
+///
+/// # Errors
+/// Where the user's own part of the catalogue can't be read.
+pub fn now(preferences: &Preferences, job: &Job) -> Result<Recommendation, Failure> {
+    Ok(for_devices(&rooms(preferences), &candidates()?, &speed::measured(), job))
+}
+
+impl Recommendation {
+    /// The advice for the device to take; for the first one where no device has
+    /// a model that fits.
+    pub fn advice(&self) -> Option<&Advice> {
+        self.devices.get(self.device.unwrap_or(0))
+    }
+
+    /// The name of the model to take, installed or not.
+    pub fn model(&self) -> Option<&str> {
+        let advice = self.advice()?;
+        advice.choices.get(advice.recommended?).map(|choice| choice.fit.model.as_str())
+    }
 }
 
 /// Every card, then the CPU, each with what is free now.
@@ -164,7 +187,12 @@ pub fn for_devices(
     speeds: &[Measured],
     job: &Job,
 ) -> Recommendation {
-    let devices: Vec<Advice> = rooms.iter().map(|room| advise(room, candidates, speeds, job)).collect();
+    let precisions = |network: &Network, kind| match job.precision {
+        Some(precision) => vec![precision],
+        None => network.precisions(kind),
+    };
+    let devices: Vec<Advice> =
+        rooms.iter().map(|room| advise(room, candidates, speeds, job, precisions)).collect();
     let chosen = |advice: &Advice| advice.recommended.and_then(|number| advice.choices.get(number).cloned());
     // The better model; of equals the device where more is free. A GPU is many
     // times faster, so that the CPU counts only where no GPU has a choice.
@@ -194,15 +222,22 @@ pub fn for_devices(
     Recommendation { devices, device, reason }
 }
 
-fn advise(room: &Room, candidates: &[Candidate], speeds: &[Measured], job: &Job) -> Advice {
-    let knows_language =
-        |candidate: &&Candidate| candidate.network.multilingual || job.language.as_deref() == Some("en");
+/// Ranks `candidates` on one device for jobs like `job` and names the one to
+/// take: the one ranking behind the command line's recommendation, the
+/// catalogue and the list of installed models. `precisions` says in which
+/// precisions each may be held.
+pub(crate) fn advise(
+    room: &Room,
+    candidates: &[Candidate],
+    speeds: &[Measured],
+    job: &Job,
+    precisions: impl Fn(&Network, Kind) -> Vec<Precision>,
+) -> Advice {
     let mut choices: Vec<(u64, Choice)> = Vec::new();
-    for candidate in candidates.iter().filter(knows_language) {
+    for candidate in candidates.iter().filter(|candidate| suits(&candidate.network, job)) {
         let network = &candidate.network;
         let parameters = network.dimensions.parameters().total();
-        let asked = job.precision.map(|precision| vec![precision]);
-        for precision in asked.unwrap_or_else(|| network.precisions(room.kind)) {
+        for precision in precisions(network, room.kind) {
             let footprint = network.footprint(room.kind, precision, job);
             let fit = ModelFit::of(&candidate.id, precision.as_str(), &footprint, job, room);
             let choice = Choice {

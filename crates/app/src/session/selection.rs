@@ -51,7 +51,7 @@ fn preferred(models: &[ModelRef], settings: &Settings, preferences: &Preferences
     let real: Vec<&ModelRef> = models.iter().filter(|model| !model.demonstration).collect();
     let recommended = || {
         let job = choice::example(settings.language.as_deref(), settings.task, preferences);
-        choice::Choices::now(models, &job).recommended.and_then(|index| models.get(index))
+        choice::Choices::now(models, &job, preferences).recommended.and_then(|index| models.get(index))
     };
     // What has no choice needs no look at the machine.
     let several = real.len() > 1;

@@ -17,8 +17,10 @@ pub struct ModelFits {
     /// Where the next job can be expected to compute; null where nobody can say.
     pub room: Option<MemoryRoom>,
     pub models: Vec<ModelFit>,
-    /// The number of the model to take.
+    /// The number of the best installed model.
     pub recommended: Option<u32>,
+    /// Whether no model of the catalogue would be better.
+    pub is_best_of_all: bool,
     /// What is wrong with the card's driver, in a sentence or two.
     pub gpu_problem: Option<String>,
 }
@@ -94,6 +96,7 @@ impl From<Choices> for ModelFits {
             room: choices.room.map(Into::into),
             models: fits.map(|(index, one)| ModelFit::new(number(index), one)).collect(),
             recommended: choices.recommended.map(number),
+            is_best_of_all: choices.is_best_of_all,
             gpu_problem: choices.gpu_problem,
         }
     }

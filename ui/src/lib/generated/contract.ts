@@ -330,9 +330,13 @@ export type ModelFits = {
  */
 room: MemoryRoom | null, models: Array<ModelFit>, 
 /**
- * The number of the model to take.
+ * The number of the best installed model.
  */
 recommended: number | null, 
+/**
+ * Whether no model of the catalogue would be better.
+ */
+is_best_of_all: boolean, 
 /**
  * What is wrong with the card's driver, in a sentence or two.
  */
