@@ -68,6 +68,7 @@ pub struct Model {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Task {
     #[default]
@@ -118,6 +119,7 @@ fn is_zero(id: &edit::SegmentId) -> bool {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Suspicion {
     /// The same words over and over.
@@ -154,6 +156,7 @@ pub struct Completeness {
 
 /// Something the user should know, kept with the transcript.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct Notice {
     /// Stable name to branch on, e.g. `audio.truncated`. Never match on `text`.
     pub code: String,
@@ -161,6 +164,7 @@ pub struct Notice {
     pub text: String,
     /// Where in the recording, if anywhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "ts", ts(optional))]
     pub at: Option<Time>,
 }
 
@@ -176,6 +180,7 @@ impl Notice {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The result is what was asked for.

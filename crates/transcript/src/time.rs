@@ -4,6 +4,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// seconds (`12.34`). Integers, so that equal times are equal and sorting,
 /// adding and exporting are exact.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
+#[cfg_attr(feature = "ts", ts(as = "f64"))]
 pub struct Time(u32);
 
 impl Time {
@@ -59,6 +61,7 @@ impl<'de> Deserialize<'de> for Time {
 
 /// A stretch of a recording, start included, end excluded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct Span {
     pub start: Time,
     pub end: Time,
