@@ -55,7 +55,8 @@ impl ProgressLine {
 
 pub fn stage_name(stage: Stage) -> &'static str {
     match stage {
-        Stage::LoadModel => "loading the model",
+        Stage::SpeechModel => "loading the model",
+        Stage::SpeakerModel => "loading the models that tell speakers apart",
         Stage::Preprocess => "reading",
         Stage::Transcribe => "transcribing",
         Stage::Diarize => "telling speakers apart",
@@ -66,7 +67,7 @@ pub fn stage_name(stage: Stage) -> &'static str {
 /// `transcribing 12:34 of 1:00:00 (20 %), 3.4 times real time, 14 min left`
 fn words(progress: &Progress) -> String {
     let mut text = stage_name(progress.stage).to_string();
-    if progress.stage == Stage::LoadModel {
+    if progress.stage.is_model() {
         return text;
     }
     match progress.duration.filter(|duration| *duration > Time::ZERO) {
@@ -107,7 +108,7 @@ mod tests {
             ..progress(Stage::Transcribe, 754_000, Some(3_600_000))
         };
         assert_eq!(words(&full), "transcribing 12:34 of 1:00:00 (20 %), 3.4 times real time, 14 min left");
-        assert_eq!(words(&progress(Stage::LoadModel, 0, None)), "loading the model");
+        assert_eq!(words(&progress(Stage::SpeechModel, 0, None)), "loading the model");
         assert_eq!(words(&progress(Stage::Preprocess, 61_000, None)), "reading 1:01");
         // Neither a length of zero nor a speed of infinity makes nonsense.
         let odd = Progress {
@@ -122,7 +123,7 @@ mod tests {
     fn plain_lines_come_at_tenths_and_new_stages() {
         let mut line = ProgressLine::new("a".into());
         let due: Vec<bool> = [
-            progress(Stage::LoadModel, 0, None),
+            progress(Stage::SpeechModel, 0, None),
             progress(Stage::Transcribe, 0, Some(1000)),
             progress(Stage::Transcribe, 99, Some(1000)),
             progress(Stage::Transcribe, 100, Some(1000)),

@@ -112,7 +112,7 @@ impl Journal {
             transaction.execute(
                 "UPDATE jobs SET state = 'running', attempts = ?2, ladder = ?3, skip = ?4, stage = ?5, changed = ?6
                  WHERE id = ?1",
-                params![key.0, attempts, ladder, json(&resume.skip)?, word(&Stage::LoadModel)?, now()],
+                params![key.0, attempts, ladder, json(&resume.skip)?, word(&Stage::SpeechModel)?, now()],
             )?;
             Ok(())
         })

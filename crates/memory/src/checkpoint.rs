@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// they load. A model is a stage of its own since it may outlive the one that
 /// uses it, kept warm for the next file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
     Preprocess,

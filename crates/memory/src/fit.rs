@@ -16,6 +16,7 @@ pub const COMFORTABLE_SHARE: f64 = 0.70;
 pub const RESERVE: u64 = 256 * MIB;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Fit {
     DoesNotFit,

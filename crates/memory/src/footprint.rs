@@ -130,6 +130,7 @@ pub struct Footprint {
 
 /// A predicted peak, divided by what it is for. Bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct Parts {
     /// The process without a model; on a GPU its context.
     pub context: u64,

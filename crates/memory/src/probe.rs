@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Where memory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     Gpu,

@@ -2,9 +2,9 @@ use std::ops::Range;
 
 use audio::{ChannelMode, Info, Pcm};
 use memory::ladder::{Rung, State, Step};
-use memory::{Scope, Stage as MemoryStage};
+use memory::{Scope, Stage};
 use transcript::{Segment, Span, Time};
-use wire::{Channels, DeviceChoice, ErrorCode, Event, Failure, Job, Point, Stage, Strategy, VoiceActivity};
+use wire::{Channels, DeviceChoice, ErrorCode, Event, Failure, Job, Point, Strategy, VoiceActivity};
 
 use crate::desk::Desk;
 use crate::draft::Draft;
@@ -94,7 +94,7 @@ impl<'a> Work<'a> {
             self.tell();
         }
         if self.job.speakers && self.state.settings.speakers {
-            let desk = take(self.desk, MemoryStage::SpeakerModel)?;
+            let desk = take(self.desk, Stage::SpeakerModel)?;
             // One stage's models at a time.
             if self.job.memory.release {
                 desk.unload();
@@ -123,12 +123,12 @@ impl<'a> Work<'a> {
     /// asked for, as the model knows it.
     fn load(&mut self) -> Result<Option<String>, Broken> {
         let job = self.job;
-        let loading = Reporter::new(Stage::LoadModel, None, self.emit);
-        let desk = take(self.desk, MemoryStage::SpeechModel)?;
+        let loading = Reporter::new(Stage::SpeechModel, None, self.emit);
+        let desk = take(self.desk, Stage::SpeechModel)?;
         let loaded = self.models.load(desk, &self.state.settings, self.control)?;
         let seconds = loading.elapsed().as_secs_f64();
         let language = match &job.language {
-            Some(language) => Some(during(MemoryStage::SpeechModel, known_language(loaded, language))?),
+            Some(language) => Some(during(Stage::SpeechModel, known_language(loaded, language))?),
             None => None,
         };
         self.draft.transcript.model = loaded.model.clone();
@@ -139,7 +139,7 @@ impl<'a> Work<'a> {
 
     /// Has the sound of channel `number` ready.
     fn prepare(&mut self, number: usize, mode: ChannelMode) -> Result<(), Broken> {
-        const STAGE: MemoryStage = MemoryStage::Preprocess;
+        const STAGE: Stage = Stage::Preprocess;
         let (job, control) = (self.job, self.control);
         let desk = take(self.desk, STAGE)?;
         let n_mels = loaded(desk, STAGE)?.whisper.config.num_mel_bins;
@@ -184,7 +184,7 @@ impl<'a> Work<'a> {
     /// Tells the host, once, what the file is and what will be done with it.
     fn begin(&mut self) -> Result<(), Broken> {
         if !std::mem::replace(&mut self.begun, true) {
-            let desk = take(self.desk, MemoryStage::Preprocess)?;
+            let desk = take(self.desk, Stage::Preprocess)?;
             let source = self.draft.transcript.source.clone();
             let model = self.draft.transcript.model.clone();
             (self.emit)(Event::Started { source, model, device: desk.chosen.id.clone() });
@@ -194,7 +194,7 @@ impl<'a> Work<'a> {
 
     /// The text of one channel, from where it ended.
     fn write(&mut self, label: Option<u32>, language: Option<String>) -> Result<(), Broken> {
-        const STAGE: MemoryStage = MemoryStage::Transcribe;
+        const STAGE: Stage = Stage::Transcribe;
         let Self { desk, job, control, emit, draft, state, sound, .. } = self;
         let (job, control) = (*job, *control);
         let desk: &Desk = take(desk, STAGE)?;
@@ -384,11 +384,11 @@ impl Listener<'_, '_> {
     }
 }
 
-fn take(desk: &mut Option<Desk>, stage: MemoryStage) -> Result<&mut Desk, Broken> {
+fn take(desk: &mut Option<Desk>, stage: Stage) -> Result<&mut Desk, Broken> {
     during(stage, desk.as_mut().ok_or_else(|| Failure::new(ErrorCode::Internal, "There is no device.")))
 }
 
-pub fn loaded(desk: &Desk, stage: MemoryStage) -> Result<&Loaded, Broken> {
+pub fn loaded(desk: &Desk, stage: Stage) -> Result<&Loaded, Broken> {
     let loaded = desk.loaded.as_ref();
     during(stage, loaded.ok_or_else(|| Failure::new(ErrorCode::Internal, "No model is loaded.")))
 }

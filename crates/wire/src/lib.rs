@@ -8,6 +8,8 @@ mod path;
 mod player;
 mod resume;
 
+pub use memory::Stage;
+
 pub use frame::{FrameError, MAX_FRAME_BYTES, read_frame, write_frame};
 pub use job::{Alternative, Channels, DecodingOptions, DeviceChoice, Job, Strategy, VoiceActivity};
 pub use path::FilePath;
@@ -197,6 +199,7 @@ pub enum Event {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
     Cpu,
@@ -228,16 +231,6 @@ pub struct Progress {
     pub speed: Option<f32>,
     /// Seconds of wall time until this stage is done.
     pub left: Option<f32>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Stage {
-    LoadModel,
-    Preprocess,
-    Transcribe,
-    Diarize,
-    Align,
 }
 
 /// What `steno doctor` and the window show of an engine.
@@ -316,6 +309,7 @@ pub fn sentence(text: &str) -> String {
 
 /// What programs branch on. The text of a message may change, these may not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
     FileNotFound,

@@ -407,7 +407,7 @@ impl From<wire::Progress> for Progress {
     fn from(progress: wire::Progress) -> Self {
         Self {
             stage: match progress.stage {
-                wire::Stage::LoadModel => Stage::LoadModel,
+                wire::Stage::SpeechModel | wire::Stage::SpeakerModel => Stage::LoadModel,
                 wire::Stage::Preprocess => Stage::Preprocess,
                 wire::Stage::Transcribe => Stage::Transcribe,
                 wire::Stage::Diarize => Stage::Diarize,

@@ -135,7 +135,7 @@ impl RecoveryPolicy {
                 // For the supervisor alone.
                 return Heard::default();
             }
-            Event::Progress { progress, .. } => self.stage = rungs::stage(progress.stage),
+            Event::Progress { progress, .. } => self.stage = progress.stage,
             Event::Segment { segment, .. } => self.pending.push(segment.clone()),
             Event::Prepared { channel, speech, log_mel_maximum, .. } => {
                 self.stage = Stage::Transcribe;

@@ -1,7 +1,6 @@
 //! The ladder as a host sees it: what an engine was given, what it may be
 //! given instead, and how that stands in a job.
 
-use memory::Stage;
 use memory::ladder::{Installed, Place, Settings, State};
 use transcript::{Notice, Severity};
 use wire::{Alternative, DeviceChoice, Job};
@@ -51,16 +50,6 @@ pub fn apply(job: &mut Job, settings: &Settings) {
     job.speakers &= settings.speakers;
     if settings.place == Place::Cpu {
         job.device = DeviceChoice::Cpu;
-    }
-}
-
-pub fn stage(stage: wire::Stage) -> Stage {
-    match stage {
-        wire::Stage::LoadModel => Stage::SpeechModel,
-        wire::Stage::Preprocess => Stage::Preprocess,
-        wire::Stage::Transcribe => Stage::Transcribe,
-        wire::Stage::Diarize => Stage::Diarize,
-        wire::Stage::Align => Stage::Align,
     }
 }
 
