@@ -36,7 +36,7 @@ impl Network {
     /// Reads a model: its folder, or the one file that it consists of. Fails
     /// with `ModelInvalid` or `ModelUnsupported`, naming the file.
     pub fn read(path: &Path) -> Result<Self, Failure> {
-        let dimensions = formats::dimensions(path).map_err(failure)?;
+        let dimensions = formats::WhisperConfig::read(path).map_err(failure)?.dimensions;
         let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
         // Old models come without; that of a damaged one shows when it is loaded.
         let generation: Generation = json(&folder.join(GENERATION)).unwrap_or_default();

@@ -7,8 +7,26 @@ use serde::de::DeserializeOwned;
 use crate::{Error, Source, check, ggml, map};
 
 const CONFIG: &str = "config.json";
-/// Those that the network knows.
-const ACTIVATIONS: [&str; 3] = ["gelu", "gelu_new", "relu"];
+/// A Whisper network, as its files describe it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WhisperConfig {
+    /// Its dimensions.
+    pub dimensions: Dimensions,
+    /// The non-linearity of its blocks.
+    pub activation: Activation,
+}
+
+/// The non-linearity between the two linear layers of a block.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Activation {
+    /// GELU by the error function, as Whisper was trained.
+    #[default]
+    Gelu,
+    /// GELU by the hyperbolic tangent.
+    GeluNew,
+    /// The rectified linear unit.
+    Relu,
+}
 
 /// As in the Hugging Face layout; what is not about the network is passed over.
 #[derive(Debug, Deserialize)]
@@ -29,45 +47,70 @@ struct Config {
     activation_function: Option<String>,
 }
 
-/// Dimensions of the Whisper network at `path`: a folder, or a GGUF or
-/// whisper.cpp file. Fails with `Unsupported` for a network of another kind.
-pub fn dimensions(path: &Path) -> Result<Dimensions, Error> {
-    let folder = match Source::find(path)? {
-        Source::Safetensors { folder, .. } | Source::Gguf { folder, .. } => folder,
-        Source::Ggml { file } => {
-            let contents = ggml::contents(&map(&file)?);
-            return contents.map(|it| it.dimensions).map_err(|reason| Error::invalid(file, reason));
+impl WhisperConfig {
+    /// Reads what the files at `path` say of their network: a folder, or a
+    /// GGUF or whisper.cpp file.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a network of another kind; otherwise what is
+    /// missing or wrong in a file.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let folder = match Source::find(path)? {
+            Source::Safetensors { folder, .. } | Source::Gguf { folder, .. } => folder,
+            Source::Ggml { file } => {
+                let contents = ggml::contents(&map(&file)?);
+                return contents
+                    .map(|it| it.dimensions.into())
+                    .map_err(|reason| Error::invalid(file, reason));
+            }
+        };
+        Self::read_folder(&folder)
+    }
+
+    /// Reads a folder's `config.json`.
+    ///
+    /// # Errors
+    /// As [`WhisperConfig::read`].
+    pub fn read_folder(folder: &Path) -> Result<Self, Error> {
+        let config: Config = read_json(folder, CONFIG)?;
+        if config.model_type != "whisper" {
+            return Err(Error::Unsupported { path: folder.join(CONFIG), kind: config.model_type });
         }
-    };
-    dimensions_in(&folder)
+        let dimensions = Dimensions {
+            mel_bins: config.num_mel_bins,
+            audio_context: config.max_source_positions,
+            text_context: config.max_target_positions,
+            width: config.d_model,
+            encoder_layers: config.encoder_layers,
+            encoder_heads: config.encoder_attention_heads,
+            encoder_ffn: config.encoder_ffn_dim,
+            decoder_layers: config.decoder_layers,
+            decoder_heads: config.decoder_attention_heads,
+            decoder_ffn: config.decoder_ffn_dim,
+            vocabulary: config.vocab_size,
+        };
+        let invalid = |reason: String| Error::invalid(folder.join(CONFIG), reason);
+        check(&dimensions).map_err(invalid)?;
+        let activation = match config.activation_function.as_deref() {
+            None | Some("gelu") => Activation::Gelu,
+            Some("gelu_new") => Activation::GeluNew,
+            Some("relu") => Activation::Relu,
+            Some(other) => return Err(invalid(format!("the activation function {other} is not supported"))),
+        };
+        Ok(Self { dimensions, activation })
+    }
+
+    /// Frames of log-mel that one window holds: two per source position,
+    /// since the second convolution has a stride of 2.
+    pub fn window_frames(&self) -> usize {
+        2 * self.dimensions.audio_context as usize
+    }
 }
 
-/// Those that a folder's config.json names.
-pub fn dimensions_in(folder: &Path) -> Result<Dimensions, Error> {
-    let config: Config = read_json(folder, CONFIG)?;
-    if config.model_type != "whisper" {
-        return Err(Error::Unsupported { path: folder.join(CONFIG), kind: config.model_type });
-    }
-    let dimensions = Dimensions {
-        mel_bins: config.num_mel_bins,
-        audio_context: config.max_source_positions,
-        text_context: config.max_target_positions,
-        width: config.d_model,
-        encoder_layers: config.encoder_layers,
-        encoder_heads: config.encoder_attention_heads,
-        encoder_ffn: config.encoder_ffn_dim,
-        decoder_layers: config.decoder_layers,
-        decoder_heads: config.decoder_attention_heads,
-        decoder_ffn: config.decoder_ffn_dim,
-        vocabulary: config.vocab_size,
-    };
-    let wrong = |reason: String| Error::invalid(folder.join(CONFIG), reason);
-    check(&dimensions).map_err(wrong)?;
-    match config.activation_function {
-        Some(other) if !ACTIVATIONS.contains(&other.as_str()) => {
-            Err(wrong(format!("the activation function {other} is none that is known")))
-        }
-        _ => Ok(dimensions),
+/// Of a file that names no other activation than Whisper was trained with.
+impl From<Dimensions> for WhisperConfig {
+    fn from(dimensions: Dimensions) -> Self {
+        Self { dimensions, activation: Activation::default() }
     }
 }
 

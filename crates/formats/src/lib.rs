@@ -17,7 +17,7 @@ mod reader;
 mod safetensors;
 mod source;
 
-pub use config::{dimensions, dimensions_in, read_json};
+pub use config::{Activation, WhisperConfig, read_json};
 pub use dimensions::check;
 pub use entry::{Entry, Tensors, map};
 pub use error::Error;

@@ -98,7 +98,7 @@ fn recognise(path: &Path) -> Result<Vec<Named>, Error> {
                 return recognise(folder);
             }
             // Inspected under the name that it gets.
-            formats::dimensions_in(folder).map_err(invalid)?;
+            formats::WhisperConfig::read_folder(folder).map_err(invalid)?;
             let weights = (path.to_owned(), WEIGHTS.to_owned());
             Ok(named(beside(folder)).into_iter().chain([weights]).collect())
         }

@@ -38,7 +38,7 @@ pub fn inspect(path: &Path) -> Result<(), Error> {
             kind(&folder.join(name))?;
         }
     }
-    let dimensions = formats::dimensions(path).map_err(invalid)?;
+    let dimensions = formats::WhisperConfig::read(path).map_err(invalid)?.dimensions;
     if let Some(folder) = folder {
         tokenizer(folder, dimensions.vocabulary)?;
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use candle_core::{DType, Device, Tensor};
-use models::whisper::{Config, Decoder, Whisper};
+use models::whisper::{Decoder, Whisper, WhisperConfig};
 
 /// The usual number, where beams are asked for.
 const BEAMS: usize = 5;
@@ -34,9 +34,13 @@ fn main() -> Result<()> {
         Whisper::load(folder, &device, wanted.unwrap_or_else(|| Whisper::preferred(&device)), &|| true)?;
     let (dtype, precision) = (model.dtype, model.precision);
     let peak = matrix_peak(&device, dtype)?;
-    let mel =
-        Tensor::randn(0f32, 0.5, (1, model.config.num_mel_bins, model.config.window_frames()), &device)?
-            .to_dtype(dtype)?;
+    let mel = Tensor::randn(
+        0f32,
+        0.5,
+        (1, model.config.dimensions.mel_bins as usize, model.config.window_frames()),
+        &device,
+    )?
+    .to_dtype(dtype)?;
     let (encoding, audio) = best(&device, || Ok(model.encoder.forward(&mel, &|| true)?))?;
     let speed = encoder_operations(&model.config) / encoding.as_secs_f64();
     let early = time_per_token(&model, &audio, 1, 10)?;
@@ -72,15 +76,15 @@ fn matrix_peak(device: &Device, dtype: DType) -> Result<f64> {
 }
 
 /// Multiplications and additions of one window's encoding, matrix products only.
-fn encoder_operations(config: &Config) -> f64 {
-    let positions = config.max_source_positions as f64;
-    let (width, hidden) = (config.d_model as f64, config.encoder_ffn_dim as f64);
-    let convolutions = 2.0 * 2.0 * positions * width * config.num_mel_bins as f64 * 3.0
+fn encoder_operations(config: &WhisperConfig) -> f64 {
+    let positions = config.dimensions.audio_context as f64;
+    let (width, hidden) = (config.dimensions.width as f64, config.dimensions.encoder_ffn as f64);
+    let convolutions = 2.0 * 2.0 * positions * width * config.dimensions.mel_bins as f64 * 3.0
         + 2.0 * positions * width * width * 3.0;
     let projections = 4.0 * 2.0 * positions * width * width;
     let attention = 2.0 * 2.0 * positions * positions * width;
     let feed_forward = 2.0 * 2.0 * positions * width * hidden;
-    convolutions + config.encoder_layers as f64 * (projections + attention + feed_forward)
+    convolutions + config.dimensions.encoder_layers as f64 * (projections + attention + feed_forward)
 }
 
 /// Time of one step with `before` tokens in the cache: greedy search's choice

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use candle_core::{DType, Device};
 use memory::Precision;
 use memory::allocation::{Counted, limited};
-use models::whisper::{Config, Whisper};
+use models::whisper::{Whisper, WhisperConfig};
 use models::{Error, Weights, quantise};
 use random_models::{Options, Size, write};
 
@@ -41,20 +41,20 @@ fn micro_gguf(folder: &Path, precision: Precision) -> PathBuf {
 /// A file of whisper.cpp with the tensors of `folder` and a few tokens: not
 /// one that transcribes, but whole.
 fn small_ggml(folder: &Path) -> Vec<u8> {
-    let config = Config::read(folder).unwrap();
+    let config = WhisperConfig::read(folder).unwrap();
     let mut file = b"lmgg".to_vec();
     let number = |file: &mut Vec<u8>, number: usize| file.extend((number as u32).to_le_bytes());
     for size in [
-        config.vocab_size,
-        config.max_source_positions,
-        config.d_model,
-        config.encoder_attention_heads,
-        config.encoder_layers,
-        config.max_target_positions,
-        config.d_model,
-        config.decoder_attention_heads,
-        config.decoder_layers,
-        config.num_mel_bins,
+        config.dimensions.vocabulary as usize,
+        config.dimensions.audio_context as usize,
+        config.dimensions.width as usize,
+        config.dimensions.encoder_heads as usize,
+        config.dimensions.encoder_layers as usize,
+        config.dimensions.text_context as usize,
+        config.dimensions.width as usize,
+        config.dimensions.decoder_heads as usize,
+        config.dimensions.decoder_layers as usize,
+        config.dimensions.mel_bins as usize,
         0,
         // Filters.
         2,
@@ -81,7 +81,7 @@ fn small_ggml(folder: &Path) -> Vec<u8> {
 
 /// Everything that reads the file: none may panic, or believe a number.
 fn read(path: &Path) -> Result<(), Error> {
-    let _ = Config::read(path)?;
+    let _ = WhisperConfig::read(path)?;
     let weights = Weights::open(path)?;
     weights.stored_precision();
     let vectors: HashMap<&str, &[usize]> =

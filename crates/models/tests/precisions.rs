@@ -40,7 +40,7 @@ fn load(folder: &Path, precision: Precision) -> Whisper {
 /// five beams; the logits of the last.
 fn decoded(model: &Whisper, tokens: usize) -> Tensor {
     const BEAMS: usize = 5;
-    let (bins, frames) = (model.config.num_mel_bins, model.config.window_frames());
+    let (bins, frames) = (model.config.dimensions.mel_bins as usize, model.config.window_frames());
     let mel: Vec<f32> = (0..bins * frames).map(|i| (i * 7919 % 2003) as f32 / 1001.0 - 1.0).collect();
     let mel = Tensor::from_vec(mel, (1, bins, frames), &Device::Cpu).unwrap();
     let audio = model.encoder.forward(&mel, &|| true).unwrap();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use candle_core::{DType, Device, Tensor};
 use memory::Precision;
-use models::whisper::{Activation, Config, Whisper};
+use models::whisper::{Activation, Whisper, WhisperConfig};
 
 fn starter() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/starter-whisper")
@@ -56,7 +56,7 @@ fn encoder_and_logits_equal_the_reference() {
 
 /// A model with the parts that candle-transformers hard-wires: the tanh form
 /// of GELU and sinusoidal positions.
-fn random_model(folder: &Path) -> Config {
+fn random_model(folder: &Path) -> WhisperConfig {
     let config = serde_json::json!({
         "model_type": "whisper", "num_mel_bins": 80, "max_source_positions": 60, "max_target_positions": 32,
         "d_model": 48, "encoder_layers": 2, "encoder_attention_heads": 3, "encoder_ffn_dim": 192,
@@ -64,15 +64,15 @@ fn random_model(folder: &Path) -> Config {
         "activation_function": "gelu_new"
     });
     std::fs::write(folder.join("config.json"), config.to_string()).unwrap();
-    let config: Config = serde_json::from_value(config).unwrap();
-    let (d, ffn) = (config.d_model, config.encoder_ffn_dim);
+    let config: WhisperConfig = serde_json::from_value(config).unwrap();
+    let (d, ffn) = (config.dimensions.width as usize, config.dimensions.encoder_ffn as usize);
     let mut shapes: Vec<(String, Vec<usize>)> = vec![
         ("model.encoder.conv1.weight".into(), vec![d, 80, 3]),
         ("model.encoder.conv1.bias".into(), vec![d]),
         ("model.encoder.conv2.weight".into(), vec![d, d, 3]),
         ("model.encoder.conv2.bias".into(), vec![d]),
-        ("model.decoder.embed_tokens.weight".into(), vec![config.vocab_size, d]),
-        ("model.decoder.embed_positions.weight".into(), vec![config.max_target_positions, d]),
+        ("model.decoder.embed_tokens.weight".into(), vec![config.dimensions.vocabulary as usize, d]),
+        ("model.decoder.embed_positions.weight".into(), vec![config.dimensions.text_context as usize, d]),
     ];
     let mut norm = |name: String| {
         shapes.push((format!("{name}.weight"), vec![d]));
@@ -132,7 +132,7 @@ fn network_agrees_with_candle_transformers() {
     const TOLERANCE: f32 = 1e-4;
     let folder = tempfile::tempdir().unwrap();
     let config = random_model(folder.path());
-    assert_eq!(config.activation_function, Activation::GeluNew);
+    assert_eq!(config.activation, Activation::GeluNew);
     let ours = load(folder.path());
     let vb = unsafe {
         candle_nn::VarBuilder::from_mmaped_safetensors(

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use candle_core::{DType, Device, Tensor};
 use memory::Precision;
-use models::whisper::{Config, Whisper};
+use models::whisper::{Whisper, WhisperConfig};
 use models::{Error, Weights, quantise, stored_precision};
 use random_models::{Options, Size, write};
 
@@ -55,7 +55,7 @@ fn greedy(model: &Whisper, mel: &Tensor) -> Vec<u32> {
 }
 
 fn mel(model: &Whisper) -> Tensor {
-    let (bins, frames) = (model.config.num_mel_bins, model.config.window_frames());
+    let (bins, frames) = (model.config.dimensions.mel_bins as usize, model.config.window_frames());
     let values: Vec<f32> = (0..bins * frames).map(|i| (i * 7919 % 2003) as f32 / 1001.0 - 1.0).collect();
     Tensor::from_vec(values, (1, bins, frames), &Device::Cpu).unwrap()
 }
@@ -149,7 +149,7 @@ fn a_file_of_whisper_cpp_gives_the_tokens_of_its_twin() {
     for (name, held) in [("ggml-starter.bin", Precision::F32), ("ggml-starter-q8_0.bin", Precision::Q8_0)] {
         let file = shared.join("models/starter-ggml").join(name);
         let model = load(&file, held);
-        assert_eq!(model.config, Config::read(&shared.join("models/starter-full")).unwrap(), "{name}");
+        assert_eq!(model.config, WhisperConfig::read(&shared.join("models/starter-full")).unwrap(), "{name}");
         let (ours, theirs) = (&model.vocabulary, &twin.vocabulary);
         assert_eq!(ours.languages, theirs.languages);
         assert_eq!(

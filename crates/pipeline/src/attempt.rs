@@ -142,7 +142,7 @@ impl<'a> Work<'a> {
         const STAGE: Stage = Stage::Preprocess;
         let (job, control) = (self.job, self.control);
         let desk = take(self.desk, STAGE)?;
-        let n_mels = loaded(desk, STAGE)?.whisper.config.num_mel_bins;
+        let n_mels = loaded(desk, STAGE)?.whisper.config.dimensions.mel_bins as usize;
         if self.sound.as_ref().is_some_and(|sound| sound.channel == number && sound.n_mels == n_mels) {
             return Ok(());
         }

@@ -96,7 +96,7 @@ impl<'a> Listening<'a> {
         let control = self.control;
         let desk: &Desk = during(STAGE, self.desk.as_ref().ok_or_else(no_device))?;
         let model = attempt::loaded(desk, STAGE)?;
-        let n_mels = model.whisper.config.num_mel_bins;
+        let n_mels = model.whisper.config.dimensions.mel_bins as usize;
         let recording = match recording {
             Some((with, recording)) if *with == n_mels => recording,
             other => {
@@ -174,7 +174,7 @@ pub fn language_of(
     const WINDOWS: usize = 3;
     let whisper = &model.whisper;
     let frames = whisper.config.window_frames();
-    let mut mel = LogMel::new(whisper.config.num_mel_bins);
+    let mut mel = LogMel::new(whisper.config.dimensions.mel_bins as usize);
     let mut starts: Vec<usize> = Vec::new();
     for region in &recording.speech {
         let start = (region.start / 160) as usize;

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use memory::{Dimensions, Footprint, Kind, Plan, Precision, Scope, Stage, Tracker};
-use models::whisper::{Config, Whisper};
+use models::whisper::{WhisperConfig, Whisper};
 use serde::Deserialize;
 use wire::{ErrorCode, Failure, Job};
 
@@ -112,5 +112,5 @@ pub fn dimensions(path: &Path) -> Result<Dimensions, StageError> {
             .remedy("`steno models` lists those that are installed.")
             .into());
     }
-    Ok(Config::read(path)?.dimensions())
+    Ok(WhisperConfig::read(path).map_err(models::Error::from)?.dimensions)
 }

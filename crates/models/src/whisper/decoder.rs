@@ -1,6 +1,6 @@
 use candle_core::{DType, Device, Module, Tensor};
 
-use super::config::Config;
+use formats::WhisperConfig;
 use super::layers::{FeedForward, Linear, Loader, Projections, Tick, tick};
 use crate::Error;
 use crate::fused::is_ours;
@@ -160,16 +160,20 @@ fn numbers(numbers: &[usize], device: &Device) -> Result<Tensor, Error> {
 }
 
 impl Decoder {
-    pub(super) fn load(loader: Loader, config: &Config, on_layer: &Tick) -> Result<Self, Error> {
-        let width = config.d_model;
+    pub(super) fn load(loader: Loader, config: &WhisperConfig, on_layer: &Tick) -> Result<Self, Error> {
+        let width = config.dimensions.width as usize;
         let name = "model.decoder";
-        let embedding = loader.matrix(&format!("{name}.embed_tokens.weight"), config.vocab_size, width)?;
+        let embedding = loader.matrix(
+            &format!("{name}.embed_tokens.weight"),
+            config.dimensions.vocabulary as usize,
+            width,
+        )?;
         let output = if loader.weights.contains("proj_out.weight") {
-            loader.linear("proj_out", width, config.vocab_size, false)?
+            loader.linear("proj_out", width, config.dimensions.vocabulary as usize, false)?
         } else {
             Linear::new(embedding.clone())
         };
-        let layers = (0..config.decoder_layers)
+        let layers = (0..config.dimensions.decoder_layers as usize)
             .map(|number| {
                 tick(on_layer)?;
                 let name = format!("{name}.layers.{number}");
@@ -178,7 +182,7 @@ impl Decoder {
                         loader,
                         &format!("{name}.{kind}"),
                         width,
-                        config.decoder_attention_heads,
+                        config.dimensions.decoder_heads as usize,
                     )
                 };
                 Ok(Layer {
@@ -186,19 +190,26 @@ impl Decoder {
                     self_attention: attention("self_attn")?,
                     cross_norm: loader.norm(&format!("{name}.encoder_attn_layer_norm"), width)?,
                     cross_attention: attention("encoder_attn")?,
-                    feed_forward: FeedForward::load(loader, &name, config, config.decoder_ffn_dim)?,
+                    feed_forward: FeedForward::load(
+                        loader,
+                        &name,
+                        config,
+                        config.dimensions.decoder_ffn as usize,
+                    )?,
                 })
             })
             .collect::<Result<_, Error>>()?;
         Ok(Self {
             embedding,
-            positions: loader
-                .get(&format!("{name}.embed_positions.weight"), &[config.max_target_positions, width])?,
+            positions: loader.get(
+                &format!("{name}.embed_positions.weight"),
+                &[config.dimensions.text_context as usize, width],
+            )?,
             layers,
             norm: loader.norm(&format!("{name}.layer_norm"), width)?,
             output,
-            heads: config.decoder_attention_heads,
-            head_width: width / config.decoder_attention_heads,
+            heads: config.dimensions.decoder_heads as usize,
+            head_width: width / config.dimensions.decoder_heads as usize,
             dtype: loader.dtype,
             device: loader.device.clone(),
         })

@@ -1,10 +1,10 @@
 use candle_core::{Module, Tensor};
 
-use super::config::{Activation, Config};
 use super::layers::{FeedForward, Linear, Loader, Projections, Tick, biased, tick};
 use crate::Error;
 use crate::fused::{self, is_ours};
 use crate::matrix::Matrix;
+use formats::{Activation, WhisperConfig};
 
 /// Queries attended to at once on a GPU. Bounds the attention scores to
 /// heads x 256 x positions instead of heads x positions squared: for the
@@ -29,19 +29,20 @@ struct Layer {
 }
 
 impl Encoder {
-    pub(super) fn load(loader: Loader, config: &Config, on_layer: &Tick) -> Result<Self, Error> {
-        let width = config.d_model;
+    pub(super) fn load(loader: Loader, config: &WhisperConfig, on_layer: &Tick) -> Result<Self, Error> {
+        let width = config.dimensions.width as usize;
         let name = "model.encoder";
-        let conv1 = Convolution::load(loader, &format!("{name}.conv1"), config, config.num_mel_bins)?;
+        let conv1 =
+            Convolution::load(loader, &format!("{name}.conv1"), config, config.dimensions.mel_bins as usize)?;
         let conv2 = Convolution::load(loader, &format!("{name}.conv2"), config, width)?;
         let positions_name = format!("{name}.embed_positions.weight");
         let positions = if loader.weights.contains(&positions_name) {
-            loader.get(&positions_name, &[config.max_source_positions, width])?
+            loader.get(&positions_name, &[config.dimensions.audio_context as usize, width])?
         } else {
             // Some conversions leave them out, since they are a formula.
-            sinusoids(config.max_source_positions, width, loader)?
+            sinusoids(config.dimensions.audio_context as usize, width, loader)?
         };
-        let layers = (0..config.encoder_layers)
+        let layers = (0..config.dimensions.encoder_layers as usize)
             .map(|number| {
                 tick(on_layer)?;
                 let name = format!("{name}.layers.{number}");
@@ -51,9 +52,14 @@ impl Encoder {
                         loader,
                         &format!("{name}.self_attn"),
                         width,
-                        config.encoder_attention_heads,
+                        config.dimensions.encoder_heads as usize,
                     )?,
-                    feed_forward: FeedForward::load(loader, &name, config, config.encoder_ffn_dim)?,
+                    feed_forward: FeedForward::load(
+                        loader,
+                        &name,
+                        config,
+                        config.dimensions.encoder_ffn as usize,
+                    )?,
                 })
             })
             .collect::<Result<_, Error>>()?;
@@ -127,16 +133,16 @@ struct Convolution {
 }
 
 impl Convolution {
-    fn load(loader: Loader, name: &str, config: &Config, input: usize) -> Result<Self, Error> {
-        let weight = loader.get(&format!("{name}.weight"), &[config.d_model, input, 3])?;
-        let bias = loader.get(&format!("{name}.bias"), &[config.d_model])?;
+    fn load(loader: Loader, name: &str, config: &WhisperConfig, input: usize) -> Result<Self, Error> {
+        let weight = loader.get(&format!("{name}.weight"), &[config.dimensions.width as usize, input, 3])?;
+        let bias = loader.get(&format!("{name}.bias"), &[config.dimensions.width as usize])?;
         let tap = |number: usize| -> Result<Matrix, Error> {
             Ok(Matrix::Dense(weight.narrow(2, number, 1)?.squeeze(2)?.contiguous()?))
         };
         Ok(Self {
             taps: [Linear::new(tap(0)?), Linear::new(tap(1)?), Linear::new(tap(2)?)],
             bias,
-            activation: config.activation_function,
+            activation: config.activation,
         })
     }
 

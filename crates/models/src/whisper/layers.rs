@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use candle_core::{D, DType, Device, Tensor};
 use memory::Precision;
 
-use super::config::{Activation, Config};
 use crate::fused::{AddBias, is_ours};
 use crate::matrix::Matrix;
 use crate::{Error, Weights};
+use formats::{Activation, WhisperConfig};
 
 /// Called after every layer; answers whether to go on. Keeps a long encoder
 /// pass cancellable and shows a watchdog that it moves.
@@ -172,13 +172,13 @@ pub(super) struct FeedForward {
 }
 
 impl FeedForward {
-    pub fn load(loader: Loader, name: &str, config: &Config, hidden: usize) -> Result<Self, Error> {
-        let width = config.d_model;
+    pub fn load(loader: Loader, name: &str, config: &WhisperConfig, hidden: usize) -> Result<Self, Error> {
+        let width = config.dimensions.width as usize;
         Ok(Self {
             norm: loader.norm(&format!("{name}.final_layer_norm"), width)?,
             up: loader.linear(&format!("{name}.fc1"), width, hidden, true)?,
             down: loader.linear(&format!("{name}.fc2"), hidden, width, true)?,
-            activation: config.activation_function,
+            activation: config.activation,
         })
     }
 

@@ -3,7 +3,8 @@ use std::path::Path;
 use candle_core::{DType, Device};
 use memory::{Kind, Precision};
 
-use super::config::{Config, GenerationConfig};
+use super::generation::GenerationConfig;
+use formats::WhisperConfig;
 use super::layers::{Held, Loader, Tick};
 use super::{Decoder, Encoder, Vocabulary};
 use crate::{Error, Source, Weights, ggml};
@@ -11,7 +12,7 @@ use crate::{Error, Source, Weights, ggml};
 /// A loaded Whisper model: immutable.
 #[derive(Debug)]
 pub struct Whisper {
-    pub config: Config,
+    pub config: WhisperConfig,
     pub vocabulary: Vocabulary,
     pub encoder: Encoder,
     pub decoder: Decoder,
@@ -41,11 +42,12 @@ impl Whisper {
     pub fn load(path: &Path, device: &Device, precision: Precision, on_layer: &Tick) -> Result<Self, Error> {
         let dtype = dtype(device, precision);
         let held = Held::default();
-        let config = Config::read(path)?;
+        let config = WhisperConfig::read(path)?;
         let (generation, vocabulary) = match Source::find(path)? {
             Source::Safetensors { folder, .. } | Source::Gguf { folder, .. } => {
                 let generation = GenerationConfig::read(&folder)?;
-                let vocabulary = Vocabulary::read(&folder, &generation, config.vocab_size)?;
+                let vocabulary =
+                    Vocabulary::read(&folder, &generation, config.dimensions.vocabulary as usize)?;
                 (generation, vocabulary)
             }
             Source::Ggml { file } => {
@@ -63,7 +65,10 @@ impl Whisper {
             .alignment_heads
             .unwrap_or_else(|| default_alignment_heads(&config))
             .into_iter()
-            .filter(|(layer, head)| *layer < config.decoder_layers && *head < config.decoder_attention_heads)
+            .filter(|(layer, head)| {
+                *layer < config.dimensions.decoder_layers as usize
+                    && *head < config.dimensions.decoder_heads as usize
+            })
             .collect();
         Ok(Self {
             config,
@@ -96,8 +101,8 @@ fn dtype(device: &Device, precision: Precision) -> DType {
 
 /// Every head of the later half of the layers, as openai/whisper takes where
 /// a model names none.
-fn default_alignment_heads(config: &Config) -> Vec<(usize, usize)> {
-    (config.decoder_layers / 2..config.decoder_layers)
-        .flat_map(|layer| (0..config.decoder_attention_heads).map(move |head| (layer, head)))
+fn default_alignment_heads(config: &WhisperConfig) -> Vec<(usize, usize)> {
+    (config.dimensions.decoder_layers as usize / 2..config.dimensions.decoder_layers as usize)
+        .flat_map(|layer| (0..config.dimensions.decoder_heads as usize).map(move |head| (layer, head)))
         .collect()
 }

@@ -3,7 +3,7 @@ use std::path::Path;
 
 use tokenizers::Tokenizer;
 
-use super::config::{GenerationConfig, read_json};
+use super::generation::{GenerationConfig, read_json};
 use crate::Error;
 
 /// What the tokens are: every special one found by its name, since ids differ

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 use tokenizers::Tokenizer;
 
-use super::config::GenerationConfig;
+use super::generation::GenerationConfig;
 use super::vocabulary::{Vocabulary, byte_alphabet};
 use crate::ggml::Contents;
 

@@ -84,10 +84,12 @@ pub fn decode_together(
     if !alike {
         return Err(mismatch("windows decoded together must have prompts and beams of the same number"));
     }
-    let room = model.config.max_target_positions - start_length;
+    let room = model.config.dimensions.text_context as usize - start_length;
     let lengths: Vec<usize> = options
         .iter()
-        .map(|options| options.max_tokens.unwrap_or(model.config.max_target_positions / 2).min(room))
+        .map(|options| {
+            options.max_tokens.unwrap_or(model.config.dimensions.text_context as usize / 2).min(room)
+        })
         .collect();
     let length = lengths.iter().copied().max().unwrap_or_default();
 
@@ -169,7 +171,7 @@ fn start_tokens(model: &Whisper, options: &WindowOptions) -> (Vec<u32>, usize) {
     if let Some(previous) = vocabulary.start_of_previous
         && !options.prompt.is_empty()
     {
-        let room = model.config.max_target_positions / 2 - 1;
+        let room = model.config.dimensions.text_context as usize / 2 - 1;
         tokens.push(previous);
         tokens.extend_from_slice(&options.prompt[options.prompt.len().saturating_sub(room)..]);
     }

@@ -59,7 +59,7 @@ impl<'a> Source<'a> {
             content: heard.end,
             // As `transcribe()` fills its last window.
             fill: 0.0,
-            mel: LogMel::new(model.config.num_mel_bins),
+            mel: LogMel::new(model.config.dimensions.mel_bins as usize),
             window_frames: model.config.window_frames(),
         }
     }

@@ -50,7 +50,7 @@ pub fn align(
     let start = tokens.len();
     tokens.push(vocabulary.no_timestamps);
     // Longer than the model can hold: align what fits, the rest gets the end.
-    let room = model.config.max_target_positions - tokens.len() - 1;
+    let room = model.config.dimensions.text_context as usize - tokens.len() - 1;
     let text_tokens = &text_tokens[..text_tokens.len().min(room)];
     tokens.extend_from_slice(text_tokens);
     tokens.push(vocabulary.end_of_text);
