@@ -251,12 +251,9 @@ pub(crate) mod tests {
     }
 
     #[test]
+    #[ignore = "full corpus: make soak"]
     fn a_file_of_whisper_cpp_is_read_too() {
-        let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/models");
-        if !files.is_dir() {
-            println!("skipped: {} is not there", files.display());
-            return;
-        }
+        let files = random_models::corpus::full().join("models");
         let twin = Network::read(&files.join("starter-full")).unwrap();
         for (name, stored) in
             [("ggml-starter.bin", Precision::F16), ("ggml-starter-q8_0.bin", Precision::Q8_0)]

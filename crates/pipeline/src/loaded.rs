@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use memory::{Dimensions, Footprint, Kind, Plan, Precision, Scope, Stage, Tracker};
-use models::whisper::{WhisperConfig, Whisper};
+use models::whisper::{Whisper, WhisperConfig};
 use serde::Deserialize;
 use wire::{ErrorCode, Failure, Job};
 

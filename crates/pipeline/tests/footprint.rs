@@ -4,8 +4,6 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
-mod support;
-
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -16,7 +14,6 @@ use memory::{Dimensions, Footprint, Host, Kind, Plan, Precision, Probe, platform
 use models::whisper::Whisper;
 use pipeline::whisper::{Observer, Step, Transcriber};
 use pipeline::{Control, StageError};
-use support::shared;
 use transcript::Task;
 use wire::{DecodingOptions, ErrorCode, Failure, Point, Strategy};
 
@@ -51,7 +48,6 @@ impl Observer for OneBatch {
 
 #[test]
 fn decoding_takes_what_was_predicted() {
-    let Some(shared) = shared() else { return };
     platform::fix_allocator(platform::AllocatorSettings::default());
     let folder = tempfile::tempdir().unwrap();
     let host = Host::new().sampled(Duration::from_millis(1));
@@ -60,7 +56,7 @@ fn decoding_takes_what_was_predicted() {
         open: OpenOptions { limit_seconds: Some(130.0), ..OpenOptions::default() },
         ..PrepareOptions::default()
     };
-    let path = shared.join("audio/synthetic/en_five_minutes.flac");
+    let path = random_models::corpus::bundled().join("audio/synthetic/en_minute_1.flac");
     let recording = audio::prepare(&path, &options, &mut |_, _| ControlFlow::Continue(())).unwrap();
     let frames = |region: &audio::Region| (region.start / 160) as usize..region.end.div_ceil(160) as usize;
     let speech: Vec<_> = recording.speech.iter().map(frames).collect();

@@ -1,11 +1,11 @@
 use candle_core::{DType, Device, Module, Tensor};
 
-use formats::WhisperConfig;
 use super::layers::{FeedForward, Linear, Loader, Projections, Tick, tick};
 use crate::Error;
 use crate::fused::is_ours;
 use crate::kv_cache::{KvCache, Seen};
 use crate::matrix::Matrix;
+use formats::WhisperConfig;
 
 /// Predicts the next token from the tokens so far and the encoded audio.
 /// Immutable: what a decoding accumulates is in [`DecoderState`].

@@ -4,10 +4,10 @@ use candle_core::{DType, Device};
 use memory::{Kind, Precision};
 
 use super::generation::GenerationConfig;
-use formats::WhisperConfig;
 use super::layers::{Held, Loader, Tick};
 use super::{Decoder, Encoder, Vocabulary};
 use crate::{Error, Source, Weights, ggml};
+use formats::WhisperConfig;
 
 /// A loaded Whisper model: immutable.
 #[derive(Debug)]

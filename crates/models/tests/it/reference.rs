@@ -1,7 +1,5 @@
 //! The network against the outputs of openai/whisper (`tensors/` of the
 //! shared reference), and against candle-transformers' Whisper.
-// Helpers of tests may panic as tests do.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,16 +7,10 @@ use std::path::{Path, PathBuf};
 use candle_core::{DType, Device, Tensor};
 use memory::Precision;
 use models::whisper::{Activation, Whisper, WhisperConfig};
+use random_models::corpus;
 
 fn starter() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/starter-whisper")
-}
-
-/// The folder with reference outputs and recordings, where there is one.
-fn shared() -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let folder = std::env::var_os("STENO_SHARED").map_or(beside, PathBuf::from);
-    folder.is_dir().then_some(folder)
 }
 
 fn load(folder: &Path) -> Whisper {
@@ -32,14 +24,21 @@ fn largest_difference(a: &Tensor, b: &Tensor) -> f32 {
 
 #[test]
 fn encoder_and_logits_equal_the_reference() {
+    check_encoder_and_logits_equal_the_reference(&corpus::bundled(), &["en_short_1", "1688-142285-0000"]);
+}
+
+#[test]
+#[ignore = "full corpus: make soak"]
+fn encoder_and_logits_equal_the_reference_in_the_full_corpus() {
+    let names = ["en_short_1", "de_half_minute_1", "1688-142285-0000", "no_speech_white_noise"];
+    check_encoder_and_logits_equal_the_reference(&corpus::full(), &names);
+}
+
+fn check_encoder_and_logits_equal_the_reference(corpus: &Path, names: &[&str]) {
     const TOLERANCE: f32 = 1e-3;
-    let Some(shared) = shared() else {
-        println!("skipped: no reference outputs (STENO_SHARED)");
-        return;
-    };
     let model = load(&starter());
-    for name in ["en_short_1", "de_half_minute_1", "1688-142285-0000", "no_speech_white_noise"] {
-        let path = shared.join(format!("reference/tensors/{name}.safetensors"));
+    for name in names {
+        let path = corpus.join(format!("reference/tensors/{name}.safetensors"));
         let expected = candle_core::safetensors::load(path, &Device::Cpu).unwrap();
         let audio = model.encoder.forward(&expected["mel"].unsqueeze(0).unwrap(), &|| true).unwrap();
         let encoder = largest_difference(&audio.squeeze(0).unwrap(), &expected["encoder"]);
@@ -64,7 +63,7 @@ fn random_model(folder: &Path) -> WhisperConfig {
         "activation_function": "gelu_new"
     });
     std::fs::write(folder.join("config.json"), config.to_string()).unwrap();
-    let config: WhisperConfig = serde_json::from_value(config).unwrap();
+    let config = WhisperConfig::read_folder(folder).unwrap();
     let (d, ffn) = (config.dimensions.width as usize, config.dimensions.encoder_ffn as usize);
     let mut shapes: Vec<(String, Vec<usize>)> = vec![
         ("model.encoder.conv1.weight".into(), vec![d, 80, 3]),

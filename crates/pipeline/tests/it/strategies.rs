@@ -1,20 +1,17 @@
 //! Both strategies on real recordings: what is resumed goes on as if nothing
 //! had happened, however many windows are decoded together.
-// Helpers of tests may panic as tests do.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::ops::Range;
 use std::path::Path;
 
+use crate::support::load_starter;
 use audio::{LogMel, PrepareOptions, Recording};
 use models::whisper::Whisper;
 use pipeline::whisper::{
     Found, Observer, Step, Transcriber, WindowOptions, decode, decode_together, encode_windows,
 };
 use pipeline::{Control, StageError};
-use support::{load_starter, shared};
+use random_models::corpus;
 use transcript::{Segment, Task, Time};
 use wire::{DecodingOptions, ErrorCode, Failure, Point, Strategy};
 
@@ -133,15 +130,33 @@ fn without_rounding(found: &Found) -> (Vec<Segment>, Vec<Segment>, &Point) {
 
 #[test]
 fn from_every_point_the_text_goes_on_as_without_interruption() {
-    let Some(shared) = shared() else { return };
+    check_from_every_point_the_text_goes_on_as_without_interruption(
+        &corpus::bundled(),
+        &[("synthetic/de_half_minute_1.flac", "de")],
+    );
+}
+
+#[test]
+#[ignore = "full corpus: make soak"]
+fn from_every_point_the_text_goes_on_as_without_interruption_in_the_full_corpus() {
+    check_from_every_point_the_text_goes_on_as_without_interruption(
+        &corpus::full(),
+        &[
+            ("synthetic/en_minute_1.flac", "en"),
+            ("synthetic/en_long_pauses.flac", "en"),
+            ("synthetic/de_half_minute_1.flac", "de"),
+            ("conversations/two_speakers.flac", "en"),
+        ],
+    );
+}
+
+fn check_from_every_point_the_text_goes_on_as_without_interruption(
+    corpus: &Path,
+    files: &[(&str, &'static str)],
+) {
     let mut points = 0;
-    for (file, language) in [
-        ("synthetic/en_minute_1.flac", "en"),
-        ("synthetic/en_long_pauses.flac", "en"),
-        ("synthetic/de_half_minute_1.flac", "de"),
-        ("conversations/two_speakers.flac", "en"),
-    ] {
-        let mut case = Case::new(&shared.join("audio").join(file), language);
+    for (file, language) in files {
+        let mut case = Case::new(&corpus.join("audio").join(file), language);
         for strategy in STRATEGIES {
             for (conditioned, prompt) in [(true, None), (false, Some("Ten past noon.".to_owned()))] {
                 case.settings.condition_on_previous_text = conditioned;
@@ -176,8 +191,7 @@ fn from_every_point_the_text_goes_on_as_without_interruption() {
 
 #[test]
 fn a_skipped_window_is_left_without_text_and_the_rest_is_there() {
-    let Some(shared) = shared() else { return };
-    let case = Case::new(&shared.join("audio/synthetic/en_minute_2.flac"), "en");
+    let case = Case::new(&corpus::bundled().join("audio/synthetic/en_minute_1.flac"), "en");
     for strategy in STRATEGIES {
         let whole = case.whole(strategy, 1);
         let began: Vec<u64> = whole.began.iter().map(|(position, _)| *position).collect();
@@ -208,8 +222,7 @@ fn a_skipped_window_is_left_without_text_and_the_rest_is_there() {
 
 #[test]
 fn an_error_of_the_observer_ends_the_run_with_it() {
-    let Some(shared) = shared() else { return };
-    let case = Case::new(&shared.join("audio/synthetic/en_minute_3.flac"), "en");
+    let case = Case::new(&corpus::bundled().join("audio/synthetic/en_minute_1.flac"), "en");
     for strategy in STRATEGIES {
         let steps = case.whole(strategy, 2).steps;
         for stop in [1, 2, 3, steps] {
@@ -224,14 +237,32 @@ fn an_error_of_the_observer_ends_the_run_with_it() {
 
 #[test]
 fn the_text_does_not_depend_on_how_many_windows_are_decoded_together() {
-    let Some(shared) = shared() else { return };
-    for (file, language, beams) in [
-        ("synthetic/en_five_minutes.flac", "en", 1),
-        ("synthetic/en_noisy.flac", "en", 1),
-        ("synthetic/en_minute_4.flac", "en", 3),
-    ] {
-        let mut case = Case::new(&shared.join("audio").join(file), language);
-        case.settings.beam_size = beams;
+    check_the_text_does_not_depend_on_how_many_windows_are_decoded_together(
+        &corpus::bundled(),
+        &[("synthetic/en_minute_1.flac", "en", 1), ("synthetic/en_minute_1.flac", "en", 3)],
+    );
+}
+
+#[test]
+#[ignore = "full corpus: make soak"]
+fn the_text_does_not_depend_on_how_many_windows_are_decoded_together_in_the_full_corpus() {
+    check_the_text_does_not_depend_on_how_many_windows_are_decoded_together(
+        &corpus::full(),
+        &[
+            ("synthetic/en_five_minutes.flac", "en", 1),
+            ("synthetic/en_noisy.flac", "en", 1),
+            ("synthetic/en_minute_4.flac", "en", 3),
+        ],
+    );
+}
+
+fn check_the_text_does_not_depend_on_how_many_windows_are_decoded_together(
+    corpus: &Path,
+    files: &[(&str, &'static str, usize)],
+) {
+    for (file, language, beams) in files {
+        let mut case = Case::new(&corpus.join("audio").join(file), language);
+        case.settings.beam_size = *beams;
         let alone = case.whole(Strategy::Batched, 1);
         for batch in [2, 7] {
             let together = case.whole(Strategy::Batched, batch);
@@ -249,21 +280,39 @@ fn the_text_does_not_depend_on_how_many_windows_are_decoded_together() {
 
 #[test]
 fn windows_decoded_together_give_the_tokens_that_they_give_alone() {
-    let Some(shared) = shared() else { return };
+    check_windows_decoded_together_give_the_tokens_that_they_give_alone(
+        &corpus::bundled(),
+        &[("en_minute_1", "en"), ("en_short_1", "en"), ("de_half_minute_1", "de")],
+    );
+}
+
+#[test]
+#[ignore = "full corpus: make soak"]
+fn windows_decoded_together_give_the_tokens_that_they_give_alone_in_the_full_corpus() {
+    check_windows_decoded_together_give_the_tokens_that_they_give_alone(
+        &corpus::full(),
+        &[
+            ("en_minute_1", "en"),
+            ("en_short_1", "en"),
+            ("de_half_minute_2", "de"),
+            ("en_noisy", "en"),
+            ("es_half_minute_1", "es"),
+            ("en_quiet", "en"),
+            ("fr_half_minute_1", "fr"),
+        ],
+    );
+}
+
+fn check_windows_decoded_together_give_the_tokens_that_they_give_alone(
+    corpus: &Path,
+    files: &[(&str, &'static str)],
+) {
     let model = load_starter();
     let control = Control::default();
     let mut mel = LogMel::new(80);
     let mut mels = Vec::new();
-    for file in [
-        "en_minute_1",
-        "en_short_1",
-        "de_half_minute_2",
-        "en_noisy",
-        "es_half_minute_1",
-        "en_quiet",
-        "fr_half_minute_1",
-    ] {
-        let path = shared.join(format!("audio/synthetic/{file}.flac"));
+    for (file, _) in files {
+        let path = corpus.join(format!("audio/synthetic/{file}.flac"));
         let case = Case::new(&path, "en");
         mels.push(case.recording.log_mel_window(&mut mel, 0, 3000).unwrap());
     }
@@ -272,7 +321,7 @@ fn windows_decoded_together_give_the_tokens_that_they_give_alone() {
     for (beam_size, temperature) in [(1, 0.0), (5, 0.0), (1, 0.6)] {
         let options: Vec<WindowOptions> = (0..audio.dim(0).unwrap())
             .map(|window| WindowOptions {
-                language: ["en", "en", "de", "en", "es", "en", "fr"][window],
+                language: files[window].1,
                 task: Task::Transcribe,
                 timestamps: true,
                 prompt: &[],

@@ -1,14 +1,5 @@
 //! Every reservation of a job can fail: the text is complete all the same.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "helpers of tests may panic as tests do"
-)]
-
-mod support;
-
 use memory::Checkpoint;
 use memory::ladder::Step;
 use pipeline::{Control, Engine};
@@ -17,7 +8,7 @@ use wire::{DeviceChoice, Event, Job, Strategy};
 
 fn job(strategy: Strategy) -> Job {
     let sample = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/sample.flac");
-    let mut job = Job::new(1, sample, support::starter());
+    let mut job = Job::new(1, sample, crate::support::starter());
     job.device = DeviceChoice::Cpu;
     job.strategy = strategy;
     job.speakers = true;

@@ -1,12 +1,11 @@
 //! Word error rates with default settings, against the true texts and the
 //! reference's own rates.
-// Helpers of tests may panic as tests do.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use pipeline::{Control, Engine};
-use support::{edit_distance, jsons, normalised, shared, starter};
+use std::path::Path;
+
+use crate::support::{edit_distance, jsons, normalised, starter};
+use random_models::corpus;
 use wire::{DeviceChoice, Job, Strategy};
 
 /// Errors and words of one strategy over all files.
@@ -24,8 +23,17 @@ impl Total {
 
 #[test]
 fn synthetic_speech_is_no_worse_than_the_reference() {
-    let Some(shared) = shared() else { return };
-    let summary = std::fs::read_to_string(shared.join("reference/summary.json")).unwrap();
+    check_synthetic_speech_is_no_worse_than_the_reference(&corpus::bundled());
+}
+
+#[test]
+#[ignore = "full corpus: make soak"]
+fn synthetic_speech_is_no_worse_than_the_reference_in_the_full_corpus() {
+    check_synthetic_speech_is_no_worse_than_the_reference(&corpus::full());
+}
+
+fn check_synthetic_speech_is_no_worse_than_the_reference(corpus: &Path) {
+    let summary = std::fs::read_to_string(corpus.join("reference/summary.json")).unwrap();
     let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
     let mut engine = Engine::new();
     let (mut sequential, mut batched, mut reference_errors) = (Total::default(), Total::default(), 0.0);
@@ -34,8 +42,8 @@ fn synthetic_speech_is_no_worse_than_the_reference() {
         "{:24} {:>6} {:>10} {:>5} {:>8} {:>5} {:>9}",
         "file", "words", "sequential", "gaps", "batched", "gaps", "reference"
     );
-    for (name, truth) in jsons(&shared.join("audio/synthetic")) {
-        let path = shared.join(format!("audio/synthetic/{name}.flac"));
+    for (name, truth) in jsons(&corpus.join("audio/synthetic")) {
+        let path = corpus.join(format!("audio/synthetic/{name}.flac"));
         let said = truth["segments"].as_array().unwrap().iter();
         let said = said.map(|segment| segment["text"].as_str().unwrap()).collect::<Vec<_>>().join(" ");
         let said = normalised(&said);
@@ -84,8 +92,8 @@ fn synthetic_speech_is_no_worse_than_the_reference() {
 /// Somebody speaks English, somebody answers in another language.
 #[test]
 fn each_stretch_of_a_mixed_recording_is_written_in_its_language() {
-    let Some(shared) = shared() else { return };
-    let path = shared.join("audio/synthetic/mixed_languages.flac");
+    let corpus = corpus::bundled();
+    let path = corpus.join("audio/synthetic/mixed_languages.flac");
     let truth = std::fs::read_to_string(path.with_extension("json")).unwrap();
     let truth: serde_json::Value = serde_json::from_str(&truth).unwrap();
     let truth = truth["segments"].as_array().unwrap();

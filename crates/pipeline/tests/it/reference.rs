@@ -1,16 +1,13 @@
 //! The same numbers as openai/whisper on the starter model (`windows/` and
 //! `files/` of the shared reference).
-// Helpers of tests may panic as tests do.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::path::Path;
 
+use crate::support::{common, jsons, load_starter, starter};
 use audio::{LogMel, OpenOptions, Reader};
 use pipeline::whisper::{WindowOptions, decode, detect_language, encode_window};
 use pipeline::{Control, Engine};
-use support::{common, jsons, load_starter, shared, starter};
+use random_models::corpus;
 use transcript::Task;
 use wire::{DecodingOptions, DeviceChoice, Job, VoiceActivity};
 
@@ -30,15 +27,24 @@ fn tokens(value: &serde_json::Value) -> Vec<u32> {
 
 #[test]
 fn windows_decode_to_the_reference_tokens() {
+    check_windows_decode_to_the_reference_tokens(&corpus::bundled());
+}
+
+#[test]
+#[ignore = "full corpus: make soak"]
+fn windows_decode_to_the_reference_tokens_in_the_full_corpus() {
+    check_windows_decode_to_the_reference_tokens(&corpus::full());
+}
+
+fn check_windows_decode_to_the_reference_tokens(corpus: &Path) {
     /// Below this margin between the best two logits rounding may decide.
     const DECIDED: f64 = 1e-3;
-    let Some(shared) = shared() else { return };
     let model = load_starter();
     let control = Control::default();
     let mut mel = LogMel::new(80);
     let (mut beams, mut equal_beams, mut near_ties) = (0, 0, 0);
-    for (name, expected) in jsons(&shared.join("reference/windows")) {
-        let path = shared.join("audio").join(expected["audio"].as_str().unwrap());
+    for (name, expected) in jsons(&corpus.join("reference/windows")) {
+        let path = corpus.join("audio").join(expected["audio"].as_str().unwrap());
         let log_mel = audio::log_mel_padded_window(&first_window(&path), &mut mel);
         let audio = encode_window(&model, log_mel, &control).unwrap();
 
@@ -97,12 +103,21 @@ fn windows_decode_to_the_reference_tokens() {
 
 #[test]
 fn files_give_the_reference_text_and_word_times() {
+    check_files_give_the_reference_text_and_word_times(&corpus::bundled());
+}
+
+#[test]
+#[ignore = "full corpus: make soak"]
+fn files_give_the_reference_text_and_word_times_in_the_full_corpus() {
+    check_files_give_the_reference_text_and_word_times(&corpus::full());
+}
+
+fn check_files_give_the_reference_text_and_word_times(corpus: &Path) {
     const TOLERANCE_SECONDS: f64 = 0.0401;
-    let Some(shared) = shared() else { return };
     let mut engine = Engine::new();
     let (mut words, mut close, mut equal, mut runs) = (0, 0, 0, 0);
-    for (name, expected) in jsons(&shared.join("reference/files")) {
-        let path = shared.join("audio").join(expected["audio"].as_str().unwrap());
+    for (name, expected) in jsons(&corpus.join("reference/files")) {
+        let path = corpus.join("audio").join(expected["audio"].as_str().unwrap());
         for (kind, condition) in [("conditioned", true), ("independent", false)] {
             let job = Job {
                 device: DeviceChoice::Cpu,

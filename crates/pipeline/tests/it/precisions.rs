@@ -1,25 +1,33 @@
 //! What a lower precision costs in words.
-// Helpers of tests may panic as tests do.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use memory::Precision;
 use pipeline::{Control, Engine};
-use support::{edit_distance, jsons, normalised, shared, starter};
+use std::path::Path;
+
+use crate::support::{edit_distance, jsons, normalised, starter};
+use random_models::corpus;
 use wire::{DeviceChoice, Job};
 
 #[test]
 fn eight_bits_cost_at_most_half_a_point_of_words() {
-    let Some(shared) = shared() else { return };
+    check_eight_bits_cost_at_most_half_a_point_of_words(&corpus::bundled());
+}
+
+#[test]
+#[ignore = "full corpus: make soak"]
+fn eight_bits_cost_at_most_half_a_point_of_words_in_the_full_corpus() {
+    check_eight_bits_cost_at_most_half_a_point_of_words(&corpus::full());
+}
+
+fn check_eight_bits_cost_at_most_half_a_point_of_words(corpus: &Path) {
     // What 32 bits reach: accuracy.rs holds us to the reference's own rates.
-    let summary = std::fs::read_to_string(shared.join("reference/summary.json")).unwrap();
+    let summary = std::fs::read_to_string(corpus.join("reference/summary.json")).unwrap();
     let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
     let mut wide = 0.0;
     let (mut errors, mut total) = (0, 0);
     let mut engine = Engine::new();
-    for (name, truth) in jsons(&shared.join("audio/synthetic")) {
-        let path = shared.join(format!("audio/synthetic/{name}.flac"));
+    for (name, truth) in jsons(&corpus.join("audio/synthetic")) {
+        let path = corpus.join(format!("audio/synthetic/{name}.flac"));
         let precision = Some(Precision::Q8_0);
         let job = Job { device: DeviceChoice::Cpu, precision, ..Job::new(1, path, starter()) };
         let found = engine.transcribe(&job, &Control::default(), &mut |_| ()).unwrap();

@@ -1,7 +1,4 @@
 //! What the tests against the reference share.
-// Helpers of tests may panic as tests do.
-#![allow(clippy::unwrap_used)]
-#![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
 
@@ -15,17 +12,6 @@ pub fn starter() -> PathBuf {
 
 pub fn load_starter() -> Whisper {
     Whisper::load(&starter(), &Device::Cpu, Precision::F32, &|| true).unwrap()
-}
-
-/// The folder with reference outputs and recordings, where there is one.
-pub fn shared() -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let folder = std::env::var_os("STENO_SHARED").map_or(beside, PathBuf::from);
-    if !folder.is_dir() {
-        println!("skipped: no reference outputs and recordings (STENO_SHARED)");
-        return None;
-    }
-    Some(folder)
 }
 
 /// The json files of a folder of the reference: (name, content).

@@ -1,0 +1,9 @@
+//! The pipeline on real speech, with the starter model.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test, helpers included")]
+
+mod accuracy;
+mod memory;
+mod precisions;
+mod reference;
+mod strategies;
+mod support;
