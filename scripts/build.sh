@@ -1,10 +1,10 @@
 #!/bin/bash
-# build.sh all|bare: the programs in target/debug; `bare` leaves the window out and needs neither Node nor WebKit.
+# build.sh all|bare: builds the programs in target/debug. `bare` leaves out the window and needs neither Node nor WebKit.
 . "$(dirname "$0")/lib.sh"
 
 case ${1:-all} in
 all)
-    # The window's pages are embedded when it is compiled.
+    # The window embeds its pages when it is compiled.
     npm --prefix ui run build --silent
     cargo build --workspace --bins
     ;;

@@ -1,7 +1,9 @@
 #!/bin/bash
-# A Debian package in target/package: the window, the command line, the engine for the CPU, the player, the demonstration model.
-# debian.sh                    builds the programs as a release first
-# debian.sh --programs FOLDER  packages those that are there; --output FOLDER puts it elsewhere; --fast leaves it uncompressed
+# Makes a Debian package in target/package: the window, the command line, the engine for the CPU, the player,
+# the demonstration model.
+# debian.sh                    builds the programs in release mode first
+# debian.sh --programs FOLDER  packages the programs in FOLDER
+#   --output FOLDER writes elsewhere; --fast does not compress
 . "$(dirname "$0")/../lib.sh"
 
 programs='' output=target/package
@@ -74,7 +76,7 @@ mkdir -p "$share/bash-completion/completions" "$share/zsh/vendor-completions" "$
 "$tree/usr/bin/steno" completions fish >"$share/fish/vendor_completions.d/steno.fish"
 chmod -R u=rwX,go=rX "$tree"
 
-# Which packages the programs' libraries come in, with their least versions.
+# The packages of the programs' libraries, with their lowest versions.
 mkdir "$work/debian"
 printf 'Source: steno\n\nPackage: steno\nArchitecture: any\n' >"$work/debian/control"
 (cd "$work" && dpkg-shlibdeps -O tree/usr/bin/steno tree/usr/bin/steno-window tree/usr/lib/steno/steno-engine tree/usr/lib/steno/steno-player) >"$work/depends" 2>"$work/shlibdeps.log" ||
