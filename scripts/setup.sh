@@ -5,6 +5,7 @@
 #   test     to run every test, without a screen
 #   check    for `make check`
 #   cuda     to build the engine for NVIDIA's GPUs
+#   peers    to measure Steno beside other programs
 . "$(dirname "$0")/lib.sh"
 
 # Vite needs this version of Node; Svelte's and Tauri's packages need an older one.
@@ -107,6 +108,11 @@ cuda() {
     need "fetching NVIDIA's compiler" python3-venv python3 -c 'import ensurepip, venv'
 }
 
+peers() {
+    need "the peers, from PyPI" python3-venv python3 -c 'import ensurepip, venv'
+    need "recordings to measure" ffmpeg has ffmpeg
+}
+
 install_packages() {
     [ ${#packages[@]} -gt 0 ] || return 0
     say "these packages are missing:"
@@ -158,6 +164,7 @@ rust
 ! wants window || window
 ! wants test || test_tools
 ! wants cuda || cuda
+! wants peers || peers
 install_packages
 if wants window || wants test; then
     node_packages ui
