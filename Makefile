@@ -30,7 +30,7 @@ check-cuda: ## type-check the CUDA engine; needs no CUDA software
 engine-cuda: ## build the engine for this machine's NVIDIA GPU (downloads the compiler, 10 minutes and more)
 	@scripts/cuda/build.sh
 
-bench-peers: ## the same beside faster-whisper and whisper.cpp, which it takes from PyPI
+bench-peers: ## whole recordings and parts of the network beside faster-whisper and whisper.cpp (from PyPI)
 	@scripts/bench-peers.sh
 
 bench: ## speed and memory of tiny, base and small with random weights
@@ -39,7 +39,7 @@ bench: ## speed and memory of tiny, base and small with random weights
 bench-window: ## the real window: first frame, idle, milliseconds per action on a long transcript and in a long recording
 	@scripts/bench-window.sh
 
-soak: ## load and run every size up to large-v3-turbo
+soak: ## long runs: full corpus, damage, kills, 200 files, every size of model (needs STENO_SHARED)
 	@scripts/soak.sh
 
 icons: ## make the icons anew from icons/steno.svg (downloads Tauri's tool)

@@ -7,7 +7,7 @@
 . "$(dirname "$0")/lib.sh"
 
 [ $# -gt 0 ] || set -- tiny base small
-scripts/setup.sh engine test
+scripts/setup.sh engine peers
 cargo build --quiet --workspace --bin steno --bin steno-engine --bin random-models --example bench
 export STENO_ENGINE=$root/target/debug/steno-engine
 work=target/peers

@@ -1,8 +1,7 @@
 #!/bin/bash
-# How soon the window shows its first frame and what it takes while it is idle;
-# milliseconds per action in it on a transcript of 20,000 segments; how soon a
-# place late in a 3-hour recording (VBR mp3, and mkv) is heard there, and what the
-# window's processes grow by. docs/measurements.md says what was found.
+# The real window: time to the first frame; processor and memory at rest; milliseconds per action on a
+# transcript of 20,000 segments; time until a place late in a 3-hour recording (VBR mp3, and mkv) is heard,
+# and the growth of the window's processes meanwhile. docs/measurements.md has the results.
 . "$(dirname "$0")/lib.sh"
 
 scripts/setup.sh engine window test

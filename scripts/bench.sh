@@ -1,6 +1,6 @@
 #!/bin/bash
-# Speed and memory of models with random weights and true dimensions; sizes as
-# arguments, else tiny, base and small. docs/measurements.md says what was found.
+# Speed and memory of models with random weights and true dimensions. Arguments: sizes, else tiny, base and
+# small. docs/measurements.md has the results.
 . "$(dirname "$0")/lib.sh"
 
 [ $# -gt 0 ] || set -- tiny base small
@@ -15,4 +15,4 @@ for size in "$@"; do
     target/debug/random-models "$size" "target/models/$size" >/dev/null
     target/debug/examples/bench "target/models/$size"
 done
-say "Times real time: 30 s of speech with 110 tokens; decoding the file and its log-mel are not counted."
+say "Times real time: 30 s of speech with 110 tokens, without decoding the file and without its log-mel."

@@ -1,10 +1,10 @@
-"""How steady a long transcription is.
+"""Whether a long transcription slows down.
 
 usage: python3 scripts/hour.py STENO RECORDING [ROUNDS]
 
 Transcribes a recording that repeats itself, with one thread, and compares its last ten minutes with its
-first. A machine's own speed moves by more than what is looked for: so a control runs beside it, which
-transcribes the first ten minutes over and over, and what both have in common is divided out.
+first. The machine's own speed changes by more than the effect to be measured. So a control, which transcribes
+the first ten minutes again and again, runs beside it, and the change of the control is divided out.
 """
 
 import json
@@ -22,13 +22,13 @@ COMMON = ["--threads", "1", "--language", "en", "--device", "cpu", "--json-event
 
 
 class Run:
-    """One transcription: when it was where, and what it held after a window."""
+    """One transcription: its positions over time, and the memory held after each window."""
 
     def __init__(self, steno, recording, *options):
         self.times = []
         self.held = []
         self.failure = None
-        # With a run folder of its own: hosts of one user take turns at a device.
+        # With a run folder of its own, because programs of one user take turns at a device.
         self.folder = tempfile.TemporaryDirectory()
         command = [steno, "transcribe", recording, *COMMON, "--output", self.folder.name, *options]
         own = {**os.environ, "XDG_RUNTIME_DIR": self.folder.name, "XDG_STATE_HOME": self.folder.name}
@@ -39,7 +39,7 @@ class Run:
             event = json.loads(line)
             if event["event"] == "progress" and event["progress"]["stage"] == "transcribe":
                 position = event["progress"]["position"]
-                # The end of a part is told as the end of the recording.
+                # At the end of a part, progress jumps to the end of the recording.
                 if not self.times or position - self.times[-1][1] < PART / 10:
                     self.times.append((time.monotonic(), position))
             elif event["event"] == "memory" and "sample" in event["mark"]:
@@ -57,7 +57,7 @@ class Run:
 
 
 def factor(runs, begin, end):
-    """Real-time factor of what these runs did between two times."""
+    """Real-time factor of these runs between two times."""
     spent = heard = 0.0
     for run in runs:
         for (a, from_), (b, to) in zip(run.times, run.times[1:]):

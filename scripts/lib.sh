@@ -1,4 +1,4 @@
-# Sourced by the other scripts: where the project is, how they speak, how long things took.
+# Sourced by the other scripts: the project's folder, messages, phases with their times.
 # shellcheck shell=bash
 
 set -euo pipefail
@@ -14,7 +14,7 @@ fail() {
 phases=()
 failed=()
 
-# phase NAME COMMAND...: runs it, goes on where it fails, and remembers both outcome and time.
+# phase NAME COMMAND...: runs the command and records its outcome and time; a failure does not stop the script.
 phase() {
     local name=$1 start=$SECONDS outcome=ok
     shift
@@ -24,13 +24,13 @@ phase() {
     phases+=("$(printf '%5d s  %-6s  %s' $((SECONDS - start)) "$outcome" "$name")")
 }
 
-# must NAME COMMAND...: the same, but nothing that follows makes sense without it.
+# must NAME COMMAND...: the same, but a failure ends the script.
 must() {
     phase "$@"
     [ ${#failed[@]} -eq 0 ] || finish
 }
 
-# Says what ran and for how long; ends with status 1 where anything failed.
+# Prints all phases with their times; exits with status 1 if one failed.
 finish() {
     printf '\n'
     printf '%s\n' "${phases[@]}"
@@ -38,5 +38,5 @@ finish() {
     [ ${#failed[@]} -eq 0 ] || exit 1
 }
 
-# The window can only be shown, and is only worth building, where there is a display.
+# Without a display the window can't be shown, so it is not built.
 has_display() { [ -n "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ]; }

@@ -1,5 +1,5 @@
-// Which licences the programs' dependencies have, and whether each lets them be
-// distributed under MIT OR Apache-2.0. `node scripts/licences.mjs [--list]`, or
+// Checks that the licence of every dependency of the programs allows distribution under
+// MIT OR Apache-2.0. `node scripts/licences.mjs [--list]`, or
 // with --notices everything that a package of the programs has to carry.
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -96,7 +96,7 @@ function nodePackages(lock) {
     }));
 }
 
-/** What the authors of a package want to be passed on with it. */
+/** The licence and notice texts that a package requires to be distributed with it. */
 function notices({ folder }) {
   const names = readdirSync(folder).filter((name) => /^(licen[cs]e|copying|notice|copyright)/i.test(name) && /^[^.]+(\.(md|txt))?$|-(mit|apache|bsd)/i.test(name));
   return names.flatMap((name) => {
@@ -108,7 +108,7 @@ function notices({ folder }) {
   });
 }
 
-/** Each text once, under the names of all that carry it. */
+/** Prints each text once, below the names of all packages that have it. */
 function printNotices(packages) {
   const texts = new Map();
   for (const one of packages) {
@@ -121,7 +121,7 @@ function printNotices(packages) {
 
 const packages = [...rustPackages(), ...nodePackages("ui/package-lock.json")];
 const refused = packages.filter(({ licence }) => !choices(licence).some((choice) => choice.every((name) => accepted.has(name))));
-// Not by `exit`, which would cut off what is still on its way through a pipe.
+// Not `exit`, which would lose output that a pipe has not taken yet.
 process.exitCode = refused.length ? 1 : 0;
 if (process.argv.includes("--notices")) {
   printNotices(packages);

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds Steno and starts the window with a sample; without a display it transcribes the sample here.
+# Builds Steno and starts the window with a sample. Without a display, transcribes the sample on the command line.
 . "$(dirname "$0")/lib.sh"
 
 sample=$root/tests/data/sample.flac
@@ -12,7 +12,7 @@ else
     scripts/build.sh bare
 fi
 
-# The hosts take the CUDA engine where it is built and works, else the CPU's.
+# The window and the command line use the CUDA engine if it is there and works, else the CPU's.
 if [ "${BACKEND:-auto}" = cpu ] || ! scripts/cuda/build.sh --if-driver; then
     export STENO_BACKEND=cpu
 fi

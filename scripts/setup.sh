@@ -1,18 +1,19 @@
 #!/bin/bash
-# setup.sh WHAT...: installs what is lacking, and says so; does nothing where nothing is.
+# setup.sh WHAT...: installs what is missing and names it; does nothing if nothing is missing.
 #   engine   to build the engine and the command line
 #   window   to build and show the window (Node packages included)
-#   test     to test all of it without a screen
+#   test     to run every test, without a screen
 #   check    for `make check`
 #   cuda     to build the engine for NVIDIA's GPUs
+#   peers    to measure Steno beside other programs
 . "$(dirname "$0")/lib.sh"
 
-# Vite needs this much of Node, Svelte's and Tauri's packages less.
+# Vite needs this version of Node; Svelte's and Tauri's packages need an older one.
 node_least=20.19.0
 
 packages=() reasons=()
 
-# need WHAT-FOR PACKAGE PROBE...: asks for the package where the probe fails.
+# need REASON PACKAGE PROBE...: adds the package to those to install if the probe fails.
 need() {
     local reason=$1 package=$2
     shift 2
@@ -21,7 +22,7 @@ need() {
     reasons+=("  $package: $reason")
 }
 
-# exists PATTERN...: is there a file of one of these names?
+# exists PATTERN...: whether a file matches one of the patterns.
 exists() { compgen -G "$1" || { [ $# -gt 1 ] && shift && exists "$@"; }; }
 has() { command -v "$1"; }
 library() { pkg-config --exists "$1"; }
@@ -63,9 +64,9 @@ node() {
 
 compiler() {
     need "the linker and libraries written in C" gcc has cc
-    need "the same" libc6-dev exists /usr/include/stdio.h
+    need "the C library's headers" libc6-dev exists /usr/include/stdio.h
     need "building the opus decoder" cmake has cmake
-    need "the same" make has make
+    need "building the opus decoder" make has make
     need "finding libraries" pkg-config has pkg-config
 }
 
@@ -107,6 +108,11 @@ cuda() {
     need "fetching NVIDIA's compiler" python3-venv python3 -c 'import ensurepip, venv'
 }
 
+peers() {
+    need "the peers, from PyPI" python3-venv python3 -c 'import ensurepip, venv'
+    need "recordings to measure" ffmpeg has ffmpeg
+}
+
 install_packages() {
     [ ${#packages[@]} -gt 0 ] || return 0
     say "these packages are missing:"
@@ -118,7 +124,7 @@ install_packages() {
     local as_root=(env DEBIAN_FRONTEND=noninteractive)
     if [ "$(id -u)" -ne 0 ]; then
         has sudo >/dev/null || fail "Installing them needs root and there is no sudo. Run as root: $command"
-        # Without a terminal sudo could not ask for the password.
+        # Without a terminal sudo can't ask for the password.
         [ -t 0 ] || sudo -n true 2>/dev/null || fail "Installing them needs a password and there is no terminal. Run as root: $command"
         as_root=(sudo "${as_root[@]}")
     fi
@@ -134,7 +140,7 @@ install_packages() {
     say "installed: ${packages[*]}"
 }
 
-# npm ci deletes and installs everything anew: only where the lock file changed since.
+# npm ci deletes and reinstalls everything, so it runs only if the lock file changed.
 node_packages() {
     local folder=$1 stamp="$1/node_modules/.installed-for"
     [ -f "$folder/package-lock.json" ] || return 0
@@ -158,6 +164,7 @@ rust
 ! wants window || window
 ! wants test || test_tools
 ! wants cuda || cuda
+! wants peers || peers
 install_packages
 if wants window || wants test; then
     node_packages ui

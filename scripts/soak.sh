@@ -25,16 +25,22 @@ an_hour() {
     python3 scripts/hour.py target/debug/steno target/hour.wav
 }
 
+# tests VARIABLE=VALUE NAME...: the tests whose names contain one of these, as large as the variable says.
+tests() {
+    local size=$1
+    shift
+    env "$size" cargo test --quiet --workspace --no-fail-fast -- --include-ignored --nocapture "$@"
+}
+
 phase "the full corpus" cargo test --quiet --workspace --no-fail-fast -- --ignored
-phase "damaged recordings and models" env STENO_DAMAGE_ROUNDS=1000 cargo test --quiet --workspace --test damage
-phase "exporters" env PROPTEST_CASES=20000 cargo test --quiet --workspace --test round_trip
-phase "predictions for large models" env STENO_FOOTPRINT_MODELS=small,large-v3-turbo \
-    cargo test --quiet --workspace --test footprint -- --nocapture
-phase "logits of a larger model in fewer bits" env STENO_PRECISION_MODELS=small \
-    cargo test --quiet --workspace --test precisions logits -- --nocapture
-phase "200 files in a row" env STENO_ENDURANCE_FILES=200 cargo test --quiet --workspace --test memory file_after -- --nocapture
-phase "downloads killed" env STENO_KILL_ROUNDS=50 cargo test --quiet --workspace --test processes
-phase "engines and hosts killed" env STENO_KILL_ROUNDS=200 cargo test --quiet --workspace --test kills
+phase "damaged recordings and models" tests STENO_DAMAGE_ROUNDS=1000 damage
+phase "exporters" tests PROPTEST_CASES=20000 is_read_back are_read_back txt_has_a_line shaped_subtitles \
+    pages_and_documents reading_never_panics
+phase "predictions for large models" tests STENO_FOOTPRINT_MODELS=small,large-v3-turbo decoding_takes_what_was_predicted
+phase "logits of a larger model in fewer bits" tests STENO_PRECISION_MODELS=small logits_stay_near
+phase "200 files in a row" tests STENO_ENDURANCE_FILES=200 file_after_file
+phase "downloads killed" tests STENO_KILL_ROUNDS=50 a_program_killed
+phase "engines and hosts killed" tests STENO_KILL_ROUNDS=200 engines_killed hosts_killed no_engine_survives
 phase "an hour of speech" an_hour
 
 for size in "$@"; do

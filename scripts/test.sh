@@ -6,7 +6,7 @@
 results=$(mktemp -d)
 trap 'rm -rf "$results"' EXIT
 # Stated, because the report derives each test's time from it.
-export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(nproc)} NO_COLOR=1
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(nproc)} NO_COLOR=1 CARGO_TERM_COLOR=never
 
 rust_tests() {
     cargo test --workspace --no-fail-fast -- --show-output 2>&1 | python3 scripts/test-report.py cargo "$results"

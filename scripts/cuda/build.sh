@@ -1,9 +1,8 @@
 #!/bin/bash
-# Builds target/debug/steno-engine-cuda for this machine's GPU, or for CUDA_COMPUTE_CAP.
-# The hosts find it beside themselves, and in the file beside it the library path that
-# they give to it alone.
-#   --if-driver   does nothing, silently, with status 1 where there is no NVIDIA driver
-# Where it fails it says why in one sentence, with status 1: the CPU serves then.
+# Builds target/debug/steno-engine-cuda for this machine's GPU, or for CUDA_COMPUTE_CAP. The window and the
+# command line find it beside themselves; the file beside it has the library path that only the engine gets.
+#   --if-driver   does nothing and exits with status 1 if there is no NVIDIA driver
+# On failure it prints the reason in one sentence and exits with status 1; Steno then uses the CPU.
 . "$(dirname "$0")/../lib.sh"
 
 # CUDA 13.0 in the driver's own notation.
@@ -18,13 +17,13 @@ driver_present() {
     return 1
 }
 
-cpu_serves() { fail "the CUDA engine was not built and the CPU serves: $*"; }
+cpu_serves() { fail "the CUDA engine was not built, so the CPU is used: $*"; }
 
 if [ "${1:-}" = --if-driver ]; then
     driver_present || exit 1
 fi
 
-# attempt COMMAND...: where it fails, its last line becomes the reason.
+# attempt COMMAND...: if it fails, its last line becomes the reason.
 attempt() {
     local messages
     { messages=$("$@" 2>&1 >&3); } 3>&1 || {
@@ -50,7 +49,7 @@ export NVCC_APPEND_FLAGS=--compress-mode=size
 CUDAFORGE_THREADS=$(nproc) CARGO_TARGET_DIR=target-cuda cargo build --locked -p steno-engine --features cuda --bin steno-engine-cuda ||
     cpu_serves "The compiler failed (its messages are above)."
 
-# Beside the hosts, whole or not at all.
+# Moved there in one step, so that it is never half-written.
 mkdir -p target/debug
 cp target-cuda/debug/steno-engine-cuda target/debug/steno-engine-cuda.partial
 mv target/debug/steno-engine-cuda.partial target/debug/steno-engine-cuda

@@ -1,7 +1,6 @@
 #!/bin/bash
-# check.sh [doc]: lints the CUDA engine on any machine, without CUDA software; or
-# checks its documentation. Real CUDA builds have a target folder of their own, so
-# that nothing made by the stand-in can reach one.
+# check.sh [doc]: lints the CUDA engine, or checks its documentation, on any machine without CUDA software.
+# Real CUDA builds have a target folder of their own, so that nothing made by fake-nvcc gets into one.
 . "$(dirname "$0")/../lib.sh"
 
 export NVCC=$root/scripts/cuda/fake-nvcc CUDARC_CUDA_VERSION=13000 CUDA_COMPUTE_CAP=90

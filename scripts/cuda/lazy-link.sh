@@ -1,9 +1,8 @@
 #!/bin/bash
-# lazy-link.sh FOLDER: archives libcuda.a, libcublas.a and so on, to be linked in
-# place of the libraries. Every function of theirs is a few instructions that open
-# the library at the first call and jump there; where the library or the function
-# is missing, the call returns an ordinary error. So one executable starts with
-# and without a driver. x86-64, System V calling convention.
+# lazy-link.sh FOLDER: makes archives libcuda.a, libcublas.a and so on, to be linked instead of the libraries.
+# Each of their functions opens the library at the first call and jumps there; if the library or the function
+# is missing, the call returns an ordinary error. So one executable starts with and without a driver.
+# x86-64, System V calling convention.
 . "$(dirname "$0")/../lib.sh"
 . scripts/cuda/bindings.sh
 
@@ -64,7 +63,7 @@ trampolines() {
     printf '\tpop %%rbp\n\tjmp *%%r11\n.section .note.GNU-stack,"",@progbits\n'
 }
 
-# archive MODULE LIBRARY ERROR FILE...: ERROR is what the library itself returns where it cannot work.
+# archive MODULE LIBRARY ERROR FILE...: ERROR is what the library itself returns if it can't work.
 archive() {
     local module=$1 library=$2 error=$3
     shift 3

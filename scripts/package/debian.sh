@@ -1,7 +1,9 @@
 #!/bin/bash
-# A Debian package in target/package: the window, the command line, the engine for the CPU, the player, the demonstration model.
-# debian.sh                    builds the programs as a release first
-# debian.sh --programs FOLDER  packages those that are there; --output FOLDER puts it elsewhere; --fast leaves it uncompressed
+# Makes a Debian package in target/package: the window, the command line, the engine for the CPU, the player,
+# the demonstration model.
+# debian.sh                    builds the programs in release mode first
+# debian.sh --programs FOLDER  packages the programs in FOLDER
+#   --output FOLDER writes elsewhere; --fast does not compress
 . "$(dirname "$0")/../lib.sh"
 
 programs='' output=target/package
@@ -48,7 +50,10 @@ put 755 "$programs/steno-engine" usr/lib/steno/steno-engine
 put 755 "$programs/steno-player" usr/lib/steno/steno-player
 strip --strip-debug "$tree"/usr/bin/* "$tree"/usr/lib/steno/*
 
-for file in models/starter-whisper/*; do put 644 "$file" "usr/share/steno/$file"; done
+# Its training code lies in a folder of its own and is not part of the package.
+for file in models/starter-whisper/*; do
+    [ ! -f "$file" ] || put 644 "$file" "usr/share/steno/$file"
+done
 put 644 tests/data/sample.flac usr/share/steno/sample.flac
 put 644 scripts/package/steno-window.desktop usr/share/applications/steno-window.desktop
 icons=usr/share/icons/hicolor
@@ -74,7 +79,7 @@ mkdir -p "$share/bash-completion/completions" "$share/zsh/vendor-completions" "$
 "$tree/usr/bin/steno" completions fish >"$share/fish/vendor_completions.d/steno.fish"
 chmod -R u=rwX,go=rX "$tree"
 
-# Which packages the programs' libraries come in, with their least versions.
+# The packages of the programs' libraries, with their lowest versions.
 mkdir "$work/debian"
 printf 'Source: steno\n\nPackage: steno\nArchitecture: any\n' >"$work/debian/control"
 (cd "$work" && dpkg-shlibdeps -O tree/usr/bin/steno tree/usr/bin/steno-window tree/usr/lib/steno/steno-engine tree/usr/lib/steno/steno-player) >"$work/depends" 2>"$work/shlibdeps.log" ||

@@ -75,7 +75,7 @@ def networks(models, work, sizes):
 
 
 def steno_file(starter, work, precision, recording):
-    """From the start of the command to the end of it: file, models, text, all of it."""
+    """The whole command: reading the file, loading the model, writing the text."""
     out = work / "steno"
     command = [
         "target/debug/steno", "transcribe", recording, "--model", str(starter), "--device", "cpu", "--threads", THREADS,
@@ -83,7 +83,7 @@ def steno_file(starter, work, precision, recording):
         "--language", "en", "--quiet", "--output", str(out), "--format", "txt,json", "--force",
     ]
     started = time.perf_counter()
-    # In a process of its own, whose children (the engine) are then the only ones that count.
+    # The peak is that of the largest of its processes, the engine.
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     _, _, used = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - started
@@ -102,7 +102,7 @@ def duration(recording):
 
 
 def files(starter, work, rounds, recordings):
-    """Whole recordings, by turns: what one program meets of the machine's moods, the next one meets too."""
+    """Whole recordings, by turns, so that a change of the machine's speed meets all programs alike."""
     folder = convert("ctranslate2", starter, work / "starter-ct2")
     programs = []
     for ours, theirs, ggml in CLASSES:

@@ -39,7 +39,7 @@ class Model:
 
 
 def ctranslate2(model, out):
-    from ctranslate2.specs import common_spec, whisper_spec
+    from ctranslate2.specs import whisper_spec
 
     config = model.config
 
@@ -226,7 +226,9 @@ def widen(model, out):
             elif key in ("lang_to_id", "task_to_id"):
                 settings[key] = {text: moved(id) for text, id in value.items()}
     tokenizer = json.loads((model.folder / "tokenizer.json").read_text())
-    tokenizer["model"]["vocab"].update({f"unused{id}": id for id in range(own, PUBLIC_TEXT_TOKENS)})
+    tokenizer["model"]["vocab"].update({f"unused{id}": id for id in range(own, PUBLIC_TEXT_TOKENS - 1)})
+    # By this token CTranslate2 knows a multilingual model.
+    tokenizer["model"]["vocab"][""] = PUBLIC_TEXT_TOKENS - 1
     for token in tokenizer["added_tokens"]:
         token["id"] = moved(token["id"])
 

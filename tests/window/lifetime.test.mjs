@@ -184,7 +184,7 @@ test("files and models are chosen in the system's dialogs", async () => {
   const model = join(files.folder, "real-model");
   mkdirSync(model);
   for (const name of readdirSync(starter)) {
-    if (name !== "steno-model.json") copyFileSync(join(starter, name), join(model, name));
+    if (!["steno-model.json", "training"].includes(name)) copyFileSync(join(starter, name), join(model, name));
   }
   const window = await open();
   try {

@@ -19,7 +19,7 @@ before(async () => {
   real = join(files.folder, "real-model");
   mkdirSync(real);
   for (const name of readdirSync(starter)) {
-    if (name !== "steno-model.json") copyFileSync(join(starter, name), join(real, name));
+    if (!["steno-model.json", "training"].includes(name)) copyFileSync(join(starter, name), join(real, name));
   }
   hub = await startHub({ [`openai/${MODEL}`]: real });
   env = {

@@ -206,7 +206,7 @@ mod tests {
         let store = Store::at(folder.path().join("store"));
         let odd = folder.path().join("Mein Modell (groß)");
         std::fs::create_dir(&odd).unwrap();
-        for entry in std::fs::read_dir(starter()).unwrap().flatten() {
+        for entry in std::fs::read_dir(starter()).unwrap().flatten().filter(|entry| entry.path().is_file()) {
             std::fs::copy(entry.path(), odd.join(entry.file_name())).unwrap();
         }
         let transfers = Transfers::default();

@@ -1,8 +1,7 @@
 #!/bin/bash
-# build.sh FOLDER: libcuda.so.1, libcublas.so.13 and libcurand.so.10 that compute
-# nothing but keep account of memory (driver.c). With FOLDER in LD_LIBRARY_PATH the
-# CUDA engine's own code allocates, frees, trims and runs out of memory on a machine
-# without a GPU. Its results mean nothing. Keep MOCK_CUDA_BYTES small: it is real memory.
+# build.sh FOLDER: builds libcuda.so.1, libcublas.so.13 and libcurand.so.10 that compute nothing and count memory
+# (driver.c). With FOLDER in LD_LIBRARY_PATH, the CUDA engine allocates, frees, trims and runs out of memory on
+# a machine without a GPU. Its results mean nothing. Keep MOCK_CUDA_BYTES small: it is real memory.
 . "$(dirname "$0")/../../lib.sh"
 . scripts/cuda/bindings.sh
 
