@@ -43,7 +43,7 @@ pub fn serve<D: Device>(
     let mut input = BufReader::new(input);
     loop {
         match read_frame(&mut input) {
-            Ok(Some(command)) => reader.obey(command),
+            Ok(Some(command)) => reader.handle_command(command),
             Ok(None) => ending.end(0),
             Err(error) => reader.refuse(
                 exit_status::USAGE,
@@ -98,7 +98,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn obey(&mut self, command: Command) {
+    fn handle_command(&mut self, command: Command) {
         match command {
             Command::Hello { protocol } => self.greet(protocol),
             _ if !self.greeted => self.refuse(exit_status::PROTOCOL, mismatch("no version at all")),

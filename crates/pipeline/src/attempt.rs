@@ -6,7 +6,7 @@ use memory::{Scope, Stage};
 use transcript::{Segment, Span, Time};
 use wire::{Channels, DeviceChoice, ErrorCode, Event, Failure, Job, Point, Strategy, VoiceActivity};
 
-use crate::desk::Desk;
+use crate::device_context::DeviceContext;
 use crate::draft::Draft;
 use crate::language::{known_language, language_of};
 use crate::loaded::Loaded;
@@ -19,7 +19,7 @@ use crate::{Control, Emit, StageError, completeness, job, speakers};
 
 /// All that the attempts at one file share.
 pub struct Work<'a> {
-    desk: &'a mut Option<Desk>,
+    context: &'a mut Option<DeviceContext>,
     job: &'a Job,
     control: &'a Control,
     emit: Emit<'a>,
@@ -37,7 +37,7 @@ pub struct Work<'a> {
 impl<'a> Work<'a> {
     #[allow(clippy::too_many_arguments)]
     pub fn new(
-        desk: &'a mut Option<Desk>,
+        context: &'a mut Option<DeviceContext>,
         job: &'a Job,
         control: &'a Control,
         emit: Emit<'a>,
@@ -46,7 +46,7 @@ impl<'a> Work<'a> {
         state: State,
         info: Info,
     ) -> Self {
-        Self { desk, job, control, emit, draft, models, state, sound: None, info, begun: false }
+        Self { context, job, control, emit, draft, models, state, sound: None, info, begun: false }
     }
 
     pub fn state(&self) -> &State {
@@ -75,7 +75,7 @@ impl<'a> Work<'a> {
         for (number, (mode, label)) in channels.into_iter().enumerate().skip(self.draft.point.channel) {
             self.prepare(number, mode)?;
             // Preparing may have needed the room that the model took.
-            if self.desk.as_ref().is_some_and(|desk| desk.loaded.is_none()) {
+            if self.context.as_ref().is_some_and(|context| context.loaded.is_none()) {
                 self.load()?;
             }
             self.begin()?;
@@ -94,12 +94,12 @@ impl<'a> Work<'a> {
             self.tell();
         }
         if self.job.speakers && self.state.settings.speakers {
-            let desk = take(self.desk, Stage::SpeakerModel)?;
+            let context = take(self.context, Stage::SpeakerModel)?;
             // One stage's models at a time.
             if self.job.memory.release {
-                desk.unload();
+                context.unload();
             }
-            speakers::stand_in(desk, self.state.settings.speaker_batch)?;
+            speakers::stand_in(context, self.state.settings.speaker_batch)?;
         }
         self.tell();
         self.draft.note_findings(self.emit);
@@ -124,8 +124,8 @@ impl<'a> Work<'a> {
     fn load(&mut self) -> Result<Option<String>, Broken> {
         let job = self.job;
         let loading = Reporter::new(Stage::SpeechModel, None, self.emit);
-        let desk = take(self.desk, Stage::SpeechModel)?;
-        let loaded = self.models.load(desk, &self.state.settings, self.control)?;
+        let context = take(self.context, Stage::SpeechModel)?;
+        let loaded = self.models.load(context, &self.state.settings, self.control)?;
         let seconds = loading.elapsed().as_secs_f64();
         let language = match &job.language {
             Some(language) => Some(during(Stage::SpeechModel, known_language(loaded, language))?),
@@ -141,8 +141,8 @@ impl<'a> Work<'a> {
     fn prepare(&mut self, number: usize, mode: ChannelMode) -> Result<(), Broken> {
         const STAGE: Stage = Stage::Preprocess;
         let (job, control) = (self.job, self.control);
-        let desk = take(self.desk, STAGE)?;
-        let n_mels = loaded(desk, STAGE)?.whisper.config.dimensions.mel_bins as usize;
+        let context = take(self.context, STAGE)?;
+        let n_mels = loaded(context, STAGE)?.whisper.config.dimensions.mel_bins as usize;
         if self.sound.as_ref().is_some_and(|sound| sound.channel == number && sound.n_mels == n_mels) {
             return Ok(());
         }
@@ -151,11 +151,11 @@ impl<'a> Work<'a> {
         }
         let most = self.info.duration_seconds.map_or(u64::MAX, |seconds| (seconds * 64_000.0) as u64);
         let kept = most.min(Pcm::MOST_BYTES_IN_MEMORY);
-        let mut entered = Scope::enter(&desk.host, STAGE, PREPARING_BYTES + kept);
-        if entered.is_err() && desk.is_cpu() {
+        let mut entered = Scope::enter(&context.host, STAGE, PREPARING_BYTES + kept);
+        if entered.is_err() && context.is_cpu() {
             // The model comes back when the sound is ready.
-            desk.unload();
-            entered = Scope::enter(&desk.host, STAGE, PREPARING_BYTES + kept);
+            context.unload();
+            entered = Scope::enter(&context.host, STAGE, PREPARING_BYTES + kept);
         }
         let mut scope = during(STAGE, entered)?;
         let mut reporter = Reporter::new(Stage::Preprocess, None, self.emit);
@@ -184,10 +184,10 @@ impl<'a> Work<'a> {
     /// Tells the host, once, what the file is and what will be done with it.
     fn begin(&mut self) -> Result<(), Broken> {
         if !std::mem::replace(&mut self.begun, true) {
-            let desk = take(self.desk, Stage::Preprocess)?;
+            let context = take(self.context, Stage::Preprocess)?;
             let source = self.draft.transcript.source.clone();
             let model = self.draft.transcript.model.clone();
-            (self.emit)(Event::Started { source, model, device: desk.chosen.id.clone() });
+            (self.emit)(Event::Started { source, model, device: context.chosen.id.clone() });
         }
         Ok(())
     }
@@ -195,17 +195,17 @@ impl<'a> Work<'a> {
     /// The text of one channel, from where it ended.
     fn write(&mut self, label: Option<u32>, language: Option<String>) -> Result<(), Broken> {
         const STAGE: Stage = Stage::Transcribe;
-        let Self { desk, job, control, emit, draft, state, sound, .. } = self;
+        let Self { context, job, control, emit, draft, state, sound, .. } = self;
         let (job, control) = (*job, *control);
-        let desk: &Desk = take(desk, STAGE)?;
-        let model = loaded(desk, STAGE)?;
+        let context: &DeviceContext = take(context, STAGE)?;
+        let model = loaded(context, STAGE)?;
         let Some(Sound { recording, channel, .. }) = sound else {
             return during(STAGE, Err(Failure::new(ErrorCode::Internal, "There is no sound.")));
         };
-        let kind = desk.device.device().kind();
+        let kind = context.device.device().kind();
         let demand = model.footprint(job, kind).work_demand(u64::from(state.settings.batch));
         let mut scope =
-            during(STAGE, Scope::enter(&desk.device, STAGE, demand))?.trim_every(job.memory.trim_every);
+            during(STAGE, Scope::enter(&context.device, STAGE, demand))?.trim_every(job.memory.trim_every);
         let duration = Time::from_seconds(recording.seconds());
         let mut reporter = Reporter::new(Stage::Transcribe, Some(duration), emit);
         if draft.point.languages.len() <= *channel {
@@ -249,7 +249,7 @@ impl<'a> Work<'a> {
         let from = draft.point.clone();
         let skip = job.resume.as_ref().map_or(&[][..], |resume| &resume.skip);
         let mut listener = Listener {
-            desk,
+            context,
             draft,
             state,
             scope: &mut scope,
@@ -289,13 +289,13 @@ impl<'a> Work<'a> {
         self.draft.memory_notice(&rung.notice(), self.emit);
         let moves = rung.to.settings.place != self.state.settings.place;
         self.state = rung.to.clone();
-        if let Some(desk) = self.desk {
+        if let Some(context) = self.context {
             if let Some(asked) = broken.asked() {
-                desk.device.allocation_failed(asked);
+                context.device.allocation_failed(asked);
             }
             if rung.step == Step::RetryAfterTrim {
                 // A failure to release is a notice and a renewal of its own.
-                let _ = desk.device.recover();
+                let _ = context.device.recover();
             }
         }
         if rung.step == Step::RenewEngine {
@@ -307,15 +307,15 @@ impl<'a> Work<'a> {
             if let Some(sound) = self.sound.take() {
                 sound.free();
             }
-            job::take_desk(self.desk, DeviceChoice::Cpu, job)?.begin_job();
+            job::take_desk(self.context, DeviceChoice::Cpu, job)?.begin_job();
         }
         self.tell();
         Ok(())
     }
 
     pub fn tell(&mut self) {
-        if let Some(desk) = &self.desk {
-            job::tell_marks(desk, self.draft, self.emit);
+        if let Some(context) = &self.context {
+            job::tell_marks(context, self.draft, self.emit);
         }
     }
 }
@@ -323,7 +323,7 @@ impl<'a> Work<'a> {
 /// Passes on what the strategy finds: to the draft, to the host, to memory's
 /// timeline.
 struct Listener<'a, 'b> {
-    desk: &'a Desk,
+    context: &'a DeviceContext,
     draft: &'a mut Draft,
     state: &'a mut State,
     scope: &'a mut Scope,
@@ -352,7 +352,7 @@ impl Observer for Listener<'_, '_> {
 
 impl Listener<'_, '_> {
     fn found(&mut self, found: Found) {
-        let Self { desk, draft, reporter, .. } = self;
+        let Self { context, draft, reporter, .. } = self;
         let (label, language) = (self.label, &self.language);
         let name = |mut segment: Segment| {
             segment.channel = label;
@@ -378,17 +378,17 @@ impl Listener<'_, '_> {
         if found.windows > 0 {
             self.state.progressed();
             self.scope.batch();
-            job::tell_marks(desk, draft, &mut |event| reporter.emit(event));
+            job::tell_marks(context, draft, &mut |event| reporter.emit(event));
         }
         reporter.at(position);
     }
 }
 
-fn take(desk: &mut Option<Desk>, stage: Stage) -> Result<&mut Desk, Broken> {
-    during(stage, desk.as_mut().ok_or_else(|| Failure::new(ErrorCode::Internal, "There is no device.")))
+fn take(context: &mut Option<DeviceContext>, stage: Stage) -> Result<&mut DeviceContext, Broken> {
+    during(stage, context.as_mut().ok_or_else(|| Failure::new(ErrorCode::Internal, "There is no device.")))
 }
 
-pub fn loaded(desk: &Desk, stage: Stage) -> Result<&Loaded, Broken> {
-    let loaded = desk.loaded.as_ref();
+pub fn loaded(context: &DeviceContext, stage: Stage) -> Result<&Loaded, Broken> {
+    let loaded = context.loaded.as_ref();
     during(stage, loaded.ok_or_else(|| Failure::new(ErrorCode::Internal, "No model is loaded.")))
 }

@@ -4,7 +4,7 @@ use transcript::Transcript;
 use wire::{DeviceChoice, ErrorCode, Event, Failure, Job};
 
 use crate::attempt::Work;
-use crate::desk::Desk;
+use crate::device_context::DeviceContext;
 use crate::draft::Draft;
 use crate::start::{self, Models};
 use crate::{Control, Emit, StageError, sound};
@@ -20,20 +20,20 @@ pub struct Stopped {
 
 /// One file from beginning to end, or from where an earlier attempt ended.
 pub fn transcribe(
-    desk: &mut Option<Desk>,
+    context: &mut Option<DeviceContext>,
     job: &Job,
     control: &Control,
     emit: Emit,
     refuse: Option<u64>,
 ) -> Result<Transcript, Stopped> {
     let mut draft = Draft::new(job);
-    let result = run(desk, job, control, emit, &mut draft, refuse);
-    if let Some(desk) = desk {
-        desk.end_job();
-        tell_marks(desk, &mut draft, emit);
-        desk.device.budget().refuse_nth(None);
+    let result = run(context, job, control, emit, &mut draft, refuse);
+    if let Some(context) = context {
+        context.end_job();
+        tell_marks(context, &mut draft, emit);
+        context.device.budget().refuse_nth(None);
     }
-    let device = desk.as_ref().map_or("cpu", |desk| desk.chosen.id.as_str());
+    let device = context.as_ref().map_or("cpu", |context| context.chosen.id.as_str());
     match result {
         Ok(()) => {
             draft.finish(device);
@@ -49,7 +49,7 @@ pub fn transcribe(
 
 /// Attempt after attempt, each with less, until one comes through.
 fn run(
-    desk: &mut Option<Desk>,
+    context: &mut Option<DeviceContext>,
     job: &Job,
     control: &Control,
     emit: Emit,
@@ -60,7 +60,7 @@ fn run(
     let info = sound::probe(job)?;
     let before = job.resume.as_ref().and_then(|resume| resume.ladder.clone());
     let on_cpu = before.as_ref().is_some_and(|state| state.settings.place == Place::Cpu);
-    let at = take_desk(desk, if on_cpu { DeviceChoice::Cpu } else { job.device }, job)?;
+    let at = take_desk(context, if on_cpu { DeviceChoice::Cpu } else { job.device }, job)?;
     at.begin_job();
     at.device.budget().refuse_nth(refuse);
     let models = Models::of(job, at.device.device().kind())?;
@@ -70,7 +70,7 @@ fn run(
     };
     emit(Event::Ladder { state: Box::new(state.clone()) });
     let ladder = Ladder { pins: job.memory.pins(), installed: models.installed() };
-    let mut work = Work::new(desk, job, control, emit, draft, models, state, info);
+    let mut work = Work::new(context, job, control, emit, draft, models, state, info);
     loop {
         let result = work.attempt();
         work.tell();
@@ -88,24 +88,24 @@ fn run(
     }
 }
 
-/// The desk for this job: the one there is, where it suits.
+/// The context for this job: the one there is, where it suits.
 pub fn take_desk<'a>(
-    desk: &'a mut Option<Desk>,
+    context: &'a mut Option<DeviceContext>,
     choice: DeviceChoice,
     job: &Job,
-) -> Result<&'a mut Desk, StageError> {
-    if desk.as_ref().is_none_or(|desk| !desk.suits(choice, &job.memory)) {
-        if let Some(old) = desk {
+) -> Result<&'a mut DeviceContext, StageError> {
+    if context.as_ref().is_none_or(|context| !context.suits(choice, &job.memory)) {
+        if let Some(old) = context {
             old.unload();
         }
-        *desk = None;
-        *desk = Some(Desk::new(choice, &job.memory)?);
+        *context = None;
+        *context = Some(DeviceContext::new(choice, &job.memory)?);
     }
-    desk.as_mut().ok_or_else(|| Failure::new(ErrorCode::Internal, "There is no device.").into())
+    context.as_mut().ok_or_else(|| Failure::new(ErrorCode::Internal, "There is no device.").into())
 }
 
-pub fn tell_marks(desk: &Desk, draft: &mut Draft, emit: Emit) {
-    for mark in desk.take_marks() {
+pub fn tell_marks(context: &DeviceContext, draft: &mut Draft, emit: Emit) {
+    for mark in context.take_marks() {
         if let Mark::Notice(notice) = &mark {
             draft.memory_notice(notice, emit);
         }

@@ -4,7 +4,7 @@ use memory::{Scope, Stage};
 use transcript::Time;
 use wire::{DeviceChoice, ErrorCode, Event, Failure, FilePath, Job};
 
-use crate::desk::Desk;
+use crate::device_context::DeviceContext;
 use crate::loaded::Loaded;
 use crate::start::{self, Models};
 use crate::trouble::{Broken, during};
@@ -17,13 +17,13 @@ const LISTENED_TO: Time = Time::from_millis(5 * 60 * 1000);
 /// The language of each file's first speech. Where memory runs out it steps
 /// down as a transcription does, and the next file starts from there.
 pub fn detect_languages(
-    desk: &mut Option<Desk>,
+    context: &mut Option<DeviceContext>,
     files: &[FilePath],
     job: &Job,
     control: &Control,
     emit: Emit,
 ) -> Result<(), Failure> {
-    let mut listening = Listening::begin(desk, job, control).map_err(|error| error.failure(job))?;
+    let mut listening = Listening::begin(context, job, control).map_err(|error| error.failure(job))?;
     for file in files {
         let job = Job { file: file.clone(), limit: Some(job.limit.unwrap_or(LISTENED_TO)), ..job.clone() };
         match listening.to(&job, emit) {
@@ -44,18 +44,22 @@ pub fn detect_languages(
 
 /// What all files are listened to with.
 struct Listening<'a> {
-    desk: &'a mut Option<Desk>,
+    context: &'a mut Option<DeviceContext>,
     models: Models,
     state: State,
     control: &'a Control,
 }
 
 impl<'a> Listening<'a> {
-    fn begin(desk: &'a mut Option<Desk>, job: &Job, control: &'a Control) -> Result<Self, StageError> {
-        let at = job::take_desk(desk, job.device, job)?;
+    fn begin(
+        context: &'a mut Option<DeviceContext>,
+        job: &Job,
+        control: &'a Control,
+    ) -> Result<Self, StageError> {
+        let at = job::take_desk(context, job.device, job)?;
         let models = Models::of(job, at.device.device().kind())?;
         let state = start::state(&models, job, at)?;
-        let mut listening = Self { desk, models, state, control };
+        let mut listening = Self { context, models, state, control };
         // A model that can't be used is no one file's fault.
         match listening.load(job) {
             Err(broken) if broken.trouble().is_none() => Err(broken.error),
@@ -94,8 +98,8 @@ impl<'a> Listening<'a> {
         const STAGE: Stage = Stage::Transcribe;
         self.load(job)?;
         let control = self.control;
-        let desk: &Desk = during(STAGE, self.desk.as_ref().ok_or_else(no_device))?;
-        let model = attempt::loaded(desk, STAGE)?;
+        let context: &DeviceContext = during(STAGE, self.context.as_ref().ok_or_else(no_device))?;
+        let model = attempt::loaded(context, STAGE)?;
         let n_mels = model.whisper.config.dimensions.mel_bins as usize;
         let recording = match recording {
             Some((with, recording)) if *with == n_mels => recording,
@@ -105,8 +109,8 @@ impl<'a> Listening<'a> {
                 &other.insert((n_mels, during(Stage::Preprocess, heard)?)).1
             }
         };
-        let demand = model.footprint(job, desk.device.device().kind()).work_demand(1);
-        let scope = during(STAGE, Scope::enter(&desk.device, STAGE, demand))?;
+        let demand = model.footprint(job, context.device.device().kind()).work_demand(1);
+        let scope = during(STAGE, Scope::enter(&context.device, STAGE, demand))?;
         let found = during(STAGE, language_of(model, recording, control))?;
         scope.leave(|| ());
         Ok(found)
@@ -115,26 +119,26 @@ impl<'a> Listening<'a> {
     fn load(&mut self, job: &Job) -> Result<(), Broken> {
         let on_cpu = self.state.settings.place == Place::Cpu;
         let device = if on_cpu { DeviceChoice::Cpu } else { job.device };
-        let desk = during(Stage::SpeechModel, job::take_desk(self.desk, device, job))?;
-        self.models.load(desk, &self.state.settings, self.control).map(|_| ())
+        let context = during(Stage::SpeechModel, job::take_desk(self.context, device, job))?;
+        self.models.load(context, &self.state.settings, self.control).map(|_| ())
     }
 
     /// There is no text yet that a new engine could go on from, so that a device
     /// in doubt is opened anew here.
     fn step_down(&mut self, job: &Job, rung: Rung) -> Result<(), StageError> {
-        if let Some(desk) = self.desk {
+        if let Some(context) = self.context {
             if rung.step == Step::RetryAfterTrim {
                 // A failure to release is a notice and a renewal of its own.
-                let _ = desk.device.recover();
+                let _ = context.device.recover();
             }
-            desk.take_marks();
+            context.take_marks();
         }
         if rung.step == Step::RenewEngine
-            && let Some(mut old) = self.desk.take()
+            && let Some(mut old) = self.context.take()
         {
             old.unload();
             drop(old);
-            job::take_desk(self.desk, job.device, job)?;
+            job::take_desk(self.context, job.device, job)?;
         }
         self.state = rung.to;
         Ok(())

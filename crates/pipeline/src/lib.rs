@@ -7,8 +7,8 @@ mod control;
 #[cfg(feature = "cuda")]
 mod cuda_memory;
 mod describe;
-mod desk;
 mod device;
+mod device_context;
 mod draft;
 mod error;
 mod job;
@@ -30,7 +30,7 @@ pub use job::Stopped;
 use transcript::Transcript;
 use wire::{Description, Event, Failure, FilePath, Job, Quantise};
 
-use desk::Desk;
+use device_context::DeviceContext;
 
 /// Where a job's events go.
 type Emit<'a> = &'a mut (dyn FnMut(Event) + Send);
@@ -40,7 +40,7 @@ type Emit<'a> = &'a mut (dyn FnMut(Event) + Send);
 #[derive(Debug, Default)]
 pub struct Engine {
     /// Kept for the next job on the same device under the same limits.
-    desk: Option<Desk>,
+    context: Option<DeviceContext>,
     /// Compute threads, where a job asked for a number of its own.
     pool: Option<rayon::ThreadPool>,
     /// Which reservation of the next job is refused.
@@ -68,17 +68,17 @@ impl Engine {
         emit: &mut (dyn FnMut(Event) + Send),
     ) -> Result<Transcript, Stopped> {
         let refuse = self.refuse.take();
-        self.on_threads(job, |desk| job::transcribe(desk, job, control, emit, refuse))
+        self.on_threads(job, |context| job::transcribe(context, job, control, emit, refuse))
     }
 
     /// Why this process should be replaced before the next job, if it should.
     pub fn renewal(&self) -> Option<memory::Renewal> {
-        self.desk.as_ref().and_then(Desk::renewal)
+        self.context.as_ref().and_then(DeviceContext::renewal)
     }
 
     /// Reservations that were asked for so far.
     pub fn reservations(&self) -> u64 {
-        self.desk.as_ref().map_or(0, |desk| desk.device.budget().asked())
+        self.context.as_ref().map_or(0, |context| context.device.budget().asked())
     }
 
     /// Refuses the `k`-th reservation of the next job, counted from 1, whatever
@@ -95,7 +95,7 @@ impl Engine {
         control: &Control,
         emit: &mut (dyn FnMut(Event) + Send),
     ) -> Result<(), Failure> {
-        self.on_threads(job, |desk| language::detect_languages(desk, files, job, control, emit))
+        self.on_threads(job, |context| language::detect_languages(context, files, job, control, emit))
     }
 
     /// Answers with `Quantised`. Touches no device.
@@ -105,17 +105,21 @@ impl Engine {
 
     /// Runs `work` on as many threads as the job asks for: candle takes those
     /// of the pool that it is called on.
-    fn on_threads<R: Send>(&mut self, job: &Job, work: impl FnOnce(&mut Option<Desk>) -> R + Send) -> R {
-        let Self { desk, pool, .. } = self;
+    fn on_threads<R: Send>(
+        &mut self,
+        job: &Job,
+        work: impl FnOnce(&mut Option<DeviceContext>) -> R + Send,
+    ) -> R {
+        let Self { context, pool, .. } = self;
         let Some(threads) = job.threads.filter(|threads| *threads > 0) else {
-            return work(desk);
+            return work(context);
         };
         if pool.as_ref().is_none_or(|pool| pool.current_num_threads() != threads) {
             *pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok();
         }
         match pool {
-            Some(pool) => pool.install(|| work(desk)),
-            None => work(desk),
+            Some(pool) => pool.install(|| work(context)),
+            None => work(context),
         }
     }
 }

@@ -5,7 +5,7 @@ use memory::ladder::{Installed, Place, Settings, State};
 use memory::{Dimensions, Footprint, Kind, Precision, Stage};
 use wire::Job;
 
-use crate::desk::Desk;
+use crate::device_context::DeviceContext;
 use crate::loaded::{Loaded, Marker, dimensions, footprint, name_of};
 use crate::trouble::Broken;
 use crate::{Control, StageError};
@@ -56,21 +56,21 @@ impl Models {
         self.known.iter().map(|(_, installed)| installed.clone()).collect()
     }
 
-    /// Has the model that the settings name on the desk.
+    /// Has the model that the settings name on the context.
     pub fn load<'a>(
         &self,
-        desk: &'a mut Desk,
+        context: &'a mut DeviceContext,
         settings: &Settings,
         control: &Control,
     ) -> Result<&'a Loaded, Broken> {
         let path = self.path(settings);
         let precision = settings.precision.parse().unwrap_or(self.precision);
-        if desk.loaded.as_ref().is_none_or(|loaded| !loaded.is(path, precision)) {
+        if context.loaded.as_ref().is_none_or(|loaded| !loaded.is(path, precision)) {
             // The old one goes first: two models at once is what must never be.
-            desk.unload();
-            desk.loaded = Some(Loaded::load(path, precision, &desk.chosen, &desk.device, control)?);
+            context.unload();
+            context.loaded = Some(Loaded::load(path, precision, &context.chosen, &context.device, control)?);
         }
-        crate::attempt::loaded(desk, Stage::SpeechModel)
+        crate::attempt::loaded(context, Stage::SpeechModel)
     }
 
     fn path(&self, settings: &Settings) -> &Path {
@@ -95,12 +95,12 @@ fn installed(name: &str, dimensions: &Dimensions, precision: Precision, job: &Jo
 }
 
 /// The top of the ladder: what was asked for, and as many windows at once as fit.
-pub fn state(models: &Models, job: &Job, desk: &Desk) -> Result<State, StageError> {
-    let kind = desk.device.device().kind();
-    let place = if desk.is_cpu() { Place::Cpu } else { Place::Gpu };
+pub fn state(models: &Models, job: &Job, context: &DeviceContext) -> Result<State, StageError> {
+    let kind = context.device.device().kind();
+    let place = if context.is_cpu() { Place::Cpu } else { Place::Gpu };
     let footprint = footprint(&models.dimensions, models.precision, kind, job);
-    let free = desk.device.device().read().map_or(u64::MAX, |reading| reading.free);
-    let knee = if desk.is_cpu() { KNEE_ON_CPU } else { KNEE_ON_GPU };
+    let free = context.device.device().read().map_or(u64::MAX, |reading| reading.free);
+    let knee = if context.is_cpu() { KNEE_ON_CPU } else { KNEE_ON_GPU };
     let limits = job.memory.batch_limits(Some(knee));
     // Otherwise one window decides where the next one begins.
     let batch = if job.is_batched() { batch(&footprint, free, &limits) } else { 1 };

@@ -1,7 +1,7 @@
 use models::whisper::Vocabulary;
 
 use super::FRAMES_PER_SECOND;
-use super::rules::TIMESTAMP_STEP;
+use super::logits_filter::TIMESTAMP_STEP;
 use super::word_times::Passage;
 
 /// A window's tokens as passages with times.

@@ -5,7 +5,7 @@ use models::log_sum_exp;
 use models::whisper::Whisper;
 use transcript::Task;
 
-use super::rules::Rules;
+use super::logits_filter::LogitsFilter;
 use super::sampling::{Beams, Draw, Sequence, Step};
 use crate::Control;
 
@@ -122,9 +122,9 @@ pub fn decode_together(
         for (place, window) in open.iter().copied().enumerate() {
             let first = place * rows;
             let (logits, search) = (&mut logits[first..first + rows], &mut searches[window]);
-            let rules = Rules::new(vocabulary, &options[window]);
+            let filter = LogitsFilter::new(vocabulary, &options[window]);
             for (row, sampled) in logits.iter_mut().zip(search.sequences()) {
-                rules.apply(row, sampled);
+                filter.apply(row, sampled);
             }
             let Step { sources: own, done } = search.step(logits);
             sources.extend(own.into_iter().map(|row| first + row));

@@ -4,7 +4,7 @@ use models::whisper::{CrossScores, Whisper};
 use transcript::Task;
 
 use super::decode::task_tokens;
-use super::rules::TIMESTAMP_STEP;
+use super::logits_filter::TIMESTAMP_STEP;
 use super::words::split_words;
 use crate::Control;
 

@@ -10,7 +10,7 @@ pub const TIMESTAMP_STEP: f64 = 0.02;
 /// What may be written next: the filters of openai/whisper's `decoding.py`
 /// (`SuppressBlank`, `SuppressTokens`, `ApplyTimestampRules`).
 #[derive(Debug)]
-pub struct Rules<'a> {
+pub struct LogitsFilter<'a> {
     pub vocabulary: &'a Vocabulary,
     pub timestamps: bool,
     /// Latest time token of a window's first segment, counted from `<|0.00|>`.
@@ -18,7 +18,7 @@ pub struct Rules<'a> {
     pub suppress: &'a [u32],
 }
 
-impl<'a> Rules<'a> {
+impl<'a> LogitsFilter<'a> {
     pub fn new(vocabulary: &'a Vocabulary, options: &WindowOptions<'a>) -> Self {
         Self {
             vocabulary,

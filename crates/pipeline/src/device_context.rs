@@ -16,7 +16,7 @@ const SAMPLING: Duration = Duration::from_millis(10);
 /// What one job after the other works on: the device that computes, what is
 /// loaded on it, and who watches its memory and the host's.
 #[derive(Debug)]
-pub struct Desk {
+pub struct DeviceContext {
     /// Kept for the next job with the same model. Freed before what watches it.
     pub loaded: Option<Loaded>,
     pub chosen: Chosen,
@@ -31,7 +31,7 @@ pub struct Desk {
 
 type Marks = Arc<Mutex<Vec<Mark>>>;
 
-impl Desk {
+impl DeviceContext {
     pub fn new(choice: DeviceChoice, settings: &Settings) -> Result<Self, Failure> {
         let chosen = device::choose(choice)?;
         let marks = Marks::default();
