@@ -134,7 +134,7 @@ async fn try_out(engine: &Engine, job: Job, batch: u32, interrupt: &mut Interrup
             }
         };
         match event {
-            Some(Event::Memory { mark, .. }) => outcome.marks.push(*mark),
+            Some(Event::Memory { sample }) => outcome.marks.push(Mark::Sample(*sample)),
             Some(Event::Rung { rung, .. }) if rung.step == Step::HalveBatch => {
                 outcome.batch = rung.to.settings.batch;
             }

@@ -485,11 +485,7 @@ impl From<transcript::Notice> for Notice {
     fn from(notice: transcript::Notice) -> Self {
         Self {
             code: notice.code,
-            severity: match notice.severity {
-                transcript::Severity::Info => Severity::Info,
-                transcript::Severity::Degraded => Severity::Degraded,
-                transcript::Severity::Failed => Severity::Failed,
-            },
+            severity: severity(notice.severity),
             text: notice.text,
             at: notice.at.map(transcript::Time::seconds),
         }
@@ -581,12 +577,11 @@ impl From<session::Exporting> for Exporting {
     }
 }
 
-/// Of a notice about memory.
-fn severity(severity: api::memory::Severity) -> Severity {
+fn severity(severity: transcript::Severity) -> Severity {
     match severity {
-        api::memory::Severity::Info => Severity::Info,
-        api::memory::Severity::Degraded => Severity::Degraded,
-        api::memory::Severity::Failed => Severity::Failed,
+        transcript::Severity::Info => Severity::Info,
+        transcript::Severity::Degraded => Severity::Degraded,
+        transcript::Severity::Failed => Severity::Failed,
     }
 }
 

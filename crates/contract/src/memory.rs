@@ -149,7 +149,7 @@ impl From<session::MemoryChange> for MemoryUpdate {
     fn from(change: session::MemoryChange) -> Self {
         let notice = |seen: session::SeenNotice| MemoryNotice {
             at: seconds(seen.at_ms),
-            code: seen.notice.code.as_str().into(),
+            code: seen.notice.code,
             severity: severity(seen.notice.severity),
             text: seen.notice.text,
         };

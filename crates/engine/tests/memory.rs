@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use memory::bytes::MIB;
 use memory::ladder::{Installed, Place, Settings, State, Step};
-use memory::{Checkpoint, Host, Mark, Precision, Probe};
+use memory::{Checkpoint, Host, Precision, Probe};
 use support::{Engine, project, recording};
 use transcript::Transcript;
 use wire::{Alternative, Command, DeviceChoice, Event, Job, Resume, Strategy};
@@ -47,10 +47,7 @@ fn run(engine: &mut Engine, job: &Job) -> Outcome {
     let transcript = loop {
         match engine.next() {
             Event::Rung { rung, .. } => rungs.push(rung.step),
-            Event::Memory { mark, .. } => match *mark {
-                Mark::Sample(sample) => samples.push(sample),
-                Mark::Notice(_) => {}
-            },
+            Event::Memory { sample } => samples.push(*sample),
             Event::Finished { transcript, .. } => break *transcript,
             Event::Failed { error, .. } => panic!("{error}"),
             _ => {}

@@ -15,8 +15,8 @@ mod support;
 
 use std::path::PathBuf;
 
+use memory::Checkpoint;
 use memory::ladder::{Place, State, Step};
-use memory::{Checkpoint, Mark};
 use support::{Engine, project, recording};
 use transcript::Transcript;
 use wire::{Command, DeviceChoice, ErrorCode, Event, Failure, Job, Resume};
@@ -51,13 +51,10 @@ fn run(engine: &mut Engine, job: &Job) -> Outcome {
     let end = loop {
         match engine.next() {
             Event::Rung { rung, .. } => rungs.push((rung.step, rung.to)),
-            Event::Memory { mark, .. } => {
-                if let Mark::Sample(sample) = *mark
-                    && sample.checkpoint == Checkpoint::FinalCleanup
-                    && sample.kind == memory::Kind::Gpu
-                {
-                    left = sample.levels.map(|levels| levels.allocated);
-                }
+            Event::Memory { sample }
+                if sample.checkpoint == Checkpoint::FinalCleanup && sample.kind == memory::Kind::Gpu =>
+            {
+                left = sample.levels.map(|levels| levels.allocated);
             }
             Event::Finished { transcript, .. } => break Ok(*transcript),
             Event::Failed { error, .. } => break Err(error),

@@ -106,9 +106,9 @@ pub fn take_desk<'a>(
 
 pub fn tell_marks(desk: &Desk, draft: &mut Draft, emit: Emit) {
     for mark in desk.take_marks() {
-        if let Mark::Notice(notice) = &mark {
-            draft.memory_notice(notice, emit);
+        match mark {
+            Mark::Sample(sample) => emit(Event::Memory { sample: Box::new(sample) }),
+            Mark::Notice(notice) => draft.memory_notice(&notice, emit),
         }
-        emit(Event::Memory { mark: Box::new(mark) });
     }
 }

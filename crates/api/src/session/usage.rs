@@ -1,7 +1,8 @@
 //! What was seen of a job's memory, for whoever shows it while it happens and
 //! afterwards.
 
-use memory::{Checkpoint, Code, Kind, Mark, Notice, Parts, Sample, Severity, StageUse, stage_uses};
+use memory::{Checkpoint, Code, Kind, Parts, Sample, StageUse, stage_uses};
+use transcript::Notice;
 use wire::{Job, JobId};
 
 use crate::fit::expects_gpu;
@@ -68,38 +69,21 @@ impl Forecast {
 }
 
 impl JobMemory {
-    pub fn add(&mut self, mark: Mark) {
+    pub fn add(&mut self, mut sample: Sample) {
         let latest = self.samples.last().map_or(0, |sample| sample.at_ms);
-        match mark {
-            Mark::Sample(mut sample) => {
-                let shift = &mut self.shift[usize::from(sample.kind == Kind::Host)];
-                if sample.checkpoint == Checkpoint::PipelineStart {
-                    *shift = latest;
-                }
-                sample.at_ms = (sample.at_ms + *shift).max(latest);
-                self.samples.push(sample);
-            }
-            Mark::Notice(notice) => self.note(notice),
+        let shift = &mut self.shift[usize::from(sample.kind == Kind::Host)];
+        if sample.checkpoint == Checkpoint::PipelineStart {
+            *shift = latest;
         }
+        sample.at_ms = (sample.at_ms + *shift).max(latest);
+        self.samples.push(sample);
     }
 
-    /// Steps down the ladder are told as notices of the job alone, signs of
-    /// the memory itself as both.
-    pub fn hear(&mut self, notice: &transcript::Notice) {
-        let Some(code) = Code::from_code(&notice.code) else { return };
-        let severity = match notice.severity {
-            transcript::Severity::Info => Severity::Info,
-            transcript::Severity::Degraded => Severity::Degraded,
-            transcript::Severity::Failed => Severity::Failed,
-        };
-        self.note(Notice::new(code, severity, notice.text.clone()));
-    }
-
-    fn note(&mut self, notice: Notice) {
-        let at_ms = self.samples.last().map_or(0, |sample| sample.at_ms);
-        // What came both ways.
-        if !self.notices.iter().any(|seen| seen.notice == notice && seen.at_ms == at_ms) {
-            self.notices.push(SeenNotice { at_ms, notice });
+    /// Keeps a notice of the job that is about memory, and no other.
+    pub fn hear(&mut self, notice: &Notice) {
+        if Code::from_code(&notice.code).is_some() {
+            let at_ms = self.samples.last().map_or(0, |sample| sample.at_ms);
+            self.notices.push(SeenNotice { at_ms, notice: notice.clone() });
         }
     }
 
@@ -134,10 +118,11 @@ impl JobMemory {
 mod tests {
     use super::*;
     use memory::Levels;
+    use transcript::Severity;
 
-    fn sample(checkpoint: Checkpoint, kind: Kind, at_ms: u64) -> Mark {
+    fn sample(checkpoint: Checkpoint, kind: Kind, at_ms: u64) -> Sample {
         let levels = Some(Levels::default());
-        Mark::Sample(Sample { checkpoint, batch: None, at_ms, kind, levels, reason: None })
+        Sample { checkpoint, batch: None, at_ms, kind, levels, reason: None }
     }
 
     fn times(change: &MemoryChange) -> Vec<u64> {
@@ -151,7 +136,7 @@ mod tests {
         memory.add(sample(Checkpoint::PipelineStart, Kind::Host, 1));
         memory.add(sample(Checkpoint::Batch, Kind::Gpu, 900));
         let text = "It was renewed.";
-        memory.add(Mark::Notice(Notice::new(Code::EngineRenewed, Severity::Info, text)));
+        memory.hear(&Notice::new("memory.engine_renewed", Severity::Info, text));
         memory.add(sample(Checkpoint::PipelineStart, Kind::Gpu, 0));
         memory.add(sample(Checkpoint::PipelineStart, Kind::Host, 2));
         memory.add(sample(Checkpoint::Batch, Kind::Gpu, 50));
@@ -165,14 +150,13 @@ mod tests {
     fn steps_and_signs_are_kept_once_each() {
         let mut memory = JobMemory::default();
         let sign = "Usage is critical.";
-        memory.add(Mark::Notice(Notice::new(Code::Critical, Severity::Info, sign)));
-        let heard = |code, text: &str| transcript::Notice::new(code, transcript::Severity::Degraded, text);
-        memory.hear(&transcript::Notice::new("memory.critical", transcript::Severity::Info, sign));
+        let heard = |code, text: &str| Notice::new(code, Severity::Degraded, text);
+        memory.hear(&Notice::new("memory.critical", Severity::Info, sign));
         memory.hear(&heard("memory.precision_lowered", "In 8 bits."));
         memory.hear(&heard("audio.truncated", "It is cut off."));
         let change = memory.since(1, Known::default()).unwrap();
-        let codes: Vec<Code> = change.notices.iter().map(|seen| seen.notice.code).collect();
-        assert_eq!(codes, [Code::Critical, Code::PrecisionLowered]);
+        let codes: Vec<&str> = change.notices.iter().map(|seen| seen.notice.code.as_str()).collect();
+        assert_eq!(codes, ["memory.critical", "memory.precision_lowered"]);
         assert_eq!(change.notices[1].notice.severity, Severity::Degraded);
     }
 

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use memory::Stage;
 use memory::death::{Death, says_device_failed};
 use memory::ladder::{Ladder, Place, State, Step, Trouble, gave_up};
+use memory::{Mark, Stage};
 use transcript::{Notice, Segment, Severity, Time, Transcript};
 use wire::{ErrorCode, Event, Failure, Job, Resume};
 
@@ -168,7 +168,7 @@ impl Course {
                 self.resume.notices.push(notice.clone());
                 record = Some(Record::Notice(notice.clone()));
             }
-            Event::Memory { mark, .. } => record = Some(Record::Mark((**mark).clone())),
+            Event::Memory { sample } => record = Some(Record::Mark(Mark::Sample((**sample).clone()))),
             Event::Rung { rung, .. } => {
                 self.renewing = rung.step == Step::RenewEngine;
                 self.is_lesser |= rung.from != rung.to.settings;
@@ -214,7 +214,7 @@ impl Course {
         let at_large = self.deaths_at_large();
         if self.restarts >= MOST_RESTARTS || at_large >= MOST_DEATHS {
             let tell = trouble.map(|trouble| {
-                let notice = rungs::from_memory(&gave_up(self.stage, trouble, self.job.memory.pins()));
+                let notice = wire::notice::from_memory(&gave_up(self.stage, trouble, self.job.memory.pins()));
                 Event::Notice { notice }
             });
             return Next::GiveUp { tell: tell.into_iter().collect(), failure: self.last_failure(failure) };
@@ -223,7 +223,7 @@ impl Course {
         let (mut tell, mut record) = (Vec::new(), Vec::new());
         let notice = match rung {
             Some(rung) => {
-                let notice = rungs::from_memory(&rung.notice());
+                let notice = wire::notice::from_memory(&rung.notice());
                 self.is_lesser |= rung.from != rung.to.settings;
                 self.resume.ladder = Some(rung.to.clone());
                 record.push(Record::Ladder(rung.to.clone()));

@@ -2,7 +2,6 @@
 //! given instead, and how that stands in a job.
 
 use memory::ladder::{Installed, Place, Settings, State};
-use transcript::{Notice, Severity};
 use wire::{Alternative, DeviceChoice, Job};
 
 /// The top of a job's ladder, for an engine that died before it said where it
@@ -51,16 +50,6 @@ pub fn apply(job: &mut Job, settings: &Settings) {
     if settings.place == Place::Cpu {
         job.device = DeviceChoice::Cpu;
     }
-}
-
-/// A notice about memory in the form in which transcripts keep notices.
-pub fn from_memory(notice: &memory::Notice) -> Notice {
-    let severity = match notice.severity {
-        memory::Severity::Info => Severity::Info,
-        memory::Severity::Degraded => Severity::Degraded,
-        memory::Severity::Failed => Severity::Failed,
-    };
-    Notice::new(notice.code.as_str(), severity, notice.text.clone())
 }
 
 /// Whether what was learned from one job holds for another.
