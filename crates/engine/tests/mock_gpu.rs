@@ -16,7 +16,7 @@ mod support;
 use std::path::PathBuf;
 
 use memory::Checkpoint;
-use memory::ladder::{Place, State, Step};
+use memory::ladder::{LadderState, Processor, Step};
 use support::{Engine, project, recording};
 use transcript::Transcript;
 use wire::{Command, DeviceChoice, ErrorCode, Event, Failure, Job, Resume};
@@ -40,7 +40,7 @@ fn job(device: DeviceChoice) -> Job {
 
 struct Outcome {
     end: Result<Transcript, Failure>,
-    rungs: Vec<(Step, State)>,
+    rungs: Vec<(Step, LadderState)>,
     /// In use on the device after the job, the model included.
     left: Option<u64>,
 }
@@ -185,6 +185,6 @@ fn the_ladder_ends_on_the_cpu() {
         assert_eq!(steps.last(), Some(&Step::Cpu));
         assert_eq!(transcript.segments, cpu(&transcript.model.precision).segments);
         let place = job.resume.and_then(|resume| resume.ladder).map(|state| state.settings.place);
-        assert_ne!(place, Some(Place::Cpu), "the step to the CPU is taken in the engine");
+        assert_ne!(place, Some(Processor::Cpu), "the step to the CPU is taken in the engine");
     }
 }

@@ -1,5 +1,5 @@
 use audio::{ChannelMode, LogMel, Recording};
-use memory::ladder::{Ladder, Place, Rung, State, Step, gave_up};
+use memory::ladder::{Ladder, LadderState, Processor, Rung, Step, gave_up};
 use memory::{Scope, Stage};
 use transcript::Time;
 use wire::{DeviceChoice, ErrorCode, Event, Failure, FilePath, Job};
@@ -46,7 +46,7 @@ pub fn detect_languages(
 struct Listening<'a> {
     desk: &'a mut Option<Desk>,
     models: Models,
-    state: State,
+    state: LadderState,
     control: &'a Control,
 }
 
@@ -113,7 +113,7 @@ impl<'a> Listening<'a> {
     }
 
     fn load(&mut self, job: &Job) -> Result<(), Broken> {
-        let on_cpu = self.state.settings.place == Place::Cpu;
+        let on_cpu = self.state.settings.place == Processor::Cpu;
         let device = if on_cpu { DeviceChoice::Cpu } else { job.device };
         let desk = during(Stage::SpeechModel, job::take_desk(self.desk, device, job))?;
         self.models.load(desk, &self.state.settings, self.control).map(|_| ())

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use memory::fit::{self, BatchLimits};
-use memory::ladder::{Installed, Place, Settings, State};
+use memory::ladder::{Installed, LadderSettings, LadderState, Processor};
 use memory::{Dimensions, Footprint, Kind, Precision, Stage};
 use wire::Job;
 
@@ -60,7 +60,7 @@ impl Models {
     pub fn load<'a>(
         &self,
         desk: &'a mut Desk,
-        settings: &Settings,
+        settings: &LadderSettings,
         control: &Control,
     ) -> Result<&'a Loaded, Broken> {
         let path = self.path(settings);
@@ -73,7 +73,7 @@ impl Models {
         crate::attempt::loaded(desk, Stage::SpeechModel)
     }
 
-    fn path(&self, settings: &Settings) -> &Path {
+    fn path(&self, settings: &LadderSettings) -> &Path {
         let is = |(_, other): &&(PathBuf, Installed)| {
             other.model == settings.model && other.precision == settings.precision
         };
@@ -95,9 +95,9 @@ fn installed(name: &str, dimensions: &Dimensions, precision: Precision, job: &Jo
 }
 
 /// The top of the ladder: what was asked for, and as many windows at once as fit.
-pub fn state(models: &Models, job: &Job, desk: &Desk) -> Result<State, StageError> {
+pub fn state(models: &Models, job: &Job, desk: &Desk) -> Result<LadderState, StageError> {
     let kind = desk.device.device().kind();
-    let place = if desk.is_cpu() { Place::Cpu } else { Place::Gpu };
+    let place = if desk.is_cpu() { Processor::Cpu } else { Processor::Gpu };
     let footprint = footprint(&models.dimensions, models.precision, kind, job);
     let free = desk.device.device().read().map_or(u64::MAX, |reading| reading.free);
     let knee = if desk.is_cpu() { KNEE_ON_CPU } else { KNEE_ON_GPU };
@@ -105,7 +105,7 @@ pub fn state(models: &Models, job: &Job, desk: &Desk) -> Result<State, StageErro
     // Otherwise one window decides where the next one begins.
     let batch = if job.is_batched() { batch(&footprint, free, &limits) } else { 1 };
     let speaker_batch = batch_of_speakers(kind, free, job.memory.speaker_batch_size);
-    Ok(State::new(Settings {
+    Ok(LadderState::new(LadderSettings {
         model: models.name.clone(),
         precision: models.precision.as_str().into(),
         batch,

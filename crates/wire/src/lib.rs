@@ -161,7 +161,7 @@ pub enum Event {
     /// Where the job stands on its ladder as an engine begins with it, before
     /// anything is loaded.
     Ladder {
-        state: Box<memory::ladder::State>,
+        state: Box<memory::ladder::LadderState>,
     },
     /// A step down was taken. Where it is to renew the engine, `Failed`
     /// follows, and the host takes the step.
