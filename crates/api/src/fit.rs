@@ -4,7 +4,7 @@ use std::path::Path;
 
 use memory::fit::{self, BatchLimits, Candidate, Fit, FitCheck};
 use memory::nvml::{Driver, Gpu};
-use memory::settings::Settings;
+use memory::settings::MemorySettings;
 use memory::{
     Checkpoint, Code, Footprint, Host, Kind, Mark, Notice, Precision, Probe, Severity, Stage, Unavailable,
 };
@@ -34,7 +34,7 @@ pub fn expects_gpu(choice: DeviceChoice) -> bool {
 impl Room {
     /// The room of a job: on a GPU where `gpu` says that the engine computes on
     /// one, else on the host; no more than the settings' limits.
-    pub fn of(gpu: bool, choice: DeviceChoice, settings: &Settings) -> Result<Self, Unavailable> {
+    pub fn of(gpu: bool, choice: DeviceChoice, settings: &MemorySettings) -> Result<Self, Unavailable> {
         if gpu {
             let cards = Driver::open()?.gpus()?;
             let card = card(cards, choice).ok_or_else(|| Unavailable {
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn limits_make_the_room_smaller() {
         let free = |memory_limit, ram_limit| {
-            let settings = Settings { memory_limit, ram_limit, ..Settings::default() };
+            let settings = MemorySettings { memory_limit, ram_limit, ..MemorySettings::default() };
             Room::of(false, DeviceChoice::Auto, &settings).map(|room| room.free)
         };
         let Ok(all) = free(None, None) else { return println!("skipped: no /proc") };

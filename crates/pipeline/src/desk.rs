@@ -2,7 +2,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use candle_core::Device;
-use memory::settings::Settings;
+use memory::settings::MemorySettings;
 use memory::{Budgeted, Host, Kind, Mark, Tracker, Unwatched};
 use wire::{DeviceChoice, Failure};
 
@@ -32,7 +32,7 @@ pub struct Desk {
 type Marks = Arc<Mutex<Vec<Mark>>>;
 
 impl Desk {
-    pub fn new(choice: DeviceChoice, settings: &Settings) -> Result<Self, Failure> {
+    pub fn new(choice: DeviceChoice, settings: &MemorySettings) -> Result<Self, Failure> {
         let chosen = device::choose(choice)?;
         let marks = Marks::default();
         let sink = || {
@@ -61,7 +61,7 @@ impl Desk {
     }
 
     /// Whether a job that wants `choice` under these limits can work here.
-    pub fn suits(&self, choice: DeviceChoice, settings: &Settings) -> bool {
+    pub fn suits(&self, choice: DeviceChoice, settings: &MemorySettings) -> bool {
         self.choice == choice && self.settings == Watching::of(settings)
     }
 
@@ -108,7 +108,7 @@ struct Watching {
 }
 
 impl Watching {
-    fn of(settings: &Settings) -> Self {
+    fn of(settings: &MemorySettings) -> Self {
         Self { limits: (settings.memory_limit, settings.ram_limit), watch: settings.watch }
     }
 }
