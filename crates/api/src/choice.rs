@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use memory::fit::Fit;
-use memory::{Kind, Parts};
+use memory::{DeviceKind, Parts};
 use transcript::Task;
 use wire::{Failure, Job, NO_JOB};
 
@@ -104,13 +104,13 @@ pub fn example(language: Option<&str>, task: Task, preferences: &crate::Preferen
 /// fits with room to spare, else the largest that fits at all. Never the
 /// demonstration, and on the CPU none that is slower than the recording where
 /// there is a quicker one.
-fn recommended(models: &[ModelRef], choices: &[Result<Choice, Failure>], kind: Kind) -> Option<usize> {
+fn recommended(models: &[ModelRef], choices: &[Result<Choice, Failure>], kind: DeviceKind) -> Option<usize> {
     let rank = |(index, choice): (usize, &Result<Choice, Failure>)| {
         let choice = choice.as_ref().ok()?;
         if models.get(index)?.demonstration || !choice.suits || choice.fit.check.fit == Fit::DoesNotFit {
             return None;
         }
-        let quick = kind == Kind::Gpu || choice.parameters <= MOST_FOR_CPU;
+        let quick = kind == DeviceKind::Gpu || choice.parameters <= MOST_FOR_CPU;
         let size = if quick { choice.parameters } else { u64::MAX - choice.parameters };
         Some(((quick, choice.fit.check.fit, size), index))
     };
@@ -142,13 +142,13 @@ mod tests {
         names.iter().map(model).collect()
     }
 
-    fn room(kind: Kind, free: u64) -> Room {
+    fn room(kind: DeviceKind, free: u64) -> Room {
         Room { kind, name: "it".into(), free, total: 32 * GIB }
     }
 
     #[test]
     fn the_largest_model_that_fits_and_can_do_the_job_is_recommended() {
-        use Kind::{Gpu, Host};
+        use DeviceKind::{Gpu, Host};
         let folder = tempfile::tempdir().unwrap();
         let names = ["tiny", "base", "small", "small.en", "medium", "large-v3", "large-v3-turbo"];
         let models = models(folder.path(), &names);
@@ -177,11 +177,11 @@ mod tests {
         std::fs::remove_file(models[1].path.join("config.json")).unwrap();
         models.push(ModelRef { path: models[0].path.clone(), ..models[0].clone() });
         let job = example(Some("de"), Task::Transcribe, &Preferences::default());
-        let found = choices(&models, &job, &room(Kind::Host, 8 * GIB));
+        let found = choices(&models, &job, &room(DeviceKind::Host, 8 * GIB));
         assert!(!found[0].as_ref().unwrap().suits);
         assert!(found[0].as_ref().unwrap().disk > 0);
         let failure = found[1].as_ref().unwrap_err();
         assert_eq!(failure.code, wire::ErrorCode::ModelInvalid);
-        assert_eq!(recommended(&models, &found, Kind::Host), None);
+        assert_eq!(recommended(&models, &found, DeviceKind::Host), None);
     }
 }

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
     use crate::choice::example;
     use crate::fit::Room;
-    use memory::Kind;
+    use memory::DeviceKind;
     use memory::bytes::GIB;
     use memory::fit::Fit;
 
@@ -170,7 +170,7 @@ mod tests {
         installed: &[&str],
     ) -> (Vec<Offer>, Option<String>) {
         let catalogue = Catalogue::public().unwrap();
-        let room = Room { kind: Kind::Host, name: "the CPU".into(), free, total: 32 * GIB };
+        let room = Room { kind: DeviceKind::Host, name: "the CPU".into(), free, total: 32 * GIB };
         let job = example(language, Task::Transcribe, &Preferences::default());
         let candidates = recommend::of_catalogue(&catalogue);
         let advice = recommend::for_devices(&[room], &candidates, &[], &job);

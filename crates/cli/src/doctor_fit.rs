@@ -7,7 +7,7 @@ use api::network::{Network, knee};
 use api::{Engine, Preferences};
 use memory::bytes::human;
 use memory::ladder::{Pins, Step};
-use memory::{Footprint, Kind, Mark, Precision, Stage, fit};
+use memory::{DeviceKind, Footprint, Mark, Precision, Stage, fit};
 use wire::{Backend, DeviceChoice, ErrorCode, Event, Failure, Job, Strategy, VoiceActivity};
 
 use crate::args::Doctor;
@@ -45,7 +45,7 @@ pub async fn run(args: &Doctor, model: &OsStr, mut interrupt: Interrupt) -> Resu
     loop {
         let (engine, _turn) = own_engine::start(&args.machine, &mut console, &mut interrupt).await?;
         let on_gpu = engine.backend() == Backend::Cuda && args.machine.device != DeviceChoice::Cpu;
-        let kind = if on_gpu { Kind::Gpu } else { Kind::Host };
+        let kind = if on_gpu { DeviceKind::Gpu } else { DeviceKind::Host };
         let precision = preferences.precision.unwrap_or_else(|| network.usual(kind));
         let signal = Signal::write(WINDOW_SECONDS * batch + SECONDS_MORE)?;
         let job = job(args, &preferences, &signal, &model.path, batch, precision);

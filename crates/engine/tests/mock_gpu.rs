@@ -52,7 +52,8 @@ fn run(engine: &mut Engine, job: &Job) -> Outcome {
         match engine.next() {
             Event::Rung { rung, .. } => rungs.push((rung.step, rung.to)),
             Event::Memory { sample }
-                if sample.checkpoint == Checkpoint::FinalCleanup && sample.kind == memory::Kind::Gpu =>
+                if sample.checkpoint == Checkpoint::FinalCleanup
+                    && sample.kind == memory::DeviceKind::Gpu =>
             {
                 left = sample.levels.map(|levels| levels.allocated);
             }

@@ -168,14 +168,17 @@ pub fn best_that_fits<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Kind;
+    use crate::DeviceKind;
     use crate::bytes::GIB;
     use crate::dimensions::{Dimensions, Precision};
     use crate::footprint::Plan;
 
     fn gpu(name: &str, stored: Precision) -> Footprint {
         let dimensions = Dimensions::of_public(name).unwrap();
-        Footprint::whisper(&dimensions, &Plan::new(Kind::Gpu, stored.usual_on(Kind::Gpu), &dimensions))
+        Footprint::whisper(
+            &dimensions,
+            &Plan::new(DeviceKind::Gpu, stored.usual_on(DeviceKind::Gpu), &dimensions),
+        )
     }
 
     /// Cards on which the screen and the driver take 0.4 GB, models with
@@ -196,7 +199,7 @@ mod tests {
             (4, "large-v3-turbo", Q8_0, Fit::Comfortable),
         ] {
             let free = card * GIB - 400 * MIB;
-            let check = check(&gpu(name, stored), Some(&Footprint::speakers(Kind::Gpu)), free, 1);
+            let check = check(&gpu(name, stored), Some(&Footprint::speakers(DeviceKind::Gpu)), free, 1);
             assert!(check.fit >= at_least, "{card} GB, {name} {stored}: {check:?}");
         }
         let check = check(&gpu("large-v3", F16), None, 2 * GIB, 1);
@@ -222,7 +225,7 @@ mod tests {
 
     fn simple() -> Footprint {
         Footprint {
-            kind: Kind::Gpu,
+            kind: DeviceKind::Gpu,
             fixed: 400 * MIB,
             weights: 1000 * MIB,
             workspace: 100 * MIB,

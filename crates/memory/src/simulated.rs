@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::probe::{Cause, Device, DeviceError, Kind, Ours, Probe, ProcessUse, Reading, Unavailable};
+use crate::probe::{Cause, Device, DeviceError, DeviceKind, Ours, Probe, ProcessUse, Reading, Unavailable};
 
 /// Behaves as a device with a pool allocator does: what is freed stays
 /// reserved until a trim. Clones share one device.
@@ -14,7 +14,7 @@ pub struct Simulated {
 
 #[derive(Debug)]
 struct State {
-    kind: Kind,
+    kind: DeviceKind,
     total: u64,
     others: u64,
     fixed: u64,
@@ -46,7 +46,7 @@ pub struct Allocation {
 
 impl Simulated {
     /// An empty device of `total` bytes.
-    pub fn new(kind: Kind, total: u64) -> Self {
+    pub fn new(kind: DeviceKind, total: u64) -> Self {
         let state = State {
             kind,
             total,
@@ -129,7 +129,7 @@ impl Drop for Allocation {
 }
 
 impl Probe for Simulated {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> DeviceKind {
         self.lock().kind
     }
 
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn it_behaves_as_a_pool_does() {
-        let device = Simulated::new(Kind::Gpu, 100).with_others(20).with_fixed(10);
+        let device = Simulated::new(DeviceKind::Gpu, 100).with_others(20).with_fixed(10);
         let first = device.allocate(50).unwrap();
         assert_eq!(device.allocate(21).unwrap_err(), OutOfMemory { asked: 21, free: 20 });
         drop(first);

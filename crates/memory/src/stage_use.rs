@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bytes::MIB;
-use crate::probe::Kind;
+use crate::probe::DeviceKind;
 use crate::{Checkpoint, RECOVERED_SHARE, Sample, Stage};
 
 /// One stage, from the checkpoint before it to the one after its release.
@@ -13,7 +13,7 @@ use crate::{Checkpoint, RECOVERED_SHARE, Sample, Stage};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StageUse {
     pub stage: Stage,
-    pub kind: Kind,
+    pub kind: DeviceKind,
     /// Milliseconds since the job began.
     pub from_ms: u64,
     /// `None` while the stage lasts, and for a model that stays loaded.
@@ -39,17 +39,17 @@ pub struct Recovered {
 
 /// Bytes by which two looks at a device differ although the same things are
 /// held: stacks and caches of threads, blocks of a pool.
-pub fn noise(kind: Kind) -> u64 {
+pub fn noise(kind: DeviceKind) -> u64 {
     match kind {
-        Kind::Host => 8 * MIB,
-        Kind::Gpu => 32 * MIB,
+        DeviceKind::Host => 8 * MIB,
+        DeviceKind::Gpu => 32 * MIB,
     }
 }
 
 /// The stages of one job in the order in which they were entered; both devices
 /// where two were watched. A stage that is entered again is listed again.
 pub fn stage_uses(samples: &[Sample]) -> Vec<StageUse> {
-    [Kind::Gpu, Kind::Host].into_iter().flat_map(|kind| of_device(kind, samples)).collect()
+    [DeviceKind::Gpu, DeviceKind::Host].into_iter().flat_map(|kind| of_device(kind, samples)).collect()
 }
 
 /// A stage that was entered; `kept` is what it holds on purpose once loaded.
@@ -58,7 +58,7 @@ struct Open {
     kept: u64,
 }
 
-fn of_device(kind: Kind, samples: &[Sample]) -> Vec<StageUse> {
+fn of_device(kind: DeviceKind, samples: &[Sample]) -> Vec<StageUse> {
     let mut uses: Vec<StageUse> = Vec::new();
     let mut open: Vec<Open> = Vec::new();
     for sample in samples.iter().filter(|sample| sample.kind == kind) {
@@ -147,7 +147,7 @@ mod tests {
     use crate::{Demand, Scope, Simulated, Tracker};
 
     fn tracker() -> (Simulated, Tracker) {
-        let device = Simulated::new(Kind::Gpu, 8 * GIB);
+        let device = Simulated::new(DeviceKind::Gpu, 8 * GIB);
         (device.clone(), Tracker::new(device))
     }
 

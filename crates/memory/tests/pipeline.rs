@@ -13,8 +13,8 @@ use memory::ladder::{
 use memory::log::{self, Line};
 use memory::simulated::OutOfMemory;
 use memory::{
-    Budgeted, Checkpoint, Code, Demand, Device, Dimensions, Footprint, Kind, Mark, Plan, Precision, Refused,
-    Scope, Severity, Simulated, Stage, Timeline, Tracker,
+    Budgeted, Checkpoint, Code, Demand, Device, DeviceKind, Dimensions, Footprint, Mark, Plan, Precision,
+    Refused, Scope, Severity, Simulated, Stage, Timeline, Tracker,
 };
 
 const WINDOWS: u32 = 12;
@@ -48,8 +48,8 @@ struct Engine {
 
 impl Engine {
     fn new(gpu_bytes: u64, limit: Option<u64>) -> Self {
-        let gpu = Simulated::new(Kind::Gpu, gpu_bytes).with_fixed(400 * MIB);
-        let host = Simulated::new(Kind::Host, 64 * GIB);
+        let gpu = Simulated::new(DeviceKind::Gpu, gpu_bytes).with_fixed(400 * MIB);
+        let host = Simulated::new(DeviceKind::Host, 64 * GIB);
         let lines = Arc::new(Mutex::new(Vec::new()));
         let device: Box<dyn Device> = match limit {
             Some(limit) => Box::new(Budgeted::new(gpu.clone(), limit)),
@@ -187,7 +187,7 @@ impl Outcome {
 fn footprint(settings: &LadderSettings) -> Footprint {
     let dimensions = Dimensions::of_public(&settings.model).unwrap();
     let stored: Precision = settings.precision.parse().unwrap();
-    let kind = if settings.place == Processor::Gpu { Kind::Gpu } else { Kind::Host };
+    let kind = if settings.place == Processor::Gpu { DeviceKind::Gpu } else { DeviceKind::Host };
     Footprint::whisper(&dimensions, &Plan::new(kind, stored.usual_on(kind), &dimensions))
 }
 
@@ -336,7 +336,7 @@ fn every_line_of_the_log_can_be_read() {
         match log::parse(line) {
             Some(Line::Memory { kind, figures: Some(figures), .. }) => {
                 samples += 1;
-                let total = if kind == Kind::Gpu { 3.0 } else { 64.0 };
+                let total = if kind == DeviceKind::Gpu { 3.0 } else { 64.0 };
                 assert!(figures.total_gb == total && figures.free_gb <= total, "{line}");
                 assert!(figures.allocated_gb <= figures.reserved_gb + 0.01, "{line}");
             }

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use candle_core::Device;
 use memory::settings::MemorySettings;
-use memory::{Budgeted, Host, Kind, Mark, Tracker, Unwatched};
+use memory::{Budgeted, DeviceKind, Host, Mark, Tracker, Unwatched};
 use wire::{DeviceChoice, Failure};
 
 use crate::device::{self, Chosen};
@@ -41,7 +41,7 @@ impl Desk {
         };
         let host = |limit: Option<u64>| {
             if !settings.watch {
-                return Tracker::with_sink(Unwatched(Kind::Host), sink());
+                return Tracker::with_sink(Unwatched(DeviceKind::Host), sink());
             }
             let host = Host::new().sampled(SAMPLING);
             match limit {

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use memory::fit::{self, BatchLimits};
 use memory::ladder::{Installed, LadderSettings, LadderState, Processor};
-use memory::{Dimensions, Footprint, Kind, Precision, Stage};
+use memory::{DeviceKind, Dimensions, Footprint, Precision, Stage};
 use wire::Job;
 
 use crate::desk::Desk;
@@ -27,7 +27,7 @@ pub struct Models {
 impl Models {
     /// The host's list; where the job's own model is not on it, that model as
     /// it is and quantised while it is loaded.
-    pub fn of(job: &Job, kind: Kind) -> Result<Self, StageError> {
+    pub fn of(job: &Job, kind: DeviceKind) -> Result<Self, StageError> {
         let path = job.model.as_path();
         let dimensions = dimensions(path)?;
         let precision = match job.precision {
@@ -88,8 +88,8 @@ fn installed(name: &str, dimensions: &Dimensions, precision: Precision, job: &Jo
         model: name.to_owned(),
         precision: precision.as_str().into(),
         parameters: dimensions.parameters().total(),
-        gpu_bytes: footprint(dimensions, precision, Kind::Gpu, job).weights,
-        host_bytes: footprint(dimensions, precision, Kind::Host, job).weights,
+        gpu_bytes: footprint(dimensions, precision, DeviceKind::Gpu, job).weights,
+        host_bytes: footprint(dimensions, precision, DeviceKind::Host, job).weights,
         suits: true,
     }
 }
@@ -121,7 +121,7 @@ fn batch(footprint: &Footprint, free: u64, limits: &BatchLimits) -> u32 {
     fit::batch(footprint, free, limits).windows.max(1)
 }
 
-fn batch_of_speakers(kind: Kind, free: u64, most: Option<u32>) -> u32 {
+fn batch_of_speakers(kind: DeviceKind, free: u64, most: Option<u32>) -> u32 {
     const KNEE: u32 = 32;
     let limits = BatchLimits { knee: Some(KNEE), user: most, buffer_fraction: None };
     batch(&Footprint::speakers(kind), free, &limits)

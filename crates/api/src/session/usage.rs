@@ -1,7 +1,7 @@
 //! What was seen of a job's memory, for whoever shows it while it happens and
 //! afterwards.
 
-use memory::{Checkpoint, Code, Kind, Parts, Sample, StageUse, stage_uses};
+use memory::{Checkpoint, Code, DeviceKind, Parts, Sample, StageUse, stage_uses};
 use transcript::Notice;
 use wire::{Job, JobId};
 
@@ -24,7 +24,7 @@ pub struct JobMemory {
 /// What was predicted before the job began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Forecast {
-    pub kind: Kind,
+    pub kind: DeviceKind,
     pub parts: Parts,
 }
 
@@ -61,7 +61,7 @@ impl Forecast {
     /// `None` for a model that can't be read: the job says so.
     pub fn of(job: &Job) -> Option<Self> {
         let network = Network::read(job.model.as_path()).ok()?;
-        let kind = if expects_gpu(job.device) { Kind::Gpu } else { Kind::Host };
+        let kind = if expects_gpu(job.device) { DeviceKind::Gpu } else { DeviceKind::Host };
         let precision = job.precision.unwrap_or_else(|| network.usual(kind));
         // The window's jobs work on one window after the other.
         Some(Self { kind, parts: network.footprint(kind, precision, job).parts(1) })
@@ -71,7 +71,7 @@ impl Forecast {
 impl JobMemory {
     pub fn add(&mut self, mut sample: Sample) {
         let latest = self.samples.last().map_or(0, |sample| sample.at_ms);
-        let shift = &mut self.shift[usize::from(sample.kind == Kind::Host)];
+        let shift = &mut self.shift[usize::from(sample.kind == DeviceKind::Host)];
         if sample.checkpoint == Checkpoint::PipelineStart {
             *shift = latest;
         }
@@ -120,7 +120,7 @@ mod tests {
     use memory::Levels;
     use transcript::Severity;
 
-    fn sample(checkpoint: Checkpoint, kind: Kind, at_ms: u64) -> Sample {
+    fn sample(checkpoint: Checkpoint, kind: DeviceKind, at_ms: u64) -> Sample {
         let levels = Some(Levels::default());
         Sample { checkpoint, batch: None, at_ms, kind, levels, reason: None }
     }
@@ -132,15 +132,15 @@ mod tests {
     #[test]
     fn time_goes_on_where_another_engine_does() {
         let mut memory = JobMemory::default();
-        memory.add(sample(Checkpoint::PipelineStart, Kind::Gpu, 0));
-        memory.add(sample(Checkpoint::PipelineStart, Kind::Host, 1));
-        memory.add(sample(Checkpoint::Batch, Kind::Gpu, 900));
+        memory.add(sample(Checkpoint::PipelineStart, DeviceKind::Gpu, 0));
+        memory.add(sample(Checkpoint::PipelineStart, DeviceKind::Host, 1));
+        memory.add(sample(Checkpoint::Batch, DeviceKind::Gpu, 900));
         let text = "It was renewed.";
         memory.hear(&Notice::new("memory.engine_renewed", Severity::Info, text));
-        memory.add(sample(Checkpoint::PipelineStart, Kind::Gpu, 0));
-        memory.add(sample(Checkpoint::PipelineStart, Kind::Host, 2));
-        memory.add(sample(Checkpoint::Batch, Kind::Gpu, 50));
-        memory.add(sample(Checkpoint::FinalCleanup, Kind::Host, 70));
+        memory.add(sample(Checkpoint::PipelineStart, DeviceKind::Gpu, 0));
+        memory.add(sample(Checkpoint::PipelineStart, DeviceKind::Host, 2));
+        memory.add(sample(Checkpoint::Batch, DeviceKind::Gpu, 50));
+        memory.add(sample(Checkpoint::FinalCleanup, DeviceKind::Host, 70));
         let change = memory.since(1, Known::default()).unwrap();
         assert_eq!(times(&change), [0, 1, 900, 900, 902, 950, 970]);
         assert_eq!(change.notices[0].at_ms, 900);
@@ -164,15 +164,15 @@ mod tests {
     fn only_what_is_new_is_told_and_all_of_it_after_a_retry() {
         let mut memory = JobMemory::default();
         assert!(memory.since(1, Known::default()).is_none());
-        memory.add(sample(Checkpoint::PipelineStart, Kind::Host, 0));
+        memory.add(sample(Checkpoint::PipelineStart, DeviceKind::Host, 0));
         let first = memory.since(1, Known::default()).unwrap();
-        memory.add(sample(Checkpoint::Batch, Kind::Host, 5));
+        memory.add(sample(Checkpoint::Batch, DeviceKind::Host, 5));
         let second = memory.since(1, first.now).unwrap();
         assert_eq!((second.from, times(&second)), (1, vec![5]));
         assert!(memory.since(1, second.now).is_none());
         memory.clear();
-        memory.add(sample(Checkpoint::PipelineStart, Kind::Host, 3));
-        memory.add(sample(Checkpoint::Batch, Kind::Host, 9));
+        memory.add(sample(Checkpoint::PipelineStart, DeviceKind::Host, 3));
+        memory.add(sample(Checkpoint::Batch, DeviceKind::Host, 9));
         let third = memory.since(1, second.now).unwrap();
         assert_eq!((third.from, third.samples.len()), (0, 2));
     }
