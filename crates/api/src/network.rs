@@ -89,7 +89,7 @@ impl Network {
 
 /// Windows beyond which decoding several together gets no faster: as in the
 /// engine.
-pub fn knee(kind: DeviceKind) -> u32 {
+pub fn max_useful_batch(kind: DeviceKind) -> u32 {
     match kind {
         DeviceKind::Host => 4,
         DeviceKind::Gpu => 16,

@@ -3,7 +3,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use api::fit::{Room, used};
-use api::network::{Network, knee};
+use api::network::{Network, max_useful_batch};
 use api::{Engine, Preferences};
 use memory::bytes::human;
 use memory::ladder::{Pins, Step};
@@ -52,7 +52,8 @@ pub async fn run(args: &Doctor, model: &OsStr, mut interrupt: Interrupt) -> Resu
         let footprint = network.footprint(kind, precision, &job);
         if let Ok(room) = Room::of(on_gpu, args.machine.device, &preferences.memory) {
             // What the engine won't even try is not tried here either.
-            let planned = fit::batch(&footprint, room.free, &job.memory.batch_limits(Some(knee(kind))));
+            let planned =
+                fit::batch(&footprint, room.free, &job.memory.batch_limits(Some(max_useful_batch(kind))));
             let asked = batch;
             batch = planned.windows.clamp(1, asked);
             let fewer = if batch < asked { format!(", of {asked} asked for") } else { String::new() };

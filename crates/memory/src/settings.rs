@@ -196,9 +196,9 @@ impl MemorySettings {
         Pins { speakers: self.pins.speakers || !self.fast_path, ..self.pins }
     }
 
-    /// What bounds a batch; `knee` is what was measured on this machine.
-    pub fn batch_limits(&self, knee: Option<u32>) -> BatchLimits {
-        BatchLimits { knee, user: self.batch_size, buffer_fraction: self.memory_fraction }
+    /// What bounds a batch; `max_useful_batch` is what was measured on this machine.
+    pub fn batch_limits(&self, max_useful_batch: Option<u32>) -> BatchLimits {
+        BatchLimits { max_useful_batch, user: self.batch_size, buffer_fraction: self.memory_fraction }
     }
 }
 
@@ -287,6 +287,9 @@ mod tests {
         let settings = MemorySettings { fast_path: false, ..MemorySettings::default() };
         assert!(settings.pins().speakers && !MemorySettings::default().pins().speakers);
         let safe = MemorySettings::of_profile(Profile::Safe).batch_limits(Some(16));
-        assert_eq!((safe.user, safe.knee, safe.buffer_fraction), (Some(4), Some(16), Some(0.125)));
+        assert_eq!(
+            (safe.user, safe.max_useful_batch, safe.buffer_fraction),
+            (Some(4), Some(16), Some(0.125))
+        );
     }
 }

@@ -11,8 +11,8 @@ use crate::trouble::Broken;
 use crate::{Control, StageError};
 
 /// Windows beyond which decoding several together gets no faster.
-const KNEE_ON_CPU: u32 = 4;
-const KNEE_ON_GPU: u32 = 16;
+const MAX_USEFUL_BATCH_ON_CPU: u32 = 4;
+const MAX_USEFUL_BATCH_ON_GPU: u32 = 16;
 
 /// The models that a job may use, the one that was asked for first.
 #[derive(Debug)]
@@ -100,8 +100,8 @@ pub fn state(models: &Models, job: &Job, desk: &Desk) -> Result<LadderState, Sta
     let place = if desk.is_cpu() { Processor::Cpu } else { Processor::Gpu };
     let footprint = footprint(&models.dimensions, models.precision, kind, job);
     let free = desk.device.device().read().map_or(u64::MAX, |reading| reading.free);
-    let knee = if desk.is_cpu() { KNEE_ON_CPU } else { KNEE_ON_GPU };
-    let limits = job.memory.batch_limits(Some(knee));
+    let max_useful_batch = if desk.is_cpu() { MAX_USEFUL_BATCH_ON_CPU } else { MAX_USEFUL_BATCH_ON_GPU };
+    let limits = job.memory.batch_limits(Some(max_useful_batch));
     // Otherwise one window decides where the next one begins.
     let batch = if job.is_batched() { batch(&footprint, free, &limits) } else { 1 };
     let speaker_batch = batch_of_speakers(kind, free, job.memory.speaker_batch_size);
@@ -122,7 +122,7 @@ fn batch(footprint: &Footprint, free: u64, limits: &BatchLimits) -> u32 {
 }
 
 fn batch_of_speakers(kind: DeviceKind, free: u64, most: Option<u32>) -> u32 {
-    const KNEE: u32 = 32;
-    let limits = BatchLimits { knee: Some(KNEE), user: most, buffer_fraction: None };
+    const MAX_USEFUL_BATCH: u32 = 32;
+    let limits = BatchLimits { max_useful_batch: Some(MAX_USEFUL_BATCH), user: most, buffer_fraction: None };
     batch(&Footprint::speakers(kind), free, &limits)
 }
