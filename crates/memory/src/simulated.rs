@@ -9,11 +9,11 @@ use crate::probe::{Cause, Device, DeviceError, DeviceKind, Ours, Probe, ProcessU
 /// reserved until a trim. Clones share one device.
 #[derive(Debug, Clone)]
 pub struct Simulated {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SimulatedState>>,
 }
 
 #[derive(Debug)]
-struct State {
+struct SimulatedState {
     kind: DeviceKind,
     total: u64,
     others: u64,
@@ -40,14 +40,14 @@ pub struct OutOfMemory {
 /// Bytes in use on a [`Simulated`] device until this is dropped.
 #[derive(Debug)]
 pub struct Allocation {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SimulatedState>>,
     bytes: u64,
 }
 
 impl Simulated {
     /// An empty device of `total` bytes.
     pub fn new(kind: DeviceKind, total: u64) -> Self {
-        let state = State {
+        let state = SimulatedState {
             kind,
             total,
             others: 0,
@@ -117,7 +117,7 @@ impl Simulated {
         Ok(Allocation { state: Arc::clone(&self.state), bytes })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SimulatedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -74,7 +74,7 @@ fn of_device(kind: DeviceKind, samples: &[Sample]) -> Vec<StageUse> {
         let Some((stage, place)) = Stage::of(sample.checkpoint) else { continue };
         let position = open.iter().rposition(|one| uses[one.index].stage == stage);
         match (place, position) {
-            (Place::Entered, _) => {
+            (StagePoint::Entered, _) => {
                 open.push(Open { index: uses.len(), kept: 0 });
                 let before = levels.reserved;
                 let (from_ms, to_ms) = (sample.at_ms, None);
@@ -90,12 +90,12 @@ fn of_device(kind: DeviceKind, samples: &[Sample]) -> Vec<StageUse> {
                     recovered: None,
                 });
             }
-            (Place::Worked, Some(position)) if stage.is_model() || stage == Stage::Preprocess => {
+            (StagePoint::Worked, Some(position)) if stage.is_model() || stage == Stage::Preprocess => {
                 let one = &mut open[position];
                 uses[one.index].loaded = Some(levels.reserved);
                 one.kept = levels.reserved.saturating_sub(uses[one.index].before);
             }
-            (Place::Released, Some(position)) => {
+            (StagePoint::Released, Some(position)) => {
                 let closed = open.remove(position);
                 let kept = open[position..].iter().map(|one| one.kept).sum();
                 let one = &mut uses[closed.index];
@@ -119,20 +119,20 @@ fn recovered(one: &StageUse, after: u64, kept: u64) -> Recovered {
 
 /// Where in its stage a checkpoint lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum StagePoint {
     Entered,
     Worked,
     Released,
 }
 
 impl Stage {
-    fn of(checkpoint: Checkpoint) -> Option<(Self, Place)> {
+    fn of(checkpoint: Checkpoint) -> Option<(Self, StagePoint)> {
         Self::ALL.into_iter().find_map(|stage| {
             let marks = stage.marks();
             let places = [
-                (marks.entered, Place::Entered),
-                (marks.worked, Place::Worked),
-                (marks.after_release, Place::Released),
+                (marks.entered, StagePoint::Entered),
+                (marks.worked, StagePoint::Worked),
+                (marks.after_release, StagePoint::Released),
             ];
             let (_, place) = places.into_iter().find(|(mark, _)| *mark == checkpoint)?;
             Some((stage, place))
