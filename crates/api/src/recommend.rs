@@ -1,7 +1,7 @@
 //! Which model to take on this machine: what `memory` predicts for each, held
 //! against what is free on each device, and one of them named with the reason.
 
-use hub::{Catalogue, Entry};
+use hub::{Catalogue, KnownModel};
 use memory::bytes::human;
 use memory::fit::Fit;
 use memory::nvml::{Driver, Gpu};
@@ -129,12 +129,14 @@ pub fn candidates() -> Result<Vec<Candidate>, Failure> {
 
 /// Files of whisper.cpp are the same networks once more: they are for who has
 /// them.
-pub fn is_candidate(entry: &Entry) -> bool {
-    entry.kind == hub::Kind::Speech && entry.format.as_deref() == Some("safetensors") && entry.files.is_some()
+pub fn is_candidate(entry: &KnownModel) -> bool {
+    entry.kind == hub::ModelKind::Speech
+        && entry.format.as_deref() == Some("safetensors")
+        && entry.files.is_some()
 }
 
 pub fn of_catalogue(catalogue: &Catalogue) -> Vec<Candidate> {
-    let candidate = |entry: &Entry| {
+    let candidate = |entry: &KnownModel| {
         let dimensions = Dimensions::of_public(&entry.id)?;
         let disk = entry.approx_megabytes.map(|megabytes| megabytes * 1_000_000);
         let bytes_per_weight = disk.map_or(2, |bytes| bytes / dimensions.parameters().total());
