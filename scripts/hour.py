@@ -42,8 +42,8 @@ class Run:
                 # At the end of a part, progress jumps to the end of the recording.
                 if not self.times or position - self.times[-1][1] < PART / 10:
                     self.times.append((time.monotonic(), position))
-            elif event["event"] == "memory" and "sample" in event["mark"]:
-                sample = event["mark"]["sample"]
+            elif event["event"] == "memory":
+                sample = event["sample"]
                 if sample["checkpoint"] == "batch" and self.times:
                     self.held.append((self.times[-1][1], sample["levels"]["reserved"] / 2**20))
             elif event["event"] == "failed":

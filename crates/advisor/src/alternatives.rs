@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use memory::ladder::Installed;
-use memory::{Footprint, Kind};
+use memory::{DeviceKind, Footprint};
 use transcript::Task;
 use wire::{Alternative, Job};
 
@@ -19,7 +19,7 @@ use crate::{ModelRef, models};
 ///
 /// Precisions are those of a device of this kind, the one that a job has where
 /// it asks for none among them ([`Network::precisions`]).
-pub fn alternatives(chosen: &ModelRef, models: &[ModelRef], job: &Job, kind: Kind) -> Vec<Alternative> {
+pub fn alternatives(chosen: &ModelRef, models: &[ModelRef], job: &Job, kind: DeviceKind) -> Vec<Alternative> {
     let mut seen = BTreeSet::new();
     let mut names = BTreeSet::new();
     let mut found = Vec::new();
@@ -45,8 +45,8 @@ pub fn alternatives(chosen: &ModelRef, models: &[ModelRef], job: &Job, kind: Kin
                     model: name.clone(),
                     precision: precision.to_string(),
                     parameters: network.dimensions.parameters().total(),
-                    gpu_bytes: weights(Kind::Gpu),
-                    host_bytes: weights(Kind::Host),
+                    gpu_bytes: weights(DeviceKind::Gpu),
+                    host_bytes: weights(DeviceKind::Host),
                     suits,
                 },
             });
@@ -59,7 +59,7 @@ pub fn alternatives(chosen: &ModelRef, models: &[ModelRef], job: &Job, kind: Kin
 /// without, where its own can't be read: it then fails for that.
 pub fn with_alternatives(mut job: Job) -> Job {
     if let Ok(model) = models::model_at(job.model.as_path()) {
-        let kind = if expects_gpu(job.device) { Kind::Gpu } else { Kind::Host };
+        let kind = if expects_gpu(job.device) { DeviceKind::Gpu } else { DeviceKind::Host };
         job.alternatives = alternatives(&model, &models::list_models(), &job, kind);
     }
     job
@@ -116,7 +116,7 @@ mod tests {
             let chosen = self.model(chosen);
             let mut job = Job::new(1, "talk.flac", chosen.path.as_path());
             (job.language, job.task) = (language.map(str::to_owned), task);
-            alternatives(chosen, &self.models, &job, Kind::Gpu)
+            alternatives(chosen, &self.models, &job, DeviceKind::Gpu)
                 .into_iter()
                 .filter(|alternative| alternative.installed.suits)
                 .map(|alternative| {
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn each_has_its_size_in_every_precision_that_it_can_be_held_in() {
         let machine = machine();
-        let sizes = |name: &str, kind: Kind| -> Vec<(String, u64, u64)> {
+        let sizes = |name: &str, kind: DeviceKind| -> Vec<(String, u64, u64)> {
             let chosen = machine.model(name);
             let job = Job::new(1, "talk.flac", chosen.path.as_path());
             alternatives(chosen, &[], &job, kind)
@@ -169,10 +169,10 @@ mod tests {
         // What the file has in 16 bits can be held so on the host too; the
         // biases and convolutions are in 32 bits there.
         assert_eq!(
-            sizes("large-v3-turbo", Kind::Host),
+            sizes("large-v3-turbo", DeviceKind::Host),
             [of("f32", 400, 400), of("f16", 202, 200), of("q8_0", 109, 107)]
         );
-        assert_eq!(sizes("large-v3-turbo", Kind::Gpu), [of("f16", 202, 200), of("q8_0", 109, 107)]);
+        assert_eq!(sizes("large-v3-turbo", DeviceKind::Gpu), [of("f16", 202, 200), of("q8_0", 109, 107)]);
     }
 
     #[test]
@@ -183,7 +183,10 @@ mod tests {
         let chosen = ModelRef { name: "small".into(), path: path.clone(), demonstration: false, note: None };
         let job = Job::new(1, "talk.flac", path);
         let names = |models: &[ModelRef]| -> BTreeSet<String> {
-            alternatives(&chosen, models, &job, Kind::Host).into_iter().map(|it| it.installed.model).collect()
+            alternatives(&chosen, models, &job, DeviceKind::Host)
+                .into_iter()
+                .map(|it| it.installed.model)
+                .collect()
         };
         let other = machine.model("small").path.display().to_string();
         assert_eq!(

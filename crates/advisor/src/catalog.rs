@@ -84,7 +84,7 @@ impl Shelf {
 /// What there is of the catalogue and the store that is not installed, and the
 /// name of the model to take.
 fn offers(
-    entries: &[Entry],
+    entries: &[KnownModel],
     stored: &[Model],
     installed: &BTreeSet<String>,
     recommendation: &Recommendation,
@@ -95,9 +95,9 @@ fn offers(
     let mut offers: Vec<Offer> = Vec::new();
     for model in stored {
         let stands = match &model.state {
-            State::Ready => continue,
-            State::Interrupted { done, total } => Stands::Interrupted { done: *done, total: *total },
-            State::Damaged { files } => Stands::Damaged { files: files.clone() },
+            StoredState::Ready => continue,
+            StoredState::Interrupted { done, total } => Stands::Interrupted { done: *done, total: *total },
+            StoredState::Damaged { files } => Stands::Damaged { files: files.clone() },
         };
         let entry = entries.iter().find(|entry| entry.id == model.id);
         let mut offer = offer(&model.id, entry, advice);
@@ -111,7 +111,7 @@ fn offers(
         }
         offers.push(Offer { stands, ..offer });
     }
-    let is_new = |entry: &&Entry| {
+    let is_new = |entry: &&KnownModel| {
         let begun = offers.iter().any(|offer| offer.id == entry.id);
         !begun && !installed.contains(&entry.id) && (entry.own || recommend::is_candidate(entry))
     };
@@ -127,7 +127,7 @@ fn offers(
     (offers, recommended)
 }
 
-fn offer(id: &str, entry: Option<&Entry>, advice: Option<&Advice>) -> Offer {
+fn offer(id: &str, entry: Option<&KnownModel>, advice: Option<&Advice>) -> Offer {
     let megabytes = entry.and_then(|entry| entry.approx_megabytes);
     let choice = advice.and_then(|advice| best(advice, id));
     Offer {
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
     use crate::choice::example;
     use crate::fit::Room;
-    use memory::Kind;
+    use memory::DeviceKind;
     use memory::bytes::GIB;
     use memory::fit::Fit;
     use transcript::Task;
@@ -168,7 +168,7 @@ mod tests {
         installed: &[&str],
     ) -> (Vec<Offer>, Option<String>) {
         let catalogue = Catalogue::public().unwrap();
-        let room = Room { kind: Kind::Host, name: "the CPU".into(), free, total: 32 * GIB };
+        let room = Room { kind: DeviceKind::Host, name: "the CPU".into(), free, total: 32 * GIB };
         let job = example(language, Task::Transcribe, &Preferences::default());
         let candidates = recommend::of_catalogue(&catalogue);
         let advice = recommend::for_devices(&[room], &candidates, &[], &job);
@@ -176,7 +176,7 @@ mod tests {
         offers(&catalogue.models, stored, &installed, &advice)
     }
 
-    fn model(id: &str, state: State, origin: Option<Origin>) -> Model {
+    fn model(id: &str, state: StoredState, origin: Option<Origin>) -> Model {
         Model { id: id.into(), state, bytes: 1, origin, folder: PathBuf::new() }
     }
 
@@ -213,12 +213,12 @@ mod tests {
     #[test]
     fn what_was_begun_comes_first_and_what_is_installed_not_at_all() {
         let hub = |repository: &str| Origin::Hub { repository: repository.into(), revision: "main".into() };
-        let half = State::Interrupted { done: 5, total: Some(10) };
+        let half = StoredState::Interrupted { done: 5, total: Some(10) };
         let stored = [
             model("mine", half.clone(), Some(hub("me/mine"))),
-            model("whisper-base", State::Damaged { files: vec!["model.safetensors".into()] }, None),
+            model("whisper-base", StoredState::Damaged { files: vec!["model.safetensors".into()] }, None),
             model("copied", half, Some(Origin::Import { path: "/x".into() })),
-            model("whisper-tiny", State::Ready, None),
+            model("whisper-tiny", StoredState::Ready, None),
         ];
         let (offers, _) = shelf(8 * GIB, None, &stored, &["whisper-tiny"]);
         let begun: Vec<_> =

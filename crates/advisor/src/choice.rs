@@ -157,13 +157,13 @@ mod tests {
         names.iter().map(model).collect()
     }
 
-    fn room(kind: Kind, free: u64) -> Room {
+    fn room(kind: DeviceKind, free: u64) -> Room {
         Room { kind, name: "it".into(), free, total: 32 * GIB }
     }
 
     #[test]
     fn the_largest_model_that_fits_and_can_do_the_job_is_recommended() {
-        use Kind::{Gpu, Host};
+        use DeviceKind::{Gpu, Host};
         let folder = tempfile::tempdir().unwrap();
         let names = ["tiny", "base", "small", "small.en", "medium", "large-v3", "large-v3-turbo"];
         let models = models(folder.path(), &names);

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use memory::fit::{self, BatchLimits, Candidate, Fit, FitCheck};
 use memory::nvml::{Driver, Gpu};
-use memory::settings::Settings;
+use memory::settings::MemorySettings;
 use memory::{
-    Checkpoint, Code, Footprint, Host, Kind, Mark, Notice, Precision, Probe, Severity, Stage, Unavailable,
+    Checkpoint, Code, DeviceKind, Footprint, Host, Mark, Notice, Precision, Probe, Severity, Stage,
+    Unavailable,
 };
 use serde::Serialize;
 use wire::{Alternative, DeviceChoice, Job};
@@ -17,7 +18,7 @@ use supervisor::find;
 /// Where a job would compute, and what is free there. Bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Room {
-    pub kind: Kind,
+    pub kind: DeviceKind,
     /// To follow "on": `the CPU`, or a card's name.
     pub name: String,
     pub free: u64,
@@ -34,19 +35,19 @@ pub fn expects_gpu(choice: DeviceChoice) -> bool {
 impl Room {
     /// The room of a job: on a GPU where `gpu` says that the engine computes on
     /// one, else on the host; no more than the settings' limits.
-    pub fn of(gpu: bool, choice: DeviceChoice, settings: &Settings) -> Result<Self, Unavailable> {
+    pub fn of(gpu: bool, choice: DeviceChoice, settings: &MemorySettings) -> Result<Self, Unavailable> {
         if gpu {
             let cards = Driver::open()?.gpus()?;
             let card = card(cards, choice).ok_or_else(|| Unavailable {
                 cause: memory::Cause::NoSuchDevice,
                 reason: "There is no NVIDIA card in this machine.".into(),
             })?;
-            let room = Self { kind: Kind::Gpu, name: card.name, free: card.free, total: card.total };
+            let room = Self { kind: DeviceKind::Gpu, name: card.name, free: card.free, total: card.total };
             return Ok(room.limited(settings.memory_limit));
         }
         let reading = Host::new().read()?;
         let room =
-            Self { kind: Kind::Host, name: "the CPU".into(), free: reading.free, total: reading.total };
+            Self { kind: DeviceKind::Host, name: "the CPU".into(), free: reading.free, total: reading.total };
         // The device that computes is the host itself: both limits hold.
         Ok(room.limited(settings.memory_limit).limited(settings.ram_limit))
     }
@@ -208,8 +209,8 @@ fn instead(job: &Job, room: &Room) -> Option<ModelFit> {
 }
 
 /// One window decides where the next one begins, unless they are batched.
-fn batch_limits(job: &Job, kind: Kind) -> BatchLimits {
-    let limits = job.memory.batch_limits(Some(knee(kind)));
+fn batch_limits(job: &Job, kind: DeviceKind) -> BatchLimits {
+    let limits = job.memory.batch_limits(Some(max_useful_batch(kind)));
     if job.is_batched() { limits } else { BatchLimits { user: Some(1), ..limits } }
 }
 
@@ -259,7 +260,7 @@ mod tests {
     use wire::Strategy;
 
     fn room(free: u64) -> Room {
-        Room { kind: Kind::Host, name: "the CPU".into(), free, total: 16 * GIB }
+        Room { kind: DeviceKind::Host, name: "the CPU".into(), free, total: 16 * GIB }
     }
 
     /// `tiny`, `small` and `large-v3` are installed, in 16 bits.
@@ -278,7 +279,7 @@ mod tests {
         let mut job = Job::new(1, "talk.flac", chosen.path.as_path());
         job.memory.batch_size = batch;
         job.strategy = if batch.is_some() { Strategy::Batched } else { Strategy::Auto };
-        job.alternatives = alternatives(chosen, &models, &job, Kind::Host);
+        job.alternatives = alternatives(chosen, &models, &job, DeviceKind::Host);
         Announcement::of(&chosen.name, &job, room(free)).unwrap()
     }
 
@@ -329,7 +330,7 @@ mod tests {
     #[test]
     fn limits_make_the_room_smaller() {
         let free = |memory_limit, ram_limit| {
-            let settings = Settings { memory_limit, ram_limit, ..Settings::default() };
+            let settings = MemorySettings { memory_limit, ram_limit, ..MemorySettings::default() };
             Room::of(false, DeviceChoice::Auto, &settings).map(|room| room.free)
         };
         let Ok(all) = free(None, None) else { return println!("skipped: no /proc") };
@@ -360,7 +361,7 @@ mod tests {
                 checkpoint,
                 batch: None,
                 at_ms: 0,
-                kind: Kind::Gpu,
+                kind: DeviceKind::Gpu,
                 levels: Some(levels),
                 reason: None,
             })

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use formats::{Source, Tensors};
-use memory::{Dimensions, Footprint, Kind, Plan, Precision};
+use memory::{DeviceKind, Dimensions, Footprint, Plan, Precision};
 use serde::Deserialize;
 use serde_json::Value;
 use wire::{ErrorCode, Failure, Job};
@@ -54,7 +54,7 @@ impl Network {
 
     /// What it takes to run `job` on a device of this kind, its weights held
     /// in `precision`.
-    pub fn footprint(&self, kind: Kind, precision: Precision, job: &Job) -> Footprint {
+    pub fn footprint(&self, kind: DeviceKind, precision: Precision, job: &Job) -> Footprint {
         let decoding = &job.decoding;
         // Above temperature 0 drafts take the place of beams.
         let drafts =
@@ -66,7 +66,7 @@ impl Network {
     }
 
     /// How its weights are held where nobody asks for anything else.
-    pub fn usual(&self, kind: Kind) -> Precision {
+    pub fn usual(&self, kind: DeviceKind) -> Precision {
         self.stored.usual_on(kind)
     }
 
@@ -74,7 +74,7 @@ impl Network {
     /// as they usually are, as they are stored where that is less (the same
     /// numbers, widened as they are needed), and in the 8 bits that they are
     /// reduced to while they are loaded.
-    pub fn precisions(&self, kind: Kind) -> Vec<Precision> {
+    pub fn precisions(&self, kind: DeviceKind) -> Vec<Precision> {
         const MANY: u64 = 1 << 20;
         let usual = self.usual(kind);
         let mut precisions = vec![usual];
@@ -89,10 +89,10 @@ impl Network {
 
 /// Windows beyond which decoding several together gets no faster: as in the
 /// engine.
-pub fn knee(kind: Kind) -> u32 {
+pub fn max_useful_batch(kind: DeviceKind) -> u32 {
     match kind {
-        Kind::Host => 4,
-        Kind::Gpu => 16,
+        DeviceKind::Host => 4,
+        DeviceKind::Gpu => 16,
     }
 }
 
@@ -241,12 +241,12 @@ pub(crate) mod tests {
         let network = Network::read(&folder).unwrap();
         assert_eq!((network.dimensions.width, network.multilingual), (192, true));
         let job = Job::new(1, "talk.flac", folder);
-        let footprint = |precision| network.footprint(Kind::Host, precision, &job);
-        assert!(footprint(Precision::Q8_0).weights < footprint(network.usual(Kind::Host)).weights / 2);
+        let footprint = |precision| network.footprint(DeviceKind::Host, precision, &job);
+        assert!(footprint(Precision::Q8_0).weights < footprint(network.usual(DeviceKind::Host)).weights / 2);
         // Drafts at higher temperatures count as beams do.
         let mut greedy = job.clone();
         greedy.decoding.temperatures = vec![0.0];
-        let once = network.footprint(Kind::Host, network.stored, &greedy);
+        let once = network.footprint(DeviceKind::Host, network.stored, &greedy);
         assert!(once.caches < footprint(network.stored).caches);
     }
 

@@ -1,6 +1,6 @@
 //! What the jobs of one queue have of memory.
 
-use memory::Kind;
+use memory::DeviceKind;
 use wire::{DeviceChoice, Job};
 
 use crate::fit::{Announcement, Room, expects_gpu};
@@ -15,12 +15,12 @@ pub struct Planned {
     model: ModelRef,
     installed: Vec<ModelRef>,
     /// Where the jobs can be expected to compute.
-    kind: Kind,
+    kind: DeviceKind,
 }
 
 impl Planned {
     pub fn new(preferences: Preferences, model: ModelRef, device: DeviceChoice) -> Self {
-        let kind = if expects_gpu(device) { Kind::Gpu } else { Kind::Host };
+        let kind = if expects_gpu(device) { DeviceKind::Gpu } else { DeviceKind::Host };
         Self { preferences, model, installed: list_models(), kind }
     }
 
@@ -40,7 +40,7 @@ impl Planned {
     /// ask.
     pub fn announcement(&self, job: &Job) -> Option<Announcement> {
         find_engine().ok()?;
-        let room = Room::of(self.kind == Kind::Gpu, job.device, &job.memory).ok()?;
+        let room = Room::of(self.kind == DeviceKind::Gpu, job.device, &job.memory).ok()?;
         Announcement::of(&self.model.name, job, room).ok()
     }
 }

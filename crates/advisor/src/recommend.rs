@@ -1,11 +1,11 @@
 //! Which model to take on this machine: what `memory` predicts for each, held
 //! against what is free on each device, and one of them named with the reason.
 
-use hub::{Catalogue, Entry};
+use hub::{Catalogue, KnownModel};
 use memory::bytes::human;
 use memory::fit::Fit;
 use memory::nvml::{Driver, Gpu};
-use memory::{Dimensions, Kind, Precision};
+use memory::{DeviceKind, Dimensions, Precision};
 use serde::Serialize;
 use wire::{DeviceChoice, Failure, Job};
 
@@ -125,7 +125,7 @@ impl Room {
     fn of_card(card: Gpu, limit: Option<u64>) -> Self {
         let limit = limit.unwrap_or(u64::MAX);
         let (free, total) = (card.free.min(limit), card.total.min(limit));
-        Self { kind: Kind::Gpu, name: card.name, free, total }
+        Self { kind: DeviceKind::Gpu, name: card.name, free, total }
     }
 }
 
@@ -153,12 +153,14 @@ pub fn candidates() -> Result<Vec<Candidate>, Failure> {
 
 /// Files of whisper.cpp are the same networks once more: they are for who has
 /// them.
-pub fn is_candidate(entry: &Entry) -> bool {
-    entry.kind == hub::Kind::Speech && entry.format.as_deref() == Some("safetensors") && entry.files.is_some()
+pub fn is_candidate(entry: &KnownModel) -> bool {
+    entry.kind == hub::ModelKind::Speech
+        && entry.format.as_deref() == Some("safetensors")
+        && entry.files.is_some()
 }
 
 pub fn of_catalogue(catalogue: &Catalogue) -> Vec<Candidate> {
-    let candidate = |entry: &Entry| {
+    let candidate = |entry: &KnownModel| {
         let dimensions = Dimensions::of_public(&entry.id)?;
         let disk = entry.approx_megabytes.map(|megabytes| megabytes * 1_000_000);
         let bytes_per_weight = disk.map_or(2, |bytes| bytes / dimensions.parameters().total());
@@ -201,14 +203,14 @@ pub fn for_devices(
         .enumerate()
         .filter_map(|(number, advice)| Some((number, advice, chosen(advice)?)))
         .max_by_key(|(_, advice, choice)| {
-            (advice.room.kind == Kind::Gpu, choice.fit.check.fit, choice.parameters, advice.room.free)
+            (advice.room.kind == DeviceKind::Gpu, choice.fit.check.fit, choice.parameters, advice.room.free)
         })
         .map(|(number, ..)| number);
     let taken = device.and_then(|number| devices.get(number));
     let reason = match taken.and_then(|advice| Some((advice, chosen(advice)?))) {
         Some((advice, choice)) => {
-            let several = rooms.iter().filter(|room| room.kind == Kind::Gpu).count() > 1;
-            let where_ = if several || advice.room.kind == Kind::Host {
+            let several = rooms.iter().filter(|room| room.kind == DeviceKind::Gpu).count() > 1;
+            let where_ = if several || advice.room.kind == DeviceKind::Host {
                 format!(" on {}", advice.room.name)
             } else {
                 String::new()
@@ -279,9 +281,9 @@ fn choose(room: &Room, choices: &[Choice]) -> Option<usize> {
 }
 
 /// By this machine's measured speed, else by what is usual.
-pub fn is_fast(kind: Kind, choice: &Choice) -> bool {
+pub fn is_fast(kind: DeviceKind, choice: &Choice) -> bool {
     match choice.speed {
-        _ if kind == Kind::Gpu => true,
+        _ if kind == DeviceKind::Gpu => true,
         Some(speed) => speed >= FAST_ENOUGH,
         None => choice.parameters as f64 / 1e6 <= MOST_ON_CPU,
     }
@@ -291,13 +293,13 @@ fn reason(room: &Room, choices: &[Choice], recommended: Option<usize>) -> String
     let Some((number, choice)) = recommended.and_then(|number| Some((number, choices.get(number)?))) else {
         return format!("No model fits into the {} that are free on {}.", human(room.free), room.name);
     };
-    let is_slow = room.kind == Kind::Host && choice.speed.is_some_and(|speed| speed < FAST_ENOUGH);
+    let is_slow = room.kind == DeviceKind::Host && choice.speed.is_some_and(|speed| speed < FAST_ENOUGH);
     let what = match choice.fit.check.fit {
         _ if is_slow => "No model is fast on this machine, and it is the smallest",
         Fit::Comfortable => "It is the best that fits comfortably",
         _ => "Nothing fits comfortably, and it is the best that fits at all",
     };
-    let slower = room.kind == Kind::Host
+    let slower = room.kind == DeviceKind::Host
         && !is_slow
         && choices.iter().take(number).any(|better| better.fit.check.fit > Fit::DoesNotFit);
     let speed = choice.speed.map(|speed| format!(", at about {speed:.1} times real time"));

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use hub::{
-    Cache, Catalogue, Code, Connection, Connections, Model, Origin, Proxying, Puller, Settings, Source,
-    Store, UserEntry, Wanted,
+    Cache, Catalogue, Code, Connection, Connections, HubSettings, Model, ModelSource, Origin, Proxying,
+    Puller, Store, UserEntry, Wanted,
 };
 use wire::{ErrorCode, Failure};
 
@@ -43,14 +43,14 @@ pub fn is_offline(preferences: &Preferences) -> bool {
     settings(preferences, false).is_ok_and(|settings| settings.offline)
 }
 
-fn settings(preferences: &Preferences, off: bool) -> Result<Settings, Failure> {
+fn settings(preferences: &Preferences, off: bool) -> Result<HubSettings, Failure> {
     let network = &preferences.network;
     let variable = |name: &str| match name {
         "HF_ENDPOINT" => network.hub.clone(),
         "STENO_OFFLINE" => Some((network.off || off).to_string()),
         name => std::env::var(name).ok(),
     };
-    let mut settings = Settings::of_environment(&variable, home().as_deref()).map_err(failure)?;
+    let mut settings = HubSettings::of_environment(&variable, home().as_deref()).map_err(failure)?;
     if let Some(proxy) = &network.proxy {
         settings.proxy = Proxying::Through(proxy.clone());
     }
@@ -61,12 +61,12 @@ fn settings(preferences: &Preferences, off: bool) -> Result<Settings, Failure> {
 /// unfinished or damaged; no other name leads anywhere.
 pub fn wanted(store: &Store, id: &str) -> Result<Wanted, hub::Error> {
     let catalogue = Catalogue::with_own(store.folder())?;
-    let known = || catalogue.find(id).map(hub::Entry::wanted);
+    let known = || catalogue.find(id).map(hub::KnownModel::wanted);
     match store.model(id).ok().and_then(|model| model.origin) {
         Some(Origin::Hub { repository, .. }) => {
             known().and_then(Result::ok).map_or_else(|| Wanted::of_repository(id, &repository), Ok)
         }
-        Some(Origin::Url { url }) => Wanted::new(id, Source::Url(url)),
+        Some(Origin::Url { url }) => Wanted::new(id, ModelSource::Url(url)),
         Some(Origin::Import { path }) => Err(hub::Error::NotOffered {
             id: id.to_owned(),
             why: format!("it was imported from {path}"),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hub::{Control, Model, Progress, Store};
+use hub::{Control, Model, Store, TransferProgress};
 use tokio::sync::watch;
 use wire::{ErrorCode, Failure};
 
@@ -23,7 +23,7 @@ pub struct Transfer {
     pub id: String,
     pub is_import: bool,
     /// `None` before it has begun.
-    pub progress: Option<Progress>,
+    pub progress: Option<TransferProgress>,
     pub paused: bool,
     /// Why it ended. What has come stays; it goes on when it is begun again.
     pub failure: Option<Failure>,
@@ -133,7 +133,7 @@ impl Transfers {
         (!taken).then_some(control)
     }
 
-    fn progress(&self, id: &str, progress: Progress) {
+    fn progress(&self, id: &str, progress: TransferProgress) {
         self.change(|all| {
             if let Some((transfer, _)) = all.get_mut(id) {
                 transfer.progress = Some(progress);
@@ -255,7 +255,7 @@ mod tests {
         transfers.pause("it", false);
         assert!(!transfers.list()[0].paused);
         transfers.stop("it");
-        let mut ignore = |_: Progress| {};
+        let mut ignore = |_: TransferProgress| {};
         let folder = tempfile::tempdir().unwrap();
         let ended = hub::import(&Store::at(folder.path()), &starter(), None, &control, &mut ignore);
         assert_eq!(ended.unwrap_err().code(), hub::Code::Cancelled);

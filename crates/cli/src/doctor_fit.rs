@@ -45,14 +45,15 @@ pub async fn run(args: &Doctor, model: &OsStr, mut interrupt: Interrupt) -> Resu
     loop {
         let (engine, _turn) = own_engine::start(&args.machine, &mut console, &mut interrupt).await?;
         let on_gpu = engine.backend() == Backend::Cuda && args.machine.device != DeviceChoice::Cpu;
-        let kind = if on_gpu { Kind::Gpu } else { Kind::Host };
+        let kind = if on_gpu { DeviceKind::Gpu } else { DeviceKind::Host };
         let precision = preferences.precision.unwrap_or_else(|| network.usual(kind));
         let signal = Signal::write(WINDOW_SECONDS * batch + SECONDS_MORE)?;
         let job = job(args, &preferences, &signal, &model.path, batch, precision);
         let footprint = network.footprint(kind, precision, &job);
         if let Ok(room) = Room::of(on_gpu, args.machine.device, &preferences.memory) {
             // What the engine won't even try is not tried here either.
-            let planned = fit::batch(&footprint, room.free, &job.memory.batch_limits(Some(knee(kind))));
+            let planned =
+                fit::batch(&footprint, room.free, &job.memory.batch_limits(Some(max_useful_batch(kind))));
             let asked = batch;
             batch = planned.windows.clamp(1, asked);
             let fewer = if batch < asked { format!(", of {asked} asked for") } else { String::new() };
@@ -134,7 +135,7 @@ async fn try_out(engine: &Engine, job: Job, batch: u32, interrupt: &mut Interrup
             }
         };
         match event {
-            Some(Event::Memory { mark, .. }) => outcome.marks.push(*mark),
+            Some(Event::Memory { sample }) => outcome.marks.push(Mark::Sample(*sample)),
             Some(Event::Rung { rung, .. }) if rung.step == Step::HalveBatch => {
                 outcome.batch = rung.to.settings.batch;
             }

@@ -147,7 +147,7 @@ pub fn import(args: &Import, interrupt: Interrupt) -> Ended {
         let store = advisor::store::store()?;
         let model = worked(interrupt, |control, redraw| {
             let id = args.name.clone().unwrap_or_else(|| args.path.display().to_string());
-            let mut on_progress = |progress: Progress| redraw(pull::line(&id, &progress));
+            let mut on_progress = |progress: TransferProgress| redraw(pull::line(&id, &progress));
             hub::import(&store, &args.path, args.name.as_deref(), control, &mut on_progress)
         })?;
         let line = format!("{} is installed in {}", model.id, model.folder.display());
@@ -248,13 +248,13 @@ pub fn add(args: Add) -> Ended {
         let store = advisor::store::store()?;
         let AddPlace { repository, url, path } = args.place;
         let place = match (repository, url, path) {
-            (Some(repository), ..) => Place::Repository(repository),
-            (_, Some(url), _) => Place::Url(url),
+            (Some(repository), ..) => ModelLocation::Repository(repository),
+            (_, Some(url), _) => ModelLocation::Url(url),
             (.., Some(path)) => {
                 let path =
                     path.canonicalize().map_err(|error| failure(hub::Error::Io { path, source: error }))?;
                 hub::inspect(&path).map_err(failure)?;
-                Place::Path(path)
+                ModelLocation::Path(path)
             }
             (None, None, None) => return Err(Ended::Usage("say where the model is".into())),
         };

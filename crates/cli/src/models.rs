@@ -39,7 +39,7 @@ pub struct Listed {
     bytes: Option<u64>,
     /// What the catalogue says of it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    catalogue: Option<Entry>,
+    catalogue: Option<KnownModel>,
     /// A sentence for whoever chooses.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
@@ -48,7 +48,7 @@ pub struct Listed {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Shown {
-    Stored(State),
+    Stored(StoredState),
     Other { state: &'static str },
 }
 
@@ -132,11 +132,11 @@ impl Listed {
         let megabytes = |bytes: u64| format!("{:.0} MB", bytes as f64 / 1e6);
         let name = &self.name;
         match (&self.state, &self.catalogue) {
-            (Shown::Stored(State::Interrupted { done, total }), _) => {
+            (Shown::Stored(StoredState::Interrupted { done, total }), _) => {
                 let of = total.map(|total| format!(" of {}", megabytes(total))).unwrap_or_default();
                 format!("interrupted at {}{of}: `steno models pull {name}` goes on", megabytes(*done))
             }
-            (Shown::Stored(State::Damaged { files }), _) => {
+            (Shown::Stored(StoredState::Damaged { files }), _) => {
                 let files = files.join(", ");
                 format!("damaged ({files}): `steno models verify --repair {name}`")
             }

@@ -68,7 +68,7 @@ async fn probe(args: Probe, mut interrupt: Interrupt) -> Result<(), Ended> {
     let mut console = Console::new(false);
     let (engine, _turn) = own_engine::start(&args.machine, &mut console, &mut interrupt).await?;
     let on_gpu = engine.backend() == Backend::Cuda && args.machine.device != DeviceChoice::Cpu;
-    let kind = if on_gpu { Kind::Gpu } else { Kind::Host };
+    let kind = if on_gpu { DeviceKind::Gpu } else { DeviceKind::Host };
     let precision = preferences.precision.unwrap_or_else(|| network.usual(kind));
     let device = match Room::of(on_gpu, args.machine.device, &preferences.memory) {
         Ok(room) => room.name,

@@ -145,7 +145,7 @@ pub async fn get(
     let puller = advisor::store::puller(&preferences, network.offline)?;
     let control = Control::default();
     let mut waited = None;
-    let mut on_progress = |progress: Progress| {
+    let mut on_progress = |progress: TransferProgress| {
         // Where no line can be redrawn a wait is told all the same, once.
         if !console.redraws() && progress.why != waited {
             waited.clone_from(&progress.why);
@@ -178,19 +178,19 @@ pub async fn get(
 }
 
 /// `whisper-tiny: 45 of 151 MB, 12.3 MB/s, 9 s left`
-pub fn line(id: &str, progress: &Progress) -> String {
+pub fn line(id: &str, progress: &TransferProgress) -> String {
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
     let (done, total) = (megabytes(progress.done), megabytes(progress.total));
     match progress.stage {
-        Stage::Look => format!("{id}: asking what there is"),
-        Stage::Wait => {
+        TransferStage::Look => format!("{id}: asking what there is"),
+        TransferStage::Wait => {
             let why = progress.why.as_deref().unwrap_or("paused");
             let seconds = progress.wait.map(|seconds| format!(" Again in {}.", wait(seconds)));
             format!("{id}: {why}{}", seconds.unwrap_or_default())
         }
-        Stage::Verify => format!("{id}: verifying {}", progress.file.as_deref().unwrap_or_default()),
-        Stage::Install | Stage::Installed => format!("{id}: {done:.0} MB, complete"),
-        Stage::Download | Stage::Copy => {
+        TransferStage::Verify => format!("{id}: verifying {}", progress.file.as_deref().unwrap_or_default()),
+        TransferStage::Install | TransferStage::Installed => format!("{id}: {done:.0} MB, complete"),
+        TransferStage::Download | TransferStage::Copy => {
             let speed = progress.speed.map(|speed| format!(", {:.1} MB/s", speed / 1e6)).unwrap_or_default();
             let left = progress.left.map(|left| format!(", {} left", wait(left))).unwrap_or_default();
             format!("{id}: {done:.0} of {total:.0} MB{speed}{left}")

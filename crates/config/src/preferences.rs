@@ -24,7 +24,7 @@
 use std::path::{Path, PathBuf};
 
 use memory::Precision;
-use memory::settings::{BadSetting, PROFILE, Profile, Settings, VARIABLES, key};
+use memory::settings::{BadSetting, MemorySettings, PROFILE, Profile, VARIABLES, key};
 use wire::{ErrorCode, Failure};
 
 use crate::folders;
@@ -61,7 +61,7 @@ const NETWORK_KEYS: [(&str, &str, &str); 3] = [
 /// What is in force.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Preferences {
-    pub memory: Settings,
+    pub memory: MemorySettings,
     /// `None`: as stored.
     pub precision: Option<Precision>,
     pub engine: EnginePreferences,
@@ -191,7 +191,7 @@ impl Preferences {
                 profile = Some(Profile::read(value).map_err(explain)?);
             }
         }
-        let memory = profile.map_or_else(Settings::default, Settings::of_profile);
+        let memory = profile.map_or_else(MemorySettings::default, MemorySettings::of_profile);
         let mut chosen = Self { memory, ..Self::default() };
         for (values, explain) in sources {
             for (name, value) in values {
@@ -451,7 +451,7 @@ mod tests {
             off = true
         "#;
         let expected = Preferences {
-            memory: Settings {
+            memory: MemorySettings {
                 batch_size: Some(3),
                 speaker_batch_size: Some(2),
                 skip_speakers: true,
@@ -462,7 +462,7 @@ mod tests {
                 memory_limit: Some(6 * GIB),
                 ram_limit: Some(4 * GIB),
                 pins: Pins { model: true, cpu: true, ..Pins::default() },
-                ..Settings::default()
+                ..MemorySettings::default()
             },
             precision: Some(Precision::Q8_0),
             engine: EnginePreferences { threads: Some(3), priority: Priority::Low },

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use memory::bytes::MIB;
-use memory::ladder::{Installed, Place, Settings, State, Step};
-use memory::{Checkpoint, Host, Mark, Precision, Probe};
+use memory::ladder::{Installed, LadderSettings, LadderState, Processor, Step};
+use memory::{Checkpoint, Host, Precision, Probe};
 use support::{Engine, project, recording};
 use transcript::Transcript;
 use wire::{Alternative, Command, DeviceChoice, Event, Job, Resume, Strategy};
@@ -47,10 +47,7 @@ fn run(engine: &mut Engine, job: &Job) -> Outcome {
     let transcript = loop {
         match engine.next() {
             Event::Rung { rung, .. } => rungs.push(rung.step),
-            Event::Memory { mark, .. } => match *mark {
-                Mark::Sample(sample) => samples.push(sample),
-                Mark::Notice(_) => {}
-            },
+            Event::Memory { sample } => samples.push(*sample),
             Event::Finished { transcript, .. } => break *transcript,
             Event::Failed { error, .. } => panic!("{error}"),
             _ => {}
@@ -70,15 +67,15 @@ fn job(file: &Path, strategy: Strategy, batch: u32, limit: Option<u64>) -> Job {
     job
 }
 
-fn earlier(batch: u32) -> State {
-    State::new(Settings {
+fn earlier(batch: u32) -> LadderState {
+    LadderState::new(LadderSettings {
         model: "starter-whisper".into(),
         precision: Precision::F32.as_str().into(),
         batch,
-        place: Place::Cpu,
+        place: Processor::Cpu,
         speakers: false,
         speaker_batch: 1,
-        speaker_place: Place::Cpu,
+        speaker_place: Processor::Cpu,
     })
 }
 

@@ -15,8 +15,8 @@ mod support;
 
 use std::path::PathBuf;
 
-use memory::ladder::{Place, State, Step};
-use memory::{Checkpoint, Mark};
+use memory::Checkpoint;
+use memory::ladder::{LadderState, Processor, Step};
 use support::{Engine, project, recording};
 use transcript::Transcript;
 use wire::{Command, DeviceChoice, ErrorCode, Event, Failure, Job, Resume};
@@ -40,7 +40,7 @@ fn job(device: DeviceChoice) -> Job {
 
 struct Outcome {
     end: Result<Transcript, Failure>,
-    rungs: Vec<(Step, State)>,
+    rungs: Vec<(Step, LadderState)>,
     /// In use on the device after the job, the model included.
     left: Option<u64>,
 }
@@ -51,13 +51,11 @@ fn run(engine: &mut Engine, job: &Job) -> Outcome {
     let end = loop {
         match engine.next() {
             Event::Rung { rung, .. } => rungs.push((rung.step, rung.to)),
-            Event::Memory { mark, .. } => {
-                if let Mark::Sample(sample) = *mark
-                    && sample.checkpoint == Checkpoint::FinalCleanup
-                    && sample.kind == memory::Kind::Gpu
-                {
-                    left = sample.levels.map(|levels| levels.allocated);
-                }
+            Event::Memory { sample }
+                if sample.checkpoint == Checkpoint::FinalCleanup
+                    && sample.kind == memory::DeviceKind::Gpu =>
+            {
+                left = sample.levels.map(|levels| levels.allocated);
             }
             Event::Finished { transcript, .. } => break Ok(*transcript),
             Event::Failed { error, .. } => break Err(error),
@@ -188,6 +186,6 @@ fn the_ladder_ends_on_the_cpu() {
         assert_eq!(steps.last(), Some(&Step::Cpu));
         assert_eq!(transcript.segments, cpu(&transcript.model.precision).segments);
         let place = job.resume.and_then(|resume| resume.ladder).map(|state| state.settings.place);
-        assert_ne!(place, Some(Place::Cpu), "the step to the CPU is taken in the engine");
+        assert_ne!(place, Some(Processor::Cpu), "the step to the CPU is taken in the engine");
     }
 }

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::pull::{Source, Wanted};
+use crate::pull::{ModelSource, Wanted};
 use crate::{Error, files};
 
 /// What is known of public models without asking anybody.
@@ -14,13 +14,13 @@ const OWN: &str = "catalogue.json";
 /// Models that can be had. A field that nobody knows is empty.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Catalogue {
-    pub models: Vec<Entry>,
+    pub models: Vec<KnownModel>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct KnownModel {
     pub id: String,
-    pub kind: Kind,
+    pub kind: ModelKind,
     pub family: Option<String>,
     pub format: Option<String>,
     /// On the hub: `owner/name`.
@@ -51,7 +51,7 @@ pub struct Entry {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ModelKind {
     Speech,
     SpeakerEmbedding,
     SpeakerSegmentation,
@@ -72,12 +72,12 @@ pub struct ErrorRates {
 pub struct UserEntry {
     pub id: String,
     #[serde(flatten)]
-    pub place: Place,
+    pub place: ModelLocation,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum ModelLocation {
     Repository(String),
     Url(String),
     Path(PathBuf),
@@ -103,14 +103,14 @@ impl Catalogue {
         Ok(catalogue)
     }
 
-    pub fn find(&self, id: &str) -> Option<&Entry> {
+    pub fn find(&self, id: &str) -> Option<&KnownModel> {
         self.models.iter().find(|entry| entry.id == id)
     }
 
     /// The entry of a repository in the layout of the Hugging Face cache: one
     /// without a file of its own among several.
-    pub fn of_repository(&self, repository: &str) -> Option<&Entry> {
-        let is_it = |entry: &&Entry| entry.repository.as_deref() == Some(repository);
+    pub fn of_repository(&self, repository: &str) -> Option<&KnownModel> {
+        let is_it = |entry: &&KnownModel| entry.repository.as_deref() == Some(repository);
         self.models.iter().find(|entry| is_it(entry) && entry.format.as_deref() != Some("ggml"))
     }
 
@@ -123,12 +123,12 @@ impl Catalogue {
         if name.starts_with("https://") || name.starts_with("http://") {
             let file = name.split(['?', '#']).next().unwrap_or(name).rsplit('/').next().unwrap_or_default();
             let id = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
-            return Wanted::new(id, Source::Url(name.into()));
+            return Wanted::new(id, ModelSource::Url(name.into()));
         }
         match name.split_once('/') {
             Some((owner, model)) if files::is_plain_name(owner) && files::is_plain_name(model) => {
                 let known = self.of_repository(name);
-                known.map_or_else(|| Wanted::of_repository(model, name), Entry::wanted)
+                known.map_or_else(|| Wanted::of_repository(model, name), KnownModel::wanted)
             }
             _ => Err(Error::UnknownModel { name: name.into() }),
         }
@@ -136,10 +136,10 @@ impl Catalogue {
 }
 
 impl UserEntry {
-    fn entry(self) -> Entry {
-        let mut entry = Entry {
+    fn entry(self) -> KnownModel {
+        let mut entry = KnownModel {
             id: self.id,
-            kind: Kind::Speech,
+            kind: ModelKind::Speech,
             family: None,
             format: None,
             repository: None,
@@ -159,9 +159,9 @@ impl UserEntry {
             own: true,
         };
         match self.place {
-            Place::Repository(repository) => entry.repository = Some(repository),
-            Place::Url(url) => entry.url = Some(url),
-            Place::Path(path) => entry.path = Some(path),
+            ModelLocation::Repository(repository) => entry.repository = Some(repository),
+            ModelLocation::Url(url) => entry.url = Some(url),
+            ModelLocation::Path(path) => entry.path = Some(path),
         }
         entry
     }
@@ -194,7 +194,7 @@ fn own(store: &Path) -> Result<Vec<UserEntry>, Error> {
     Ok(files::read_json(&store.join(OWN))?.unwrap_or_default())
 }
 
-impl Entry {
+impl KnownModel {
     /// What to get. Fails with `NotOffered` where it is not known which files
     /// make up the model: none is guessed.
     pub fn wanted(&self) -> Result<Wanted, Error> {
@@ -208,7 +208,7 @@ impl Entry {
             return Err(not_offered(&why, "It can be used as it is."));
         }
         if let Some(url) = &self.url {
-            return Wanted::new(&self.id, Source::Url(url.clone()));
+            return Wanted::new(&self.id, ModelSource::Url(url.clone()));
         }
         let Some(repository) = &self.repository else {
             return Err(not_offered("it is not known where it is", "Add it with `steno models add`."));
@@ -224,7 +224,7 @@ impl Entry {
         let mut wanted = Wanted::of_repository(&self.id, repository)?;
         wanted.files = Some(names.clone());
         wanted.sha1 = self.sha1.clone();
-        if let Source::Hub { revision, .. } = &mut wanted.source {
+        if let ModelSource::Hub { revision, .. } = &mut wanted.source {
             revision.clone_from(&self.revision);
         }
         wanted.is_whisper = self.family.as_deref() == Some("whisper");
@@ -261,7 +261,7 @@ mod tests {
         // The repository's own name means the same, with the same pins.
         assert_eq!(catalogue.wanted("openai/whisper-tiny").unwrap(), tiny);
         let turbo = catalogue.wanted("whisper-large-v3-turbo").unwrap();
-        let Source::Hub { revision: Some(revision), .. } = turbo.source else { panic!("{turbo:?}") };
+        let ModelSource::Hub { revision: Some(revision), .. } = turbo.source else { panic!("{turbo:?}") };
         assert_eq!(revision, "41f01f3fe87f28c78e2fbf8b568835947dd65ed9");
         assert!(catalogue.wanted("ggml-tiny").unwrap().sha1.is_some());
         assert_eq!(catalogue.wanted("someone/their-model").unwrap().id, "their-model");
@@ -282,15 +282,15 @@ mod tests {
     #[test]
     fn users_add_entries_and_forget_them() {
         let store = tempfile::tempdir().unwrap();
-        let add = |id: &str, place: Place| UserEntry { id: id.into(), place }.save(store.path());
-        add("mine", Place::Repository("me/mine".into())).unwrap();
-        add("mine", Place::Url("https://example.org/ggml-mine.bin".into())).unwrap();
-        add("here", Place::Path("/models/here".into())).unwrap();
-        assert!(add("../x", Place::Path("/".into())).is_err());
+        let add = |id: &str, place: ModelLocation| UserEntry { id: id.into(), place }.save(store.path());
+        add("mine", ModelLocation::Repository("me/mine".into())).unwrap();
+        add("mine", ModelLocation::Url("https://example.org/ggml-mine.bin".into())).unwrap();
+        add("here", ModelLocation::Path("/models/here".into())).unwrap();
+        assert!(add("../x", ModelLocation::Path("/".into())).is_err());
         let catalogue = Catalogue::with_own(store.path()).unwrap();
         assert_eq!(
             catalogue.wanted("mine").unwrap().source,
-            Source::Url("https://example.org/ggml-mine.bin".into())
+            ModelSource::Url("https://example.org/ggml-mine.bin".into())
         );
         assert!(catalogue.wanted("here").unwrap_err().to_string().contains("/models/here"));
         assert!(UserEntry::forget(store.path(), "mine").unwrap());

@@ -8,7 +8,7 @@ use reqwest::{Method, Proxy, Response, StatusCode, Url};
 use crate::connections::{Connections, Open};
 use crate::digest::Digest;
 use crate::retry::Trouble;
-use crate::settings::{Proxying, Settings};
+use crate::settings::{HubSettings, Proxying};
 use crate::{Error, redirects};
 
 /// On the hub's first answer for a large file, the redirect itself.
@@ -22,7 +22,7 @@ const COMMIT: HeaderName = HeaderName::from_static("x-repo-commit");
 #[derive(Debug)]
 pub(crate) struct Client {
     http: reqwest::Client,
-    pub settings: Settings,
+    pub settings: HubSettings,
     log: Connections,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Reply {
 }
 
 impl Client {
-    pub fn new(settings: Settings, log: Connections) -> Result<Self, Error> {
+    pub fn new(settings: HubSettings, log: Connections) -> Result<Self, Error> {
         // Somebody else in this process may have been first, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
@@ -180,7 +180,7 @@ impl Reply {
 }
 
 impl Remote {
-    fn of(reply: &Reply, commit: Option<String>, settings: &Settings) -> Self {
+    fn of(reply: &Reply, commit: Option<String>, settings: &HubSettings) -> Self {
         let linked = reply.header(LINKED_ETAG);
         let size = reply.header(if linked.is_some() { LINKED_SIZE } else { CONTENT_LENGTH });
         // Elsewhere than on the hub a tag of that form may mean anything.
@@ -193,7 +193,7 @@ impl Remote {
 /// What an answer that is an error means, and whether another try may help.
 fn refusal(
     url: &Url,
-    settings: &Settings,
+    settings: &HubSettings,
     status: StatusCode,
     wait: Option<Duration>,
     had_token: bool,

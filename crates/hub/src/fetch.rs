@@ -11,7 +11,7 @@ use tokio::time::{Instant as Deadline, timeout_at};
 
 use crate::client::{Client, Reply};
 use crate::digest::{Digest, Hashes};
-use crate::meter::{Meter, Stage};
+use crate::meter::{Meter, TransferStage};
 use crate::retry::{Retries, Trouble};
 use crate::{Control, Error};
 
@@ -44,7 +44,7 @@ pub(crate) async fn fetch(
     let mut has_earlier = length(&file.part) > 0;
     loop {
         control.ready().await?;
-        meter.stage(Stage::Download, Some(file.name));
+        meter.stage(TransferStage::Download, Some(file.name));
         let before = length(&file.part);
         let outcome = match file.size {
             Some(size) if size == before && before > 0 => Ok(()),
@@ -55,13 +55,13 @@ pub(crate) async fn fetch(
         }
         if let Err(trouble) = outcome {
             if control.is_paused() {
-                meter.stage(Stage::Wait, Some(file.name));
+                meter.stage(TransferStage::Wait, Some(file.name));
             }
             let mut tell = |error: &Error, wait| meter.wait(&error.message(), wait);
             retries.after(trouble, &mut tell).await?;
             continue;
         }
-        meter.stage(Stage::Verify, Some(file.name));
+        meter.stage(TransferStage::Verify, Some(file.name));
         let hashes = hashes(&file.part, file.digests, control).await?;
         let Err(wrong) = check(file, &hashes) else { return Ok(hashes) };
         meter.take_back(hashes.size);

@@ -6,7 +6,7 @@ use formats::{FileKind, Source};
 
 use crate::inspect::{inspect, invalid, kind};
 use crate::manifest::{Manifest, Origin, Stored};
-use crate::meter::{Meter, Progress, Stage};
+use crate::meter::{Meter, TransferProgress, TransferStage};
 use crate::store::{Model, Store};
 use crate::{Control, Error, files, platform};
 
@@ -35,7 +35,7 @@ pub fn import(
     path: &Path,
     name: Option<&str>,
     control: &Control,
-    on_progress: &mut (dyn FnMut(Progress) + Send),
+    on_progress: &mut (dyn FnMut(TransferProgress) + Send),
 ) -> Result<Model, Error> {
     let path = path.canonicalize().map_err(|error| Error::io(path, error))?;
     let found = recognise(&path)?;
@@ -140,7 +140,7 @@ fn copy(
     found: &[Named],
     partial: &Path,
     control: &Control,
-    on_progress: &mut (dyn FnMut(Progress) + Send),
+    on_progress: &mut (dyn FnMut(TransferProgress) + Send),
 ) -> Result<Vec<Stored>, Error> {
     if let Some((_, name)) = found.iter().find(|(_, name)| !files::is_plain_name(name)) {
         return Err(Error::BadName { name: name.clone() });
@@ -153,7 +153,7 @@ fn copy(
     }
     let mut stored = Vec::new();
     for (path, name) in found {
-        meter.stage(Stage::Copy, Some(name));
+        meter.stage(TransferStage::Copy, Some(name));
         let target = partial.join(name);
         let sha256 = copy_file(path, &target, control, &mut meter)?;
         let size = fs::metadata(&target).map_err(|error| Error::io(&target, error))?.len();
@@ -164,7 +164,7 @@ fn copy(
             sha256: Some(sha256),
         });
     }
-    meter.stage(Stage::Install, None);
+    meter.stage(TransferStage::Install, None);
     Ok(stored)
 }
 

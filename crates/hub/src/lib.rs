@@ -3,7 +3,7 @@
 //! in which a model is whole or not there).
 //!
 //! The network is touched by [`Puller`] alone, and by nothing while
-//! [`Settings::offline`] is set. Every connection is written to a log.
+//! [`HubSettings::offline`] is set. Every connection is written to a log.
 //!
 //! In a store's folder each model is a folder named by its id. What is not
 //! finished lies in `.partial`, and becomes visible by one rename.
@@ -32,7 +32,7 @@ mod store;
 mod verify;
 
 pub use cache::{Cache, Cached};
-pub use catalogue::{Catalogue, Entry, ErrorRates, Kind, Place, UserEntry};
+pub use catalogue::{Catalogue, ErrorRates, KnownModel, ModelKind, ModelLocation, UserEntry};
 pub use connections::{Connection, Connections};
 pub use control::Control;
 pub use digest::Digest;
@@ -41,8 +41,8 @@ pub use files::bytes as disk_use;
 pub use import::import;
 pub use inspect::inspect;
 pub use manifest::{MANIFEST, Manifest, Origin, Stored};
-pub use meter::{Progress, Stage};
-pub use pull::{Puller, Source, Wanted};
-pub use settings::{HUB, Limits, Proxying, Settings, Token};
-pub use store::{Model, State, Store};
+pub use meter::{TransferProgress, TransferStage};
+pub use pull::{ModelSource, Puller, Wanted};
+pub use settings::{HUB, HubSettings, NetworkLimits, Proxying, Token};
+pub use store::{Model, Store, StoredState};
 pub use verify::{Verified, verify};

@@ -99,11 +99,11 @@ impl Manifest {
 }
 
 impl Manifest {
-    pub(crate) fn is_of(&self, source: &crate::pull::Source) -> bool {
-        use crate::pull::Source;
+    pub(crate) fn is_of(&self, source: &crate::pull::ModelSource) -> bool {
+        use crate::pull::ModelSource;
         match (&self.origin, source) {
-            (Origin::Hub { repository: ours, .. }, Source::Hub { repository, .. }) => ours == repository,
-            (Origin::Url { url: ours }, Source::Url(url)) => ours == url,
+            (Origin::Hub { repository: ours, .. }, ModelSource::Hub { repository, .. }) => ours == repository,
+            (Origin::Url { url: ours }, ModelSource::Url(url)) => ours == url,
             _ => false,
         }
     }

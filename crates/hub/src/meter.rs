@@ -10,7 +10,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stage {
+pub enum TransferStage {
     /// What there is, and how large.
     Look,
     Download,
@@ -28,8 +28,8 @@ pub enum Stage {
 
 /// Where a model's download stands. Bytes are those of all of its files.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Progress {
-    pub stage: Stage,
+pub struct TransferProgress {
+    pub stage: TransferStage,
     /// The file at work.
     pub file: Option<String>,
     pub done: u64,
@@ -45,16 +45,16 @@ pub struct Progress {
 
 /// Turns bytes into progress.
 pub(crate) struct Meter<'a> {
-    on_progress: &'a mut (dyn FnMut(Progress) + Send),
-    pub progress: Progress,
+    on_progress: &'a mut (dyn FnMut(TransferProgress) + Send),
+    pub progress: TransferProgress,
     marks: VecDeque<(Instant, u64)>,
     told: Option<Instant>,
 }
 
 impl<'a> Meter<'a> {
-    pub fn new(on_progress: &'a mut (dyn FnMut(Progress) + Send)) -> Self {
-        let progress = Progress {
-            stage: Stage::Look,
+    pub fn new(on_progress: &'a mut (dyn FnMut(TransferProgress) + Send)) -> Self {
+        let progress = TransferProgress {
+            stage: TransferStage::Look,
             file: None,
             done: 0,
             total: 0,
@@ -67,7 +67,7 @@ impl<'a> Meter<'a> {
     }
 
     /// Another stage is told at once.
-    pub fn stage(&mut self, stage: Stage, file: Option<&str>) {
+    pub fn stage(&mut self, stage: TransferStage, file: Option<&str>) {
         let changes = self.progress.stage != stage || self.progress.file.as_deref() != file;
         self.progress.stage = stage;
         self.progress.file = file.map(str::to_owned);
@@ -78,7 +78,7 @@ impl<'a> Meter<'a> {
     }
 
     pub fn wait(&mut self, why: &str, wait: Duration) {
-        self.progress.stage = Stage::Wait;
+        self.progress.stage = TransferStage::Wait;
         (self.progress.why, self.progress.wait) = (Some(why.to_owned()), Some(wait.as_secs_f64()));
         (self.progress.speed, self.progress.left) = (None, None);
         self.marks.clear();

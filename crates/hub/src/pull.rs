@@ -10,9 +10,9 @@ use crate::digest::Digest;
 use crate::fetch::{self, Piece, fetch};
 use crate::inspect::{inspect, kind};
 use crate::manifest::{Manifest, Origin, Stored};
-use crate::meter::{Meter, Progress, Stage};
+use crate::meter::{Meter, TransferProgress, TransferStage};
 use crate::retry::{Retries, Trouble};
-use crate::settings::Settings;
+use crate::settings::HubSettings;
 use crate::store::{Model, Store};
 use crate::{Control, Error, choice, files, platform};
 
@@ -27,7 +27,7 @@ const BRANCH: &str = "main";
 pub struct Wanted {
     /// What it will be called.
     pub id: String,
-    pub source: Source,
+    pub source: ModelSource,
     /// Names of the files that make it up; `None`: as the repository has them.
     pub files: Option<Vec<String>>,
     /// Of the only file, by its publisher.
@@ -40,7 +40,7 @@ pub struct Wanted {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum ModelSource {
     /// `revision`: a commit that was pinned beforehand.
     Hub {
         repository: String,
@@ -51,7 +51,7 @@ pub enum Source {
 
 impl Wanted {
     /// Fails with `BadName`.
-    pub fn new(id: &str, source: Source) -> Result<Self, Error> {
+    pub fn new(id: &str, source: ModelSource) -> Result<Self, Error> {
         if !files::is_plain_name(id) {
             return Err(Error::BadName { name: id.into() });
         }
@@ -59,7 +59,7 @@ impl Wanted {
     }
 
     pub fn of_repository(id: &str, repository: &str) -> Result<Self, Error> {
-        Self::new(id, Source::Hub { repository: repository.into(), revision: None })
+        Self::new(id, ModelSource::Hub { repository: repository.into(), revision: None })
     }
 
     /// Under another name.
@@ -76,7 +76,7 @@ pub struct Puller {
 
 impl Puller {
     /// Fails where the proxy's address is none.
-    pub fn new(settings: Settings, log: Connections) -> Result<Self, Error> {
+    pub fn new(settings: HubSettings, log: Connections) -> Result<Self, Error> {
         Ok(Self { client: Client::new(settings, log)? })
     }
 
@@ -90,12 +90,12 @@ impl Puller {
         store: &Store,
         wanted: &Wanted,
         control: &Control,
-        on_progress: &mut (dyn FnMut(Progress) + Send),
+        on_progress: &mut (dyn FnMut(TransferProgress) + Send),
     ) -> Result<Model, Error> {
         let _lock = store.lock(&wanted.id)?;
         let mut meter = Meter::new(on_progress);
         if !wanted.renew && store.prepare(&wanted.id)? {
-            meter.stage(Stage::Installed, None);
+            meter.stage(TransferStage::Installed, None);
             return store.model(&wanted.id);
         }
         let partial = store.partial(&wanted.id);
@@ -112,9 +112,9 @@ impl Puller {
         for file in &manifest.files {
             kind(&partial.join(&file.name))?;
         }
-        meter.stage(Stage::Install, None);
+        meter.stage(TransferStage::Install, None);
         store.install(&manifest)?;
-        meter.stage(Stage::Installed, None);
+        meter.stage(TransferStage::Installed, None);
         store.model(&wanted.id)
     }
 
@@ -134,7 +134,7 @@ impl Puller {
         {
             return Ok(begun.clone());
         }
-        meter.stage(Stage::Look, None);
+        meter.stage(TransferStage::Look, None);
         let pinned = match begun {
             Some(begun) => Some(begun),
             None => store.pins(&wanted.id)?.filter(|pins| pins.is_of(&wanted.source) && !wanted.renew),
@@ -166,14 +166,14 @@ impl Puller {
     ) -> Result<Manifest, Error> {
         let why = format!("size and checksum of {}", wanted.id);
         let (repository, mut revision) = match &wanted.source {
-            Source::Url(text) => {
+            ModelSource::Url(text) => {
                 let url = parse(text)?;
                 let name = file_name(&url)?;
                 let remote = self.remote(&url, &why, control, meter).await?;
                 let origin = Origin::Url { url: text.clone() };
                 return Ok(manifest(wanted, origin, vec![stored(wanted, name, remote)]));
             }
-            Source::Hub { repository, revision } => {
+            ModelSource::Hub { repository, revision } => {
                 let commit = pinned.and_then(Manifest::revision).map(str::to_owned);
                 (repository, commit.or_else(|| revision.clone()))
             }

@@ -3,14 +3,18 @@ use reqwest::{Response, Url};
 
 use crate::Error;
 use crate::retry::Trouble;
-use crate::settings::Settings;
+use crate::settings::HubSettings;
 
 /// The hub sends on twice at most.
 pub(crate) const MOST: usize = 8;
 
 /// Where an answer sends us; `None` where it is the answer itself. Fails for a
 /// redirect that leads from an encrypted connection to an open one.
-pub(crate) fn target(response: &Response, from: &Url, settings: &Settings) -> Result<Option<Url>, Trouble> {
+pub(crate) fn target(
+    response: &Response,
+    from: &Url,
+    settings: &HubSettings,
+) -> Result<Option<Url>, Trouble> {
     if !response.status().is_redirection() || response.status() == reqwest::StatusCode::NOT_MODIFIED {
         return Ok(None);
     }

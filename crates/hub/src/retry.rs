@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::settings::Limits;
+use crate::settings::NetworkLimits;
 use crate::{Control, Error};
 
 /// An attempt that failed.
@@ -31,7 +31,7 @@ impl From<Error> for Trouble {
 /// Counts attempts that brought nothing, and waits between them.
 #[derive(Debug)]
 pub(crate) struct Retries<'a> {
-    limits: &'a Limits,
+    limits: &'a NetworkLimits,
     control: &'a Control,
     attempts: u32,
     fruitless: u32,
@@ -41,12 +41,12 @@ pub(crate) struct Retries<'a> {
 const AT_FIRST: u32 = 3;
 
 impl<'a> Retries<'a> {
-    pub fn new(limits: &'a Limits, control: &'a Control) -> Self {
+    pub fn new(limits: &'a NetworkLimits, control: &'a Control) -> Self {
         Self { limits, control, attempts: limits.attempts, fruitless: 0 }
     }
 
     /// For the questions before a download.
-    pub fn at_first(limits: &'a Limits, control: &'a Control) -> Self {
+    pub fn at_first(limits: &'a NetworkLimits, control: &'a Control) -> Self {
         Self { attempts: limits.attempts.min(AT_FIRST), ..Self::new(limits, control) }
     }
 

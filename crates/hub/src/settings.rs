@@ -11,7 +11,7 @@ pub const HUB: &str = "https://huggingface.co";
 
 /// How the network may be used.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct HubSettings {
     /// The hub or a mirror of it.
     pub endpoint: Url,
     pub proxy: Proxying,
@@ -19,7 +19,7 @@ pub struct Settings {
     pub token: Option<Token>,
     /// Never use the network.
     pub offline: bool,
-    pub limits: Limits,
+    pub limits: NetworkLimits,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl fmt::Debug for Token {
 
 /// How long to wait for what, and how often to try.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct NetworkLimits {
     pub connect: Duration,
     /// Until an answer's headers are there.
     pub answer: Duration,
@@ -71,7 +71,7 @@ pub struct Limits {
     pub longest_pause: Duration,
 }
 
-impl Default for Limits {
+impl Default for NetworkLimits {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(20),
@@ -85,7 +85,7 @@ impl Default for Limits {
     }
 }
 
-impl Settings {
+impl HubSettings {
     /// Of the hub at this address; everything else as it usually is. Fails for
     /// what is no address.
     pub fn of_hub(endpoint: &str) -> Result<Self, Error> {
@@ -94,7 +94,7 @@ impl Settings {
             proxy: Proxying::AsEnvironment,
             token: None,
             offline: false,
-            limits: Limits::default(),
+            limits: NetworkLimits::default(),
         })
     }
 
@@ -166,11 +166,11 @@ fn is_this_machine(url: &Url) -> bool {
 mod tests {
     use super::*;
 
-    fn settings(variables: &[(&str, &str)], home: &Path) -> Result<Settings, Error> {
+    fn settings(variables: &[(&str, &str)], home: &Path) -> Result<HubSettings, Error> {
         let get = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         };
-        Settings::of_environment(&get, Some(home))
+        HubSettings::of_environment(&get, Some(home))
     }
 
     #[test]

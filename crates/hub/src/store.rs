@@ -24,7 +24,7 @@ pub struct Store {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Model {
     pub id: String,
-    pub state: State,
+    pub state: StoredState,
     /// What it takes on disk.
     pub bytes: u64,
     pub origin: Option<Origin>,
@@ -35,7 +35,7 @@ pub struct Model {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
-pub enum State {
+pub enum StoredState {
     Ready,
     /// Its download goes on where it ended when it is asked for again.
     Interrupted {
@@ -84,11 +84,14 @@ impl Store {
             let (state, origin) = match Manifest::read(&whole) {
                 Ok(Some(manifest)) => {
                     let missing = manifest.missing(&whole);
-                    let state =
-                        if missing.is_empty() { State::Ready } else { State::Damaged { files: missing } };
+                    let state = if missing.is_empty() {
+                        StoredState::Ready
+                    } else {
+                        StoredState::Damaged { files: missing }
+                    };
                     (state, Some(manifest.origin))
                 }
-                _ => (State::Damaged { files: vec![MANIFEST.into()] }, None),
+                _ => (StoredState::Damaged { files: vec![MANIFEST.into()] }, None),
             };
             return Ok(Model { id: id.into(), state, bytes: files::bytes(&whole), origin, folder: whole });
         }
@@ -97,7 +100,7 @@ impl Store {
         }
         let manifest = Manifest::read(&partial).ok().flatten();
         let done = manifest.as_ref().map_or(0, |manifest| pull::came(manifest, &partial));
-        let state = State::Interrupted { done, total: manifest.as_ref().map(Manifest::bytes) };
+        let state = StoredState::Interrupted { done, total: manifest.as_ref().map(Manifest::bytes) };
         let bytes = files::bytes(&partial);
         Ok(Model { id: id.into(), state, bytes, origin: manifest.map(|it| it.origin), folder: partial })
     }
@@ -225,8 +228,8 @@ impl Store {
             return Ok(false);
         }
         let damaged = match self.model(id).map(|model| model.state) {
-            Ok(State::Ready) => return Ok(true),
-            Ok(State::Damaged { files }) => files,
+            Ok(StoredState::Ready) => return Ok(true),
+            Ok(StoredState::Damaged { files }) => files,
             _ => return Err(Error::Exists { id: id.into(), folder: whole }),
         };
         let partial = self.partial(id);

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hub::{
-    Code, Connections, Control, Error, Limits, Manifest, Model, Progress, Proxying, Puller, Source, Stage,
-    State, Store, Token, Wanted,
+    Code, Connections, Control, Error, Manifest, Model, ModelSource, NetworkLimits, Proxying, Puller, Store,
+    StoredState, Token, TransferProgress, TransferStage, Wanted,
 };
 use support::{BLOCK, Fault, Server, content};
 
@@ -48,7 +48,7 @@ impl Place {
         assert_eq!(std::fs::read(folder.join(WEIGHTS)).unwrap(), content(SIZE));
         assert_eq!(std::fs::read(folder.join("config.json")).unwrap(), b"{\"model_type\": \"test\"}\n");
         assert_eq!(names(&folder), ["config.json", WEIGHTS, hub::MANIFEST]);
-        assert_eq!(self.store.model("model").unwrap().state, State::Ready);
+        assert_eq!(self.store.model("model").unwrap().state, StoredState::Ready);
         for rest in [".partial", ".trash"] {
             assert_eq!(names(&self.store.folder().join(rest)), [""; 0], "{rest}");
         }
@@ -61,7 +61,7 @@ impl Place {
     fn is_absent(&self) {
         assert!(!self.store.folder().join("model").exists());
         for model in self.store.list().unwrap() {
-            assert!(matches!(model.state, State::Interrupted { .. }), "{model:?}");
+            assert!(matches!(model.state, StoredState::Interrupted { .. }), "{model:?}");
         }
     }
 
@@ -108,12 +108,18 @@ fn a_model_arrives_and_is_left_alone_from_then_on() {
     let mut heard = Vec::new();
     let (puller, control) = (place.server.puller(), Control::default());
     let wanted = wanted();
-    let mut on_progress = |progress: Progress| heard.push(progress);
+    let mut on_progress = |progress: TransferProgress| heard.push(progress);
     let model = run(puller.pull(&place.store, &wanted, &control, &mut on_progress)).unwrap();
     place.is_right();
     assert_eq!(model.folder, place.store.folder().join("model"));
-    let stages: Vec<Stage> = heard.iter().map(|it| it.stage).collect();
-    let order = [Stage::Look, Stage::Download, Stage::Verify, Stage::Install, Stage::Installed];
+    let stages: Vec<TransferStage> = heard.iter().map(|it| it.stage).collect();
+    let order = [
+        TransferStage::Look,
+        TransferStage::Download,
+        TransferStage::Verify,
+        TransferStage::Install,
+        TransferStage::Installed,
+    ];
     let mut at = 0;
     for stage in stages {
         at += usize::from(order.get(at) != Some(&stage) && order.get(at + 1) == Some(&stage));
@@ -227,7 +233,7 @@ fn a_download_that_is_cut_goes_on_where_it_was_cut() {
     let log = place.folder.path().join("connections.jsonl");
     let settings = || {
         let mut settings = place.server.settings();
-        settings.limits = Limits { attempts: 1, least_bytes: u64::MAX, ..settings.limits };
+        settings.limits = NetworkLimits { attempts: 1, least_bytes: u64::MAX, ..settings.limits };
         settings
     };
     for cut in cuts {
@@ -290,7 +296,7 @@ fn an_interrupted_download_is_listed_and_goes_on_only_if_it_is_the_same_file() {
     interrupted(&place);
     place.is_absent();
     let listed = place.store.list().unwrap();
-    let State::Interrupted { done, total } = listed[0].state else { panic!("{listed:?}") };
+    let StoredState::Interrupted { done, total } = listed[0].state else { panic!("{listed:?}") };
     assert_eq!(total, Some(SIZE as u64 + 23));
     assert!(done > 100_000);
     // The file behind the name becomes another one.
@@ -331,8 +337,8 @@ fn content_that_changes_between_two_answers_is_not_mixed() {
     let (puller, control, wanted) = (place.server.puller(), Control::default(), wanted());
     let other: Vec<u8> = content(SIZE).iter().map(|byte| byte ^ 0xff).collect();
     let mut changed = false;
-    let mut on_progress = |progress: Progress| {
-        if progress.stage == Stage::Wait && !std::mem::replace(&mut changed, true) {
+    let mut on_progress = |progress: TransferProgress| {
+        if progress.stage == TransferStage::Wait && !std::mem::replace(&mut changed, true) {
             place.server.put(&format!("us/model/{WEIGHTS}"), other.clone());
         }
     };
@@ -388,8 +394,13 @@ fn a_server_that_sends_a_byte_now_and_then_is_given_up() {
         let place = Place::new();
         let mut settings = place.server.settings();
         let short = Duration::from_millis(300);
-        settings.limits =
-            Limits { window: short, answer: short, least_bytes: 60_000, attempts: 2, ..settings.limits };
+        settings.limits = NetworkLimits {
+            window: short,
+            answer: short,
+            least_bytes: 60_000,
+            attempts: 2,
+            ..settings.limits
+        };
         let puller = Puller::new(settings, Connections::nowhere()).unwrap();
         place.server.faults("GET", WEIGHTS, faults.iter().cloned().cycle().take(2 * faults.len()));
         let error = place.pull_with(&puller, &wanted()).unwrap_err();
@@ -437,8 +448,8 @@ fn a_pause_lets_go_of_the_connection_and_goes_on_from_there() {
     place.server.faults("GET", WEIGHTS, [Fault::None, Fault::Hold(300_000)]);
     let (puller, control, wanted) = (place.server.puller(), Control::default(), wanted());
     let (sender, waits) = std::sync::mpsc::channel();
-    let mut on_progress = |progress: Progress| {
-        if progress.stage == Stage::Wait {
+    let mut on_progress = |progress: TransferProgress| {
+        if progress.stage == TransferStage::Wait {
             sender.send(()).unwrap();
         }
     };
@@ -492,14 +503,14 @@ fn damage_is_found_listed_and_repaired_with_what_is_damaged_alone() {
     place.pull().unwrap();
     let folder = place.store.folder().join("model");
     let state = || place.store.model("model").unwrap().state;
-    let damaged = State::Damaged { files: vec![WEIGHTS.into()] };
+    let damaged = StoredState::Damaged { files: vec![WEIGHTS.into()] };
     // Another length shows at once, another byte when all is read.
     let mut bytes = content(SIZE);
     bytes[77] ^= 1;
     for (changed, found_by_reading) in [(&bytes[..SIZE - 1], false), (&bytes[..], true)] {
         std::fs::write(folder.join(WEIGHTS), changed).unwrap();
         if found_by_reading {
-            assert_eq!(state(), State::Ready);
+            assert_eq!(state(), StoredState::Ready);
             let verified = hub::verify(&place.store, "model", &Control::default(), &mut |_, _| {}).unwrap();
             assert_eq!(verified.damaged[0].0, WEIGHTS);
         }
@@ -546,7 +557,7 @@ fn the_store_moves_to_another_disk() {
     place.server.put(&format!("us/other/{WEIGHTS}"), content(1000));
     let second = Wanted {
         id: "other".into(),
-        source: Source::Hub { repository: "us/other".into(), revision: None },
+        source: ModelSource::Hub { repository: "us/other".into(), revision: None },
         ..wanted()
     };
     place.server.faults("GET", WEIGHTS, [Fault::Status(404)]);
@@ -554,7 +565,7 @@ fn the_store_moves_to_another_disk() {
     let moved = Store::at(other.path().join("models"));
     place.store.move_to(&moved, &mut |_| {}).unwrap();
     assert_eq!(place.store.list().unwrap(), []);
-    let states: Vec<bool> = moved.list().unwrap().iter().map(|it| it.state == State::Ready).collect();
+    let states: Vec<bool> = moved.list().unwrap().iter().map(|it| it.state == StoredState::Ready).collect();
     assert_eq!(states, [true, false]);
     let place = Place { store: moved, ..place };
     place.pull_with(&place.server.puller(), &second).unwrap();
@@ -565,7 +576,7 @@ fn the_store_moves_to_another_disk() {
 fn a_file_of_any_server_is_taken_at_its_address() {
     let place = Place::new();
     let url = format!("http://{}/us/model/{WEIGHTS}?key=1", place.server.cdn);
-    let mut wanted = Wanted::new("single", Source::Url(url)).unwrap();
+    let mut wanted = Wanted::new("single", ModelSource::Url(url)).unwrap();
     wanted.is_whisper = false;
     let model = place.pull_with(&place.server.puller(), &wanted).unwrap();
     assert_eq!(std::fs::read(model.folder.join(WEIGHTS)).unwrap(), content(SIZE));

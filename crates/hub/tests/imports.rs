@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use formats::Tensors;
-use hub::{Code, Control, Error, Model, State, Store};
+use hub::{Code, Control, Error, Model, Store, StoredState};
 use random_models::{Options, Size, write};
 
 struct Place {
@@ -34,7 +34,7 @@ impl Place {
     /// It is there, whole, and the same as what it was made of.
     #[track_caller]
     fn is_right(&self, model: &Model, weights: &Path) {
-        assert_eq!(model.state, State::Ready);
+        assert_eq!(model.state, StoredState::Ready);
         let verified = hub::verify(&self.store, &model.id, &Control::default(), &mut |_, _| {}).unwrap();
         assert_eq!(verified.damaged, []);
         let name = weights.file_name().unwrap();
@@ -287,7 +287,7 @@ fn names_are_checked_and_nothing_is_replaced() {
     fs::remove_file(place.store.folder().join("mine/tokenizer.json")).unwrap();
     assert_eq!(
         place.store.model("mine").unwrap().state,
-        State::Damaged { files: vec!["tokenizer.json".into()] }
+        StoredState::Damaged { files: vec!["tokenizer.json".into()] }
     );
     place.store.remove("mine").unwrap();
     place.import(&folder, Some("mine")).unwrap();

@@ -9,7 +9,7 @@ mod support;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use hub::{Control, State, Store};
+use hub::{Control, Store, StoredState};
 use support::{Fault, Server};
 
 /// Of the catalogue: its name decides which files there are.
@@ -52,7 +52,7 @@ impl Place {
         let folder = self.store.folder().join(NAME);
         if !folder.exists() {
             for model in self.store.list().unwrap() {
-                assert!(matches!(model.state, State::Interrupted { .. }), "{what}: {model:?}");
+                assert!(matches!(model.state, StoredState::Interrupted { .. }), "{what}: {model:?}");
             }
             return false;
         }
@@ -67,7 +67,7 @@ impl Place {
             let same = std::fs::read(folder.join(&name)).unwrap() == std::fs::read(entry.path()).unwrap();
             assert!(same, "{what}: {name:?} differs");
         }
-        assert_eq!(self.store.model(NAME).unwrap().state, State::Ready, "{what}");
+        assert_eq!(self.store.model(NAME).unwrap().state, StoredState::Ready, "{what}");
         let verified = hub::verify(&self.store, NAME, &Control::default(), &mut |_, _| {}).unwrap();
         assert_eq!(verified.damaged, [], "{what}");
     }

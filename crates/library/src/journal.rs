@@ -188,7 +188,7 @@ impl Journal {
     }
 
     /// Where the job stands on its ladder now.
-    pub fn ladder(&self, key: Key, state: &memory::ladder::State) -> Result<(), Error> {
+    pub fn ladder(&self, key: Key, state: &memory::ladder::LadderState) -> Result<(), Error> {
         self.change(|transaction| {
             let values = params![key.0, json(state)?, now()];
             transaction.execute("UPDATE jobs SET ladder = ?2, changed = ?3 WHERE id = ?1", values)?;

@@ -105,14 +105,14 @@ fn everything_that_was_written_comes_back_to_the_next_host() {
         outputs: &outputs,
     };
     let key = journal.add(&[entry]).unwrap()[0];
-    let ladder = memory::ladder::State::new(memory::ladder::Settings {
+    let ladder = memory::ladder::LadderState::new(memory::ladder::LadderSettings {
         model: "small".into(),
         precision: "f16".into(),
         batch: 4,
-        place: memory::ladder::Place::Gpu,
+        place: memory::ladder::Processor::Gpu,
         speakers: false,
         speaker_batch: 1,
-        speaker_place: memory::ladder::Place::Gpu,
+        speaker_place: memory::ladder::Processor::Gpu,
     });
     let begun = Resume { ladder: Some(ladder.clone()), skip: vec![480_000], ..Resume::default() };
     journal.begin(key, 2, &begun).unwrap();

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use memory::bytes::{GIB, MIB};
 use memory::nvml::Driver;
-use memory::{Checkpoint, Host, Kind, Probe, Scope, Simulated, Stage, Tracker, platform};
+use memory::{Checkpoint, DeviceKind, Host, Probe, Scope, Simulated, Stage, Tracker, platform};
 
 fn main() {
     platform::fix_allocator(platform::AllocatorSettings::default());
@@ -23,7 +23,7 @@ fn main() {
         black_box(tracker.checkpoint(Checkpoint::Batch));
     });
     drop(blocks);
-    let tracker = Tracker::new(Simulated::new(Kind::Gpu, 8 * GIB));
+    let tracker = Tracker::new(Simulated::new(DeviceKind::Gpu, 8 * GIB));
     time("checkpoint without a device", || {
         black_box(tracker.checkpoint(Checkpoint::Batch));
     });

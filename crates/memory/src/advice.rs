@@ -2,7 +2,7 @@
 
 use crate::bytes::human;
 use crate::notice::{Code, Notice, Severity};
-use crate::probe::{Kind, ProcessUse, Reading};
+use crate::probe::{DeviceKind, ProcessUse, Reading};
 use crate::{Levels, Pressure};
 
 /// What could be changed. Whoever runs the job knows.
@@ -22,7 +22,7 @@ pub const OCCUPIED_SHARE: f64 = 0.10;
 /// From this part of the limit on, other programs are the first thing to name.
 const OTHERS_MATTER: f64 = 0.25;
 
-impl Kind {
+impl DeviceKind {
     /// As a sentence begins with it.
     fn memory(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ pub fn advice(levels: &Levels, situation: &Situation) -> String {
 }
 
 /// The notice at 70 %, the warning at 85 %.
-pub(crate) fn pressure_notice(kind: Kind, levels: &Levels, situation: &Situation) -> Notice {
+pub(crate) fn pressure_notice(kind: DeviceKind, levels: &Levels, situation: &Situation) -> Notice {
     let (code, words) = match Pressure::of(levels.share) {
         Pressure::Critical => (Code::Critical, "critically high"),
         _ => (Code::Elevated, "elevated"),
@@ -65,7 +65,7 @@ pub(crate) fn pressure_notice(kind: Kind, levels: &Levels, situation: &Situation
 /// Says whose memory is in use before the first load; `kept` bytes of ours are
 /// a model kept warm, which nobody needs to be told about.
 pub(crate) fn occupied(
-    kind: Kind,
+    kind: DeviceKind,
     reading: &Reading,
     kept: u64,
     processes: impl FnOnce() -> Vec<ProcessUse>,
@@ -93,8 +93,8 @@ pub(crate) fn occupied(
         human(used),
         human(reading.total),
         match kind {
-            Kind::Gpu => "GPU memory",
-            Kind::Host => "memory",
+            DeviceKind::Gpu => "GPU memory",
+            DeviceKind::Host => "memory",
         },
         human(ours),
         human(others),
@@ -159,7 +159,7 @@ mod tests {
             others: Some(others),
             mapped: 0,
         };
-        let notice = occupied(Kind::Gpu, &reading(300 * MIB, 3 * GIB), 0, processes).unwrap();
+        let notice = occupied(DeviceKind::Gpu, &reading(300 * MIB, 3 * GIB), 0, processes).unwrap();
         assert_eq!(
             notice.text,
             "3.3 GB of 8.0 GB of GPU memory are in use before anything is loaded: this program 300 MB, other programs 3.0 GB (game [8] 2.0 GB, viewer [9] 1.0 GB)."
@@ -172,7 +172,7 @@ mod tests {
             ((4000, 4000, 0), false),
             ((4000, 0, 0), true),
         ] {
-            let found = occupied(Kind::Gpu, &reading(ours * MIB, others * MIB), kept * MIB, Vec::new);
+            let found = occupied(DeviceKind::Gpu, &reading(ours * MIB, others * MIB), kept * MIB, Vec::new);
             assert_eq!(found.is_some(), expected, "{ours} {kept} {others}");
         }
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::bytes::human;
-use crate::probe::{Kind, Reading};
+use crate::probe::{DeviceKind, Reading};
 
 /// The ledger of a device: who reserved how much of it. Clones share one
 /// ledger; every method may be called from any thread.
@@ -19,7 +19,7 @@ pub struct Budget {
 
 #[derive(Debug)]
 struct Ledger {
-    kind: Kind,
+    kind: DeviceKind,
     /// The limit in force.
     total: u64,
     others: u64,
@@ -70,7 +70,7 @@ impl Ledger {
 
 impl Budget {
     /// A ledger over `total` bytes, nothing of which is in use yet.
-    pub fn new(kind: Kind, total: u64) -> Self {
+    pub fn new(kind: DeviceKind, total: u64) -> Self {
         let ledger = Ledger {
             kind,
             total,
@@ -210,7 +210,7 @@ pub struct Holder {
 /// A reservation that would not fit. Bytes throughout.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
-    pub kind: Kind,
+    pub kind: DeviceKind,
     pub consumer: String,
     pub asked: u64,
     pub free: u64,
@@ -237,8 +237,8 @@ impl Refused {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let memory = match self.kind {
-            Kind::Gpu => "GPU memory",
-            Kind::Host => "memory",
+            DeviceKind::Gpu => "GPU memory",
+            DeviceKind::Host => "memory",
         };
         write!(
             f,
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_refusal_says_who_holds_the_rest() {
-        let budget = Budget::new(Kind::Gpu, 0);
+        let budget = Budget::new(DeviceKind::Gpu, 0);
         let ours = Ours { allocated: 0, reserved: 0, fixed: 300 * MIB, peak: None };
         budget.update(
             &Reading {
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn what_was_promised_comes_back_when_it_is_dropped() {
-        let budget = Budget::new(Kind::Host, 100);
+        let budget = Budget::new(DeviceKind::Host, 100);
         let first = budget.reserve("a", 60).unwrap();
         assert!(budget.reserve("b", 41).is_err());
         let second = budget.reserve("b", 40).unwrap();
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn resizing_fails_without_changing_anything() {
-        let budget = Budget::new(Kind::Host, 100);
+        let budget = Budget::new(DeviceKind::Host, 100);
         let entry = budget.reserve("a", 60).unwrap();
         assert_eq!(entry.resize(101).unwrap_err().asked, 41);
         assert_eq!((entry.bytes(), budget.reserved()), (60, 60));
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn more_in_use_than_was_promised_counts() {
-        let budget = Budget::new(Kind::Host, 1000);
+        let budget = Budget::new(DeviceKind::Host, 1000);
         let _entry = budget.reserve("a", 100).unwrap();
         // (allocated, baseline) -> free
         for ((allocated, baseline), free) in [((50, 50), 850), ((150, 50), 850), ((450, 50), 550)] {
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn the_kth_reservation_fails_once() {
-        let budget = Budget::new(Kind::Host, 100);
+        let budget = Budget::new(DeviceKind::Host, 100);
         budget.refuse_nth(Some(2));
         let outcomes: Vec<bool> = (0..4).map(|_| budget.reserve("a", 1).is_ok()).collect();
         assert_eq!(outcomes, [true, false, true, true]);
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn many_threads_never_promise_more_than_there_is() {
-        let budget = Budget::new(Kind::Host, 1000);
+        let budget = Budget::new(DeviceKind::Host, 1000);
         let granted = std::thread::scope(|scope| {
             let workers: Vec<_> = (0..8)
                 .map(|worker| {

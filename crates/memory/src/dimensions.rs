@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::probe::Kind;
+use crate::probe::DeviceKind;
 
 /// Dimensions of a Whisper network, as in its `config.json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -204,12 +204,12 @@ impl Precision {
 
     /// How a file's weights are held where nobody asks for anything else: the
     /// host computes in 32 bits, a GPU in 16; quantised ones stay as they are.
-    pub fn usual_on(self, kind: Kind) -> Self {
+    pub fn usual_on(self, kind: DeviceKind) -> Self {
         match (kind, self) {
             (_, quantised) if quantised.is_quantised() => quantised,
-            (Kind::Host, _) => Self::F32,
-            (Kind::Gpu, Self::Bf16) => Self::Bf16,
-            (Kind::Gpu, _) => Self::F16,
+            (DeviceKind::Host, _) => Self::F32,
+            (DeviceKind::Gpu, Self::Bf16) => Self::Bf16,
+            (DeviceKind::Gpu, _) => Self::F16,
         }
     }
 

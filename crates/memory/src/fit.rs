@@ -93,7 +93,7 @@ pub fn check(speech: &Footprint, speakers: Option<&Footprint>, free: u64, batch:
 #[serde(default)]
 pub struct BatchLimits {
     /// Beyond this many windows nothing gets faster; measured on this machine.
-    pub knee: Option<u32>,
+    pub max_useful_batch: Option<u32>,
     /// The user's own.
     pub user: Option<u32>,
     /// At most this part of what is free for any one buffer, 0 to 1: an eighth
@@ -113,7 +113,7 @@ pub struct Batch {
 #[serde(rename_all = "snake_case")]
 pub enum LimitedBy {
     Memory,
-    Knee,
+    Speed,
     User,
     Buffer,
 }
@@ -135,8 +135,8 @@ pub fn batch(footprint: &Footprint, free: u64, limits: &BatchLimits) -> Batch {
         // A rule of thumb must not forbid what fits.
         cap(windows.max(1), LimitedBy::Buffer);
     }
-    if let Some(knee) = limits.knee {
-        cap(knee.max(1), LimitedBy::Knee);
+    if let Some(max_useful_batch) = limits.max_useful_batch {
+        cap(max_useful_batch.max(1), LimitedBy::Speed);
     }
     if let Some(user) = limits.user {
         cap(user.max(1), LimitedBy::User);
@@ -168,14 +168,17 @@ pub fn best_that_fits<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Kind;
+    use crate::DeviceKind;
     use crate::bytes::GIB;
     use crate::dimensions::{Dimensions, Precision};
     use crate::footprint::Plan;
 
     fn gpu(name: &str, stored: Precision) -> Footprint {
         let dimensions = Dimensions::of_public(name).unwrap();
-        Footprint::whisper(&dimensions, &Plan::new(Kind::Gpu, stored.usual_on(Kind::Gpu), &dimensions))
+        Footprint::whisper(
+            &dimensions,
+            &Plan::new(DeviceKind::Gpu, stored.usual_on(DeviceKind::Gpu), &dimensions),
+        )
     }
 
     /// Cards on which the screen and the driver take 0.4 GB, models with
@@ -196,7 +199,7 @@ mod tests {
             (4, "large-v3-turbo", Q8_0, Fit::Comfortable),
         ] {
             let free = card * GIB - 400 * MIB;
-            let check = check(&gpu(name, stored), Some(&Footprint::speakers(Kind::Gpu)), free, 1);
+            let check = check(&gpu(name, stored), Some(&Footprint::speakers(DeviceKind::Gpu)), free, 1);
             assert!(check.fit >= at_least, "{card} GB, {name} {stored}: {check:?}");
         }
         let check = check(&gpu("large-v3", F16), None, 2 * GIB, 1);
@@ -222,7 +225,7 @@ mod tests {
 
     fn simple() -> Footprint {
         Footprint {
-            kind: Kind::Gpu,
+            kind: DeviceKind::Gpu,
             fixed: 400 * MIB,
             weights: 1000 * MIB,
             workspace: 100 * MIB,
@@ -239,17 +242,17 @@ mod tests {
     #[test]
     fn a_batch_is_what_fits_beside_the_model() {
         let none = BatchLimits::default();
-        let (memory, knee, user, buffer) =
-            (LimitedBy::Memory, LimitedBy::Knee, LimitedBy::User, LimitedBy::Buffer);
+        let (memory, max_useful_batch, user, buffer) =
+            (LimitedBy::Memory, LimitedBy::Speed, LimitedBy::User, LimitedBy::Buffer);
         // 256 reserve + 400 + 1000 + 100 stand; a window takes 200.
         for (free, limits, windows, limited_by) in [
             (1756 + 200, none, 1, memory),
             (1756 + 199, none, 0, memory),
             (1756 + 1000, none, 5, memory),
             (0, none, 0, memory),
-            (1756 + 4000, BatchLimits { knee: Some(16), ..none }, 16, knee),
-            (1756 + 4000, BatchLimits { knee: Some(16), user: Some(4), ..none }, 4, user),
-            (1756 + 400, BatchLimits { knee: Some(16), user: Some(4), ..none }, 2, memory),
+            (1756 + 4000, BatchLimits { max_useful_batch: Some(16), ..none }, 16, max_useful_batch),
+            (1756 + 4000, BatchLimits { max_useful_batch: Some(16), user: Some(4), ..none }, 4, user),
+            (1756 + 400, BatchLimits { max_useful_batch: Some(16), user: Some(4), ..none }, 2, memory),
             // An eighth of 5756 is 719: 17 buffers of 40.
             (1756 + 4000, BatchLimits { buffer_fraction: Some(0.125), ..none }, 17, buffer),
             // A user's 0 means "as small as possible".

@@ -47,7 +47,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bytes::MIB;
 use crate::dimensions::{Dimensions, Precision};
-use crate::probe::Kind;
+use crate::probe::DeviceKind;
 use crate::scope::Demand;
 
 /// The engine without a model, its tokenizer included. Measured.
@@ -76,7 +76,7 @@ const ALIGNED_TOKENS: u64 = 112;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// Where it computes.
-    pub kind: Kind,
+    pub kind: DeviceKind,
     /// How the weights are held ([`Precision::usual_on`] where the job leaves
     /// it open). A device of either kind computes with any of them.
     pub held: Precision,
@@ -90,7 +90,7 @@ pub struct Plan {
 impl Plan {
     /// Five beams, half of the decoder's positions and word times: what a job
     /// does where nothing else is asked for.
-    pub fn new(kind: Kind, held: Precision, dimensions: &Dimensions) -> Self {
+    pub fn new(kind: DeviceKind, held: Precision, dimensions: &Dimensions) -> Self {
         Self { kind, held, beams: 5, tokens: dimensions.text_context / 2 + 4, word_times: true }
     }
 
@@ -98,8 +98,8 @@ impl Plan {
     /// in 16 unless 32 were asked for.
     fn element(&self) -> u64 {
         match (self.kind, self.held) {
-            (Kind::Host, _) | (_, Precision::F32) => 4,
-            (Kind::Gpu, _) => 2,
+            (DeviceKind::Host, _) | (_, Precision::F32) => 4,
+            (DeviceKind::Gpu, _) => 2,
         }
     }
 }
@@ -107,7 +107,7 @@ impl Plan {
 /// What a model takes, in bytes, part by part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Footprint {
-    pub kind: Kind,
+    pub kind: DeviceKind,
     /// What the process takes without a model.
     pub fixed: u64,
     pub weights: u64,
@@ -157,8 +157,8 @@ impl Footprint {
 
         let mel = 4 * t * mel_bins;
         let (feed_forward, attention) = match plan.kind {
-            Kind::Host => (4 * t * d + t * dimensions.encoder_ffn, 6 * t * d + t * t),
-            Kind::Gpu => (
+            DeviceKind::Host => (4 * t * d + t * dimensions.encoder_ffn, 6 * t * d + t * t),
+            DeviceKind::Gpu => (
                 4 * t * d + 2 * t * dimensions.encoder_ffn,
                 5 * t * d + 2 * QUERY_BLOCK * dimensions.encoder_heads * t,
             ),
@@ -187,16 +187,16 @@ impl Footprint {
         Self {
             kind: plan.kind,
             fixed: match plan.kind {
-                Kind::Host => HOST_FIXED,
-                Kind::Gpu => GPU_FIXED,
+                DeviceKind::Host => HOST_FIXED,
+                DeviceKind::Gpu => GPU_FIXED,
             },
             weights,
             workspace: match plan.kind {
-                Kind::Host => largest + widened,
-                Kind::Gpu => GPU_WORKSPACE,
+                DeviceKind::Host => largest + widened,
+                DeviceKind::Gpu => GPU_WORKSPACE,
             },
             encoder,
-            encoded_together: plan.kind == Kind::Gpu,
+            encoded_together: plan.kind == DeviceKind::Gpu,
             output,
             caches: cross + own,
             decoder,
@@ -211,15 +211,15 @@ impl Footprint {
     /// time: a segmentation network of 1.5 and an embedding network of 6.6
     /// million weights in 32 bits, whose widest activations are 80 channels of
     /// 16,000 samples and 32 channels of 80 x 1000. Estimated.
-    pub fn speakers(kind: Kind) -> Self {
+    pub fn speakers(kind: DeviceKind) -> Self {
         const WEIGHTS: u64 = 4 * (1_500_000 + 6_600_000);
         const SEGMENTATION: u64 = 2 * 4 * 80 * 16_000;
         const EMBEDDING: u64 = 4 * 4 * 32 * 80 * 1000;
         Self {
             kind,
-            fixed: if kind == Kind::Gpu { GPU_FIXED } else { HOST_FIXED },
+            fixed: if kind == DeviceKind::Gpu { GPU_FIXED } else { HOST_FIXED },
             weights: WEIGHTS,
-            workspace: if kind == Kind::Gpu { GPU_WORKSPACE } else { 8 * MIB },
+            workspace: if kind == DeviceKind::Gpu { GPU_WORKSPACE } else { 8 * MIB },
             encoder: SEGMENTATION.max(EMBEDDING),
             encoded_together: true,
             output: 0,
@@ -300,7 +300,7 @@ mod tests {
     use super::*;
     use crate::bytes::GIB;
 
-    fn of(name: &str, kind: Kind, held: Precision, beams: u64, word_times: bool) -> Footprint {
+    fn of(name: &str, kind: DeviceKind, held: Precision, beams: u64, word_times: bool) -> Footprint {
         let dimensions = Dimensions::of_public(name).unwrap();
         let plan = Plan { beams, word_times, ..Plan::new(kind, held, &dimensions) };
         Footprint::whisper(&dimensions, &plan)
@@ -319,7 +319,8 @@ mod tests {
             ("small", 5, 1176.0),
             ("large-v3-turbo", 5, 3282.0),
         ] {
-            let predicted = of(name, Kind::Host, Precision::F32, beams, false).peak(1) as f64 / MIB as f64;
+            let predicted =
+                of(name, DeviceKind::Host, Precision::F32, beams, false).peak(1) as f64 / MIB as f64;
             let error = predicted / measured - 1.0;
             println!(
                 "{name} {beams} beams: predicted {predicted:.0} MB, measured {measured:.0} MB, {:+.1}%",
@@ -334,24 +335,24 @@ mod tests {
         // Model, precision on a GPU, peak in GB that it must stay below.
         for (name, stored, most) in [
             ("large-v3", Precision::F16, 4.5),
-            ("large-v3", Precision::F32.usual_on(Kind::Gpu), 4.5),
+            ("large-v3", Precision::F32.usual_on(DeviceKind::Gpu), 4.5),
             ("large-v3-turbo", Precision::Q8_0, 2.5),
             ("medium", Precision::F16, 3.0),
             ("small", Precision::F16, 1.5),
         ] {
-            let peak = of(name, Kind::Gpu, stored, 5, true).peak(1) as f64 / GIB as f64;
+            let peak = of(name, DeviceKind::Gpu, stored, 5, true).peak(1) as f64 / GIB as f64;
             assert!(peak < most, "{name} {stored}: {peak:.2} GB");
         }
     }
 
     #[test]
     fn parts_have_the_sizes_of_their_tensors() {
-        let large = of("large-v3", Kind::Host, Precision::F16.usual_on(Kind::Host), 5, false);
+        let large = of("large-v3", DeviceKind::Host, Precision::F16.usual_on(DeviceKind::Host), 5, false);
         // 16-bit weights are widened to 32 unless the job asks for 16.
         assert_eq!(large.weights, 4 * 1_543_490_560);
         // 32 layers x 2 x (1500 + 5 sequences of 228) x 1280 x 4 bytes.
         assert_eq!(large.caches, 32 * 2 * (1500 + 5 * 228) * 1280 * 4);
-        let gpu = of("large-v3", Kind::Gpu, Precision::F16, 5, false);
+        let gpu = of("large-v3", DeviceKind::Gpu, Precision::F16, 5, false);
         assert_eq!((gpu.weights, gpu.caches), (large.weights / 2, large.caches / 2));
         // The demand of both stages and the fixed cost make up the peak.
         let demands = gpu.model_demand("large-v3").bytes + gpu.work_demand(3).bytes;
@@ -360,7 +361,7 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_peak_add_up_to_it() {
-        for (kind, held) in [(Kind::Host, Precision::F32), (Kind::Gpu, Precision::F16)] {
+        for (kind, held) in [(DeviceKind::Host, Precision::F32), (DeviceKind::Gpu, Precision::F16)] {
             for (name, windows) in [("tiny", 1), ("small", 4), ("large-v3", 2)] {
                 let footprint = of(name, kind, held, 5, true);
                 let parts = footprint.parts(windows);
@@ -372,13 +373,13 @@ mod tests {
 
     #[test]
     fn more_of_anything_takes_more() {
-        let base = of("small", Kind::Host, Precision::F32, 1, false);
+        let base = of("small", DeviceKind::Host, Precision::F32, 1, false);
         let held = [Precision::F32, Precision::F16, Precision::Q8_0, Precision::Q5_0, Precision::Q4_0];
-        let peaks = held.map(|held| of("small", Kind::Host, held, 1, false).peak(1));
+        let peaks = held.map(|held| of("small", DeviceKind::Host, held, 1, false).peak(1));
         assert!(peaks.is_sorted_by(|more, less| more > less), "{peaks:?}");
         assert!(base.peak(2) > base.peak(1));
-        assert!(of("small", Kind::Host, Precision::F32, 5, false).peak(1) > base.peak(1));
-        assert!(of("medium", Kind::Host, Precision::F32, 1, false).peak(1) > base.peak(1));
-        assert!(of("small", Kind::Host, Precision::F32, 1, true).peak(1) >= base.peak(1));
+        assert!(of("small", DeviceKind::Host, Precision::F32, 5, false).peak(1) > base.peak(1));
+        assert!(of("medium", DeviceKind::Host, Precision::F32, 1, false).peak(1) > base.peak(1));
+        assert!(of("small", DeviceKind::Host, Precision::F32, 1, true).peak(1) >= base.peak(1));
     }
 }

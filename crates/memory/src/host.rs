@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::platform::{self, Group};
-use crate::probe::{Cause, Device, DeviceError, Kind, Ours, Probe, Reading, Unavailable};
+use crate::probe::{Cause, Device, DeviceError, DeviceKind, Ours, Probe, Reading, Unavailable};
 
 /// Reads the host. `reserved` is anonymous resident memory, `allocated` the
 /// part of it that the allocator has handed out; mapped weights are a figure
@@ -55,8 +55,8 @@ impl Default for Host {
 }
 
 impl Probe for Host {
-    fn kind(&self) -> Kind {
-        Kind::Host
+    fn kind(&self) -> DeviceKind {
+        DeviceKind::Host
     }
 
     fn read(&self) -> Result<Reading, Unavailable> {
@@ -103,7 +103,7 @@ impl Probe for Host {
     }
 
     fn noise(&self) -> u64 {
-        crate::noise(Kind::Host)
+        crate::noise(DeviceKind::Host)
     }
 }
 

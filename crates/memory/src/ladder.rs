@@ -101,24 +101,24 @@ impl Trouble {
 /// Where a stage computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Place {
+pub enum Processor {
     Gpu,
     Cpu,
 }
 
 /// What the steps change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct LadderSettings {
     pub model: String,
     /// `f16`, `q8_0`, ...
     pub precision: String,
     /// Windows decoded together, from 1.
     pub batch: u32,
-    pub place: Place,
+    pub place: Processor,
     /// Whether speakers are told apart; the two below matter only then.
     pub speakers: bool,
     pub speaker_batch: u32,
-    pub speaker_place: Place,
+    pub speaker_place: Processor,
 }
 
 /// A model that could be used instead.
@@ -137,10 +137,10 @@ pub struct Installed {
 }
 
 impl Installed {
-    fn bytes(&self, place: Place) -> u64 {
+    fn bytes(&self, place: Processor) -> u64 {
         match place {
-            Place::Gpu => self.gpu_bytes,
-            Place::Cpu => self.host_bytes,
+            Processor::Gpu => self.gpu_bytes,
+            Processor::Cpu => self.host_bytes,
         }
     }
 }
@@ -157,8 +157,8 @@ pub struct Pins {
 
 /// Where a job stands on its ladder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct State {
-    pub settings: Settings,
+pub struct LadderState {
+    pub settings: LadderSettings,
     /// Since the last window that was finished.
     pub retried: bool,
     /// In this file, so far.
@@ -166,8 +166,8 @@ pub struct State {
     pub renewed: bool,
 }
 
-impl State {
-    pub fn new(settings: Settings) -> Self {
+impl LadderState {
+    pub fn new(settings: LadderSettings) -> Self {
         Self { settings, retried: false, retries: 0, renewed: false }
     }
 
@@ -196,8 +196,8 @@ pub struct Rung {
     pub stage: Stage,
     pub step: Step,
     pub trouble: Trouble,
-    pub from: Settings,
-    pub to: State,
+    pub from: LadderSettings,
+    pub to: LadderState,
 }
 
 impl Ladder {
@@ -206,7 +206,7 @@ impl Ladder {
 
     /// The next step, or `None` where every step that may be taken was taken
     /// ([`gave_up`] says so to the user).
-    pub fn next(&self, stage: Stage, state: &State, trouble: Trouble) -> Option<Rung> {
+    pub fn next(&self, stage: Stage, state: &LadderState, trouble: Trouble) -> Option<Rung> {
         steps(stage).iter().find_map(|step| {
             let to = self.take(stage, *step, state, trouble)?;
             Some(Rung { stage, step: *step, trouble, from: state.settings.clone(), to })
@@ -214,7 +214,7 @@ impl Ladder {
     }
 
     /// The state after `step`, or `None` where it can't or must not be taken.
-    fn take(&self, stage: Stage, step: Step, state: &State, trouble: Trouble) -> Option<State> {
+    fn take(&self, stage: Stage, step: Step, state: &LadderState, trouble: Trouble) -> Option<LadderState> {
         let for_speakers = matches!(stage, Stage::SpeakerModel | Stage::Diarize | Stage::Align);
         let mut to = state.clone();
         let settings = &mut to.settings;
@@ -263,10 +263,10 @@ impl Ladder {
             }
             Step::Cpu => {
                 let place = if for_speakers { &mut settings.speaker_place } else { &mut settings.place };
-                if self.pins.cpu || *place == Place::Cpu {
+                if self.pins.cpu || *place == Processor::Cpu {
                     return None;
                 }
-                *place = Place::Cpu;
+                *place = Processor::Cpu;
             }
             Step::SkipSpeakers => {
                 if self.pins.speakers || !settings.speakers {
@@ -278,7 +278,7 @@ impl Ladder {
         Some(to)
     }
 
-    fn current(&self, settings: &Settings) -> Option<&Installed> {
+    fn current(&self, settings: &LadderSettings) -> Option<&Installed> {
         self.installed
             .iter()
             .find(|known| known.model == settings.model && known.precision == settings.precision)
@@ -286,7 +286,7 @@ impl Ladder {
 
     /// The next lower precision of the model in use that takes less memory
     /// where the job computes.
-    pub fn lower_precision(&self, settings: &Settings) -> Option<&Installed> {
+    pub fn lower_precision(&self, settings: &LadderSettings) -> Option<&Installed> {
         let bytes = self.current(settings)?.bytes(settings.place);
         self.installed
             .iter()
@@ -296,7 +296,7 @@ impl Ladder {
 
     /// The next smaller model that suits the job, in the highest precision
     /// that takes less memory than what is in use.
-    pub fn smaller_model(&self, settings: &Settings) -> Option<&Installed> {
+    pub fn smaller_model(&self, settings: &LadderSettings) -> Option<&Installed> {
         let current = self.current(settings)?;
         self.installed
             .iter()
@@ -398,15 +398,15 @@ mod tests {
         ]
     }
 
-    fn start() -> State {
-        State::new(Settings {
+    fn start() -> LadderState {
+        LadderState::new(LadderSettings {
             model: "large".into(),
             precision: "f16".into(),
             batch: 4,
-            place: Place::Gpu,
+            place: Processor::Gpu,
             speakers: true,
             speaker_batch: 2,
-            speaker_place: Place::Gpu,
+            speaker_place: Processor::Gpu,
         })
     }
 
@@ -514,11 +514,11 @@ mod tests {
     fn on_the_cpu_a_precision_counts_by_what_it_takes_there() {
         let ladder = Ladder { pins: Pins::default(), installed: machine() };
         let mut state = start();
-        state.settings.place = Place::Cpu;
+        state.settings.place = Processor::Cpu;
         (state.settings.model, state.settings.precision) = ("small".into(), "f32".into());
         // 16-bit weights are widened there: no gain.
         assert_eq!(ladder.lower_precision(&state.settings), None);
-        state.settings.place = Place::Gpu;
+        state.settings.place = Processor::Gpu;
         assert_eq!(ladder.lower_precision(&state.settings).unwrap().precision, "f16");
     }
 

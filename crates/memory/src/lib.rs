@@ -37,7 +37,8 @@ pub use footprint::{Footprint, Parts, Plan};
 pub use host::Host;
 pub use notice::{Code, HELP_PAGE, Notice, Severity};
 pub use probe::{
-    Budgeted, Cause, Device, DeviceError, Kind, Ours, Probe, ProcessUse, Reading, Unavailable, Unwatched,
+    Budgeted, Cause, Device, DeviceError, DeviceKind, Ours, Probe, ProcessUse, Reading, Unavailable,
+    Unwatched,
 };
 pub use scope::{Demand, Departure, RECOVERED_SHARE, Recovery, Remains, Scope};
 pub use simulated::Simulated;

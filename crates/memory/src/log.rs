@@ -11,14 +11,14 @@
 
 use crate::bytes::GIB;
 use crate::notice::{Code, Notice, Severity};
-use crate::probe::Kind;
+use crate::probe::DeviceKind;
 use crate::{Checkpoint, Sample};
 
 /// A line of a job's memory log, read back.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Line {
     Memory {
-        kind: Kind,
+        kind: DeviceKind,
         checkpoint: Checkpoint,
         /// Number of the batch, from 1.
         batch: Option<u32>,
@@ -107,7 +107,7 @@ pub fn parse(line: &str) -> Option<Line> {
 }
 
 fn parse_memory(line: &str) -> Option<Line> {
-    let (kind, rest) = [Kind::Gpu, Kind::Host].into_iter().find_map(|kind| {
+    let (kind, rest) = [DeviceKind::Gpu, DeviceKind::Host].into_iter().find_map(|kind| {
         let rest = line.strip_prefix(&format!("[{} Memory] ", kind.label()))?;
         Some((kind, rest))
     })?;
@@ -156,7 +156,7 @@ mod tests {
     use crate::bytes::MIB;
 
     fn sample(checkpoint: Checkpoint, batch: Option<u32>, levels: Option<Levels>) -> Sample {
-        Sample { checkpoint, batch, at_ms: 12, kind: Kind::Gpu, levels, reason: None }
+        Sample { checkpoint, batch, at_ms: 12, kind: DeviceKind::Gpu, levels, reason: None }
     }
 
     #[test]
@@ -196,7 +196,8 @@ mod tests {
                     free_gb: 6.0,
                     total_gb: 8.0,
                 });
-                let expected = Line::Memory { kind: Kind::Gpu, checkpoint: *checkpoint, batch, figures };
+                let expected =
+                    Line::Memory { kind: DeviceKind::Gpu, checkpoint: *checkpoint, batch, figures };
                 assert_eq!(read, Some(expected), "{}", sample_line(&written));
             }
         }

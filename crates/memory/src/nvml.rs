@@ -12,7 +12,7 @@ use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 use serde::{Deserialize, Serialize};
 
 use crate::platform;
-use crate::probe::{Cause, Kind, Probe, ProcessUse, Reading, Unavailable};
+use crate::probe::{Cause, DeviceKind, Probe, ProcessUse, Reading, Unavailable};
 
 /// A card by a name that means the same to everybody.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -134,8 +134,8 @@ impl NvmlProbe {
 }
 
 impl Probe for NvmlProbe {
-    fn kind(&self) -> Kind {
-        Kind::Gpu
+    fn kind(&self) -> DeviceKind {
+        DeviceKind::Gpu
     }
 
     fn read(&self) -> Result<Reading, Unavailable> {

@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum DeviceKind {
     Gpu,
     Host,
 }
 
-impl Kind {
+impl DeviceKind {
     /// As in the log lines: `[GPU Memory]`, `[Host Memory]`.
     pub fn label(self) -> &'static str {
         match self {
@@ -155,7 +155,7 @@ pub struct ProcessUse {
 /// Reads a device's memory. Cheap (well under a millisecond) and safe to call
 /// from any thread.
 pub trait Probe: Send + Sync + fmt::Debug {
-    fn kind(&self) -> Kind;
+    fn kind(&self) -> DeviceKind;
 
     fn read(&self) -> Result<Reading, Unavailable>;
 
@@ -194,10 +194,10 @@ pub trait Device: Probe {
 
 /// Nobody looks: to measure what looking costs.
 #[derive(Debug, Clone, Copy)]
-pub struct Unwatched(pub Kind);
+pub struct Unwatched(pub DeviceKind);
 
 impl Probe for Unwatched {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> DeviceKind {
         self.0
     }
 
@@ -244,7 +244,7 @@ impl<P> Budgeted<P> {
 }
 
 impl<P: Probe> Probe for Budgeted<P> {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> DeviceKind {
         self.inner.kind()
     }
 
@@ -294,7 +294,7 @@ fn limited(real: Reading, limit: u64) -> Reading {
 macro_rules! forward {
     ($($pointer:ty),*) => {$(
         impl<P: Probe + ?Sized> Probe for $pointer {
-            fn kind(&self) -> Kind {
+            fn kind(&self) -> DeviceKind {
                 (**self).kind()
             }
             fn read(&self) -> Result<Reading, Unavailable> {

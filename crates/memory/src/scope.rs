@@ -39,8 +39,8 @@ impl From<u64> for Demand {
 /// A stage's hold on a device, from its first checkpoint to its last.
 ///
 /// ```
-/// # use memory::{Kind, Scope, Simulated, Stage, Tracker};
-/// let device = Simulated::new(Kind::Gpu, 8 << 30);
+/// # use memory::{DeviceKind, Scope, Simulated, Stage, Tracker};
+/// let device = Simulated::new(DeviceKind::Gpu, 8 << 30);
 /// let tracker = Tracker::new(device.clone());
 /// let mut scope = Scope::enter(&tracker, Stage::Transcribe, 2 << 30)?;
 /// let tensors = device.allocate(1 << 30)?;
@@ -297,10 +297,10 @@ fn not_recovered(stage: Stage, recovery: &Recovery) -> Notice {
 mod tests {
     use super::*;
     use crate::bytes::{GIB, MIB};
-    use crate::{Kind, Simulated};
+    use crate::{DeviceKind, Simulated};
 
     fn card() -> (Simulated, Tracker) {
-        let device = Simulated::new(Kind::Gpu, 8 * GIB);
+        let device = Simulated::new(DeviceKind::Gpu, 8 * GIB);
         (device.clone(), Tracker::new(device))
     }
 
@@ -493,7 +493,7 @@ mod tests {
 
     #[test]
     fn pressure_is_told_once_per_job() {
-        let device = Simulated::new(Kind::Gpu, 10 * GIB);
+        let device = Simulated::new(DeviceKind::Gpu, 10 * GIB);
         let tracker = Tracker::new(device.clone());
         tracker.begin_job();
         let mut held = Vec::new();

@@ -9,7 +9,7 @@ use crate::ladder::Pins;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Settings {
+pub struct MemorySettings {
     /// Windows decoded together at most; `None`: what fits.
     pub batch_size: Option<u32>,
     /// Windows of the speakers' models together; `None`: what fits.
@@ -45,7 +45,7 @@ pub enum Profile {
     Fast,
 }
 
-impl Default for Settings {
+impl Default for MemorySettings {
     fn default() -> Self {
         Self {
             batch_size: None,
@@ -128,7 +128,7 @@ impl Pins {
     }
 }
 
-impl Settings {
+impl MemorySettings {
     /// The defaults, changed as the profile says.
     pub fn of_profile(profile: Profile) -> Self {
         match profile {
@@ -196,9 +196,9 @@ impl Settings {
         Pins { speakers: self.pins.speakers || !self.fast_path, ..self.pins }
     }
 
-    /// What bounds a batch; `knee` is what was measured on this machine.
-    pub fn batch_limits(&self, knee: Option<u32>) -> BatchLimits {
-        BatchLimits { knee, user: self.batch_size, buffer_fraction: self.memory_fraction }
+    /// What bounds a batch; `max_useful_batch` is what was measured on this machine.
+    pub fn batch_limits(&self, max_useful_batch: Option<u32>) -> BatchLimits {
+        BatchLimits { max_useful_batch, user: self.batch_size, buffer_fraction: self.memory_fraction }
     }
 }
 
@@ -207,8 +207,8 @@ mod tests {
     use super::*;
     use crate::bytes::GIB;
 
-    fn read(name: &str, value: &str) -> Result<Settings, String> {
-        let mut settings = Settings::default();
+    fn read(name: &str, value: &str) -> Result<MemorySettings, String> {
+        let mut settings = MemorySettings::default();
         let lookup = |asked: &str| (asked == name).then(|| value.to_owned());
         settings.read_environment(lookup).map_err(|error| error.to_string())?;
         Ok(settings)
@@ -216,26 +216,29 @@ mod tests {
 
     #[test]
     fn the_environment_sets_every_field() {
-        let default = Settings::default;
+        let default = MemorySettings::default;
         for (name, value, expected) in [
-            ("STENO_BATCH_SIZE", "8", Settings { batch_size: Some(8), ..default() }),
-            ("STENO_SPEAKER_BATCH_SIZE", " 2 ", Settings { speaker_batch_size: Some(2), ..default() }),
-            ("STENO_SKIP_SPEAKERS", "yes", Settings { skip_speakers: true, ..default() }),
-            ("STENO_FAST_PATH", "0", Settings { fast_path: false, ..default() }),
-            ("STENO_MEMORY_FRACTION", "0.125", Settings { memory_fraction: Some(0.125), ..default() }),
-            ("STENO_TRIM_EVERY", "0", Settings { trim_every: 0, ..default() }),
-            ("STENO_RENEW_AFTER", "10", Settings { renew_after: 10, ..default() }),
-            ("STENO_MEMORY_LIMIT", "6GiB", Settings { memory_limit: Some(6 * GIB), ..default() }),
-            ("STENO_RAM_LIMIT", "4g", Settings { ram_limit: Some(4 * GIB), ..default() }),
+            ("STENO_BATCH_SIZE", "8", MemorySettings { batch_size: Some(8), ..default() }),
+            ("STENO_SPEAKER_BATCH_SIZE", " 2 ", MemorySettings { speaker_batch_size: Some(2), ..default() }),
+            ("STENO_SKIP_SPEAKERS", "yes", MemorySettings { skip_speakers: true, ..default() }),
+            ("STENO_FAST_PATH", "0", MemorySettings { fast_path: false, ..default() }),
+            ("STENO_MEMORY_FRACTION", "0.125", MemorySettings { memory_fraction: Some(0.125), ..default() }),
+            ("STENO_TRIM_EVERY", "0", MemorySettings { trim_every: 0, ..default() }),
+            ("STENO_RENEW_AFTER", "10", MemorySettings { renew_after: 10, ..default() }),
+            ("STENO_MEMORY_LIMIT", "6GiB", MemorySettings { memory_limit: Some(6 * GIB), ..default() }),
+            ("STENO_RAM_LIMIT", "4g", MemorySettings { ram_limit: Some(4 * GIB), ..default() }),
             (
                 "STENO_KEEP",
                 "model, GPU",
-                Settings { pins: Pins { model: true, cpu: true, ..Pins::default() }, ..default() },
+                MemorySettings { pins: Pins { model: true, cpu: true, ..Pins::default() }, ..default() },
             ),
             (
                 "STENO_KEEP",
                 "precision,speakers",
-                Settings { pins: Pins { precision: true, speakers: true, ..Pins::default() }, ..default() },
+                MemorySettings {
+                    pins: Pins { precision: true, speakers: true, ..Pins::default() },
+                    ..default()
+                },
             ),
             ("STENO_BATCH_SIZE", "", default()),
         ] {
@@ -281,9 +284,12 @@ mod tests {
 
     #[test]
     fn without_the_fast_path_speakers_are_not_dropped() {
-        let settings = Settings { fast_path: false, ..Settings::default() };
-        assert!(settings.pins().speakers && !Settings::default().pins().speakers);
-        let safe = Settings::of_profile(Profile::Safe).batch_limits(Some(16));
-        assert_eq!((safe.user, safe.knee, safe.buffer_fraction), (Some(4), Some(16), Some(0.125)));
+        let settings = MemorySettings { fast_path: false, ..MemorySettings::default() };
+        assert!(settings.pins().speakers && !MemorySettings::default().pins().speakers);
+        let safe = MemorySettings::of_profile(Profile::Safe).batch_limits(Some(16));
+        assert_eq!(
+            (safe.user, safe.max_useful_batch, safe.buffer_fraction),
+            (Some(4), Some(16), Some(0.125))
+        );
     }
 }

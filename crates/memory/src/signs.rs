@@ -140,7 +140,7 @@ pub fn within_job(samples: &[Sample]) -> Vec<Sign> {
 mod tests {
     use super::*;
     use crate::bytes::GIB;
-    use crate::probe::Kind;
+    use crate::probe::DeviceKind;
 
     #[test]
     fn a_leak_is_growth_from_file_to_file() {
@@ -201,7 +201,14 @@ mod tests {
 
     fn sample(checkpoint: Checkpoint, reserved: u64, peak: u64) -> Sample {
         let levels = Levels { allocated: reserved, reserved, peak, total: 8 * GIB, ..Levels::default() };
-        Sample { checkpoint, batch: None, at_ms: 0, kind: Kind::Gpu, levels: Some(levels), reason: None }
+        Sample {
+            checkpoint,
+            batch: None,
+            at_ms: 0,
+            kind: DeviceKind::Gpu,
+            levels: Some(levels),
+            reason: None,
+        }
     }
 
     #[test]

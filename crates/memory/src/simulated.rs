@@ -3,18 +3,18 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::probe::{Cause, Device, DeviceError, Kind, Ours, Probe, ProcessUse, Reading, Unavailable};
+use crate::probe::{Cause, Device, DeviceError, DeviceKind, Ours, Probe, ProcessUse, Reading, Unavailable};
 
 /// Behaves as a device with a pool allocator does: what is freed stays
 /// reserved until a trim. Clones share one device.
 #[derive(Debug, Clone)]
 pub struct Simulated {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SimulatedState>>,
 }
 
 #[derive(Debug)]
-struct State {
-    kind: Kind,
+struct SimulatedState {
+    kind: DeviceKind,
     total: u64,
     others: u64,
     fixed: u64,
@@ -40,14 +40,14 @@ pub struct OutOfMemory {
 /// Bytes in use on a [`Simulated`] device until this is dropped.
 #[derive(Debug)]
 pub struct Allocation {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SimulatedState>>,
     bytes: u64,
 }
 
 impl Simulated {
     /// An empty device of `total` bytes.
-    pub fn new(kind: Kind, total: u64) -> Self {
-        let state = State {
+    pub fn new(kind: DeviceKind, total: u64) -> Self {
+        let state = SimulatedState {
             kind,
             total,
             others: 0,
@@ -117,7 +117,7 @@ impl Simulated {
         Ok(Allocation { state: Arc::clone(&self.state), bytes })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SimulatedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -129,7 +129,7 @@ impl Drop for Allocation {
 }
 
 impl Probe for Simulated {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> DeviceKind {
         self.lock().kind
     }
 
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn it_behaves_as_a_pool_does() {
-        let device = Simulated::new(Kind::Gpu, 100).with_others(20).with_fixed(10);
+        let device = Simulated::new(DeviceKind::Gpu, 100).with_others(20).with_fixed(10);
         let first = device.allocate(50).unwrap();
         assert_eq!(device.allocate(21).unwrap_err(), OutOfMemory { asked: 21, free: 20 });
         drop(first);

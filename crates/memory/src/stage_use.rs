@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bytes::MIB;
-use crate::probe::Kind;
+use crate::probe::DeviceKind;
 use crate::{Checkpoint, RECOVERED_SHARE, Sample, Stage};
 
 /// One stage, from the checkpoint before it to the one after its release.
@@ -13,7 +13,7 @@ use crate::{Checkpoint, RECOVERED_SHARE, Sample, Stage};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StageUse {
     pub stage: Stage,
-    pub kind: Kind,
+    pub kind: DeviceKind,
     /// Milliseconds since the job began.
     pub from_ms: u64,
     /// `None` while the stage lasts, and for a model that stays loaded.
@@ -39,17 +39,17 @@ pub struct Recovered {
 
 /// Bytes by which two looks at a device differ although the same things are
 /// held: stacks and caches of threads, blocks of a pool.
-pub fn noise(kind: Kind) -> u64 {
+pub fn noise(kind: DeviceKind) -> u64 {
     match kind {
-        Kind::Host => 8 * MIB,
-        Kind::Gpu => 32 * MIB,
+        DeviceKind::Host => 8 * MIB,
+        DeviceKind::Gpu => 32 * MIB,
     }
 }
 
 /// The stages of one job in the order in which they were entered; both devices
 /// where two were watched. A stage that is entered again is listed again.
 pub fn stage_uses(samples: &[Sample]) -> Vec<StageUse> {
-    [Kind::Gpu, Kind::Host].into_iter().flat_map(|kind| of_device(kind, samples)).collect()
+    [DeviceKind::Gpu, DeviceKind::Host].into_iter().flat_map(|kind| of_device(kind, samples)).collect()
 }
 
 /// A stage that was entered; `kept` is what it holds on purpose once loaded.
@@ -58,7 +58,7 @@ struct Open {
     kept: u64,
 }
 
-fn of_device(kind: Kind, samples: &[Sample]) -> Vec<StageUse> {
+fn of_device(kind: DeviceKind, samples: &[Sample]) -> Vec<StageUse> {
     let mut uses: Vec<StageUse> = Vec::new();
     let mut open: Vec<Open> = Vec::new();
     for sample in samples.iter().filter(|sample| sample.kind == kind) {
@@ -74,7 +74,7 @@ fn of_device(kind: Kind, samples: &[Sample]) -> Vec<StageUse> {
         let Some((stage, place)) = Stage::of(sample.checkpoint) else { continue };
         let position = open.iter().rposition(|one| uses[one.index].stage == stage);
         match (place, position) {
-            (Place::Entered, _) => {
+            (StagePoint::Entered, _) => {
                 open.push(Open { index: uses.len(), kept: 0 });
                 let before = levels.reserved;
                 let (from_ms, to_ms) = (sample.at_ms, None);
@@ -90,12 +90,12 @@ fn of_device(kind: Kind, samples: &[Sample]) -> Vec<StageUse> {
                     recovered: None,
                 });
             }
-            (Place::Worked, Some(position)) if stage.is_model() || stage == Stage::Preprocess => {
+            (StagePoint::Worked, Some(position)) if stage.is_model() || stage == Stage::Preprocess => {
                 let one = &mut open[position];
                 uses[one.index].loaded = Some(levels.reserved);
                 one.kept = levels.reserved.saturating_sub(uses[one.index].before);
             }
-            (Place::Released, Some(position)) => {
+            (StagePoint::Released, Some(position)) => {
                 let closed = open.remove(position);
                 let kept = open[position..].iter().map(|one| one.kept).sum();
                 let one = &mut uses[closed.index];
@@ -119,20 +119,20 @@ fn recovered(one: &StageUse, after: u64, kept: u64) -> Recovered {
 
 /// Where in its stage a checkpoint lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum StagePoint {
     Entered,
     Worked,
     Released,
 }
 
 impl Stage {
-    fn of(checkpoint: Checkpoint) -> Option<(Self, Place)> {
+    fn of(checkpoint: Checkpoint) -> Option<(Self, StagePoint)> {
         Self::ALL.into_iter().find_map(|stage| {
             let marks = stage.marks();
             let places = [
-                (marks.entered, Place::Entered),
-                (marks.worked, Place::Worked),
-                (marks.after_release, Place::Released),
+                (marks.entered, StagePoint::Entered),
+                (marks.worked, StagePoint::Worked),
+                (marks.after_release, StagePoint::Released),
             ];
             let (_, place) = places.into_iter().find(|(mark, _)| *mark == checkpoint)?;
             Some((stage, place))
@@ -147,7 +147,7 @@ mod tests {
     use crate::{Demand, Scope, Simulated, Tracker};
 
     fn tracker() -> (Simulated, Tracker) {
-        let device = Simulated::new(Kind::Gpu, 8 * GIB);
+        let device = Simulated::new(DeviceKind::Gpu, 8 * GIB);
         (device.clone(), Tracker::new(device))
     }
 

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::notice::Notice;
-use crate::probe::{Kind, Reading};
+use crate::probe::{DeviceKind, Reading};
 use crate::{Checkpoint, signs};
 
 /// The memory of one job on one device, kept with its transcript.
@@ -35,7 +35,7 @@ pub struct Sample {
     pub batch: Option<u32>,
     /// Milliseconds of wall time since the job began.
     pub at_ms: u64,
-    pub kind: Kind,
+    pub kind: DeviceKind,
     /// `None` where there was no reading; `reason` says why.
     pub levels: Option<Levels>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -57,7 +57,7 @@ struct Inner {
     /// Held before anything was reserved, bytes.
     baseline: u64,
     sink: Option<Sink>,
-    state: Mutex<State>,
+    state: Mutex<TrackerState>,
 }
 
 impl fmt::Debug for Inner {
@@ -67,7 +67,7 @@ impl fmt::Debug for Inner {
 }
 
 #[derive(Debug)]
-struct State {
+struct TrackerState {
     started: Instant,
     timeline: Timeline,
     situation: Situation,
@@ -119,7 +119,7 @@ impl Tracker {
         if let Some(reading) = reading {
             budget.update(&reading, baseline);
         }
-        let state = State {
+        let state = TrackerState {
             started: Instant::now(),
             timeline: Timeline::default(),
             situation: Situation::default(),
@@ -356,12 +356,12 @@ impl Tracker {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TrackerState> {
         self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl TrackerState {
     /// What the open scopes hold on purpose: all, or those entered after `id`.
     fn kept_after(&self, id: Option<u64>) -> Ours {
         let later = self.open.iter().filter(|open| id.is_none_or(|id| open.id > id));

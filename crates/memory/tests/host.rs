@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use memory::bytes::MIB;
-use memory::{Device, Host, Kind, Ours, Probe, Remains, Scope, Stage, Tracker, platform};
+use memory::{Device, DeviceKind, Host, Ours, Probe, Remains, Scope, Stage, Tracker, platform};
 
 const BLOCK: u64 = 128 * MIB;
 
@@ -93,7 +93,7 @@ fn a_stage_on_the_host_gives_back_what_it_took() {
         drop(kept);
         tracker.device().trim().unwrap();
     }
-    assert_eq!(tracker.device().kind(), Kind::Host);
+    assert_eq!(tracker.device().kind(), DeviceKind::Host);
 }
 
 /// Weights are read in 16 bits, widened to 32 and dropped. Loaded as such they

@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex};
 
 use memory::bytes::{GIB, MIB};
 use memory::fit::{self, BatchLimits};
-use memory::ladder::{Installed, Ladder, Pins, Place, Settings, State, Step, Trouble, gave_up};
+use memory::ladder::{
+    Installed, Ladder, LadderSettings, LadderState, Pins, Processor, Step, Trouble, gave_up,
+};
 use memory::log::{self, Line};
 use memory::simulated::OutOfMemory;
 use memory::{
-    Budgeted, Checkpoint, Code, Demand, Device, Dimensions, Footprint, Kind, Mark, Plan, Precision, Refused,
-    Scope, Severity, Simulated, Stage, Timeline, Tracker,
+    Budgeted, Checkpoint, Code, Demand, Device, DeviceKind, Dimensions, Footprint, Mark, Plan, Precision,
+    Refused, Scope, Severity, Simulated, Stage, Timeline, Tracker,
 };
 
 const WINDOWS: u32 = 12;
@@ -46,8 +48,8 @@ struct Engine {
 
 impl Engine {
     fn new(gpu_bytes: u64, limit: Option<u64>) -> Self {
-        let gpu = Simulated::new(Kind::Gpu, gpu_bytes).with_fixed(400 * MIB);
-        let host = Simulated::new(Kind::Host, 64 * GIB);
+        let gpu = Simulated::new(DeviceKind::Gpu, gpu_bytes).with_fixed(400 * MIB);
+        let host = Simulated::new(DeviceKind::Host, 64 * GIB);
         let lines = Arc::new(Mutex::new(Vec::new()));
         let device: Box<dyn Device> = match limit {
             Some(limit) => Box::new(Budgeted::new(gpu.clone(), limit)),
@@ -62,19 +64,19 @@ impl Engine {
         Self { gpu, host, gpu_tracker, host_tracker, lines }
     }
 
-    fn on(&self, place: Place) -> (&Simulated, &Tracker) {
+    fn on(&self, place: Processor) -> (&Simulated, &Tracker) {
         match place {
-            Place::Gpu => (&self.gpu, &self.gpu_tracker),
-            Place::Cpu => (&self.host, &self.host_tracker),
+            Processor::Gpu => (&self.gpu, &self.gpu_tracker),
+            Processor::Cpu => (&self.host, &self.host_tracker),
         }
     }
 
     /// The job: each stage from where it stands, down the ladder until it is
     /// done or nothing is left to try.
-    fn job(&self, ladder: &Ladder, settings: Settings) -> Outcome {
+    fn job(&self, ladder: &Ladder, settings: LadderSettings) -> Outcome {
         self.gpu_tracker.begin_job();
         self.host_tracker.begin_job();
-        let mut state = State::new(settings);
+        let mut state = LadderState::new(settings);
         let mut done = Done::default();
         let mut steps = Vec::new();
         let mut failed = None;
@@ -100,7 +102,7 @@ impl Engine {
         Outcome { done, steps, settings: state.settings, failed, timeline }
     }
 
-    fn attempt(&self, stage: Stage, state: &mut State, done: &mut Done) -> Result<(), Failed> {
+    fn attempt(&self, stage: Stage, state: &mut LadderState, done: &mut Done) -> Result<(), Failed> {
         match stage {
             Stage::Preprocess => {
                 let scope = Scope::enter(&self.host_tracker, stage, 200 * MIB)?;
@@ -120,7 +122,7 @@ impl Engine {
         Ok(())
     }
 
-    fn transcribe(&self, state: &mut State, done: &mut Done) -> Result<(), Failed> {
+    fn transcribe(&self, state: &mut LadderState, done: &mut Done) -> Result<(), Failed> {
         let settings = state.settings.clone();
         let (device, tracker) = self.on(settings.place);
         let footprint = footprint(&settings);
@@ -170,7 +172,7 @@ struct Done {
 struct Outcome {
     done: Done,
     steps: Vec<Step>,
-    settings: Settings,
+    settings: LadderSettings,
     failed: Option<String>,
     timeline: Timeline,
 }
@@ -182,10 +184,10 @@ impl Outcome {
     }
 }
 
-fn footprint(settings: &Settings) -> Footprint {
+fn footprint(settings: &LadderSettings) -> Footprint {
     let dimensions = Dimensions::of_public(&settings.model).unwrap();
     let stored: Precision = settings.precision.parse().unwrap();
-    let kind = if settings.place == Place::Gpu { Kind::Gpu } else { Kind::Host };
+    let kind = if settings.place == Processor::Gpu { DeviceKind::Gpu } else { DeviceKind::Host };
     Footprint::whisper(&dimensions, &Plan::new(kind, stored.usual_on(kind), &dimensions))
 }
 
@@ -193,28 +195,28 @@ fn installed() -> Vec<Installed> {
     [("large-v3", "f16"), ("large-v3", "q5_0"), ("small", "f16"), ("tiny", "f16")]
         .into_iter()
         .map(|(model, precision)| {
-            let settings = |place| Settings { place, ..start(model, precision, 1) };
+            let settings = |place| LadderSettings { place, ..start(model, precision, 1) };
             Installed {
                 model: model.into(),
                 precision: precision.into(),
                 parameters: Dimensions::of_public(model).unwrap().parameters().total(),
-                gpu_bytes: footprint(&settings(Place::Gpu)).weights,
-                host_bytes: footprint(&settings(Place::Cpu)).weights,
+                gpu_bytes: footprint(&settings(Processor::Gpu)).weights,
+                host_bytes: footprint(&settings(Processor::Cpu)).weights,
                 suits: true,
             }
         })
         .collect()
 }
 
-fn start(model: &str, precision: &str, batch: u32) -> Settings {
-    Settings {
+fn start(model: &str, precision: &str, batch: u32) -> LadderSettings {
+    LadderSettings {
         model: model.into(),
         precision: precision.into(),
         batch,
-        place: Place::Gpu,
+        place: Processor::Gpu,
         speakers: true,
         speaker_batch: 4,
-        speaker_place: Place::Gpu,
+        speaker_place: Processor::Gpu,
     }
 }
 
@@ -264,7 +266,7 @@ fn every_reservation_may_fail() {
 fn every_limit_ends_in_a_complete_transcript() {
     let ladder = Ladder { pins: Pins::default(), installed: installed() };
     let mut taken: Vec<Step> = Vec::new();
-    let mut models: Vec<(String, Place)> = Vec::new();
+    let mut models: Vec<(String, Processor)> = Vec::new();
     for megabytes in [24_000, 6000, 5000, 4000, 3000, 2000, 1200, 900, 700, 500, 300] {
         let engine = Engine::new(24 * GIB, Some(megabytes * MIB));
         let outcome = engine.job(&ladder, start("large-v3", "f16", 8));
@@ -282,9 +284,9 @@ fn every_limit_ends_in_a_complete_transcript() {
     {
         assert!(taken.contains(&step), "{step:?} was never taken");
     }
-    let small = |gpu: &str| (gpu.to_owned(), Place::Gpu);
+    let small = |gpu: &str| (gpu.to_owned(), Processor::Gpu);
     assert_eq!((models.first(), models.contains(&small("tiny"))), (Some(&small("large-v3")), true));
-    assert_eq!(models.last().map(|(_, place)| *place), Some(Place::Cpu));
+    assert_eq!(models.last().map(|(_, place)| *place), Some(Processor::Cpu));
 }
 
 #[test]
@@ -334,7 +336,7 @@ fn every_line_of_the_log_can_be_read() {
         match log::parse(line) {
             Some(Line::Memory { kind, figures: Some(figures), .. }) => {
                 samples += 1;
-                let total = if kind == Kind::Gpu { 3.0 } else { 64.0 };
+                let total = if kind == DeviceKind::Gpu { 3.0 } else { 64.0 };
                 assert!(figures.total_gb == total && figures.free_gb <= total, "{line}");
                 assert!(figures.allocated_gb <= figures.reserved_gb + 0.01, "{line}");
             }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use candle_core::{Device, Tensor};
-use memory::{Dimensions, Footprint, Host, Kind, Plan, Precision, Probe};
+use memory::{DeviceKind, Dimensions, Footprint, Host, Plan, Precision, Probe};
 use models::whisper::Whisper;
 use random_models::{Options, Size, write};
 
@@ -82,7 +82,7 @@ fn logits_stay_near_and_memory_is_what_was_predicted() {
             let plan = Plan {
                 word_times: false,
                 tokens: CAPACITY as u64,
-                ..Plan::new(Kind::Host, precision, &dimensions)
+                ..Plan::new(DeviceKind::Host, precision, &dimensions)
             };
             let predicted = Footprint::whisper(&dimensions, &plan);
             let before = anonymous();

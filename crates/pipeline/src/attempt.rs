@@ -1,7 +1,7 @@
 use std::ops::Range;
 
 use audio::{ChannelMode, Info, Pcm};
-use memory::ladder::{Rung, State, Step};
+use memory::ladder::{LadderState, Rung, Step};
 use memory::{Scope, Stage};
 use transcript::{Segment, Span, Time};
 use wire::{Channels, DeviceChoice, ErrorCode, Event, Failure, Job, Point, Strategy, VoiceActivity};
@@ -25,7 +25,7 @@ pub struct Work<'a> {
     emit: Emit<'a>,
     draft: &'a mut Draft,
     models: Models,
-    state: State,
+    state: LadderState,
     /// Kept from attempt to attempt: decoding a long file again takes longer
     /// than any step down the ladder.
     sound: Option<Sound>,
@@ -43,13 +43,13 @@ impl<'a> Work<'a> {
         emit: Emit<'a>,
         draft: &'a mut Draft,
         models: Models,
-        state: State,
+        state: LadderState,
         info: Info,
     ) -> Self {
         Self { context, job, control, emit, draft, models, state, sound: None, info, begun: false }
     }
 
-    pub fn state(&self) -> &State {
+    pub fn state(&self) -> &LadderState {
         &self.state
     }
 
@@ -325,7 +325,7 @@ impl<'a> Work<'a> {
 struct Listener<'a, 'b> {
     context: &'a DeviceContext,
     draft: &'a mut Draft,
-    state: &'a mut State,
+    state: &'a mut LadderState,
     scope: &'a mut Scope,
     reporter: &'a mut Reporter<'b>,
     label: Option<u32>,

@@ -7,7 +7,7 @@ use candle_core::cuda_backend::cudarc::driver::result::{device, mem_pool};
 use candle_core::cuda_backend::cudarc::driver::sys::{CUmemPool_attribute, CUmemoryPool};
 use candle_core::cuda_backend::cudarc::driver::{CudaContext, DriverError};
 use memory::nvml::{Driver, GpuId, NvmlProbe};
-use memory::{Cause, Device, DeviceError, Kind, Ours, Probe, ProcessUse, Reading, Unavailable};
+use memory::{Cause, Device, DeviceError, DeviceKind, Ours, Probe, ProcessUse, Reading, Unavailable};
 
 /// Watches the pool that candle's tensors come from, and through NVML, where
 /// that is there, who else holds what.
@@ -60,8 +60,8 @@ impl fmt::Debug for CudaMemory {
 }
 
 impl Probe for CudaMemory {
-    fn kind(&self) -> Kind {
-        Kind::Gpu
+    fn kind(&self) -> DeviceKind {
+        DeviceKind::Gpu
     }
 
     fn read(&self) -> Result<Reading, Unavailable> {

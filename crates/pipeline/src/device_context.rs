@@ -2,8 +2,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use candle_core::Device;
-use memory::settings::Settings;
-use memory::{Budgeted, Host, Kind, Mark, Tracker, Unwatched};
+use memory::settings::MemorySettings;
+use memory::{Budgeted, DeviceKind, Host, Mark, Tracker, Unwatched};
 use wire::{DeviceChoice, Failure};
 
 use crate::device::{self, Chosen};
@@ -41,7 +41,7 @@ impl DeviceContext {
         };
         let host = |limit: Option<u64>| {
             if !settings.watch {
-                return Tracker::with_sink(Unwatched(Kind::Host), sink());
+                return Tracker::with_sink(Unwatched(DeviceKind::Host), sink());
             }
             let host = Host::new().sampled(SAMPLING);
             match limit {
@@ -61,7 +61,7 @@ impl DeviceContext {
     }
 
     /// Whether a job that wants `choice` under these limits can work here.
-    pub fn suits(&self, choice: DeviceChoice, settings: &Settings) -> bool {
+    pub fn suits(&self, choice: DeviceChoice, settings: &MemorySettings) -> bool {
         self.choice == choice && self.settings == Watching::of(settings)
     }
 
@@ -108,7 +108,7 @@ struct Watching {
 }
 
 impl Watching {
-    fn of(settings: &Settings) -> Self {
+    fn of(settings: &MemorySettings) -> Self {
         Self { limits: (settings.memory_limit, settings.ram_limit), watch: settings.watch }
     }
 }

@@ -84,12 +84,7 @@ impl Draft {
         if notice.code == memory::Code::Occupied && self.transcript.notices.iter().any(is_known) {
             return;
         }
-        let severity = match notice.severity {
-            memory::Severity::Info => Severity::Info,
-            memory::Severity::Degraded => Severity::Degraded,
-            memory::Severity::Failed => Severity::Failed,
-        };
-        self.notice(Notice::new(notice.code.as_str(), severity, notice.text.clone()), emit);
+        self.notice(wire::notice::from_memory(notice), emit);
     }
 
     /// The text of one channel so far.

@@ -1,5 +1,5 @@
 use memory::Mark;
-use memory::ladder::{Ladder, Place, Trouble, gave_up};
+use memory::ladder::{Ladder, Processor, Trouble, gave_up};
 use transcript::Transcript;
 use wire::{DeviceChoice, ErrorCode, Event, Failure, Job};
 
@@ -109,6 +109,5 @@ pub fn tell_marks(context: &DeviceContext, draft: &mut Draft, emit: Emit) {
         if let Mark::Notice(notice) = &mark {
             draft.memory_notice(notice, emit);
         }
-        emit(Event::Memory { mark: Box::new(mark) });
     }
 }

@@ -1,5 +1,5 @@
 use audio::{ChannelMode, LogMel, Recording};
-use memory::ladder::{Ladder, Place, Rung, State, Step, gave_up};
+use memory::ladder::{Ladder, LadderState, Processor, Rung, Step, gave_up};
 use memory::{Scope, Stage};
 use transcript::Time;
 use wire::{DeviceChoice, ErrorCode, Event, Failure, FilePath, Job};
@@ -46,7 +46,7 @@ pub fn detect_languages(
 struct Listening<'a> {
     context: &'a mut Option<DeviceContext>,
     models: Models,
-    state: State,
+    state: LadderState,
     control: &'a Control,
 }
 
@@ -117,7 +117,7 @@ impl<'a> Listening<'a> {
     }
 
     fn load(&mut self, job: &Job) -> Result<(), Broken> {
-        let on_cpu = self.state.settings.place == Place::Cpu;
+        let on_cpu = self.state.settings.place == Processor::Cpu;
         let device = if on_cpu { DeviceChoice::Cpu } else { job.device };
         let context = during(Stage::SpeechModel, job::take_desk(self.context, device, job))?;
         self.models.load(context, &self.state.settings, self.control).map(|_| ())

@@ -80,12 +80,12 @@ impl Loaded {
     }
 
     /// What the job will take with this model.
-    pub fn footprint(&self, job: &Job, kind: Kind) -> Footprint {
+    pub fn footprint(&self, job: &Job, kind: DeviceKind) -> Footprint {
         footprint(&self.dimensions, self.precision, kind, job)
     }
 }
 
-pub fn footprint(dimensions: &Dimensions, precision: Precision, kind: Kind, job: &Job) -> Footprint {
+pub fn footprint(dimensions: &Dimensions, precision: Precision, kind: DeviceKind, job: &Job) -> Footprint {
     let decoding = &job.decoding;
     let warm = decoding.temperatures.iter().any(|temperature| *temperature > 0.0);
     let candidates = if warm { decoding.best_of } else { 1 };

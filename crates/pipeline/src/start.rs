@@ -1,8 +1,8 @@
 use std::path::{Path, PathBuf};
 
 use memory::fit::{self, BatchLimits};
-use memory::ladder::{Installed, Place, Settings, State};
-use memory::{Dimensions, Footprint, Kind, Precision, Stage};
+use memory::ladder::{Installed, LadderSettings, LadderState, Processor};
+use memory::{DeviceKind, Dimensions, Footprint, Precision, Stage};
 use wire::Job;
 
 use crate::device_context::DeviceContext;
@@ -11,8 +11,8 @@ use crate::trouble::Broken;
 use crate::{Control, StageError};
 
 /// Windows beyond which decoding several together gets no faster.
-const KNEE_ON_CPU: u32 = 4;
-const KNEE_ON_GPU: u32 = 16;
+const MAX_USEFUL_BATCH_ON_CPU: u32 = 4;
+const MAX_USEFUL_BATCH_ON_GPU: u32 = 16;
 
 /// The models that a job may use, the one that was asked for first.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct Models {
 impl Models {
     /// The host's list; where the job's own model is not on it, that model as
     /// it is and quantised while it is loaded.
-    pub fn of(job: &Job, kind: Kind) -> Result<Self, StageError> {
+    pub fn of(job: &Job, kind: DeviceKind) -> Result<Self, StageError> {
         let path = job.model.as_path();
         let dimensions = dimensions(path)?;
         let precision = match job.precision {
@@ -73,7 +73,7 @@ impl Models {
         crate::attempt::loaded(context, Stage::SpeechModel)
     }
 
-    fn path(&self, settings: &Settings) -> &Path {
+    fn path(&self, settings: &LadderSettings) -> &Path {
         let is = |(_, other): &&(PathBuf, Installed)| {
             other.model == settings.model && other.precision == settings.precision
         };
@@ -88,8 +88,8 @@ fn installed(name: &str, dimensions: &Dimensions, precision: Precision, job: &Jo
         model: name.to_owned(),
         precision: precision.as_str().into(),
         parameters: dimensions.parameters().total(),
-        gpu_bytes: footprint(dimensions, precision, Kind::Gpu, job).weights,
-        host_bytes: footprint(dimensions, precision, Kind::Host, job).weights,
+        gpu_bytes: footprint(dimensions, precision, DeviceKind::Gpu, job).weights,
+        host_bytes: footprint(dimensions, precision, DeviceKind::Host, job).weights,
         suits: true,
     }
 }
@@ -105,7 +105,7 @@ pub fn state(models: &Models, job: &Job, context: &DeviceContext) -> Result<Stat
     // Otherwise one window decides where the next one begins.
     let batch = if job.is_batched() { batch(&footprint, free, &limits) } else { 1 };
     let speaker_batch = batch_of_speakers(kind, free, job.memory.speaker_batch_size);
-    Ok(State::new(Settings {
+    Ok(LadderState::new(LadderSettings {
         model: models.name.clone(),
         precision: models.precision.as_str().into(),
         batch,
@@ -121,8 +121,8 @@ fn batch(footprint: &Footprint, free: u64, limits: &BatchLimits) -> u32 {
     fit::batch(footprint, free, limits).windows.max(1)
 }
 
-fn batch_of_speakers(kind: Kind, free: u64, most: Option<u32>) -> u32 {
-    const KNEE: u32 = 32;
-    let limits = BatchLimits { knee: Some(KNEE), user: most, buffer_fraction: None };
+fn batch_of_speakers(kind: DeviceKind, free: u64, most: Option<u32>) -> u32 {
+    const MAX_USEFUL_BATCH: u32 = 32;
+    let limits = BatchLimits { max_useful_batch: Some(MAX_USEFUL_BATCH), user: most, buffer_fraction: None };
     batch(&Footprint::speakers(kind), free, &limits)
 }

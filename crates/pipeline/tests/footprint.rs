@@ -10,7 +10,7 @@ use std::time::Duration;
 use audio::{LogMel, OpenOptions, PrepareOptions};
 use candle_core::Device;
 use memory::bytes::MIB;
-use memory::{Dimensions, Footprint, Host, Kind, Plan, Precision, Probe, platform};
+use memory::{DeviceKind, Dimensions, Footprint, Host, Plan, Precision, Probe, platform};
 use models::whisper::Whisper;
 use pipeline::whisper::{Observer, Step, Transcriber};
 use pipeline::{Control, StageError};
@@ -83,7 +83,7 @@ fn decoding_takes_what_was_predicted() {
             beams,
             // The start of the transcript, its language and its task.
             tokens: TOKENS as u64 + 3,
-            ..Plan::new(Kind::Host, Precision::F32, &dimensions)
+            ..Plan::new(DeviceKind::Host, Precision::F32, &dimensions)
         };
         let footprint = Footprint::whisper(&dimensions, &plan);
         let settings = DecodingOptions {

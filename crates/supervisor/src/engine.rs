@@ -1,6 +1,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use memory::Mark;
 use memory::death::Death;
 use tokio::sync::{mpsc, oneshot};
 use wire::{
@@ -261,15 +262,18 @@ impl JobHandle {
 
     /// Keeps the job's memory log and what others see of the engine.
     fn note(&mut self, event: &Event) {
-        if let Event::Memory { mark, .. } = event {
-            if let Some(log) = &mut self.log {
-                log.write(mark);
-            }
-            if let (Some(at_work), memory::Mark::Sample(sample)) = (&self.at_work, &**mark)
-                && let Some(levels) = sample.levels
-            {
-                at_work.levels(levels);
-            }
+        let mark = match event {
+            Event::Memory { sample } => Some(Mark::Sample((**sample).clone())),
+            Event::Notice { notice } => wire::notice::to_memory(notice).map(Mark::Notice),
+            _ => None,
+        };
+        if let (Some(log), Some(mark)) = (&mut self.log, &mark) {
+            log.write(mark);
+        }
+        if let (Some(at_work), Some(Mark::Sample(sample))) = (&self.at_work, &mark)
+            && let Some(levels) = sample.levels
+        {
+            at_work.levels(levels);
         }
         if self.ended {
             self.at_work = None;

@@ -130,12 +130,12 @@ fn date(days: u64) -> (u64, u64, u64) {
 mod tests {
     use super::*;
     use memory::log::{Line, parse};
-    use memory::{Checkpoint, Code, Kind, Levels, Notice, Sample, Severity};
+    use memory::{Checkpoint, Code, DeviceKind, Levels, Notice, Sample, Severity};
 
     fn marks() -> Vec<Mark> {
         let sample = |checkpoint, levels| {
             let reason = Some("No reading:\nnone at all.".into());
-            Mark::Sample(Sample { checkpoint, batch: None, at_ms: 0, kind: Kind::Host, levels, reason })
+            Mark::Sample(Sample { checkpoint, batch: None, at_ms: 0, kind: DeviceKind::Host, levels, reason })
         };
         let levels = Levels {
             allocated: 1 << 28,

@@ -39,7 +39,7 @@ pub struct Job {
     /// that reserves and releases, until that stage exists.
     pub speakers: bool,
     /// Limits, batches, pins.
-    pub memory: memory::settings::Settings,
+    pub memory: memory::settings::MemorySettings,
     /// What may take over where memory does not suffice, the job's own model
     /// among them; empty: nothing but a smaller batch and the CPU.
     pub alternatives: Vec<Alternative>,
@@ -87,7 +87,7 @@ impl Job {
             precision: None,
             strategy: Strategy::Auto,
             speakers: false,
-            memory: memory::settings::Settings::default(),
+            memory: memory::settings::MemorySettings::default(),
             alternatives: Vec::new(),
             resume: None,
         }

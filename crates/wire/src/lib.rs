@@ -4,6 +4,7 @@
 
 mod frame;
 mod job;
+pub mod notice;
 mod path;
 mod player;
 mod resume;
@@ -149,17 +150,18 @@ pub enum Event {
         /// Left out of the text since the last point.
         discarded: Vec<Segment>,
     },
+    /// Something the user should know, also about memory ([`notice`]).
     Notice {
         notice: Notice,
     },
-    /// A look at memory, or what there is to say about it.
+    /// A reading of the device's memory at a known place in the job.
     Memory {
-        mark: Box<memory::Mark>,
+        sample: Box<memory::Sample>,
     },
     /// Where the job stands on its ladder as an engine begins with it, before
     /// anything is loaded.
     Ladder {
-        state: Box<memory::ladder::State>,
+        state: Box<memory::ladder::LadderState>,
     },
     /// A step down was taken. Where it is to renew the engine, `Failed`
     /// follows, and the host takes the step.

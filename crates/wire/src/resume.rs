@@ -1,4 +1,4 @@
-use memory::ladder::State;
+use memory::ladder::LadderState;
 use serde::{Deserialize, Serialize};
 use transcript::{Completeness, Notice, Segment, Time};
 
@@ -14,7 +14,7 @@ pub struct Resume {
     pub discarded: Vec<Segment>,
     pub notices: Vec<Notice>,
     /// Where the job stands on its ladder; `None`: at the top.
-    pub ladder: Option<State>,
+    pub ladder: Option<LadderState>,
     /// Windows that begin here, in samples of the 16 kHz stream, ended the
     /// engine more than once: each is passed over and listed as a gap.
     pub skip: Vec<u64>,

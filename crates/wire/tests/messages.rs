@@ -128,16 +128,16 @@ fn notice() -> Notice {
     Notice::new("audio.truncated", Severity::Degraded, "The file ends early.").at(Time::from_millis(5))
 }
 
-fn ladder() -> memory::ladder::State {
-    use memory::ladder::{Place, Settings, State};
-    State::new(Settings {
+fn ladder() -> memory::ladder::LadderState {
+    use memory::ladder::{LadderSettings, LadderState, Processor};
+    LadderState::new(LadderSettings {
         model: "small".into(),
         precision: "f16".into(),
         batch: 3,
-        place: Place::Gpu,
+        place: Processor::Gpu,
         speakers: true,
         speaker_batch: 8,
-        speaker_place: Place::Cpu,
+        speaker_place: Processor::Cpu,
     })
 }
 

@@ -11,7 +11,7 @@ use advisor::speed::Measured;
 use hub::Catalogue;
 use memory::bytes::{GIB, MIB, human};
 use memory::fit::{Fit, RESERVE};
-use memory::{Footprint, Kind};
+use memory::{DeviceKind, Footprint};
 use wire::Job;
 
 /// What a screen and the driver take of a card.
@@ -20,11 +20,11 @@ const SCREEN: u64 = 400 * MIB;
 fn card(gigabytes: u64, half_taken: bool) -> Room {
     let total = gigabytes * GIB;
     let free = (if half_taken { total / 2 } else { total }).saturating_sub(SCREEN);
-    Room { kind: Kind::Gpu, name: format!("a card of {gigabytes} GB"), free, total }
+    Room { kind: DeviceKind::Gpu, name: format!("a card of {gigabytes} GB"), free, total }
 }
 
 fn host() -> Room {
-    Room { kind: Kind::Host, name: "the CPU".into(), free: 12 * GIB, total: 16 * GIB }
+    Room { kind: DeviceKind::Host, name: "the CPU".into(), free: 12 * GIB, total: 16 * GIB }
 }
 
 fn job() -> Job {
@@ -76,7 +76,8 @@ fn recommendations_are_as_they_were_read() {
         let recommendation = on(cards);
         writeln!(text, "\n{name}\n  {}", recommendation.reason).unwrap();
         // The CPU is the same each time.
-        let gpus = recommendation.devices.iter().filter(|it| it.room.kind == Kind::Gpu || name == "no card");
+        let gpus =
+            recommendation.devices.iter().filter(|it| it.room.kind == DeviceKind::Gpu || name == "no card");
         gpus.for_each(|advice| table(advice, &mut text));
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden/recommendations.txt");
@@ -132,7 +133,7 @@ fn what_is_recommended_is_what_memory_predicts() {
             let Some(number) = advice.recommended else { continue };
             let taken = advice.choices[number].fit.check.fit;
             assert!(taken > Fit::DoesNotFit, "{name}");
-            if advice.room.kind == Kind::Gpu {
+            if advice.room.kind == DeviceKind::Gpu {
                 let passed = &advice.choices[..number];
                 assert!(passed.iter().all(|it| it.fit.check.fit < taken), "{name}");
             }

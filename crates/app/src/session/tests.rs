@@ -124,15 +124,14 @@ async fn an_idle_session_sleeps() {
 
 #[tokio::test]
 async fn memory_is_told_as_it_is_seen_and_all_of_it_to_who_comes_later() {
-    use ::memory::{Checkpoint, Kind, Levels, Mark, Sample};
+    use ::memory::{Checkpoint, DeviceKind, Levels, Sample};
     let folder = tempfile::tempdir().unwrap();
     let (session, id) = session(folder.path());
     let mut follower = session.follow_memory(id);
     let see = |checkpoint, at_ms| {
         let levels = Some(Levels { reserved: at_ms, ..Levels::default() });
-        let sample = Sample { checkpoint, batch: None, at_ms, kind: Kind::Host, levels, reason: None };
-        let mark = Box::new(Mark::Sample(sample));
-        session.inner.change(|shared| shared.queue.apply(id, Event::Memory { mark }));
+        let sample = Sample { checkpoint, batch: None, at_ms, kind: DeviceKind::Host, levels, reason: None };
+        session.inner.change(|shared| shared.queue.apply(id, Event::Memory { sample: Box::new(sample) }));
     };
     see(Checkpoint::PipelineStart, 1);
     let first = follower.next().await.unwrap();

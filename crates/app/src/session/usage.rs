@@ -1,7 +1,8 @@
 //! What was seen of a job's memory, for whoever shows it while it happens and
 //! afterwards.
 
-use memory::{Checkpoint, Code, Kind, Mark, Notice, Parts, Sample, Severity, StageUse, stage_uses};
+use memory::{Checkpoint, Code, DeviceKind, Parts, Sample, StageUse, stage_uses};
+use transcript::Notice;
 use wire::{Job, JobId};
 
 use advisor::fit::expects_gpu;
@@ -23,7 +24,7 @@ pub struct JobMemory {
 /// What was predicted before the job began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Forecast {
-    pub kind: Kind,
+    pub kind: DeviceKind,
     pub parts: Parts,
 }
 
@@ -60,7 +61,7 @@ impl Forecast {
     /// `None` for a model that can't be read: the job says so.
     pub fn of(job: &Job) -> Option<Self> {
         let network = Network::read(job.model.as_path()).ok()?;
-        let kind = if expects_gpu(job.device) { Kind::Gpu } else { Kind::Host };
+        let kind = if expects_gpu(job.device) { DeviceKind::Gpu } else { DeviceKind::Host };
         let precision = job.precision.unwrap_or_else(|| network.usual(kind));
         // The window's jobs work on one window after the other.
         Some(Self { kind, parts: network.footprint(kind, precision, job).parts(1) })
@@ -68,38 +69,21 @@ impl Forecast {
 }
 
 impl JobMemory {
-    pub fn add(&mut self, mark: Mark) {
+    pub fn add(&mut self, mut sample: Sample) {
         let latest = self.samples.last().map_or(0, |sample| sample.at_ms);
-        match mark {
-            Mark::Sample(mut sample) => {
-                let shift = &mut self.shift[usize::from(sample.kind == Kind::Host)];
-                if sample.checkpoint == Checkpoint::PipelineStart {
-                    *shift = latest;
-                }
-                sample.at_ms = (sample.at_ms + *shift).max(latest);
-                self.samples.push(sample);
-            }
-            Mark::Notice(notice) => self.note(notice),
+        let shift = &mut self.shift[usize::from(sample.kind == DeviceKind::Host)];
+        if sample.checkpoint == Checkpoint::PipelineStart {
+            *shift = latest;
         }
+        sample.at_ms = (sample.at_ms + *shift).max(latest);
+        self.samples.push(sample);
     }
 
-    /// Steps down the ladder are told as notices of the job alone, signs of
-    /// the memory itself as both.
-    pub fn hear(&mut self, notice: &transcript::Notice) {
-        let Some(code) = Code::from_code(&notice.code) else { return };
-        let severity = match notice.severity {
-            transcript::Severity::Info => Severity::Info,
-            transcript::Severity::Degraded => Severity::Degraded,
-            transcript::Severity::Failed => Severity::Failed,
-        };
-        self.note(Notice::new(code, severity, notice.text.clone()));
-    }
-
-    fn note(&mut self, notice: Notice) {
-        let at_ms = self.samples.last().map_or(0, |sample| sample.at_ms);
-        // What came both ways.
-        if !self.notices.iter().any(|seen| seen.notice == notice && seen.at_ms == at_ms) {
-            self.notices.push(SeenNotice { at_ms, notice });
+    /// Keeps a notice of the job that is about memory, and no other.
+    pub fn hear(&mut self, notice: &Notice) {
+        if Code::from_code(&notice.code).is_some() {
+            let at_ms = self.samples.last().map_or(0, |sample| sample.at_ms);
+            self.notices.push(SeenNotice { at_ms, notice: notice.clone() });
         }
     }
 
@@ -134,10 +118,11 @@ impl JobMemory {
 mod tests {
     use super::*;
     use memory::Levels;
+    use transcript::Severity;
 
-    fn sample(checkpoint: Checkpoint, kind: Kind, at_ms: u64) -> Mark {
+    fn sample(checkpoint: Checkpoint, kind: DeviceKind, at_ms: u64) -> Sample {
         let levels = Some(Levels::default());
-        Mark::Sample(Sample { checkpoint, batch: None, at_ms, kind, levels, reason: None })
+        Sample { checkpoint, batch: None, at_ms, kind, levels, reason: None }
     }
 
     fn times(change: &MemoryChange) -> Vec<u64> {
@@ -147,15 +132,15 @@ mod tests {
     #[test]
     fn time_goes_on_where_another_engine_does() {
         let mut memory = JobMemory::default();
-        memory.add(sample(Checkpoint::PipelineStart, Kind::Gpu, 0));
-        memory.add(sample(Checkpoint::PipelineStart, Kind::Host, 1));
-        memory.add(sample(Checkpoint::Batch, Kind::Gpu, 900));
+        memory.add(sample(Checkpoint::PipelineStart, DeviceKind::Gpu, 0));
+        memory.add(sample(Checkpoint::PipelineStart, DeviceKind::Host, 1));
+        memory.add(sample(Checkpoint::Batch, DeviceKind::Gpu, 900));
         let text = "It was renewed.";
-        memory.add(Mark::Notice(Notice::new(Code::EngineRenewed, Severity::Info, text)));
-        memory.add(sample(Checkpoint::PipelineStart, Kind::Gpu, 0));
-        memory.add(sample(Checkpoint::PipelineStart, Kind::Host, 2));
-        memory.add(sample(Checkpoint::Batch, Kind::Gpu, 50));
-        memory.add(sample(Checkpoint::FinalCleanup, Kind::Host, 70));
+        memory.hear(&Notice::new("memory.engine_renewed", Severity::Info, text));
+        memory.add(sample(Checkpoint::PipelineStart, DeviceKind::Gpu, 0));
+        memory.add(sample(Checkpoint::PipelineStart, DeviceKind::Host, 2));
+        memory.add(sample(Checkpoint::Batch, DeviceKind::Gpu, 50));
+        memory.add(sample(Checkpoint::FinalCleanup, DeviceKind::Host, 70));
         let change = memory.since(1, Known::default()).unwrap();
         assert_eq!(times(&change), [0, 1, 900, 900, 902, 950, 970]);
         assert_eq!(change.notices[0].at_ms, 900);
@@ -165,14 +150,13 @@ mod tests {
     fn steps_and_signs_are_kept_once_each() {
         let mut memory = JobMemory::default();
         let sign = "Usage is critical.";
-        memory.add(Mark::Notice(Notice::new(Code::Critical, Severity::Info, sign)));
-        let heard = |code, text: &str| transcript::Notice::new(code, transcript::Severity::Degraded, text);
-        memory.hear(&transcript::Notice::new("memory.critical", transcript::Severity::Info, sign));
+        let heard = |code, text: &str| Notice::new(code, Severity::Degraded, text);
+        memory.hear(&Notice::new("memory.critical", Severity::Info, sign));
         memory.hear(&heard("memory.precision_lowered", "In 8 bits."));
         memory.hear(&heard("audio.truncated", "It is cut off."));
         let change = memory.since(1, Known::default()).unwrap();
-        let codes: Vec<Code> = change.notices.iter().map(|seen| seen.notice.code).collect();
-        assert_eq!(codes, [Code::Critical, Code::PrecisionLowered]);
+        let codes: Vec<&str> = change.notices.iter().map(|seen| seen.notice.code.as_str()).collect();
+        assert_eq!(codes, ["memory.critical", "memory.precision_lowered"]);
         assert_eq!(change.notices[1].notice.severity, Severity::Degraded);
     }
 
@@ -180,15 +164,15 @@ mod tests {
     fn only_what_is_new_is_told_and_all_of_it_after_a_retry() {
         let mut memory = JobMemory::default();
         assert!(memory.since(1, Known::default()).is_none());
-        memory.add(sample(Checkpoint::PipelineStart, Kind::Host, 0));
+        memory.add(sample(Checkpoint::PipelineStart, DeviceKind::Host, 0));
         let first = memory.since(1, Known::default()).unwrap();
-        memory.add(sample(Checkpoint::Batch, Kind::Host, 5));
+        memory.add(sample(Checkpoint::Batch, DeviceKind::Host, 5));
         let second = memory.since(1, first.now).unwrap();
         assert_eq!((second.from, times(&second)), (1, vec![5]));
         assert!(memory.since(1, second.now).is_none());
         memory.clear();
-        memory.add(sample(Checkpoint::PipelineStart, Kind::Host, 3));
-        memory.add(sample(Checkpoint::Batch, Kind::Host, 9));
+        memory.add(sample(Checkpoint::PipelineStart, DeviceKind::Host, 3));
+        memory.add(sample(Checkpoint::Batch, DeviceKind::Host, 9));
         let third = memory.since(1, second.now).unwrap();
         assert_eq!((third.from, third.samples.len()), (0, 2));
     }

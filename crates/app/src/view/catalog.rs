@@ -150,7 +150,7 @@ impl From<catalog::Offer> for Offer {
 impl From<transfers::Transfer> for Transfer {
     fn from(transfer: transfers::Transfer) -> Self {
         let progress = transfer.progress;
-        let number = |of: fn(&hub::Progress) -> Option<f64>| progress.as_ref().and_then(of);
+        let number = |of: fn(&hub::TransferProgress) -> Option<f64>| progress.as_ref().and_then(of);
         Self {
             stage: progress.as_ref().map_or(TransferStage::Look, |progress| progress.stage.into()),
             file: progress.as_ref().and_then(|progress| progress.file.clone()),
@@ -167,15 +167,15 @@ impl From<transfers::Transfer> for Transfer {
     }
 }
 
-impl From<hub::Stage> for TransferStage {
-    fn from(stage: hub::Stage) -> Self {
+impl From<hub::TransferStage> for TransferStage {
+    fn from(stage: hub::TransferStage) -> Self {
         match stage {
-            hub::Stage::Look => Self::Look,
-            hub::Stage::Download => Self::Download,
-            hub::Stage::Copy => Self::Copy,
-            hub::Stage::Wait => Self::Wait,
-            hub::Stage::Verify => Self::Verify,
-            hub::Stage::Install | hub::Stage::Installed => Self::Install,
+            hub::TransferStage::Look => Self::Look,
+            hub::TransferStage::Download => Self::Download,
+            hub::TransferStage::Copy => Self::Copy,
+            hub::TransferStage::Wait => Self::Wait,
+            hub::TransferStage::Verify => Self::Verify,
+            hub::TransferStage::Install | hub::TransferStage::Installed => Self::Install,
         }
     }
 }

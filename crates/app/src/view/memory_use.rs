@@ -129,11 +129,11 @@ fn seconds(milliseconds: u64) -> f64 {
     milliseconds as f64 / 1e3
 }
 
-impl From<memory::Kind> for DeviceKind {
-    fn from(kind: memory::Kind) -> Self {
+impl From<memory::DeviceKind> for DeviceKind {
+    fn from(kind: memory::DeviceKind) -> Self {
         match kind {
-            memory::Kind::Gpu => Self::Gpu,
-            memory::Kind::Host => Self::Host,
+            memory::DeviceKind::Gpu => Self::Gpu,
+            memory::DeviceKind::Host => Self::Host,
         }
     }
 }
@@ -149,7 +149,7 @@ impl From<session::MemoryChange> for MemoryUpdate {
     fn from(change: session::MemoryChange) -> Self {
         let notice = |seen: session::SeenNotice| MemoryNotice {
             at: seconds(seen.at_ms),
-            code: seen.notice.code.as_str().into(),
+            code: seen.notice.code,
             severity: severity(seen.notice.severity),
             text: seen.notice.text,
         };

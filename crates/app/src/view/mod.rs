@@ -485,11 +485,7 @@ impl From<transcript::Notice> for Notice {
     fn from(notice: transcript::Notice) -> Self {
         Self {
             code: notice.code,
-            severity: match notice.severity {
-                transcript::Severity::Info => Severity::Info,
-                transcript::Severity::Degraded => Severity::Degraded,
-                transcript::Severity::Failed => Severity::Failed,
-            },
+            severity: severity(notice.severity),
             text: notice.text,
             at: notice.at.map(transcript::Time::seconds),
         }

@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hub::{Connections, Limits, Proxying, Puller, Settings};
+use hub::{Connections, HubSettings, NetworkLimits, Proxying, Puller};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
@@ -153,10 +153,10 @@ impl Server {
         self.held.lock().unwrap().recv_timeout(Duration::from_secs(60)).expect("nothing was held");
     }
 
-    pub fn settings(&self) -> Settings {
-        let mut settings = Settings::of_hub(&self.url()).unwrap();
+    pub fn settings(&self) -> HubSettings {
+        let mut settings = HubSettings::of_hub(&self.url()).unwrap();
         settings.proxy = Proxying::Never;
-        settings.limits = Limits { pause: Duration::from_millis(5), ..Limits::default() };
+        settings.limits = NetworkLimits { pause: Duration::from_millis(5), ..NetworkLimits::default() };
         settings
     }
 

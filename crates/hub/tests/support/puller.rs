@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use hub::{Catalogue, Connections, Control, Proxying, Puller, Settings, Stage, Store};
+use hub::{Catalogue, Connections, Control, HubSettings, Proxying, Puller, Store, TransferStage};
 
 fn main() -> std::process::ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -13,14 +13,14 @@ fn main() -> std::process::ExitCode {
     let at = rest.first().cloned();
     let after = rest.get(1).and_then(|text| text.parse().ok()).map(Duration::from_micros);
     let run = async {
-        let settings = Settings { proxy: Proxying::Never, ..Settings::of_hub(endpoint)? };
+        let settings = HubSettings { proxy: Proxying::Never, ..HubSettings::of_hub(endpoint)? };
         let puller = Puller::new(settings, Connections::nowhere())?;
         let wanted = Catalogue::public()?.wanted(name)?;
-        let mut on_progress = |progress: hub::Progress| {
+        let mut on_progress = |progress: hub::TransferProgress| {
             let stage = match progress.stage {
-                Stage::Verify => "verify",
-                Stage::Install => "install",
-                Stage::Installed => "installed",
+                TransferStage::Verify => "verify",
+                TransferStage::Install => "install",
+                TransferStage::Installed => "installed",
                 _ => return,
             };
             if at.as_deref() == Some(stage) {

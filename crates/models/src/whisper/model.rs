@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use candle_core::{DType, Device};
-use memory::{Kind, Precision};
+use memory::{DeviceKind, Precision};
 
 use super::generation::GenerationConfig;
 use super::layers::{Held, Loader, Tick};
@@ -85,7 +85,7 @@ impl Whisper {
 
     /// What a device computes fastest without losing accuracy that matters.
     pub fn preferred(device: &Device) -> Precision {
-        Precision::F32.usual_on(if device.is_cpu() { Kind::Host } else { Kind::Gpu })
+        Precision::F32.usual_on(if device.is_cpu() { DeviceKind::Host } else { DeviceKind::Gpu })
     }
 }
 

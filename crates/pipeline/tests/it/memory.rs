@@ -67,10 +67,7 @@ fn a_job_leaves_its_checkpoints() {
     let seen: Vec<Checkpoint> = events
         .iter()
         .filter_map(|event| match event {
-            Event::Memory { mark, .. } => match mark.as_ref() {
-                memory::Mark::Sample(sample) => Some(sample.checkpoint),
-                memory::Mark::Notice(_) => None,
-            },
+            Event::Memory { sample } => Some(sample.checkpoint),
             _ => None,
         })
         .collect();

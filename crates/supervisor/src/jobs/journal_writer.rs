@@ -2,7 +2,7 @@
 
 use library::{Error, Journal, Key, Step};
 use memory::Mark;
-use memory::ladder::State;
+use memory::ladder::LadderState;
 use transcript::{Notice, Segment, Severity, Span};
 use wire::{Point, Resume};
 
@@ -13,7 +13,7 @@ pub enum Record {
     Prepared { channel: usize, speech: Vec<Span>, log_mel_maximum: f32 },
     Reached { point: Box<Point>, segments: Vec<Segment>, discarded: Vec<Segment> },
     Notice(Notice),
-    Ladder(State),
+    Ladder(LadderState),
     Mark(Mark),
 }
 

@@ -34,7 +34,7 @@ pub struct SupervisorOptions {
     /// Where hosts take turns at a device; `None`: this one asks nobody.
     pub runs: Option<Runs>,
     /// For when engines are renewed; what a job may take stands in the job.
-    pub memory: memory::settings::Settings,
+    pub memory: memory::settings::MemorySettings,
 }
 
 /// Clones share one engine. Once the last one is dropped, and the jobs with

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use memory::Stage;
 use memory::death::{Death, says_device_failed};
-use memory::ladder::{Ladder, Place, State, Step, Trouble, gave_up};
+use memory::ladder::{Ladder, LadderState, Processor, Step, Trouble, gave_up};
+use memory::{Mark, Stage};
 use transcript::{Notice, Segment, Severity, Time, Transcript};
 use wire::{ErrorCode, Event, Failure, Job, Resume};
 
@@ -36,9 +36,9 @@ pub struct RecoveryPolicy {
     /// What the engine is at: channel and sample.
     window: Option<(usize, u64)>,
     /// Where the engine began, for as long as no step was taken.
-    top: Option<State>,
+    top: Option<LadderState>,
     /// What the latest engine computes on.
-    place: Place,
+    place: Processor,
     /// A step was taken that the next file should know of.
     is_lesser: bool,
     /// The engine took a step that only a new one can complete.
@@ -74,7 +74,7 @@ pub enum Next {
 
 impl RecoveryPolicy {
     /// `learned`: where the file before ended up on its ladder.
-    pub fn new(mut job: Job, learned: Option<State>) -> Self {
+    pub fn new(mut job: Job, learned: Option<LadderState>) -> Self {
         let mut resume = job.resume.take().map(|resume| *resume).unwrap_or_default();
         let is_lesser = resume.ladder.is_some() || learned.is_some();
         if resume.ladder.is_none() {
@@ -91,7 +91,7 @@ impl RecoveryPolicy {
             stage: Stage::SpeechModel,
             window: None,
             top: None,
-            place: Place::Cpu,
+            place: Processor::Cpu,
             is_lesser,
             renewing: false,
             deaths: BTreeMap::new(),
@@ -102,7 +102,7 @@ impl RecoveryPolicy {
     }
 
     /// What the next engine is given, which will compute at `place`.
-    pub fn next_job(&mut self, place: Place) -> Job {
+    pub fn next_job(&mut self, place: Processor) -> Job {
         self.place = place;
         self.attempts += 1;
         self.pending.clear();
@@ -168,7 +168,7 @@ impl RecoveryPolicy {
                 self.resume.notices.push(notice.clone());
                 record = Some(Record::Notice(notice.clone()));
             }
-            Event::Memory { mark, .. } => record = Some(Record::Mark((**mark).clone())),
+            Event::Memory { sample } => record = Some(Record::Mark(Mark::Sample((**sample).clone()))),
             Event::Rung { rung, .. } => {
                 self.renewing = rung.step == Step::RenewEngine;
                 self.is_lesser |= rung.from != rung.to.settings;
@@ -214,7 +214,7 @@ impl RecoveryPolicy {
         let at_large = self.deaths_at_large();
         if self.restarts >= MOST_RESTARTS || at_large >= MOST_DEATHS {
             let tell = trouble.map(|trouble| {
-                let notice = rungs::from_memory(&gave_up(self.stage, trouble, self.job.memory.pins()));
+                let notice = wire::notice::from_memory(&gave_up(self.stage, trouble, self.job.memory.pins()));
                 Event::Notice { notice }
             });
             return Next::GiveUp { tell: tell.into_iter().collect(), failure: self.last_failure(failure) };
@@ -223,7 +223,7 @@ impl RecoveryPolicy {
         let (mut tell, mut record) = (Vec::new(), Vec::new());
         let notice = match rung {
             Some(rung) => {
-                let notice = rungs::from_memory(&rung.notice());
+                let notice = wire::notice::from_memory(&rung.notice());
                 self.is_lesser |= rung.from != rung.to.settings;
                 self.resume.ladder = Some(rung.to.clone());
                 record.push(Record::Ladder(rung.to.clone()));
@@ -272,8 +272,8 @@ impl RecoveryPolicy {
     }
 
     /// What the next file can start from, where this one went down its ladder.
-    pub fn learned(&self) -> Option<State> {
-        self.resume.ladder.as_ref().filter(|_| self.is_lesser).map(State::for_next_file)
+    pub fn learned(&self) -> Option<LadderState> {
+        self.resume.ladder.as_ref().filter(|_| self.is_lesser).map(LadderState::for_next_file)
     }
 
     /// Notes where the engine died. A place that ended it twice is passed over

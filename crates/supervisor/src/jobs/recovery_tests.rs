@@ -1,6 +1,6 @@
 use super::*;
 use memory::death::Evidence;
-use memory::ladder::{Installed, Pins, Place};
+use memory::ladder::{Installed, Pins, Processor};
 use wire::{Alternative, DeviceChoice, Point};
 
 const OOM: Option<Death> = Some(Death::OutOfMemory(Evidence::Killed));
@@ -13,8 +13,8 @@ fn course(job: Job) -> RecoveryPolicy {
     course
 }
 
-fn place(job: &Job) -> Place {
-    if job.device == DeviceChoice::Cpu { Place::Cpu } else { Place::Gpu }
+fn place(job: &Job) -> Processor {
+    if job.device == DeviceChoice::Cpu { Processor::Cpu } else { Processor::Gpu }
 }
 
 fn job() -> Job {
@@ -228,7 +228,7 @@ fn pins_are_obeyed_and_without_a_step_left_the_same_is_tried_again() {
 fn a_step_that_the_engine_took_itself_is_completed_by_a_new_one() {
     let mut course = course(job_with_rungs());
     told(&mut course, [started("cuda:0"), window(0)]);
-    let state = rungs::top(&course.job, Place::Gpu);
+    let state = rungs::top(&course.job, Processor::Gpu);
     let ladder = Ladder { installed: Vec::new(), pins: Pins::default() };
     let rung = |trouble| ladder.next(Stage::Transcribe, &state, trouble).unwrap();
     // A retry is the engine's own business: what fails after it fails for good.
@@ -280,7 +280,7 @@ fn a_device_that_fails_hands_over_to_the_cpu_in_the_end() {
         ("memory.moved_to_cpu".to_owned(), DeviceChoice::Cpu),
     ];
     assert_eq!(steps, expected);
-    assert_eq!(course.learned().unwrap().settings.place, Place::Cpu);
+    assert_eq!(course.learned().unwrap().settings.place, Processor::Cpu);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use memory::ladder::Place;
+use memory::ladder::Processor;
 use tokio::sync::mpsc::UnboundedSender;
 use transcript::{Notice, Severity};
 use wire::{Event, Failure, Job};
@@ -79,7 +79,7 @@ impl Run {
                 };
             }
             let is_cpu = engine.device(self.job.device) == "cpu";
-            let job = course.next_job(if is_cpu { Place::Cpu } else { Place::Gpu });
+            let job = course.next_job(if is_cpu { Processor::Cpu } else { Processor::Gpu });
             let resume = Box::new(course.resume().clone());
             self.record(Record::Begun { attempts: course.attempts(), resume }).await;
             let handle = engine.transcribe(job);

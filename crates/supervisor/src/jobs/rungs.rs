@@ -1,17 +1,16 @@
 //! The ladder as a host sees it: what an engine was given, what it may be
 //! given instead, and how that stands in a job.
 
-use memory::ladder::{Installed, Place, Settings, State};
-use transcript::{Notice, Severity};
+use memory::ladder::{Installed, LadderSettings, LadderState, Processor};
 use wire::{Alternative, DeviceChoice, Job};
 
 /// The top of a job's ladder, for an engine that died before it said where it
 /// began: as far as the job tells. `place` is where that engine computes.
-pub fn top(job: &Job, place: Place) -> State {
+pub fn top(job: &Job, place: Processor) -> LadderState {
     let known = job.alternatives.iter().find(|known| known.path == job.model);
     let installed = known.map(|known| &known.installed);
     let precision = job.precision.map(|wanted| wanted.as_str().to_owned());
-    State::new(Settings {
+    LadderState::new(LadderSettings {
         model: installed.map(|it| it.model.clone()).unwrap_or_default(),
         precision: precision.or(installed.map(|it| it.precision.clone())).unwrap_or_default(),
         batch: job.memory.batch_size.unwrap_or(1),
@@ -24,7 +23,7 @@ pub fn top(job: &Job, place: Place) -> State {
 
 /// What may take over, with what is in use among it: weights are widened
 /// on some machines and then go by another precision than their file's.
-pub fn installed(job: &Job, now: &Settings) -> Vec<Installed> {
+pub fn installed(job: &Job, now: &LadderSettings) -> Vec<Installed> {
     let mut installed: Vec<_> = job.alternatives.iter().map(|known| known.installed.clone()).collect();
     let of_model = || installed.iter().filter(|known| known.model == now.model);
     if of_model().all(|known| known.precision != now.precision)
@@ -36,7 +35,7 @@ pub fn installed(job: &Job, now: &Settings) -> Vec<Installed> {
 }
 
 /// Writes a ladder's settings into the job.
-pub fn apply(job: &mut Job, settings: &Settings) {
+pub fn apply(job: &mut Job, settings: &LadderSettings) {
     let named = |known: &&Alternative| known.installed.model == settings.model;
     let exact = job.alternatives.iter().filter(named).find(|it| it.installed.precision == settings.precision);
     if let Some(known) = exact.or(job.alternatives.iter().find(named)) {
@@ -48,19 +47,9 @@ pub fn apply(job: &mut Job, settings: &Settings) {
     job.memory.batch_size = Some(settings.batch);
     job.memory.speaker_batch_size = Some(settings.speaker_batch);
     job.speakers &= settings.speakers;
-    if settings.place == Place::Cpu {
+    if settings.place == Processor::Cpu {
         job.device = DeviceChoice::Cpu;
     }
-}
-
-/// A notice about memory in the form in which transcripts keep notices.
-pub fn from_memory(notice: &memory::Notice) -> Notice {
-    let severity = match notice.severity {
-        memory::Severity::Info => Severity::Info,
-        memory::Severity::Degraded => Severity::Degraded,
-        memory::Severity::Failed => Severity::Failed,
-    };
-    Notice::new(notice.code.as_str(), severity, notice.text.clone())
 }
 
 /// Whether what was learned from one job holds for another.

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use memory::death::Death;
-use memory::ladder::State;
+use memory::ladder::LadderState;
 use wire::{Failure, Job};
 
 use super::Inner;
@@ -20,7 +20,7 @@ pub struct EngineSlot {
     /// It said itself that it should be replaced.
     is_worn: bool,
     /// Where the latest job that went down its ladder ended up on it.
-    learned: Option<(Job, State)>,
+    learned: Option<(Job, LadderState)>,
 }
 
 impl EngineSlot {
@@ -61,13 +61,13 @@ impl EngineSlot {
         self.is_worn |= renewal.is_some();
     }
 
-    pub fn learn(&mut self, job: Job, state: Option<State>) {
+    pub fn learn(&mut self, job: Job, state: Option<LadderState>) {
         if let Some(state) = state {
             self.learned = Some((job, state));
         }
     }
 
-    pub fn learned_for(&self, job: &Job) -> Option<State> {
+    pub fn learned_for(&self, job: &Job) -> Option<LadderState> {
         let (other, state) = self.learned.as_ref()?;
         is_comparable(other, job).then(|| state.clone())
     }

@@ -9,7 +9,7 @@
 
 use std::path::Path;
 
-use memory::ladder::{Ladder, Place, Settings, State, Trouble};
+use memory::ladder::{Ladder, LadderSettings, LadderState, Processor, Trouble};
 use transcript::{Completeness, Model, Notice, SCHEMA_VERSION, Segment, Severity, Source, Time, Transcript};
 use wire::{ErrorCode, Event, Failure, Job, Point, Progress, Stage};
 
@@ -118,14 +118,14 @@ fn act(job: &Job, verb: &str) {
         "leave" => std::process::exit(7),
         "hang" => forever(),
         "renew" => {
-            let state = State::new(Settings {
+            let state = LadderState::new(LadderSettings {
                 model: "double".into(),
                 precision: "f32".into(),
                 batch: 1,
-                place: Place::Gpu,
+                place: Processor::Gpu,
                 speakers: false,
                 speaker_batch: 1,
-                speaker_place: Place::Gpu,
+                speaker_place: Processor::Gpu,
             });
             let state = job.resume.as_ref().and_then(|resume| resume.ladder.clone()).unwrap_or(state);
             let rung = Ladder::default().next(memory::Stage::Transcribe, &state, Trouble::DeviceError);
