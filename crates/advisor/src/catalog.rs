@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use hub::{Catalogue, Entry, Model, Origin, State};
+use hub::{Catalogue, KnownModel, Model, Origin, StoredState};
 use wire::{Failure, Job};
 
 use crate::recommend::{self, Advice, Choice, Recommendation};

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use crate::network::tests::write_model;
     use config::Preferences;
-    use memory::Kind;
+    use memory::DeviceKind;
     use memory::bytes::{GIB, MIB};
 
     fn models(folder: &Path, names: &[&str]) -> Vec<ModelRef> {
@@ -191,7 +191,7 @@ mod tests {
         std::fs::remove_file(models[1].path.join("config.json")).unwrap();
         models.push(ModelRef { path: models[0].path.clone(), ..models[0].clone() });
         let job = example(Some("de"), Task::Transcribe, &Preferences::default());
-        let room = room(Kind::Host, 8 * GIB);
+        let room = room(DeviceKind::Host, 8 * GIB);
         let found = choices(&models, &job, &room, &[]);
         assert!(!found[0].as_ref().unwrap().suits);
         assert!(found[0].as_ref().unwrap().disk > 0);
@@ -205,7 +205,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let names = ["base", "small", "medium"];
         let models = models(folder.path(), &names);
-        let room = room(Kind::Host, 32 * GIB);
+        let room = room(DeviceKind::Host, 32 * GIB);
         let job = example(None, Task::Transcribe, &Preferences::default());
         let small = Network::read(&models[1].path).unwrap().dimensions;
         for (speed, expected) in [(None, "small"), (Some(0.5), "base"), (Some(60.0), "medium")] {

@@ -12,7 +12,7 @@ use memory::{
 use serde::Serialize;
 use wire::{Alternative, DeviceChoice, Job};
 
-use crate::network::{Network, knee};
+use crate::network::Network;
 use supervisor::find;
 
 /// Where a job would compute, and what is free there. Bytes.
@@ -210,7 +210,7 @@ fn instead(job: &Job, room: &Room) -> Option<ModelFit> {
 
 /// One window decides where the next one begins, unless they are batched.
 fn batch_limits(job: &Job, kind: DeviceKind) -> BatchLimits {
-    let limits = job.memory.batch_limits(Some(max_useful_batch(kind)));
+    let limits = job.memory.batch_limits(Some(fit::max_useful_batch(kind)));
     if job.is_batched() { limits } else { BatchLimits { user: Some(1), ..limits } }
 }
 

@@ -87,15 +87,6 @@ impl Network {
     }
 }
 
-/// Windows beyond which decoding several together gets no faster: as in the
-/// engine.
-pub fn max_useful_batch(kind: DeviceKind) -> u32 {
-    match kind {
-        DeviceKind::Host => 4,
-        DeviceKind::Gpu => 16,
-    }
-}
-
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Generation {

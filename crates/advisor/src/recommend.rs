@@ -233,7 +233,7 @@ pub(crate) fn advise(
     candidates: &[Candidate],
     speeds: &[Measured],
     job: &Job,
-    precisions: impl Fn(&Network, Kind) -> Vec<Precision>,
+    precisions: impl Fn(&Network, DeviceKind) -> Vec<Precision>,
 ) -> Advice {
     let mut choices: Vec<(u64, Choice)> = Vec::new();
     for candidate in candidates.iter().filter(|candidate| suits(&candidate.network, job)) {

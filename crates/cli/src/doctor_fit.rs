@@ -3,11 +3,11 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use advisor::fit::{Room, used};
-use advisor::network::{Network, knee};
+use advisor::network::Network;
 use config::Preferences;
 use memory::bytes::human;
 use memory::ladder::{Pins, Step};
-use memory::{Footprint, Kind, Mark, Precision, Stage, fit};
+use memory::{DeviceKind, Footprint, Mark, Precision, Stage, fit};
 use supervisor::Engine;
 use wire::{Backend, DeviceChoice, ErrorCode, Event, Failure, Job, Strategy, VoiceActivity};
 
@@ -52,8 +52,11 @@ pub async fn run(args: &Doctor, model: &OsStr, mut interrupt: Interrupt) -> Resu
         let footprint = network.footprint(kind, precision, &job);
         if let Ok(room) = Room::of(on_gpu, args.machine.device, &preferences.memory) {
             // What the engine won't even try is not tried here either.
-            let planned =
-                fit::batch(&footprint, room.free, &job.memory.batch_limits(Some(max_useful_batch(kind))));
+            let planned = fit::batch(
+                &footprint,
+                room.free,
+                &job.memory.batch_limits(Some(fit::max_useful_batch(kind))),
+            );
             let asked = batch;
             batch = planned.windows.clamp(1, asked);
             let fewer = if batch < asked { format!(", of {asked} asked for") } else { String::new() };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use advisor::store::failure;
 use clap::Args;
-use hub::{Control, Place, Progress, UserEntry, Verified};
+use hub::{Control, ModelLocation, TransferProgress, UserEntry, Verified};
 use serde::Serialize;
 use wire::Failure;
 

@@ -3,7 +3,7 @@ use std::path::Path;
 
 use advisor::ModelRef;
 use clap::Args;
-use hub::{Catalogue, Entry, State};
+use hub::{Catalogue, KnownModel, StoredState};
 use serde::Serialize;
 use wire::{Failure, FilePath};
 
@@ -78,7 +78,7 @@ pub fn listed() -> Vec<Listed> {
     // Those that can't be used: interrupted and damaged ones. A store that
     // can't be read has said so when its models were looked for.
     let stored = advisor::store::store().ok().and_then(|store| store.list().ok()).unwrap_or_default();
-    for model in stored.into_iter().filter(|model| model.state != State::Ready) {
+    for model in stored.into_iter().filter(|model| model.state != StoredState::Ready) {
         models.push(Listed {
             name: model.id,
             bytes: Some(model.bytes),

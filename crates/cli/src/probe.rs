@@ -7,7 +7,7 @@ use advisor::network::Network;
 use advisor::speed::{self, Measured};
 use clap::Args;
 use config::Preferences;
-use memory::{Kind, Precision};
+use memory::{DeviceKind, Precision};
 use serde::Serialize;
 use supervisor::Engine;
 use wire::{Backend, DeviceChoice, Event, Job, Strategy, VoiceActivity};

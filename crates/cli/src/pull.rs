@@ -1,7 +1,7 @@
 use clap::Args;
 use config::Preferences;
 use config::preferences::Values;
-use hub::{Catalogue, Control, Model, Progress, Stage, Wanted};
+use hub::{Catalogue, Control, Model, TransferProgress, TransferStage, Wanted};
 use serde::Serialize;
 use wire::{ErrorCode, FilePath};
 

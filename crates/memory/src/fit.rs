@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::Stage;
 use crate::bytes::{MIB, human};
 use crate::footprint::Footprint;
+use crate::probe::DeviceKind;
 
 /// Part of what is free up to which a job is comfortable: the notice of an
 /// elevated share begins there too.
@@ -86,6 +87,15 @@ pub fn check(speech: &Footprint, speakers: Option<&Footprint>, free: u64, batch:
     }
     let peak = stages.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0);
     FitCheck { fit: judge(peak, free), stages, peak, free, batch: batch.max(1) }
+}
+
+/// The number of windows beyond which decoding several together gets no
+/// faster: estimated, not measured on this machine.
+pub fn max_useful_batch(kind: DeviceKind) -> u32 {
+    match kind {
+        DeviceKind::Host => 4,
+        DeviceKind::Gpu => 16,
+    }
 }
 
 /// What bounds a batch besides memory.

@@ -99,7 +99,7 @@ impl<'a> Work<'a> {
             if self.job.memory.release {
                 context.unload();
             }
-            speakers::stand_in(context, self.state.settings.speaker_batch)?;
+            speakers::stand_in(context, &self.state.settings)?;
         }
         self.tell();
         self.draft.note_findings(self.emit);
@@ -125,6 +125,8 @@ impl<'a> Work<'a> {
         let job = self.job;
         let loading = Reporter::new(Stage::SpeechModel, None, self.emit);
         let context = take(self.context, Stage::SpeechModel)?;
+        // Advice names what this attempt could do with less of.
+        context.device.set_situation(self.models.situation(&self.state.settings));
         let loaded = self.models.load(context, &self.state.settings, self.control)?;
         let seconds = loading.elapsed().as_secs_f64();
         let language = match &job.language {

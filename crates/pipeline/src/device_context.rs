@@ -32,7 +32,7 @@ pub struct DeviceContext {
 type Marks = Arc<Mutex<Vec<Mark>>>;
 
 impl DeviceContext {
-    pub fn new(choice: DeviceChoice, settings: &Settings) -> Result<Self, Failure> {
+    pub fn new(choice: DeviceChoice, settings: &MemorySettings) -> Result<Self, Failure> {
         let chosen = device::choose(choice)?;
         let marks = Marks::default();
         let sink = || {

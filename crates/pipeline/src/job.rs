@@ -59,7 +59,7 @@ fn run(
     // A file that can't be opened should say so before a large model is loaded.
     let info = sound::probe(job)?;
     let before = job.resume.as_ref().and_then(|resume| resume.ladder.clone());
-    let on_cpu = before.as_ref().is_some_and(|state| state.settings.place == Place::Cpu);
+    let on_cpu = before.as_ref().is_some_and(|state| state.settings.place == Processor::Cpu);
     let at = take_desk(context, if on_cpu { DeviceChoice::Cpu } else { job.device }, job)?;
     at.begin_job();
     at.device.budget().refuse_nth(refuse);

@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use memory::{Dimensions, Footprint, Kind, Plan, Precision, Scope, Stage, Tracker};
+use memory::{DeviceKind, Dimensions, Footprint, Plan, Precision, Scope, Stage, Tracker};
 use models::whisper::{Whisper, WhisperConfig};
 use serde::Deserialize;
 use wire::{ErrorCode, Failure, Job};

@@ -2,17 +2,13 @@ use std::path::{Path, PathBuf};
 
 use memory::fit::{self, BatchLimits};
 use memory::ladder::{Installed, LadderSettings, LadderState, Processor};
-use memory::{DeviceKind, Dimensions, Footprint, Precision, Stage};
+use memory::{DeviceKind, Dimensions, Footprint, Precision, Situation, Stage};
 use wire::Job;
 
 use crate::device_context::DeviceContext;
 use crate::loaded::{Loaded, Marker, dimensions, footprint, name_of};
 use crate::trouble::Broken;
 use crate::{Control, StageError};
-
-/// Windows beyond which decoding several together gets no faster.
-const MAX_USEFUL_BATCH_ON_CPU: u32 = 4;
-const MAX_USEFUL_BATCH_ON_GPU: u32 = 16;
 
 /// The models that a job may use, the one that was asked for first.
 #[derive(Debug)]
@@ -60,7 +56,7 @@ impl Models {
     pub fn load<'a>(
         &self,
         context: &'a mut DeviceContext,
-        settings: &Settings,
+        settings: &LadderSettings,
         control: &Control,
     ) -> Result<&'a Loaded, Broken> {
         let path = self.path(settings);
@@ -71,6 +67,31 @@ impl Models {
             context.loaded = Some(Loaded::load(path, precision, &context.chosen, &context.device, control)?);
         }
         crate::attempt::loaded(context, Stage::SpeechModel)
+    }
+
+    /// What could be changed to need less memory than `settings` do.
+    pub fn situation(&self, settings: &LadderSettings) -> Situation {
+        let known = || self.known.iter().map(|(_, installed)| installed).filter(|other| other.suits);
+        let bytes = |installed: &Installed| match settings.place {
+            Processor::Gpu => installed.gpu_bytes,
+            Processor::Cpu => installed.host_bytes,
+        };
+        let now = known()
+            .find(|other| other.model == settings.model && other.precision == settings.precision)
+            .map(|installed| (bytes(installed), installed.parameters));
+        let largest = |smaller: &dyn Fn(&&Installed) -> bool| {
+            known().filter(smaller).max_by_key(|installed| bytes(installed)).cloned()
+        };
+        let lower_precision =
+            now.and_then(|(held, _)| largest(&|other| other.model == settings.model && bytes(other) < held));
+        let smaller_model = now.and_then(|(_, parameters)| {
+            largest(&|other| other.model != settings.model && other.parameters < parameters)
+        });
+        Situation {
+            batch: settings.batch,
+            smaller_model: smaller_model.map(|installed| installed.model),
+            lower_precision: lower_precision.map(|installed| installed.precision),
+        }
     }
 
     fn path(&self, settings: &LadderSettings) -> &Path {
@@ -95,13 +116,12 @@ fn installed(name: &str, dimensions: &Dimensions, precision: Precision, job: &Jo
 }
 
 /// The top of the ladder: what was asked for, and as many windows at once as fit.
-pub fn state(models: &Models, job: &Job, context: &DeviceContext) -> Result<State, StageError> {
+pub fn state(models: &Models, job: &Job, context: &DeviceContext) -> Result<LadderState, StageError> {
     let kind = context.device.device().kind();
-    let place = if context.is_cpu() { Place::Cpu } else { Place::Gpu };
+    let place = if context.is_cpu() { Processor::Cpu } else { Processor::Gpu };
     let footprint = footprint(&models.dimensions, models.precision, kind, job);
     let free = context.device.device().read().map_or(u64::MAX, |reading| reading.free);
-    let knee = if context.is_cpu() { KNEE_ON_CPU } else { KNEE_ON_GPU };
-    let limits = job.memory.batch_limits(Some(knee));
+    let limits = job.memory.batch_limits(Some(fit::max_useful_batch(kind)));
     // Otherwise one window decides where the next one begins.
     let batch = if job.is_batched() { batch(&footprint, free, &limits) } else { 1 };
     let speaker_batch = batch_of_speakers(kind, free, job.memory.speaker_batch_size);

@@ -58,7 +58,8 @@ pub struct Alternative {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
-    /// Whichever is no less accurate and faster here.
+    /// Batched where a batch size above 1 or a language per region is asked
+    /// for, else sequential.
     #[default]
     Auto,
     /// Window after window, each beginning where the last one's text ended.
@@ -97,9 +98,13 @@ impl Job {
     pub fn is_batched(&self) -> bool {
         match self.strategy {
             // A batch is no less accurate over all (docs/measurements.md), but
-            // whether it is faster has not been measured well enough. Regions
-            // in languages of their own are short, and windows of their own.
-            Strategy::Auto => self.decoding.language_per_region && self.span.is_none(),
+            // whether it is faster has not been measured well enough: it is
+            // used where the user asks for several windows at once. Regions in
+            // languages of their own are short, and windows of their own.
+            Strategy::Auto => {
+                let asked = self.memory.batch_size.is_some_and(|windows| windows > 1);
+                asked || (self.decoding.language_per_region && self.span.is_none())
+            }
             Strategy::Sequential => false,
             Strategy::Batched => true,
         }

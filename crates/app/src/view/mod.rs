@@ -577,12 +577,12 @@ impl From<session::Exporting> for Exporting {
     }
 }
 
-/// Of a notice about memory.
-fn severity(severity: memory::Severity) -> Severity {
+/// The page's word for how much a notice matters.
+fn severity(severity: transcript::Severity) -> Severity {
     match severity {
-        memory::Severity::Info => Severity::Info,
-        memory::Severity::Degraded => Severity::Degraded,
-        memory::Severity::Failed => Severity::Failed,
+        transcript::Severity::Info => Severity::Info,
+        transcript::Severity::Degraded => Severity::Degraded,
+        transcript::Severity::Failed => Severity::Failed,
     }
 }
 

@@ -178,7 +178,7 @@ async fn a_job_that_ends_engine_after_engine_fails_alone_with_what_there_is() {
 #[tokio::test]
 async fn one_engine_is_kept_warm_and_renewed_when_its_time_has_come() {
     let place = Place::new();
-    let memory = memory::settings::Settings { renew_after: 3, ..Default::default() };
+    let memory = memory::settings::MemorySettings { renew_after: 3, ..Default::default() };
     let options = SupervisorOptions { engine: engine(), memory, ..SupervisorOptions::default() };
     let supervisor = Supervisor::start(options);
     let mut pids = Vec::new();
