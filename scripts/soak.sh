@@ -23,7 +23,7 @@ phase "predictions for large models" env STENO_FOOTPRINT_MODELS=small,large-v3-t
 phase "logits of a larger model in fewer bits" env STENO_PRECISION_MODELS=small \
     cargo test --quiet --workspace --test precisions logits -- --nocapture
 phase "200 files in a row" env STENO_ENDURANCE_FILES=200 cargo test --quiet --workspace --test memory file_after -- --nocapture
-phase "downloads killed" env STENO_KILL_ROUNDS=50 cargo test --quiet --workspace --test processes
+phase "downloads killed" env STENO_KILL_ROUNDS=50 cargo test --quiet --workspace --test it processes::
 phase "engines and hosts killed" env STENO_KILL_ROUNDS=200 cargo test --quiet --workspace --test kills
 
 hour=${STENO_SHARED:-../shared}/audio/synthetic/en_five_minutes.flac
