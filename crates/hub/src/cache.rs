@@ -14,12 +14,14 @@ pub struct Cache {
 pub struct Cached {
     /// `owner/name`.
     pub repository: String,
+    /// The commit at which it was downloaded.
     pub commit: String,
     /// In the Hugging Face layout.
     pub folder: PathBuf,
 }
 
 impl Cache {
+    /// The cache in this folder.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
@@ -32,6 +34,7 @@ impl Cache {
         Some(Self { folder })
     }
 
+    /// The folder that it reads.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

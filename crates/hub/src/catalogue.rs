@@ -14,29 +14,44 @@ const OWN: &str = "catalogue.json";
 /// Models that can be had. A field that nobody knows is empty.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Catalogue {
+    /// In the order in which they are shown.
     pub models: Vec<KnownModel>,
 }
 
+/// A model of the catalogue: what is known of it, and where it can be had.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KnownModel {
+    /// The name by which users ask for it.
     pub id: String,
+    /// What it is for.
     pub kind: ModelKind,
+    /// The architecture: `whisper`.
     pub family: Option<String>,
+    /// Of its weights: `safetensors`, `ggml`.
     pub format: Option<String>,
     /// On the hub: `owner/name`.
     pub repository: Option<String>,
     /// A commit, where one was pinned beforehand.
     pub revision: Option<String>,
+    /// The files that make it up.
     pub files: Option<Vec<String>>,
+    /// Weights of the network.
     pub parameters_million: Option<f64>,
+    /// Size of its files.
     pub approx_megabytes: Option<u64>,
+    /// Mel bins of its input.
     pub mel_bins: Option<u32>,
+    /// Checksum of its only file, as its publisher gives it.
     pub sha1: Option<String>,
     /// `en`, `99+`, ...: for people.
     pub languages: Option<String>,
+    /// Whether it translates to English.
     pub translates_to_english: Option<bool>,
+    /// SPDX identifier, where there is one.
     pub licence: Option<String>,
+    /// As published.
     pub word_error_rate: Option<ErrorRates>,
+    /// Why it can't be downloaded, or what to know of it.
     pub note: Option<String>,
     /// A file on any server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,42 +64,61 @@ pub struct KnownModel {
     pub own: bool,
 }
 
+/// What a model is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ModelKind {
+    /// Transcribing.
     Speech,
+    /// Comparing voices.
     SpeakerEmbedding,
+    /// Finding where speakers change.
     SpeakerSegmentation,
+    /// Comparing texts.
     TextEmbedding,
 }
 
 /// In percent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ErrorRates {
+    /// On LibriSpeech's `test-clean`.
     pub librispeech_clean: Option<f64>,
+    /// On LibriSpeech's `test-other`.
     pub librispeech_other: Option<f64>,
+    /// Mean over the eight sets of the Open ASR leaderboard.
     pub average_of_8: Option<f64>,
+    /// Where the figures were published.
     pub source: Option<String>,
 }
 
 /// What a user adds: a name, and where the model is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UserEntry {
+    /// The name by which the user asks for it.
     pub id: String,
+    /// Where it is.
     #[serde(flatten)]
     pub place: ModelLocation,
 }
 
+/// Where a model of the user's is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelLocation {
+    /// `owner/name` on the hub.
     Repository(String),
+    /// The address of a file on any server.
     Url(String),
+    /// A folder or file on this machine.
     Path(PathBuf),
 }
 
 impl Catalogue {
     /// The entries that come with the program.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the catalogue inside the program can't be read.
     pub fn public() -> Result<Self, Error> {
         serde_json::from_str(PUBLIC).map_err(|error| Error::Invalid {
             path: "catalogue.json".into(),
@@ -94,6 +128,10 @@ impl Catalogue {
     }
 
     /// Those, and behind them what the user added to this store.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the store's `catalogue.json` exists and can't be read.
     pub fn with_own(store: &Path) -> Result<Self, Error> {
         let mut catalogue = Self::public()?;
         for own in own(store)? {
@@ -103,6 +141,7 @@ impl Catalogue {
         Ok(catalogue)
     }
 
+    /// The model of this name.
     pub fn find(&self, id: &str) -> Option<&KnownModel> {
         self.models.iter().find(|entry| entry.id == id)
     }
@@ -116,6 +155,10 @@ impl Catalogue {
 
     /// What `steno models pull NAME` stands for: an entry, `owner/name` on the
     /// hub, or the address of a file.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `UnknownModel` for another name, and as [`KnownModel::wanted`].
     pub fn wanted(&self, name: &str) -> Result<Wanted, Error> {
         if let Some(entry) = self.find(name) {
             return entry.wanted();
@@ -167,6 +210,11 @@ impl UserEntry {
     }
 
     /// Adds it to the store's own entries, in place of one of the same name.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `BadName` for a name that can't be a folder's, and where the store's list can't
+    /// be read or written.
     pub fn save(self, store: &Path) -> Result<(), Error> {
         if !files::is_plain_name(&self.id) {
             return Err(Error::BadName { name: self.id });
@@ -178,6 +226,10 @@ impl UserEntry {
     }
 
     /// Forgets an entry; whether there was one.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the store's list can't be read or written.
     pub fn forget(store: &Path, id: &str) -> Result<bool, Error> {
         let mut entries = own(store)?;
         let before = entries.len();
@@ -197,6 +249,10 @@ fn own(store: &Path) -> Result<Vec<UserEntry>, Error> {
 impl KnownModel {
     /// What to get. Fails with `NotOffered` where it is not known which files
     /// make up the model: none is guessed.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `NotOffered` where the model can't be downloaded, with the reason.
     pub fn wanted(&self) -> Result<Wanted, Error> {
         let not_offered = |why: &str, remedy: &str| Error::NotOffered {
             id: self.id.clone(),

@@ -18,7 +18,9 @@ pub struct Connection {
     pub number: String,
     /// Seconds since 1970.
     pub at: u64,
+    /// The host that was asked.
     pub host: String,
+    /// What for.
     pub why: String,
     /// Bytes of the body that came; `None` where the program was ended before
     /// it could say.
@@ -32,6 +34,7 @@ pub struct Connections {
 }
 
 impl Connections {
+    /// The log in this file, made at its first line.
     pub fn in_file(file: impl Into<PathBuf>) -> Self {
         Self { file: Some(file.into()) }
     }
@@ -43,6 +46,10 @@ impl Connections {
 
     /// What the log tells, oldest first. A log that is not there tells nothing;
     /// lines that are none of ours are passed over.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the log exists and can't be read.
     pub fn read(file: &Path) -> Result<Vec<Connection>, Error> {
         let mut found: Vec<Connection> = Vec::new();
         for path in [&predecessor(file), file] {

@@ -27,6 +27,7 @@ impl Control {
         self.wish(Wish::Pause);
     }
 
+    /// Goes on after [`Self::pause`].
     pub fn resume(&self) {
         self.wish(Wish::Run);
     }

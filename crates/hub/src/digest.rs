@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Digest {
+    /// Of the file's content, in hexadecimal digits.
     Sha256(String),
     /// Of git's object: small files of a repository on the hub have no other.
     GitBlob(String),
@@ -32,6 +33,7 @@ impl Digest {
         }
     }
 
+    /// The checksum itself, in hexadecimal digits.
     pub fn hex(&self) -> &str {
         match self {
             Self::Sha256(hex) | Self::GitBlob(hex) | Self::Sha1(hex) => hex,

@@ -5,17 +5,25 @@ use std::time::Duration;
 /// What a program branches on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
+    /// The user forbids the use of the network.
     NetworkOff,
+    /// A server can't be reached or answers with an error.
     NetworkFailed,
     /// Asks for a token, or for terms that were not accepted.
     Refused,
+    /// There is no such model or file.
     NotFound,
     /// What came, or what lies here, is not what was promised.
     Corrupt,
+    /// Another program works on the model.
     InUse,
+    /// No space is left.
     DiskFull,
+    /// A file can't be read or written.
     Unreadable,
+    /// A file, a name or an address is not what it must be.
     Invalid,
+    /// The caller stopped it.
     Cancelled,
 }
 
@@ -24,83 +32,138 @@ pub enum Code {
 #[derive(Debug, thiserror::Error)]
 #[error("{} {}", self.message(), self.remedy())]
 pub enum Error {
+    /// The network is switched off for this program.
     NetworkOff {
+        /// The server.
         host: String,
     },
+    /// A server can't be reached, or the connection broke.
     Unreachable {
+        /// The server.
         host: String,
+        /// What went wrong, in words.
         problem: String,
     },
+    /// A server sent next to nothing for this long.
     TooSlow {
+        /// The server.
         host: String,
+        /// How long it was given.
         window: Duration,
     },
+    /// The server asks for a token, or for terms to be accepted.
     Refused {
+        /// What was asked for.
         what: String,
+        /// The server.
         host: String,
+        /// Whether a token was sent.
         had_token: bool,
     },
+    /// The server has no such file.
     NotThere {
+        /// What was asked for.
         what: String,
+        /// The server.
         host: String,
     },
+    /// The server answered with another status.
     Status {
+        /// What was asked for.
         what: String,
+        /// The server.
         host: String,
+        /// The HTTP status.
         status: u16,
         /// What the server asked to wait, where it did.
         wait: Option<Duration>,
     },
     /// Another file than the one that was pinned.
     Changed {
+        /// The file's name.
         file: String,
+        /// Checksum or size at the first download.
         pinned: String,
+        /// What came instead.
         found: String,
     },
+    /// The checksum of a file is another than promised.
     Corrupt {
+        /// The file's name.
         file: String,
+        /// What was promised.
         promised: String,
+        /// What came instead.
         found: String,
     },
+    /// A file has another size, in bytes, than promised.
     WrongSize {
+        /// The file's name.
         file: String,
+        /// What was promised.
         promised: u64,
+        /// What came instead.
         found: u64,
     },
+    /// There is not enough space; amounts in bytes, where they are known.
     DiskFull {
+        /// The folder in question.
         folder: PathBuf,
+        /// Bytes needed.
         needed: Option<u64>,
+        /// Bytes free.
         free: Option<u64>,
     },
+    /// Another program works on the model.
     InUse {
+        /// The model's name.
         id: String,
+        /// Process id of the other program.
         pid: Option<u32>,
     },
+    /// No model has this name.
     UnknownModel {
+        /// The name as it was given.
         name: String,
     },
     /// Known, and still not to be had this way.
     NotOffered {
+        /// The model's name.
         id: String,
+        /// The reason, as part of a sentence.
         why: String,
+        /// What the user can do, in a sentence.
         remedy: String,
     },
+    /// The name can't be that of a folder.
     BadName {
+        /// The name as it was given.
         name: String,
     },
+    /// Something else has this name.
     Exists {
+        /// The model's name.
         id: String,
+        /// The folder in question.
         folder: PathBuf,
     },
+    /// What lies at the path is not what it must be.
     Invalid {
+        /// The file or folder in question.
         path: PathBuf,
+        /// What went wrong, in words.
         problem: String,
+        /// What the user can do, in a sentence.
         remedy: String,
     },
+    /// The operating system refused.
     Io {
+        /// The file or folder in question.
         path: PathBuf,
+        /// What the system says.
         source: io::Error,
     },
+    /// The caller stopped it.
     Cancelled,
 }
 
@@ -115,6 +178,7 @@ impl Error {
         }
     }
 
+    /// What a program branches on.
     pub fn code(&self) -> Code {
         match self {
             Self::NetworkOff { .. } => Code::NetworkOff,

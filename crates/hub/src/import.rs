@@ -30,6 +30,11 @@ const WEIGHTS: &str = "model.safetensors";
 ///
 /// Fails with `Invalid`, naming what is missing or wrong, before anything is
 /// copied; with `Exists` where there is one of that name.
+///
+/// # Errors
+///
+/// Fails with `Invalid` for what is no model, `Exists` and `BadName` for a name that can't be
+/// taken, `InUse`, `DiskFull` and `Cancelled`.
 pub fn import(
     store: &Store,
     path: &Path,

@@ -12,8 +12,12 @@ use crate::Error;
 
 const AGAIN: &str = "Get the model again, with all of its files.";
 
-/// Fails with `Invalid`, naming the file and the part of it that is missing or
-/// wrong. `path` is a folder or a file that has everything inside.
+/// Checks that `path`, a folder or a single file that has everything inside, is a
+/// whole Whisper model: every tensor is there, in its shape.
+///
+/// # Errors
+///
+/// Fails with `Invalid`, naming the file and the part of it that is missing or wrong.
 pub fn inspect(path: &Path) -> Result<(), Error> {
     if path.is_file() {
         kind(path)?;

@@ -8,6 +8,8 @@
 //! In a store's folder each model is a folder named by its id. What is not
 //! finished lies in `.partial`, and becomes visible by one rename.
 
+#![warn(missing_docs, clippy::missing_errors_doc)]
+
 mod cache;
 mod catalogue;
 mod choice;

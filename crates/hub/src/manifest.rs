@@ -13,30 +13,48 @@ pub const MANIFEST: &str = "steno-files.json";
 /// what the same name must bring at the next download.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
+    /// [`Manifest::VERSION`] of the program that wrote it.
     pub version: u32,
+    /// The model's name.
     pub id: String,
+    /// Where it came from.
     pub origin: Origin,
+    /// Every file of the model.
     pub files: Vec<Stored>,
     /// Files that were found to be damaged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<String>,
 }
 
+/// Where a model came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "from", rename_all = "snake_case")]
 pub enum Origin {
     /// A repository on the hub, at this commit.
-    Hub { repository: String, revision: String },
+    Hub {
+        /// `owner/name`.
+        repository: String,
+        /// The commit.
+        revision: String,
+    },
     /// One file from anywhere.
-    Url { url: String },
+    Url {
+        /// The address.
+        url: String,
+    },
     /// What was imported from this machine.
-    Import { path: String },
+    Import {
+        /// Where it was.
+        path: String,
+    },
 }
 
 /// A file of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stored {
+    /// The file's name.
     pub name: String,
+    /// In bytes; `None` where the server did not say.
     pub size: Option<u64>,
     /// What its server or publisher says that it hashes to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -46,9 +64,14 @@ pub struct Stored {
 }
 
 impl Manifest {
+    /// Raised when an older program would misread the list.
     pub const VERSION: u32 = 1;
 
     /// Of a model's folder; `None` where it has none.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the list exists and can't be read, or is not one.
     pub fn read(folder: &Path) -> Result<Option<Self>, Error> {
         Self::read_file(&folder.join(MANIFEST))
     }

@@ -8,11 +8,13 @@ const REMEMBERED: Duration = Duration::from_secs(5);
 /// More often nobody can read it.
 const INTERVAL: Duration = Duration::from_millis(100);
 
+/// What a download or import is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TransferStage {
     /// What there is, and how large.
     Look,
+    /// Files arrive from the network.
     Download,
     /// From this machine.
     Copy,
@@ -29,10 +31,13 @@ pub enum TransferStage {
 /// Where a model's download stands. Bytes are those of all of its files.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TransferProgress {
+    /// What is being done.
     pub stage: TransferStage,
     /// The file at work.
     pub file: Option<String>,
+    /// Bytes that are there.
     pub done: u64,
+    /// Bytes in all; 0 while that is not known.
     pub total: u64,
     /// Bytes per second.
     pub speed: Option<f64>,
@@ -40,6 +45,7 @@ pub struct TransferProgress {
     pub left: Option<f64>,
     /// While waiting: why, in a sentence, and for how many seconds.
     pub why: Option<String>,
+    /// Seconds until the next attempt.
     pub wait: Option<f64>,
 }
 

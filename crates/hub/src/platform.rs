@@ -41,6 +41,10 @@ pub fn same_disk(_: &Path, _: &Path) -> bool {
 }
 
 /// Has a folder's entries outlast a power cut. Only Unix opens folders.
+///
+/// # Errors
+///
+/// Fails as the system's call does.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
@@ -51,6 +55,7 @@ pub fn to_bytes(path: &Path) -> Vec<u8> {
     std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()).to_vec()
 }
 
+/// The text that [`to_bytes`] made these of.
 #[cfg(unix)]
 pub fn from_bytes(bytes: Vec<u8>) -> OsString {
     std::os::unix::ffi::OsStringExt::from_vec(bytes)

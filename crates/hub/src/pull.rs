@@ -27,6 +27,7 @@ const BRANCH: &str = "main";
 pub struct Wanted {
     /// What it will be called.
     pub id: String,
+    /// Where to get it.
     pub source: ModelSource,
     /// Names of the files that make it up; `None`: as the repository has them.
     pub files: Option<Vec<String>>,
@@ -39,18 +40,27 @@ pub struct Wanted {
     pub renew: bool,
 }
 
+/// Where a model is downloaded from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelSource {
     /// `revision`: a commit that was pinned beforehand.
+    /// A repository of the hub.
     Hub {
+        /// `owner/name`.
         repository: String,
+        /// A commit; `None`: the latest of the main branch.
         revision: Option<String>,
     },
+    /// A single file on any server.
     Url(String),
 }
 
 impl Wanted {
-    /// Fails with `BadName`.
+    /// A model to be downloaded as `id`.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `BadName` for a name that can't be a folder's.
     pub fn new(id: &str, source: ModelSource) -> Result<Self, Error> {
         if !files::is_plain_name(id) {
             return Err(Error::BadName { name: id.into() });
@@ -58,11 +68,20 @@ impl Wanted {
         Ok(Self { id: id.into(), source, files: None, sha1: None, is_whisper: true, renew: false })
     }
 
+    /// All files of the model in this repository of the hub.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `BadName` for a name that can't be a folder's.
     pub fn of_repository(id: &str, repository: &str) -> Result<Self, Error> {
         Self::new(id, ModelSource::Hub { repository: repository.into(), revision: None })
     }
 
     /// Under another name.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `BadName` for a name that can't be a folder's.
     pub fn named(self, id: &str) -> Result<Self, Error> {
         Ok(Self { id: Self::new(id, self.source.clone())?.id, ..self })
     }
@@ -75,7 +94,11 @@ pub struct Puller {
 }
 
 impl Puller {
-    /// Fails where the proxy's address is none.
+    /// A downloader that writes each connection to `log`.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Invalid` for a proxy whose address can't be read.
     pub fn new(settings: HubSettings, log: Connections) -> Result<Self, Error> {
         Ok(Self { client: Client::new(settings, log)? })
     }
@@ -85,6 +108,10 @@ impl Puller {
     /// is left alone; of a damaged one only the damaged files are got.
     ///
     /// Whatever goes wrong, the store is as it was but for what has come.
+    ///
+    /// # Errors
+    ///
+    /// Fails with what [`Error`] lists; a download can be continued by asking for it again.
     pub async fn pull(
         &self,
         store: &Store,

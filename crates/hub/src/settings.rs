@@ -14,19 +14,24 @@ pub const HUB: &str = "https://huggingface.co";
 pub struct HubSettings {
     /// The hub or a mirror of it.
     pub endpoint: Url,
+    /// Through which proxy.
     pub proxy: Proxying,
     /// Sent to the endpoint's own host and to no other.
     pub token: Option<Token>,
     /// Never use the network.
     pub offline: bool,
+    /// How long to wait.
     pub limits: NetworkLimits,
 }
 
+/// Which proxy connections take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proxying {
     /// `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`.
     AsEnvironment,
+    /// The proxy at this address.
     Through(String),
+    /// None, whatever the environment says.
     Never,
 }
 
@@ -56,12 +61,14 @@ impl fmt::Debug for Token {
 /// How long to wait for what, and how often to try.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetworkLimits {
+    /// Until a connection is made.
     pub connect: Duration,
     /// Until an answer's headers are there.
     pub answer: Duration,
     /// A connection that brings fewer than `least_bytes` in a `window` is given
     /// up: a server may hold it open for ever, a byte at a time.
     pub window: Duration,
+    /// Bytes below which a `window` brought nothing.
     pub least_bytes: u64,
     /// Attempts in a row that bring nothing to speak of.
     pub attempts: u32,
@@ -88,6 +95,10 @@ impl Default for NetworkLimits {
 impl HubSettings {
     /// Of the hub at this address; everything else as it usually is. Fails for
     /// what is no address.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Invalid` for what is not an address.
     pub fn of_hub(endpoint: &str) -> Result<Self, Error> {
         Ok(Self {
             endpoint: address(endpoint)?,
@@ -104,6 +115,10 @@ impl HubSettings {
     ///
     /// The token that the hub's own program left in a file is for the public
     /// hub alone: a mirror gets one only where `HF_TOKEN` says so.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Invalid` for an endpoint that is not an address.
     pub fn of_environment(
         variable: &dyn Fn(&str) -> Option<String>,
         home: Option<&Path>,

@@ -23,27 +23,35 @@ pub struct Store {
 /// A model of the store.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Model {
+    /// Its name, which is that of its folder.
     pub id: String,
+    /// Whether it can be used.
     pub state: StoredState,
     /// What it takes on disk.
     pub bytes: u64,
+    /// Where it came from; `None` where its list of files can't be read.
     pub origin: Option<Origin>,
     /// Where its files are.
     #[serde(skip)]
     pub folder: PathBuf,
 }
 
+/// Whether a model of the store can be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum StoredState {
+    /// Every file is there.
     Ready,
     /// Its download goes on where it ended when it is asked for again.
     Interrupted {
+        /// Bytes that are there.
         done: u64,
+        /// Bytes in all, where that is known.
         total: Option<u64>,
     },
     /// Files that are missing or are not what they were.
     Damaged {
+        /// Their names.
         files: Vec<String>,
     },
 }
@@ -54,12 +62,17 @@ impl Store {
         Self { folder: folder.into() }
     }
 
+    /// The folder in which its models lie.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// Everything that the store knows of, sorted by id. Models that were put
     /// into the folder by hand are not its own and not among them.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the folder exists and can't be read.
     pub fn list(&self) -> Result<Vec<Model>, Error> {
         let mut models = Vec::new();
         for id in files::names(&self.folder)? {
@@ -76,8 +89,11 @@ impl Store {
         Ok(models)
     }
 
-    /// Fails with `UnknownModel`. A list of files that can't be read makes a
-    /// model damaged, it keeps nobody from seeing the others.
+    /// The model of this name. One whose list of files can't be read is damaged.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `UnknownModel` where nothing of that name is in the store.
     pub fn model(&self, id: &str) -> Result<Model, Error> {
         let (whole, partial) = (self.folder.join(id), self.partial(id));
         if files::is_plain_name(id) && is_own(&whole) {
@@ -107,6 +123,10 @@ impl Store {
 
     /// Removes a model, finished or not. What its files must be stays known, so
     /// that the same name brings the same files again.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `UnknownModel`, with `InUse`, and where the files can't be removed.
     pub fn remove(&self, id: &str) -> Result<Model, Error> {
         let model = self.model(id)?;
         let _lock = self.lock(id)?;
@@ -119,6 +139,11 @@ impl Store {
     /// Moves everything to another folder, which may be on another disk, model
     /// by model: each is in one of the two at any time, or for a moment in
     /// both. `on_model` hears of each. Fails where one of that name is there.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Exists`, `InUse`, `DiskFull`, with `Invalid` for a folder within the other, and
+    /// where files can't be copied. What was moved by then stays moved.
     pub fn move_to(&self, other: &Self, on_model: &mut dyn FnMut(&str)) -> Result<(), Error> {
         fs::create_dir_all(&other.folder).map_err(|error| Error::io(&other.folder, error))?;
         let (from, to) = (canonical(&self.folder)?, canonical(&other.folder)?);

@@ -8,7 +8,9 @@ use crate::{Control, Error};
 /// What a model's files were found to be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verified {
+    /// The model's name.
     pub id: String,
+    /// Bytes that were read.
     pub bytes: u64,
     /// Each with what is wrong with it, in a sentence; empty where all is well.
     pub damaged: Vec<(String, String)>,
@@ -17,6 +19,10 @@ pub struct Verified {
 /// Reads every byte of a model again and compares it with what came at the
 /// download or import. What is found is remembered: a damaged model is listed
 /// as such from then on. `on_bytes` hears of bytes read, and of all there are.
+///
+/// # Errors
+///
+/// Fails with `UnknownModel`, `InUse`, `Cancelled`, and where a file can't be read.
 pub fn verify(
     store: &Store,
     id: &str,

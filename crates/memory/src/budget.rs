@@ -104,6 +104,10 @@ impl Budget {
 
     /// An entry of `bytes` for `consumer`, or the reason why not. Nothing is
     /// allocated here.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Refused`] when `bytes` are not free, or when [`Self::refuse_nth`] says so.
     pub fn reserve(&self, consumer: impl Into<String>, bytes: u64) -> Result<Reservation, Refused> {
         let consumer = consumer.into();
         let mut ledger = self.lock();
@@ -177,16 +181,22 @@ pub struct Reservation {
 }
 
 impl Reservation {
+    /// The reserved amount, in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// The name under which it was reserved.
     pub fn consumer(&self) -> &str {
         &self.consumer
     }
 
     /// Changes the entry to `bytes`; on error it stays as it was. Shrinking
     /// always succeeds.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Refused`] when the bytes to be added are not free.
     pub fn resize(&self, bytes: u64) -> Result<(), Refused> {
         self.budget.resize(self.id, &self.consumer, bytes)?;
         self.bytes.store(bytes, Ordering::Relaxed);
@@ -203,16 +213,22 @@ impl Drop for Reservation {
 /// An entry of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
+    /// The consumer that reserved them.
     pub name: String,
+    /// The reserved amount.
     pub bytes: u64,
 }
 
 /// A reservation that would not fit. Bytes throughout.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
+    /// The device whose memory was asked for.
     pub kind: DeviceKind,
+    /// What the memory was for.
     pub consumer: String,
+    /// The amount asked for.
     pub asked: u64,
+    /// What could have been reserved.
     pub free: u64,
     /// The limit in force.
     pub limit: u64,

@@ -26,6 +26,10 @@ pub struct BadSize(pub String);
 
 /// Reads `6GiB`, `2.5G`, `512 mb` or plain bytes. Every unit is a power of
 /// 1024, whether or not an `i` says so: memory is sold and reported that way.
+///
+/// # Errors
+///
+/// Fails with [`BadSize`] for anything else, and for 2^60 bytes and more.
 pub fn parse(text: &str) -> Result<u64, BadSize> {
     let bad = || BadSize(text.to_owned());
     let trimmed = text.trim();

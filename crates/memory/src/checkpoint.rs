@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
+    /// Decoding the recording: the sound and its spectrogram.
     Preprocess,
     /// Weights of the speech model.
     SpeechModel,
@@ -16,11 +17,14 @@ pub enum Stage {
     Transcribe,
     /// Weights of the models that tell speakers apart.
     SpeakerModel,
+    /// Telling speakers apart.
     Diarize,
+    /// Assigning words to speakers.
     Align,
 }
 
 impl Stage {
+    /// Every stage, in the order in which a job enters them.
     pub const ALL: [Self; 6] = [
         Self::Preprocess,
         Self::SpeechModel,
@@ -95,10 +99,15 @@ macro_rules! checkpoints {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum Checkpoint {
-            $($(#[$doc])* $name,)*
+            $(
+                #[doc = concat!("`", $label, "` in the log.")]
+                $(#[$doc])*
+                $name,
+            )*
         }
 
         impl Checkpoint {
+            /// Every checkpoint.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
             /// As in the log lines: `Before Transcription`.

@@ -15,6 +15,7 @@ pub struct End<'a> {
     pub stderr_tail: &'a str,
 }
 
+/// Why a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Death {

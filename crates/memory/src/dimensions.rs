@@ -16,13 +16,21 @@ pub struct Dimensions {
     pub audio_context: u64,
     /// Positions of the decoder: 448.
     pub text_context: u64,
+    /// Numbers per position, the same in encoder and decoder.
     pub width: u64,
+    /// Layers of the encoder.
     pub encoder_layers: u64,
+    /// Attention heads of each of them.
     pub encoder_heads: u64,
+    /// Width of their hidden layer.
     pub encoder_ffn: u64,
+    /// Layers of the decoder.
     pub decoder_layers: u64,
+    /// Attention heads of each of them.
     pub decoder_heads: u64,
+    /// Width of their hidden layer.
     pub decoder_ffn: u64,
+    /// Tokens, special ones included.
     pub vocabulary: u64,
 }
 
@@ -36,6 +44,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
+    /// All weights.
     pub fn total(&self) -> u64 {
         self.matrices + self.others
     }
@@ -135,20 +144,32 @@ impl Dimensions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Precision {
+    /// 32 bits.
     F32,
+    /// 16 bits, IEEE 754 half precision.
     F16,
+    /// 16 bits with the exponent of 32.
     Bf16,
+    /// GGML's block format `Q8_0`, 8.5 bits per weight.
     Q8_0,
+    /// GGML's block format `Q6_K`, 6.56 bits per weight.
     Q6K,
+    /// GGML's block format `Q5_K`, 5.5 bits per weight.
     Q5K,
+    /// GGML's block format `Q5_1`, 6 bits per weight.
     Q5_1,
+    /// GGML's block format `Q5_0`, 5.5 bits per weight.
     Q5_0,
+    /// GGML's block format `Q4_K`, 4.5 bits per weight.
     Q4K,
+    /// GGML's block format `Q4_1`, 5 bits per weight.
     Q4_1,
+    /// GGML's block format `Q4_0`, 4.5 bits per weight.
     Q4_0,
 }
 
 impl Precision {
+    /// Every precision, the most exact first.
     pub const ALL: [Self; 11] = [
         Self::F32,
         Self::F16,
@@ -179,6 +200,7 @@ impl Precision {
         }
     }
 
+    /// Whether weights share scales, block by block.
     pub fn is_quantised(self) -> bool {
         self.block().0 > 1
     }
@@ -219,6 +241,7 @@ impl Precision {
         weights.div_ceil(per_block) * bytes
     }
 
+    /// The name in files, options and transcripts: `q8_0`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::F32 => "f32",

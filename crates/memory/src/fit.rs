@@ -16,13 +16,16 @@ pub const COMFORTABLE_SHARE: f64 = 0.70;
 /// what a prediction is off.
 pub const RESERVE: u64 = 256 * MIB;
 
+/// How a job's predicted peak compares with what is free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Fit {
+    /// The peak and [`RESERVE`] exceed what is free.
     DoesNotFit,
     /// It fits; another program that starts may change that.
     Tight,
+    /// The peak is at most [`COMFORTABLE_SHARE`] of what is free.
     Comfortable,
 }
 
@@ -40,11 +43,14 @@ pub fn judge(peak: u64, free: u64) -> Fit {
 /// What a job will take, stage by stage, against what is free.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FitCheck {
+    /// The verdict.
     pub fit: Fit,
     /// Predicted peak of each stage in bytes. Only one stage's models are on
     /// the device at a time: the largest counts.
     pub stages: Vec<(Stage, u64)>,
+    /// The largest of them, in bytes.
     pub peak: u64,
+    /// What is free, in bytes.
     pub free: u64,
     /// The batch that was assumed.
     pub batch: u32,
@@ -116,15 +122,21 @@ pub struct BatchLimits {
 pub struct Batch {
     /// 0: not even one window fits.
     pub windows: u32,
+    /// Which limit was the lowest.
     pub limited_by: LimitedBy,
 }
 
+/// What decided the size of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitedBy {
+    /// What is free.
     Memory,
+    /// [`BatchLimits::max_useful_batch`].
     Speed,
+    /// [`BatchLimits::user`].
     User,
+    /// [`BatchLimits::buffer_fraction`].
     Buffer,
 }
 
@@ -157,7 +169,9 @@ pub fn batch(footprint: &Footprint, free: u64, limits: &BatchLimits) -> Batch {
 /// A model that could be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Candidate {
+    /// Its name, for the caller.
     pub name: String,
+    /// What it takes.
     pub footprint: Footprint,
 }
 

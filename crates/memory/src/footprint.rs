@@ -84,6 +84,7 @@ pub struct Plan {
     pub beams: u64,
     /// Tokens that a sequence may have, prompt included.
     pub tokens: u64,
+    /// Whether the times of words are computed.
     pub word_times: bool,
 }
 
@@ -107,10 +108,13 @@ impl Plan {
 /// What a model takes, in bytes, part by part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Footprint {
+    /// Where the model computes.
     pub kind: DeviceKind,
     /// What the process takes without a model.
     pub fixed: u64,
+    /// The weights as they are held.
     pub weights: u64,
+    /// Buffers of the libraries that multiply matrices.
     pub workspace: u64,
     /// Per window: activations of the encoder at its widest point.
     pub encoder: u64,
@@ -134,19 +138,25 @@ pub struct Footprint {
 pub struct Parts {
     /// The process without a model; on a GPU its context.
     pub context: u64,
+    /// The weights as they are held.
     pub weights: u64,
+    /// Keys and values of attention.
     pub caches: u64,
+    /// Intermediate results.
     pub activations: u64,
+    /// Buffers of the libraries that multiply matrices.
     pub workspace: u64,
 }
 
 impl Parts {
+    /// The whole peak.
     pub fn sum(&self) -> u64 {
         self.context + self.weights + self.caches + self.activations + self.workspace
     }
 }
 
 impl Footprint {
+    /// The prediction for a Whisper model, derived as the module describes.
     pub fn whisper(dimensions: &Dimensions, plan: &Plan) -> Self {
         let Dimensions { mel_bins, audio_context: t, width: d, .. } = *dimensions;
         let s = plan.element();

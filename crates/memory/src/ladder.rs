@@ -14,11 +14,13 @@ pub enum Step {
     RetryAfterTrim,
     /// The same again in a new process.
     RenewEngine,
+    /// Half as many windows decoded together.
     HalveBatch,
     /// The same model, quantised or in a lower precision, as installed.
     LowerPrecision,
     /// A smaller installed model that can do the job's language and task.
     SmallerModel,
+    /// The CPU instead of the GPU.
     Cpu,
     /// The transcript without its speakers.
     SkipSpeakers,
@@ -40,6 +42,7 @@ pub fn steps(stage: Stage) -> &'static [Step] {
 }
 
 impl Step {
+    /// The code of the notice that announces the step.
     pub fn code(self) -> Code {
         match self {
             Self::RetryAfterTrim => Code::Retried,
@@ -52,6 +55,7 @@ impl Step {
         }
     }
 
+    /// How much the step costs.
     pub fn severity(self) -> Severity {
         match self {
             Self::RetryAfterTrim | Self::RenewEngine | Self::HalveBatch => Severity::Info,
@@ -102,35 +106,44 @@ impl Trouble {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Processor {
+    /// The GPU that the job was given.
     Gpu,
+    /// The CPU, in the host's memory.
     Cpu,
 }
 
 /// What the steps change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LadderSettings {
+    /// The model's name.
     pub model: String,
     /// `f16`, `q8_0`, ...
     pub precision: String,
     /// Windows decoded together, from 1.
     pub batch: u32,
+    /// Where the speech model computes.
     pub place: Processor,
     /// Whether speakers are told apart; the two below matter only then.
     pub speakers: bool,
+    /// Windows of the speakers' models together, from 1.
     pub speaker_batch: u32,
+    /// Where the speakers' models compute.
     pub speaker_place: Processor,
 }
 
 /// A model that could be used instead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Installed {
+    /// The model's name.
     pub model: String,
+    /// How its weights would be held: `f16`, `q8_0`, ...
     pub precision: String,
     /// Number of weights: what makes a model smaller.
     pub parameters: u64,
     /// Bytes that the weights take on a GPU and on the host. They differ: 16-bit
     /// weights are widened on most CPUs.
     pub gpu_bytes: u64,
+    /// The same on the host.
     pub host_bytes: u64,
     /// Whether it can do the job's language and task.
     pub suits: bool,
@@ -149,24 +162,31 @@ impl Installed {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Pins {
+    /// Keep the model.
     pub model: bool,
+    /// Keep the precision.
     pub precision: bool,
+    /// Never move to the CPU.
     pub cpu: bool,
+    /// Never give up telling speakers apart.
     pub speakers: bool,
 }
 
 /// Where a job stands on its ladder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LadderState {
+    /// The settings in force.
     pub settings: LadderSettings,
     /// Since the last window that was finished.
     pub retried: bool,
     /// In this file, so far.
     pub retries: u32,
+    /// Whether the engine was renewed for this file.
     pub renewed: bool,
 }
 
 impl LadderState {
+    /// The top of the ladder: nothing was tried yet.
     pub fn new(settings: LadderSettings) -> Self {
         Self { settings, retried: false, retries: 0, renewed: false }
     }
@@ -185,6 +205,7 @@ impl LadderState {
 /// The ladder of one job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ladder {
+    /// What the user forbids.
     pub pins: Pins,
     /// Every model on this machine, in any order, the one in use among them.
     pub installed: Vec<Installed>,
@@ -193,10 +214,15 @@ pub struct Ladder {
 /// A step that is taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rung {
+    /// The stage that ran out of memory.
     pub stage: Stage,
+    /// What is changed.
     pub step: Step,
+    /// What went wrong.
     pub trouble: Trouble,
+    /// The settings before.
     pub from: LadderSettings,
+    /// The state after.
     pub to: LadderState,
 }
 

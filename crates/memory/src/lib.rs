@@ -5,6 +5,8 @@
 //! predict and explain without the engine. What allocates reports through the
 //! [`Probe`] and [`Device`] traits.
 
+#![warn(missing_docs, clippy::missing_errors_doc)]
+
 mod advice;
 pub mod allocation;
 mod budget;

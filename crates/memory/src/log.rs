@@ -17,17 +17,24 @@ use crate::{Checkpoint, Sample};
 /// A line of a job's memory log, read back.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Line {
+    /// A reading of the device.
     Memory {
+        /// The device.
         kind: DeviceKind,
+        /// The place in the job.
         checkpoint: Checkpoint,
         /// Number of the batch, from 1.
         batch: Option<u32>,
         /// `None` where the line says that there was no reading.
         figures: Option<Figures>,
     },
+    /// Something the user should know.
     Notice {
+        /// The first word of the line.
         level: Level,
+        /// What happened.
         code: Code,
+        /// The notice's text on one line.
         text: String,
     },
 }
@@ -36,18 +43,28 @@ pub enum Line {
 /// places, percentages of the total to one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figures {
+    /// In use by this program.
     pub allocated_gb: f64,
+    /// The same, as a share of the total.
     pub allocated_percent: f64,
+    /// Held by this program, in use or not.
     pub reserved_gb: f64,
+    /// The same, as a share of the total.
     pub reserved_percent: f64,
+    /// What can be allocated.
     pub free_gb: f64,
+    /// The limit in force.
     pub total_gb: f64,
 }
 
+/// The first word of a notice's line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
+    /// `NOTICE`: the result is what was asked for.
     Notice,
+    /// `WARNING`: the result is less, or may soon be.
     Warning,
+    /// `ERROR`: the recording failed.
     Error,
 }
 

@@ -6,15 +6,20 @@ use serde::{Deserialize, Serialize};
 /// Where every notice is explained: symptom, diagnosis, remedy.
 pub const HELP_PAGE: &str = "docs/troubleshooting.md";
 
+/// What the user should know about memory. On its way to a host it becomes a
+/// `transcript::Notice` (`wire::notice`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
+    /// What happened.
     pub code: Code,
+    /// What it means for the result.
     pub severity: Severity,
     /// One or more sentences, the last of them what can be done.
     pub text: String,
 }
 
 impl Notice {
+    /// A notice with the given text.
     pub fn new(code: Code, severity: Severity, text: impl Into<String>) -> Self {
         Self { code, severity, text: text.into() }
     }
@@ -26,6 +31,7 @@ impl Notice {
     }
 }
 
+/// What a notice means for the result of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
@@ -47,14 +53,17 @@ macro_rules! codes {
         }
 
         impl Code {
+            /// Every code.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
+            /// The stable name: `memory.elevated`.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => $code,)*
                 }
             }
 
+            /// The code of that name; `None` for a name of another crate's notice.
             pub fn from_code(code: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|known| known.as_str() == code)
             }
@@ -73,17 +82,27 @@ codes! {
     NotRecovered = "memory.not_recovered",
     /// Synchronising or trimming failed.
     ReleaseFailed = "memory.release_failed",
+    /// What is in use after each file grew from file to file.
     Leak = "memory.leak",
+    /// Much more is reserved than is in use, although all that is unused was given back.
     Fragmentation = "memory.fragmentation",
+    /// Far more was held for a moment than before and after.
     Spike = "memory.spike",
     /// Nobody can say what the device holds.
     Unavailable = "memory.unavailable",
+    /// What was unused was given back, and the same step tried again.
     Retried = "memory.retried",
+    /// The engine was replaced, and the same step tried again.
     EngineRenewed = "memory.engine_renewed",
+    /// Fewer windows are decoded together.
     BatchHalved = "memory.batch_halved",
+    /// The same model goes on with its weights in fewer bits.
     PrecisionLowered = "memory.precision_lowered",
+    /// A smaller model goes on.
     SmallerModel = "memory.smaller_model",
+    /// The CPU goes on.
     MovedToCpu = "memory.moved_to_cpu",
+    /// The transcript does not say who speaks.
     SpeakersSkipped = "memory.speakers_skipped",
     /// Every rung that may be taken was taken.
     GaveUp = "memory.gave_up",

@@ -49,11 +49,15 @@ impl fmt::Display for GpuId {
 /// A card as the driver describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gpu {
+    /// As in [`GpuId::Uuid`].
     pub uuid: String,
+    /// As in [`GpuId::Pci`].
     pub pci: String,
+    /// The name that its vendor gave it.
     pub name: String,
     /// Bytes.
     pub total: u64,
+    /// What is free of `total`.
     pub free: u64,
 }
 
@@ -66,11 +70,19 @@ pub struct Driver {
 
 impl Driver {
     /// The installed driver's library.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Unavailable`] where there is no driver, or none that works.
     pub fn open() -> Result<Self, Unavailable> {
         Self::from(Nvml::init())
     }
 
     /// A library of another name or place.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`].
     pub fn open_library(library: &OsStr) -> Result<Self, Unavailable> {
         Self::from(Nvml::builder().lib_path(library).init())
     }
@@ -80,6 +92,10 @@ impl Driver {
     }
 
     /// Every card that can be read.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Unavailable`] where the driver does not answer at all.
     pub fn gpus(&self) -> Result<Vec<Gpu>, Unavailable> {
         let count = self.nvml.device_count().map_err(|error| unavailable(&error, None))?;
         let describe = |index| {
@@ -98,6 +114,10 @@ impl Driver {
     }
 
     /// A probe of one card. This process is taken to be ours.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Unavailable`] where the card is not there or can't be read.
     pub fn probe(&self, id: GpuId) -> Result<NvmlProbe, Unavailable> {
         let probe =
             NvmlProbe { nvml: Arc::clone(&self.nvml), id, ours: Mutex::new(vec![std::process::id()]) };
@@ -120,6 +140,7 @@ impl NvmlProbe {
         *self.ours.lock().unwrap_or_else(PoisonError::into_inner) = pids;
     }
 
+    /// The card that it reads.
     pub fn id(&self) -> &GpuId {
         &self.id
     }

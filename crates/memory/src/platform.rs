@@ -17,6 +17,7 @@ pub struct Resident {
 /// The machine's memory, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Machine {
+    /// What is installed.
     pub total: u64,
     /// Can be had without swapping, caches that may be dropped included.
     pub available: u64,
@@ -135,6 +136,7 @@ mod system {
     use super::*;
 
     /// `None`: this process.
+    /// Resident memory of a process; `None` for the pid: of this one.
     pub fn resident(pid: Option<u32>) -> Option<Resident> {
         let path = match pid {
             Some(pid) => format!("/proc/{pid}/status"),
@@ -173,19 +175,26 @@ mod system {
     }
 
     /// Starts a new count of [`peak_resident`]: `proc(5)`, `clear_refs`.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the process has ended or belongs to another user.
     pub fn reset_peak_resident(pid: u32) -> std::io::Result<()> {
         std::fs::write(format!("/proc/{pid}/clear_refs"), "5")
     }
 
+    /// Memory of this machine; `None` where the system does not say.
     pub fn machine() -> Option<Machine> {
         parse_meminfo(&std::fs::read_to_string("/proc/meminfo").ok()?)
     }
 
+    /// The tightest control group over this process, where one has a limit.
     pub fn group() -> Option<Group> {
         let listing = std::fs::read_to_string("/proc/self/cgroup").ok()?;
         tightest_group(&listing, Path::new("/sys/fs/cgroup"))
     }
 
+    /// Name of a process's executable; `None` where it has ended.
     pub fn process_name(pid: u32) -> Option<String> {
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
         Some(name.trim().to_owned())
@@ -193,6 +202,7 @@ mod system {
 }
 
 #[cfg(not(target_os = "linux"))]
+#[allow(missing_docs, clippy::missing_errors_doc, reason = "documented in the module of the same name above")]
 mod system {
     use super::*;
 
@@ -337,6 +347,7 @@ mod allocator {
 }
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+#[allow(missing_docs, clippy::missing_errors_doc, reason = "documented in the module of the same name above")]
 mod allocator {
     use super::AllocatorSettings;
 
@@ -362,6 +373,7 @@ pub fn signal_of(status: std::process::ExitStatus) -> Option<i32> {
     std::os::unix::process::ExitStatusExt::signal(&status)
 }
 
+/// There are no signals here.
 #[cfg(not(unix))]
 pub fn signal_of(_: std::process::ExitStatus) -> Option<i32> {
     None

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum DeviceKind {
+    /// A GPU's own memory.
     Gpu,
+    /// The machine's main memory.
     Host,
 }
 
@@ -114,6 +116,7 @@ impl Reading {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{reason}")]
 pub struct Unavailable {
+    /// What programs branch on.
     pub cause: Cause,
     /// A sentence for the user: what is missing and, where there is something
     /// to be done, what.
@@ -130,6 +133,7 @@ pub enum Cause {
     NoDriver,
     /// Library and driver, or library and this program, don't fit together.
     VersionMismatch,
+    /// This user may not ask.
     NoPermission,
     /// No device of that name.
     NoSuchDevice,
@@ -137,12 +141,14 @@ pub enum Cause {
     DeviceLost,
     /// This operating system has no such source.
     UnsupportedSystem,
+    /// Anything else; the sentence says what.
     Other,
 }
 
 /// A process on a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessUse {
+    /// Its process id.
     pub pid: u32,
     /// `None` where the driver does not say (containers, Windows).
     pub bytes: Option<u64>,
@@ -155,8 +161,14 @@ pub struct ProcessUse {
 /// Reads a device's memory. Cheap (well under a millisecond) and safe to call
 /// from any thread.
 pub trait Probe: Send + Sync + fmt::Debug {
+    /// Where the memory is.
     fn kind(&self) -> DeviceKind;
 
+    /// Reads the device now.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Unavailable`] where nothing can be read.
     fn read(&self) -> Result<Reading, Unavailable>;
 
     /// Starts a new count of [`Ours::peak`].
@@ -182,9 +194,17 @@ pub struct DeviceError(pub String);
 /// Memory that can be given back. The thread that owns the device calls this.
 pub trait Device: Probe {
     /// Waits until everything queued is done, so that what was freed is free.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the device reports an error, also one of earlier work.
     fn synchronise(&self) -> Result<(), DeviceError>;
 
     /// Gives what the allocator keeps in reserve back to the system.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the device reports an error.
     fn trim(&self) -> Result<(), DeviceError>;
 
     /// Tells that weights are being loaded, or no longer: an allocator may
@@ -234,10 +254,12 @@ impl<P> Budgeted<P> {
         Self { inner, limit }
     }
 
+    /// The limit, in bytes.
     pub fn limit(&self) -> u64 {
         self.limit
     }
 
+    /// The device without the limit.
     pub fn inner(&self) -> &P {
         &self.inner
     }

@@ -25,6 +25,7 @@ pub struct Demand {
 }
 
 impl Demand {
+    /// A demand of `bytes` for `what`.
     pub fn new(what: impl Into<String>, bytes: u64) -> Self {
         Self { what: what.into(), bytes }
     }
@@ -94,12 +95,14 @@ pub struct Recovery {
     /// At least [`RECOVERED_SHARE`] came back, or the rest is within what two
     /// looks differ by anyway ([`crate::Probe::noise`]).
     pub verified: bool,
+    /// Why `remaining` is not free.
     pub remains: Remains,
 }
 
 /// Who has what did not come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remains {
+    /// Everything came back.
     Nothing,
     /// Something still refers to it.
     InUse,
@@ -113,6 +116,10 @@ impl Scope {
 
     /// Takes the stage's first checkpoint and reserves `demand`. Nothing is
     /// allocated yet when this fails.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Refused`] when `demand` is not free.
     pub fn enter(tracker: &Tracker, stage: Stage, demand: impl Into<Demand>) -> Result<Self, Refused> {
         let demand = demand.into();
         let (_, reading) = tracker.look(stage.marks().entered, None);
@@ -144,6 +151,7 @@ impl Scope {
         self
     }
 
+    /// The stage that it stands for.
     pub fn stage(&self) -> Stage {
         self.stage
     }
@@ -154,6 +162,10 @@ impl Scope {
     }
 
     /// Reserves `bytes` on top, under a name of its own, until the scope ends.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Refused`] when `bytes` are not free; what was reserved before stays.
     pub fn reserve(&mut self, what: impl Into<String>, bytes: u64) -> Result<(), Refused> {
         let entry = self.tracker.budget().reserve(what, bytes)?;
         self.more.push(entry);
@@ -161,6 +173,10 @@ impl Scope {
     }
 
     /// Changes the first reservation, e.g. to that of a smaller batch.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`Refused`] when the bytes to be added are not free.
     pub fn resize(&mut self, bytes: u64) -> Result<(), Refused> {
         self.reservation.resize(bytes)
     }

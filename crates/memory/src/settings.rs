@@ -7,6 +7,7 @@ use crate::bytes;
 use crate::fit::BatchLimits;
 use crate::ladder::Pins;
 
+/// The user's settings about memory. [`VARIABLES`] lists their names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MemorySettings {
@@ -28,10 +29,12 @@ pub struct MemorySettings {
     pub memory_limit: Option<u64>,
     /// Most that this program may hold of the host's memory, in bytes.
     pub ram_limit: Option<u64>,
+    /// What must not be given up when memory runs out.
     pub pins: Pins,
     /// For measuring what they save and cost only: models of a stage that is
     /// done are freed, and memory is watched.
     pub release: bool,
+    /// Whether memory is watched at all; for measurements only.
     pub watch: bool,
 }
 
@@ -68,8 +71,11 @@ impl Default for MemorySettings {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name} is \"{value}\"; it takes {wanted}")]
 pub struct BadSetting {
+    /// The variable's name.
     pub name: &'static str,
+    /// What it was set to.
     pub value: String,
+    /// What it takes, as in [`VARIABLES`].
     pub wanted: &'static str,
 }
 
@@ -100,6 +106,10 @@ pub fn key(variable: &str) -> String {
 
 impl Profile {
     /// Reads the value of [`PROFILE`].
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`BadSetting`] for another word.
     pub fn read(value: &str) -> Result<Self, BadSetting> {
         match value.trim().to_ascii_lowercase().as_str() {
             "safe" => Ok(Self::Safe),
@@ -146,6 +156,10 @@ impl MemorySettings {
 
     /// Takes over what the environment says; `lookup` is
     /// `|name| std::env::var(name).ok()`. Empty values count as not set.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the first [`BadSetting`]; variables before it are taken over.
     pub fn read_environment(&mut self, lookup: impl Fn(&str) -> Option<String>) -> Result<(), BadSetting> {
         for (name, _) in VARIABLES {
             let Some(value) = lookup(name).filter(|value| !value.trim().is_empty()) else { continue };
@@ -157,6 +171,10 @@ impl MemorySettings {
     /// Takes over one setting, by the name of its variable: flags, environment
     /// and config file are all read this way. A name that is not among
     /// [`VARIABLES`] changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`BadSetting`] where the setting does not take the value; it then stays as it was.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), BadSetting> {
         let Some((name, wanted)) = VARIABLES.into_iter().find(|(known, _)| *known == name) else {
             return Ok(());

@@ -25,16 +25,41 @@ pub const SPIKE_SHARE: f64 = 0.25;
 #[serde(tag = "sign", rename_all = "snake_case")]
 pub enum Sign {
     /// Allocated grew from file to file.
-    Leak { grown: u64, files: usize },
+    Leak {
+        /// Bytes more than before those files.
+        grown: u64,
+        /// Files over which it grew.
+        files: usize,
+    },
     /// Reserved is far above allocated.
-    Fragmentation { allocated: u64, reserved: u64 },
+    Fragmentation {
+        /// In use.
+        allocated: u64,
+        /// Held, in use or not.
+        reserved: u64,
+    },
     /// An allocation failed although more than it asked for was free.
-    FailedWithEnoughFree { asked: u64, free: u64 },
+    FailedWithEnoughFree {
+        /// Size of the allocation.
+        asked: u64,
+        /// Free at that time.
+        free: u64,
+    },
     /// Held for a moment between two checkpoints, far above both.
-    Spike { before: Checkpoint, after: Checkpoint, peak: u64, held: u64 },
+    Spike {
+        /// The checkpoint before it.
+        before: Checkpoint,
+        /// The checkpoint after it.
+        after: Checkpoint,
+        /// The most that was held between them.
+        peak: u64,
+        /// The most that was held at either.
+        held: u64,
+    },
 }
 
 impl Sign {
+    /// What the user is told of it.
     pub fn notice(&self) -> Notice {
         match *self {
             Self::Leak { grown, files } => Notice::new(

@@ -33,7 +33,9 @@ struct SimulatedState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("out of memory: {asked} bytes asked for, {free} free")]
 pub struct OutOfMemory {
+    /// Bytes asked for.
     pub asked: u64,
+    /// Bytes that were free.
     pub free: u64,
 }
 
@@ -76,11 +78,13 @@ impl Simulated {
         self
     }
 
+    /// These processes are on the device.
     pub fn with_processes(self, processes: Vec<ProcessUse>) -> Self {
         self.lock().processes = processes;
         self
     }
 
+    /// From now on other programs hold `bytes`.
     pub fn set_others(&self, bytes: u64) {
         self.lock().others = bytes;
     }
@@ -100,10 +104,16 @@ impl Simulated {
         self.lock().pinned = bytes;
     }
 
+    /// How often it was trimmed.
     pub fn trims(&self) -> u32 {
         self.lock().trims
     }
 
+    /// Takes `bytes` from the pool, or from the device where the pool has too little.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`OutOfMemory`] where neither has enough.
     pub fn allocate(&self, bytes: u64) -> Result<Allocation, OutOfMemory> {
         let mut state = self.lock();
         let cached = state.reserved - state.allocated;

@@ -12,15 +12,19 @@ use crate::{Checkpoint, RECOVERED_SHARE, Sample, Stage};
 /// Amounts are bytes held by this program on one device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StageUse {
+    /// The stage.
     pub stage: Stage,
+    /// The device that was watched.
     pub kind: DeviceKind,
     /// Milliseconds since the job began.
     pub from_ms: u64,
     /// `None` while the stage lasts, and for a model that stays loaded.
     pub to_ms: Option<u64>,
+    /// Held when the stage was entered.
     pub before: u64,
     /// Once what it came for was loaded: a model's weights, the sound.
     pub loaded: Option<u64>,
+    /// The highest while it lasted.
     pub peak: u64,
     /// After the release.
     pub after: Option<u64>,

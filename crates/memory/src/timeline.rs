@@ -10,7 +10,9 @@ use crate::{Checkpoint, signs};
 /// The memory of one job on one device, kept with its transcript.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
+    /// In the order in which they were taken.
     pub samples: Vec<Sample>,
+    /// In the order in which they were given.
     pub notices: Vec<Notice>,
 }
 
@@ -29,15 +31,18 @@ impl Timeline {
 /// One look at a device's memory, at a known place in the job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
+    /// The place in the job.
     pub checkpoint: Checkpoint,
     /// Number of the batch, from 1, at [`Checkpoint::Batch`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<u32>,
     /// Milliseconds of wall time since the job began.
     pub at_ms: u64,
+    /// The device that was read.
     pub kind: DeviceKind,
     /// `None` where there was no reading; `reason` says why.
     pub levels: Option<Levels>,
+    /// Why there was no reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -104,6 +109,7 @@ impl Levels {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pressure {
+    /// Below 70 %.
     #[default]
     Normal,
     /// From 70 % of the limit in force.
@@ -113,7 +119,9 @@ pub enum Pressure {
 }
 
 impl Pressure {
+    /// Share of the limit in force from which on it is [`Self::Elevated`].
     pub const ELEVATED: f64 = 0.70;
+    /// Share of the limit in force from which on it is [`Self::Critical`].
     pub const CRITICAL: f64 = 0.85;
 
     /// `share` as in [`Levels::share`].

@@ -24,7 +24,9 @@ pub struct Tracker {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mark {
+    /// A reading at a checkpoint.
     Sample(Sample),
+    /// Something the user should know.
     Notice(Notice),
 }
 
@@ -46,6 +48,7 @@ type Sink = Box<dyn Fn(&Mark) + Send + Sync>;
 pub enum Renewal {
     /// The device did not synchronise or trim.
     ReleaseFailed,
+    /// Memory in use grew from file to file.
     Leak,
     /// Not cured by a trim.
     Fragmentation,
@@ -101,6 +104,7 @@ pub(crate) struct Account {
 }
 
 impl Tracker {
+    /// Watches `device`.
     pub fn new(device: impl Device + 'static) -> Self {
         Self::build(Box::new(device), None)
     }
@@ -132,6 +136,7 @@ impl Tracker {
         Self { inner: Arc::new(Inner { device, budget, baseline, sink, state: Mutex::new(state) }) }
     }
 
+    /// The device that is watched.
     pub fn device(&self) -> &dyn Device {
         self.inner.device.as_ref()
     }
@@ -211,6 +216,10 @@ impl Tracker {
 
     /// After an allocation failed: gives back whatever is not in use, so that
     /// the same work may be tried once more.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the device does not synchronise or trim; the process should then be renewed.
     pub fn recover(&self) -> Result<Sample, DeviceError> {
         self.look(Checkpoint::BeforeRecovery, None);
         let released = self.release();

@@ -6,18 +6,26 @@ use serde::{Serialize, de::DeserializeOwned};
 /// far below what a garbled length would make us allocate.
 pub const MAX_FRAME_BYTES: u32 = 256 << 20;
 
+/// Why a message could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
+    /// The pipe failed or ended within a message.
     #[error("the stream between host and engine broke: {0}")]
     Io(#[from] io::Error),
+    /// The announced length, in bytes, is above [`MAX_FRAME_BYTES`].
     #[error("a message of {0} bytes is longer than any real one: the stream is garbled")]
     TooLong(u32),
+    /// The message is not the JSON that was expected.
     #[error("a message could not be read: {0}")]
     Malformed(#[from] serde_json::Error),
 }
 
 /// Writes one message: its length as 4 bytes, little-endian, then JSON.
 /// Flushes, since the other side waits for whole messages.
+///
+/// # Errors
+///
+/// Fails when the stream does, or for a message above [`MAX_FRAME_BYTES`].
 pub fn write_frame(out: &mut impl Write, message: &impl Serialize) -> Result<(), FrameError> {
     let body = serde_json::to_vec(message)?;
     let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
@@ -31,6 +39,11 @@ pub fn write_frame(out: &mut impl Write, message: &impl Serialize) -> Result<(),
 }
 
 /// Reads one message; `None` where the stream ends between two messages.
+///
+/// # Errors
+///
+/// Fails when the stream does, when it ends within a message, and for a message that is
+/// too long or not a `T`.
 pub fn read_frame<T: DeserializeOwned>(input: &mut impl Read) -> Result<Option<T>, FrameError> {
     let mut length = [0; 4];
     let first = loop {

@@ -10,16 +10,21 @@ use crate::{FilePath, JobId, Resume};
 /// repeated or resumed with the settings that were in force.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
+    /// Assigned when the job is submitted; [`NO_JOB`](crate::NO_JOB) before that.
     pub id: JobId,
+    /// The recording.
     pub file: FilePath,
     /// A model's folder or file.
     pub model: FilePath,
+    /// What computes.
     pub device: DeviceChoice,
     /// Compute threads; `None`: one per core.
     pub threads: Option<usize>,
     /// ISO 639-1; `None`: detect.
     pub language: Option<String>,
+    /// Transcription, or translation to English.
     pub task: Task,
+    /// What becomes of a recording with several channels.
     pub channels: Channels,
     /// Audio track by number from 0; `None`: the file's default one.
     pub track: Option<usize>,
@@ -28,12 +33,15 @@ pub struct Job {
     /// Only what is said here, all of it taken for speech; `None`: everything.
     #[serde(default)]
     pub span: Option<Span>,
+    /// Which parts count as speech.
     pub voice_activity: VoiceActivity,
+    /// How text is searched for.
     pub decoding: DecodingOptions,
     /// Where a recording longer than ten minutes is spooled; `None`: the system's temporary folder.
     pub spool_folder: Option<FilePath>,
     /// How weights are held; `None`: as stored, widened to 32 bits on the CPU.
     pub precision: Option<Precision>,
+    /// How the recording is divided into windows.
     pub strategy: Strategy,
     /// Whether the memory of telling speakers apart is planned for: a stand-in
     /// that reserves and releases, until that stage exists.
@@ -50,7 +58,9 @@ pub struct Job {
 /// A model that the ladder may choose, with where it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Alternative {
+    /// Its folder or file.
     pub path: FilePath,
+    /// What the ladder needs to know of it.
     pub installed: Installed,
 }
 
@@ -69,6 +79,7 @@ pub enum Strategy {
 }
 
 impl Job {
+    /// A job with default settings for everything that is not given.
     pub fn new(id: JobId, file: impl Into<FilePath>, model: impl Into<FilePath>) -> Self {
         Self {
             id,
@@ -123,36 +134,46 @@ impl Job {
     }
 }
 
+/// Which device the user wants to compute on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeviceChoice {
     /// The GPU where there is a usable one, else the CPU.
     #[default]
     Auto,
+    /// The CPU, also where there is a GPU.
     Cpu,
+    /// The CUDA device with this number, as CUDA counts them.
     Cuda(usize),
 }
 
+/// Which channels of a recording are transcribed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Channels {
+    /// All of them, averaged.
     #[default]
     Mix,
+    /// The first one.
     Left,
+    /// The second one.
     Right,
     /// Each channel on its own; segments carry the channel's number.
     Separate,
 }
 
+/// Whether speech is detected before transcribing.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VoiceActivity {
+    /// Everything is transcribed.
     Off,
     /// Probability of speech from which on a frame counts, 0 to 1.
     Threshold(f32),
 }
 
 impl VoiceActivity {
+    /// The threshold of a job that names none.
     pub const DEFAULT_THRESHOLD: f32 = 0.5;
 }
 
@@ -171,18 +192,22 @@ pub struct DecodingOptions {
     pub temperatures: Vec<f32>,
     /// A text that zlib shrinks by more than this is a loop.
     pub compression_ratio_threshold: Option<f32>,
+    /// A text whose mean log-probability per token is below this is decoded again.
     pub log_probability_threshold: Option<f32>,
     /// Above this (and below the log-probability threshold) a window is silent.
     pub no_speech_threshold: Option<f32>,
+    /// Whether a window's prompt contains the text before it.
     pub condition_on_previous_text: bool,
     /// For recordings in several languages: each window's language is detected
     /// anew, and regions of speech don't share a window.
     pub language_per_region: bool,
     /// Above this temperature previous text is forgotten.
     pub prompt_reset_temperature: f32,
+    /// Text that stands before the first window, for names and style.
     pub initial_prompt: Option<String>,
     /// Words to be expected, put before the prompt of every window.
     pub vocabulary: Vec<String>,
+    /// Whether the model writes time stamps, from which segments are made.
     pub timestamps: bool,
     /// Latest time, in seconds, at which a window's first segment may start.
     pub max_initial_timestamp: Option<f32>,
@@ -190,12 +215,18 @@ pub struct DecodingOptions {
     pub suppress_tokens: Vec<u32>,
     /// Tokens per window; `None`: half of the decoder's positions.
     pub max_tokens: Option<usize>,
+    /// Exponent of the length by which a candidate's score is divided, as in Google's NMT
+    /// (alpha, 0 to 1); `None`: the plain length.
     pub length_penalty: Option<f32>,
+    /// Beam search ends after `patience * beam_size` finished candidates (arXiv:2204.05424);
+    /// `None`: 1.
     pub patience: Option<f32>,
+    /// Whether each word gets a start and an end.
     pub word_times: bool,
     /// Detect, re-decode and mark loops and hallucinations; go back for speech
     /// that a window left without text.
     pub repair: bool,
+    /// Of the random choices at temperatures above 0; the same seed gives the same text.
     pub seed: u64,
 }
 

@@ -2,6 +2,8 @@
 //! the frames they travel in. A leaf but for `transcript` and `memory`, whose segments,
 //! finished transcripts, samples and rungs are the payload.
 
+#![warn(missing_docs, clippy::missing_errors_doc)]
+
 mod frame;
 mod job;
 pub mod notice;
@@ -46,9 +48,15 @@ pub mod exit_status {
 pub enum Command {
     /// First message of a host; the engine answers with [`Event::Hello`] and
     /// ends with an error where the versions differ.
-    Hello { protocol: u32 },
+    Hello {
+        /// The host's [`PROTOCOL_VERSION`].
+        protocol: u32,
+    },
     /// Answered at once by the reader thread, also while the device works.
-    Ping { nonce: u64 },
+    Ping {
+        /// Comes back with the answer.
+        nonce: u64,
+    },
     /// Answered with [`Event::Description`].
     Describe,
     /// Answered with events that carry the job's id, the last of them
@@ -56,21 +64,34 @@ pub enum Command {
     Transcribe(Box<Job>),
     /// The language of each file's first speech; one [`Event::Language`] or
     /// [`Event::FileFailed`] per file, then [`Event::LanguagesDone`].
-    DetectLanguages { id: JobId, files: Vec<FilePath>, job: Box<Job> },
+    DetectLanguages {
+        /// Of the events that answer it.
+        id: JobId,
+        /// The recordings.
+        files: Vec<FilePath>,
+        /// Model, device and channels to use; its own file is not read.
+        job: Box<Job>,
+    },
     /// Makes another model of one that is installed, its matrices in another
     /// format; answered with [`Event::Quantised`], or as a job that did not finish.
     Quantise(Box<Quantise>),
     /// Ends a job within a second; unknown ids are ignored.
-    Cancel { id: JobId },
+    Cancel {
+        /// The job to end.
+        id: JobId,
+    },
     /// Ends the engine after what it is doing was cancelled.
     Shutdown,
 }
 
+/// A model to be written in another format.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Quantise {
+    /// Of the events that answer it.
     pub id: JobId,
     /// A model's folder.
     pub model: FilePath,
+    /// The format of its matrices.
     pub precision: memory::Precision,
     /// The folder to make, which must not be there yet.
     pub output: FilePath,
@@ -84,6 +105,7 @@ pub struct Envelope {
     /// description, a command that it can't read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<JobId>,
+    /// The event itself.
     #[serde(flatten)]
     pub body: Event,
 }
@@ -104,35 +126,51 @@ impl Envelope {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
+    /// The first event of an engine.
     Hello {
+        /// Its [`PROTOCOL_VERSION`].
         protocol: u32,
+        /// The engine's version.
         engine: String,
+        /// What it was built for.
         backend: Backend,
+        /// Its process id.
         pid: u32,
     },
     /// `work` grows with every layer and token, so that a slow stage is not
     /// taken for a hang.
     Pong {
+        /// That of the [`Command::Ping`].
         nonce: u64,
+        /// Steps done since the engine started, of all jobs.
         work: u64,
     },
+    /// Answers [`Command::Describe`].
     Description(Box<Description>),
     /// What the file is and what will be done with it.
     Started {
+        /// What is known of the file.
         source: transcript::Source,
+        /// The model that is loaded.
         model: transcript::Model,
+        /// What computes: `cpu` or `cuda:N`.
         device: String,
     },
+    /// How far the job is; at most ten times a second.
     Progress {
+        /// Stage, position and speed.
         progress: Progress,
     },
     /// A finished segment, in order of time.
     Segment {
+        /// With times relative to the beginning of the recording.
         segment: Segment,
     },
     /// What a channel turned out to be, once its sound is ready.
     Prepared {
+        /// The channel's number, from 0.
         channel: usize,
+        /// Where there is speech.
         speech: Vec<Span>,
         /// Of the log-mel spectrogram, which windows are normalised by.
         log_mel_maximum: f32,
@@ -140,55 +178,75 @@ pub enum Event {
     /// A window begins at this sample of the 16 kHz stream: the one to blame
     /// where the engine does not survive it.
     Window {
+        /// The channel's number, from 0.
         channel: usize,
+        /// The window's first sample.
         position: u64,
     },
     /// Everything before the point is done: its segments have been sent.
     /// A job can be resumed from here.
     Reached {
+        /// Where the next window begins, and what it depends on.
         point: Box<Point>,
         /// Left out of the text since the last point.
         discarded: Vec<Segment>,
     },
     /// Something the user should know, also about memory ([`notice`]).
     Notice {
+        /// Its code names what happened.
         notice: Notice,
     },
     /// A reading of the device's memory at a known place in the job.
     Memory {
+        /// The reading, with its checkpoint.
         sample: Box<memory::Sample>,
     },
     /// Where the job stands on its ladder as an engine begins with it, before
     /// anything is loaded.
     Ladder {
+        /// Settings in force and steps already taken.
         state: Box<memory::ladder::LadderState>,
     },
     /// A step down was taken. Where it is to renew the engine, `Failed`
     /// follows, and the host takes the step.
     Rung {
+        /// The step, from what and to what.
         rung: Box<memory::ladder::Rung>,
     },
+    /// The job is done.
     Finished {
+        /// The whole text.
         transcript: Box<Transcript>,
         /// Why this engine should be replaced before the next job.
         renewal: Option<memory::Renewal>,
     },
     /// `partial` is what there was until then.
     Cancelled {
+        /// `None` where no segment was finished.
         partial: Option<Box<Transcript>>,
     },
+    /// The job, or the engine itself, failed.
     Failed {
+        /// Why.
         error: Failure,
+        /// The text until then; `None` where no segment was finished.
         partial: Option<Box<Transcript>>,
     },
+    /// Answers [`Command::DetectLanguages`] for one file.
     Language {
+        /// The recording.
         file: FilePath,
+        /// ISO 639-1 codes with their probabilities, the likeliest first.
         probabilities: Vec<(String, f32)>,
     },
+    /// A file whose language could not be detected; the others follow.
     FileFailed {
+        /// The recording.
         file: FilePath,
+        /// Why.
         error: Failure,
     },
+    /// Every file of [`Command::DetectLanguages`] was answered.
     LanguagesDone,
     /// The model was made.
     Quantised {
@@ -200,11 +258,14 @@ pub enum Event {
     },
 }
 
+/// What an engine was built to compute on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
+    /// The CPU alone.
     Cpu,
+    /// NVIDIA GPUs, or the CPU where there is none.
     Cuda,
 }
 
@@ -225,9 +286,11 @@ impl Event {
 /// Where a job stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
+    /// What the job is doing.
     pub stage: Stage,
     /// How far into the recording, and how long that is where it is known.
     pub position: Time,
+    /// Length of the recording, where it is known.
     pub duration: Option<Time>,
     /// Seconds of recording per second of wall time in this stage.
     pub speed: Option<f32>,
@@ -238,28 +301,38 @@ pub struct Progress {
 /// What `steno doctor` and the window show of an engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Description {
+    /// The engine's version.
     pub engine: String,
+    /// What it was built for.
     pub backend: Backend,
+    /// What it can compute on.
     pub devices: Vec<DeviceInfo>,
     /// Why the CPU computes, in one sentence; `None` where a GPU does.
     pub cpu_reason: Option<String>,
+    /// Compute threads, by default one per core.
     pub threads: usize,
     /// Instruction sets that the kernels dispatch on, e.g. `avx2`, `avx512f`.
     pub cpu_features: Vec<String>,
     /// Codecs decoded here, then those that need `ffmpeg`.
     pub codecs: Vec<String>,
+    /// Version of the `ffmpeg` that was found.
     pub ffmpeg: Option<String>,
+    /// Codecs that need `ffmpeg`.
     pub ffmpeg_codecs: Vec<String>,
     /// Names and versions of the libraries that matter for a bug report.
     pub versions: Vec<(String, String)>,
 }
 
+/// A device that an engine can compute on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceInfo {
     /// `cpu` or `cuda:N`.
     pub id: String,
+    /// The name that its vendor gave it.
     pub name: String,
+    /// Its memory; `None` where it can't be read.
     pub total_bytes: Option<u64>,
+    /// What is free of that now.
     pub free_bytes: Option<u64>,
 }
 
@@ -268,7 +341,9 @@ pub struct DeviceInfo {
 #[error("{}{message}{}", .file.as_ref().map(|f| format!("{f}: ")).unwrap_or_default(),
     .remedy.as_ref().map(|r| format!(" {r}")).unwrap_or_default())]
 pub struct Failure {
+    /// What programs branch on.
     pub code: ErrorCode,
+    /// The file that the error is about.
     pub file: Option<FilePath>,
     /// A sentence.
     pub message: String,
@@ -277,15 +352,18 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// A failure without a file and a remedy.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, file: None, message: message.into(), remedy: None }
     }
 
+    /// Names the file that the error is about.
     pub fn file(mut self, file: impl Into<FilePath>) -> Self {
         self.file = Some(file.into());
         self
     }
 
+    /// Adds what the user can do.
     pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self
@@ -314,25 +392,43 @@ pub fn sentence(text: &str) -> String {
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
+    /// The recording does not exist.
     FileNotFound,
+    /// The file exists and can't be read.
     FileUnreadable,
+    /// The path names a folder or a device.
     NotAFile,
+    /// The file has no content.
     FileEmpty,
+    /// The file has no sound.
     NoAudioTrack,
+    /// The file has no audio track with the number asked for.
     NoSuchTrack,
+    /// The file's container is not recognised.
     UnknownFormat,
+    /// The container is known, its codec is not.
     UnsupportedCodec,
+    /// Decoding it needs `ffmpeg`, which was not found.
     NeedsFfmpeg,
+    /// The file is damaged.
     AudioBroken,
+    /// No model of that name or at that path.
     ModelNotFound,
+    /// The model's files are incomplete or damaged.
     ModelInvalid,
+    /// The files are of a kind of model that Steno does not run.
     ModelUnsupported,
+    /// The model does not know the language.
     LanguageUnknown,
+    /// A setting has a value that it can't take.
     BadSettings,
+    /// The device asked for is not there or does not work.
     DeviceUnavailable,
+    /// Memory did not suffice, also after every step down the ladder.
     OutOfMemory,
     /// The user forbade it.
     NetworkOff,
+    /// A server can't be reached or answers with an error.
     NetworkFailed,
     /// A download that asks for a token, or for terms that were not accepted.
     DownloadRefused,
@@ -340,15 +436,24 @@ pub enum ErrorCode {
     ModelCorrupt,
     /// Another program downloads or changes it.
     ModelInUse,
+    /// No space is left on the disk.
     DiskFull,
+    /// A file or folder of that name exists and may not be replaced.
     OutputExists,
+    /// The output can't be written.
     OutputUnwritable,
+    /// No `steno-engine` was found.
     EngineNotFound,
+    /// The engine ended or can't be understood.
     EngineFailed,
+    /// The engine stopped answering.
     EngineSilent,
     /// What decodes for listening is missing or ended.
     PlayerFailed,
+    /// Host and engine speak different versions of the protocol.
     ProtocolMismatch,
+    /// The user stopped it.
     Cancelled,
+    /// A bug in Steno.
     Internal,
 }

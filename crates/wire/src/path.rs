@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct FilePath(pub PathBuf);
 
 impl FilePath {
+    /// The path itself, for functions of the standard library.
     pub fn as_path(&self) -> &Path {
         &self.0
     }

@@ -5,25 +5,48 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Failure, FilePath};
 
+/// Host to player.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum PlayerCommand {
-    /// Makes a recording's sound available; `keep`: the file in which what was
-    /// learned of the recording is found again.
-    Open { path: FilePath, keep: Option<FilePath> },
+    /// Makes a recording's sound available over HTTP.
+    Open {
+        /// The recording.
+        path: FilePath,
+        /// The file in which its index and waveform are kept for the next time.
+        keep: Option<FilePath>,
+    },
     /// Whether it can be decoded, as far as its beginning tells.
-    Probe { path: FilePath },
-    /// Nobody listens to it any more.
-    Close { token: String },
+    Probe {
+        /// The recording.
+        path: FilePath,
+    },
+    /// Ends the access to a recording.
+    Close {
+        /// As in [`Opened::token`].
+        token: String,
+    },
 }
 
+/// Player to host, one for each command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum PlayerAnswer {
+    /// Answers [`PlayerCommand::Open`].
     Opened(Opened),
-    Probed { seconds: Option<f64> },
+    /// Answers [`PlayerCommand::Probe`]: the file can be decoded; with its length, where the
+    /// header says it.
+    Probed {
+        /// Length of the recording.
+        seconds: Option<f64>,
+    },
+    /// Answers [`PlayerCommand::Close`].
     Closed,
-    Failed { failure: Failure },
+    /// The command failed.
+    Failed {
+        /// Why.
+        failure: Failure,
+    },
 }
 
 /// Where a recording's sound is.

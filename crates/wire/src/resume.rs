@@ -11,7 +11,9 @@ pub struct Resume {
     pub point: Option<Point>,
     /// The text before the point, and what was left out of it.
     pub segments: Vec<Segment>,
+    /// Segments left out of the text before the point.
     pub discarded: Vec<Segment>,
+    /// Notices given before the point.
     pub notices: Vec<Notice>,
     /// Where the job stands on its ladder; `None`: at the top.
     pub ladder: Option<LadderState>,

@@ -4,13 +4,11 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod support;
-
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use crate::support::{Fault, Server};
 use hub::{Control, Store, StoredState};
-use support::{Fault, Server};
 
 /// Of the catalogue: its name decides which files there are.
 const NAME: &str = "whisper-tiny";
