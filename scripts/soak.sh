@@ -24,7 +24,7 @@ phase "logits of a larger model in fewer bits" env STENO_PRECISION_MODELS=small 
     cargo test --quiet --workspace --test precisions logits -- --nocapture
 phase "200 files in a row" env STENO_ENDURANCE_FILES=200 cargo test --quiet --workspace --test memory file_after -- --nocapture
 phase "downloads killed" env STENO_KILL_ROUNDS=50 cargo test --quiet --workspace --test processes
-phase "engines and hosts killed" env STENO_KILL_ROUNDS=200 cargo test --quiet --workspace --test kills
+phase "engines and hosts killed" env STENO_KILL_ROUNDS=200 cargo test --quiet --workspace --test it kills::
 
 hour=${STENO_SHARED:-../shared}/audio/synthetic/en_five_minutes.flac
 if [ -e "$hour" ]; then

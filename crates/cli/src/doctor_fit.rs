@@ -1,5 +1,6 @@
 use std::ffi::OsStr;
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use advisor::fit::{Room, used};
@@ -43,7 +44,7 @@ pub async fn run(args: &Doctor, model: &OsStr, mut interrupt: Interrupt) -> Resu
     let mut console = Console::new(false);
     let mut batch = preferences.memory.batch_size.unwrap_or(1);
     loop {
-        let (engine, _turn) = own_engine::start(&args.machine, &mut console, &mut interrupt).await?;
+        let (engine, _lease) = own_engine::start(&args.machine, &mut console, &mut interrupt).await?;
         let on_gpu = engine.backend() == Backend::Cuda && args.machine.device != DeviceChoice::Cpu;
         let kind = if on_gpu { Kind::Gpu } else { Kind::Host };
         let precision = preferences.precision.unwrap_or_else(|| network.usual(kind));
@@ -123,30 +124,24 @@ fn job(
 }
 
 async fn try_out(engine: &Engine, job: Job, batch: u32, interrupt: &mut Interrupt) -> Result<Outcome, Ended> {
-    let mut handle = engine.transcribe(job);
     let mut outcome = Outcome { marks: Vec::new(), batch, failure: None };
-    loop {
-        let event = tokio::select! {
-            event = handle.next() => event,
-            () = interrupt.raised() => {
-                handle.cancel();
-                return Err(Ended::Cancelled);
-            }
-        };
+    let ended = own_engine::follow(engine.transcribe(job), interrupt, |event| {
         match event {
-            Some(Event::Memory { mark, .. }) => outcome.marks.push(*mark),
-            Some(Event::Rung { rung, .. }) if rung.step == Step::HalveBatch => {
+            Event::Memory { mark, .. } => outcome.marks.push(*mark),
+            Event::Rung { rung, .. } if rung.step == Step::HalveBatch => {
                 outcome.batch = rung.to.settings.batch;
             }
-            Some(Event::Failed { error, .. }) => {
-                outcome.failure = Some(error);
-                return Ok(outcome);
-            }
-            Some(Event::Finished { .. }) => return Ok(outcome),
-            Some(Event::Cancelled { .. }) | None => return Err(Ended::Cancelled),
-            Some(_) => {}
+            Event::Finished { .. } => return ControlFlow::Break(Ok(())),
+            _ => {}
         }
+        ControlFlow::Continue(())
+    });
+    match ended.await {
+        Ok(()) => {}
+        Err(Ended::Failed(failure)) => outcome.failure = Some(failure),
+        Err(ended) => return Err(ended),
     }
+    Ok(outcome)
 }
 
 /// What was predicted of each stage and what it took.

@@ -3,14 +3,22 @@
 // A test's part, though cargo builds it as an executable.
 #![allow(clippy::unwrap_used)]
 
-use std::io::{self, Stdout};
+use std::fs::OpenOptions;
+use std::io::{self, Stdout, Write};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 
+use memory::Precision;
 use transcript::{Completeness, Model, Notice, Run, Segment, Severity, Source, Span, Time, Transcript, Word};
-use wire::{Backend, Command, Description, ErrorCode, Event, Failure, Job, Progress, Stage};
+use wire::{Backend, Command, Description, ErrorCode, Event, Failure, FilePath, Job, Progress, Stage};
+
+/// Names a file to which every job that is received is appended, a line of JSON each.
+const JOBS: &str = "STENO_SCRIPT_JOBS";
 
 fn main() {
+    if std::env::args().nth(1).as_deref() == Some("peak") {
+        return hold_and_release();
+    }
     let out = Arc::new(Mutex::new(io::stdout()));
     let (jobs, queue) = mpsc::channel();
     let (cancel, cancelled) = mpsc::channel();
@@ -18,23 +26,60 @@ fn main() {
     std::thread::spawn(move || read(&reader_out, &jobs, &cancel));
     for command in queue {
         match command {
-            Command::Transcribe(job) => transcribe(&job, &out, &cancelled),
-            Command::DetectLanguages { id, files, .. } => {
-                for file in files {
-                    let event = if file.to_string().contains("broken") {
-                        Event::FileFailed { id, file, error: broken() }
-                    } else {
-                        let probabilities =
-                            vec![("de".into(), 0.02), ("en".into(), 0.97), ("fr".into(), 0.001)];
-                        Event::Language { id, file, probabilities }
-                    };
-                    send(&out, &event);
-                }
-                send(&out, &Event::LanguagesDone { id });
+            Command::Transcribe(job) => {
+                write_down(&job);
+                transcribe(&job, &out, &cancelled);
+            }
+            Command::DetectLanguages { files, job, .. } => {
+                write_down(&job);
+                detect_languages(files, &job, &out);
             }
             _ => {}
         }
     }
+}
+
+/// Holds 64 MiB for a moment, says so on standard output and lives on: its
+/// highest memory is far above what it holds.
+fn hold_and_release() {
+    drop(std::hint::black_box(vec![1u8; 64 << 20]));
+    println!("released");
+    loop {
+        std::thread::park();
+    }
+}
+
+fn write_down(job: &Job) {
+    let Some(path) = std::env::var_os(JOBS) else { return };
+    let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
+    writeln!(file, "{}", serde_json::to_string(job).unwrap()).unwrap();
+}
+
+fn detect_languages(files: Vec<FilePath>, job: &Job, out: &Mutex<Stdout>) {
+    let id = job.id;
+    for file in files {
+        let is = |what: &str| file.to_string().contains(what);
+        if is("dies") {
+            std::process::exit(3);
+        }
+        // The second engine that tries it comes through.
+        if is("once") && !file.as_path().with_extension("tried").exists() {
+            std::fs::write(file.as_path().with_extension("tried"), "").unwrap();
+            std::process::exit(3);
+        }
+        if is("hungry") && job.precision.is_none_or(|precision| precision != Precision::Q8_0) {
+            eprintln!("memory allocation of 123 bytes failed");
+            std::process::abort();
+        }
+        let event = if is("broken") {
+            Event::FileFailed { id, file, error: broken() }
+        } else {
+            let probabilities = vec![("de".into(), 0.02), ("en".into(), 0.97), ("fr".into(), 0.001)];
+            Event::Language { id, file, probabilities }
+        };
+        send(out, &event);
+    }
+    send(out, &Event::LanguagesDone { id });
 }
 
 fn read(out: &Mutex<Stdout>, jobs: &Sender<Command>, cancel: &Sender<()>) {

@@ -2,7 +2,7 @@
 //! given instead, and how that stands in a job.
 
 use memory::Stage;
-use memory::ladder::{Installed, Place, Settings, State};
+use memory::ladder::{Installed, Ladder, Place, Rung, Settings, State, Trouble};
 use transcript::{Notice, Severity};
 use wire::{Alternative, DeviceChoice, Job};
 
@@ -52,6 +52,26 @@ pub fn apply(job: &mut Job, settings: &Settings) {
     if settings.place == Place::Cpu {
         job.device = DeviceChoice::Cpu;
     }
+}
+
+/// The next step down after an engine died for lack of memory, and the job as
+/// the next engine gets it; `None` where no step is left. `place` is where the
+/// engine computed. For jobs that are not transcriptions; a [`Supervisor`](crate::Supervisor)
+/// decides for those.
+pub fn step_down(job: &Job, place: Place) -> Option<(Rung, Job)> {
+    let told = job.resume.as_ref().and_then(|resume| resume.ladder.clone());
+    let state = told.unwrap_or_else(|| top(job, place));
+    let ladder = Ladder { pins: job.memory.pins(), installed: installed(job, &state.settings) };
+    let rung = ladder.next(Stage::Transcribe, &state, Trouble::Died)?;
+    let mut next = job.clone();
+    take(&mut next, &rung);
+    Some((rung, next))
+}
+
+/// Has the job go on from a step that was taken.
+pub fn take(job: &mut Job, rung: &Rung) {
+    apply(job, &rung.to.settings);
+    job.resume.get_or_insert_default().ladder = Some(rung.to.clone());
 }
 
 pub fn stage(stage: wire::Stage) -> Stage {

@@ -1,12 +1,7 @@
 //! What becomes of recordings, results and failures, with a scripted engine.
 
-// The exception for tests covers only functions marked as such, not their helpers.
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{Place, Ran};
 use serde_json::Value;
-use support::{Place, Ran};
 
 #[test]
 fn one_recording_alone_is_printed() {

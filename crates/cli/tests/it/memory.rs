@@ -1,11 +1,7 @@
 //! What the user says about memory, and what is said to the user about it.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
-
-mod support;
-
+use crate::support::{Place, Ran};
 use serde_json::Value;
-use support::{Place, Ran};
 
 /// What the engine was told of memory.
 fn told(ran: &Ran) -> Value {
@@ -150,8 +146,11 @@ mod engines {
 
     impl Engine {
         fn start(place: &Place) -> Self {
-            let process =
-                Command::new("sleep").arg("3600").stdin(Stdio::null()).process_group(0).spawn().unwrap();
+            Self::of(place, Command::new("sleep").arg("3600"))
+        }
+
+        fn of(place: &Place, command: &mut Command) -> Self {
+            let process = command.stdin(Stdio::null()).process_group(0).spawn().unwrap();
             let runs = Runs::at(place.home.path().join("run/steno"));
             let entry = runs.register(process.id(), "cpu").unwrap();
             Self { process, entry }
@@ -224,15 +223,23 @@ mod engines {
 
     #[test]
     fn the_highest_memory_is_counted_anew() {
+        use std::io::{BufRead, BufReader};
         let place = Place::with(&[]);
-        let engine = Engine::start(&place);
+        let mut engine = Engine::of(
+            &place,
+            Command::new(env!("CARGO_BIN_EXE_steno-scripted-engine")).arg("peak").stdout(Stdio::piped()),
+        );
+        let mut line = String::new();
+        BufReader::new(engine.process.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "released\n");
         let peak = |arguments: &[&str]| {
             let json: Value = serde_json::from_str(&place.run(arguments).ends(0).out).unwrap();
             json["engines"][0]["peak_resident"].as_u64().unwrap()
         };
-        let before = peak(&["memory", "--json"]);
-        assert!(before > 0 && peak(&["memory", "--json", "--reset-peak"]) <= before);
-        drop(engine);
+        let released = 64 << 20;
+        assert!(peak(&["memory", "--json"]) >= released);
+        assert!(peak(&["memory", "--json", "--reset-peak"]) < released);
+        assert!(peak(&["memory", "--json"]) < released);
     }
 
     #[test]

@@ -1,16 +1,11 @@
 //! From sound to files, with the real engine and the model that ships with the
 //! source.
 
-// The exception for tests covers only functions marked as such, not their helpers.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::{Place, Ran, project};
 use serde_json::Value;
-use support::{Place, Ran, project};
 
 /// `STENO_ENGINE`, or the one that was built beside `steno`.
 fn engine() -> PathBuf {

@@ -1,18 +1,12 @@
 //! Models by the command line: downloaded from a server that speaks the hub's
 //! protocol, imported, found, verified, repaired, moved and removed.
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::panic)]
-
-#[path = "../../hub/tests/support/mod.rs"]
-mod server;
-mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::server::{Fault, Server};
+use crate::support::{Place, Ran};
 use serde_json::Value;
-use server::{Fault, Server};
-use support::{Place, Ran};
 
 const NAME: &str = "whisper-tiny";
 
@@ -226,7 +220,7 @@ fn models_of_every_kind_are_told_whether_they_fit() {
     machine.run(&["models", "import", source.to_str().unwrap(), "--name", "mine"]).ends(0);
     machine.run(&["models", "add", "here", "--path", source.to_str().unwrap()]).ends(0);
     let mut names = vec!["mine", "here"];
-    let ggml = support::project().join("../shared/models/starter-ggml/ggml-starter-q8_0.bin");
+    let ggml = crate::support::project().join("../shared/models/starter-ggml/ggml-starter-q8_0.bin");
     if ggml.is_file() {
         machine.run(&["models", "import", ggml.to_str().unwrap()]).ends(0);
         names.push("ggml-starter-q8_0");

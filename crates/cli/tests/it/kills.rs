@@ -2,11 +2,6 @@
 //! the model that ships with the source: every text comes out whole, as if
 //! nothing had happened. `STENO_KILL_ROUNDS` asks for more kills than the few
 //! of an ordinary run (scripts/soak.sh does).
-#![cfg(target_os = "linux")]
-// The exception for tests covers only functions marked as such, not their helpers.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
-mod support;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -15,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use crate::support::{Place, Ran, project};
 use serde_json::Value;
-use support::{Place, Ran, project};
 
 /// What is killed counts as out of memory: the text stays the same only where
 /// neither the model nor its precision may change.
