@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use advisor::fit::Announcement;
 use library::documents::Course;
 use transcript::edit::{self, Change, Mismatch};
 use transcript::{Model, Notice, Segment, Severity, Source, Span, Transcript};
@@ -80,6 +81,8 @@ pub struct Entry {
     pub edited: Option<Edited>,
     /// The recording of a transcript of the history was not where it had been.
     pub missing: bool,
+    /// Why its model was not expected to fit when its job began, until the job ends.
+    pub will_not_fit: Option<Box<Announcement>>,
     streamed: Vec<Segment>,
     notices: Vec<Notice>,
     changed: u64,
@@ -175,6 +178,7 @@ impl Queue {
             language: None,
             edited: None,
             missing: false,
+            will_not_fit: None,
             streamed: Vec::new(),
             notices: Vec::new(),
             changed: 0,
@@ -363,6 +367,7 @@ impl Queue {
             entry.state = state;
             entry.failure = failure;
             entry.progress = None;
+            entry.will_not_fit = None;
             if let Some(transcript) = transcript {
                 entry.take(transcript, version);
             }
@@ -532,6 +537,10 @@ impl Queue {
 
     pub fn forecast(&mut self, id: JobId, forecast: Option<Forecast>) {
         self.change(id, |entry, _| entry.memory.forecast = forecast);
+    }
+
+    pub fn set_will_not_fit(&mut self, id: JobId, announcement: Option<Announcement>) {
+        self.change(id, |entry, _| entry.will_not_fit = announcement.map(Box::new));
     }
 
     pub fn saved(&mut self, id: JobId, file: PathBuf) {

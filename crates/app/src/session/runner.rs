@@ -10,6 +10,8 @@ use super::kept::Outputs;
 use super::queue::{Entry, State};
 use super::usage::Forecast;
 use super::{Inner, Session, Settings};
+use advisor::fit::{Announcement, Room, expects_gpu};
+use advisor::models::model_at;
 use advisor::with_alternatives;
 use config::Preferences;
 
@@ -65,12 +67,17 @@ async fn transcribe(
         };
         // What is installed now, also for a job of an earlier window.
         let forecast = Forecast::of(&job);
-        Ok((with_alternatives(job), key, forecast))
+        let job = with_alternatives(job);
+        let will_not_fit = will_not_fit(&job);
+        Ok((job, key, forecast, will_not_fit))
     });
-    let (job, key, forecast) = begun.await.unwrap_or_else(|_| {
+    let (job, key, forecast, will_not_fit) = begun.await.unwrap_or_else(|_| {
         Err(Failure::new(ErrorCode::Internal, "The job could not be begun.").remedy("Try it again."))
     })?;
-    inner.change(|shared| shared.queue.forecast(id, forecast));
+    inner.change(|shared| {
+        shared.queue.forecast(id, forecast);
+        shared.queue.set_will_not_fit(id, will_not_fit);
+    });
     // Where there is no engine, this job is not the only one to fail.
     inner.supervisor.ready().await?;
     inner.kept().runs(id);
@@ -113,6 +120,15 @@ async fn transcribe(
     Ok(())
 }
 
+/// What to warn of before a job is loaded, where its model is not expected to
+/// fit into what is free now.
+fn will_not_fit(job: &Job) -> Option<Announcement> {
+    let room = Room::of(expects_gpu(job.device), job.device, &job.memory).ok()?;
+    let model = model_at(job.model.as_path()).ok()?;
+    let announcement = Announcement::of(&model.name, job, room).ok()?;
+    announcement.notice().is_some().then_some(announcement)
+}
+
 /// The job that a recording is with these settings.
 pub fn job(entry: &Entry, settings: &Settings, preferences: &Preferences) -> Result<Job, Failure> {
     let settings = entry.own.as_ref().unwrap_or(settings);
@@ -126,4 +142,25 @@ pub fn job(entry: &Entry, settings: &Settings, preferences: &Preferences) -> Res
     job.memory = preferences.memory.clone();
     job.precision = preferences.precision;
     Ok(job)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_that_does_not_fit_is_announced_before_it_is_loaded() {
+        let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/starter-whisper");
+        let job = |ram_limit| {
+            let mut job = Job::new(NO_JOB, "talk.flac", model);
+            job.device = wire::DeviceChoice::Cpu;
+            job.memory.ram_limit = ram_limit;
+            with_alternatives(job)
+        };
+        let limit = 40 << 20;
+        let announcement = will_not_fit(&job(Some(limit))).unwrap();
+        assert_eq!((announcement.fit.model.as_str(), announcement.room.free), ("starter-whisper", limit));
+        assert!(announcement.fit.check.peak > limit && announcement.fit.check.missing() > 0);
+        assert_eq!(will_not_fit(&job(None)), None);
+    }
 }

@@ -2,7 +2,7 @@
 //! the config file.
 
 use advisor::choice::{Choice, Choices};
-use advisor::fit::Room;
+use advisor::fit::{Announcement, Room};
 use config::edit::{Stands, change_of_this_user, stand_of_this_user};
 use memory::fit::Fit;
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub struct ModelFits {
     pub gpu_problem: Option<String>,
 }
 
-#[derive(Debug, Clone, Serialize, TS)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
 pub struct MemoryRoom {
     pub kind: DeviceKind,
     pub name: String,
@@ -70,6 +70,32 @@ pub enum FitWord {
     DoesNotFit,
 }
 
+/// A model that does not fit into the free memory, told before it is loaded.
+/// The job starts all the same. Amounts are bytes.
+#[derive(Debug, Clone, PartialEq, Serialize, TS)]
+pub struct FitWarning {
+    pub model: String,
+    /// How its weights would be held.
+    pub precision: String,
+    /// Where it was to compute.
+    pub room: MemoryRoom,
+    /// Needed at the least.
+    pub needed: u64,
+    /// What would have to become free.
+    pub missing: u64,
+    /// What fits; null: none of the installed models that can do the job.
+    pub instead: Option<FitInstead>,
+}
+
+/// What the job is likely to go on with when memory runs out.
+#[derive(Debug, Clone, PartialEq, Serialize, TS)]
+pub struct FitInstead {
+    pub model: String,
+    pub precision: String,
+    /// Windows that fit together.
+    pub windows: u32,
+}
+
 /// One setting of the config file.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct Preference {
@@ -83,6 +109,24 @@ pub struct Preference {
 impl From<Room> for MemoryRoom {
     fn from(room: Room) -> Self {
         Self { kind: room.kind.into(), name: room.name, free: room.free, total: room.total }
+    }
+}
+
+impl From<Announcement> for FitWarning {
+    fn from(announcement: Announcement) -> Self {
+        let Announcement { room, fit, instead } = announcement;
+        Self {
+            needed: fit.check.peak,
+            missing: fit.check.missing(),
+            model: fit.model,
+            precision: fit.precision,
+            room: room.into(),
+            instead: instead.map(|instead| FitInstead {
+                model: instead.model,
+                precision: instead.precision,
+                windows: instead.largest_batch,
+            }),
+        }
     }
 }
 

@@ -175,6 +175,9 @@ pub struct Job {
     pub saved: Option<String>,
     /// The recording of a transcript of the history is not where it was.
     pub missing: bool,
+    /// Set while it is transcribed with a model that was not expected to fit
+    /// into the free memory.
+    pub fit_warning: Option<FitWarning>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
@@ -399,6 +402,7 @@ impl From<session::Entry> for Job {
             failure: entry.failure.map(Failure::from),
             saved: entry.saved.map(|file| file.display().to_string()),
             missing: entry.missing,
+            fit_warning: entry.will_not_fit.map(|announcement| FitWarning::from(*announcement)),
         }
     }
 }

@@ -62,6 +62,8 @@ fn contract() -> String {
         ModelFit,
         ModelFacts,
         FitWord,
+        FitWarning,
+        FitInstead,
         Preference,
         MemoryUpdate,
         DeviceKind,
@@ -165,4 +167,22 @@ fn the_pages_contract_is_not_stale() {
     }
     let committed = std::fs::read_to_string(FILE).unwrap_or_default();
     assert!(committed == fresh, "{FILE} is stale: STENO_WRITE_CONTRACT=1 cargo test -p app");
+}
+
+#[test]
+fn a_fit_warning_tells_what_is_missing_and_what_fits_instead() {
+    use advisor::fit::{Announcement, Room};
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/starter-whisper");
+    let job = advisor::with_alternatives(wire::Job::new(wire::NO_JOB, "talk.flac", model));
+    let warning = |free| {
+        let room = Room { kind: memory::Kind::Host, name: "the CPU".into(), free, total: 16 << 30 };
+        FitWarning::from(Announcement::of("starter-whisper", &job, room).unwrap())
+    };
+    let nothing = warning(1 << 20);
+    assert_eq!((nothing.model.as_str(), nothing.instead.as_ref()), ("starter-whisper", None));
+    // More than the difference: some of what is free stays free.
+    assert!(nothing.room.free == 1 << 20 && nothing.missing > nothing.needed - nothing.room.free);
+    let instead = warning(nothing.room.free + nothing.missing - 1).instead.unwrap();
+    assert_eq!(instead.model, "starter-whisper");
+    assert!(instead.precision != nothing.precision && instead.windows >= 1, "{instead:?}");
 }

@@ -200,7 +200,12 @@ saved: string | null,
 /**
  * The recording of a transcript of the history is not where it was.
  */
-missing: boolean, };
+missing: boolean, 
+/**
+ * Set while it is transcribed with a model that was not expected to fit
+ * into the free memory.
+ */
+fit_warning: FitWarning | null, };
 
 export type JobState = "held" | "waiting" | "running" | "stopping" | "finished" | "failed" | "cancelled";
 
@@ -380,6 +385,41 @@ suits: boolean,
 speed: number | null, };
 
 export type FitWord = "comfortable" | "tight" | "does_not_fit";
+
+/**
+ * A model that does not fit into the free memory, told before it is loaded.
+ * The job starts all the same. Amounts are bytes.
+ */
+export type FitWarning = { model: string, 
+/**
+ * How its weights would be held.
+ */
+precision: string, 
+/**
+ * Where it was to compute.
+ */
+room: MemoryRoom, 
+/**
+ * Needed at the least.
+ */
+needed: number, 
+/**
+ * What would have to become free.
+ */
+missing: number, 
+/**
+ * What fits; null: none of the installed models that can do the job.
+ */
+instead: FitInstead | null, };
+
+/**
+ * What the job is likely to go on with when memory runs out.
+ */
+export type FitInstead = { model: string, precision: string, 
+/**
+ * Windows that fit together.
+ */
+windows: number, };
 
 /**
  * One setting of the config file.

@@ -336,3 +336,22 @@ fn where_only_the_beginning_can_be_read_it_can_be_read_and_nothing_is_begun_anew
     queue.retry(id, None);
     assert_eq!(queue.get(id).unwrap().state, State::Finished);
 }
+
+#[test]
+fn a_warning_that_the_model_does_not_fit_lasts_as_long_as_the_job() {
+    let room = advisor::fit::Room { kind: memory::Kind::Host, name: "the CPU".into(), free: 1, total: 2 };
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/starter-whisper");
+    let announcement = Announcement::of("starter", &wire::Job::new(NO_JOB, "a", model), room).unwrap();
+    for end in [
+        Event::Finished { id: NO_JOB, transcript: transcript(&["one"]), renewal: None },
+        Event::Cancelled { id: NO_JOB, partial: None },
+    ] {
+        let mut queue = queue(&["a"]);
+        queue.start_next();
+        queue.set_will_not_fit(1, Some(announcement.clone()));
+        let version = queue.version();
+        assert_eq!(queue.changes_since(0).changed[0].will_not_fit.as_deref(), Some(&announcement));
+        queue.apply(1, end);
+        assert_eq!(queue.changes_since(version).changed[0].will_not_fit, None);
+    }
+}

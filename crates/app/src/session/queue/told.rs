@@ -127,6 +127,7 @@ pub(super) fn without_text(entry: &Entry) -> Entry {
         language: entry.language.clone(),
         edited: entry.edited,
         missing: entry.missing,
+        will_not_fit: entry.will_not_fit.clone(),
         streamed: Vec::new(),
         notices: Vec::new(),
         changed: entry.changed,
