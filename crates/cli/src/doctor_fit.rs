@@ -1,12 +1,13 @@
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use advisor::fit::{Room, used};
 use advisor::network::{Network, knee};
 use config::Preferences;
 use memory::bytes::human;
+use memory::fit::BatchLimits;
 use memory::ladder::{Pins, Step};
 use memory::{Footprint, Kind, Mark, Precision, Stage, fit};
 use supervisor::Engine;
@@ -37,26 +38,37 @@ struct Outcome {
 /// Runs a job on a signal made up for it, and compares what it took with what
 /// was predicted; where it does not fit, with smaller batches until one does.
 pub async fn run(args: &Doctor, model: &OsStr, mut interrupt: Interrupt) -> Result<(), Ended> {
-    let preferences = Preferences::of_this_user(&[args.memory.flags(), args.machine.flags()].concat())
-        .map_err(|failure| Ended::Usage(failure.to_string()))?;
+    let preferences =
+        Preferences::of_this_user(&args.flags()).map_err(|failure| Ended::Usage(failure.to_string()))?;
     let model = models::chosen(Some(model))?;
     let network = Network::read(&model.path)?;
     let mut console = Console::new(false);
-    let mut batch = preferences.memory.batch_size.unwrap_or(1);
+    let asked = preferences.memory.batch_size;
+    let mut smaller = None;
     loop {
         let (engine, _lease) = own_engine::start(&args.machine, &mut console, &mut interrupt).await?;
         let on_gpu = engine.backend() == Backend::Cuda && args.machine.device != DeviceChoice::Cpu;
         let kind = if on_gpu { Kind::Gpu } else { Kind::Host };
         let precision = preferences.precision.unwrap_or_else(|| network.usual(kind));
-        let signal = Signal::write(WINDOW_SECONDS * batch + SECONDS_MORE)?;
-        let job = job(args, &preferences, &signal, &model.path, batch, precision);
+        // The largest batch that makes anything faster is tried first.
+        let mut batch = smaller.or(asked).unwrap_or_else(|| knee(kind));
+        let mut job = job(args, &preferences, &model.path, precision);
         let footprint = network.footprint(kind, precision, &job);
-        if let Ok(room) = Room::of(on_gpu, args.machine.device, &preferences.memory) {
-            // What the engine won't even try is not tried here either.
-            let planned = fit::batch(&footprint, room.free, &job.memory.batch_limits(Some(knee(kind))));
-            let asked = batch;
-            batch = planned.windows.clamp(1, asked);
-            let fewer = if batch < asked { format!(", of {asked} asked for") } else { String::new() };
+        let room = Room::of(on_gpu, args.machine.device, &preferences.memory);
+        if let Ok(room) = &room {
+            // What the engine would refuse is not tried.
+            let limits = BatchLimits { user: Some(batch), ..job.memory.batch_limits(Some(knee(kind))) };
+            batch = fit::batch(&footprint, room.free, &limits).windows.clamp(1, batch);
+        }
+        let signal = Signal::write(WINDOW_SECONDS * batch + SECONDS_MORE)?;
+        job.file = signal.path.as_path().into();
+        job.strategy = if batch > 1 { Strategy::Batched } else { Strategy::Sequential };
+        job.memory.batch_size = Some(batch);
+        if let Ok(room) = room {
+            let fewer = match asked {
+                Some(asked) if batch < asked => format!(", of {asked} asked for"),
+                _ => String::new(),
+            };
             console.info(&format!(
                 "Trying {} in {precision} on {}, {batch} at once{fewer}; {} are free.",
                 model.name,
@@ -90,28 +102,19 @@ pub async fn run(args: &Doctor, model: &OsStr, mut interrupt: Interrupt) -> Resu
             print(|out| writeln!(out, "It does not fit, not even one window at a time."))?;
             return Err(Ended::SomeFailed);
         }
-        batch = (outcome.batch.min(batch) / 2).max(1);
+        smaller = Some((outcome.batch.min(batch) / 2).max(1));
     }
 }
 
 /// Nothing but the batch may change: it is this model that is tried out.
-fn job(
-    args: &Doctor,
-    preferences: &Preferences,
-    signal: &Signal,
-    model: &std::path::Path,
-    batch: u32,
-    precision: Precision,
-) -> Job {
-    let mut job = Job::new(1, signal.path.as_path(), model);
+fn job(args: &Doctor, preferences: &Preferences, model: &Path, precision: Precision) -> Job {
+    let mut job = Job::new(1, "", model);
     job.device = args.machine.device;
     job.threads = preferences.engine.threads;
     job.language = Some("en".into());
     job.voice_activity = VoiceActivity::Off;
     job.precision = Some(precision);
-    job.strategy = if batch > 1 { Strategy::Batched } else { Strategy::Sequential };
     job.memory = preferences.memory.clone();
-    job.memory.batch_size = Some(batch);
     job.memory.pins = Pins { model: true, precision: true, cpu: true, speakers: true };
     // As many beams as there would be drafts at higher temperatures: as much
     // memory in a fraction of the time.

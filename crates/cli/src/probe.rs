@@ -18,7 +18,7 @@ use crate::console::Console;
 use crate::doctor_fit::{Signal, WINDOW_SECONDS};
 use crate::ended::Ended;
 use crate::interrupt::Interrupt;
-use crate::memory_args::Memory;
+use crate::memory_args::Limits;
 use crate::outputs::print;
 use crate::{models, own_engine};
 
@@ -43,7 +43,7 @@ pub struct Probe {
     pub machine: Machine,
 
     #[command(flatten)]
-    pub memory: Memory,
+    pub limits: Limits,
 }
 
 #[derive(Debug, Serialize)]
@@ -58,7 +58,7 @@ pub async fn run(args: Probe, interrupt: Interrupt) -> Ended {
 }
 
 async fn probe(args: Probe, mut interrupt: Interrupt) -> Result<(), Ended> {
-    let preferences = Preferences::of_this_user(&[args.memory.flags(), args.machine.flags()].concat())
+    let preferences = Preferences::of_this_user(&[args.limits.flags(), args.machine.flags()].concat())
         .map_err(|failure| Ended::Usage(failure.to_string()))?;
     let model = match &args.model {
         Some(model) => models::chosen(Some(model))?,

@@ -7,9 +7,9 @@ use clap::Args;
 use memory::Precision;
 use memory::bytes::human;
 use serde::Serialize;
-use wire::{ErrorCode, Event, Failure, FilePath};
+use wire::{DeviceChoice, ErrorCode, Event, Failure, FilePath};
 
-use crate::args::Machine;
+use crate::args::{Machine, Process};
 use crate::console::Console;
 use crate::ended::Ended;
 use crate::interrupt::Interrupt;
@@ -36,7 +36,7 @@ pub struct Quantize {
     pub json: bool,
 
     #[command(flatten)]
-    pub machine: Machine,
+    pub process: Process,
 }
 
 /// What was made.
@@ -61,7 +61,8 @@ async fn quantize(args: Quantize, mut interrupt: Interrupt) -> Result<(), Ended>
         None => installed(&format!("{}-{}", model.name, args.to))?,
     };
     let mut console = Console::new(false);
-    let (engine, _lease) = own_engine::start(&args.machine, &mut console, &mut interrupt).await?;
+    let machine = Machine { device: DeviceChoice::Auto, threads: None, process: args.process };
+    let (engine, _lease) = own_engine::start(&machine, &mut console, &mut interrupt).await?;
     let handle = engine.quantise(&model.path, args.to, &output);
     let ended = own_engine::follow(handle, &mut interrupt, |event| match event {
         Event::Quantised { size, kept, .. } => ControlFlow::Break(Ok((size, kept))),

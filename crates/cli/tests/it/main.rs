@@ -14,6 +14,7 @@ mod real_engine;
 #[cfg(unix)]
 #[path = "../../../hub/tests/support/mod.rs"]
 mod server;
+mod settings;
 #[path = "../support/mod.rs"]
 mod support;
 mod transcribe;

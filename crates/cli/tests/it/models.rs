@@ -173,6 +173,89 @@ fn ctrl_c_keeps_what_has_come_and_the_next_download_goes_on() {
 }
 
 #[test]
+fn a_download_keeps_to_its_options() {
+    let machine = Machine::new();
+    let pulled = machine.run(&["models", "pull", NAME, "--name", "mine", "--quiet"]).ends(0);
+    assert_eq!(pulled.err, "");
+    assert!(machine.listed("mine").is_some() && machine.listed(NAME).is_none());
+    let imported = machine.json(&[
+        "models",
+        "import",
+        machine.store().join("mine").to_str().unwrap(),
+        "--name",
+        "copy",
+        "--json",
+    ]);
+    assert!(machine.listed("copy").is_some(), "{imported}");
+
+    // What is at the hub now is something else: it is taken only where that was asked for.
+    let told = machine.run(&["models", "pull", NAME]).ends(0);
+    assert!(!told.err.is_empty(), "progress is told without --quiet");
+    machine.run(&["models", "remove", NAME]).ends(0);
+    machine.server.put("openai/whisper-tiny/config.json", "{}");
+    machine.server.commit("another");
+    machine.run(&["models", "pull", NAME]).ends(1).says("--renew");
+    machine.run(&["models", "pull", NAME, "--renew"]).ends(1).says_not("--renew");
+
+    // Models that were added are downloaded from where they were said to be.
+    let file = format!("{}/model.gguf", machine.server.url());
+    machine.run(&["models", "add", "far", "--repository", "somebody/nothing"]).ends(0);
+    machine.run(&["models", "add", "file", "--url", &file]).ends(0);
+    machine.run(&["models", "pull", "far"]).ends(1).says("somebody/nothing");
+    machine.run(&["models", "pull", "file"]).ends(1).says("model.gguf");
+}
+
+#[test]
+fn the_network_is_used_as_it_is_set() {
+    let machine = Machine::new();
+    // Takes what is meant for a hub or a proxy, and has nothing.
+    let other = Server::start();
+    let url = other.url();
+    machine.run(&["models", "pull", NAME]).ends(0);
+    damage(&machine.store().join(NAME).join("model.safetensors"));
+    let goes_elsewhere = |mut command: Command| {
+        machine.server.forget();
+        other.forget();
+        Ran::from(command.output().unwrap()).ends(1);
+        assert!(machine.server.seen().is_empty() && !other.seen().is_empty(), "{command:?}");
+    };
+    let stays_off = |mut command: Command| {
+        machine.server.forget();
+        Ran::from(command.output().unwrap()).ends(1).says("switched off");
+        assert!(machine.server.seen().is_empty(), "{command:?}");
+    };
+    let file = machine.place.path("config.toml");
+    let with_file = |arguments: &[&str], key: &str, value: &str| {
+        std::fs::write(&file, format!("[network]\n{key} = \"{value}\"\n")).unwrap();
+        let mut command = machine.command(arguments);
+        command.env("STENO_CONFIG", &file);
+        command
+    };
+    let pull = ["models", "pull", "openai/whisper-tiny", "--name", "other"];
+    let repair = ["models", "verify", "--repair", NAME];
+    for command in [&pull[..], &repair] {
+        let with = |options: &[&str]| machine.command(&[command, options].concat());
+        let with_variable = |name: &str, value: &str| {
+            let mut command = with(&[]);
+            command.env(name, value);
+            command
+        };
+        stays_off(with(&["--offline"]));
+        stays_off(with_variable("STENO_OFFLINE", "true"));
+        stays_off(with_file(command, "off", "true"));
+        goes_elsewhere(with(&["--hub", &url]));
+        goes_elsewhere(with_variable("HF_ENDPOINT", &url));
+        let mut without_variable = with_file(command, "hub", &url);
+        without_variable.env_remove("HF_ENDPOINT");
+        goes_elsewhere(without_variable);
+        goes_elsewhere(with(&["--proxy", &url]));
+        goes_elsewhere(with_variable("STENO_PROXY", &url));
+        goes_elsewhere(with_file(command, "proxy", &url));
+        Ran::from(with(&[]).output().unwrap()).ends(0);
+    }
+}
+
+#[test]
 fn models_of_other_programs_are_used_and_left_alone() {
     let machine = Machine::new();
     let cache = machine.place.home.path().join(".cache/huggingface/hub/models--openai--whisper-tiny");

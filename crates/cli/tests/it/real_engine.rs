@@ -272,7 +272,7 @@ fn a_model_is_tried_out_and_its_memory_is_told_stage_by_stage() {
         let found = bytes(stage);
         assert!(found.len() == 2 && found.iter().all(|megabytes| *megabytes > 10.0), "{stage}: {found:?}");
     }
-    assert!(ran.out.ends_with("It fits, 1 at once.\n"), "{}", ran.out);
+    assert!(ran.out.ends_with("It fits, 4 at once.\n"), "{}", ran.out);
     // Nothing is left of the signal that it was tried with.
     assert!(place.names().is_empty());
 
