@@ -31,7 +31,7 @@ pub struct Remembered {
     pub shortest_first: bool,
     pub watched: Vec<WatchedFolder>,
     pub switches: Switches,
-    pub window: Option<WindowPlace>,
+    pub window: Option<WindowBounds>,
     #[serde(deserialize_with = "if_known")]
     pub theme: Theme,
     /// `None`: the system's.
@@ -114,7 +114,7 @@ impl Exporting {
 
 /// In the desktop's own units, which don't depend on a screen's resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct WindowPlace {
+pub struct WindowBounds {
     pub x: f64,
     pub y: f64,
     pub width: f64,
@@ -177,7 +177,7 @@ mod tests {
                 into: Some("/texts".into()),
             }],
             switches: Switches { stay_awake: false, notify: true },
-            window: Some(WindowPlace { x: -20.0, y: 8.5, width: 900.0, height: 700.0, maximized: true }),
+            window: Some(WindowBounds { x: -20.0, y: 8.5, width: 900.0, height: 700.0, maximized: true }),
             theme: Theme::Dark,
             interface: Some(Language::De),
             exporting: Exporting { formats: vec![Format::Vtt, Format::Docx], shaped: true, word_times: true },

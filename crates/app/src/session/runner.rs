@@ -6,10 +6,10 @@ use library::Identity;
 use wire::{ErrorCode, Event, Failure, Job, NO_JOB};
 
 use super::again::transcribe_again;
-use super::kept::Outputs;
-use super::queue::{Entry, State};
+use super::queue::{JobState, QueueEntry};
+use super::queue_journal::Outputs;
 use super::usage::Forecast;
-use super::{Inner, Session, Settings};
+use super::{Inner, JobSettings, Session};
 use advisor::fit::{Announcement, Room, expects_gpu};
 use advisor::models::model_at;
 use advisor::with_alternatives;
@@ -41,7 +41,7 @@ pub async fn run(inner: Arc<Inner>) {
             Ok(Some((entry, None, (settings, preferences)))) => {
                 let id = entry.id;
                 if let Err(failure) = transcribe(&inner, entry, settings, preferences).await {
-                    inner.change(|shared| shared.queue.end(id, State::Failed, None, Some(failure)));
+                    inner.change(|shared| shared.queue.end(id, JobState::Failed, None, Some(failure)));
                 }
             }
         }
@@ -50,8 +50,8 @@ pub async fn run(inner: Arc<Inner>) {
 
 async fn transcribe(
     inner: &Arc<Inner>,
-    entry: Entry,
-    settings: Settings,
+    entry: QueueEntry,
+    settings: JobSettings,
     preferences: Preferences,
 ) -> Result<(), Failure> {
     let (id, keeper) = (entry.id, Arc::clone(inner));
@@ -63,7 +63,7 @@ async fn transcribe(
             let outputs = Outputs::of(&entry);
             let identity = Identity::of(&entry.file).ok();
             let make = || job(&entry, &settings, &preferences);
-            keeper.kept().begin(entry.id, &outputs, identity.as_ref(), make)?
+            keeper.journal().begin(entry.id, &outputs, identity.as_ref(), make)?
         };
         // What is installed now, also for a job of an earlier window.
         let forecast = Forecast::of(&job);
@@ -80,14 +80,14 @@ async fn transcribe(
     });
     // Where there is no engine, this job is not the only one to fail.
     inner.supervisor.ready().await?;
-    inner.kept().runs(id);
+    inner.journal().runs(id);
     let mut handle = match key {
         Some(key) => inner.supervisor.submit_kept(job, key),
         None => inner.supervisor.submit(job),
     };
     let stopped_meanwhile = inner.change(|shared| {
         shared.running = Some((id, handle.stop()));
-        shared.closed || shared.queue.get(id).is_some_and(|entry| entry.state == State::Stopping)
+        shared.closed || shared.queue.get(id).is_some_and(|entry| entry.state == JobState::Stopping)
     });
     if stopped_meanwhile {
         handle.cancel();
@@ -102,14 +102,14 @@ async fn transcribe(
         };
         given_up = ended.is_some();
         // Both at once: who starts over is written down anew, and not crossed out.
-        let mut kept = ended.map(|state| (inner.kept(), state));
+        let mut journal = ended.map(|state| (inner.journal(), state));
         let closed = inner.change(|shared| {
             shared.queue.apply(id, event);
             shared.closed
         });
         // What the end of the window stopped goes on at its next start.
-        if let (Some((kept, state)), false) = (&mut kept, closed) {
-            kept.finish(id, *state);
+        if let (Some((journal, state)), false) = (&mut journal, closed) {
+            journal.finish(id, *state);
         }
     }
     inner.change(|shared| shared.running = None);
@@ -130,7 +130,7 @@ fn will_not_fit(job: &Job) -> Option<Announcement> {
 }
 
 /// The job that a recording is with these settings.
-pub fn job(entry: &Entry, settings: &Settings, preferences: &Preferences) -> Result<Job, Failure> {
+pub fn job(entry: &QueueEntry, settings: &JobSettings, preferences: &Preferences) -> Result<Job, Failure> {
     let settings = entry.own.as_ref().unwrap_or(settings);
     let model = settings.model.as_ref().ok_or_else(|| {
         Failure::new(ErrorCode::ModelNotFound, "There is no model to transcribe with.")

@@ -62,7 +62,7 @@ pub enum Edit {
 /// What gives a transcript another text: an edit, or one taken back.
 #[derive(Debug, Clone, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Correction {
+pub enum EditCommand {
     Edit {
         edit: Edit,
     },
@@ -210,9 +210,9 @@ impl From<Edit> for edit::Edit {
     }
 }
 
-impl Correction {
+impl EditCommand {
     /// `None` where it makes no sense, or not any more. Waits for the disk.
-    pub fn carry_out(self, session: &Session, job: u64) -> Result<Option<Edited>, wire::Failure> {
+    pub fn execute(self, session: &Session, job: u64) -> Result<Option<Edited>, wire::Failure> {
         let done = match self {
             Self::Edit { edit } => session.edit(job, &edit.into()),
             Self::Undo => session.step(job, Way::Undo),

@@ -6,19 +6,19 @@
 
 mod catalog;
 mod choice;
+mod command;
 mod editing;
 mod event;
 mod memory_use;
 mod settings;
-mod wish;
 
 pub use catalog::*;
 pub use choice::*;
+pub use command::*;
 pub use editing::*;
 pub use event::*;
 pub use memory_use::*;
 pub use settings::*;
-pub use wish::*;
 
 use std::collections::BTreeMap;
 
@@ -50,9 +50,9 @@ pub struct Setup {
 }
 
 impl Setup {
-    pub fn new(desk: &session::Desk, version: &str) -> Self {
-        let models = desk.models();
-        let remembered = desk.remembered();
+    pub fn new(state: &session::AppState, version: &str) -> Self {
+        let models = state.models();
+        let remembered = state.remembered();
         let choice = |(index, model): (usize, &ModelRef)| ModelChoice {
             id: u32::try_from(index).unwrap_or(u32::MAX),
             name: model.name.clone(),
@@ -64,7 +64,7 @@ impl Setup {
         Self {
             version: version.into(),
             models: models.iter().enumerate().map(choice).collect(),
-            settings: Settings::new(desk.session.settings(), &models),
+            settings: Settings::new(state.session.settings(), &models),
             look: Look {
                 theme: remembered.theme,
                 language: remembered.interface,
@@ -72,13 +72,13 @@ impl Setup {
                 keys: remembered.keys,
             },
             exporting: remembered.exporting.into(),
-            shortest_first: desk.session.is_shortest_first(),
+            shortest_first: state.session.is_shortest_first(),
             presets: remembered.presets.into_iter().map(|preset| Preset::new(preset, &models)).collect(),
-            watched: desk.session.watched().into_iter().map(Into::into).collect(),
+            watched: state.session.watched().into_iter().map(Into::into).collect(),
             switches: remembered.switches.into(),
-            has_sample: desk.sample.is_some(),
-            paused: desk.session.is_paused(),
-            preferences_failure: desk.preferences_failure().map(Into::into),
+            has_sample: state.sample.is_some(),
+            paused: state.session.is_paused(),
+            preferences_failure: state.preferences_failure().map(Into::into),
         }
     }
 }
@@ -318,7 +318,7 @@ pub enum Format {
 /// Where to save to.
 #[derive(Debug, Clone, Copy, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum SaveLocation {
     /// In the recording's folder, unless there is such a file already.
     Beside,
     /// The same, over what is there.
@@ -368,8 +368,8 @@ impl From<wire::Opened> for PlaySource {
     }
 }
 
-impl From<session::Entry> for Job {
-    fn from(entry: session::Entry) -> Self {
+impl From<session::QueueEntry> for Job {
+    fn from(entry: session::QueueEntry) -> Self {
         let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
         Self {
             id: entry.id,
@@ -380,13 +380,13 @@ impl From<session::Entry> for Job {
             watched: entry.watched.is_some(),
             own: entry.own.map(OwnSettings::from),
             state: match entry.state {
-                session::State::Held => JobState::Held,
-                session::State::Waiting => JobState::Waiting,
-                session::State::Running => JobState::Running,
-                session::State::Stopping => JobState::Stopping,
-                session::State::Finished => JobState::Finished,
-                session::State::Failed => JobState::Failed,
-                session::State::Cancelled => JobState::Cancelled,
+                session::JobState::Held => JobState::Held,
+                session::JobState::Waiting => JobState::Waiting,
+                session::JobState::Running => JobState::Running,
+                session::JobState::Stopping => JobState::Stopping,
+                session::JobState::Finished => JobState::Finished,
+                session::JobState::Failed => JobState::Failed,
+                session::JobState::Cancelled => JobState::Cancelled,
             },
             again: entry.again.into_iter().map(Again::from).collect(),
             progress: entry.progress.map(Progress::from),

@@ -69,7 +69,7 @@ pub struct Switches {
 }
 
 impl Settings {
-    pub fn new(settings: session::Settings, models: &[ModelRef]) -> Self {
+    pub fn new(settings: session::JobSettings, models: &[ModelRef]) -> Self {
         let index = |wanted: &ModelRef| models.iter().position(|model| model.path == wanted.path);
         let session::Decoding { beams, several_languages, words } = settings.decoding;
         Self {
@@ -82,9 +82,9 @@ impl Settings {
         }
     }
 
-    pub fn chosen(self, models: &[ModelRef]) -> session::Settings {
+    pub fn chosen(self, models: &[ModelRef]) -> session::JobSettings {
         let Self { model, language, translate, beams, several_languages, words } = self;
-        session::Settings {
+        session::JobSettings {
             model: model.and_then(|id| models.get(id as usize).cloned()),
             language,
             task: if translate { Task::Translate } else { Task::Transcribe },
@@ -93,8 +93,8 @@ impl Settings {
     }
 }
 
-impl From<session::Settings> for OwnSettings {
-    fn from(settings: session::Settings) -> Self {
+impl From<session::JobSettings> for OwnSettings {
+    fn from(settings: session::JobSettings) -> Self {
         let session::Decoding { beams, several_languages, words } = settings.decoding;
         Self {
             model_folder: settings.model.as_ref().map(|model| model.path.display().to_string()),

@@ -10,7 +10,7 @@ const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ui/src/lib/genera
 fn contract() -> String {
     let config = Config::new().with_large_int("number");
     let mut text = String::from("// Made from crates/app by `STENO_WRITE_CONTRACT=1 cargo test -p app`.\n\n");
-    text.push_str(&names("Command", include!("../../../../src-tauri/src/commands.in")));
+    text.push_str(&names("CommandName", include!("../../../../src-tauri/src/commands.in")));
     text.push_str(&names("ErrorCode", error_codes()));
     let variables = config::preferences::variables();
     text.push_str(&names("PreferenceName", variables.map(|(name, _)| memory::settings::key(name))));
@@ -52,7 +52,7 @@ fn contract() -> String {
         Ending,
         Gap,
         Format,
-        Place,
+        SaveLocation,
         PlaySource,
         Saved,
         NotSaved,
@@ -83,7 +83,7 @@ fn contract() -> String {
         TransferStage,
         Connection,
         Edit,
-        Correction,
+        EditCommand,
         Attempt,
         Again,
         Found,
@@ -95,8 +95,8 @@ fn contract() -> String {
         Replaced,
         DocumentInfo,
         Hit,
-        Wish,
-        Chore,
+        WindowCommand,
+        BlockingCommand,
     );
     format!("{}\n", text.trim_end())
 }

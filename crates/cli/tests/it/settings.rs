@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use transcript::{Span, Time};
 use wire::VoiceActivity;
 
-use crate::support::{Place, Ran};
+use crate::support::{Ran, Sandbox};
 
 /// An option with its value, the part of a job that it sets, and what it sets it to.
 type Case<'a> = (&'a [&'a str], &'a str, Value);
 
 /// The jobs that the engines received, in order.
-fn jobs(place: &Place, mut command: Command) -> Vec<Value> {
-    let file = place.home.path().join("jobs");
+fn jobs(sandbox: &Sandbox, mut command: Command) -> Vec<Value> {
+    let file = sandbox.home.path().join("jobs");
     let _ = std::fs::remove_file(&file);
     Ran::from(command.env("STENO_SCRIPT_JOBS", &file).output().unwrap()).ends(0);
     let lines = std::fs::read_to_string(&file).unwrap();
@@ -30,8 +30,8 @@ fn at<'a>(job: &'a Value, pointer: &str) -> &'a Value {
 /// Each of `cases` changes the job of the command `base`, as it says.
 #[track_caller]
 fn check(base: &[&str], cases: &[Case]) {
-    let place = Place::with(&["a.mp3"]);
-    let job = |options: &[&str]| jobs(&place, place.command(&[base, options].concat())).remove(0);
+    let sandbox = Sandbox::with(&["a.mp3"]);
+    let job = |options: &[&str]| jobs(&sandbox, sandbox.command(&[base, options].concat())).remove(0);
     let plain = job(&[]);
     for (options, pointer, expected) in cases {
         assert_ne!(at(&plain, pointer), expected, "{base:?} {options:?} would show nothing");
@@ -117,8 +117,8 @@ fn options_of_the_other_commands_with_an_engine_reach_it() {
 
 #[test]
 fn the_doctor_tries_the_largest_useful_batch_first() {
-    let place = Place::with(&[]);
-    let job = jobs(&place, place.command(&["doctor", "--fit", "starter-whisper"])).remove(0);
+    let sandbox = Sandbox::with(&[]);
+    let job = jobs(&sandbox, sandbox.command(&["doctor", "--fit", "starter-whisper"])).remove(0);
     assert_eq!(
         (at(&job, "/job/memory/batch_size"), at(&job, "/job/strategy")),
         (&json!(4), &json!("batched"))
@@ -127,12 +127,12 @@ fn the_doctor_tries_the_largest_useful_batch_first() {
 
 #[test]
 fn a_model_is_named_by_option_or_variable() {
-    let place = Place::with(&["a.mp3"]);
+    let sandbox = Sandbox::with(&["a.mp3"]);
     for command in [&["transcribe", "a.mp3"][..], &["detect-language", "a.mp3"], &["models", "probe"]] {
         let arguments = [command, &["--model", "/no/such/model"]].concat();
-        place.run(&arguments).ends(1).says("/no/such/model");
+        sandbox.run(&arguments).ends(1).says("/no/such/model");
         if command[0] != "models" {
-            let output = place.command(command).env("STENO_MODEL", "/no/such/model").output().unwrap();
+            let output = sandbox.command(command).env("STENO_MODEL", "/no/such/model").output().unwrap();
             Ran::from(output).ends(1).says("/no/such/model");
         }
     }
@@ -141,7 +141,7 @@ fn a_model_is_named_by_option_or_variable() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_low_priority_is_that_of_the_engine() {
-    let place = Place::with(&["a.mp3"]);
+    let sandbox = Sandbox::with(&["a.mp3"]);
     for base in [
         &["transcribe", "a.mp3"][..],
         &["detect-language", "a.mp3"],
@@ -150,7 +150,7 @@ fn a_low_priority_is_that_of_the_engine() {
         &["models", "quantize", "starter-whisper", "--output", "there"],
     ] {
         let nice = |options: &[&str]| {
-            let job = jobs(&place, place.command(&[base, options].concat())).remove(0);
+            let job = jobs(&sandbox, sandbox.command(&[base, options].concat())).remove(0);
             job["nice"].as_i64().unwrap()
         };
         assert!(nice(&["--priority", "low"]) > nice(&["--priority", "normal"]), "{base:?}");
@@ -159,10 +159,10 @@ fn a_low_priority_is_that_of_the_engine() {
 
 #[test]
 fn engines_are_renewed_after_as_many_recordings_as_asked() {
-    let place = Place::with(&["a.mp3", "b.mp3", "c.mp3"]);
+    let sandbox = Sandbox::with(&["a.mp3", "b.mp3", "c.mp3"]);
     for (after, engines) in [("0", 1), ("1", 3), ("2", 2)] {
         let arguments = ["transcribe", "a.mp3", "b.mp3", "c.mp3", "--force", "--renew-after", after];
-        let jobs = jobs(&place, place.command(&arguments));
+        let jobs = jobs(&sandbox, sandbox.command(&arguments));
         let pids: BTreeSet<_> = jobs.iter().map(|job| job["pid"].as_u64().unwrap()).collect();
         assert_eq!((jobs.len(), pids.len()), (3, engines), "--renew-after {after}");
     }
@@ -206,21 +206,21 @@ fn place_in_file(variable: &str) -> (&'static str, String) {
 
 #[test]
 fn every_variable_and_key_of_the_config_file_reaches_the_engine() {
-    let place = Place::with(&["a.mp3"]);
-    let plain = jobs(&place, place.command(&["transcribe", "a.mp3"])).remove(0);
+    let sandbox = Sandbox::with(&["a.mp3"]);
+    let plain = jobs(&sandbox, sandbox.command(&["transcribe", "a.mp3"])).remove(0);
     for (variable, value, pointer, expected) in variables() {
         assert_ne!(at(&plain, pointer), &expected, "{variable}={value} would show nothing");
-        let mut command = place.command(&["transcribe", "a.mp3"]);
+        let mut command = sandbox.command(&["transcribe", "a.mp3"]);
         command.env(variable, value);
-        assert_eq!(at(&jobs(&place, command)[0], pointer), &expected, "{variable}={value}");
+        assert_eq!(at(&jobs(&sandbox, command)[0], pointer), &expected, "{variable}={value}");
 
         let (table, key) = place_in_file(variable);
-        place.write("config.toml", &format!("[{table}]\n{key} = \"{value}\"\n"));
+        sandbox.write("config.toml", &format!("[{table}]\n{key} = \"{value}\"\n"));
         // Also where several files are detected alike: the same settings hold.
         for base in [["transcribe", "a.mp3"], ["detect-language", "a.mp3"]] {
-            let mut command = place.command(&base);
+            let mut command = sandbox.command(&base);
             command.env("STENO_CONFIG", "config.toml");
-            assert_eq!(at(&jobs(&place, command)[0], pointer), &expected, "{table}.{key} = {value}");
+            assert_eq!(at(&jobs(&sandbox, command)[0], pointer), &expected, "{table}.{key} = {value}");
         }
     }
     let tested: BTreeSet<&str> =
@@ -234,11 +234,11 @@ fn every_variable_and_key_of_the_config_file_reaches_the_engine() {
 #[cfg(target_os = "linux")]
 #[test]
 fn the_priority_is_read_from_environment_and_file() {
-    let place = Place::with(&["a.mp3"]);
-    place.write("config.toml", "[engine]\npriority = 'low'\n");
+    let sandbox = Sandbox::with(&["a.mp3"]);
+    sandbox.write("config.toml", "[engine]\npriority = 'low'\n");
     let nice = |variable: &str, value: &str| {
-        let mut command = place.command(&["transcribe", "a.mp3"]);
-        jobs(&place, {
+        let mut command = sandbox.command(&["transcribe", "a.mp3"]);
+        jobs(&sandbox, {
             command.env(variable, value);
             command
         })[0]["nice"]
@@ -264,11 +264,11 @@ const TALK: &str = r#"{"schema_version": 1, "complete": true, "language": "en", 
 
 #[test]
 fn every_option_of_subtitles_changes_them() {
-    let place = Place::with(&[]);
-    place.write("talk.json", TALK);
+    let sandbox = Sandbox::with(&[]);
+    sandbox.write("talk.json", TALK);
     let exported = |options: &[&str]| {
         let base = ["export", "talk.json", "-f", "vtt", "-o", "-"];
-        place.run(&[&base, options].concat()).ends(0).out
+        sandbox.run(&[&base, options].concat()).ends(0).out
     };
     let shaped = exported(&["--shape"]);
     assert_ne!(exported(&[]), shaped);
@@ -290,10 +290,10 @@ fn every_option_of_subtitles_changes_them() {
 
 #[test]
 fn options_of_subtitles_hold_while_transcribing_too() {
-    let place = Place::with(&["a.mp3"]);
+    let sandbox = Sandbox::with(&["a.mp3"]);
     let printed = |options: &[&str]| {
         let base = ["transcribe", "a.mp3", "-f", "vtt", "-o", "-"];
-        place.run(&[&base, options].concat()).ends(0).out
+        sandbox.run(&[&base, options].concat()).ends(0).out
     };
     let plain = printed(&[]);
     for options in [
@@ -318,33 +318,38 @@ fn what_was_interrupted_is_listed_discarded_and_resumed() {
         (&["resume", "--quiet"], 0, "", ""),
         (&["resume", "--json-events"], 0, "{\"event\":\"queued\"", ""),
     ] {
-        let place = Place::with(&["stalls.mp3"]);
-        let mut host = place.command(&["transcribe", "stalls.mp3", "-f", "srt", "--quiet"]).spawn().unwrap();
-        while !place.path("stalls.tried").exists() {
+        let sandbox = Sandbox::with(&["stalls.mp3"]);
+        let mut host =
+            sandbox.command(&["transcribe", "stalls.mp3", "-f", "srt", "--quiet"]).spawn().unwrap();
+        while !sandbox.path("stalls.tried").exists() {
             assert!(host.try_wait().unwrap().is_none(), "it ended");
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         host.kill().unwrap();
         host.wait().unwrap();
-        let listed = place.run(&["resume", "--list"]).ends(0).out;
+        let listed = sandbox.run(&["resume", "--list"]).ends(0).out;
         assert!(listed.starts_with("stalls.mp3: ") || listed.contains("/stalls.mp3: "), "{listed}");
-        let ran = place.run(arguments).ends(code);
+        let ran = sandbox.run(arguments).ends(code);
         assert!(
             ran.out.starts_with(out) && ran.out.is_empty() == out.is_empty(),
             "{arguments:?}: {}",
             ran.out
         );
         assert!(ran.err.contains(err) && ran.err.is_empty() == err.is_empty(), "{arguments:?}: {}", ran.err);
-        assert_eq!(place.path("stalls.srt").exists(), arguments != ["resume", "--discard"], "{arguments:?}");
-        place.run(&["resume", "--list"]).ends(0).says("Nothing was interrupted.");
+        assert_eq!(
+            sandbox.path("stalls.srt").exists(),
+            arguments != ["resume", "--discard"],
+            "{arguments:?}"
+        );
+        sandbox.run(&["resume", "--list"]).ends(0).says("Nothing was interrupted.");
     }
 }
 
 #[test]
 fn a_recommendation_keeps_to_its_options() {
-    let place = Place::with(&[]);
+    let sandbox = Sandbox::with(&[]);
     let recommended = |options: &[&str]| -> Value {
-        let ran = place.run(&[&["models", "recommend", "--json"], options].concat()).ends(0);
+        let ran = sandbox.run(&[&["models", "recommend", "--json"], options].concat()).ends(0);
         let all: Value = serde_json::from_str(&ran.out).unwrap();
         all["devices"].as_array().unwrap().last().unwrap().clone()
     };
@@ -368,7 +373,7 @@ fn a_recommendation_keeps_to_its_options() {
 
 #[test]
 fn what_is_for_programs_is_json() {
-    let place = Place::with(&["a.mp3"]);
+    let sandbox = Sandbox::with(&["a.mp3"]);
     for arguments in [
         &["models"][..],
         &["models", "list"],
@@ -384,7 +389,7 @@ fn what_is_for_programs_is_json() {
         &["memory"],
         &["detect-language", "a.mp3"],
     ] {
-        let out = place.run(&[arguments, &["--json"]].concat()).ends(0).out;
+        let out = sandbox.run(&[arguments, &["--json"]].concat()).ends(0).out;
         assert!(serde_json::from_str::<Value>(&out).is_ok(), "{arguments:?}: {out}");
     }
 }
@@ -557,11 +562,11 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
 
 #[test]
 fn an_export_leaves_out_what_varies() {
-    let place = Place::with(&["a.mp3"]);
-    place.run(&["transcribe", "a.mp3", "-f", "json"]).ends(0);
+    let sandbox = Sandbox::with(&["a.mp3"]);
+    sandbox.run(&["transcribe", "a.mp3", "-f", "json"]).ends(0);
     for (options, has_run) in [(&[][..], true), (&["--reproducible"], false)] {
         let base = ["export", "a.json", "-f", "json", "-o", "-"];
-        let out = place.run(&[&base, options].concat()).ends(0).out;
+        let out = sandbox.run(&[&base, options].concat()).ends(0).out;
         let json: Value = serde_json::from_str(&out).unwrap();
         assert_eq!(json.get("run").is_some(), has_run);
     }
@@ -584,9 +589,9 @@ fn exists(test: &str) -> bool {
 }
 
 /// The long names of a command's options.
-fn options(place: &Place, command: &str) -> BTreeSet<String> {
+fn options(sandbox: &Sandbox, command: &str) -> BTreeSet<String> {
     let arguments: Vec<&str> = command.split(' ').chain(["--help"]).collect();
-    let help = place.run(&arguments).ends(0).out;
+    let help = sandbox.run(&arguments).ends(0).out;
     let option = |line: &str| {
         let (short, long) = line.trim_start().split_once("--")?;
         let is_option = short.is_empty() || short.starts_with('-') && short.ends_with(", ");
@@ -598,8 +603,8 @@ fn options(place: &Place, command: &str) -> BTreeSet<String> {
 }
 
 /// The names of the commands below one, as its help lists them.
-fn commands(place: &Place, parent: &[&str]) -> Vec<String> {
-    let help = place.run(&[parent, &["--help"]].concat()).ends(0).out;
+fn commands(sandbox: &Sandbox, parent: &[&str]) -> Vec<String> {
+    let help = sandbox.run(&[parent, &["--help"]].concat()).ends(0).out;
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let listed = listed.take_while(|line| line.starts_with("  "));
     let names =
@@ -610,8 +615,9 @@ fn commands(place: &Place, parent: &[&str]) -> Vec<String> {
 
 #[test]
 fn every_option_of_every_command_has_a_test() {
-    let place = Place::with(&[]);
-    let all: Vec<String> = commands(&place, &[]).into_iter().chain(commands(&place, &["models"])).collect();
+    let sandbox = Sandbox::with(&[]);
+    let all: Vec<String> =
+        commands(&sandbox, &[]).into_iter().chain(commands(&sandbox, &["models"])).collect();
     assert!(all.len() > 15, "{all:?}");
     for command in &all {
         let mut tested = BTreeSet::new();
@@ -621,7 +627,7 @@ fn every_option_of_every_command_has_a_test() {
                 assert!(tested.insert((*name).to_owned()), "{command} --{name} is listed twice");
             }
         }
-        assert_eq!(tested, options(&place, command), "{command}");
+        assert_eq!(tested, options(&sandbox, command), "{command}");
     }
     for (command, ..) in OPTIONS {
         assert!(all.iter().any(|known| known == command), "there is no command {command}");

@@ -1,6 +1,6 @@
 // Made from crates/app by `STENO_WRITE_CONTRACT=1 cargo test -p app`.
 
-export type Command = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "preferences" | "change_preference" | "diagnostics" | "watch" | "watch_memory" | "save" | "save_chart" | "close" | "play_source" | "shelf" | "download" | "import_model" | "connections" | "painted" | "wish" | "chore" | "watch_folder" | "place_watched" | "notify" | "correct" | "review" | "replace_all" | "documents" | "search_documents" | "open_document" | "locate_recording" | "save_documents";
+export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "preferences" | "change_preference" | "diagnostics" | "watch" | "watch_memory" | "save" | "save_chart" | "close" | "play_source" | "shelf" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "documents" | "search_documents" | "open_document" | "locate_recording" | "save_documents";
 
 export type ErrorCode = "file_not_found" | "file_unreadable" | "not_a_file" | "file_empty" | "no_audio_track" | "no_such_track" | "unknown_format" | "unsupported_codec" | "needs_ffmpeg" | "audio_broken" | "model_not_found" | "model_invalid" | "model_unsupported" | "language_unknown" | "bad_settings" | "device_unavailable" | "out_of_memory" | "network_off" | "network_failed" | "download_refused" | "model_corrupt" | "model_in_use" | "disk_full" | "output_exists" | "output_unwritable" | "engine_not_found" | "engine_failed" | "engine_silent" | "player_failed" | "protocol_mismatch" | "cancelled" | "internal";
 
@@ -295,7 +295,7 @@ export type Format = "txt" | "srt" | "vtt" | "json" | "md" | "html" | "docx" | "
 /**
  * Where to save to.
  */
-export type Place = "beside" | "beside_replacing" | "ask";
+export type SaveLocation = "beside" | "beside_replacing" | "ask";
 
 /**
  * Where a recording is listened to.
@@ -610,7 +610,7 @@ export type Edit = { "kind": "set_text", segment: number, text: string, } | { "k
 /**
  * What gives a transcript another text: an edit, or one taken back.
  */
-export type Correction = { "type": "edit", edit: Edit, } | { "type": "undo" } | { "type": "redo" } | { "type": "choose_again", part: Gap, take: boolean, };
+export type EditCommand = { "type": "edit", edit: Edit, } | { "type": "undo" } | { "type": "redo" } | { "type": "choose_again", part: Gap, take: boolean, };
 
 /**
  * What another attempt at a part does otherwise; null: as the recording.
@@ -716,9 +716,9 @@ start: number, text: string, };
 /**
  * What is done at once, in the order in which it was wished for.
  */
-export type Wish = { "type": "add_sample" } | { "type": "change_settings", settings: Settings, } | { "type": "change_look", look: Look, } | { "type": "start_anyway" } | { "type": "pause", paused: boolean, } | { "type": "reorder", jobs: Array<number>, before: number | null, } | { "type": "again", job: number, part: Gap, attempt: Attempt | null, } | { "type": "put_shortest_first", on: boolean, } | { "type": "save_preset", name: string, settings: Settings, } | { "type": "rename_preset", name: string, to: string, } | { "type": "delete_preset", name: string, } | { "type": "change_watched", number: number, exporting: Exporting, } | { "type": "unwatch_folder", number: number, } | { "type": "change_switches", switches: Switches, } | { "type": "pause_download", id: string, paused: boolean, } | { "type": "stop_download", id: string, };
+export type WindowCommand = { "type": "add_sample" } | { "type": "change_settings", settings: Settings, } | { "type": "change_look", look: Look, } | { "type": "start_anyway" } | { "type": "pause", paused: boolean, } | { "type": "reorder", jobs: Array<number>, before: number | null, } | { "type": "again", job: number, part: Gap, attempt: Attempt | null, } | { "type": "put_shortest_first", on: boolean, } | { "type": "save_preset", name: string, settings: Settings, } | { "type": "rename_preset", name: string, to: string, } | { "type": "delete_preset", name: string, } | { "type": "change_watched", number: number, exporting: Exporting, } | { "type": "unwatch_folder", number: number, } | { "type": "change_switches", switches: Switches, } | { "type": "pause_download", id: string, paused: boolean, } | { "type": "stop_download", id: string, };
 
 /**
  * What waits for the disk.
  */
-export type Chore = { "type": "cancel", job: number, } | { "type": "retry", job: number, } | { "type": "remove", job: number, } | { "type": "cancel_all" } | { "type": "retry_failed" } | { "type": "change_own", jobs: Array<number>, settings: Settings | null, } | { "type": "delete_document", document: number, } | { "type": "restore_document", document: number, } | { "type": "remove_model", id: string, };
+export type BlockingCommand = { "type": "cancel", job: number, } | { "type": "retry", job: number, } | { "type": "remove", job: number, } | { "type": "cancel_all" } | { "type": "retry_failed" } | { "type": "change_own", jobs: Array<number>, settings: Settings | null, } | { "type": "delete_document", document: number, } | { "type": "restore_document", document: number, } | { "type": "remove_model", id: string, };
