@@ -110,11 +110,11 @@ pub async fn save(
     };
     remember_exporting(&shell, &exporting);
     let session = shell.state.session.clone();
-    blocking(move || Ok(Some(session.save_as(job, &exporting.into(), &place).into()))).await
+    blocking(move || Ok(Some(session.save_as(job, &exporting, &place).into()))).await
 }
 
 pub fn remember_exporting(shell: &Shell, exporting: &Exporting) {
-    shell.state.remember(|remembered| remembered.exporting = exporting.clone().into());
+    shell.state.remember(|remembered| remembered.exporting = exporting.clone());
     shell.tell_setup();
 }
 
@@ -130,7 +130,7 @@ async fn place_of(
         (SaveLocation::Beside, _) => Some(session::SaveTarget::Beside { replace: false }),
         (SaveLocation::BesideReplacing, _) => Some(session::SaveTarget::Beside { replace: true }),
         (SaveLocation::Ask, [format]) => {
-            let proposed = shell.state.session.proposed_file(job, (*format).into())?;
+            let proposed = shell.state.session.proposed_file(job, *format)?;
             dialogs::save_file(window, title, proposed).await.map(session::SaveTarget::At)
         }
         (SaveLocation::Ask, _) => dialogs::open_folder(window, title)

@@ -79,10 +79,7 @@ pub async fn save_documents(
     remember_exporting(&shell, &exporting);
     let documents: Vec<_> = documents.into_iter().map(DocumentId).collect();
     let place = session::SaveTarget::Within { folder, replace: false };
-    with(&shell, move |session| {
-        Ok(Some(session.save_documents(&documents, &exporting.into(), &place).into()))
-    })
-    .await
+    with(&shell, move |session| Ok(Some(session.save_documents(&documents, &exporting, &place).into()))).await
 }
 
 async fn with<T: Send + 'static>(

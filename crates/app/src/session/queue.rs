@@ -9,8 +9,10 @@ use std::sync::Arc;
 
 use advisor::fit::Announcement;
 use library::documents::Course;
+use serde::Serialize;
 use transcript::edit::{self, Change, Mismatch};
 use transcript::{Model, Notice, Segment, Severity, Source, Span, Transcript};
+use ts_rs::TS;
 use wire::{Event, Failure, JobId, Progress};
 
 use super::JobSettings;
@@ -23,7 +25,8 @@ use diff::without_text;
 pub use diff::{Changes, Ending, TextChange};
 
 /// Where a recording stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "lowercase")]
 pub enum JobState {
     /// Waits for the user's word, because only the demonstration model is there.
     Held,

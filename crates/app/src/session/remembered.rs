@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use transcript::export::{Format, Options, Shaping};
 use transcript::save::{Existing, SaveError, write_file};
+use ts_rs::TS;
 use wire::FilePath;
 
 use super::folders::WatchedFolder;
@@ -48,7 +49,7 @@ pub struct Remembered {
 }
 
 /// What the window may do beyond itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(default)]
 pub struct Switches {
     /// The machine does not go to sleep while there is work.
@@ -63,7 +64,7 @@ impl Default for Switches {
     }
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "lowercase")]
 pub enum Theme {
     #[default]
@@ -73,7 +74,7 @@ pub enum Theme {
 }
 
 /// What the window speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "lowercase")]
 pub enum Language {
     En,
@@ -86,9 +87,10 @@ pub enum Language {
 }
 
 /// How transcripts were last saved.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(default)]
 pub struct Exporting {
+    #[ts(type = "Array<Format>")]
     pub formats: Vec<Format>,
     /// Subtitles divided into cues that fit a screen.
     pub shaped: bool,

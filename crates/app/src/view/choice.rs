@@ -4,12 +4,13 @@
 use advisor::choice::{Choice, Choices};
 use advisor::fit::{Announcement, Room};
 use config::edit::{Stands, change_of_this_user, stand_of_this_user};
+use memory::Kind;
 use memory::fit::Fit;
 use serde::Serialize;
 use ts_rs::TS;
 
 use super::Failure;
-use super::memory_use::{DeviceKind, MemoryParts};
+use super::memory_use::MemoryParts;
 
 /// The models against what is free now.
 #[derive(Debug, Clone, Serialize, TS)]
@@ -25,7 +26,8 @@ pub struct ModelFits {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
 pub struct MemoryRoom {
-    pub kind: DeviceKind,
+    #[ts(type = "DeviceKind")]
+    pub kind: Kind,
     pub name: String,
     pub free: u64,
     pub total: u64,
@@ -43,7 +45,8 @@ pub struct ModelFit {
 
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct ModelFacts {
-    pub fit: FitWord,
+    #[ts(type = "FitWord")]
+    pub fit: Fit,
     /// How its weights would be held.
     pub precision: String,
     /// Needed at the least.
@@ -60,14 +63,6 @@ pub struct ModelFacts {
     pub suits: bool,
     /// Seconds of recording per second, where this machine's speed was measured.
     pub speed: Option<f64>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
-#[serde(rename_all = "snake_case")]
-pub enum FitWord {
-    Comfortable,
-    Tight,
-    DoesNotFit,
 }
 
 /// A model that does not fit into the free memory, told before it is loaded.
@@ -108,7 +103,7 @@ pub struct Preference {
 
 impl From<Room> for MemoryRoom {
     fn from(room: Room) -> Self {
-        Self { kind: room.kind.into(), name: room.name, free: room.free, total: room.total }
+        Self { kind: room.kind, name: room.name, free: room.free, total: room.total }
     }
 }
 
@@ -156,7 +151,7 @@ impl From<Choice> for ModelFacts {
     fn from(choice: Choice) -> Self {
         let check = choice.fit.check;
         Self {
-            fit: check.fit.into(),
+            fit: check.fit,
             missing: check.missing(),
             peak: check.peak,
             precision: choice.fit.precision,
@@ -167,16 +162,6 @@ impl From<Choice> for ModelFacts {
             translates: choice.translates,
             suits: choice.suits,
             speed: choice.speed,
-        }
-    }
-}
-
-impl From<Fit> for FitWord {
-    fn from(fit: Fit) -> Self {
-        match fit {
-            Fit::Comfortable => Self::Comfortable,
-            Fit::Tight => Self::Tight,
-            Fit::DoesNotFit => Self::DoesNotFit,
         }
     }
 }

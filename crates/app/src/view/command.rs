@@ -163,7 +163,7 @@ impl WindowCommand {
             Self::RenamePreset { name, to } => state.rename_preset(&name, &to)?,
             Self::DeletePreset { name } => state.delete_preset(&name),
             Self::ChangeWatched { number, exporting } => {
-                change_watched(state, number, |folder| folder.exporting = exporting.into());
+                change_watched(state, number, |folder| folder.exporting = exporting);
             }
             Self::UnwatchFolder { number } => state.change_watched(|folders| {
                 if (number as usize) < folders.len() {
@@ -171,7 +171,7 @@ impl WindowCommand {
                 }
             }),
             Self::ChangeSwitches { switches } => {
-                state.remember(|remembered| remembered.switches = switches.into());
+                state.remember(|remembered| remembered.switches = switches);
             }
             Self::PauseDownload { id, paused } => transfers.pause(&id, paused),
             Self::StopDownload { id } => transfers.stop(&id),

@@ -5,10 +5,10 @@ use advisor::ModelRef;
 use library::documents::{self, Way};
 use serde::{Deserialize, Serialize};
 use transcript::review::Reason;
-use transcript::{Span, Time, edit};
+use transcript::{Span, Suspicion, Time, edit};
 use ts_rs::TS;
 
-use super::{Gap, Segment, Suspicion, Word};
+use super::{Gap, Segment, Word};
 
 /// A change of a transcript. Segments are named by their `id`.
 #[derive(Debug, Clone, Deserialize, TS)]
@@ -91,6 +91,7 @@ pub struct Passage {
     pub start: f64,
     pub end: f64,
     /// What the segment is flagged for.
+    #[ts(type = "Array<Suspicion>")]
     pub suspicions: Vec<Suspicion>,
     /// How likely something in it is wrong, 0 to 1.
     pub doubt: f32,
@@ -244,7 +245,7 @@ impl From<session::Review> for Review {
 
 fn suspicion(reason: &Reason) -> Option<Suspicion> {
     match reason {
-        Reason::Suspicion(suspicion) => Some((*suspicion).into()),
+        Reason::Suspicion(suspicion) => Some(*suspicion),
         Reason::Gap | Reason::UnsureWords => None,
     }
 }

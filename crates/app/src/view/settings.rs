@@ -59,15 +59,6 @@ pub struct WatchedFolder {
     pub failure: Option<Failure>,
 }
 
-/// What the window may do beyond itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
-pub struct Switches {
-    /// The machine does not go to sleep while there is work.
-    pub stay_awake: bool,
-    /// Says when the queue ends while the user is elsewhere.
-    pub notify: bool,
-}
-
 impl Settings {
     pub fn new(settings: session::JobSettings, models: &[ModelRef]) -> Self {
         let index = |wanted: &ModelRef| models.iter().position(|model| model.path == wanted.path);
@@ -128,23 +119,9 @@ impl From<session::Watched> for WatchedFolder {
         let session::Watched { folder, failure } = watched;
         Self {
             folder: folder.folder.to_string(),
-            exporting: folder.exporting.into(),
+            exporting: folder.exporting,
             into: folder.into.map(|folder| folder.to_string()),
             failure: failure.map(Failure::from),
         }
-    }
-}
-
-impl From<session::Switches> for Switches {
-    fn from(switches: session::Switches) -> Self {
-        let session::Switches { stay_awake, notify } = switches;
-        Self { stay_awake, notify }
-    }
-}
-
-impl From<Switches> for session::Switches {
-    fn from(switches: Switches) -> Self {
-        let Switches { stay_awake, notify } = switches;
-        Self { stay_awake, notify }
     }
 }

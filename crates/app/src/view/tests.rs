@@ -3,6 +3,7 @@ use std::path::Path;
 use ts_rs::{Config, TS};
 
 use super::*;
+use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
 
 /// Run `STENO_WRITE_CONTRACT=1 cargo test -p app` after a change.
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ui/src/lib/generated/contract.ts");
@@ -11,7 +12,17 @@ fn contract() -> String {
     let config = Config::new().with_large_int("number");
     let mut text = String::from("// Made from crates/app by `STENO_WRITE_CONTRACT=1 cargo test -p app`.\n\n");
     text.push_str(&names("CommandName", include!("../../../../src-tauri/src/commands.in")));
-    text.push_str(&names("ErrorCode", error_codes()));
+    text.push_str(&names("ErrorCode", variants::<wire::ErrorCode>()));
+    text.push_str(&names("Backend", variants::<wire::Backend>()));
+    text.push_str(&names("Stage", variants::<wire::Stage>()));
+    text.push_str(&names("Format", variants::<transcript::export::Format>()));
+    text.push_str(&names("Severity", variants::<transcript::Severity>()));
+    text.push_str(&names("Suspicion", variants::<transcript::Suspicion>()));
+    text.push_str(&names("FitWord", variants::<memory::fit::Fit>()));
+    text.push_str(&names("DeviceKind", variants::<memory::Kind>()));
+    text.push_str(&names("MemoryStage", variants::<memory::Stage>()));
+    // Notices about memory have severities of their own type, written alike.
+    assert_eq!(variants::<memory::Severity>(), variants::<transcript::Severity>());
     let variables = config::preferences::variables();
     text.push_str(&names("PreferenceName", variables.map(|(name, _)| memory::settings::key(name))));
     let unsure = transcript::review::UNSURE;
@@ -35,23 +46,18 @@ fn contract() -> String {
         Look,
         Exporting,
         EngineInfo,
-        Backend,
         Device,
         WindowEvent,
         Job,
         JobState,
         Progress,
-        Stage,
         TextUpdate,
         TextChange,
         Segment,
         Word,
-        Suspicion,
         Notice,
-        Severity,
         Ending,
         Gap,
-        Format,
         SaveLocation,
         PlaySource,
         Saved,
@@ -61,16 +67,13 @@ fn contract() -> String {
         MemoryRoom,
         ModelFit,
         ModelFacts,
-        FitWord,
         FitWarning,
         FitInstead,
         Preference,
         MemoryUpdate,
-        DeviceKind,
         MemorySample,
         MemoryLevels,
         MemoryNotice,
-        MemoryStage,
         StageUse,
         Forecast,
         MemoryParts,
@@ -106,56 +109,37 @@ fn names<'a>(name: &str, values: impl IntoIterator<Item = impl AsRef<str> + 'a>)
     format!("export type {name} = {};\n\n", values.join(" | "))
 }
 
-/// A new code fails to compile here, and then in the page, which has a text for each.
-fn error_codes() -> Vec<String> {
-    use wire::ErrorCode::*;
-    let all = [
-        FileNotFound,
-        FileUnreadable,
-        NotAFile,
-        FileEmpty,
-        NoAudioTrack,
-        NoSuchTrack,
-        UnknownFormat,
-        UnsupportedCodec,
-        NeedsFfmpeg,
-        AudioBroken,
-        ModelNotFound,
-        ModelInvalid,
-        ModelUnsupported,
-        LanguageUnknown,
-        BadSettings,
-        DeviceUnavailable,
-        OutOfMemory,
-        NetworkOff,
-        NetworkFailed,
-        DownloadRefused,
-        ModelCorrupt,
-        ModelInUse,
-        DiskFull,
-        OutputExists,
-        OutputUnwritable,
-        EngineNotFound,
-        EngineFailed,
-        EngineSilent,
-        PlayerFailed,
-        ProtocolMismatch,
-        Cancelled,
-        Internal,
-    ];
-    all.iter()
-        .map(|code| {
-            match code {
-                FileNotFound | FileUnreadable | NotAFile | FileEmpty | NoAudioTrack | NoSuchTrack
-                | UnknownFormat | UnsupportedCodec | NeedsFfmpeg | AudioBroken | ModelNotFound
-                | ModelInvalid | ModelUnsupported | LanguageUnknown | BadSettings | DeviceUnavailable
-                | OutOfMemory | NetworkOff | NetworkFailed | DownloadRefused | ModelCorrupt | ModelInUse
-                | DiskFull | OutputExists | OutputUnwritable | EngineNotFound | EngineFailed
-                | EngineSilent | PlayerFailed | ProtocolMismatch | Cancelled | Internal => {}
-            }
-            serde_json::to_value(code).unwrap().as_str().unwrap().to_owned()
-        })
-        .collect()
+/// What serde writes for each variant of an enum, asked of the enum itself.
+fn variants<T: DeserializeOwned>() -> &'static [&'static str] {
+    struct Asking<'a>(&'a mut &'static [&'static str]);
+
+    impl<'de> Deserializer<'de> for Asking<'_> {
+        type Error = serde::de::value::Error;
+
+        fn deserialize_enum<V: Visitor<'de>>(
+            self,
+            _: &'static str,
+            variants: &'static [&'static str],
+            _: V,
+        ) -> Result<V::Value, Self::Error> {
+            *self.0 = variants;
+            Err(Self::Error::custom("only the names were wanted"))
+        }
+
+        fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Self::Error> {
+            Err(Self::Error::custom("this is no enum"))
+        }
+
+        serde::forward_to_deserialize_any! {
+            bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit
+            unit_struct newtype_struct seq tuple tuple_struct map struct identifier ignored_any
+        }
+    }
+
+    let mut variants: &[&str] = &[];
+    let asked = T::deserialize(Asking(&mut variants));
+    assert!(asked.is_err() && !variants.is_empty());
+    variants
 }
 
 #[test]

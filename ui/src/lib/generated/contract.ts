@@ -4,6 +4,22 @@ export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" 
 
 export type ErrorCode = "file_not_found" | "file_unreadable" | "not_a_file" | "file_empty" | "no_audio_track" | "no_such_track" | "unknown_format" | "unsupported_codec" | "needs_ffmpeg" | "audio_broken" | "model_not_found" | "model_invalid" | "model_unsupported" | "language_unknown" | "bad_settings" | "device_unavailable" | "out_of_memory" | "network_off" | "network_failed" | "download_refused" | "model_corrupt" | "model_in_use" | "disk_full" | "output_exists" | "output_unwritable" | "engine_not_found" | "engine_failed" | "engine_silent" | "player_failed" | "protocol_mismatch" | "cancelled" | "internal";
 
+export type Backend = "cpu" | "cuda";
+
+export type Stage = "load_model" | "preprocess" | "transcribe" | "diarize" | "align";
+
+export type Format = "txt" | "srt" | "vtt" | "json" | "md" | "html" | "docx" | "csv" | "tsv" | "whisperx";
+
+export type Severity = "info" | "degraded" | "failed";
+
+export type Suspicion = "loop" | "too_fast" | "over_silence" | "low_confidence";
+
+export type FitWord = "does_not_fit" | "tight" | "comfortable";
+
+export type DeviceKind = "gpu" | "host";
+
+export type MemoryStage = "preprocess" | "speech_model" | "transcribe" | "speaker_model" | "diarize" | "align";
+
 export type PreferenceName = "memory_profile" | "batch_size" | "speaker_batch_size" | "skip_speakers" | "fast_path" | "memory_fraction" | "trim_every" | "renew_after" | "memory_limit" | "ram_limit" | "keep" | "precision" | "threads" | "priority" | "hf_endpoint" | "proxy" | "offline";
 
 /** A word of less probability is uncertain. */
@@ -128,6 +144,9 @@ hide_unsure: boolean,
  */
 keys: { [key in string]: Array<string> }, };
 
+/**
+ * How transcripts were last saved.
+ */
 export type Exporting = { formats: Array<Format>, 
 /**
  * Subtitles divided into cues that fit a screen.
@@ -150,8 +169,6 @@ cpu_reason: string | null, threads: number,
  * Whether formats that need ffmpeg can be opened.
  */
 ffmpeg: boolean, };
-
-export type Backend = "cpu" | "cuda";
 
 export type Device = { id: string, name: string, total_bytes: number | null, free_bytes: number | null, };
 
@@ -207,6 +224,9 @@ missing: boolean,
  */
 fit_warning: FitWarning | null, };
 
+/**
+ * Where a recording stands.
+ */
 export type JobState = "held" | "waiting" | "running" | "stopping" | "finished" | "failed" | "cancelled";
 
 export type Progress = { stage: Stage, position: number, duration: number | null, 
@@ -218,8 +238,6 @@ speed: number | null,
  * Seconds until this stage is done.
  */
 left: number | null, };
-
-export type Stage = "load_model" | "preprocess" | "transcribe" | "diarize" | "align";
 
 /**
  * What changed in one recording's text: from index `from` on there are now
@@ -256,15 +274,11 @@ text: string, start: number, end: number,
  */
 probability: number, };
 
-export type Suspicion = "loop" | "too_fast" | "over_silence" | "low_confidence";
-
 export type Notice = { 
 /**
  * What to branch on.
  */
 code: string, severity: Severity, text: string, at: number | null, };
-
-export type Severity = "info" | "degraded" | "failed";
 
 export type Ending = { 
 /**
@@ -289,8 +303,6 @@ gaps: Array<Gap>, };
  * A part of a recording, in seconds.
  */
 export type Gap = { start: number, end: number, };
-
-export type Format = "txt" | "srt" | "vtt" | "json" | "md" | "html" | "docx" | "csv" | "tsv" | "whisperx";
 
 /**
  * Where to save to.
@@ -384,8 +396,6 @@ suits: boolean,
  */
 speed: number | null, };
 
-export type FitWord = "comfortable" | "tight" | "does_not_fit";
-
 /**
  * A model that does not fit into the free memory, told before it is loaded.
  * The job starts all the same. Amounts are bytes.
@@ -436,8 +446,6 @@ overruled: string | null, };
  */
 export type MemoryUpdate = { job: number, from: number, samples: Array<MemorySample>, notices: Array<MemoryNotice>, stages: Array<StageUse>, forecast: Forecast | null, };
 
-export type DeviceKind = "gpu" | "host";
-
 /**
  * One look at a device, at a known place in the job.
  */
@@ -478,8 +486,6 @@ export type MemoryNotice = { at: number,
  * What to branch on.
  */
 code: string, severity: Severity, text: string, };
-
-export type MemoryStage = "preprocess" | "speech_model" | "transcribe" | "speaker_model" | "diarize" | "align";
 
 /**
  * One stage from before it began to after what it held was given back.
