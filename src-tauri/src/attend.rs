@@ -3,7 +3,7 @@
 
 use std::sync::Mutex;
 
-use app::session::Work;
+use app::session::Activity;
 use tauri::async_runtime::{spawn, spawn_blocking};
 use tauri::{AppHandle, Manager};
 use tokio::sync::Notify;
@@ -26,13 +26,13 @@ pub fn start(app: &AppHandle) {
 
 async fn attend(app: AppHandle) {
     let shell = app.state::<Shell>();
-    let mut work = shell.desk.session.follow_work();
+    let mut work = shell.state.session.follow_activity();
     let (mut busy, mut awake) = (false, None);
     loop {
         tokio::select! {
             next = work.next() => match next {
-                Some(Work::Begun) => busy = true,
-                Some(Work::Ended { finished, failed }) => {
+                Some(Activity::Begun) => busy = true,
+                Some(Activity::Ended { finished, failed }) => {
                     busy = false;
                     tell_of_the_end(&app, finished, failed);
                 }
@@ -40,7 +40,7 @@ async fn attend(app: AppHandle) {
             },
             () = shell.attending.switched.notified() => {}
         }
-        if !busy || !shell.desk.remembered().switches.stay_awake {
+        if !busy || !shell.state.remembered().switches.stay_awake {
             awake = None;
         } else if awake.is_none() {
             let asked = spawn_blocking(|| desktop::stay_awake("Transcribing recordings")).await;
@@ -56,7 +56,7 @@ fn tell_of_the_end(app: &AppHandle, finished: usize, failed: usize) {
     let is_seen = app
         .get_webview_window("main")
         .is_some_and(|window| window.is_focused().unwrap_or(true) && !window.is_minimized().unwrap_or(false));
-    if finished + failed > 0 && !is_seen && shell.desk.remembered().switches.notify {
+    if finished + failed > 0 && !is_seen && shell.state.remembered().switches.notify {
         shell.tell(WindowEvent::queue_ended(finished, failed));
     }
 }
@@ -64,7 +64,7 @@ fn tell_of_the_end(app: &AppHandle, finished: usize, failed: usize) {
 /// That one is gone, or back, is seen at once.
 async fn tell_of_folders(app: AppHandle) {
     let shell = app.state::<Shell>();
-    let mut watched = shell.desk.session.follow_watched();
+    let mut watched = shell.state.session.follow_watched();
     while watched.changed().await.is_ok() {
         shell.tell_setup();
     }

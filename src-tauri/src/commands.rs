@@ -9,8 +9,8 @@ use tauri::{AppHandle, State, WebviewWindow};
 use crate::shell::{self, Shell, lock};
 use crate::{dialogs, first_paint};
 use app::view::{
-    ChartFile, EngineInfo, Exporting, Failure, MemoryUpdate, ModelFits, Place, PlaySource, Preference, Saved,
-    Setup, WindowEvent,
+    ChartFile, EngineInfo, Exporting, Failure, MemoryUpdate, ModelFits, PlaySource, Preference, SaveLocation,
+    Saved, Setup, WindowEvent,
 };
 
 pub type Answer<T> = Result<T, Failure>;
@@ -26,30 +26,29 @@ pub fn attach(shell: State<'_, Shell>, events: Channel<WindowEvent>) -> Setup {
 /// Starts the engine where there is none yet.
 #[tauri::command]
 pub async fn describe(shell: State<'_, Shell>) -> Answer<EngineInfo> {
-    let (description, note) = shell.desk.session.describe().await?;
+    let (description, note) = shell.state.session.describe().await?;
     Ok(EngineInfo::new(description, note))
 }
 
 /// How each model fits into what is free now, for the settings in force.
 #[tauri::command]
 pub async fn model_fits(shell: State<'_, Shell>) -> Answer<ModelFits> {
-    let (models, job) = shell.desk.models_and_job();
-    let preferences = shell.desk.session.preferences();
-    blocking(move || Ok(Choices::now(&models, &job, &preferences).into())).await
+    let (models, job) = shell.state.models_and_job();
+    blocking(move || Ok(Choices::now(&models, &job).into())).await
 }
 
 /// In a dialog with that title, as in the other commands that open one.
 #[tauri::command]
 pub async fn choose_files(shell: State<'_, Shell>, window: WebviewWindow, title: String) -> Answer<()> {
-    let files = dialogs::open_files(&window, &title, shell.desk.session.latest_folder()).await;
-    shell.desk.session.add(files);
+    let files = dialogs::open_files(&window, &title, shell.state.session.latest_folder()).await;
+    shell.state.session.add(files);
     Ok(())
 }
 
 #[tauri::command]
 pub async fn choose_model(shell: State<'_, Shell>, window: WebviewWindow, title: String) -> Answer<()> {
     if let Some(folder) = dialogs::open_folder(&window, &title).await {
-        shell.desk.use_model(advisor::models::model_at(&folder)?);
+        shell.state.use_model(advisor::models::model_at(&folder)?);
         shell.tell_setup();
     }
     Ok(())
@@ -69,7 +68,7 @@ pub fn change_preference(
     value: Option<String>,
 ) -> Answer<Vec<Preference>> {
     app::view::Preference::change(&name, value.as_deref())?;
-    shell.desk.read_preferences();
+    shell.state.read_preferences();
     shell.tell_setup();
     Ok(Preference::all()?)
 }
@@ -77,7 +76,7 @@ pub fn change_preference(
 /// What a bug report needs; nothing of any transcript.
 #[tauri::command]
 pub async fn diagnostics(shell: State<'_, Shell>) -> Answer<String> {
-    let description = shell.desk.session.describe().await;
+    let description = shell.state.session.describe().await;
     let window = first_paint::report(&shell);
     let remarks = lock(&shell.attending.said).iter().cloned().collect();
     blocking(move || Ok(app::diagnostics::text(env!("CARGO_PKG_VERSION"), window, description, remarks)))
@@ -103,19 +102,19 @@ pub async fn save(
     window: WebviewWindow,
     job: u64,
     exporting: Exporting,
-    place: Place,
+    place: SaveLocation,
     title: String,
 ) -> Answer<Option<Saved>> {
     let Some(place) = place_of(&shell, &window, job, &exporting, place, &title).await? else {
         return Ok(None);
     };
     remember_exporting(&shell, &exporting);
-    let session = shell.desk.session.clone();
-    blocking(move || Ok(Some(session.save_as(job, &exporting.into(), &place).into()))).await
+    let session = shell.state.session.clone();
+    blocking(move || Ok(Some(session.save_as(job, &exporting, &place).into()))).await
 }
 
 pub fn remember_exporting(shell: &Shell, exporting: &Exporting) {
-    shell.desk.remember(|remembered| remembered.exporting = exporting.clone().into());
+    shell.state.remember(|remembered| remembered.exporting = exporting.clone());
     shell.tell_setup();
 }
 
@@ -124,19 +123,19 @@ async fn place_of(
     window: &WebviewWindow,
     job: u64,
     exporting: &Exporting,
-    place: Place,
+    place: SaveLocation,
     title: &str,
-) -> Answer<Option<session::Place>> {
+) -> Answer<Option<session::SaveTarget>> {
     Ok(match (place, exporting.formats.as_slice()) {
-        (Place::Beside, _) => Some(session::Place::Beside { replace: false }),
-        (Place::BesideReplacing, _) => Some(session::Place::Beside { replace: true }),
-        (Place::Ask, [format]) => {
-            let proposed = shell.desk.session.proposed_file(job, (*format).into())?;
-            dialogs::save_file(window, title, proposed).await.map(session::Place::At)
+        (SaveLocation::Beside, _) => Some(session::SaveTarget::Beside { replace: false }),
+        (SaveLocation::BesideReplacing, _) => Some(session::SaveTarget::Beside { replace: true }),
+        (SaveLocation::Ask, [format]) => {
+            let proposed = shell.state.session.proposed_file(job, *format)?;
+            dialogs::save_file(window, title, proposed).await.map(session::SaveTarget::At)
         }
-        (Place::Ask, _) => dialogs::open_folder(window, title)
+        (SaveLocation::Ask, _) => dialogs::open_folder(window, title)
             .await
-            .map(|folder| session::Place::Within { folder, replace: false }),
+            .map(|folder| session::SaveTarget::Within { folder, replace: false }),
     })
 }
 
@@ -151,7 +150,7 @@ pub async fn save_chart(
     bytes: Vec<u8>,
     title: String,
 ) -> Answer<Option<String>> {
-    let proposed = shell.desk.session.beside(job, kind.ending())?;
+    let proposed = shell.state.session.beside(job, kind.ending())?;
     let Some(file) = dialogs::save_file(&window, &title, proposed).await else { return Ok(None) };
     blocking(move || Ok(session::write_bytes(&file, &bytes).map(|()| Some(file.display().to_string()))?))
         .await
@@ -160,7 +159,7 @@ pub async fn save_chart(
 /// Where a recording is to be listened to.
 #[tauri::command]
 pub async fn play_source(shell: State<'_, Shell>, job: u64) -> Answer<PlaySource> {
-    let file = shell.desk.session.recording(job)?;
+    let file = shell.state.session.recording(job)?;
     let player = std::sync::Arc::clone(&shell.player);
     blocking(move || Ok(player.open(&file)?.into())).await
 }

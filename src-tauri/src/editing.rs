@@ -8,12 +8,12 @@ use tauri::{State, WebviewWindow};
 use crate::commands::{Answer, blocking, remember_exporting};
 use crate::dialogs;
 use crate::shell::Shell;
-use app::view::{Correction, DocumentInfo, Edited, Exporting, Finding, Hit, Replaced, Review, Saved};
+use app::view::{DocumentInfo, EditCommand, Edited, Exporting, Finding, Hit, Replaced, Review, Saved};
 
 /// Null where it makes no sense, or not any more.
 #[tauri::command]
-pub async fn correct(shell: State<'_, Shell>, job: u64, correction: Correction) -> Answer<Option<Edited>> {
-    with(&shell, move |session| Ok(correction.carry_out(session, job)?)).await
+pub async fn edit(shell: State<'_, Shell>, job: u64, command: EditCommand) -> Answer<Option<Edited>> {
+    with(&shell, move |session| Ok(command.execute(session, job)?)).await
 }
 
 /// What of a transcript should be listened to, the most doubtful first.
@@ -78,18 +78,15 @@ pub async fn save_documents(
     let Some(folder) = dialogs::open_folder(&window, &title).await else { return Ok(None) };
     remember_exporting(&shell, &exporting);
     let documents: Vec<_> = documents.into_iter().map(DocumentId).collect();
-    let place = session::Place::Within { folder, replace: false };
-    with(&shell, move |session| {
-        Ok(Some(session.save_documents(&documents, &exporting.into(), &place).into()))
-    })
-    .await
+    let place = session::SaveTarget::Within { folder, replace: false };
+    with(&shell, move |session| Ok(Some(session.save_documents(&documents, &exporting, &place).into()))).await
 }
 
 async fn with<T: Send + 'static>(
     shell: &Shell,
     work: impl FnOnce(&session::Session) -> Answer<T> + Send + 'static,
 ) -> Answer<T> {
-    let (session, under_way) = (shell.desk.session.clone(), shell.under_way());
+    let (session, under_way) = (shell.state.session.clone(), shell.under_way());
     blocking(move || {
         let _until_done = under_way;
         work(&session)

@@ -13,7 +13,7 @@ use crate::shell::Shell;
 #[tauri::command]
 pub fn painted(shell: State<'_, Shell>, seen: bool) {
     if shell.first_paint.painted(seen) {
-        shell.desk.remember(|remembered| remembered.fallback_renderer = tauri::webview_version().ok());
+        shell.state.remember(|remembered| remembered.fallback_renderer = tauri::webview_version().ok());
     }
 }
 
@@ -51,7 +51,7 @@ pub fn watch(app: AppHandle) {
 fn fall_back(shell: &Shell) {
     eprintln!("steno-window: the window stayed blank; starting it again with WebKit's simplest renderer");
     // Without a model nothing is kept in the journal: the files are named anew.
-    let kept = shell.desk.session.settings().model.is_some();
+    let kept = shell.state.session.settings().model.is_some();
     renderer::start_anew(std::env::args_os().skip(if kept { usize::MAX } else { 1 }));
 }
 

@@ -8,11 +8,11 @@ mod attend;
 mod commands;
 mod dialogs;
 mod editing;
+mod execute;
 mod first_paint;
-mod place;
 mod shell;
 mod store;
-mod wishes;
+mod window_bounds;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -38,12 +38,12 @@ fn main() -> Result<(), tauri::Error> {
     tauri::Builder::default()
         .setup(move |app| {
             let shell = tauri::async_runtime::block_on(async { Shell::new(FirstPaint::since(started)) });
-            shell.desk.session.add(files);
-            let place = shell.desk.remembered().window;
+            shell.state.session.add(files);
+            let place = shell.state.remembered().window;
             // Before there is a page that asks for it.
             app.manage(shell);
             attend::start(app.handle());
-            place::open_window(app.handle(), place)?;
+            window_bounds::open_window(app.handle(), place)?;
             first_paint::watch(app.handle().clone());
             if let Some(door) = door {
                 let app = app.handle().clone();
@@ -83,12 +83,12 @@ fn main() -> Result<(), tauri::Error> {
             store::import_model,
             store::connections,
             first_paint::painted,
-            wishes::wish,
-            wishes::chore,
-            wishes::watch_folder,
-            wishes::place_watched,
-            wishes::notify,
-            editing::correct,
+            execute::execute,
+            execute::execute_blocking,
+            execute::watch_folder,
+            execute::place_watched,
+            execute::notify,
+            editing::edit,
             editing::review,
             editing::replace_all,
             editing::documents,
@@ -106,7 +106,7 @@ fn visited(app: &AppHandle, files: Vec<PathBuf>) -> bool {
     if shell.is_closing() {
         return false;
     }
-    let session = shell.desk.session.clone();
+    let session = shell.state.session.clone();
     // A folder may be large or on a network.
     tauri::async_runtime::spawn_blocking(move || session.add(files));
     if let Some(window) = app.get_webview_window("main") {
@@ -125,7 +125,7 @@ fn drag_drop(shell: &Shell, event: &DragDropEvent) {
         }
         DragDropEvent::Drop { paths, .. } => {
             shell.tell(app::view::WindowEvent::DragLeft);
-            let (session, paths) = (shell.desk.session.clone(), paths.clone());
+            let (session, paths) = (shell.state.session.clone(), paths.clone());
             // A folder may be large or on a network.
             tauri::async_runtime::spawn_blocking(move || session.add(paths));
         }

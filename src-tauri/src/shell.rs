@@ -1,4 +1,4 @@
-//! What the program holds besides the desk: the page's channel, and the tasks
+//! What the program holds besides the state: the page's channel, and the tasks
 //! that feed the page.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use advisor::transfers::Transfers;
 use app::Player;
-use app::session::Desk;
+use app::session::AppState;
 use desktop::first_paint::FirstPaint;
 use tauri::async_runtime::{JoinHandle, spawn};
 use tauri::ipc::{Channel, Response};
@@ -15,7 +15,7 @@ use tauri::{AppHandle, Manager};
 use tokio::sync::watch;
 
 use crate::attend::Attending;
-use crate::place;
+use crate::window_bounds;
 use app::view::{MemoryUpdate, Setup, TextUpdate, WindowEvent};
 
 /// As long as a page may take to write down what was typed before the window closes.
@@ -25,7 +25,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 const LAST_EDITS: Duration = Duration::from_secs(5);
 
 pub struct Shell {
-    pub desk: Desk,
+    pub state: AppState,
     pub transfers: Transfers,
     pub player: Arc<Player>,
     pub first_paint: FirstPaint,
@@ -50,7 +50,7 @@ impl Shell {
     /// Within the async runtime.
     pub fn new(first_paint: FirstPaint) -> Self {
         Self {
-            desk: Desk::open(|problem| eprintln!("steno-window: {problem}")),
+            state: AppState::open(|problem| eprintln!("steno-window: {problem}")),
             transfers: Transfers::default(),
             player: Arc::default(),
             first_paint,
@@ -67,7 +67,7 @@ impl Shell {
     }
 
     pub fn setup(&self) -> Setup {
-        Setup::new(&self.desk, env!("CARGO_PKG_VERSION"))
+        Setup::new(&self.state, env!("CARGO_PKG_VERSION"))
     }
 
     pub fn tell_setup(&self) {
@@ -75,14 +75,14 @@ impl Shell {
     }
 
     pub fn models_changed(&self, installed: Option<String>) {
-        self.desk.models_changed(installed);
+        self.state.models_changed(installed);
         self.tell_setup();
     }
 
     /// From now on `page` is told what happens, from the whole list on. A page
     /// that was loaded anew replaces the one before.
     pub fn attach(&self, page: Channel<WindowEvent>) {
-        let (mut jobs, channel) = (self.desk.session.follow(), page.clone());
+        let (mut jobs, channel) = (self.state.session.follow(), page.clone());
         feed(&self.list, async move {
             while let Some(changes) = jobs.next().await
                 && channel.send(changes.into()).is_ok()
@@ -100,7 +100,7 @@ impl Shell {
 
     /// Sends one recording's text, and what changes in it, until another is watched.
     pub fn watch(&self, job: u64, updates: Channel<Response>) {
-        let mut text = self.desk.session.follow_text(job);
+        let mut text = self.state.session.follow_text(job);
         feed(&self.text, async move {
             while let Some(change) = text.next().await
                 && updates.send(Response::new(TextUpdate::from(change).json())).is_ok()
@@ -110,7 +110,7 @@ impl Shell {
 
     /// Sends what is seen of one job's memory, until another is watched.
     pub fn watch_memory(&self, job: u64, updates: Channel<MemoryUpdate>) {
-        let mut memory = self.desk.session.follow_memory(job);
+        let mut memory = self.state.session.follow_memory(job);
         feed(&self.memory, async move {
             while let Some(change) = memory.next().await
                 && updates.send(change.into()).is_ok()
@@ -144,7 +144,7 @@ impl Shell {
 /// the window open.
 pub fn request_close(app: AppHandle) {
     let shell = app.state::<Shell>();
-    let request = WindowEvent::close_requested(&shell.desk.session);
+    let request = WindowEvent::close_requested(&shell.state.session);
     if lock(&shell.page).is_none() || shell.asked_to_close.swap(true, Ordering::Relaxed) {
         return close(app);
     }
@@ -165,13 +165,13 @@ pub fn close(app: AppHandle) {
         return;
     }
     if let Some(window) = app.get_webview_window("main") {
-        place::remember(&app.state::<Shell>(), &window);
+        window_bounds::remember(&app.state::<Shell>(), &window);
         // Nobody should watch the two seconds that an engine may take.
         let _ = window.hide();
     }
     spawn(async move {
         let shell = app.state::<Shell>();
-        shell.desk.session.close().await;
+        shell.state.session.close().await;
         // An edit may be waiting for another one, or for a slow disk.
         let _ = tokio::time::timeout(LAST_EDITS, shell.under_way.closed()).await;
         app.exit(0);

@@ -11,8 +11,8 @@ use app::view::{Connection, Shelf};
 /// The catalogue, and what was begun or is damaged, for the settings in force.
 #[tauri::command]
 pub async fn shelf(shell: State<'_, Shell>) -> Answer<Shelf> {
-    let (_, job) = shell.desk.models_and_job();
-    let preferences = shell.desk.session.preferences();
+    let (_, job) = shell.state.models_and_job();
+    let preferences = shell.state.session.preferences();
     blocking(move || Ok(advisor::catalog::Shelf::now(&preferences, &job)?.into())).await
 }
 
@@ -20,7 +20,7 @@ pub async fn shelf(shell: State<'_, Shell>) -> Answer<Shelf> {
 /// how it goes is told in events.
 #[tauri::command]
 pub fn download(app: AppHandle, shell: State<'_, Shell>, id: String) {
-    let (transfers, preferences) = (shell.transfers.clone(), shell.desk.session.preferences());
+    let (transfers, preferences) = (shell.transfers.clone(), shell.state.session.preferences());
     spawn(async move {
         let model = transfers.download(&id, &preferences).await;
         app.state::<Shell>().models_changed(model.map(|model| model.id));

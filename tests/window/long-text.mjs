@@ -125,7 +125,7 @@ try {
       by("replacing").click();
       return { ["replace all " + where]: all, ["undo it " + where]: undone, ["redo it " + where]: redone };`, words, where);
     // Taken off the list, so that it is opened from the disk again.
-    await window.runAsync(`const done = arguments[arguments.length - 1]; ${PAGE} invoke("chore", { chore: { type: "remove", job: ${round + 1} } }).then(done, done);`);
+    await window.runAsync(`const done = arguments[arguments.length - 1]; ${PAGE} invoke("execute_blocking", { command: { type: "remove", job: ${round + 1} } }).then(done, done);`);
     await until("an empty list", async () => (await window.texts(by("job"))).length === 0);
   }
 } finally {

@@ -13,7 +13,7 @@ use transcript::export::{Format, Options, Shaping};
 use transcript::{Span, Task, Time};
 use wire::{Channels, DeviceChoice, Strategy, VoiceActivity};
 
-use crate::memory_args::{Memory, SETTINGS, checked};
+use crate::memory_args::{Batches, Limits, Memory, SETTINGS, checked};
 use crate::quantize::Quantize;
 use crate::values::{self, Language};
 use crate::{
@@ -210,6 +210,14 @@ pub struct Machine {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = checked(THREADS.0))]
     pub threads: Option<String>,
 
+    #[command(flatten)]
+    pub process: Process,
+}
+
+/// How the engine's process stands against others.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Machine")]
+pub struct Process {
     /// low leaves the processor to other programs while they want it [default: normal]
     #[arg(long, value_name = "PRIORITY", value_parser = PossibleValuesParser::new(["low", "normal"]))]
     pub priority: Option<String>,
@@ -243,7 +251,7 @@ impl Machine {
 
     /// What was said of the engine, by the names of the variables.
     pub fn flags(&self) -> Values {
-        let said = [(THREADS.0, &self.threads), (PRIORITY.0, &self.priority)];
+        let said = [(THREADS.0, &self.threads), (PRIORITY.0, &self.process.priority)];
         said.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect()
     }
 
@@ -459,7 +467,16 @@ pub struct Doctor {
     #[command(flatten)]
     pub machine: Machine,
     #[command(flatten)]
-    pub memory: Memory,
+    pub batches: Batches,
+    #[command(flatten)]
+    pub limits: Limits,
+}
+
+impl Doctor {
+    /// What was given, by the names of the variables.
+    pub fn flags(&self) -> Values {
+        [self.batches.flags(), self.limits.flags(), self.machine.flags()].concat()
+    }
 }
 
 fn positive(text: &str) -> Result<usize, String> {

@@ -62,11 +62,10 @@ pub async fn run(args: &Doctor, interrupt: Interrupt) -> Ended {
 }
 
 async fn report(args: &Doctor) -> Report {
-    let (preferences, settings_failure) =
-        match Preferences::of_this_user(&[args.memory.flags(), args.machine.flags()].concat()) {
-            Ok(preferences) => (preferences, None),
-            Err(failure) => (Preferences::default(), Some(failure)),
-        };
+    let (preferences, settings_failure) = match Preferences::of_this_user(&args.flags()) {
+        Ok(preferences) => (preferences, None),
+        Err(failure) => (Preferences::default(), Some(failure)),
+    };
     let mut report = Report {
         version: env!("CARGO_PKG_VERSION"),
         system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),

@@ -1,11 +1,13 @@
 use std::ffi::OsStr;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 
 use advisor::fit::{Room, used};
 use advisor::network::Network;
 use config::Preferences;
 use memory::bytes::human;
+use memory::fit::BatchLimits;
 use memory::ladder::{Pins, Step};
 use memory::{DeviceKind, Footprint, Mark, Precision, Stage, fit};
 use supervisor::Engine;
@@ -36,30 +38,37 @@ struct Outcome {
 /// Runs a job on a signal made up for it, and compares what it took with what
 /// was predicted; where it does not fit, with smaller batches until one does.
 pub async fn run(args: &Doctor, model: &OsStr, mut interrupt: Interrupt) -> Result<(), Ended> {
-    let preferences = Preferences::of_this_user(&[args.memory.flags(), args.machine.flags()].concat())
-        .map_err(|failure| Ended::Usage(failure.to_string()))?;
+    let preferences =
+        Preferences::of_this_user(&args.flags()).map_err(|failure| Ended::Usage(failure.to_string()))?;
     let model = models::chosen(Some(model))?;
     let network = Network::read(&model.path)?;
     let mut console = Console::new(false);
-    let mut batch = preferences.memory.batch_size.unwrap_or(1);
+    let asked = preferences.memory.batch_size;
+    let mut smaller = None;
     loop {
-        let (engine, _turn) = own_engine::start(&args.machine, &mut console, &mut interrupt).await?;
+        let (engine, _lease) = own_engine::start(&args.machine, &mut console, &mut interrupt).await?;
         let on_gpu = engine.backend() == Backend::Cuda && args.machine.device != DeviceChoice::Cpu;
         let kind = if on_gpu { DeviceKind::Gpu } else { DeviceKind::Host };
         let precision = preferences.precision.unwrap_or_else(|| network.usual(kind));
-        let signal = Signal::write(WINDOW_SECONDS * batch + SECONDS_MORE)?;
-        let job = job(args, &preferences, &signal, &model.path, batch, precision);
+        // The largest batch that makes anything faster is tried first.
+        let mut batch = smaller.or(asked).unwrap_or_else(|| knee(kind));
+        let mut job = job(args, &preferences, &model.path, precision);
         let footprint = network.footprint(kind, precision, &job);
-        if let Ok(room) = Room::of(on_gpu, args.machine.device, &preferences.memory) {
-            // What the engine won't even try is not tried here either.
-            let planned = fit::batch(
-                &footprint,
-                room.free,
-                &job.memory.batch_limits(Some(fit::max_useful_batch(kind))),
-            );
-            let asked = batch;
-            batch = planned.windows.clamp(1, asked);
-            let fewer = if batch < asked { format!(", of {asked} asked for") } else { String::new() };
+        let room = Room::of(on_gpu, args.machine.device, &preferences.memory);
+        if let Ok(room) = &room {
+            // What the engine would refuse is not tried.
+            let limits = BatchLimits { user: Some(batch), ..job.memory.batch_limits(Some(knee(kind))) };
+            batch = fit::batch(&footprint, room.free, &limits).windows.clamp(1, batch);
+        }
+        let signal = Signal::write(WINDOW_SECONDS * batch + SECONDS_MORE)?;
+        job.file = signal.path.as_path().into();
+        job.strategy = if batch > 1 { Strategy::Batched } else { Strategy::Sequential };
+        job.memory.batch_size = Some(batch);
+        if let Ok(room) = room {
+            let fewer = match asked {
+                Some(asked) if batch < asked => format!(", of {asked} asked for"),
+                _ => String::new(),
+            };
             console.info(&format!(
                 "Trying {} in {precision} on {}, {batch} at once{fewer}; {} are free.",
                 model.name,
@@ -93,28 +102,19 @@ pub async fn run(args: &Doctor, model: &OsStr, mut interrupt: Interrupt) -> Resu
             print(|out| writeln!(out, "It does not fit, not even one window at a time."))?;
             return Err(Ended::SomeFailed);
         }
-        batch = (outcome.batch.min(batch) / 2).max(1);
+        smaller = Some((outcome.batch.min(batch) / 2).max(1));
     }
 }
 
 /// Nothing but the batch may change: it is this model that is tried out.
-fn job(
-    args: &Doctor,
-    preferences: &Preferences,
-    signal: &Signal,
-    model: &std::path::Path,
-    batch: u32,
-    precision: Precision,
-) -> Job {
-    let mut job = Job::new(1, signal.path.as_path(), model);
+fn job(args: &Doctor, preferences: &Preferences, model: &Path, precision: Precision) -> Job {
+    let mut job = Job::new(1, "", model);
     job.device = args.machine.device;
     job.threads = preferences.engine.threads;
     job.language = Some("en".into());
     job.voice_activity = VoiceActivity::Off;
     job.precision = Some(precision);
-    job.strategy = if batch > 1 { Strategy::Batched } else { Strategy::Sequential };
     job.memory = preferences.memory.clone();
-    job.memory.batch_size = Some(batch);
     job.memory.pins = Pins { model: true, precision: true, cpu: true, speakers: true };
     // As many beams as there would be drafts at higher temperatures: as much
     // memory in a fraction of the time.
@@ -127,30 +127,24 @@ fn job(
 }
 
 async fn try_out(engine: &Engine, job: Job, batch: u32, interrupt: &mut Interrupt) -> Result<Outcome, Ended> {
-    let mut handle = engine.transcribe(job);
     let mut outcome = Outcome { marks: Vec::new(), batch, failure: None };
-    loop {
-        let event = tokio::select! {
-            event = handle.next() => event,
-            () = interrupt.raised() => {
-                handle.cancel();
-                return Err(Ended::Cancelled);
-            }
-        };
+    let ended = own_engine::follow(engine.transcribe(job), interrupt, |event| {
         match event {
-            Some(Event::Memory { sample }) => outcome.marks.push(Mark::Sample(*sample)),
-            Some(Event::Rung { rung, .. }) if rung.step == Step::HalveBatch => {
+            Event::Memory { mark, .. } => outcome.marks.push(*mark),
+            Event::Rung { rung, .. } if rung.step == Step::HalveBatch => {
                 outcome.batch = rung.to.settings.batch;
             }
-            Some(Event::Failed { error, .. }) => {
-                outcome.failure = Some(error);
-                return Ok(outcome);
-            }
-            Some(Event::Finished { .. }) => return Ok(outcome),
-            Some(Event::Cancelled { .. }) | None => return Err(Ended::Cancelled),
-            Some(_) => {}
+            Event::Finished { .. } => return ControlFlow::Break(Ok(())),
+            _ => {}
         }
+        ControlFlow::Continue(())
+    });
+    match ended.await {
+        Ok(()) => {}
+        Err(Ended::Failed(failure)) => outcome.failure = Some(failure),
+        Err(ended) => return Err(ended),
     }
+    Ok(outcome)
 }
 
 /// What was predicted of each stage and what it took.

@@ -4,10 +4,11 @@ use transcript::save::Existing;
 use crate::args::Export;
 use crate::console::Console;
 use crate::ended::{Ended, from_load};
-use crate::outputs::{Output, Place, Request, plan};
+use crate::outputs::{Destination, Output, Request, plan};
 
 pub fn run(args: &Export) -> Ended {
-    let place = match args.output.as_deref().map(Place::from_output).unwrap_or(Ok(Place::Beside)) {
+    let place = match args.output.as_deref().map(Destination::from_output).unwrap_or(Ok(Destination::Beside))
+    {
         Ok(place) => place,
         Err(text) => return Ended::Usage(text),
     };

@@ -120,7 +120,7 @@ fn tell(json: bool, value: &impl Serialize, lines: &[String]) -> Result<(), Ende
     })
 }
 
-/// Work that takes a while: a line of progress, and Ctrl-C ends it.
+/// Runner that takes a while: a line of progress, and Ctrl-C ends it.
 fn worked<T>(
     interrupt: Interrupt,
     work: impl FnOnce(&Control, &mut (dyn FnMut(String) + Send)) -> Result<T, hub::Error>,

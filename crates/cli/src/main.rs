@@ -31,11 +31,11 @@ mod pull;
 mod quantize;
 mod recommend;
 mod resume;
+mod runner;
 mod stored;
 mod times;
 mod transcribe;
 mod values;
-mod work;
 
 use std::process::ExitCode;
 

@@ -8,7 +8,7 @@ use config::preferences::{PRECISION, Values};
 use memory::Precision;
 use memory::settings::PROFILE;
 
-/// Follows the help of every command that has these flags.
+/// Follows the help of the command that has all of these flags.
 pub const SETTINGS: &str = "\
 Settings of memory:
   Every option under \"Memory\", and --threads and --priority, can also be set in the environment (--batch-size as STENO_BATCH_SIZE) \
@@ -24,41 +24,23 @@ STENO_CONFIG names:
   A flag goes before the environment, the environment before the file, the file before the profile. \
 STENO_FAST_PATH=false is the same as to keep the speakers.";
 
+/// All settings of memory, for commands that transcribe.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Memory")]
 pub struct Memory {
-    /// Several of the others at once: safe for long runs unattended, fast for a few files
-    #[arg(long, value_name = "PROFILE", value_parser = PossibleValuesParser::new(["safe", "fast"]))]
-    pub memory_profile: Option<String>,
+    #[command(flatten)]
+    pub batches: Batches,
+    #[command(flatten)]
+    pub limits: Limits,
 
-    /// Most to be held of the device that computes, such as 6GiB [default: what is free]
-    #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true,
-        value_parser = checked("STENO_MEMORY_LIMIT"))]
-    pub memory_limit: Option<String>,
-
-    /// Most to be held of the machine's own memory, such as 4GiB [default: what is free]
-    #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true,
-        value_parser = checked("STENO_RAM_LIMIT"))]
-    pub ram_limit: Option<String>,
-
-    /// Windows of 30 seconds decoded together at most [default: what fits]
-    #[arg(long, value_name = "N", allow_negative_numbers = true,
-        value_parser = checked("STENO_BATCH_SIZE"))]
-    pub batch_size: Option<String>,
-
-    /// As --batch-size, while speakers are told apart [default: what fits]
+    /// As --batch-size, for telling speakers apart, which Steno does not do yet [default: what fits]
     #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = checked("STENO_SPEAKER_BATCH_SIZE"))]
     pub speaker_batch_size: Option<String>,
 
-    /// Never tell speakers apart
+    /// Never tell speakers apart, which Steno does not do yet
     #[arg(long)]
     pub skip_speakers: bool,
-
-    /// Part of the free memory that any one buffer may take, such as 0.125 [default: no such limit]
-    #[arg(long, value_name = "PART", allow_negative_numbers = true,
-        value_parser = checked("STENO_MEMORY_FRACTION"))]
-    pub memory_fraction: Option<String>,
 
     /// Batches between two looks at fragmented memory, 0 for never [default: 5]
     #[arg(long, value_name = "N", allow_negative_numbers = true,
@@ -74,6 +56,40 @@ pub struct Memory {
     #[arg(long, value_delimiter = ',', value_name = "WHAT", ignore_case = true,
         value_parser = PossibleValuesParser::new(["model", "precision", "gpu", "speakers"]))]
     pub keep: Vec<String>,
+}
+
+/// How much is decoded together.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Memory")]
+pub struct Batches {
+    /// Several of the others at once: safe for long runs unattended, fast for a few files
+    #[arg(long, value_name = "PROFILE", value_parser = PossibleValuesParser::new(["safe", "fast"]))]
+    pub memory_profile: Option<String>,
+
+    /// Windows of 30 seconds decoded together at most [default: what fits]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+        value_parser = checked("STENO_BATCH_SIZE"))]
+    pub batch_size: Option<String>,
+
+    /// Part of the free memory that any one buffer may take, such as 0.125 [default: no such limit]
+    #[arg(long, value_name = "PART", allow_negative_numbers = true,
+        value_parser = checked("STENO_MEMORY_FRACTION"))]
+    pub memory_fraction: Option<String>,
+}
+
+/// What a model may take, and how its weights are held.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Memory")]
+pub struct Limits {
+    /// Most to be held of the device that computes, such as 6GiB [default: what is free]
+    #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true,
+        value_parser = checked("STENO_MEMORY_LIMIT"))]
+    pub memory_limit: Option<String>,
+
+    /// Most to be held of the machine's own memory, such as 4GiB [default: what is free]
+    #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true,
+        value_parser = checked("STENO_RAM_LIMIT"))]
+    pub ram_limit: Option<String>,
 
     /// How the model's weights are held: q8_0 takes half of f16, with a few words different [default: as
     /// stored]
@@ -83,40 +99,48 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// What was said, by the names of the variables.
+    /// What was given, by the names of the variables.
     pub fn flags(&self) -> Values {
-        let Self {
-            memory_profile,
-            memory_limit,
-            ram_limit,
-            batch_size,
-            speaker_batch_size,
-            skip_speakers,
-            memory_fraction,
-            trim_every,
-            renew_after,
-            keep,
-            precision,
-        } = self;
+        let Self { batches, limits, speaker_batch_size, skip_speakers, trim_every, renew_after, keep } = self;
         let skip_speakers = skip_speakers.then(|| "true".to_owned());
         let keep = (!keep.is_empty()).then(|| keep.join(","));
-        [
-            (PROFILE.0, memory_profile),
-            ("STENO_MEMORY_LIMIT", memory_limit),
-            ("STENO_RAM_LIMIT", ram_limit),
-            ("STENO_BATCH_SIZE", batch_size),
+        let own = given([
             ("STENO_SPEAKER_BATCH_SIZE", speaker_batch_size),
             ("STENO_SKIP_SPEAKERS", &skip_speakers),
-            ("STENO_MEMORY_FRACTION", memory_fraction),
             ("STENO_TRIM_EVERY", trim_every),
             ("STENO_RENEW_AFTER", renew_after),
             ("STENO_KEEP", &keep),
-            (PRECISION.0, precision),
-        ]
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value.clone()?)))
-        .collect()
+        ]);
+        [batches.flags(), limits.flags(), own].concat()
     }
+}
+
+impl Batches {
+    /// What was given, by the names of the variables.
+    pub fn flags(&self) -> Values {
+        let Self { memory_profile, batch_size, memory_fraction } = self;
+        given([
+            (PROFILE.0, memory_profile),
+            ("STENO_BATCH_SIZE", batch_size),
+            ("STENO_MEMORY_FRACTION", memory_fraction),
+        ])
+    }
+}
+
+impl Limits {
+    /// What was given, by the names of the variables.
+    pub fn flags(&self) -> Values {
+        let Self { memory_limit, ram_limit, precision } = self;
+        given([
+            ("STENO_MEMORY_LIMIT", memory_limit),
+            ("STENO_RAM_LIMIT", ram_limit),
+            (PRECISION.0, precision),
+        ])
+    }
+}
+
+fn given<const N: usize>(values: [(&'static str, &Option<String>); N]) -> Values {
+    values.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect()
 }
 
 pub fn checked(

@@ -40,7 +40,8 @@ pub struct Memory {
     #[arg(long, requires = "release")]
     pub force: bool,
 
-    /// Count the engines' highest memory anew from here on
+    /// Count the highest resident memory of every engine of this user anew from here on. A GPU's highest needs
+    /// no reset: each report of an engine states the highest since the report before
     #[arg(long, conflicts_with = "watch")]
     pub reset_peak: bool,
 }
@@ -120,7 +121,7 @@ fn reset_peaks(runs: &Runs) -> bool {
     for run in runs.list() {
         if let Err(error) = memory::platform::reset_peak_resident(run.engine.pid) {
             all_done = false;
-            console.error(&format!("{}: its highest memory can't be reset ({error}).", name(&run)));
+            console.error(&format!("{}: its highest resident memory can't be reset ({error}).", name(&run)));
         }
     }
     all_done
@@ -196,7 +197,7 @@ fn write_engine(engine: &Engine, out: &mut dyn Write) -> io::Result<()> {
             out,
             "",
             &format!(
-                "at its last report {} in use of {} reserved, highest {}",
+                "at its last report {} in use of {} reserved, highest since the report before {}",
                 human(pool.allocated),
                 human(pool.reserved),
                 human(pool.peak)

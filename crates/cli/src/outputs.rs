@@ -16,14 +16,14 @@ use crate::ended::{Ended, from_save};
 /// What `--format`, `--output`, `--force` and `--reproducible` ask for.
 #[derive(Debug, Clone)]
 pub struct Request {
-    pub place: Place,
+    pub place: Destination,
     pub formats: Vec<Format>,
     pub existing: Existing,
     pub options: Options,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum Destination {
     Stdout,
     /// Beside each input.
     Beside,
@@ -32,7 +32,7 @@ pub enum Place {
     Nowhere,
 }
 
-impl Place {
+impl Destination {
     /// # Errors
     /// A sentence where `--output` names what can't be a folder.
     pub fn from_output(output: &Path) -> Result<Self, String> {
@@ -57,7 +57,7 @@ impl Request {
     /// A sentence where several formats or recordings would be one stream that
     /// no program could read.
     pub fn check(&self, inputs: usize) -> Result<(), String> {
-        if self.place != Place::Stdout {
+        if self.place != Destination::Stdout {
             return Ok(());
         }
         match self.formats.as_slice() {
@@ -72,7 +72,7 @@ impl Request {
 
     /// Makes the folder, and finds out early whether it can be written to.
     pub fn prepare(&self) -> Result<(), Failure> {
-        let Place::Folder(folder) = &self.place else { return Ok(()) };
+        let Destination::Folder(folder) = &self.place else { return Ok(()) };
         fs::create_dir_all(folder).map_err(|error| {
             Failure::new(ErrorCode::OutputUnwritable, format!("The folder could not be made ({error})."))
                 .remedy("Choose another one.")
@@ -109,7 +109,7 @@ impl Output {
 
     /// Writes the files and returns what was written, or prints.
     pub fn write(&self, transcript: &Transcript, request: &Request) -> Result<Vec<PathBuf>, Ended> {
-        if request.place == Place::Stdout {
+        if request.place == Destination::Stdout {
             for format in &request.formats {
                 print(|out| export::export(transcript, *format, &request.options, out))?;
             }
@@ -129,7 +129,7 @@ impl Output {
 /// keeps its ending (`talk.wav.srt` beside `talk.srt`), and if that is taken
 /// too it gets a number. Never names one of the inputs.
 pub fn plan(inputs: &[PathBuf], request: &Request) -> Vec<Output> {
-    let writes = matches!(request.place, Place::Beside | Place::Folder(_));
+    let writes = matches!(request.place, Destination::Beside | Destination::Folder(_));
     // Compared without case, since some file systems do.
     let key = |path: &Path| path.to_string_lossy().to_lowercase();
     let mut taken: HashSet<String> = inputs.iter().map(|input| key(input)).collect();
@@ -137,7 +137,7 @@ pub fn plan(inputs: &[PathBuf], request: &Request) -> Vec<Output> {
         .iter()
         .map(|input| {
             let folder = match &request.place {
-                Place::Folder(folder) => folder.clone(),
+                Destination::Folder(folder) => folder.clone(),
                 _ => input.parent().map(Path::to_path_buf).unwrap_or_default(),
             };
             let stem = input.file_stem().unwrap_or(OsStr::new("transcript"));
@@ -188,11 +188,11 @@ pub fn print(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(
 mod tests {
     use super::*;
 
-    fn request(place: Place, formats: &[Format]) -> Request {
+    fn request(place: Destination, formats: &[Format]) -> Request {
         Request { place, formats: formats.to_vec(), existing: Existing::Keep, options: Options::default() }
     }
 
-    fn check(inputs: &[&str], place: Place, formats: &[Format], expected: &[&[&str]]) {
+    fn check(inputs: &[&str], place: Destination, formats: &[Format], expected: &[&[&str]]) {
         let inputs: Vec<PathBuf> = inputs.iter().map(PathBuf::from).collect();
         let outputs = plan(&inputs, &request(place, formats));
         let found: Vec<Vec<&str>> = outputs
@@ -205,29 +205,29 @@ mod tests {
     #[test]
     fn files_are_named_after_the_recording() {
         let (srt, json) = (Format::Srt, Format::Json);
-        check(&["x/talk.mp3"], Place::Beside, &[srt, json, srt], &[&["x/talk.srt", "x/talk.json"]]);
-        check(&["talk.mp3"], Place::Folder("out".into()), &[srt], &[&["out/talk.srt"]]);
-        check(&["talk"], Place::Beside, &[srt], &[&["talk.srt"]]);
-        check(&["x/talk.mp3"], Place::Stdout, &[srt], &[&[]]);
+        check(&["x/talk.mp3"], Destination::Beside, &[srt, json, srt], &[&["x/talk.srt", "x/talk.json"]]);
+        check(&["talk.mp3"], Destination::Folder("out".into()), &[srt], &[&["out/talk.srt"]]);
+        check(&["talk"], Destination::Beside, &[srt], &[&["talk.srt"]]);
+        check(&["x/talk.mp3"], Destination::Stdout, &[srt], &[&[]]);
     }
 
     #[test]
     fn two_recordings_of_one_name_get_two_names() {
         let srt = [Format::Srt];
-        check(&["talk.mp3", "talk.wav"], Place::Beside, &srt, &[&["talk.srt"], &["talk.wav.srt"]]);
-        check(&["a/talk.mp3", "b/talk.mp3"], Place::Beside, &srt, &[&["a/talk.srt"], &["b/talk.srt"]]);
+        check(&["talk.mp3", "talk.wav"], Destination::Beside, &srt, &[&["talk.srt"], &["talk.wav.srt"]]);
+        check(&["a/talk.mp3", "b/talk.mp3"], Destination::Beside, &srt, &[&["a/talk.srt"], &["b/talk.srt"]]);
         check(
             &["a/talk.mp3", "b/talk.mp3", "c/talk.mp3"],
-            Place::Folder("out".into()),
+            Destination::Folder("out".into()),
             &srt,
             &[&["out/talk.srt"], &["out/talk.mp3.srt"], &["out/talk-2.srt"]],
         );
-        check(&["Talk.mp3", "talk.wav"], Place::Beside, &srt, &[&["Talk.srt"], &["talk.wav.srt"]]);
+        check(&["Talk.mp3", "talk.wav"], Destination::Beside, &srt, &[&["Talk.srt"], &["talk.wav.srt"]]);
     }
 
     #[test]
     fn a_recording_is_never_an_output() {
-        check(&["odd.txt"], Place::Beside, &[Format::Txt], &[&["odd.txt.txt"]]);
+        check(&["odd.txt"], Destination::Beside, &[Format::Txt], &[&["odd.txt.txt"]]);
     }
 
     #[test]
@@ -238,7 +238,11 @@ mod tests {
             (vec![Format::Txt], 2, true),
             (vec![Format::Txt, Format::Json], 1, false),
         ] {
-            assert_eq!(request(Place::Stdout, &formats).check(inputs).is_ok(), fine, "{formats:?} {inputs}");
+            assert_eq!(
+                request(Destination::Stdout, &formats).check(inputs).is_ok(),
+                fine,
+                "{formats:?} {inputs}"
+            );
         }
     }
 
@@ -247,10 +251,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();
-        assert!(Place::from_output(&file).is_err());
-        assert!(Place::from_output(&folder.path().join("talk.srt")).is_err());
+        assert!(Destination::from_output(&file).is_err());
+        assert!(Destination::from_output(&folder.path().join("talk.srt")).is_err());
         let new = folder.path().join("new");
-        assert_eq!(Place::from_output(&new), Ok(Place::Folder(new)));
-        assert_eq!(Place::from_output(Path::new("-")), Ok(Place::Stdout));
+        assert_eq!(Destination::from_output(&new), Ok(Destination::Folder(new)));
+        assert_eq!(Destination::from_output(Path::new("-")), Ok(Destination::Stdout));
     }
 }

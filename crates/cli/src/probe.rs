@@ -1,4 +1,5 @@
 use std::ffi::OsString;
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use advisor::ModelRef;
@@ -17,7 +18,7 @@ use crate::console::Console;
 use crate::doctor_fit::{Signal, WINDOW_SECONDS};
 use crate::ended::Ended;
 use crate::interrupt::Interrupt;
-use crate::memory_args::Memory;
+use crate::memory_args::Limits;
 use crate::outputs::print;
 use crate::{models, own_engine};
 
@@ -42,7 +43,7 @@ pub struct Probe {
     pub machine: Machine,
 
     #[command(flatten)]
-    pub memory: Memory,
+    pub limits: Limits,
 }
 
 #[derive(Debug, Serialize)]
@@ -57,7 +58,7 @@ pub async fn run(args: Probe, interrupt: Interrupt) -> Ended {
 }
 
 async fn probe(args: Probe, mut interrupt: Interrupt) -> Result<(), Ended> {
-    let preferences = Preferences::of_this_user(&[args.memory.flags(), args.machine.flags()].concat())
+    let preferences = Preferences::of_this_user(&[args.limits.flags(), args.machine.flags()].concat())
         .map_err(|failure| Ended::Usage(failure.to_string()))?;
     let model = match &args.model {
         Some(model) => models::chosen(Some(model))?,
@@ -66,7 +67,7 @@ async fn probe(args: Probe, mut interrupt: Interrupt) -> Result<(), Ended> {
     let network = Network::read(&model.path)?;
     let signal = Signal::write(WINDOW_SECONDS * (WARM_UP + 1))?;
     let mut console = Console::new(false);
-    let (engine, _turn) = own_engine::start(&args.machine, &mut console, &mut interrupt).await?;
+    let (engine, _lease) = own_engine::start(&args.machine, &mut console, &mut interrupt).await?;
     let on_gpu = engine.backend() == Backend::Cuda && args.machine.device != DeviceChoice::Cpu;
     let kind = if on_gpu { DeviceKind::Gpu } else { DeviceKind::Host };
     let precision = preferences.precision.unwrap_or_else(|| network.usual(kind));
@@ -133,27 +134,18 @@ fn ready(mut job: Job, network: &Network, precision: Precision) -> Job {
 /// signal for short sentences would go through it in many windows: each is the
 /// same work.
 async fn seconds_of_a_window(engine: &Engine, job: Job, interrupt: &mut Interrupt) -> Result<f64, Ended> {
-    let mut handle = engine.transcribe(job);
     let mut begun = Instant::now();
     let mut windows = 0;
-    loop {
-        let event = tokio::select! {
-            event = handle.next() => event,
-            () = interrupt.raised() => {
-                handle.cancel();
-                return Err(Ended::Cancelled);
-            }
-        };
+    let seconds = own_engine::follow(engine.transcribe(job), interrupt, |event| {
         match event {
-            Some(Event::Window { .. }) => begun = Instant::now(),
-            Some(Event::Reached { .. }) if windows < WARM_UP => windows += 1,
-            Some(Event::Reached { .. } | Event::Finished { .. }) => {
-                handle.cancel();
-                return Ok(begun.elapsed().as_secs_f64().max(1e-6));
+            Event::Window { .. } => begun = Instant::now(),
+            Event::Reached { .. } if windows < WARM_UP => windows += 1,
+            Event::Reached { .. } | Event::Finished { .. } => {
+                return ControlFlow::Break(Ok(begun.elapsed().as_secs_f64().max(1e-6)));
             }
-            Some(Event::Failed { error, .. }) => return Err(error.into()),
-            Some(Event::Cancelled { .. }) | None => return Err(Ended::Cancelled),
-            Some(_) => {}
+            _ => {}
         }
-    }
+        ControlFlow::Continue(())
+    });
+    seconds.await
 }

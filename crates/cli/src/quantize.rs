@@ -1,4 +1,5 @@
 use std::ffi::OsString;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use advisor::models::Places;
@@ -6,9 +7,9 @@ use clap::Args;
 use memory::Precision;
 use memory::bytes::human;
 use serde::Serialize;
-use wire::{ErrorCode, Event, Failure, FilePath};
+use wire::{DeviceChoice, ErrorCode, Event, Failure, FilePath};
 
-use crate::args::Machine;
+use crate::args::{Machine, Process};
 use crate::console::Console;
 use crate::ended::Ended;
 use crate::interrupt::Interrupt;
@@ -35,7 +36,7 @@ pub struct Quantize {
     pub json: bool,
 
     #[command(flatten)]
-    pub machine: Machine,
+    pub process: Process,
 }
 
 /// What was made.
@@ -60,30 +61,17 @@ async fn quantize(args: Quantize, mut interrupt: Interrupt) -> Result<(), Ended>
         None => installed(&format!("{}-{}", model.name, args.to))?,
     };
     let mut console = Console::new(false);
-    let (engine, _turn) = own_engine::start(&args.machine, &mut console, &mut interrupt).await?;
-    let mut handle = engine.quantise(&model.path, args.to, &output);
-    let mut cancelling = false;
-    let ended = loop {
-        let event = tokio::select! {
-            event = handle.next() => event,
-            () = interrupt.raised(), if !cancelling => {
-                cancelling = true;
-                handle.cancel();
-                continue;
-            }
-        };
-        match event {
-            Some(Event::Quantised { size, kept, .. }) => {
-                let made = Made { model: output.into(), precision: args.to, bytes: size, kept };
-                break tell(&made, args.json);
-            }
-            Some(Event::Cancelled { .. }) | None => break Err(Ended::Cancelled),
-            Some(Event::Failed { error, .. }) => break Err(error.into()),
-            Some(_) => {}
-        }
-    };
+    let machine = Machine { device: DeviceChoice::Auto, threads: None, process: args.process };
+    let (engine, _lease) = own_engine::start(&machine, &mut console, &mut interrupt).await?;
+    let handle = engine.quantise(&model.path, args.to, &output);
+    let ended = own_engine::follow(handle, &mut interrupt, |event| match event {
+        Event::Quantised { size, kept, .. } => ControlFlow::Break(Ok((size, kept))),
+        _ => ControlFlow::Continue(()),
+    });
+    let ended = ended.await;
     engine.shutdown().await;
-    ended
+    let (bytes, kept) = ended?;
+    tell(&Made { model: output.into(), precision: args.to, bytes, kept }, args.json)
 }
 
 /// Where a model of that name is looked for first of all places of the user's own.

@@ -6,7 +6,7 @@ use config::Preferences;
 use memory::bytes::human;
 
 use crate::ended::Ended;
-use crate::memory_args::Memory;
+use crate::memory_args::Limits;
 use crate::outputs::print;
 use crate::values::{self, Language};
 
@@ -25,14 +25,19 @@ pub struct Recommend {
     pub json: bool,
 
     #[command(flatten)]
-    pub memory: Memory,
+    pub limits: Limits,
+
+    /// Plan without the memory that telling speakers apart will take
+    #[arg(long, help_heading = "Memory")]
+    pub skip_speakers: bool,
 }
 
 pub fn run(args: &Recommend) -> Ended {
-    let preferences = match Preferences::of_this_user(&args.memory.flags()) {
+    let mut preferences = match Preferences::of_this_user(&args.limits.flags()) {
         Ok(preferences) => preferences,
         Err(failure) => return Ended::Usage(failure.to_string()),
     };
+    preferences.memory.skip_speakers |= args.skip_speakers;
     let recommendation = match recommend(&preferences, args.language.0.as_deref(), true) {
         Ok(recommendation) => recommendation,
         Err(failure) => return failure.into(),

@@ -14,9 +14,9 @@ use crate::ended::Ended;
 use crate::events::{HostEvent, print_event};
 use crate::interrupt::Interrupt;
 use crate::outputs::print;
+use crate::runner::{Item, Runner};
 use crate::stored::Stored;
 use crate::times::clock;
-use crate::work::{Item, Work};
 
 /// Of the stream in which positions count, per second.
 const SAMPLES: f64 = 16_000.0;
@@ -108,22 +108,22 @@ async fn go_on(
         runs: Runs::of_this_user(),
         memory,
     });
-    let mut work = Work::new(console, interrupt, supervisor, args.json_events);
-    work.keeps_curable = true;
-    let ended = match items(&journal, listing, &mut work) {
-        Ok(items) => work.all(items).await,
+    let mut runner = Runner::new(console, interrupt, supervisor, args.json_events);
+    runner.keeps_curable = true;
+    let ended = match items(&journal, listing, &mut runner) {
+        Ok(items) => runner.all(items).await,
         Err(ended) => Err(ended),
     };
-    work.end(ended).await
+    runner.end(ended).await
 }
 
-fn items(journal: &Journal, listing: Listing, work: &mut Work) -> Result<Vec<Item>, Ended> {
+fn items(journal: &Journal, listing: Listing, runner: &mut Runner) -> Result<Vec<Item>, Ended> {
     for other in listing.unreadable {
         let mut failure =
             Failure::new(ErrorCode::BadSettings, "It was interrupted in another version of Steno.")
                 .remedy("Go on with that version, or start it again; `steno resume --discard` forgets it.");
         failure.file = other.file;
-        work.failed(wire::NO_JOB, failure, None)?;
+        runner.failed(wire::NO_JOB, failure, None)?;
     }
     let mut items = Vec::new();
     for (id, left) in (1..).zip(listing.jobs) {
@@ -132,17 +132,17 @@ fn items(journal: &Journal, listing: Listing, work: &mut Work) -> Result<Vec<Ite
                 Failure::new(ErrorCode::BadSettings, "What was to be written is not known any more.")
                     .remedy("Start it again; `steno resume --discard` forgets it.")
                     .file(left.job.file.clone());
-            work.failed(wire::NO_JOB, failure, None)?;
+            runner.failed(wire::NO_JOB, failure, None)?;
             continue;
         };
         // Events were all that was asked for.
-        work.json_events |= stored.is_for_events_alone();
+        runner.json_events |= stored.is_for_events_alone();
         let (output, request) = stored.restore(left.state == State::Saving);
         let job = supervisor::journal::resumed(journal, &left);
         let file = job.file.0.clone();
         items.push(Item { id, file, job, output, request, key: Some(left.key) });
     }
-    if work.json_events {
+    if runner.json_events {
         for item in &items {
             print_event(&HostEvent::Queued { job: item.id, file: &FilePath::from(&item.file) })?;
         }

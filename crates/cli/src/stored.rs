@@ -9,13 +9,13 @@ use transcript::export::{Format, Options};
 use transcript::save::Existing;
 use wire::{FilePath, Job};
 
-use crate::outputs::{Output, Place, Request};
-use crate::work::{Item, Work};
+use crate::outputs::{Destination, Output, Request};
+use crate::runner::{Item, Runner};
 
 /// Paths are absolute: whoever resumes may be in another folder.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stored {
-    place: StoredPlace,
+    place: StoredDestination,
     formats: Vec<Format>,
     existing: Existing,
     options: Options,
@@ -26,7 +26,7 @@ pub struct Stored {
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum StoredPlace {
+enum StoredDestination {
     Stdout,
     Files,
     Nowhere,
@@ -36,9 +36,9 @@ impl Stored {
     pub fn new(output: &Output, request: &Request) -> Self {
         Self {
             place: match request.place {
-                Place::Stdout => StoredPlace::Stdout,
-                Place::Beside | Place::Folder(_) => StoredPlace::Files,
-                Place::Nowhere => StoredPlace::Nowhere,
+                Destination::Stdout => StoredDestination::Stdout,
+                Destination::Beside | Destination::Folder(_) => StoredDestination::Files,
+                Destination::Nowhere => StoredDestination::Nowhere,
             },
             formats: request.formats.clone(),
             existing: request.existing,
@@ -60,9 +60,9 @@ impl Stored {
         };
         let request = Request {
             place: match self.place {
-                StoredPlace::Stdout => Place::Stdout,
-                StoredPlace::Files => Place::Folder(folder),
-                StoredPlace::Nowhere => Place::Nowhere,
+                StoredDestination::Stdout => Destination::Stdout,
+                StoredDestination::Files => Destination::Folder(folder),
+                StoredDestination::Nowhere => Destination::Nowhere,
             },
             formats: self.formats,
             existing: if is_ours { Existing::Replace } else { self.existing },
@@ -72,13 +72,13 @@ impl Stored {
     }
 
     pub fn is_for_events_alone(&self) -> bool {
-        self.place == StoredPlace::Nowhere
+        self.place == StoredDestination::Nowhere
     }
 }
 
 /// Writes all of them down before the first begins.
-pub fn keep(items: &mut [Item], work: &mut Work) {
-    let Some(journal) = work.supervisor.journal().cloned() else { return };
+pub fn keep(items: &mut [Item], runner: &mut Runner) {
+    let Some(journal) = runner.supervisor.journal().cloned() else { return };
     let outputs: Vec<_> = items
         .iter()
         .map(|item| serde_json::to_value(Stored::new(&item.output, &item.request)).unwrap_or_default())
@@ -110,7 +110,7 @@ pub fn keep(items: &mut [Item], work: &mut Work) {
         Ok(keys) => items.iter_mut().zip(keys).for_each(|(item, key)| item.key = Some(key)),
         Err(error) => {
             let text = format!("{} What is interrupted can't be resumed until then.", error.failure());
-            work.console.warning(&text);
+            runner.console.warning(&text);
         }
     }
 }
@@ -130,7 +130,7 @@ mod tests {
     fn outputs_come_back_as_they_were_with_absolute_paths() {
         let shaping = Some(transcript::export::Shaping::default());
         let request = Request {
-            place: Place::Beside,
+            place: Destination::Beside,
             formats: vec![Format::Srt, Format::Whisperx],
             existing: Existing::Keep,
             options: Options { reproducible: true, shaping, word_times: true },

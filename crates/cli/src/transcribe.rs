@@ -15,9 +15,9 @@ use crate::ended::Ended;
 use crate::events::{HostEvent, print_event};
 use crate::inputs::{self, Inputs};
 use crate::interrupt::Interrupt;
-use crate::outputs::{Place, Request, plan};
+use crate::outputs::{Destination, Request, plan};
 use crate::planned::announce;
-use crate::work::{Item, Work};
+use crate::runner::{Item, Runner};
 use crate::{models, stored};
 
 pub async fn run(args: Transcribe, interrupt: Interrupt) -> Ended {
@@ -38,31 +38,31 @@ pub async fn run(args: Transcribe, interrupt: Interrupt) -> Ended {
         runs: Runs::of_this_user(),
         memory: preferences.memory.clone(),
     });
-    let mut work = Work::new(console, interrupt, supervisor, args.json_events);
-    let ended = match items(&args, &preferences, &request, inputs, &mut work) {
+    let mut runner = Runner::new(console, interrupt, supervisor, args.json_events);
+    let ended = match items(&args, &preferences, &request, inputs, &mut runner) {
         Ok(mut items) => {
-            stored::keep(&mut items, &mut work);
-            work.all(items).await
+            stored::keep(&mut items, &mut runner);
+            runner.all(items).await
         }
         Err(ended) => Err(ended),
     };
-    work.end(ended).await
+    runner.end(ended).await
 }
 
 fn request(args: &Transcribe, inputs: &Inputs) -> Result<Request, String> {
     let one_alone = inputs.recordings.len() == 1 && !inputs.folder_named && args.files.len() == 1;
     let place = match &args.output {
-        Some(output) => Place::from_output(output)?,
-        None if !args.format.is_empty() => Place::Beside,
-        None if args.json_events => Place::Nowhere,
-        None if one_alone => Place::Stdout,
-        None => Place::Beside,
+        Some(output) => Destination::from_output(output)?,
+        None if !args.format.is_empty() => Destination::Beside,
+        None if args.json_events => Destination::Nowhere,
+        None if one_alone => Destination::Stdout,
+        None => Destination::Beside,
     };
-    if args.json_events && place == Place::Stdout {
+    if args.json_events && place == Destination::Stdout {
         return Err("--json-events and --output - can't share standard output".into());
     }
     let formats = match (&args.format, &place) {
-        (formats, Place::Nowhere) => formats.clone(),
+        (formats, Destination::Nowhere) => formats.clone(),
         (formats, _) if formats.is_empty() => vec![Format::Txt],
         (formats, _) => formats.clone(),
     };
@@ -83,21 +83,21 @@ fn items(
     preferences: &Preferences,
     request: &Request,
     inputs: Inputs,
-    work: &mut Work,
+    runner: &mut Runner,
 ) -> Result<Vec<Item>, Ended> {
     request.prepare()?;
     for failure in inputs.failures {
-        work.failed(NO_JOB, failure, None)?;
+        runner.failed(NO_JOB, failure, None)?;
     }
     for path in &inputs.repeated {
-        work.console.info(&format!("{}: named more than once, transcribed once", path.display()));
+        runner.console.info(&format!("{}: named more than once, transcribed once", path.display()));
     }
     if inputs.recordings.is_empty() {
         return Ok(Vec::new());
     }
     let model = match models::chosen(args.model.as_deref()) {
         Ok(model) => model,
-        Err(failure) => return work.failed(NO_JOB, failure, None).map(|()| Vec::new()),
+        Err(failure) => return runner.failed(NO_JOB, failure, None).map(|()| Vec::new()),
     };
 
     let outputs = plan(&inputs.recordings, request);
@@ -110,13 +110,13 @@ fn items(
         if output.renamed {
             let name = output.name.to_string_lossy();
             let why = "another recording has the same name";
-            work.console.info(&format!("{}: results are named {name}, since {why}", file.display()));
+            runner.console.info(&format!("{}: results are named {name}, since {why}", file.display()));
         }
         let job = planned.fill(job(id, &file, &model.path, args));
         items.push(Item { id, file, job, output, request: request.clone(), key: None });
     }
     if let Some(first) = items.first() {
-        announce(&planned, &first.job, &mut work.console);
+        announce(&planned, &first.job, &mut runner.console);
     }
     Ok(items)
 }

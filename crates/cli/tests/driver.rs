@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use support::{Place, Ran, project};
+use support::{Ran, Sandbox, project};
 
 /// A program that is being written can't be started, also where another test
 /// starts its own at that moment.
@@ -30,13 +30,13 @@ fn library(file: &Path, source: &Path) -> bool {
 }
 
 /// The libraries of a driver with these of its parts, in the folder `driver`.
-fn driver(place: &Place, computes: bool, answers: Option<&str>) -> bool {
-    let folder = place.path("driver");
+fn driver(sandbox: &Sandbox, computes: bool, answers: Option<&str>) -> bool {
+    let folder = sandbox.path("driver");
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir(&folder).unwrap();
     if computes {
-        place.write("cuda.c", "int cuInit(unsigned flags) { return 0; }\n");
-        if !library(&folder.join("libcuda.so.1"), &place.path("cuda.c")) {
+        sandbox.write("cuda.c", "int cuInit(unsigned flags) { return 0; }\n");
+        if !library(&folder.join("libcuda.so.1"), &sandbox.path("cuda.c")) {
             return false;
         }
     }
@@ -55,7 +55,7 @@ const CARD: &str =
 #[test]
 fn the_doctor_names_the_library_that_is_missing_and_the_cpu_serves() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let place = Place::with(&["a.mp3"]);
+    let sandbox = Sandbox::with(&["a.mp3"]);
     // (libcuda.so.1, what libnvidia-ml.so.1 answers) -> what is said
     let cases: [(bool, Option<&str>, &[&str]); 7] = [
         (false, None, &["gpu           No NVIDIA driver is installed on this machine."]),
@@ -86,12 +86,12 @@ fn the_doctor_names_the_library_that_is_missing_and_the_cpu_serves() {
         (true, Some("init 4\n"), &["gpu           This user may not ask the NVIDIA driver."]),
     ];
     for (computes, answers, parts) in cases {
-        if !driver(&place, computes, answers) {
+        if !driver(&sandbox, computes, answers) {
             return;
         }
         for command in [["doctor"].as_slice(), &["memory"]] {
             let output =
-                place.command(command).env("LD_LIBRARY_PATH", place.path("driver")).output().unwrap();
+                sandbox.command(command).env("LD_LIBRARY_PATH", sandbox.path("driver")).output().unwrap();
             let ran = Ran::from(output).ends(0);
             for part in parts {
                 // The same words, in columns of another width.
@@ -101,9 +101,9 @@ fn the_doctor_names_the_library_that_is_missing_and_the_cpu_serves() {
                 assert!(ran.out.contains(part), "{computes} {answers:?}: no {part:?} in:\n{}", ran.out);
             }
         }
-        let output = place
+        let output = sandbox
             .command(&["transcribe", "a.mp3", "--force"])
-            .env("LD_LIBRARY_PATH", place.path("driver"))
+            .env("LD_LIBRARY_PATH", sandbox.path("driver"))
             .output()
             .unwrap();
         assert!(Ran::from(output).ends(0).out.contains("Good morning."));
@@ -115,11 +115,11 @@ fn the_doctor_names_the_library_that_is_missing_and_the_cpu_serves() {
 #[test]
 fn a_cuda_engine_that_lacks_a_library_is_named_with_it() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let place = Place::with(&["a.mp3"]);
-    if !driver(&place, true, Some(CARD)) {
+    let sandbox = Sandbox::with(&["a.mp3"]);
+    if !driver(&sandbox, true, Some(CARD)) {
         return;
     }
-    let bin = place.path("bin");
+    let bin = sandbox.path("bin");
     std::fs::create_dir(&bin).unwrap();
     for (from, to) in [
         (env!("CARGO_BIN_EXE_steno"), "steno"),
@@ -138,9 +138,11 @@ fn a_cuda_engine_that_lacks_a_library_is_named_with_it() {
             let mut command = Command::new(bin.join("steno"));
             command
                 .args(arguments)
-                .current_dir(place.folder.path())
-                .env("LD_LIBRARY_PATH", place.path("driver"));
-            command.env("XDG_CONFIG_HOME", place.home.path()).env("STENO_STATE_FOLDER", place.home.path());
+                .current_dir(sandbox.folder.path())
+                .env("LD_LIBRARY_PATH", sandbox.path("driver"));
+            command
+                .env("XDG_CONFIG_HOME", sandbox.home.path())
+                .env("STENO_STATE_FOLDER", sandbox.home.path());
             command.env("STENO_MODEL", project().join("models/starter-whisper"));
             for name in ["STENO_ENGINE", "STENO_BACKEND"] {
                 command.env_remove(name);

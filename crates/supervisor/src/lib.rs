@@ -29,5 +29,5 @@ mod watch;
 
 pub use engine::{Canceller, Engine, EngineOptions, JobHandle};
 pub use find::find_engine;
-pub use jobs::{Stop, SupervisedJob, Supervisor, SupervisorOptions};
+pub use jobs::{Stop, SupervisedJob, Supervisor, SupervisorOptions, step_down, take_rung};
 pub use limits::Limits;

@@ -1,6 +1,6 @@
 import { asFailure, type Backend } from "./backend";
 import type {
-  Attempt, ChartFile, EngineInfo, Exporting, Failure, Gap, Job, Look, ModelFits, Place, Saved, Settings, Setup, Switches, WindowEvent,
+  Attempt, ChartFile, EngineInfo, Exporting, Failure, Gap, Job, Look, ModelFits, SaveLocation, Saved, Settings, Setup, Switches, WindowEvent,
 } from "./generated/contract";
 import { ModelShelf } from "./models/shelf.svelte";
 import { Usage } from "./memory/usage.svelte";
@@ -165,7 +165,7 @@ export class Steno {
     );
   }
 
-  async save(job: number, exporting: Exporting, place: Place): Promise<void> {
+  async save(job: number, exporting: Exporting, place: SaveLocation): Promise<void> {
     try {
       if (job === this.selected) await this.editor?.flush();
       const saved = await this.#backend.save(job, exporting, place);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use transcript::{Span, Transcript};
 use wire::{ErrorCode, Event, Failure, JobId};
 
-use super::queue::{Entry, State};
-use super::{Done, Inner, Session, Settings, runner};
+use super::queue::{JobState, QueueEntry};
+use super::{Done, Inner, JobSettings, Session, runner};
 use advisor::ModelRef;
 use advisor::with_alternatives;
 use config::Preferences;
@@ -59,9 +59,9 @@ impl Session {
 /// with it says why.
 pub async fn transcribe_again(
     inner: &Arc<Inner>,
-    entry: Entry,
+    entry: QueueEntry,
     again: Again,
-    settings: Settings,
+    settings: JobSettings,
     preferences: Preferences,
 ) {
     let (id, span, waits) = (entry.id, again.span, again.attempt.is_some());
@@ -89,9 +89,9 @@ pub async fn transcribe_again(
 
 async fn found(
     inner: &Arc<Inner>,
-    mut entry: Entry,
+    mut entry: QueueEntry,
     again: Again,
-    settings: Settings,
+    settings: JobSettings,
     preferences: Preferences,
 ) -> Result<Option<Box<Transcript>>, Failure> {
     let (id, span) = (entry.id, again.span);
@@ -135,7 +135,7 @@ fn nothing_came() -> Failure {
     Failure::new(ErrorCode::Internal, "The engine gave no answer.").remedy("Try it again.")
 }
 
-impl Entry {
+impl QueueEntry {
     /// Something of it is being transcribed again, or waits for that.
     pub(super) fn is_asked_again(&self) -> bool {
         self.again.iter().any(|again| again.found.is_none())
@@ -143,6 +143,6 @@ impl Entry {
 }
 
 /// Whether a recording can be asked for a part of it.
-pub fn can_be_asked(entry: &Entry) -> bool {
-    entry.state == State::Finished && entry.transcript.is_some()
+pub fn can_be_asked(entry: &QueueEntry) -> bool {
+    entry.state == JobState::Finished && entry.transcript.is_some()
 }

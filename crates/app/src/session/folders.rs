@@ -18,7 +18,7 @@ use transcript::{Notice, Severity};
 use wire::{ErrorCode, Failure, FilePath, JobId};
 
 use super::files::{DEEPEST, Found, check, walk};
-use super::save::{Place, name_of};
+use super::save::{SaveTarget, name_of};
 use super::{Exporting, Inner, Session};
 
 /// How folders are watched.
@@ -63,10 +63,10 @@ impl WatchedFolder {
         Self { folder: folder.into(), exporting, into: None }
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> SaveTarget {
         match &self.into {
-            Some(folder) => Place::Within { folder: folder.0.clone(), replace: false },
-            None => Place::Beside { replace: false },
+            Some(folder) => SaveTarget::Within { folder: folder.0.clone(), replace: false },
+            None => SaveTarget::Beside { replace: false },
         }
     }
 

@@ -13,7 +13,7 @@ use wire::{ErrorCode, Failure, JobId};
 
 use super::editing::Edited;
 use super::files::{DEEPEST, walk};
-use super::{Exporting, Place, Session, Written, save};
+use super::{Exporting, SaveTarget, Session, Written, save};
 
 /// As long as a page may take to draw the beginning of a transcript.
 const FIRST_DRAWN: Duration = Duration::from_millis(150);
@@ -126,7 +126,7 @@ impl Session {
         document: DocumentId,
         format: Format,
         options: &Options,
-        place: &Place,
+        place: &SaveTarget,
     ) -> Result<PathBuf, Failure> {
         // One that is being opened is there as a whole then.
         drop(self.turn());
@@ -140,7 +140,12 @@ impl Session {
     }
 
     /// The same of several, in the formats and as the user chose for exports.
-    pub fn save_documents(&self, documents: &[DocumentId], exporting: &Exporting, place: &Place) -> Written {
+    pub fn save_documents(
+        &self,
+        documents: &[DocumentId],
+        exporting: &Exporting,
+        place: &SaveTarget,
+    ) -> Written {
         let options = exporting.options();
         let one = |document: DocumentId, format: Format| {
             (format, self.save_document(document, format, &options, place))
@@ -191,7 +196,8 @@ impl Session {
     /// Its number in the list, where it is there.
     pub(super) fn opened(&self, document: DocumentId) -> Option<JobId> {
         let shared = self.lock();
-        let is_it = |entry: &&super::Entry| entry.edited.is_some_and(|edited| edited.document == document);
+        let is_it =
+            |entry: &&super::QueueEntry| entry.edited.is_some_and(|edited| edited.document == document);
         shared.queue.iter().find(is_it).map(|entry| entry.id)
     }
 

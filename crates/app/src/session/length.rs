@@ -103,7 +103,7 @@ pub async fn run(inner: Arc<Inner>) {
 
 impl Inner {
     fn learn(&self, lengths: impl Iterator<Item = (JobId, Result<Length, Failure>)>) {
-        let mut kept = self.kept();
+        let mut journal = self.journal();
         let refused: Vec<JobId> = self.change(|shared| {
             let mut refused = Vec::new();
             for (id, length) in lengths {
@@ -116,7 +116,7 @@ impl Inner {
             }
             refused
         });
-        kept.finish_all(&refused, library::State::Failed);
+        journal.finish_all(&refused, library::State::Failed);
     }
 }
 

@@ -2,25 +2,25 @@
 //! one after the other, and followers that are told what changed, seldom
 //! enough for a screen and complete at the end.
 
+mod activity;
 mod again;
-mod desk;
+mod app_state;
 mod editing;
 mod files;
 mod folders;
 mod follow;
 mod history;
-mod kept;
 mod length;
-mod place;
 mod queue;
+mod queue_journal;
+mod queue_order;
 mod remembered;
 mod runner;
 mod save;
 mod selection;
 mod settings;
-mod turns;
 mod usage;
-mod work;
+mod window_bounds;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -28,28 +28,28 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 pub use again::{Again, Attempt};
-pub use desk::Desk;
+pub use app_state::AppState;
 pub use editing::{Done, Edited, Replaced, Review};
 pub use files::find_sample;
 pub use folders::{Watched, WatchedFolder, Watching};
 pub use follow::{Follower, MemoryFollower, TextFollower};
-pub use place::Screen;
-pub use queue::{Changes, Ending, Entry, State, TextChange};
-pub use remembered::{Exporting, Language, Remembered, Switches, Theme, WindowPlace};
-pub use save::{Place, Written, write_bytes};
+pub use queue::{Changes, Ending, JobState, QueueEntry, TextChange};
+pub use remembered::{Exporting, Language, Remembered, Switches, Theme, WindowBounds};
+pub use save::{SaveTarget, Written, write_bytes};
 use selection::{all_models, start_with, with_models};
-pub use settings::{Decoding, MOST_BEAMS, Preset, Settings, Stored};
+pub use settings::{Decoding, JobSettings, MOST_BEAMS, Preset, Stored};
 use settings::{rename_preset, save_preset};
 use tokio::sync::{Notify, watch};
 use transcript::export::{Format, Options};
 pub use usage::{Forecast, MemoryChange, SeenNotice};
+pub use window_bounds::Screen;
 use wire::{Description, ErrorCode, Failure, Job, JobId};
 
-pub use work::{Work, WorkFollower};
+pub use activity::{Activity, ActivityFollower};
 
 use config::Preferences;
-use kept::{Kept, Outputs};
 use queue::Queue;
+use queue_journal::{Outputs, QueueJournal};
 use supervisor::player::Player;
 use supervisor::{EngineOptions, Stop, Supervisor, SupervisorOptions};
 
@@ -68,7 +68,7 @@ struct Inner {
     supervisor: Supervisor,
     state: Mutex<Shared>,
     /// Who needs both locks this one first.
-    kept: Mutex<Kept>,
+    journal: Mutex<QueueJournal>,
     documents: OnceLock<library::Documents>,
     /// Held while an edit is planned, written down and applied: one after the other.
     editing: Mutex<()>,
@@ -99,7 +99,7 @@ enum Origin<'a> {
 #[derive(Debug, Default)]
 struct Shared {
     queue: Queue,
-    settings: Settings,
+    settings: JobSettings,
     /// What the user wants of memory.
     preferences: Preferences,
     /// Nothing new is begun.
@@ -111,19 +111,19 @@ struct Shared {
 
 impl Session {
     /// Takes recordings from now on. Must be called within a tokio runtime.
-    pub fn new(options: EngineOptions, settings: Settings) -> Self {
+    pub fn new(options: EngineOptions, settings: JobSettings) -> Self {
         Self::start(SupervisorOptions { engine: options, ..SupervisorOptions::default() }, settings)
     }
 
     /// As [`Session::new`], and what an earlier window left unfinished in the
     /// journal waits in the queue again.
-    pub fn start(options: SupervisorOptions, settings: Settings) -> Self {
+    pub fn start(options: SupervisorOptions, settings: JobSettings) -> Self {
         Self::start_watching(options, settings, Watching::default())
     }
 
     /// As [`Session::start`], with folders looked at in another rhythm.
-    pub fn start_watching(options: SupervisorOptions, settings: Settings, watching: Watching) -> Self {
-        let (kept, interrupted) = Kept::open(options.journal.clone());
+    pub fn start_watching(options: SupervisorOptions, settings: JobSettings, watching: Watching) -> Self {
+        let (queue_journal, interrupted) = QueueJournal::open(options.journal.clone());
         let inner = Arc::new(Inner {
             state: Mutex::new(Shared {
                 settings,
@@ -131,7 +131,7 @@ impl Session {
                 ..Shared::default()
             }),
             supervisor: Supervisor::start(options),
-            kept: Mutex::new(kept),
+            journal: Mutex::new(queue_journal),
             documents: OnceLock::new(),
             editing: Mutex::default(),
             version: watch::Sender::new(0),
@@ -144,7 +144,7 @@ impl Session {
             runtime: tokio::runtime::Handle::current(),
         });
         let session = Self { inner };
-        let mut kept = session.inner.kept();
+        let mut journal = session.inner.journal();
         session.change(|shared| {
             for one in interrupted {
                 let found = files::check(one.file.clone());
@@ -154,11 +154,11 @@ impl Session {
                 }
                 let own = one.outputs.own.clone();
                 shared.queue.set_own(id, own.map(Stored::settings));
-                kept.take_back(id, one);
+                journal.take_back(id, one);
             }
             shared.hold_or_release();
         });
-        drop(kept);
+        drop(journal);
         let runner = tokio::spawn(runner::run(Arc::clone(&session.inner)));
         *session.inner.runner.lock().unwrap_or_else(PoisonError::into_inner) = Some(runner);
         tokio::spawn(length::run(Arc::clone(&session.inner)));
@@ -191,7 +191,7 @@ impl Session {
         let sample = matches!(origin, Origin::Sample);
         // Until they are written down: whoever begins one at once finds it there
         // and does not write it down a second time.
-        let mut kept = self.inner.kept();
+        let mut journal = self.inner.journal();
         let (ids, jobs) = self.change(|shared| {
             let ids: Vec<_> = found
                 .into_iter()
@@ -204,16 +204,16 @@ impl Session {
             let jobs = shared.to_write_down(&ids);
             (ids, jobs)
         });
-        kept.add(&jobs);
+        journal.add(&jobs);
         ids
     }
 
-    pub fn settings(&self) -> Settings {
+    pub fn settings(&self) -> JobSettings {
         self.lock().settings.clone()
     }
 
     /// What already runs keeps the settings it started with.
-    pub fn change_settings(&self, settings: Settings) {
+    pub fn change_settings(&self, settings: JobSettings) {
         self.change(|shared| {
             shared.settings = settings;
             shared.hold_or_release();
@@ -222,8 +222,8 @@ impl Session {
 
     /// Gives recordings that have not begun settings of their own; `None`:
     /// those at hand again.
-    pub fn change_own(&self, ids: &[JobId], own: Option<&Settings>) {
-        let mut kept = self.inner.kept();
+    pub fn change_own(&self, ids: &[JobId], own: Option<&JobSettings>) {
+        let mut journal = self.inner.journal();
         let changed = self.change(|shared| {
             let changed: Vec<JobId> =
                 ids.iter().copied().filter(|id| shared.queue.set_own(*id, own.cloned())).collect();
@@ -232,7 +232,7 @@ impl Session {
             entries.map(|entry| (entry.id, Outputs::of(entry))).collect::<Vec<_>>()
         });
         for (id, outputs) in changed {
-            kept.intend(id, &outputs);
+            journal.intend(id, &outputs);
         }
     }
 
@@ -275,18 +275,18 @@ impl Session {
 
     pub fn cancel(&self, id: JobId) {
         if self.change(|shared| shared.cancel(id)) {
-            self.inner.kept().finish(id, library::State::Cancelled);
+            self.inner.journal().finish(id, library::State::Cancelled);
         }
     }
 
     /// Cancels what runs and all that waits; none of it begins meanwhile.
     pub fn cancel_all(&self) {
         let cancelled: Vec<JobId> = self.change(|shared| {
-            let undone = |entry: &&Entry| !entry.state.is_over() || entry.is_asked_again();
+            let undone = |entry: &&QueueEntry| !entry.state.is_over() || entry.is_asked_again();
             let undone: Vec<JobId> = shared.queue.iter().filter(undone).map(|entry| entry.id).collect();
             undone.into_iter().filter(|id| shared.cancel(*id)).collect()
         });
-        self.inner.kept().finish_all(&cancelled, library::State::Cancelled);
+        self.inner.journal().finish_all(&cancelled, library::State::Cancelled);
     }
 
     /// Starts over with what failed or was stopped. Waits for the disk.
@@ -297,11 +297,11 @@ impl Session {
     /// Starts over with all that failed; what the user stopped stays so. Waits
     /// for the disk.
     pub fn retry_failed(&self) {
-        self.retry_those(|entry| entry.state == State::Failed);
+        self.retry_those(|entry| entry.state == JobState::Failed);
     }
 
-    fn retry_those(&self, which: impl Fn(&Entry) -> bool) {
-        let over = |entry: &&Entry| matches!(entry.state, State::Failed | State::Cancelled);
+    fn retry_those(&self, which: impl Fn(&QueueEntry) -> bool) {
+        let over = |entry: &&QueueEntry| matches!(entry.state, JobState::Failed | JobState::Cancelled);
         let files: Vec<_> = {
             let shared = self.lock();
             let those = shared.queue.iter().filter(over).filter(|entry| which(entry));
@@ -309,7 +309,7 @@ impl Session {
         };
         // While nobody waits for the queue: a disk may take long to say that it is gone.
         let checked: Vec<_> = files.into_iter().map(|(id, file)| (id, files::check(file).failure)).collect();
-        let mut kept = self.inner.kept();
+        let mut journal = self.inner.journal();
         let jobs = self.change(|shared| {
             let ids: Vec<JobId> = checked.iter().map(|(id, _)| *id).collect();
             for (id, failure) in checked {
@@ -318,7 +318,7 @@ impl Session {
             shared.hold_or_release();
             shared.to_write_down(&ids)
         });
-        kept.add(&jobs);
+        journal.add(&jobs);
     }
 
     pub fn remove(&self, id: JobId) {
@@ -334,13 +334,13 @@ impl Session {
             self.inner.runtime.spawn_blocking(move || session.take(&file));
         }
         if self.lock().queue.get(id).is_none() {
-            self.inner.kept().finish(id, library::State::Cancelled);
+            self.inner.journal().finish(id, library::State::Cancelled);
         }
     }
 
     /// Whether the queue has work and when it ends.
-    pub fn follow_work(&self) -> WorkFollower {
-        WorkFollower::new(&self.inner)
+    pub fn follow_activity(&self) -> ActivityFollower {
+        ActivityFollower::new(&self.inner)
     }
 
     /// How many recordings would be left undone by closing now.
@@ -386,7 +386,7 @@ impl Session {
         id: JobId,
         format: Format,
         options: &Options,
-        place: &Place,
+        place: &SaveTarget,
     ) -> Result<PathBuf, Failure> {
         let file = self.write_out(id, format, options, place)?;
         self.settled(id);
@@ -399,7 +399,7 @@ impl Session {
         id: JobId,
         format: Format,
         options: &Options,
-        place: &Place,
+        place: &SaveTarget,
     ) -> Result<PathBuf, Failure> {
         let (recording, transcript) = self.result(id)?;
         let file = save::save(&recording, &transcript, format, options, place)?;
@@ -413,17 +413,17 @@ impl Session {
         let watched = {
             let shared = self.lock();
             let entry = shared.queue.get(id).filter(|entry| entry.watched.is_some());
-            let whole = |entry: &&Entry| entry.transcript.as_ref().is_some_and(|text| text.complete);
+            let whole = |entry: &&QueueEntry| entry.transcript.as_ref().is_some_and(|text| text.complete);
             entry.filter(whole).map(|entry| entry.file.clone())
         };
         if let Some(file) = watched {
             self.take(&file);
         }
-        self.inner.kept().finish(id, library::State::Finished);
+        self.inner.journal().finish(id, library::State::Finished);
     }
 
     /// The same in the formats and as the user chose for exports.
-    pub fn save_as(&self, id: JobId, exporting: &Exporting, place: &Place) -> Written {
+    pub fn save_as(&self, id: JobId, exporting: &Exporting, place: &SaveTarget) -> Written {
         let options = exporting.options();
         let one = |format: &Format| (*format, self.save(id, *format, &options, place));
         exporting.formats.iter().map(one).collect()
@@ -451,7 +451,7 @@ impl Session {
             if let Some((_, stop)) = &shared.running {
                 stop.ask();
             }
-            let goes_on = |entry: &&Entry| entry.state.waits() || entry.state == State::Running;
+            let goes_on = |entry: &&QueueEntry| entry.state.waits() || entry.state == JobState::Running;
             shared.queue.iter().filter(goes_on).map(|entry| entry.id).collect()
         });
         self.inner.look.notify_one();
@@ -464,11 +464,11 @@ impl Session {
         {
             return;
         }
-        let mut kept = self.inner.kept();
+        let mut journal = self.inner.journal();
         // What came meanwhile, as from another start of the program.
         unfinished.extend(self.lock().queue.iter().filter(|entry| entry.state.waits()).map(|entry| entry.id));
         // The user knew what would be lost by closing.
-        kept.finish_all_but(&unfinished);
+        journal.finish_all_but(&unfinished);
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {
@@ -490,8 +490,8 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn journal(&self) -> MutexGuard<'_, QueueJournal> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Shared) -> T) -> T {
@@ -509,12 +509,12 @@ impl Shared {
     /// demonstration model.
     fn hold_or_release(&mut self) {
         let demonstration = self.settings.is_demonstration();
-        self.queue.hold(|entry| entry.own.as_ref().map_or(demonstration, Settings::is_demonstration));
+        self.queue.hold(|entry| entry.own.as_ref().map_or(demonstration, JobSettings::is_demonstration));
     }
 
     /// True where it is over with that.
     fn cancel(&mut self, id: JobId) -> bool {
-        let again = self.queue.get(id).is_some_and(Entry::is_asked_again);
+        let again = self.queue.get(id).is_some_and(QueueEntry::is_asked_again);
         if again {
             self.queue.forget_again(id);
         }
@@ -524,7 +524,7 @@ impl Shared {
         {
             stop.ask();
         }
-        self.queue.get(id).is_some_and(|entry| entry.state == State::Cancelled)
+        self.queue.get(id).is_some_and(|entry| entry.state == JobState::Cancelled)
     }
 
     /// Of these what waits, as the jobs that they would be now. The sample is

@@ -1,29 +1,33 @@
 //! The recordings that were opened and what became of them. A plain state
 //! machine: no engine, no clock, no thread, so that it can be tested by tables.
 
-mod told;
+mod diff;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use advisor::fit::Announcement;
 use library::documents::Course;
+use serde::Serialize;
 use transcript::edit::{self, Change, Mismatch};
 use transcript::{Model, Notice, Segment, Severity, Source, Span, Transcript};
+use ts_rs::TS;
 use wire::{Event, Failure, JobId, Progress};
 
-use super::Settings;
+use super::JobSettings;
 use super::again::{Again, Attempt, can_be_asked};
 use super::editing::Edited;
 use super::length::Length;
-use super::turns::Turns;
+use super::queue_order::QueueOrder;
 use super::usage::{Forecast, JobMemory};
-use told::without_text;
-pub use told::{Changes, Ending, TextChange};
+use diff::without_text;
+pub use diff::{Changes, Ending, TextChange};
 
 /// Where a recording stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "lowercase")]
+pub enum JobState {
     /// Waits for the user's word, because only the demonstration model is there.
     Held,
     Waiting,
@@ -35,7 +39,7 @@ pub enum State {
     Cancelled,
 }
 
-impl State {
+impl JobState {
     pub fn is_over(self) -> bool {
         matches!(self, Self::Finished | Self::Failed | Self::Cancelled)
     }
@@ -48,7 +52,7 @@ impl State {
 
 /// One recording in the queue.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct QueueEntry {
     pub id: JobId,
     pub file: PathBuf,
     pub bytes: Option<u64>,
@@ -58,9 +62,9 @@ pub struct Entry {
     /// The watched folder that it was found in.
     pub watched: Option<PathBuf>,
     /// What it is transcribed with in place of the settings at hand.
-    pub own: Option<Settings>,
+    pub own: Option<JobSettings>,
     pub length: Length,
-    pub state: State,
+    pub state: JobState,
     pub progress: Option<Progress>,
     pub source: Option<Source>,
     pub model: Option<Model>,
@@ -80,6 +84,8 @@ pub struct Entry {
     pub edited: Option<Edited>,
     /// The recording of a transcript of the history was not where it had been.
     pub missing: bool,
+    /// Why its model was not expected to fit when its job began, until the job ends.
+    pub will_not_fit: Option<Box<Announcement>>,
     streamed: Vec<Segment>,
     notices: Vec<Notice>,
     changed: u64,
@@ -100,7 +106,7 @@ struct Rewrite {
 /// is told the text from the first of them on.
 const REMEMBERED: usize = 16;
 
-impl Entry {
+impl QueueEntry {
     pub fn segments(&self) -> &[Segment] {
         self.transcript.as_ref().map_or(&self.streamed, |transcript| &transcript.segments)
     }
@@ -128,8 +134,8 @@ impl Entry {
 
 #[derive(Debug, Default)]
 pub struct Queue {
-    entries: BTreeMap<JobId, Entry>,
-    turns: Turns,
+    entries: BTreeMap<JobId, QueueEntry>,
+    turns: QueueOrder,
     /// Version at which somebody else's turn came first.
     reordered: u64,
     /// With the version at which each was removed.
@@ -153,8 +159,8 @@ impl Queue {
         failure: Option<Failure>,
     ) -> JobId {
         self.last += 1;
-        let state = if failure.is_some() { State::Failed } else { State::Waiting };
-        let entry = Entry {
+        let state = if failure.is_some() { JobState::Failed } else { JobState::Waiting };
+        let entry = QueueEntry {
             id: self.last,
             file,
             bytes,
@@ -175,6 +181,7 @@ impl Queue {
             language: None,
             edited: None,
             missing: false,
+            will_not_fit: None,
             streamed: Vec::new(),
             notices: Vec::new(),
             changed: 0,
@@ -186,12 +193,12 @@ impl Queue {
         self.last
     }
 
-    pub fn get(&self, id: JobId) -> Option<&Entry> {
+    pub fn get(&self, id: JobId) -> Option<&QueueEntry> {
         self.entries.get(&id)
     }
 
     /// In the order of their turns.
-    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
+    pub fn iter(&self) -> impl Iterator<Item = &QueueEntry> {
         self.turns.iter().filter_map(|id| self.entries.get(&id))
     }
 
@@ -214,7 +221,8 @@ impl Queue {
     /// Keeps the order what it is to be. After every change, before anybody looks.
     pub fn arrange(&mut self) {
         let wait = |id| {
-            let entry: &Entry = self.entries.get(&id).filter(|entry: &&Entry| entry.state.waits())?;
+            let entry: &QueueEntry =
+                self.entries.get(&id).filter(|entry: &&QueueEntry| entry.state.waits())?;
             Some(entry.length.seconds().unwrap_or(f64::INFINITY))
         };
         if self.turns.arrange(wait) {
@@ -229,7 +237,7 @@ impl Queue {
 
     /// What waits and whose length nobody has asked for.
     pub fn unmeasured(&self) -> impl Iterator<Item = (JobId, PathBuf)> {
-        let unmeasured = |entry: &&Entry| entry.state.waits() && entry.length == Length::NotAsked;
+        let unmeasured = |entry: &&QueueEntry| entry.state.waits() && entry.length == Length::NotAsked;
         self.iter().filter(unmeasured).map(|entry| (entry.id, entry.file.clone()))
     }
 
@@ -249,16 +257,17 @@ impl Queue {
     pub fn refuse(&mut self, id: JobId, failure: Failure) -> bool {
         let waits = self.get(id).is_some_and(|entry| entry.state.waits());
         if waits {
-            self.end(id, State::Failed, None, Some(failure));
+            self.end(id, JobState::Failed, None, Some(failure));
         }
         waits
     }
 
     /// Gives a recording whose turn is still to come settings of its own;
     /// `None`: those at hand. False for one that has begun.
-    pub fn set_own(&mut self, id: JobId, own: Option<Settings>) -> bool {
-        let begun =
-            |entry: &Entry| !entry.state.waits() && !matches!(entry.state, State::Failed | State::Cancelled);
+    pub fn set_own(&mut self, id: JobId, own: Option<JobSettings>) -> bool {
+        let begun = |entry: &QueueEntry| {
+            !entry.state.waits() && !matches!(entry.state, JobState::Failed | JobState::Cancelled)
+        };
         if self.get(id).is_none_or(begun) {
             return false;
         }
@@ -280,8 +289,9 @@ impl Queue {
 
     /// How many recordings would be left undone by closing now.
     pub fn unfinished(&self) -> usize {
-        let undone =
-            |entry: &&Entry| matches!(entry.state, State::Waiting | State::Running | State::Stopping);
+        let undone = |entry: &&QueueEntry| {
+            matches!(entry.state, JobState::Waiting | JobState::Running | JobState::Stopping)
+        };
         self.iter().filter(undone).count()
     }
 
@@ -296,22 +306,22 @@ impl Queue {
 
     /// The next recording to work on, marked as running. None yet while the
     /// shortest is to come first and not all have been asked how long they are.
-    pub fn start_next(&mut self) -> Option<Entry> {
+    pub fn start_next(&mut self) -> Option<QueueEntry> {
         if self.is_shortest_first() && self.unmeasured().next().is_some() {
             return None;
         }
         self.arrange();
-        let id = self.iter().find(|entry| entry.state == State::Waiting)?.id;
+        let id = self.iter().find(|entry| entry.state == JobState::Waiting)?.id;
         let entry = self.entries.get_mut(&id)?;
-        entry.state = State::Running;
+        entry.state = JobState::Running;
         let copy = entry.clone();
         self.touch(id);
         Some(copy)
     }
 
     /// Holds what waits (but for the sample) where `hold` says so, else lets it go.
-    pub fn hold(&mut self, hold: impl Fn(&Entry) -> bool) {
-        let state = |entry: &Entry| if hold(entry) { State::Held } else { State::Waiting };
+    pub fn hold(&mut self, hold: impl Fn(&QueueEntry) -> bool) {
+        let state = |entry: &QueueEntry| if hold(entry) { JobState::Held } else { JobState::Waiting };
         let waiting = self.iter().filter(|entry| entry.state.waits() && !entry.sample);
         let moved: Vec<_> = waiting.filter(|entry| entry.state != state(entry)).collect();
         let moved: Vec<_> = moved.into_iter().map(|entry| (entry.id, state(entry))).collect();
@@ -339,10 +349,10 @@ impl Queue {
                 entry.memory.hear(&notice);
                 entry.notices.push(notice);
             }),
-            Event::Memory { sample } => self.change(id, |entry, _| entry.memory.add(*sample)),
-            Event::Finished { transcript, .. } => self.end(id, State::Finished, Some(transcript), None),
-            Event::Cancelled { partial, .. } => self.end(id, State::Cancelled, partial, None),
-            Event::Failed { error, partial, .. } => self.end(id, State::Failed, partial, Some(error)),
+            Event::Memory { mark, .. } => self.change(id, |entry, _| entry.memory.add(*mark)),
+            Event::Finished { transcript, .. } => self.end(id, JobState::Finished, Some(transcript), None),
+            Event::Cancelled { partial, .. } => self.end(id, JobState::Cancelled, partial, None),
+            Event::Failed { error, partial, .. } => self.end(id, JobState::Failed, partial, Some(error)),
             // Not about a transcription.
             _ => {}
         }
@@ -352,7 +362,7 @@ impl Queue {
     pub fn end(
         &mut self,
         id: JobId,
-        state: State,
+        state: JobState,
         transcript: Option<Box<Transcript>>,
         failure: Option<Failure>,
     ) {
@@ -363,6 +373,7 @@ impl Queue {
             entry.state = state;
             entry.failure = failure;
             entry.progress = None;
+            entry.will_not_fit = None;
             if let Some(transcript) = transcript {
                 entry.take(transcript, version);
             }
@@ -372,12 +383,12 @@ impl Queue {
     /// True where the engine has to be told.
     pub fn cancel(&mut self, id: JobId) -> bool {
         match self.get(id).map(|entry| entry.state) {
-            Some(State::Running) => {
-                self.set(id, State::Stopping);
+            Some(JobState::Running) => {
+                self.set(id, JobState::Stopping);
                 true
             }
-            Some(State::Held | State::Waiting) => {
-                self.set(id, State::Cancelled);
+            Some(JobState::Held | JobState::Waiting) => {
+                self.set(id, JobState::Cancelled);
                 false
             }
             _ => false,
@@ -387,10 +398,10 @@ impl Queue {
     /// Starts over with what failed or was stopped.
     pub fn retry(&mut self, id: JobId, failure: Option<Failure>) {
         self.change(id, |entry, version| {
-            if !matches!(entry.state, State::Failed | State::Cancelled) {
+            if !matches!(entry.state, JobState::Failed | JobState::Cancelled) {
                 return;
             }
-            entry.state = if failure.is_some() { State::Failed } else { State::Waiting };
+            entry.state = if failure.is_some() { JobState::Failed } else { JobState::Waiting };
             entry.failure = failure;
             entry.length = Length::NotAsked;
             entry.rewrites.push(Rewrite { version, from: 0, changes: None });
@@ -414,8 +425,8 @@ impl Queue {
     }
 
     /// What is asked for next, in the order of the list.
-    pub fn next_again(&self) -> Option<(Entry, Again)> {
-        let asked = |entry: &Entry| entry.again.iter().find(|again| again.found.is_none()).cloned();
+    pub fn next_again(&self) -> Option<(QueueEntry, Again)> {
+        let asked = |entry: &QueueEntry| entry.again.iter().find(|again| again.found.is_none()).cloned();
         self.iter().find_map(|entry| Some((without_text(entry), asked(entry)?)))
     }
 
@@ -481,7 +492,7 @@ impl Queue {
     pub fn open(&mut self, file: PathBuf, missing: bool, segments: Vec<Segment>, edited: Edited) -> JobId {
         let id = self.add(file, None, false, None);
         self.change(id, |entry, _| {
-            entry.state = State::Finished;
+            entry.state = JobState::Finished;
             entry.edited = Some(edited);
             entry.missing = missing;
             entry.streamed = segments;
@@ -520,8 +531,9 @@ impl Queue {
 
     /// Takes a recording off the list, unless it is being worked on.
     pub fn remove(&mut self, id: JobId) {
-        let busy =
-            |entry: &Entry| matches!(entry.state, State::Running | State::Stopping) || entry.is_asked_again();
+        let busy = |entry: &QueueEntry| {
+            matches!(entry.state, JobState::Running | JobState::Stopping) || entry.is_asked_again()
+        };
         if self.get(id).is_some_and(|entry| !busy(entry)) {
             self.entries.remove(&id);
             self.turns.remove(id);
@@ -534,15 +546,19 @@ impl Queue {
         self.change(id, |entry, _| entry.memory.forecast = forecast);
     }
 
+    pub fn set_will_not_fit(&mut self, id: JobId, announcement: Option<Announcement>) {
+        self.change(id, |entry, _| entry.will_not_fit = announcement.map(Box::new));
+    }
+
     pub fn saved(&mut self, id: JobId, file: PathBuf) {
         self.change(id, |entry, _| entry.saved = Some(file));
     }
 
-    fn set(&mut self, id: JobId, state: State) {
+    fn set(&mut self, id: JobId, state: JobState) {
         self.change(id, |entry, _| entry.state = state);
     }
 
-    fn change(&mut self, id: JobId, change: impl FnOnce(&mut Entry, u64)) {
+    fn change(&mut self, id: JobId, change: impl FnOnce(&mut QueueEntry, u64)) {
         let version = self.version + 1;
         if let Some(entry) = self.entries.get_mut(&id) {
             change(entry, version);

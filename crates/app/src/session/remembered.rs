@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use transcript::export::{Format, Options, Shaping};
 use transcript::save::{Existing, SaveError, write_file};
+use ts_rs::TS;
 use wire::FilePath;
 
 use super::folders::WatchedFolder;
@@ -31,7 +32,7 @@ pub struct Remembered {
     pub shortest_first: bool,
     pub watched: Vec<WatchedFolder>,
     pub switches: Switches,
-    pub window: Option<WindowPlace>,
+    pub window: Option<WindowBounds>,
     #[serde(deserialize_with = "if_known")]
     pub theme: Theme,
     /// `None`: the system's.
@@ -48,7 +49,7 @@ pub struct Remembered {
 }
 
 /// What the window may do beyond itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(default)]
 pub struct Switches {
     /// The machine does not go to sleep while there is work.
@@ -63,7 +64,7 @@ impl Default for Switches {
     }
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "lowercase")]
 pub enum Theme {
     #[default]
@@ -73,7 +74,7 @@ pub enum Theme {
 }
 
 /// What the window speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "lowercase")]
 pub enum Language {
     En,
@@ -86,9 +87,10 @@ pub enum Language {
 }
 
 /// How transcripts were last saved.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(default)]
 pub struct Exporting {
+    #[ts(type = "Array<Format>")]
     pub formats: Vec<Format>,
     /// Subtitles divided into cues that fit a screen.
     pub shaped: bool,
@@ -114,7 +116,7 @@ impl Exporting {
 
 /// In the desktop's own units, which don't depend on a screen's resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct WindowPlace {
+pub struct WindowBounds {
     pub x: f64,
     pub y: f64,
     pub width: f64,
@@ -177,7 +179,7 @@ mod tests {
                 into: Some("/texts".into()),
             }],
             switches: Switches { stay_awake: false, notify: true },
-            window: Some(WindowPlace { x: -20.0, y: 8.5, width: 900.0, height: 700.0, maximized: true }),
+            window: Some(WindowBounds { x: -20.0, y: 8.5, width: 900.0, height: 700.0, maximized: true }),
             theme: Theme::Dark,
             interface: Some(Language::De),
             exporting: Exporting { formats: vec![Format::Vtt, Format::Docx], shaped: true, word_times: true },

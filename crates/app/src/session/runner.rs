@@ -6,10 +6,12 @@ use library::Identity;
 use wire::{ErrorCode, Event, Failure, Job, NO_JOB};
 
 use super::again::transcribe_again;
-use super::kept::Outputs;
-use super::queue::{Entry, State};
+use super::queue::{JobState, QueueEntry};
+use super::queue_journal::Outputs;
 use super::usage::Forecast;
-use super::{Inner, Session, Settings};
+use super::{Inner, JobSettings, Session};
+use advisor::fit::{Announcement, Room, expects_gpu};
+use advisor::models::model_at;
 use advisor::with_alternatives;
 use config::Preferences;
 
@@ -39,7 +41,7 @@ pub async fn run(inner: Arc<Inner>) {
             Ok(Some((entry, None, (settings, preferences)))) => {
                 let id = entry.id;
                 if let Err(failure) = transcribe(&inner, entry, settings, preferences).await {
-                    inner.change(|shared| shared.queue.end(id, State::Failed, None, Some(failure)));
+                    inner.change(|shared| shared.queue.end(id, JobState::Failed, None, Some(failure)));
                 }
             }
         }
@@ -48,8 +50,8 @@ pub async fn run(inner: Arc<Inner>) {
 
 async fn transcribe(
     inner: &Arc<Inner>,
-    entry: Entry,
-    settings: Settings,
+    entry: QueueEntry,
+    settings: JobSettings,
     preferences: Preferences,
 ) -> Result<(), Failure> {
     let (id, keeper) = (entry.id, Arc::clone(inner));
@@ -61,26 +63,31 @@ async fn transcribe(
             let outputs = Outputs::of(&entry);
             let identity = Identity::of(&entry.file).ok();
             let make = || job(&entry, &settings, &preferences);
-            keeper.kept().begin(entry.id, &outputs, identity.as_ref(), make)?
+            keeper.journal().begin(entry.id, &outputs, identity.as_ref(), make)?
         };
         // What is installed now, also for a job of an earlier window.
         let forecast = Forecast::of(&job);
-        Ok((with_alternatives(job), key, forecast))
+        let job = with_alternatives(job);
+        let will_not_fit = will_not_fit(&job);
+        Ok((job, key, forecast, will_not_fit))
     });
-    let (job, key, forecast) = begun.await.unwrap_or_else(|_| {
+    let (job, key, forecast, will_not_fit) = begun.await.unwrap_or_else(|_| {
         Err(Failure::new(ErrorCode::Internal, "The job could not be begun.").remedy("Try it again."))
     })?;
-    inner.change(|shared| shared.queue.forecast(id, forecast));
+    inner.change(|shared| {
+        shared.queue.forecast(id, forecast);
+        shared.queue.set_will_not_fit(id, will_not_fit);
+    });
     // Where there is no engine, this job is not the only one to fail.
     inner.supervisor.ready().await?;
-    inner.kept().runs(id);
+    inner.journal().runs(id);
     let mut handle = match key {
         Some(key) => inner.supervisor.submit_kept(job, key),
         None => inner.supervisor.submit(job),
     };
     let stopped_meanwhile = inner.change(|shared| {
         shared.running = Some((id, handle.stop()));
-        shared.closed || shared.queue.get(id).is_some_and(|entry| entry.state == State::Stopping)
+        shared.closed || shared.queue.get(id).is_some_and(|entry| entry.state == JobState::Stopping)
     });
     if stopped_meanwhile {
         handle.cancel();
@@ -95,14 +102,14 @@ async fn transcribe(
         };
         given_up = ended.is_some();
         // Both at once: who starts over is written down anew, and not crossed out.
-        let mut kept = ended.map(|state| (inner.kept(), state));
+        let mut journal = ended.map(|state| (inner.journal(), state));
         let closed = inner.change(|shared| {
             shared.queue.apply(id, event);
             shared.closed
         });
         // What the end of the window stopped goes on at its next start.
-        if let (Some((kept, state)), false) = (&mut kept, closed) {
-            kept.finish(id, *state);
+        if let (Some((journal, state)), false) = (&mut journal, closed) {
+            journal.finish(id, *state);
         }
     }
     inner.change(|shared| shared.running = None);
@@ -113,8 +120,17 @@ async fn transcribe(
     Ok(())
 }
 
+/// What to warn of before a job is loaded, where its model is not expected to
+/// fit into what is free now.
+fn will_not_fit(job: &Job) -> Option<Announcement> {
+    let room = Room::of(expects_gpu(job.device), job.device, &job.memory).ok()?;
+    let model = model_at(job.model.as_path()).ok()?;
+    let announcement = Announcement::of(&model.name, job, room).ok()?;
+    announcement.notice().is_some().then_some(announcement)
+}
+
 /// The job that a recording is with these settings.
-pub fn job(entry: &Entry, settings: &Settings, preferences: &Preferences) -> Result<Job, Failure> {
+pub fn job(entry: &QueueEntry, settings: &JobSettings, preferences: &Preferences) -> Result<Job, Failure> {
     let settings = entry.own.as_ref().unwrap_or(settings);
     let model = settings.model.as_ref().ok_or_else(|| {
         Failure::new(ErrorCode::ModelNotFound, "There is no model to transcribe with.")
@@ -126,4 +142,25 @@ pub fn job(entry: &Entry, settings: &Settings, preferences: &Preferences) -> Res
     job.memory = preferences.memory.clone();
     job.precision = preferences.precision;
     Ok(job)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_that_does_not_fit_is_announced_before_it_is_loaded() {
+        let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/starter-whisper");
+        let job = |ram_limit| {
+            let mut job = Job::new(NO_JOB, "talk.flac", model);
+            job.device = wire::DeviceChoice::Cpu;
+            job.memory.ram_limit = ram_limit;
+            with_alternatives(job)
+        };
+        let limit = 40 << 20;
+        let announcement = will_not_fit(&job(Some(limit))).unwrap();
+        assert_eq!((announcement.fit.model.as_str(), announcement.room.free), ("starter-whisper", limit));
+        assert!(announcement.fit.check.peak > limit && announcement.fit.check.missing() > 0);
+        assert_eq!(will_not_fit(&job(None)), None);
+    }
 }

@@ -9,7 +9,7 @@ use wire::{ErrorCode, Failure};
 
 /// Where to save to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum SaveTarget {
     /// In the recording's folder, under the recording's name; never over
     /// another file unless that was asked for.
     Beside { replace: bool },
@@ -23,20 +23,20 @@ pub enum Place {
 ///
 /// # Errors
 /// With the file they are about, and [`ErrorCode::OutputExists`] where
-/// [`Place::Beside`] would replace another file.
+/// [`SaveTarget::Beside`] would replace another file.
 pub fn save(
     recording: &Path,
     transcript: &Transcript,
     format: Format,
     options: &Options,
-    place: &Place,
+    place: &SaveTarget,
 ) -> Result<PathBuf, Failure> {
     let path = name_of(recording, transcript.complete, format, place);
     let existing = match place {
-        Place::At(_) | Place::Beside { replace: true } | Place::Within { replace: true, .. } => {
-            Existing::Replace
-        }
-        Place::Beside { .. } | Place::Within { .. } => Existing::Keep,
+        SaveTarget::At(_)
+        | SaveTarget::Beside { replace: true }
+        | SaveTarget::Within { replace: true, .. } => Existing::Replace,
+        SaveTarget::Beside { .. } | SaveTarget::Within { .. } => Existing::Keep,
     };
     transcript::save::save(transcript, format, options, &path, existing).map_err(failure)?;
     Ok(path)
@@ -76,12 +76,12 @@ pub fn beside(recording: &Path, complete: bool, format: Format) -> PathBuf {
 }
 
 /// The file that a transcript is saved to.
-pub fn name_of(recording: &Path, complete: bool, format: Format, place: &Place) -> PathBuf {
+pub fn name_of(recording: &Path, complete: bool, format: Format, place: &SaveTarget) -> PathBuf {
     let beside = beside(recording, complete, format);
     match place {
-        Place::Beside { .. } => beside,
-        Place::At(path) => path.clone(),
-        Place::Within { folder, .. } => folder.join(beside.file_name().unwrap_or_default()),
+        SaveTarget::Beside { .. } => beside,
+        SaveTarget::At(path) => path.clone(),
+        SaveTarget::Within { folder, .. } => folder.join(beside.file_name().unwrap_or_default()),
     }
 }
 
@@ -131,7 +131,13 @@ pub(super) mod tests {
         let recording = folder.path().join("talk.wav");
         std::fs::write(folder.path().join("talk.srt"), "mine").unwrap();
         let save = |replace| {
-            save(&recording, &transcript(true), Format::Srt, &Options::default(), &Place::Beside { replace })
+            save(
+                &recording,
+                &transcript(true),
+                Format::Srt,
+                &Options::default(),
+                &SaveTarget::Beside { replace },
+            )
         };
         let error = save(false).unwrap_err();
         assert_eq!(error.code, ErrorCode::OutputExists);
@@ -149,7 +155,7 @@ pub(super) mod tests {
             &transcript(true),
             Format::Txt,
             &Options::default(),
-            &Place::Beside { replace: false },
+            &SaveTarget::Beside { replace: false },
         )
         .unwrap_err();
         assert_eq!(

@@ -4,17 +4,17 @@ use std::path::Path;
 
 use transcript::Task;
 
-use super::{Remembered, Settings};
+use super::{JobSettings, Remembered};
 use advisor::{ModelRef, choice, models};
 use config::Preferences;
 
 /// The models that there are and the settings of the last time, as far as they still hold.
-pub fn start_with(remembered: &Remembered, preferences: &Preferences) -> (Vec<ModelRef>, Settings) {
+pub fn start_with(remembered: &Remembered, preferences: &Preferences) -> (Vec<ModelRef>, JobSettings) {
     let models = all_models(remembered);
     let last = |model: &&ModelRef| remembered.model.as_ref().is_some_and(|path| path.as_path() == model.path);
     let task = if remembered.translate { Task::Translate } else { Task::Transcribe };
     let decoding = remembered.decoding.clone();
-    let mut settings = Settings { model: None, language: remembered.language.clone(), task, decoding };
+    let mut settings = JobSettings { model: None, language: remembered.language.clone(), task, decoding };
     let last = models.iter().find(last).cloned();
     settings.model = last.or_else(|| preferred(&models, &settings, preferences));
     (models, settings)
@@ -34,20 +34,20 @@ pub fn all_models(remembered: &Remembered) -> Vec<ModelRef> {
 /// The settings after models were installed or removed. A real one that is
 /// there stays; the demonstration makes way for the model that was installed.
 pub fn with_models(
-    settings: Settings,
+    settings: JobSettings,
     models: &[ModelRef],
     installed: Option<&str>,
     preferences: &Preferences,
-) -> Settings {
+) -> JobSettings {
     let stays = |now: &&ModelRef| !now.demonstration && models.iter().any(|model| model.path == now.path);
     let new = || models.iter().find(|model| installed == Some(model.name.as_str())).cloned();
     let current = settings.model.as_ref().filter(stays).cloned();
     let model = current.or_else(new).or_else(|| preferred(models, &settings, preferences));
-    Settings { model, ..settings }
+    JobSettings { model, ..settings }
 }
 
 /// The one that is recommended, else any real one, else the demonstration.
-fn preferred(models: &[ModelRef], settings: &Settings, preferences: &Preferences) -> Option<ModelRef> {
+fn preferred(models: &[ModelRef], settings: &JobSettings, preferences: &Preferences) -> Option<ModelRef> {
     let real: Vec<&ModelRef> = models.iter().filter(|model| !model.demonstration).collect();
     let recommended = || {
         let job = choice::example(settings.language.as_deref(), settings.task, preferences);
@@ -81,7 +81,7 @@ mod tests {
             (Some("starter"), &["starter"], None, Some("starter")),
         ] {
             let models: Vec<_> = there.iter().map(|name| model(name)).collect();
-            let settings = Settings { model: now.map(model), ..Settings::default() };
+            let settings = JobSettings { model: now.map(model), ..JobSettings::default() };
             let settings = with_models(settings, &models, installed, &Preferences::default());
             let found = settings.model.as_ref().map(|model| model.name.as_str());
             assert_eq!(found, expected, "{now:?} {there:?} {installed:?}");

@@ -14,7 +14,7 @@ use advisor::models::model_at;
 pub const MOST_BEAMS: u32 = 8;
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Settings {
+pub struct JobSettings {
     /// `None`: there is no model at all.
     pub model: Option<ModelRef>,
     /// ISO 639-1; `None`: detect.
@@ -59,7 +59,7 @@ pub struct Preset {
     pub settings: Stored,
 }
 
-impl Settings {
+impl JobSettings {
     /// Whatever else of a job is set already stays.
     pub fn fill(&self, job: &mut Job) {
         job.language.clone_from(&self.language);
@@ -75,8 +75,8 @@ impl Settings {
     }
 }
 
-impl From<&Settings> for Stored {
-    fn from(settings: &Settings) -> Self {
+impl From<&JobSettings> for Stored {
+    fn from(settings: &JobSettings) -> Self {
         Self {
             model: settings.model.as_ref().map(|model| model.path.clone().into()),
             language: settings.language.clone(),
@@ -88,10 +88,10 @@ impl From<&Settings> for Stored {
 
 impl Stored {
     /// A model that is gone since is named all the same: its job says so.
-    pub fn settings(self) -> Settings {
+    pub fn settings(self) -> JobSettings {
         let task = if self.translate { Task::Translate } else { Task::Transcribe };
         let model = self.model.map(|path| find(path.as_path()));
-        Settings { model, language: self.language, task, decoding: self.decoding }
+        JobSettings { model, language: self.language, task, decoding: self.decoding }
     }
 }
 
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn what_is_chosen_is_what_the_job_is_and_what_was_written_down_comes_back() {
         let decoding = Decoding { beams: 5, several_languages: true, words: vec!["Aarhus".into()] };
-        let settings = Settings {
+        let settings = JobSettings {
             language: Some("da".into()),
             task: Task::Translate,
             decoding,

@@ -11,7 +11,7 @@ fn session(folder: &Path) -> (Session, JobId) {
     std::fs::write(&file, "sound").unwrap();
     let options = EngineOptions { program: Some(folder.join("no engine")), ..EngineOptions::default() };
     let model = ModelRef { name: "demo".into(), path: folder.join("model"), demonstration: true, note: None };
-    let session = Session::new(options, Settings { model: Some(model), ..Settings::default() });
+    let session = Session::new(options, JobSettings { model: Some(model), ..JobSettings::default() });
     let ids = session.add([file]);
     (session, ids[0])
 }
@@ -22,7 +22,7 @@ fn say(session: &Session, id: JobId, number: u32) {
     session.inner.change(|shared| shared.queue.apply(id, Event::Segment { segment }));
 }
 
-async fn state_of(session: &Session, id: JobId, wanted: State) -> Entry {
+async fn state_of(session: &Session, id: JobId, wanted: JobState) -> QueueEntry {
     let mut follower = session.follow();
     loop {
         let changes = follower.next().await.unwrap();
@@ -71,13 +71,13 @@ async fn a_flood_of_segments_becomes_twenty_messages_a_second_and_none_is_lost()
 async fn what_is_held_starts_with_a_real_model_and_fails_by_name_without_an_engine() {
     let folder = tempfile::tempdir().unwrap();
     let (session, id) = session(folder.path());
-    state_of(&session, id, State::Held).await;
+    state_of(&session, id, JobState::Held).await;
     let mut settings = session.settings();
     if let Some(model) = &mut settings.model {
         model.demonstration = false;
     }
     session.change_settings(settings);
-    let entry = state_of(&session, id, State::Failed).await;
+    let entry = state_of(&session, id, JobState::Failed).await;
     assert_eq!(entry.failure.unwrap().code, ErrorCode::EngineNotFound);
     assert_eq!(session.describe().await.unwrap_err().code, ErrorCode::EngineNotFound);
 }
@@ -86,12 +86,12 @@ async fn what_is_held_starts_with_a_real_model_and_fails_by_name_without_an_engi
 async fn without_any_model_the_recording_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let (session, id) = session(folder.path());
-    session.change_settings(Settings::default());
-    let entry = state_of(&session, id, State::Failed).await;
+    session.change_settings(JobSettings::default());
+    let entry = state_of(&session, id, JobState::Failed).await;
     assert_eq!(entry.failure.unwrap().code, ErrorCode::ModelNotFound);
     assert_eq!(
         session
-            .save(id, Format::Srt, &Options::default(), &Place::Beside { replace: false })
+            .save(id, Format::Srt, &Options::default(), &SaveTarget::Beside { replace: false })
             .unwrap_err()
             .code,
         ErrorCode::BadSettings
@@ -112,7 +112,7 @@ async fn a_follower_of_a_removed_recording_ends() {
 async fn an_idle_session_sleeps() {
     let folder = tempfile::tempdir().unwrap();
     let (session, id) = session(folder.path());
-    state_of(&session, id, State::Held).await;
+    state_of(&session, id, JobState::Held).await;
     let mut follower = session.follow();
     follower.next().await.unwrap();
     let more = tokio::time::timeout(Duration::from_millis(300), follower.next()).await;
@@ -155,9 +155,9 @@ async fn a_paused_queue_begins_nothing() {
     session.start_anyway();
     // Nothing would come: a while in which it would have failed for want of an engine.
     tokio::time::sleep(Duration::from_millis(100)).await;
-    assert_eq!(session.lock().queue.get(id).unwrap().state, State::Waiting);
+    assert_eq!(session.lock().queue.get(id).unwrap().state, JobState::Waiting);
     session.pause(false);
-    state_of(&session, id, State::Failed).await;
+    state_of(&session, id, JobState::Failed).await;
 }
 
 /// A finished transcript in the list and in the history beside it.
@@ -205,7 +205,7 @@ async fn edits_survive_the_window_and_are_undone_in_the_next_one() {
         assert_eq!(texts(&session, id), ["The ferry", "is late.", "So am I, 59."]);
         // What makes no sense is no failure, and changes nothing.
         assert_eq!(session.edit(id, &Edit::Split { segment: 99, at: 9 }).unwrap(), None);
-        let place = Place::Beside { replace: false };
+        let place = SaveTarget::Beside { replace: false };
         let file = session.save(id, Format::Txt, &Options::default(), &place).unwrap();
         assert!(std::fs::read_to_string(&file).unwrap().contains("So am I, 59."));
         let json = session.save(id, Format::Json, &Options::default(), &place).unwrap();
@@ -256,7 +256,7 @@ async fn of_a_long_transcript_the_beginning_is_there_at_once_and_then_all_of_it(
     let first = texts(&session, id);
     assert!(first.len() >= follow::FIRST_SEGMENTS, "{}", first.len());
     // Somebody exports it, and writes in it, at once.
-    let place = Place::Within { folder: folder.path().into(), replace: true };
+    let place = SaveTarget::Within { folder: folder.path().into(), replace: true };
     let file = session.save_document(document, Format::Txt, &Options::default(), &place).unwrap();
     assert!(std::fs::read_to_string(file).unwrap().contains("number 999."));
     let edit = Edit::SetText { segment: 3, text: "And else.".into() };
@@ -397,7 +397,7 @@ fn kept_session(folder: &Path) -> (Session, library::Journal) {
     };
     let model =
         ModelRef { name: "real".into(), path: folder.join("model"), demonstration: false, note: None };
-    (Session::start(options, Settings { model: Some(model), ..Settings::default() }), journal)
+    (Session::start(options, JobSettings { model: Some(model), ..JobSettings::default() }), journal)
 }
 
 /// The files of the jobs that would be listed at the next start.
@@ -418,7 +418,7 @@ async fn what_begins_while_it_is_being_added_is_written_down_once() {
         let id = session.add([file.clone()])[0];
         files.push(file);
         // The queue is idle again when the next one comes.
-        state_of(&session, id, State::Failed).await;
+        state_of(&session, id, JobState::Failed).await;
     }
     // Another one would come back at the next start, as if it had not been done.
     assert_eq!(written_down(&journal), files);
@@ -432,11 +432,11 @@ async fn what_is_tried_again_goes_on_at_the_next_start() {
     let file = folder.path().join("talk.wav");
     // It is not there yet, so that it fails before anything is written down.
     let id = session.add([file.clone()])[0];
-    state_of(&session, id, State::Failed).await;
+    state_of(&session, id, JobState::Failed).await;
     assert!(written_down(&journal).is_empty());
     std::fs::write(&file, "sound").unwrap();
     session.retry(id);
-    state_of(&session, id, State::Waiting).await;
+    state_of(&session, id, JobState::Waiting).await;
     assert_eq!(session.unfinished(), 1);
     session.close().await;
     assert_eq!(written_down(&journal), [file]);
@@ -468,20 +468,20 @@ fn what_an_earlier_window_reached_waits_for_its_disk_and_its_engine() {
 
     std::fs::rename(&file, &elsewhere).unwrap();
     let left = window(folder.path(), async |session, _| {
-        let entry = state_of(session, 1, State::Failed).await;
+        let entry = state_of(session, 1, JobState::Failed).await;
         assert_eq!(entry.failure.unwrap().code, ErrorCode::FileNotFound);
     });
     assert_eq!((left.len(), left[0].attempts), (1, 1), "it is not there, and not forgotten");
 
     std::fs::rename(&elsewhere, &file).unwrap();
     let left = window(folder.path(), async |session, _| {
-        let entry = state_of(session, 1, State::Failed).await;
+        let entry = state_of(session, 1, JobState::Failed).await;
         assert_eq!(entry.failure.unwrap().code, ErrorCode::EngineNotFound);
     });
     assert_eq!((left.len(), left[0].attempts), (1, 1), "nor is that a reason to begin anew");
 
     let left = window(folder.path(), async |session, _| {
-        state_of(session, 1, State::Failed).await;
+        state_of(session, 1, JobState::Failed).await;
         session.remove(1);
     });
     assert_eq!(left.len(), 0, "who takes it off the list does not want it");

@@ -2,11 +2,11 @@
 //! used for. Amounts are bytes, times seconds.
 
 use advisor::{catalog, store, transfers};
+use memory::fit::Fit;
 use serde::Serialize;
 use ts_rs::TS;
 
 use super::Failure;
-use super::choice::FitWord;
 
 /// What there is beside the installed models.
 #[derive(Debug, Clone, Serialize, TS)]
@@ -56,7 +56,8 @@ pub enum Stands {
 
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct OfferFacts {
-    pub fit: FitWord,
+    #[ts(type = "FitWord")]
+    pub fit: Fit,
     pub precision: String,
     /// Predicted peak, what is free for it, and what would have to become free.
     pub peak: u64,
@@ -122,7 +123,7 @@ impl From<catalog::Shelf> for Shelf {
 impl From<catalog::Offer> for Offer {
     fn from(offer: catalog::Offer) -> Self {
         let facts = offer.choice.map(|choice| OfferFacts {
-            fit: choice.fit.check.fit.into(),
+            fit: choice.fit.check.fit,
             peak: choice.fit.check.peak,
             free: choice.fit.check.free,
             missing: choice.fit.check.missing(),

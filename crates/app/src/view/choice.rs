@@ -2,14 +2,15 @@
 //! the config file.
 
 use advisor::choice::{Choice, Choices};
-use advisor::fit::Room;
+use advisor::fit::{Announcement, Room};
 use config::edit::{Stands, change_of_this_user, stand_of_this_user};
+use memory::Kind;
 use memory::fit::Fit;
 use serde::Serialize;
 use ts_rs::TS;
 
 use super::Failure;
-use super::memory_use::{DeviceKind, MemoryParts};
+use super::memory_use::MemoryParts;
 
 /// The models against what is free now.
 #[derive(Debug, Clone, Serialize, TS)]
@@ -25,9 +26,10 @@ pub struct ModelFits {
     pub gpu_problem: Option<String>,
 }
 
-#[derive(Debug, Clone, Serialize, TS)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
 pub struct MemoryRoom {
-    pub kind: DeviceKind,
+    #[ts(type = "DeviceKind")]
+    pub kind: Kind,
     pub name: String,
     pub free: u64,
     pub total: u64,
@@ -45,7 +47,8 @@ pub struct ModelFit {
 
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct ModelFacts {
-    pub fit: FitWord,
+    #[ts(type = "FitWord")]
+    pub fit: Fit,
     /// How its weights would be held.
     pub precision: String,
     /// Needed at the least.
@@ -64,12 +67,30 @@ pub struct ModelFacts {
     pub speed: Option<f64>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
-#[serde(rename_all = "snake_case")]
-pub enum FitWord {
-    Comfortable,
-    Tight,
-    DoesNotFit,
+/// A model that does not fit into the free memory, told before it is loaded.
+/// The job starts all the same. Amounts are bytes.
+#[derive(Debug, Clone, PartialEq, Serialize, TS)]
+pub struct FitWarning {
+    pub model: String,
+    /// How its weights would be held.
+    pub precision: String,
+    /// Where it was to compute.
+    pub room: MemoryRoom,
+    /// Needed at the least.
+    pub needed: u64,
+    /// What would have to become free.
+    pub missing: u64,
+    /// What fits; null: none of the installed models that can do the job.
+    pub instead: Option<FitInstead>,
+}
+
+/// What the job is likely to go on with when memory runs out.
+#[derive(Debug, Clone, PartialEq, Serialize, TS)]
+pub struct FitInstead {
+    pub model: String,
+    pub precision: String,
+    /// Windows that fit together.
+    pub windows: u32,
 }
 
 /// One setting of the config file.
@@ -84,7 +105,25 @@ pub struct Preference {
 
 impl From<Room> for MemoryRoom {
     fn from(room: Room) -> Self {
-        Self { kind: room.kind.into(), name: room.name, free: room.free, total: room.total }
+        Self { kind: room.kind, name: room.name, free: room.free, total: room.total }
+    }
+}
+
+impl From<Announcement> for FitWarning {
+    fn from(announcement: Announcement) -> Self {
+        let Announcement { room, fit, instead } = announcement;
+        Self {
+            needed: fit.check.peak,
+            missing: fit.check.missing(),
+            model: fit.model,
+            precision: fit.precision,
+            room: room.into(),
+            instead: instead.map(|instead| FitInstead {
+                model: instead.model,
+                precision: instead.precision,
+                windows: instead.largest_batch,
+            }),
+        }
     }
 }
 
@@ -115,7 +154,7 @@ impl From<Choice> for ModelFacts {
     fn from(choice: Choice) -> Self {
         let check = choice.fit.check;
         Self {
-            fit: check.fit.into(),
+            fit: check.fit,
             missing: check.missing(),
             peak: check.peak,
             precision: choice.fit.precision,
@@ -126,16 +165,6 @@ impl From<Choice> for ModelFacts {
             translates: choice.translates,
             suits: choice.suits,
             speed: choice.speed,
-        }
-    }
-}
-
-impl From<Fit> for FitWord {
-    fn from(fit: Fit) -> Self {
-        match fit {
-            Fit::Comfortable => Self::Comfortable,
-            Fit::Tight => Self::Tight,
-            Fit::DoesNotFit => Self::DoesNotFit,
         }
     }
 }

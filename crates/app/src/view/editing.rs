@@ -5,10 +5,10 @@ use advisor::ModelRef;
 use library::documents::{self, Way};
 use serde::{Deserialize, Serialize};
 use transcript::review::Reason;
-use transcript::{Span, Time, edit};
+use transcript::{Span, Suspicion, Time, edit};
 use ts_rs::TS;
 
-use super::{Gap, Segment, Suspicion, Word};
+use super::{Gap, Segment, Word};
 
 /// A change of a transcript. Segments are named by their `id`.
 #[derive(Debug, Clone, Deserialize, TS)]
@@ -62,7 +62,7 @@ pub enum Edit {
 /// What gives a transcript another text: an edit, or one taken back.
 #[derive(Debug, Clone, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Correction {
+pub enum EditCommand {
     Edit {
         edit: Edit,
     },
@@ -91,6 +91,7 @@ pub struct Passage {
     pub start: f64,
     pub end: f64,
     /// What the segment is flagged for.
+    #[ts(type = "Array<Suspicion>")]
     pub suspicions: Vec<Suspicion>,
     /// How likely something in it is wrong, 0 to 1.
     pub doubt: f32,
@@ -210,9 +211,9 @@ impl From<Edit> for edit::Edit {
     }
 }
 
-impl Correction {
+impl EditCommand {
     /// `None` where it makes no sense, or not any more. Waits for the disk.
-    pub fn carry_out(self, session: &Session, job: u64) -> Result<Option<Edited>, wire::Failure> {
+    pub fn execute(self, session: &Session, job: u64) -> Result<Option<Edited>, wire::Failure> {
         let done = match self {
             Self::Edit { edit } => session.edit(job, &edit.into()),
             Self::Undo => session.step(job, Way::Undo),
@@ -244,7 +245,7 @@ impl From<session::Review> for Review {
 
 fn suspicion(reason: &Reason) -> Option<Suspicion> {
     match reason {
-        Reason::Suspicion(suspicion) => Some((*suspicion).into()),
+        Reason::Suspicion(suspicion) => Some(*suspicion),
         Reason::Gap | Reason::UnsureWords => None,
     }
 }

@@ -2,10 +2,9 @@
 //! predicted. Amounts are bytes, times seconds since the job began.
 
 use crate::session;
+use memory::Kind;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
-
-use super::{Severity, severity};
 
 /// What is new of one job's memory: the samples from index `from` on are now
 /// `samples`; everything else is whole. At most twenty of these a second.
@@ -19,18 +18,12 @@ pub struct MemoryUpdate {
     pub forecast: Option<Forecast>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
-#[serde(rename_all = "lowercase")]
-pub enum DeviceKind {
-    Gpu,
-    Host,
-}
-
 /// One look at a device, at a known place in the job.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct MemorySample {
     pub at: f64,
-    pub kind: DeviceKind,
+    #[ts(type = "DeviceKind")]
+    pub kind: Kind,
     /// As in the log: `Before Transcription`, `Batch 12`.
     pub label: String,
     /// The log's whole line.
@@ -57,26 +50,18 @@ pub struct MemoryNotice {
     pub at: f64,
     /// What to branch on.
     pub code: String,
-    pub severity: Severity,
+    #[ts(type = "Severity")]
+    pub severity: memory::Severity,
     pub text: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
-#[serde(rename_all = "snake_case")]
-pub enum MemoryStage {
-    Preprocess,
-    SpeechModel,
-    Transcribe,
-    SpeakerModel,
-    Diarize,
-    Align,
 }
 
 /// One stage from before it began to after what it held was given back.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct StageUse {
-    pub stage: MemoryStage,
-    pub kind: DeviceKind,
+    #[ts(type = "MemoryStage")]
+    pub stage: memory::Stage,
+    #[ts(type = "DeviceKind")]
+    pub kind: Kind,
     pub start: f64,
     /// Null while it lasts, and for a model that stays loaded.
     pub end: Option<f64>,
@@ -94,7 +79,8 @@ pub struct StageUse {
 /// The peak that was predicted before the job began.
 #[derive(Debug, Clone, Copy, Serialize, TS)]
 pub struct Forecast {
-    pub kind: DeviceKind,
+    #[ts(type = "DeviceKind")]
+    pub kind: Kind,
     pub parts: MemoryParts,
 }
 
@@ -129,15 +115,6 @@ fn seconds(milliseconds: u64) -> f64 {
     milliseconds as f64 / 1e3
 }
 
-impl From<memory::DeviceKind> for DeviceKind {
-    fn from(kind: memory::DeviceKind) -> Self {
-        match kind {
-            memory::DeviceKind::Gpu => Self::Gpu,
-            memory::DeviceKind::Host => Self::Host,
-        }
-    }
-}
-
 impl From<memory::Parts> for MemoryParts {
     fn from(parts: memory::Parts) -> Self {
         let memory::Parts { context, weights, caches, activations, workspace } = parts;
@@ -149,8 +126,8 @@ impl From<session::MemoryChange> for MemoryUpdate {
     fn from(change: session::MemoryChange) -> Self {
         let notice = |seen: session::SeenNotice| MemoryNotice {
             at: seconds(seen.at_ms),
-            code: seen.notice.code,
-            severity: severity(seen.notice.severity),
+            code: seen.notice.code.as_str().into(),
+            severity: seen.notice.severity,
             text: seen.notice.text,
         };
         Self {
@@ -161,7 +138,7 @@ impl From<session::MemoryChange> for MemoryUpdate {
             stages: change.stages.into_iter().map(Into::into).collect(),
             forecast: change
                 .forecast
-                .map(|forecast| Forecast { kind: forecast.kind.into(), parts: forecast.parts.into() }),
+                .map(|forecast| Forecast { kind: forecast.kind, parts: forecast.parts.into() }),
         }
     }
 }
@@ -177,7 +154,7 @@ impl From<memory::Sample> for MemorySample {
         };
         Self {
             at: seconds(sample.at_ms),
-            kind: sample.kind.into(),
+            kind: sample.kind,
             label: sample.label(),
             line: memory::log::sample_line(&sample),
             levels: sample.levels.map(levels),
@@ -188,15 +165,8 @@ impl From<memory::Sample> for MemorySample {
 impl From<memory::StageUse> for StageUse {
     fn from(one: memory::StageUse) -> Self {
         Self {
-            stage: match one.stage {
-                memory::Stage::Preprocess => MemoryStage::Preprocess,
-                memory::Stage::SpeechModel => MemoryStage::SpeechModel,
-                memory::Stage::Transcribe => MemoryStage::Transcribe,
-                memory::Stage::SpeakerModel => MemoryStage::SpeakerModel,
-                memory::Stage::Diarize => MemoryStage::Diarize,
-                memory::Stage::Align => MemoryStage::Align,
-            },
-            kind: one.kind.into(),
+            stage: one.stage,
+            kind: one.kind,
             start: seconds(one.from_ms),
             end: one.to_ms.map(seconds),
             before: one.before,

@@ -6,23 +6,24 @@
 
 mod catalog;
 mod choice;
+mod command;
 mod editing;
 mod event;
 mod memory_use;
 mod settings;
-mod wish;
 
 pub use catalog::*;
 pub use choice::*;
+pub use command::*;
 pub use editing::*;
 pub use event::*;
 pub use memory_use::*;
 pub use settings::*;
-pub use wish::*;
 
 use std::collections::BTreeMap;
 
 use crate::session;
+pub use crate::session::{Exporting, JobState, Switches};
 use advisor::{ModelRef, store};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -50,9 +51,9 @@ pub struct Setup {
 }
 
 impl Setup {
-    pub fn new(desk: &session::Desk, version: &str) -> Self {
-        let models = desk.models();
-        let remembered = desk.remembered();
+    pub fn new(state: &session::AppState, version: &str) -> Self {
+        let models = state.models();
+        let remembered = state.remembered();
         let choice = |(index, model): (usize, &ModelRef)| ModelChoice {
             id: u32::try_from(index).unwrap_or(u32::MAX),
             name: model.name.clone(),
@@ -64,21 +65,21 @@ impl Setup {
         Self {
             version: version.into(),
             models: models.iter().enumerate().map(choice).collect(),
-            settings: Settings::new(desk.session.settings(), &models),
+            settings: Settings::new(state.session.settings(), &models),
             look: Look {
                 theme: remembered.theme,
                 language: remembered.interface,
                 hide_unsure: remembered.hide_unsure,
                 keys: remembered.keys,
             },
-            exporting: remembered.exporting.into(),
-            shortest_first: desk.session.is_shortest_first(),
+            exporting: remembered.exporting,
+            shortest_first: state.session.is_shortest_first(),
             presets: remembered.presets.into_iter().map(|preset| Preset::new(preset, &models)).collect(),
-            watched: desk.session.watched().into_iter().map(Into::into).collect(),
-            switches: remembered.switches.into(),
-            has_sample: desk.sample.is_some(),
-            paused: desk.session.is_paused(),
-            preferences_failure: desk.preferences_failure().map(Into::into),
+            watched: state.session.watched().into_iter().map(Into::into).collect(),
+            switches: remembered.switches,
+            has_sample: state.sample.is_some(),
+            paused: state.session.is_paused(),
+            preferences_failure: state.preferences_failure().map(Into::into),
         }
     }
 }
@@ -86,24 +87,15 @@ impl Setup {
 /// What the window looks and sounds like.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct Look {
-    #[ts(type = "\"system\" | \"light\" | \"dark\"")]
+    #[ts(inline)]
     pub theme: session::Theme,
     /// Null: the system's.
-    #[ts(type = "\"en\" | \"de\" | \"es\" | \"fr\" | \"zh\" | \"ja\" | null")]
+    #[ts(inline)]
     pub language: Option<session::Language>,
     /// Uncertain words are not marked.
     pub hide_unsure: bool,
     /// Keys that the user chose, by what they do; none: that has no key.
     pub keys: BTreeMap<String, Vec<String>>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
-pub struct Exporting {
-    pub formats: Vec<Format>,
-    /// Subtitles divided into cues that fit a screen.
-    pub shaped: bool,
-    /// In vtt, when each word is said.
-    pub word_times: bool,
 }
 
 #[derive(Debug, Clone, Serialize, TS)]
@@ -122,20 +114,14 @@ pub struct ModelChoice {
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct EngineInfo {
     pub version: String,
-    pub backend: Backend,
+    #[ts(type = "Backend")]
+    pub backend: wire::Backend,
     pub devices: Vec<Device>,
     /// Why the CPU computes, in a sentence; null where a GPU does.
     pub cpu_reason: Option<String>,
     pub threads: u32,
     /// Whether formats that need ffmpeg can be opened.
     pub ffmpeg: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
-#[serde(rename_all = "lowercase")]
-pub enum Backend {
-    Cpu,
-    Cuda,
 }
 
 #[derive(Debug, Clone, Serialize, TS)]
@@ -175,40 +161,21 @@ pub struct Job {
     pub saved: Option<String>,
     /// The recording of a transcript of the history is not where it was.
     pub missing: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
-#[serde(rename_all = "lowercase")]
-pub enum JobState {
-    /// Waits for the user's word, because only the demonstration model is there.
-    Held,
-    Waiting,
-    Running,
-    Stopping,
-    Finished,
-    Failed,
-    Cancelled,
+    /// Set while it is transcribed with a model that was not expected to fit
+    /// into the free memory.
+    pub fit_warning: Option<FitWarning>,
 }
 
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct Progress {
-    pub stage: Stage,
+    #[ts(type = "Stage")]
+    pub stage: wire::Stage,
     pub position: f64,
     pub duration: Option<f64>,
     /// Seconds of recording per second.
     pub speed: Option<f32>,
     /// Seconds until this stage is done.
     pub left: Option<f32>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
-#[serde(rename_all = "snake_case")]
-pub enum Stage {
-    LoadModel,
-    Preprocess,
-    Transcribe,
-    Diarize,
-    Align,
 }
 
 /// What changed in one recording's text: from index `from` on there are now
@@ -237,7 +204,8 @@ pub struct Segment {
     pub language: Option<String>,
     pub speaker: Option<String>,
     pub channel: Option<u32>,
-    pub suspicions: Vec<Suspicion>,
+    #[ts(type = "Array<Suspicion>")]
+    pub suspicions: Vec<transcript::Suspicion>,
 }
 
 #[derive(Debug, Clone, Serialize, TS)]
@@ -250,30 +218,14 @@ pub struct Word {
     pub probability: f32,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
-#[serde(rename_all = "snake_case")]
-pub enum Suspicion {
-    Loop,
-    TooFast,
-    OverSilence,
-    LowConfidence,
-}
-
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct Notice {
     /// What to branch on.
     pub code: String,
-    pub severity: Severity,
+    #[ts(type = "Severity")]
+    pub severity: transcript::Severity,
     pub text: String,
     pub at: Option<f64>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    Info,
-    Degraded,
-    Failed,
 }
 
 #[derive(Debug, Clone, Serialize, TS)]
@@ -297,25 +249,10 @@ pub struct Gap {
     pub end: f64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[serde(rename_all = "lowercase")]
-pub enum Format {
-    Txt,
-    Srt,
-    Vtt,
-    Json,
-    Md,
-    Html,
-    Docx,
-    Csv,
-    Tsv,
-    Whisperx,
-}
-
 /// Where to save to.
 #[derive(Debug, Clone, Copy, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum SaveLocation {
     /// In the recording's folder, unless there is such a file already.
     Beside,
     /// The same, over what is there.
@@ -333,7 +270,8 @@ pub struct Saved {
 
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct NotSaved {
-    pub format: Format,
+    #[ts(type = "Format")]
+    pub format: transcript::export::Format,
     pub failure: Failure,
 }
 
@@ -365,8 +303,8 @@ impl From<wire::Opened> for PlaySource {
     }
 }
 
-impl From<session::Entry> for Job {
-    fn from(entry: session::Entry) -> Self {
+impl From<session::QueueEntry> for Job {
+    fn from(entry: session::QueueEntry) -> Self {
         let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
         Self {
             id: entry.id,
@@ -376,15 +314,7 @@ impl From<session::Entry> for Job {
             sample: entry.sample,
             watched: entry.watched.is_some(),
             own: entry.own.map(OwnSettings::from),
-            state: match entry.state {
-                session::State::Held => JobState::Held,
-                session::State::Waiting => JobState::Waiting,
-                session::State::Running => JobState::Running,
-                session::State::Stopping => JobState::Stopping,
-                session::State::Finished => JobState::Finished,
-                session::State::Failed => JobState::Failed,
-                session::State::Cancelled => JobState::Cancelled,
-            },
+            state: entry.state,
             again: entry.again.into_iter().map(Again::from).collect(),
             progress: entry.progress.map(Progress::from),
             duration: entry
@@ -399,6 +329,7 @@ impl From<session::Entry> for Job {
             failure: entry.failure.map(Failure::from),
             saved: entry.saved.map(|file| file.display().to_string()),
             missing: entry.missing,
+            fit_warning: entry.will_not_fit.map(|announcement| FitWarning::from(*announcement)),
         }
     }
 }
@@ -406,13 +337,7 @@ impl From<session::Entry> for Job {
 impl From<wire::Progress> for Progress {
     fn from(progress: wire::Progress) -> Self {
         Self {
-            stage: match progress.stage {
-                wire::Stage::SpeechModel | wire::Stage::SpeakerModel => Stage::LoadModel,
-                wire::Stage::Preprocess => Stage::Preprocess,
-                wire::Stage::Transcribe => Stage::Transcribe,
-                wire::Stage::Diarize => Stage::Diarize,
-                wire::Stage::Align => Stage::Align,
-            },
+            stage: progress.stage,
             position: progress.position.seconds(),
             duration: progress.duration.map(transcript::Time::seconds),
             speed: progress.speed,
@@ -458,18 +383,7 @@ impl From<transcript::Segment> for Segment {
             language: segment.language,
             speaker: segment.speaker,
             channel: segment.channel,
-            suspicions: segment.suspicions.into_iter().map(Suspicion::from).collect(),
-        }
-    }
-}
-
-impl From<transcript::Suspicion> for Suspicion {
-    fn from(suspicion: transcript::Suspicion) -> Self {
-        match suspicion {
-            transcript::Suspicion::Loop => Self::Loop,
-            transcript::Suspicion::TooFast => Self::TooFast,
-            transcript::Suspicion::OverSilence => Self::OverSilence,
-            transcript::Suspicion::LowConfidence => Self::LowConfidence,
+            suspicions: segment.suspicions,
         }
     }
 }
@@ -485,7 +399,7 @@ impl From<transcript::Notice> for Notice {
     fn from(notice: transcript::Notice) -> Self {
         Self {
             code: notice.code,
-            severity: severity(notice.severity),
+            severity: notice.severity,
             text: notice.text,
             at: notice.at.map(transcript::Time::seconds),
         }
@@ -520,10 +434,7 @@ impl EngineInfo {
         };
         Self {
             version: description.engine,
-            backend: match description.backend {
-                wire::Backend::Cpu => Backend::Cpu,
-                wire::Backend::Cuda => Backend::Cuda,
-            },
+            backend: description.backend,
             devices: description.devices.into_iter().map(device).collect(),
             cpu_reason: note.or(description.cpu_reason),
             threads: u32::try_from(description.threads).unwrap_or(u32::MAX),
@@ -532,57 +443,16 @@ impl EngineInfo {
     }
 }
 
-macro_rules! formats {
-    ($($format:ident),*) => {
-        impl From<Format> for transcript::export::Format {
-            fn from(format: Format) -> Self {
-                match format { $(Format::$format => Self::$format),* }
-            }
-        }
-
-        impl From<transcript::export::Format> for Format {
-            fn from(format: transcript::export::Format) -> Self {
-                match format { $(transcript::export::Format::$format => Self::$format),* }
-            }
-        }
-    };
-}
-
-formats!(Txt, Srt, Vtt, Json, Md, Html, Docx, Csv, Tsv, Whisperx);
-
 impl From<session::Written> for Saved {
     fn from(written: session::Written) -> Self {
         let failure = |(format, failure): (transcript::export::Format, wire::Failure)| NotSaved {
-            format: format.into(),
+            format,
             failure: failure.into(),
         };
         Self {
             files: written.files.iter().map(|file| file.display().to_string()).collect(),
             failures: written.failures.into_iter().map(failure).collect(),
         }
-    }
-}
-
-impl From<Exporting> for session::Exporting {
-    fn from(exporting: Exporting) -> Self {
-        let Exporting { formats, shaped, word_times } = exporting;
-        Self { formats: formats.into_iter().map(Into::into).collect(), shaped, word_times }
-    }
-}
-
-impl From<session::Exporting> for Exporting {
-    fn from(exporting: session::Exporting) -> Self {
-        let session::Exporting { formats, shaped, word_times } = exporting;
-        Self { formats: formats.into_iter().map(Into::into).collect(), shaped, word_times }
-    }
-}
-
-/// The page's word for how much a notice matters.
-fn severity(severity: transcript::Severity) -> Severity {
-    match severity {
-        transcript::Severity::Info => Severity::Info,
-        transcript::Severity::Degraded => Severity::Degraded,
-        transcript::Severity::Failed => Severity::Failed,
     }
 }
 

@@ -59,17 +59,8 @@ pub struct WatchedFolder {
     pub failure: Option<Failure>,
 }
 
-/// What the window may do beyond itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
-pub struct Switches {
-    /// The machine does not go to sleep while there is work.
-    pub stay_awake: bool,
-    /// Says when the queue ends while the user is elsewhere.
-    pub notify: bool,
-}
-
 impl Settings {
-    pub fn new(settings: session::Settings, models: &[ModelRef]) -> Self {
+    pub fn new(settings: session::JobSettings, models: &[ModelRef]) -> Self {
         let index = |wanted: &ModelRef| models.iter().position(|model| model.path == wanted.path);
         let session::Decoding { beams, several_languages, words } = settings.decoding;
         Self {
@@ -82,9 +73,9 @@ impl Settings {
         }
     }
 
-    pub fn chosen(self, models: &[ModelRef]) -> session::Settings {
+    pub fn chosen(self, models: &[ModelRef]) -> session::JobSettings {
         let Self { model, language, translate, beams, several_languages, words } = self;
-        session::Settings {
+        session::JobSettings {
             model: model.and_then(|id| models.get(id as usize).cloned()),
             language,
             task: if translate { Task::Translate } else { Task::Transcribe },
@@ -93,8 +84,8 @@ impl Settings {
     }
 }
 
-impl From<session::Settings> for OwnSettings {
-    fn from(settings: session::Settings) -> Self {
+impl From<session::JobSettings> for OwnSettings {
+    fn from(settings: session::JobSettings) -> Self {
         let session::Decoding { beams, several_languages, words } = settings.decoding;
         Self {
             model_folder: settings.model.as_ref().map(|model| model.path.display().to_string()),
@@ -128,23 +119,9 @@ impl From<session::Watched> for WatchedFolder {
         let session::Watched { folder, failure } = watched;
         Self {
             folder: folder.folder.to_string(),
-            exporting: folder.exporting.into(),
+            exporting: folder.exporting,
             into: folder.into.map(|folder| folder.to_string()),
             failure: failure.map(Failure::from),
         }
-    }
-}
-
-impl From<session::Switches> for Switches {
-    fn from(switches: session::Switches) -> Self {
-        let session::Switches { stay_awake, notify } = switches;
-        Self { stay_awake, notify }
-    }
-}
-
-impl From<Switches> for session::Switches {
-    fn from(switches: Switches) -> Self {
-        let Switches { stay_awake, notify } = switches;
-        Self { stay_awake, notify }
     }
 }

@@ -3,6 +3,7 @@ use std::path::Path;
 use ts_rs::{Config, TS};
 
 use super::*;
+use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
 
 /// Run `STENO_WRITE_CONTRACT=1 cargo test -p app` after a change.
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ui/src/lib/generated/contract.ts");
@@ -10,8 +11,18 @@ const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ui/src/lib/genera
 fn contract() -> String {
     let config = Config::new().with_large_int("number");
     let mut text = String::from("// Made from crates/app by `STENO_WRITE_CONTRACT=1 cargo test -p app`.\n\n");
-    text.push_str(&names("Command", include!("../../../../src-tauri/src/commands.in")));
-    text.push_str(&names("ErrorCode", error_codes()));
+    text.push_str(&names("CommandName", include!("../../../../src-tauri/src/commands.in")));
+    text.push_str(&names("ErrorCode", variants::<wire::ErrorCode>()));
+    text.push_str(&names("Backend", variants::<wire::Backend>()));
+    text.push_str(&names("Stage", variants::<wire::Stage>()));
+    text.push_str(&names("Format", variants::<transcript::export::Format>()));
+    text.push_str(&names("Severity", variants::<transcript::Severity>()));
+    text.push_str(&names("Suspicion", variants::<transcript::Suspicion>()));
+    text.push_str(&names("FitWord", variants::<memory::fit::Fit>()));
+    text.push_str(&names("DeviceKind", variants::<memory::Kind>()));
+    text.push_str(&names("MemoryStage", variants::<memory::Stage>()));
+    // Notices about memory have severities of their own type, written alike.
+    assert_eq!(variants::<memory::Severity>(), variants::<transcript::Severity>());
     let variables = config::preferences::variables();
     text.push_str(&names("PreferenceName", variables.map(|(name, _)| memory::settings::key(name))));
     let unsure = transcript::review::UNSURE;
@@ -35,24 +46,19 @@ fn contract() -> String {
         Look,
         Exporting,
         EngineInfo,
-        Backend,
         Device,
         WindowEvent,
         Job,
         JobState,
         Progress,
-        Stage,
         TextUpdate,
         TextChange,
         Segment,
         Word,
-        Suspicion,
         Notice,
-        Severity,
         Ending,
         Gap,
-        Format,
-        Place,
+        SaveLocation,
         PlaySource,
         Saved,
         NotSaved,
@@ -61,14 +67,13 @@ fn contract() -> String {
         MemoryRoom,
         ModelFit,
         ModelFacts,
-        FitWord,
+        FitWarning,
+        FitInstead,
         Preference,
         MemoryUpdate,
-        DeviceKind,
         MemorySample,
         MemoryLevels,
         MemoryNotice,
-        MemoryStage,
         StageUse,
         Forecast,
         MemoryParts,
@@ -81,7 +86,7 @@ fn contract() -> String {
         TransferStage,
         Connection,
         Edit,
-        Correction,
+        EditCommand,
         Attempt,
         Again,
         Found,
@@ -93,8 +98,8 @@ fn contract() -> String {
         Replaced,
         DocumentInfo,
         Hit,
-        Wish,
-        Chore,
+        WindowCommand,
+        BlockingCommand,
     );
     format!("{}\n", text.trim_end())
 }
@@ -104,56 +109,37 @@ fn names<'a>(name: &str, values: impl IntoIterator<Item = impl AsRef<str> + 'a>)
     format!("export type {name} = {};\n\n", values.join(" | "))
 }
 
-/// A new code fails to compile here, and then in the page, which has a text for each.
-fn error_codes() -> Vec<String> {
-    use wire::ErrorCode::*;
-    let all = [
-        FileNotFound,
-        FileUnreadable,
-        NotAFile,
-        FileEmpty,
-        NoAudioTrack,
-        NoSuchTrack,
-        UnknownFormat,
-        UnsupportedCodec,
-        NeedsFfmpeg,
-        AudioBroken,
-        ModelNotFound,
-        ModelInvalid,
-        ModelUnsupported,
-        LanguageUnknown,
-        BadSettings,
-        DeviceUnavailable,
-        OutOfMemory,
-        NetworkOff,
-        NetworkFailed,
-        DownloadRefused,
-        ModelCorrupt,
-        ModelInUse,
-        DiskFull,
-        OutputExists,
-        OutputUnwritable,
-        EngineNotFound,
-        EngineFailed,
-        EngineSilent,
-        PlayerFailed,
-        ProtocolMismatch,
-        Cancelled,
-        Internal,
-    ];
-    all.iter()
-        .map(|code| {
-            match code {
-                FileNotFound | FileUnreadable | NotAFile | FileEmpty | NoAudioTrack | NoSuchTrack
-                | UnknownFormat | UnsupportedCodec | NeedsFfmpeg | AudioBroken | ModelNotFound
-                | ModelInvalid | ModelUnsupported | LanguageUnknown | BadSettings | DeviceUnavailable
-                | OutOfMemory | NetworkOff | NetworkFailed | DownloadRefused | ModelCorrupt | ModelInUse
-                | DiskFull | OutputExists | OutputUnwritable | EngineNotFound | EngineFailed
-                | EngineSilent | PlayerFailed | ProtocolMismatch | Cancelled | Internal => {}
-            }
-            serde_json::to_value(code).unwrap().as_str().unwrap().to_owned()
-        })
-        .collect()
+/// What serde writes for each variant of an enum, asked of the enum itself.
+fn variants<T: DeserializeOwned>() -> &'static [&'static str] {
+    struct Asking<'a>(&'a mut &'static [&'static str]);
+
+    impl<'de> Deserializer<'de> for Asking<'_> {
+        type Error = serde::de::value::Error;
+
+        fn deserialize_enum<V: Visitor<'de>>(
+            self,
+            _: &'static str,
+            variants: &'static [&'static str],
+            _: V,
+        ) -> Result<V::Value, Self::Error> {
+            *self.0 = variants;
+            Err(Self::Error::custom("only the names were wanted"))
+        }
+
+        fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Self::Error> {
+            Err(Self::Error::custom("this is no enum"))
+        }
+
+        serde::forward_to_deserialize_any! {
+            bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit
+            unit_struct newtype_struct seq tuple tuple_struct map struct identifier ignored_any
+        }
+    }
+
+    let mut variants: &[&str] = &[];
+    let asked = T::deserialize(Asking(&mut variants));
+    assert!(asked.is_err() && !variants.is_empty());
+    variants
 }
 
 #[test]
@@ -165,4 +151,22 @@ fn the_pages_contract_is_not_stale() {
     }
     let committed = std::fs::read_to_string(FILE).unwrap_or_default();
     assert!(committed == fresh, "{FILE} is stale: STENO_WRITE_CONTRACT=1 cargo test -p app");
+}
+
+#[test]
+fn a_fit_warning_tells_what_is_missing_and_what_fits_instead() {
+    use advisor::fit::{Announcement, Room};
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/starter-whisper");
+    let job = advisor::with_alternatives(wire::Job::new(wire::NO_JOB, "talk.flac", model));
+    let warning = |free| {
+        let room = Room { kind: memory::Kind::Host, name: "the CPU".into(), free, total: 16 << 30 };
+        FitWarning::from(Announcement::of("starter-whisper", &job, room).unwrap())
+    };
+    let nothing = warning(1 << 20);
+    assert_eq!((nothing.model.as_str(), nothing.instead.as_ref()), ("starter-whisper", None));
+    // More than the difference: some of what is free stays free.
+    assert!(nothing.room.free == 1 << 20 && nothing.missing > nothing.needed - nothing.room.free);
+    let instead = warning(nothing.room.free + nothing.missing - 1).instead.unwrap();
+    assert_eq!(instead.model, "starter-whisper");
+    assert!(instead.precision != nothing.precision && instead.windows >= 1, "{instead:?}");
 }

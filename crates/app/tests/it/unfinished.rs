@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use app::session::{Attempt, Entry, Session, Settings, State};
+use app::session::{Attempt, JobSettings, JobState, QueueEntry, Session};
 use library::{Journal, Kind};
 use supervisor::{EngineOptions, Limits, SupervisorOptions};
 use transcript::{Span, Time};
@@ -28,11 +28,11 @@ fn fake_engine() -> PathBuf {
     folder.path().join("windows")
 }
 
-struct Place {
+struct SaveTarget {
     folder: tempfile::TempDir,
 }
 
-impl Place {
+impl SaveTarget {
     fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
@@ -71,7 +71,7 @@ fn expected(windows: impl IntoIterator<Item = u32>) -> Vec<String> {
 
 #[tokio::test]
 async fn what_a_window_left_unfinished_waits_in_the_queue_of_the_next_one() {
-    let place = Place::new();
+    let place = SaveTarget::new();
     let (begun, waiting) = (place.job("4 windows"), place.job("2 windows"));
     {
         let (journal, outputs) = (place.journal(), serde_json::json!({}));
@@ -97,14 +97,14 @@ async fn what_a_window_left_unfinished_waits_in_the_queue_of_the_next_one() {
     };
     let model =
         advisor::ModelRef { name: "m".into(), path: "model".into(), demonstration: false, note: None };
-    let settings = Settings { model: Some(model), ..Settings::default() };
+    let settings = JobSettings { model: Some(model), ..JobSettings::default() };
     let session = Session::start(options, settings);
     let mut follower = session.follow();
     let mut done = std::collections::BTreeMap::new();
     while done.len() < 2 {
         let changes =
             tokio::time::timeout(PATIENCE, follower.next()).await.expect("it stands still").unwrap();
-        for entry in changes.changed.into_iter().filter(|entry| entry.state == State::Finished) {
+        for entry in changes.changed.into_iter().filter(|entry| entry.state == JobState::Finished) {
             let text = session.follow_text(entry.id).next().await.unwrap();
             let segments = text.segments.into_iter().map(|segment| segment.text);
             done.insert(entry.id, segments.collect::<Vec<_>>());
@@ -120,11 +120,11 @@ async fn what_a_window_left_unfinished_waits_in_the_queue_of_the_next_one() {
 
 #[tokio::test]
 async fn what_a_closed_window_had_not_finished_goes_on_at_its_next_start_with_settings_of_its_own() {
-    let place = Place::new();
+    let place = SaveTarget::new();
     let files = ["4 windows, hang 2 once", "2 windows"].map(|name| place.job(name).file.0);
     let model =
         advisor::ModelRef { name: "m".into(), path: "model".into(), demonstration: false, note: None };
-    let settings = Settings { model: Some(model), ..Settings::default() };
+    let settings = JobSettings { model: Some(model), ..JobSettings::default() };
     let start = || {
         let journal = Some(place.journal());
         Session::start(
@@ -135,7 +135,7 @@ async fn what_a_closed_window_had_not_finished_goes_on_at_its_next_start_with_se
     {
         let session = start();
         let ids = session.add(files.clone());
-        let own = Settings { language: Some("de".into()), ..settings.clone() };
+        let own = JobSettings { language: Some("de".into()), ..settings.clone() };
         session.change_own(&ids[1..], Some(&own));
         let mut text = session.follow_text(ids[0]);
         while text.next().await.unwrap().segments.is_empty() {}
@@ -154,7 +154,7 @@ async fn what_a_closed_window_had_not_finished_goes_on_at_its_next_start_with_se
     while done.len() < 2 {
         let changes =
             tokio::time::timeout(PATIENCE, follower.next()).await.expect("it stands still").unwrap();
-        for entry in changes.changed.into_iter().filter(|entry| entry.state == State::Finished) {
+        for entry in changes.changed.into_iter().filter(|entry| entry.state == JobState::Finished) {
             let text = session.follow_text(entry.id).next().await.unwrap();
             let language = entry.own.and_then(|own| own.language);
             let segments: Vec<_> = text.segments.into_iter().map(|segment| segment.text).collect();
@@ -168,16 +168,16 @@ async fn what_a_closed_window_had_not_finished_goes_on_at_its_next_start_with_se
 
 #[tokio::test]
 async fn another_attempt_is_made_with_its_language_and_waits_for_the_users_choice() {
-    let place = Place::new();
+    let place = SaveTarget::new();
     let model = |name: &str| {
         let name = name.to_owned();
         advisor::ModelRef { path: name.clone().into(), name, demonstration: false, note: None }
     };
-    let settings = Settings { model: Some(model("m")), ..Settings::default() };
+    let settings = JobSettings { model: Some(model("m")), ..JobSettings::default() };
     let options = SupervisorOptions { engine: engine(), ..SupervisorOptions::default() };
     let session = Session::start(options, settings);
     let id = session.add([place.job("2 windows").file.0])[0];
-    let when = async |what: fn(&Entry) -> bool| {
+    let when = async |what: fn(&QueueEntry) -> bool| {
         let mut follower = session.follow();
         loop {
             let changes =
@@ -187,7 +187,7 @@ async fn another_attempt_is_made_with_its_language_and_waits_for_the_users_choic
             }
         }
     };
-    when(|entry| entry.state == State::Finished).await;
+    when(|entry| entry.state == JobState::Finished).await;
     let span = Span::new(Time::ZERO, Time::from_millis(30_000));
     let attempt = Attempt { model: Some(model("other")), language: Some("de".into()) };
     session.again(id, span, Some(attempt));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use advisor::ModelRef;
-use app::session::{Session, Settings, State};
+use app::session::{JobSettings, JobState, Session};
 use supervisor::EngineOptions;
 use supervisor::player::Player;
 use wire::ErrorCode;
@@ -36,13 +36,13 @@ async fn what_cannot_be_decoded_fails_before_its_turn() {
     let options =
         EngineOptions { program: Some(folder.path().join("no engine")), ..EngineOptions::default() };
     let model = ModelRef { name: "demo".into(), path: folder.path().into(), demonstration: true, note: None };
-    let session = Session::new(options, Settings { model: Some(model), ..Settings::default() });
+    let session = Session::new(options, JobSettings { model: Some(model), ..JobSettings::default() });
     session.probe_with(Player::with_program(program));
     let ids = session.add(recordings.iter().map(|(path, _)| path.clone()));
 
     let mut follower = session.follow();
     let mut entries = std::collections::BTreeMap::new();
-    let is_done = |entries: &std::collections::BTreeMap<_, app::session::Entry>| {
+    let is_done = |entries: &std::collections::BTreeMap<_, app::session::QueueEntry>| {
         ids.iter().zip(&recordings).all(|(id, (_, wrong))| {
             let found = entries.get(id).and_then(|entry| entry.failure.as_ref());
             found.map(|failure| failure.code) == *wrong && entries.contains_key(id)
@@ -59,7 +59,7 @@ async fn what_cannot_be_decoded_fails_before_its_turn() {
     assert!(is_told, "{seen:#?}");
     for (id, (path, wrong)) in ids.iter().zip(&recordings) {
         let entry = &entries[id];
-        assert_eq!(entry.state == State::Failed, wrong.is_some(), "{}", path.display());
+        assert_eq!(entry.state == JobState::Failed, wrong.is_some(), "{}", path.display());
         if let Some(failure) = &entry.failure {
             assert_eq!(failure.file.as_ref().unwrap().as_path(), path);
             assert!(failure.remedy.is_some(), "{failure}");

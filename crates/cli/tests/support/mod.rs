@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-pub struct Place {
+pub struct Sandbox {
     pub folder: tempfile::TempDir,
     /// Where the user's settings, logs and running engines are.
     pub home: tempfile::TempDir,
@@ -45,14 +45,14 @@ impl From<Output> for Ran {
     }
 }
 
-impl Place {
+impl Sandbox {
     /// Holds empty files of these names.
     pub fn with(names: &[&str]) -> Self {
-        let place = Self { folder: tempfile::tempdir().unwrap(), home: tempfile::tempdir().unwrap() };
+        let sandbox = Self { folder: tempfile::tempdir().unwrap(), home: tempfile::tempdir().unwrap() };
         for name in names {
-            place.write(name, "");
+            sandbox.write(name, "");
         }
-        place
+        sandbox
     }
 
     pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {

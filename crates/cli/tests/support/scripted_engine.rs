@@ -3,14 +3,24 @@
 // A test's part, though cargo builds it as an executable.
 #![allow(clippy::unwrap_used)]
 
-use std::io::{self, Stdout};
+use std::fs::OpenOptions;
+use std::io::{self, Stdout, Write};
+use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 
+use memory::Precision;
 use transcript::{Completeness, Model, Notice, Run, Segment, Severity, Source, Span, Time, Transcript, Word};
-use wire::{Backend, Command, Description, Envelope, ErrorCode, Event, Failure, Job, JobId, Progress, Stage};
+use wire::{Backend, Command, Description, ErrorCode, Event, Failure, FilePath, Job, Progress, Stage};
+
+/// Names a file to which every job that is received is appended, with the
+/// engine's process, as a line of JSON each.
+const JOBS: &str = "STENO_SCRIPT_JOBS";
 
 fn main() {
+    if std::env::args().nth(1).as_deref() == Some("peak") {
+        return hold_and_release();
+    }
     let out = Arc::new(Mutex::new(io::stdout()));
     let (jobs, queue) = mpsc::channel();
     let (cancel, cancelled) = mpsc::channel();
@@ -18,23 +28,77 @@ fn main() {
     std::thread::spawn(move || read(&reader_out, &jobs, &cancel));
     for command in queue {
         match command {
-            Command::Transcribe(job) => transcribe(&job, &out, &cancelled),
-            Command::DetectLanguages { id, files, .. } => {
-                for file in files {
-                    let event = if file.to_string().contains("broken") {
-                        Event::FileFailed { file, error: broken() }
-                    } else {
-                        let probabilities =
-                            vec![("de".into(), 0.02), ("en".into(), 0.97), ("fr".into(), 0.001)];
-                        Event::Language { file, probabilities }
-                    };
-                    send(&out, Some(id), event);
-                }
-                send(&out, Some(id), Event::LanguagesDone);
+            Command::Transcribe(job) => {
+                write_down(&job);
+                transcribe(&job, &out, &cancelled);
+            }
+            Command::DetectLanguages { files, job, .. } => {
+                write_down(&job);
+                detect_languages(files, &job, &out);
+            }
+            Command::Quantise(asked) => {
+                write_down(&Job::new(asked.id, asked.output, asked.model));
+                send(&out, &Event::Quantised { id: asked.id, size: 1, kept: Vec::new() });
             }
             _ => {}
         }
     }
+}
+
+/// Holds 64 MiB for a moment, says so on standard output and lives on: its
+/// highest memory is far above what it holds.
+fn hold_and_release() {
+    drop(std::hint::black_box(vec![1u8; 64 << 20]));
+    println!("released");
+    loop {
+        std::thread::park();
+    }
+}
+
+fn write_down(job: &Job) {
+    let Some(path) = std::env::var_os(JOBS) else { return };
+    // SAFETY: the call takes numbers only; 0 stands for this process.
+    #[cfg(target_os = "linux")]
+    let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+    #[cfg(not(target_os = "linux"))]
+    let nice = 0;
+    let line = serde_json::json!({ "job": job, "nice": nice, "pid": std::process::id() });
+    let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
+    writeln!(file, "{line}").unwrap();
+}
+
+/// Whether no engine before this one tried the file; notes that this one does.
+fn is_first_try(file: &Path) -> bool {
+    let note = file.with_extension("tried");
+    let is_first = !note.exists();
+    std::fs::write(note, "").unwrap();
+    is_first
+}
+
+fn detect_languages(files: Vec<FilePath>, job: &Job, out: &Mutex<Stdout>) {
+    let id = job.id;
+    for file in files {
+        let is = |what: &str| file.to_string().contains(what);
+        if is("dies") {
+            std::process::exit(3);
+        }
+        // The second engine that tries it comes through.
+        if is("once") && is_first_try(file.as_path()) {
+            std::process::exit(3);
+        }
+        if is("hungry") && job.precision.is_none_or(|precision| precision != Precision::Q8_0) {
+            eprintln!("memory allocation of 123 bytes failed");
+            std::process::abort();
+        }
+        let event = if is("broken") {
+            Event::FileFailed { id, file, error: broken() }
+        } else {
+            let probabilities = vec![("de".into(), 0.02), ("en".into(), 0.97), ("fr".into(), 0.001)];
+            Event::Language { id, file, probabilities }
+        };
+        send(out, &event);
+    }
+    send(out, &Event::LanguagesDone { id });
 }
 
 fn read(out: &Mutex<Stdout>, jobs: &Sender<Command>, cancel: &Sender<()>) {
@@ -110,7 +174,7 @@ fn transcribe(job: &Job, out: &Mutex<Stdout>, cancelled: &Receiver<()>) {
         let partial = Transcript { complete: false, ..whole };
         return send(out, Some(id), Event::Cancelled { partial: Some(Box::new(partial)) });
     }
-    if is("deaf") {
+    if is("deaf") || is("stalls") && is_first_try(job.file.as_path()) {
         loop {
             std::thread::park();
         }
@@ -120,11 +184,24 @@ fn transcribe(job: &Job, out: &Mutex<Stdout>, cancelled: &Receiver<()>) {
 
 fn transcript(job: &Job, name: &str) -> Transcript {
     let is = |what: &str| name.contains(what);
+    let time = Time::from_millis;
+    // Each word as long as the others.
+    let words = |start: u32, end: u32, text: &str| -> Vec<Word> {
+        let count = text.split(' ').count() as u32;
+        let length = (end - start) / count;
+        let word = |(number, word): (u32, &str)| Word {
+            text: format!(" {word}"),
+            start: time(start + number * length),
+            end: time(start + (number + 1) * length),
+            probability: 0.9,
+        };
+        (0..).zip(text.split(' ')).map(word).collect()
+    };
     let segment = |start, end, text: &str| Segment {
-        start: Time::from_millis(start),
-        end: Time::from_millis(end),
+        start: time(start),
+        end: time(end),
         text: text.into(),
-        words: vec![Word { text: format!(" {text}"), probability: 0.9, ..Word::default() }],
+        words: words(start, end, text),
         ..Segment::default()
     };
     let stem = name.split('.').next().unwrap_or_default();

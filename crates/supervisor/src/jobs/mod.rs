@@ -23,6 +23,8 @@ use journal_writer::JournalWriter;
 use run::Run;
 use slot::EngineSlot;
 
+pub use rungs::{step_down, take as take_rung};
+
 /// From one look for an engine that a job has started to the next.
 const AGAIN: Duration = Duration::from_millis(200);
 

@@ -56,6 +56,7 @@ export function recording(id: number, path: string, sample: boolean): Job {
     demonstration: false,
     failure: null,
     saved: null,
+    fit_warning: null,
     missing: false,
   };
 }

@@ -1,6 +1,6 @@
 import type {
   Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Format, Gap, Hit, Job, Look,
-  MemoryUpdate, ModelChoice, ModelFits, Place, PlaySource, Preference, PreferenceName, Preset, Progress, Replaced, Review, Saved, Segment, Settings, Setup, Shelf, Switches, TextChange, TextUpdate, Transfer,
+  MemoryUpdate, ModelChoice, ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Preset, Progress, Replaced, Review, Saved, Segment, Settings, Setup, Shelf, Switches, TextChange, TextUpdate, Transfer,
   WatchedFolder, WindowEvent,
 } from "../generated/contract";
 import type { Backend } from ".";
@@ -42,7 +42,7 @@ export class FakeBackend implements Backend {
   engine: EngineInfo | Failure = ENGINE;
   /** Rejects the next save. */
   saveFailure: Failure | null = null;
-  saved: [number, Format, Place][] = [];
+  saved: [number, Format, SaveLocation][] = [];
   closed = false;
   look: Look = { theme: "system", language: null, hide_unsure: false, keys: {} };
   exporting: Exporting = { formats: ["srt"], shaped: false, word_times: false };
@@ -357,7 +357,7 @@ export class FakeBackend implements Backend {
     this.emit({ kind: "jobs", changed: [], removed: [job], order: null });
   }
 
-  async save(job: number, exporting: Exporting, place: Place): Promise<Saved | null> {
+  async save(job: number, exporting: Exporting, place: SaveLocation): Promise<Saved | null> {
     const saved: Saved = { files: [], failures: [] };
     const { name, folder } = this.#works.get(job)?.job ?? { name: "", folder: "" };
     for (const format of exporting.formats) {

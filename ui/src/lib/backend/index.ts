@@ -1,6 +1,6 @@
 import type {
   Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Gap, Hit, Look, MemoryUpdate,
-  ModelFits, Place, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, Settings, Setup, Shelf, Switches, TextUpdate, WindowEvent,
+  ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, Settings, Setup, Shelf, Switches, TextUpdate, WindowEvent,
 } from "../generated/contract";
 
 /**
@@ -39,7 +39,7 @@ export interface Backend {
   chooseAgain(job: number, part: Gap, take: boolean): Promise<Edited | null>;
   remove(job: number): Promise<void>;
   /** What was written and what was not; null where the user closed the dialog. */
-  save(job: number, exporting: Exporting, place: Place): Promise<Saved | null>;
+  save(job: number, exporting: Exporting, place: SaveLocation): Promise<Saved | null>;
   /** The file written; null where the user closed the dialog. */
   saveChart(job: number, kind: ChartFile, bytes: Uint8Array): Promise<string | null>;
   close(really: boolean): Promise<void>;

@@ -1,29 +1,29 @@
 import { Channel, invoke } from "@tauri-apps/api/core";
 import type {
-  Attempt, ChartFile, Chore, Command, Connection, Correction, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Finding, Gap, Hit, Look,
-  MemoryUpdate, ModelFits, Place, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, Settings, Setup, Shelf, Switches, TextUpdate,
-  WindowEvent, Wish,
+  Attempt, BlockingCommand, ChartFile, CommandName, Connection, DocumentInfo, Edit, EditCommand, Edited, EngineInfo, Exporting, Finding, Gap, Hit,
+  Look, MemoryUpdate, ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, Settings, Setup, Shelf, Switches, TextUpdate,
+  WindowCommand, WindowEvent,
 } from "../generated/contract";
 import { t } from "../text";
 import type { Backend } from ".";
 
 /** `invoke`, for commands that the shell has. */
-function call<T>(command: Command, args?: Record<string, unknown>): Promise<T> {
+function call<T>(command: CommandName, args?: Record<string, unknown>): Promise<T> {
   return invoke<T>(command, args);
 }
 
-/** Done at once, in the order of the calls. */
-function wish(wish: Wish): Promise<void> {
-  return call("wish", { wish });
+/** Takes effect in the order of the calls. */
+function execute(command: WindowCommand): Promise<void> {
+  return call("execute", { command });
 }
 
-/** Waits for the disk. */
-function chore(chore: Chore): Promise<void> {
-  return call("chore", { chore });
+/** May wait for the disk. */
+function executeBlocking(command: BlockingCommand): Promise<void> {
+  return call("execute_blocking", { command });
 }
 
-function correct(job: number, correction: Correction): Promise<Edited | null> {
-  return call("correct", { job, correction });
+function executeEdit(job: number, command: EditCommand): Promise<Edited | null> {
+  return call("edit", { job, command });
 }
 
 export class TauriBackend implements Backend {
@@ -40,16 +40,16 @@ export class TauriBackend implements Backend {
     return call("choose_files", { title: t.dialogs.files });
   }
   addSample(): Promise<void> {
-    return wish({ type: "add_sample" });
+    return execute({ type: "add_sample" });
   }
   chooseModel(): Promise<void> {
     return call("choose_model", { title: t.dialogs.model });
   }
   changeSettings(settings: Settings): Promise<void> {
-    return wish({ type: "change_settings", settings });
+    return execute({ type: "change_settings", settings });
   }
   changeLook(look: Look): Promise<void> {
-    return wish({ type: "change_look", look });
+    return execute({ type: "change_look", look });
   }
   preferences(): Promise<Preference[]> {
     return call("preferences");
@@ -61,13 +61,13 @@ export class TauriBackend implements Backend {
     return call("diagnostics");
   }
   startAnyway(): Promise<void> {
-    return wish({ type: "start_anyway" });
+    return execute({ type: "start_anyway" });
   }
   pause(paused: boolean): Promise<void> {
-    return wish({ type: "pause", paused });
+    return execute({ type: "pause", paused });
   }
   reorder(jobs: number[], before: number | null): Promise<void> {
-    return wish({ type: "reorder", jobs, before });
+    return execute({ type: "reorder", jobs, before });
   }
   watch(job: number, onUpdate: (update: TextUpdate) => void): Promise<void> {
     return call("watch", { job, updates: new Channel<TextUpdate>(onUpdate) });
@@ -76,22 +76,22 @@ export class TauriBackend implements Backend {
     return call("watch_memory", { job, updates: new Channel<MemoryUpdate>(onUpdate) });
   }
   cancel(job: number): Promise<void> {
-    return chore({ type: "cancel", job });
+    return executeBlocking({ type: "cancel", job });
   }
   retry(job: number): Promise<void> {
-    return chore({ type: "retry", job });
+    return executeBlocking({ type: "retry", job });
   }
 
   again(job: number, part: Gap, attempt: Attempt | null): Promise<void> {
-    return wish({ type: "again", job, part, attempt });
+    return execute({ type: "again", job, part, attempt });
   }
   chooseAgain(job: number, part: Gap, take: boolean): Promise<Edited | null> {
-    return correct(job, { type: "choose_again", part, take });
+    return executeEdit(job, { type: "choose_again", part, take });
   }
   remove(job: number): Promise<void> {
-    return chore({ type: "remove", job });
+    return executeBlocking({ type: "remove", job });
   }
-  save(job: number, exporting: Exporting, place: Place): Promise<Saved | null> {
+  save(job: number, exporting: Exporting, place: SaveLocation): Promise<Saved | null> {
     const title = place === "ask" && exporting.formats.length > 1 ? t.dialogs.folder : t.dialogs.save;
     return call("save", { job, exporting, place, title });
   }
@@ -108,16 +108,16 @@ export class TauriBackend implements Backend {
     return call("download", { id });
   }
   pauseDownload(id: string, paused: boolean): Promise<void> {
-    return wish({ type: "pause_download", id, paused });
+    return execute({ type: "pause_download", id, paused });
   }
   stopDownload(id: string): Promise<void> {
-    return wish({ type: "stop_download", id });
+    return execute({ type: "stop_download", id });
   }
   importModel(folder: boolean): Promise<void> {
     return call("import_model", { folder, title: folder ? t.dialogs.model : t.dialogs.modelFile });
   }
   removeModel(id: string): Promise<void> {
-    return chore({ type: "remove_model", id });
+    return executeBlocking({ type: "remove_model", id });
   }
   connections(): Promise<Connection[]> {
     return call("connections");
@@ -126,40 +126,40 @@ export class TauriBackend implements Backend {
     return call("painted", { seen });
   }
   changeOwn(jobs: number[], settings: Settings | null): Promise<void> {
-    return chore({ type: "change_own", jobs, settings });
+    return executeBlocking({ type: "change_own", jobs, settings });
   }
   putShortestFirst(on: boolean): Promise<void> {
-    return wish({ type: "put_shortest_first", on });
+    return execute({ type: "put_shortest_first", on });
   }
   cancelAll(): Promise<void> {
-    return chore({ type: "cancel_all" });
+    return executeBlocking({ type: "cancel_all" });
   }
   retryFailed(): Promise<void> {
-    return chore({ type: "retry_failed" });
+    return executeBlocking({ type: "retry_failed" });
   }
   savePreset(name: string, settings: Settings): Promise<void> {
-    return wish({ type: "save_preset", name, settings });
+    return execute({ type: "save_preset", name, settings });
   }
   renamePreset(name: string, to: string): Promise<void> {
-    return wish({ type: "rename_preset", name, to });
+    return execute({ type: "rename_preset", name, to });
   }
   deletePreset(name: string): Promise<void> {
-    return wish({ type: "delete_preset", name });
+    return execute({ type: "delete_preset", name });
   }
   watchFolder(present: boolean): Promise<void> {
     return call("watch_folder", { present, title: t.watched.dialog });
   }
   changeWatched(number: number, exporting: Exporting): Promise<void> {
-    return wish({ type: "change_watched", number, exporting });
+    return execute({ type: "change_watched", number, exporting });
   }
   placeWatched(number: number, beside: boolean): Promise<void> {
     return call("place_watched", { number, beside, title: t.watched.placeDialog });
   }
   unwatchFolder(number: number): Promise<void> {
-    return wish({ type: "unwatch_folder", number });
+    return execute({ type: "unwatch_folder", number });
   }
   changeSwitches(switches: Switches): Promise<void> {
-    return wish({ type: "change_switches", switches });
+    return execute({ type: "change_switches", switches });
   }
   notify(title: string, text: string): Promise<void> {
     return call("notify", { title, text });
@@ -168,13 +168,13 @@ export class TauriBackend implements Backend {
     return call("review", { job });
   }
   edit(job: number, edit: Edit): Promise<Edited | null> {
-    return correct(job, { type: "edit", edit });
+    return executeEdit(job, { type: "edit", edit });
   }
   undo(job: number): Promise<Edited | null> {
-    return correct(job, { type: "undo" });
+    return executeEdit(job, { type: "undo" });
   }
   redo(job: number): Promise<Edited | null> {
-    return correct(job, { type: "redo" });
+    return executeEdit(job, { type: "redo" });
   }
   replaceAll(job: number, finding: Finding, withText: string, everywhere: boolean): Promise<Replaced> {
     return call("replace_all", { job, finding, withText, everywhere });
@@ -189,10 +189,10 @@ export class TauriBackend implements Backend {
     return call("open_document", { document });
   }
   deleteDocument(document: number): Promise<void> {
-    return chore({ type: "delete_document", document });
+    return executeBlocking({ type: "delete_document", document });
   }
   restoreDocument(document: number): Promise<void> {
-    return chore({ type: "restore_document", document });
+    return executeBlocking({ type: "restore_document", document });
   }
   locateRecording(job: number): Promise<boolean | null> {
     return call("locate_recording", { job, title: t.history.locate });

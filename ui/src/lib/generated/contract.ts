@@ -1,8 +1,24 @@
 // Made from crates/app by `STENO_WRITE_CONTRACT=1 cargo test -p app`.
 
-export type Command = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "preferences" | "change_preference" | "diagnostics" | "watch" | "watch_memory" | "save" | "save_chart" | "close" | "play_source" | "shelf" | "download" | "import_model" | "connections" | "painted" | "wish" | "chore" | "watch_folder" | "place_watched" | "notify" | "correct" | "review" | "replace_all" | "documents" | "search_documents" | "open_document" | "locate_recording" | "save_documents";
+export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "preferences" | "change_preference" | "diagnostics" | "watch" | "watch_memory" | "save" | "save_chart" | "close" | "play_source" | "shelf" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "documents" | "search_documents" | "open_document" | "locate_recording" | "save_documents";
 
 export type ErrorCode = "file_not_found" | "file_unreadable" | "not_a_file" | "file_empty" | "no_audio_track" | "no_such_track" | "unknown_format" | "unsupported_codec" | "needs_ffmpeg" | "audio_broken" | "model_not_found" | "model_invalid" | "model_unsupported" | "language_unknown" | "bad_settings" | "device_unavailable" | "out_of_memory" | "network_off" | "network_failed" | "download_refused" | "model_corrupt" | "model_in_use" | "disk_full" | "output_exists" | "output_unwritable" | "engine_not_found" | "engine_failed" | "engine_silent" | "player_failed" | "protocol_mismatch" | "cancelled" | "internal";
+
+export type Backend = "cpu" | "cuda";
+
+export type Stage = "load_model" | "preprocess" | "transcribe" | "diarize" | "align";
+
+export type Format = "txt" | "srt" | "vtt" | "json" | "md" | "html" | "docx" | "csv" | "tsv" | "whisperx";
+
+export type Severity = "info" | "degraded" | "failed";
+
+export type Suspicion = "loop" | "too_fast" | "over_silence" | "low_confidence";
+
+export type FitWord = "does_not_fit" | "tight" | "comfortable";
+
+export type DeviceKind = "gpu" | "host";
+
+export type MemoryStage = "preprocess" | "speech_model" | "transcribe" | "speaker_model" | "diarize" | "align";
 
 export type PreferenceName = "memory_profile" | "batch_size" | "speaker_batch_size" | "skip_speakers" | "fast_path" | "memory_fraction" | "trim_every" | "renew_after" | "memory_limit" | "ram_limit" | "keep" | "precision" | "threads" | "priority" | "hf_endpoint" | "proxy" | "offline";
 
@@ -128,6 +144,9 @@ hide_unsure: boolean,
  */
 keys: { [key in string]: Array<string> }, };
 
+/**
+ * How transcripts were last saved.
+ */
 export type Exporting = { formats: Array<Format>, 
 /**
  * Subtitles divided into cues that fit a screen.
@@ -150,8 +169,6 @@ cpu_reason: string | null, threads: number,
  * Whether formats that need ffmpeg can be opened.
  */
 ffmpeg: boolean, };
-
-export type Backend = "cpu" | "cuda";
 
 export type Device = { id: string, name: string, total_bytes: number | null, free_bytes: number | null, };
 
@@ -200,8 +217,16 @@ saved: string | null,
 /**
  * The recording of a transcript of the history is not where it was.
  */
-missing: boolean, };
+missing: boolean, 
+/**
+ * Set while it is transcribed with a model that was not expected to fit
+ * into the free memory.
+ */
+fit_warning: FitWarning | null, };
 
+/**
+ * Where a recording stands.
+ */
 export type JobState = "held" | "waiting" | "running" | "stopping" | "finished" | "failed" | "cancelled";
 
 export type Progress = { stage: Stage, position: number, duration: number | null, 
@@ -213,8 +238,6 @@ speed: number | null,
  * Seconds until this stage is done.
  */
 left: number | null, };
-
-export type Stage = "load_model" | "preprocess" | "transcribe" | "diarize" | "align";
 
 /**
  * What changed in one recording's text: from index `from` on there are now
@@ -251,15 +274,11 @@ text: string, start: number, end: number,
  */
 probability: number, };
 
-export type Suspicion = "loop" | "too_fast" | "over_silence" | "low_confidence";
-
 export type Notice = { 
 /**
  * What to branch on.
  */
 code: string, severity: Severity, text: string, at: number | null, };
-
-export type Severity = "info" | "degraded" | "failed";
 
 export type Ending = { 
 /**
@@ -285,12 +304,10 @@ gaps: Array<Gap>, };
  */
 export type Gap = { start: number, end: number, };
 
-export type Format = "txt" | "srt" | "vtt" | "json" | "md" | "html" | "docx" | "csv" | "tsv" | "whisperx";
-
 /**
  * Where to save to.
  */
-export type Place = "beside" | "beside_replacing" | "ask";
+export type SaveLocation = "beside" | "beside_replacing" | "ask";
 
 /**
  * Where a recording is listened to.
@@ -383,7 +400,40 @@ suits: boolean,
  */
 speed: number | null, };
 
-export type FitWord = "comfortable" | "tight" | "does_not_fit";
+/**
+ * A model that does not fit into the free memory, told before it is loaded.
+ * The job starts all the same. Amounts are bytes.
+ */
+export type FitWarning = { model: string, 
+/**
+ * How its weights would be held.
+ */
+precision: string, 
+/**
+ * Where it was to compute.
+ */
+room: MemoryRoom, 
+/**
+ * Needed at the least.
+ */
+needed: number, 
+/**
+ * What would have to become free.
+ */
+missing: number, 
+/**
+ * What fits; null: none of the installed models that can do the job.
+ */
+instead: FitInstead | null, };
+
+/**
+ * What the job is likely to go on with when memory runs out.
+ */
+export type FitInstead = { model: string, precision: string, 
+/**
+ * Windows that fit together.
+ */
+windows: number, };
 
 /**
  * One setting of the config file.
@@ -399,8 +449,6 @@ overruled: string | null, };
  * `samples`; everything else is whole. At most twenty of these a second.
  */
 export type MemoryUpdate = { job: number, from: number, samples: Array<MemorySample>, notices: Array<MemoryNotice>, stages: Array<StageUse>, forecast: Forecast | null, };
-
-export type DeviceKind = "gpu" | "host";
 
 /**
  * One look at a device, at a known place in the job.
@@ -442,8 +490,6 @@ export type MemoryNotice = { at: number,
  * What to branch on.
  */
 code: string, severity: Severity, text: string, };
-
-export type MemoryStage = "preprocess" | "speech_model" | "transcribe" | "speaker_model" | "diarize" | "align";
 
 /**
  * One stage from before it began to after what it held was given back.
@@ -574,7 +620,7 @@ export type Edit = { "kind": "set_text", segment: number, text: string, } | { "k
 /**
  * What gives a transcript another text: an edit, or one taken back.
  */
-export type Correction = { "type": "edit", edit: Edit, } | { "type": "undo" } | { "type": "redo" } | { "type": "choose_again", part: Gap, take: boolean, };
+export type EditCommand = { "type": "edit", edit: Edit, } | { "type": "undo" } | { "type": "redo" } | { "type": "choose_again", part: Gap, take: boolean, };
 
 /**
  * What another attempt at a part does otherwise; null: as the recording.
@@ -680,9 +726,9 @@ start: number, text: string, };
 /**
  * What is done at once, in the order in which it was wished for.
  */
-export type Wish = { "type": "add_sample" } | { "type": "change_settings", settings: Settings, } | { "type": "change_look", look: Look, } | { "type": "start_anyway" } | { "type": "pause", paused: boolean, } | { "type": "reorder", jobs: Array<number>, before: number | null, } | { "type": "again", job: number, part: Gap, attempt: Attempt | null, } | { "type": "put_shortest_first", on: boolean, } | { "type": "save_preset", name: string, settings: Settings, } | { "type": "rename_preset", name: string, to: string, } | { "type": "delete_preset", name: string, } | { "type": "change_watched", number: number, exporting: Exporting, } | { "type": "unwatch_folder", number: number, } | { "type": "change_switches", switches: Switches, } | { "type": "pause_download", id: string, paused: boolean, } | { "type": "stop_download", id: string, };
+export type WindowCommand = { "type": "add_sample" } | { "type": "change_settings", settings: Settings, } | { "type": "change_look", look: Look, } | { "type": "start_anyway" } | { "type": "pause", paused: boolean, } | { "type": "reorder", jobs: Array<number>, before: number | null, } | { "type": "again", job: number, part: Gap, attempt: Attempt | null, } | { "type": "put_shortest_first", on: boolean, } | { "type": "save_preset", name: string, settings: Settings, } | { "type": "rename_preset", name: string, to: string, } | { "type": "delete_preset", name: string, } | { "type": "change_watched", number: number, exporting: Exporting, } | { "type": "unwatch_folder", number: number, } | { "type": "change_switches", switches: Switches, } | { "type": "pause_download", id: string, paused: boolean, } | { "type": "stop_download", id: string, };
 
 /**
  * What waits for the disk.
  */
-export type Chore = { "type": "cancel", job: number, } | { "type": "retry", job: number, } | { "type": "remove", job: number, } | { "type": "cancel_all" } | { "type": "retry_failed" } | { "type": "change_own", jobs: Array<number>, settings: Settings | null, } | { "type": "delete_document", document: number, } | { "type": "restore_document", document: number, } | { "type": "remove_model", id: string, };
+export type BlockingCommand = { "type": "cancel", job: number, } | { "type": "retry", job: number, } | { "type": "remove", job: number, } | { "type": "cancel_all" } | { "type": "retry_failed" } | { "type": "change_own", jobs: Array<number>, settings: Settings | null, } | { "type": "delete_document", document: number, } | { "type": "restore_document", document: number, } | { "type": "remove_model", id: string, };

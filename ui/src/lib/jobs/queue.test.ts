@@ -6,6 +6,7 @@ import MoreSettings from "../models/MoreSettings.svelte";
 import SettingsPage from "../settings/SettingsPage.svelte";
 import { Steno } from "../steno.svelte";
 import { t } from "../text";
+import { memorySize } from "../ui/format";
 import OwnSettings from "./OwnSettings.svelte";
 import Queue from "./Queue.svelte";
 
@@ -164,4 +165,37 @@ test("the switches are on until they are put off, and the end of the queue is to
   await waitFor(() => expect(backend.switches).toEqual({ stay_awake: false, notify: true }));
   backend.emit({ kind: "queue_ended", finished: 3, failed: 1 });
   await waitFor(() => expect(backend.notified).toEqual([[t.work.ended(3), t.work.failed(1)]]));
+});
+
+test("a model that does not fit into the free memory is announced above the queue while its job runs", async () => {
+  await queue();
+  const warning = {
+    model: "whisper-medium",
+    precision: "f16",
+    room: { kind: "host" as const, name: "the CPU", free: 2e9, total: 16e9 },
+    needed: 5e9,
+    missing: 3e9,
+    instead: { model: "whisper-small", precision: "q8_0", windows: 2 },
+  };
+  const tell = (fit_warning: typeof warning | Omit<typeof warning, "instead"> & { instead: null } | null) => {
+    const changed = steno.jobs.map((job, index) => (index === 0 ? { ...job, fit_warning } : job));
+    backend.emit({ kind: "jobs", changed, removed: [], order: null });
+  };
+  expect(screen.queryByTestId("fit-warning")).toBeNull();
+  tell(warning);
+  const shown = await found("fit-warning");
+  const size = (bytes: number) => memorySize(bytes);
+  for (const part of [
+    t.fitWarning.title("whisper-medium", "f16"),
+    t.fitWarning.needs(size(5e9), size(2e9), size(3e9)),
+    t.fitWarning.instead("whisper-small", "q8_0"),
+  ]) {
+    expect(shown.textContent).toContain(part);
+  }
+  tell({ ...warning, instead: { model: "whisper-medium", precision: "f16", windows: 1 } });
+  await waitFor(() => expect(shown.textContent).toContain(t.fitWarning.smaller(1)));
+  tell({ ...warning, instead: null });
+  await waitFor(() => expect(shown.textContent).toContain(t.fitWarning.nothing));
+  tell(null);
+  await waitFor(() => expect(screen.queryByTestId("fit-warning")).toBeNull());
 });

@@ -219,6 +219,15 @@ export const de: Text = {
     close: "Schließen",
   },
 
+  fitWarning: {
+    title: (model, precision) => `${model} (${precision}) passt nicht in den freien Speicher`,
+    needs: (needed, free, missing) => `Es braucht ${needed}; ${free} sind frei, ${missing} fehlen.`,
+    instead: (model, precision) =>
+      `Der Auftrag beginnt trotzdem. Geht der Speicher aus, läuft er mit dem weiter, was passt: ${model} (${precision}).`,
+    smaller: (windows) => `Der Auftrag beginnt trotzdem. Geht der Speicher aus, läuft er mit kleineren Stapeln weiter (passende Größe: ${windows}).`,
+    nothing: "Der Auftrag beginnt trotzdem und läuft in kleineren Schritten weiter. Keines der installierten Modelle passt: Schließen Sie andere Programme oder wählen Sie ein kleineres Modell.",
+  },
+
   queue: {
     stopAll: "Alle abbrechen",
     pause: "Warteschlange anhalten",

@@ -221,6 +221,15 @@ export const en = {
     close: "Close",
   },
 
+  fitWarning: {
+    title: (model: string, precision: string) => `${model} (${precision}) does not fit into the free memory`,
+    needs: (needed: string, free: string, missing: string) => `It needs ${needed}; ${free} are free, ${missing} are missing.`,
+    instead: (model: string, precision: string) =>
+      `The job starts all the same. If memory runs out, it goes on with what fits: ${model} (${precision}).`,
+    smaller: (windows: number) => `The job starts all the same. If memory runs out, it goes on with smaller batches (size that fits: ${windows}).`,
+    nothing: "The job starts all the same and goes on in smaller steps. None of the installed models fits: close other programs, or choose a smaller model.",
+  },
+
   queue: {
     stopAll: "Stop all",
     pause: "Pause the queue",

@@ -220,6 +220,15 @@ export const es: Text = {
     close: "Cerrar",
   },
 
+  fitWarning: {
+    title: (model, precision) => `${model} (${precision}) no cabe en la memoria libre`,
+    needs: (needed, free, missing) => `Necesita ${needed}; hay ${free} libres y faltan ${missing}.`,
+    instead: (model, precision) =>
+      `El trabajo empieza de todos modos. Si la memoria se agota, continúa con lo que cabe: ${model} (${precision}).`,
+    smaller: (windows) => `El trabajo empieza de todos modos. Si la memoria se agota, continúa con lotes más pequeños (tamaño que cabe: ${windows}).`,
+    nothing: "El trabajo empieza de todos modos y continúa en pasos más pequeños. Ninguno de los modelos instalados cabe: cierre otros programas o elija un modelo más pequeño.",
+  },
+
   queue: {
     stopAll: "Detener todo",
     pause: "Pausar la cola",

@@ -223,6 +223,15 @@ export const fr: Text = {
     close: "Fermer",
   },
 
+  fitWarning: {
+    title: (model, precision) => `${model} (${precision}) ne tient pas dans la mémoire libre`,
+    needs: (needed, free, missing) => `Il lui faut ${needed} ; ${free} sont libres, il manque ${missing}.`,
+    instead: (model, precision) =>
+      `La tâche commence quand même. Si la mémoire s’épuise, elle continue avec ce qui tient : ${model} (${precision}).`,
+    smaller: (windows) => `La tâche commence quand même. Si la mémoire s’épuise, elle continue par lots plus petits (taille adaptée : ${windows}).`,
+    nothing: "La tâche commence quand même et continue par plus petites étapes. Aucun des modèles installés ne tient : fermez d’autres programmes ou choisissez un modèle plus petit.",
+  },
+
   queue: {
     stopAll: "Tout arrêter",
     pause: "Suspendre la file",

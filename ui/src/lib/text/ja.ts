@@ -220,6 +220,15 @@ export const ja: Text = {
     close: "閉じる",
   },
 
+  fitWarning: {
+    title: (model, precision) => `${model}（${precision}）は空きメモリに収まりません`,
+    needs: (needed, free, missing) => `必要なメモリは${needed}、空きは${free}で、${missing}不足しています。`,
+    instead: (model, precision) =>
+      `ジョブはそのまま開始されます。メモリが足りなくなった場合は、収まる${model}（${precision}）で続行します。`,
+    smaller: (windows) => `ジョブはそのまま開始されます。メモリが足りなくなった場合は、より小さいバッチで続行します（収まるサイズ：${windows}）。`,
+    nothing: "ジョブはそのまま開始され、より小さい単位で続行します。収まるモデルはインストールされていません。ほかのプログラムを終了するか、より小さいモデルを選んでください。",
+  },
+
   queue: {
     stopAll: "すべて停止",
     pause: "キューを一時停止",

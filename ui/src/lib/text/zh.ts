@@ -220,6 +220,15 @@ export const zh: Text = {
     close: "关闭",
   },
 
+  fitWarning: {
+    title: (model, precision) => `空闲内存容纳不下 ${model}（${precision}）`,
+    needs: (needed, free, missing) => `需要 ${needed}，空闲 ${free}，还差 ${missing}。`,
+    instead: (model, precision) =>
+      `任务仍会开始。如果内存不足，将改用可以容纳的 ${model}（${precision}）继续。`,
+    smaller: (windows) => `任务仍会开始。如果内存不足，将以更小的批次继续（可容纳的大小：${windows}）。`,
+    nothing: "任务仍会开始，并以更小的步骤继续。已安装的模型都容纳不下：请关闭其他程序，或选择更小的模型。",
+  },
+
   queue: {
     stopAll: "全部停止",
     pause: "暂停队列",

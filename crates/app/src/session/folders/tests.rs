@@ -1,5 +1,5 @@
 use super::*;
-use crate::session::{Settings, State};
+use crate::session::{JobSettings, JobState};
 use std::fs;
 use supervisor::{EngineOptions, SupervisorOptions};
 use transcript::export::Format;
@@ -13,7 +13,7 @@ fn session(folder: &Path) -> Session {
         journal: Some(Journal::open(&folder.join("state/journal.sqlite")).unwrap().journal),
         ..SupervisorOptions::default()
     };
-    let session = Session::start_watching(options, Settings::default(), QUICK);
+    let session = Session::start_watching(options, JobSettings::default(), QUICK);
     session.pause(true);
     session
 }
@@ -24,7 +24,7 @@ async fn queued(session: &Session, count: usize) -> Vec<String> {
     loop {
         let names: Vec<String> = {
             let shared = session.lock();
-            let name = |entry: &crate::session::Entry| {
+            let name = |entry: &crate::session::QueueEntry| {
                 entry.file.file_name().unwrap().to_string_lossy().into_owned()
             };
             shared.queue.iter().map(name).collect()
@@ -137,7 +137,7 @@ async fn a_text_is_exported_where_its_folder_says_and_what_can_not_be_is_said() 
     let id = session.lock().queue.iter().next().unwrap().id;
     session.change(|shared| {
         let transcript = Box::new(crate::session::save::tests::transcript(true));
-        shared.queue.end(id, State::Finished, Some(transcript), None);
+        shared.queue.end(id, JobState::Finished, Some(transcript), None);
     });
     let export = session.clone();
     tokio::task::spawn_blocking(move || export.put_away(id)).await.unwrap();

@@ -78,7 +78,7 @@ fn recordings_are_taken_in_order_and_broken_ones_left_out() {
         queue.apply(entry.id, Event::Finished { transcript: transcript(&[]), renewal: None });
     }
     assert_eq!(taken, ["a", "b"]);
-    assert_eq!(queue.get(3).map(|entry| entry.state), Some(State::Failed));
+    assert_eq!(queue.get(3).map(|entry| entry.state), Some(JobState::Failed));
     assert_eq!(queue.unfinished(), 0);
 }
 
@@ -98,12 +98,15 @@ fn cancelling_asks_the_engine_only_about_what_runs() {
     let mut queue = queue(&["runs", "waits"]);
     queue.start_next();
     assert!(queue.cancel(1));
-    assert_eq!(queue.get(1).map(|entry| entry.state), Some(State::Stopping));
+    assert_eq!(queue.get(1).map(|entry| entry.state), Some(JobState::Stopping));
     assert!(!queue.cancel(1), "once is enough");
     assert!(!queue.cancel(2));
-    assert_eq!(queue.get(2).map(|entry| entry.state), Some(State::Cancelled));
-    queue.apply(1, Event::Cancelled { partial: Some(transcript(&["half"])) });
-    assert_eq!(queue.get(1).map(|entry| (entry.state, entry.segments().len())), Some((State::Cancelled, 1)));
+    assert_eq!(queue.get(2).map(|entry| entry.state), Some(JobState::Cancelled));
+    queue.apply(1, Event::Cancelled { id: NO_JOB, partial: Some(transcript(&["half"])) });
+    assert_eq!(
+        queue.get(1).map(|entry| (entry.state, entry.segments().len())),
+        Some((JobState::Cancelled, 1))
+    );
 }
 
 #[test]
@@ -154,9 +157,9 @@ fn trying_again_starts_with_an_empty_page() {
 fn a_second_end_changes_nothing() {
     let mut queue = queue(&["talk"]);
     queue.start_next();
-    queue.apply(1, Event::Finished { transcript: transcript(&["a"]), renewal: None });
-    queue.end(1, State::Failed, None, Some(failure()));
-    assert!(queue.get(1).is_some_and(|entry| entry.state == State::Finished && entry.failure.is_none()));
+    queue.apply(1, Event::Finished { id: NO_JOB, transcript: transcript(&["a"]), renewal: None });
+    queue.end(1, JobState::Failed, None, Some(failure()));
+    assert!(queue.get(1).is_some_and(|entry| entry.state == JobState::Finished && entry.failure.is_none()));
 }
 
 #[test]
@@ -331,8 +334,27 @@ fn where_only_the_beginning_can_be_read_it_can_be_read_and_nothing_is_begun_anew
     let id = queue.open("talk.wav".into(), false, vec![segment("begun")], edited);
     queue.opened(id, Err(failure()));
     let entry = queue.get(id).unwrap();
-    assert_eq!((entry.state, entry.edited, entry.segments().len()), (State::Finished, None, 1));
+    assert_eq!((entry.state, entry.edited, entry.segments().len()), (JobState::Finished, None, 1));
     assert!(entry.notices()[0].text.contains("The file is empty."), "{:?}", entry.notices());
     queue.retry(id, None);
-    assert_eq!(queue.get(id).unwrap().state, State::Finished);
+    assert_eq!(queue.get(id).unwrap().state, JobState::Finished);
+}
+
+#[test]
+fn a_warning_that_the_model_does_not_fit_lasts_as_long_as_the_job() {
+    let room = advisor::fit::Room { kind: memory::Kind::Host, name: "the CPU".into(), free: 1, total: 2 };
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/starter-whisper");
+    let announcement = Announcement::of("starter", &wire::Job::new(NO_JOB, "a", model), room).unwrap();
+    for end in [
+        Event::Finished { id: NO_JOB, transcript: transcript(&["one"]), renewal: None },
+        Event::Cancelled { id: NO_JOB, partial: None },
+    ] {
+        let mut queue = queue(&["a"]);
+        queue.start_next();
+        queue.set_will_not_fit(1, Some(announcement.clone()));
+        let version = queue.version();
+        assert_eq!(queue.changes_since(0).changed[0].will_not_fit.as_deref(), Some(&announcement));
+        queue.apply(1, end);
+        assert_eq!(queue.changes_since(version).changed[0].will_not_fit, None);
+    }
 }

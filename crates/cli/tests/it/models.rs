@@ -1,37 +1,31 @@
 //! Models by the command line: downloaded from a server that speaks the hub's
 //! protocol, imported, found, verified, repaired, moved and removed.
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::panic)]
-
-#[path = "../../hub/tests/support/mod.rs"]
-mod server;
-mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::server::{Fault, Server};
+use crate::support::{Ran, Sandbox};
 use serde_json::Value;
-use server::{Fault, Server};
-use support::{Place, Ran};
 
 const NAME: &str = "whisper-tiny";
 
 struct Machine {
-    place: Place,
+    sandbox: Sandbox,
     server: Server,
 }
 
 impl Machine {
     fn new() -> Self {
-        let place = Place::with(&["talk.flac"]);
+        let sandbox = Sandbox::with(&["talk.flac"]);
         let server = Server::start();
-        server.put_folder("openai/whisper-tiny", &micro(&place, "micro"));
-        Self { place, server }
+        server.put_folder("openai/whisper-tiny", &micro(&sandbox, "micro"));
+        Self { sandbox, server }
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = self.place.command(arguments);
-        isolate(&mut command, &self.place);
+        let mut command = self.sandbox.command(arguments);
+        isolate(&mut command, &self.sandbox);
         command.env("HF_ENDPOINT", self.server.url());
         command
     }
@@ -45,7 +39,7 @@ impl Machine {
     }
 
     fn store(&self) -> PathBuf {
-        self.place.home.path().join("data/steno/models")
+        self.sandbox.home.path().join("data/steno/models")
     }
 
     /// Of `steno models list`.
@@ -56,19 +50,19 @@ impl Machine {
 }
 
 /// Nothing of the surroundings that has to do with models or the network.
-fn isolate(command: &mut Command, place: &Place) {
+fn isolate(command: &mut Command, sandbox: &Sandbox) {
     for name in ["HF_HOME", "HF_HUB_CACHE", "HF_TOKEN", "HF_TOKEN_PATH", "HF_HUB_OFFLINE", "XDG_CACHE_HOME"] {
         command.env_remove(name);
     }
     for name in ["http_proxy", "https_proxy", "all_proxy", "no_proxy"] {
         command.env_remove(name).env_remove(name.to_uppercase());
     }
-    command.env("HOME", place.home.path()).env("XDG_DATA_HOME", place.home.path().join("data"));
+    command.env("HOME", sandbox.home.path()).env("XDG_DATA_HOME", sandbox.home.path().join("data"));
 }
 
 /// A whole model, small enough for a test of seconds.
-fn micro(place: &Place, name: &str) -> PathBuf {
-    let folder = place.home.path().join(name);
+fn micro(sandbox: &Sandbox, name: &str) -> PathBuf {
+    let folder = sandbox.home.path().join(name);
     let size = random_models::Size::named("micro").unwrap();
     random_models::write(&folder, size, &random_models::Options::default()).unwrap();
     folder
@@ -179,15 +173,98 @@ fn ctrl_c_keeps_what_has_come_and_the_next_download_goes_on() {
 }
 
 #[test]
+fn a_download_keeps_to_its_options() {
+    let machine = Machine::new();
+    let pulled = machine.run(&["models", "pull", NAME, "--name", "mine", "--quiet"]).ends(0);
+    assert_eq!(pulled.err, "");
+    assert!(machine.listed("mine").is_some() && machine.listed(NAME).is_none());
+    let imported = machine.json(&[
+        "models",
+        "import",
+        machine.store().join("mine").to_str().unwrap(),
+        "--name",
+        "copy",
+        "--json",
+    ]);
+    assert!(machine.listed("copy").is_some(), "{imported}");
+
+    // What is at the hub now is something else: it is taken only where that was asked for.
+    let told = machine.run(&["models", "pull", NAME]).ends(0);
+    assert!(!told.err.is_empty(), "progress is told without --quiet");
+    machine.run(&["models", "remove", NAME]).ends(0);
+    machine.server.put("openai/whisper-tiny/config.json", "{}");
+    machine.server.commit("another");
+    machine.run(&["models", "pull", NAME]).ends(1).says("--renew");
+    machine.run(&["models", "pull", NAME, "--renew"]).ends(1).says_not("--renew");
+
+    // Models that were added are downloaded from where they were said to be.
+    let file = format!("{}/model.gguf", machine.server.url());
+    machine.run(&["models", "add", "far", "--repository", "somebody/nothing"]).ends(0);
+    machine.run(&["models", "add", "file", "--url", &file]).ends(0);
+    machine.run(&["models", "pull", "far"]).ends(1).says("somebody/nothing");
+    machine.run(&["models", "pull", "file"]).ends(1).says("model.gguf");
+}
+
+#[test]
+fn the_network_is_used_as_it_is_set() {
+    let machine = Machine::new();
+    // Takes what is meant for a hub or a proxy, and has nothing.
+    let other = Server::start();
+    let url = other.url();
+    machine.run(&["models", "pull", NAME]).ends(0);
+    damage(&machine.store().join(NAME).join("model.safetensors"));
+    let goes_elsewhere = |mut command: Command| {
+        machine.server.forget();
+        other.forget();
+        Ran::from(command.output().unwrap()).ends(1);
+        assert!(machine.server.seen().is_empty() && !other.seen().is_empty(), "{command:?}");
+    };
+    let stays_off = |mut command: Command| {
+        machine.server.forget();
+        Ran::from(command.output().unwrap()).ends(1).says("switched off");
+        assert!(machine.server.seen().is_empty(), "{command:?}");
+    };
+    let file = machine.sandbox.path("config.toml");
+    let with_file = |arguments: &[&str], key: &str, value: &str| {
+        std::fs::write(&file, format!("[network]\n{key} = \"{value}\"\n")).unwrap();
+        let mut command = machine.command(arguments);
+        command.env("STENO_CONFIG", &file);
+        command
+    };
+    let pull = ["models", "pull", "openai/whisper-tiny", "--name", "other"];
+    let repair = ["models", "verify", "--repair", NAME];
+    for command in [&pull[..], &repair] {
+        let with = |options: &[&str]| machine.command(&[command, options].concat());
+        let with_variable = |name: &str, value: &str| {
+            let mut command = with(&[]);
+            command.env(name, value);
+            command
+        };
+        stays_off(with(&["--offline"]));
+        stays_off(with_variable("STENO_OFFLINE", "true"));
+        stays_off(with_file(command, "off", "true"));
+        goes_elsewhere(with(&["--hub", &url]));
+        goes_elsewhere(with_variable("HF_ENDPOINT", &url));
+        let mut without_variable = with_file(command, "hub", &url);
+        without_variable.env_remove("HF_ENDPOINT");
+        goes_elsewhere(without_variable);
+        goes_elsewhere(with(&["--proxy", &url]));
+        goes_elsewhere(with_variable("STENO_PROXY", &url));
+        goes_elsewhere(with_file(command, "proxy", &url));
+        Ran::from(with(&[]).output().unwrap()).ends(0);
+    }
+}
+
+#[test]
 fn models_of_other_programs_are_used_and_left_alone() {
     let machine = Machine::new();
-    let cache = machine.place.home.path().join(".cache/huggingface/hub/models--openai--whisper-tiny");
+    let cache = machine.sandbox.home.path().join(".cache/huggingface/hub/models--openai--whisper-tiny");
     let snapshot = cache.join("snapshots/c0ffee");
     std::fs::create_dir_all(cache.join("refs")).unwrap();
     std::fs::create_dir_all(&snapshot).unwrap();
     std::fs::create_dir_all(cache.join("blobs")).unwrap();
     std::fs::write(cache.join("refs/main"), "c0ffee").unwrap();
-    let source = micro(&machine.place, "source");
+    let source = micro(&machine.sandbox, "source");
     for (number, entry) in std::fs::read_dir(source).unwrap().map(Result::unwrap).enumerate() {
         let blob = cache.join(format!("blobs/{number}"));
         std::fs::copy(entry.path(), &blob).unwrap();
@@ -208,11 +285,11 @@ fn the_models_move_and_are_found_where_they_are() {
     let machine = Machine::new();
     machine.run(&["models", "pull", NAME]).ends(0);
     machine.run(&["models", "move", "other disk"]).ends(0);
-    let moved = machine.place.path("other disk").canonicalize().unwrap();
+    let moved = machine.sandbox.path("other disk").canonicalize().unwrap();
     assert_eq!(machine.listed(NAME).unwrap()["path"], moved.join(NAME).display().to_string());
     machine.run(&["transcribe", "talk.flac", "--model", NAME]).ends(0);
     // Others go there too.
-    let source = micro(&machine.place, "source");
+    let source = micro(&machine.sandbox, "source");
     machine.run(&["models", "import", source.to_str().unwrap(), "--name", "mine"]).ends(0);
     assert!(moved.join("mine/model.safetensors").is_file());
     let output = machine.command(&["models", "move", "x"]).env("STENO_MODELS", &moved).output().unwrap();
@@ -222,11 +299,11 @@ fn the_models_move_and_are_found_where_they_are() {
 #[test]
 fn models_of_every_kind_are_told_whether_they_fit() {
     let machine = Machine::new();
-    let source = micro(&machine.place, "source");
+    let source = micro(&machine.sandbox, "source");
     machine.run(&["models", "import", source.to_str().unwrap(), "--name", "mine"]).ends(0);
     machine.run(&["models", "add", "here", "--path", source.to_str().unwrap()]).ends(0);
     let mut names = vec!["mine", "here"];
-    let ggml = support::project().join("../shared/models/starter-ggml/ggml-starter-q8_0.bin");
+    let ggml = crate::support::project().join("../shared/models/starter-ggml/ggml-starter-q8_0.bin");
     if ggml.is_file() {
         machine.run(&["models", "import", ggml.to_str().unwrap()]).ends(0);
         names.push("ggml-starter-q8_0");
@@ -263,14 +340,14 @@ fn without_any_network_everything_but_a_download_works() {
         return;
     }
     let machine = Machine::new();
-    let source = micro(&machine.place, "source");
+    let source = micro(&machine.sandbox, "source");
     let source = source.to_str().unwrap();
     let traced =
         Command::new("strace").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !traced {
         println!("skipped: there is no strace to see attempts with; only their success is looked at");
     }
-    let trace = machine.place.home.path().join("trace");
+    let trace = machine.sandbox.home.path().join("trace");
     let run = |arguments: &[&str]| -> Ran {
         let plain = machine.command(arguments);
         let mut command = Command::new("unshare");

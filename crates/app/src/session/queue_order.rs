@@ -3,7 +3,7 @@
 use wire::JobId;
 
 #[derive(Debug, Default)]
-pub struct Turns {
+pub struct QueueOrder {
     /// As they were added, and as the user moved them.
     given: Vec<JobId>,
     /// As they are taken and shown.
@@ -11,7 +11,7 @@ pub struct Turns {
     shortest_first: bool,
 }
 
-impl Turns {
+impl QueueOrder {
     pub fn is_shortest_first(&self) -> bool {
         self.shortest_first
     }
@@ -77,13 +77,13 @@ impl Turns {
 mod tests {
     use super::*;
 
-    fn turns(ids: &[JobId]) -> Turns {
-        let mut turns = Turns::default();
+    fn turns(ids: &[JobId]) -> QueueOrder {
+        let mut turns = QueueOrder::default();
         ids.iter().for_each(|id| turns.add(*id));
         turns
     }
 
-    fn order(turns: &Turns) -> Vec<JobId> {
+    fn order(turns: &QueueOrder) -> Vec<JobId> {
         turns.iter().collect()
     }
 

@@ -1,19 +1,14 @@
 //! What becomes of recordings, results and failures, with a scripted engine.
 
-// The exception for tests covers only functions marked as such, not their helpers.
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{Ran, Sandbox};
 use serde_json::Value;
-use support::{Place, Ran};
 
 #[test]
 fn one_recording_alone_is_printed() {
-    let place = Place::with(&["talk.mp3"]);
-    let ran = place.run(&["transcribe", "talk.mp3"]).ends(0);
+    let sandbox = Sandbox::with(&["talk.mp3"]);
+    let ran = sandbox.run(&["transcribe", "talk.mp3"]).ends(0);
     assert_eq!(ran.out, "Good morning.\nThis is talk.\n");
-    assert_eq!(place.names(), ["talk.mp3"]);
+    assert_eq!(sandbox.names(), ["talk.mp3"]);
 }
 
 #[test]
@@ -24,90 +19,90 @@ fn formats_and_folders_make_files_and_nothing_is_printed() {
         (&["talk.mp3", "other.wav"], &["other.txt", "talk.mp3", "talk.txt"]),
         (&["."], &["talk.mp3", "talk.txt"]),
     ] {
-        let place = Place::with(&["talk.mp3"]);
-        let ran = place.run(&[&["transcribe"], arguments].concat()).ends(0);
+        let sandbox = Sandbox::with(&["talk.mp3"]);
+        let ran = sandbox.run(&[&["transcribe"], arguments].concat()).ends(0);
         assert_eq!(ran.out, "", "{arguments:?}");
-        assert_eq!(place.names(), expected, "{arguments:?}");
+        assert_eq!(sandbox.names(), expected, "{arguments:?}");
         assert!(ran.err.contains("written to"), "{}", ran.err);
     }
-    let place = Place::with(&["talk.mp3"]);
-    place.run(&["transcribe", "talk.mp3", "--output", "new/folder", "--format", "srt"]).ends(0);
+    let sandbox = Sandbox::with(&["talk.mp3"]);
+    sandbox.run(&["transcribe", "talk.mp3", "--output", "new/folder", "--format", "srt"]).ends(0);
     assert!(
-        place.read("new/folder/talk.srt").starts_with("1\n00:00:00,000 --> 00:00:01,500\nGood morning.\n")
+        sandbox.read("new/folder/talk.srt").starts_with("1\n00:00:00,000 --> 00:00:01,500\nGood morning.\n")
     );
 }
 
 #[test]
 fn an_output_of_minus_prints_any_one_format() {
-    let place = Place::with(&["talk.mp3"]);
-    let ran = place.run(&["transcribe", "talk.mp3", "--format", "vtt", "--output", "-"]).ends(0);
+    let sandbox = Sandbox::with(&["talk.mp3"]);
+    let ran = sandbox.run(&["transcribe", "talk.mp3", "--format", "vtt", "--output", "-"]).ends(0);
     assert!(ran.out.starts_with("WEBVTT\n\n00:00:00.000 --> 00:00:01.500\nGood morning.\n"), "{}", ran.out);
-    assert_eq!(place.names(), ["talk.mp3"]);
+    assert_eq!(sandbox.names(), ["talk.mp3"]);
 }
 
 #[test]
 fn one_broken_recording_does_not_stop_the_others() {
-    let place = Place::with(&["a.mp3", "broken.mp3", "c.mp3"]);
-    let ran = place.run(&["transcribe", "a.mp3", "broken.mp3", "c.mp3"]).ends(1);
-    assert_eq!(place.names(), ["a.mp3", "a.txt", "broken.mp3", "c.mp3", "c.txt"]);
+    let sandbox = Sandbox::with(&["a.mp3", "broken.mp3", "c.mp3"]);
+    let ran = sandbox.run(&["transcribe", "a.mp3", "broken.mp3", "c.mp3"]).ends(1);
+    assert_eq!(sandbox.names(), ["a.mp3", "a.txt", "broken.mp3", "c.mp3", "c.txt"]);
     ran.says("steno: broken.mp3: The sound is damaged from the start. Copy it again.\n");
 }
 
 #[test]
 fn an_engine_that_dies_leaves_its_text_and_the_next_recording_gets_another() {
-    let place = Place::with(&["dies.mp3", "c.mp3"]);
-    let ran = place.run(&["transcribe", "dies.mp3", "c.mp3"]).ends(1);
-    assert_eq!(place.names(), ["c.mp3", "c.txt", "dies.mp3", "dies.partial.json"]);
+    let sandbox = Sandbox::with(&["dies.mp3", "c.mp3"]);
+    let ran = sandbox.run(&["transcribe", "dies.mp3", "c.mp3"]).ends(1);
+    assert_eq!(sandbox.names(), ["c.mp3", "c.txt", "dies.mp3", "dies.partial.json"]);
     ran.says("steno: dies.mp3: ");
-    let exported = place.run(&["export", "dies.partial.json", "--format", "txt", "--output", "-"]).ends(0);
+    let exported = sandbox.run(&["export", "dies.partial.json", "--format", "txt", "--output", "-"]).ends(0);
     assert_eq!(exported.out, "Good morning.\nThis is dies.\n");
     exported.says("ended early");
 }
 
 #[test]
 fn nothing_is_replaced_without_force_and_the_work_is_not_done_in_vain() {
-    let place = Place::with(&["talk.mp3"]);
-    place.write("talk.srt", "mine");
-    let ran = place.run(&["transcribe", "talk.mp3", "--format", "json,srt"]).ends(1);
+    let sandbox = Sandbox::with(&["talk.mp3"]);
+    sandbox.write("talk.srt", "mine");
+    let ran = sandbox.run(&["transcribe", "talk.mp3", "--format", "json,srt"]).ends(1);
     ran.says("talk.srt: The file exists already. Use --force");
-    assert_eq!(place.read("talk.srt"), "mine");
-    assert_eq!(place.names(), ["talk.mp3", "talk.srt"]);
-    place.run(&["transcribe", "talk.mp3", "--format", "json,srt", "--force"]).ends(0);
-    assert!(place.read("talk.srt").contains("Good morning."));
+    assert_eq!(sandbox.read("talk.srt"), "mine");
+    assert_eq!(sandbox.names(), ["talk.mp3", "talk.srt"]);
+    sandbox.run(&["transcribe", "talk.mp3", "--format", "json,srt", "--force"]).ends(0);
+    assert!(sandbox.read("talk.srt").contains("Good morning."));
 }
 
 #[test]
 fn recordings_of_one_name_get_two_results() {
-    let place = Place::with(&["talk.mp3", "talk.wav"]);
-    let ran = place.run(&["transcribe", "talk.mp3", "talk.wav", "--format", "srt"]).ends(0);
-    assert_eq!(place.names(), ["talk.mp3", "talk.srt", "talk.wav", "talk.wav.srt"]);
+    let sandbox = Sandbox::with(&["talk.mp3", "talk.wav"]);
+    let ran = sandbox.run(&["transcribe", "talk.mp3", "talk.wav", "--format", "srt"]).ends(0);
+    assert_eq!(sandbox.names(), ["talk.mp3", "talk.srt", "talk.wav", "talk.wav.srt"]);
     ran.says("talk.wav: results are named talk.wav");
 }
 
 #[test]
 fn the_same_recording_twice_is_transcribed_once() {
-    let place = Place::with(&["talk.mp3"]);
-    let ran = place.run(&["transcribe", "talk.mp3", "./talk.mp3", "--format", "srt"]).ends(0);
-    assert_eq!(place.names(), ["talk.mp3", "talk.srt"]);
+    let sandbox = Sandbox::with(&["talk.mp3"]);
+    let ran = sandbox.run(&["transcribe", "talk.mp3", "./talk.mp3", "--format", "srt"]).ends(0);
+    assert_eq!(sandbox.names(), ["talk.mp3", "talk.srt"]);
     ran.says("named more than once");
 }
 
 #[test]
 fn the_demonstration_model_is_told_once_and_stands_in_every_file() {
-    let place = Place::with(&["demo1.mp3", "demo2.mp3"]);
-    let ran = place
+    let sandbox = Sandbox::with(&["demo1.mp3", "demo2.mp3"]);
+    let ran = sandbox
         .run(&["transcribe", "demo1.mp3", "demo2.mp3", "--format", "txt,srt,vtt,json", "--quiet"])
         .ends(0);
     assert_eq!(ran.err.matches("Demonstration model").count(), 1, "{}", ran.err);
     for name in ["demo1.txt", "demo1.srt", "demo1.vtt", "demo2.json"] {
-        assert_eq!(place.read(name).matches("Demonstration model").count(), 1, "{name}");
+        assert_eq!(sandbox.read(name).matches("Demonstration model").count(), 1, "{name}");
     }
 }
 
 #[test]
 fn gaps_and_notices_are_warnings_even_when_quiet() {
-    let place = Place::with(&["gappy.mp3"]);
-    let ran = place.run(&["transcribe", "gappy.mp3", "--quiet"]).ends(0);
+    let sandbox = Sandbox::with(&["gappy.mp3"]);
+    let ran = sandbox.run(&["transcribe", "gappy.mp3", "--quiet"]).ends(0);
     assert_eq!(
         ran.err,
         "steno: warning: gappy.mp3: The file ends too early. (at 0:09)\n\
@@ -117,11 +112,11 @@ fn gaps_and_notices_are_warnings_even_when_quiet() {
 
 #[test]
 fn progress_without_a_terminal_is_plain_lines() {
-    let place = Place::with(&["talk.mp3"]);
-    let ran = place.run(&["transcribe", "talk.mp3"]).ends(0);
+    let sandbox = Sandbox::with(&["talk.mp3"]);
+    let ran = sandbox.run(&["transcribe", "talk.mp3"]).ends(0);
     assert!(!ran.err.contains('\r') && !ran.err.contains('\x1b'), "{:?}", ran.err);
     ran.says("talk.mp3: transcribing 0:01 of 0:10 (15 %), 2.0 times real time, 1 s left\n");
-    let quiet = place.run(&["transcribe", "talk.mp3", "-q"]).ends(0);
+    let quiet = sandbox.run(&["transcribe", "talk.mp3", "-q"]).ends(0);
     assert_eq!(quiet.err, "");
 }
 
@@ -131,10 +126,10 @@ fn events(ran: &Ran) -> Vec<Value> {
 
 #[test]
 fn json_events_are_one_object_per_line_with_an_id_per_recording() {
-    let place = Place::with(&["a.mp3", "broken.mp3", "c.mp3", "there.mp3"]);
-    place.write("there.srt", "mine");
+    let sandbox = Sandbox::with(&["a.mp3", "broken.mp3", "c.mp3", "there.mp3"]);
+    sandbox.write("there.srt", "mine");
     let arguments = ["transcribe", "--json-events", "-f", "srt", "a.mp3", "broken.mp3", "there.mp3", "c.mp3"];
-    let ran = place.run(&arguments).ends(1);
+    let ran = sandbox.run(&arguments).ends(1);
     let events = events(&ran);
     let of = |id: u64| -> Vec<&str> {
         let ours = events.iter().filter(|event| event["job"] == id);
@@ -158,19 +153,19 @@ fn json_events_are_one_object_per_line_with_an_id_per_recording() {
 
 #[test]
 fn json_events_alone_write_no_file() {
-    let place = Place::with(&["a.mp3"]);
-    let ran = place.run(&["transcribe", "--json-events", "a.mp3"]).ends(0);
+    let sandbox = Sandbox::with(&["a.mp3"]);
+    let ran = sandbox.run(&["transcribe", "--json-events", "a.mp3"]).ends(0);
     assert_eq!(events(&ran).last().unwrap()["event"], "finished");
-    assert_eq!(place.names(), ["a.mp3"]);
+    assert_eq!(sandbox.names(), ["a.mp3"]);
 }
 
 #[test]
 fn reproducible_json_leaves_the_run_out() {
-    let place = Place::with(&["a.mp3"]);
+    let sandbox = Sandbox::with(&["a.mp3"]);
     for (extra, has_run) in [(None, true), (Some("--reproducible"), false)] {
         let mut arguments = vec!["transcribe", "a.mp3", "-f", "json", "-o", "-"];
         arguments.extend(extra);
-        let ran = place.run(&arguments).ends(0);
+        let ran = sandbox.run(&arguments).ends(0);
         let json: Value = serde_json::from_str(&ran.out).unwrap();
         assert_eq!(json.get("run").is_some(), has_run);
     }
@@ -178,7 +173,7 @@ fn reproducible_json_leaves_the_run_out() {
 
 #[test]
 fn settings_arrive_at_the_engine() {
-    let place = Place::with(&["a.mp3"]);
+    let sandbox = Sandbox::with(&["a.mp3"]);
     let arguments = [
         "transcribe",
         "a.mp3",
@@ -199,7 +194,7 @@ fn settings_arrive_at_the_engine() {
         "--seed",
         "7",
     ];
-    let ran = place.run(&arguments).ends(0);
+    let ran = sandbox.run(&arguments).ends(0);
     let json: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!((&json["language"], &json["task"]), (&"de".into(), &"translate".into()));
     let settings = &json["settings"];
@@ -224,25 +219,25 @@ fn arguments_that_make_no_sense_are_refused_before_any_work() {
         (&["transcribe", "a.mp3", "-o", "-", "--json-events"], "can't share standard output"),
         (&["export", "a.json"], "--format"),
     ] {
-        let place = Place::with(&["a.mp3", "b.mp3", "file"]);
-        let ran = place.run(arguments).ends(2);
+        let sandbox = Sandbox::with(&["a.mp3", "b.mp3", "file"]);
+        let ran = sandbox.run(arguments).ends(2);
         assert!(ran.err.contains(expected), "{arguments:?}: {}", ran.err);
-        assert_eq!(place.names(), ["a.mp3", "b.mp3", "file"]);
+        assert_eq!(sandbox.names(), ["a.mp3", "b.mp3", "file"]);
     }
 }
 
 #[test]
 fn a_model_that_is_not_there_is_one_failure() {
-    let place = Place::with(&["a.mp3", "b.mp3"]);
-    let ran = place.run(&["transcribe", "a.mp3", "b.mp3", "--model", "no-such-model"]).ends(1);
+    let sandbox = Sandbox::with(&["a.mp3", "b.mp3"]);
+    let ran = sandbox.run(&["transcribe", "a.mp3", "b.mp3", "--model", "no-such-model"]).ends(1);
     assert_eq!(ran.err.matches("no-such-model").count(), 1, "{}", ran.err);
 }
 
 #[test]
 fn an_engine_that_is_not_there_is_told_with_a_remedy() {
-    let place = Place::with(&["a.mp3", "b.mp3"]);
+    let sandbox = Sandbox::with(&["a.mp3", "b.mp3"]);
     let output =
-        place.command(&["transcribe", "a.mp3", "b.mp3"]).env("STENO_ENGINE", "/no/such/engine").output();
+        sandbox.command(&["transcribe", "a.mp3", "b.mp3"]).env("STENO_ENGINE", "/no/such/engine").output();
     let ran = Ran::from(output.unwrap()).ends(1).says("steno: /no/such/engine: STENO_ENGINE names");
     assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
 }
@@ -256,18 +251,18 @@ mod unix {
 
     #[test]
     fn names_that_are_not_unicode_work() {
-        let place = Place::with(&[]);
+        let sandbox = Sandbox::with(&[]);
         let name = std::ffi::OsStr::from_bytes(b"caf\xe9 \xff.mp3");
-        std::fs::write(place.path(name), "").unwrap();
-        let mut command = place.command(&["transcribe", "--format", "srt"]);
+        std::fs::write(sandbox.path(name), "").unwrap();
+        let mut command = sandbox.command(&["transcribe", "--format", "srt"]);
         Ran::from(command.arg(name).output().unwrap()).ends(0);
-        let result = place.path(std::ffi::OsStr::from_bytes(b"caf\xe9 \xff.srt"));
+        let result = sandbox.path(std::ffi::OsStr::from_bytes(b"caf\xe9 \xff.srt"));
         assert!(std::fs::read_to_string(result).unwrap().contains("Good morning."));
     }
 
     /// Starts a job and waits until its text has begun.
-    fn running(place: &Place, arguments: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
-        let mut command = place.command(arguments);
+    fn running(sandbox: &Sandbox, arguments: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
+        let mut command = sandbox.command(arguments);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
@@ -286,24 +281,24 @@ mod unix {
     #[test]
     fn an_interrupt_keeps_what_there_is_and_starts_nothing_else() {
         for number in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-            let place = Place::with(&["slow.mp3", "c.mp3"]);
+            let sandbox = Sandbox::with(&["slow.mp3", "c.mp3"]);
             let (mut child, mut out) =
-                running(&place, &["transcribe", "--json-events", "-f", "txt", "slow.mp3", "c.mp3"]);
+                running(&sandbox, &["transcribe", "--json-events", "-f", "txt", "slow.mp3", "c.mp3"]);
             signal(&child, number);
             let mut rest = String::new();
             out.read_to_string(&mut rest).unwrap();
             assert_eq!(child.wait().unwrap().code(), Some(130));
             assert!(rest.contains("\"cancelled\"") && rest.contains("slow.partial.json"), "{rest}");
-            assert_eq!(place.names(), ["c.mp3", "slow.mp3", "slow.partial.json"]);
-            let exported = place.run(&["export", "slow.partial.json", "-f", "txt", "-o", "-"]).ends(0);
+            assert_eq!(sandbox.names(), ["c.mp3", "slow.mp3", "slow.partial.json"]);
+            let exported = sandbox.run(&["export", "slow.partial.json", "-f", "txt", "-o", "-"]).ends(0);
             assert_eq!(exported.out, "Good morning.\nThis is slow.\n");
         }
     }
 
     #[test]
     fn a_second_interrupt_ends_at_once_even_where_the_engine_is_deaf() {
-        let place = Place::with(&["deaf.mp3"]);
-        let (mut child, _out) = running(&place, &["transcribe", "--json-events", "deaf.mp3"]);
+        let sandbox = Sandbox::with(&["deaf.mp3"]);
+        let (mut child, _out) = running(&sandbox, &["transcribe", "--json-events", "deaf.mp3"]);
         let mut err = BufReader::new(child.stderr.take().unwrap());
         signal(&child, libc::SIGINT);
         let mut line = String::new();
@@ -314,8 +309,8 @@ mod unix {
 
     #[test]
     fn a_reader_that_goes_away_ends_it_quietly() {
-        let place = Place::with(&["slow.mp3", "c.mp3"]);
-        let (child, out) = running(&place, &["transcribe", "--json-events", "slow.mp3", "c.mp3"]);
+        let sandbox = Sandbox::with(&["slow.mp3", "c.mp3"]);
+        let (child, out) = running(&sandbox, &["transcribe", "--json-events", "slow.mp3", "c.mp3"]);
         drop(out);
         // The next event finds nobody there.
         signal(&child, libc::SIGINT);
@@ -330,9 +325,9 @@ mod unix {
         if !full.exists() {
             return println!("skipped: this system has no /dev/full");
         }
-        let place = Place::with(&["talk.mp3"]);
+        let sandbox = Sandbox::with(&["talk.mp3"]);
         let out = std::fs::OpenOptions::new().write(true).open(full).unwrap();
-        let output = place.command(&["transcribe", "talk.mp3"]).stdout(out).stderr(Stdio::piped()).output();
+        let output = sandbox.command(&["transcribe", "talk.mp3"]).stdout(out).stderr(Stdio::piped()).output();
         let ran = Ran::from(output.unwrap()).ends(1).says("Standard output could not be written to");
         assert!(ran.err.contains("talk.partial.json"), "the text must not be lost: {}", ran.err);
     }

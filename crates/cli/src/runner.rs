@@ -52,7 +52,7 @@ const CURABLE: [ErrorCode; 4] = [
 ];
 
 #[derive(Debug)]
-pub struct Work {
+pub struct Runner {
     pub console: Console,
     pub interrupt: Interrupt,
     pub supervisor: Supervisor,
@@ -64,7 +64,7 @@ pub struct Work {
     pub some_failed: bool,
 }
 
-impl Work {
+impl Runner {
     pub fn new(console: Console, interrupt: Interrupt, supervisor: Supervisor, json_events: bool) -> Self {
         Self {
             console,

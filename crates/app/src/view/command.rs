@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::session::{self, Desk};
+use crate::session::{self, AppState};
 use advisor::store;
 use advisor::transfers::Transfers;
 use library::DocumentId;
@@ -15,7 +15,7 @@ use super::{Attempt, Exporting, Gap, Look, Settings, Switches};
 /// What is done at once, in the order in which it was wished for.
 #[derive(Debug, Clone, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Wish {
+pub enum WindowCommand {
     /// Puts the program's own recording in the queue.
     AddSample,
     ChangeSettings {
@@ -81,7 +81,7 @@ pub enum Wish {
 /// What waits for the disk.
 #[derive(Debug, Clone, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Chore {
+pub enum BlockingCommand {
     Cancel {
         job: u64,
     },
@@ -110,7 +110,7 @@ pub enum Chore {
     },
 }
 
-impl Wish {
+impl WindowCommand {
     /// Whether the page is to be told its setup afterwards, also where it failed.
     pub fn changes_setup(&self) -> bool {
         match self {
@@ -133,16 +133,16 @@ impl Wish {
         }
     }
 
-    pub fn carry_out(self, desk: &Desk, transfers: &Transfers) -> Result<(), wire::Failure> {
-        let session = &desk.session;
+    pub fn execute(self, state: &AppState, transfers: &Transfers) -> Result<(), wire::Failure> {
+        let session = &state.session;
         match self {
             Self::AddSample => {
-                if let Some(sample) = &desk.sample {
+                if let Some(sample) = &state.sample {
                     session.add_sample(sample);
                 }
             }
-            Self::ChangeSettings { settings } => desk.use_settings(chosen(settings, desk)),
-            Self::ChangeLook { look } => desk.remember(|remembered| {
+            Self::ChangeSettings { settings } => state.use_settings(chosen(settings, state)),
+            Self::ChangeLook { look } => state.remember(|remembered| {
                 remembered.theme = look.theme;
                 remembered.interface = look.language;
                 remembered.hide_unsure = look.hide_unsure;
@@ -152,26 +152,26 @@ impl Wish {
             Self::Pause { paused } => session.pause(paused),
             Self::Reorder { jobs, before } => session.reorder(&jobs, before),
             Self::Again { job, part, attempt } => {
-                let attempt = attempt.map(|attempt| attempt.chosen(&desk.models()));
+                let attempt = attempt.map(|attempt| attempt.chosen(&state.models()));
                 session.again(job, part.into(), attempt);
             }
             Self::PutShortestFirst { on } => {
                 session.put_shortest_first(on);
-                desk.remember(|remembered| remembered.shortest_first = on);
+                state.remember(|remembered| remembered.shortest_first = on);
             }
-            Self::SavePreset { name, settings } => desk.save_preset(&name, &chosen(settings, desk))?,
-            Self::RenamePreset { name, to } => desk.rename_preset(&name, &to)?,
-            Self::DeletePreset { name } => desk.delete_preset(&name),
+            Self::SavePreset { name, settings } => state.save_preset(&name, &chosen(settings, state))?,
+            Self::RenamePreset { name, to } => state.rename_preset(&name, &to)?,
+            Self::DeletePreset { name } => state.delete_preset(&name),
             Self::ChangeWatched { number, exporting } => {
-                change_watched(desk, number, |folder| folder.exporting = exporting.into());
+                change_watched(state, number, |folder| folder.exporting = exporting);
             }
-            Self::UnwatchFolder { number } => desk.change_watched(|folders| {
+            Self::UnwatchFolder { number } => state.change_watched(|folders| {
                 if (number as usize) < folders.len() {
                     folders.remove(number as usize);
                 }
             }),
             Self::ChangeSwitches { switches } => {
-                desk.remember(|remembered| remembered.switches = switches.into());
+                state.remember(|remembered| remembered.switches = switches);
             }
             Self::PauseDownload { id, paused } => transfers.pause(&id, paused),
             Self::StopDownload { id } => transfers.stop(&id),
@@ -180,14 +180,14 @@ impl Wish {
     }
 }
 
-impl Chore {
+impl BlockingCommand {
     /// Whether the page is to be told its setup once it is done.
     pub fn changes_setup(&self) -> bool {
         matches!(self, Self::RemoveModel { .. })
     }
 
-    pub fn carry_out(self, desk: &Desk) -> Result<(), wire::Failure> {
-        let session = &desk.session;
+    pub fn execute(self, state: &AppState) -> Result<(), wire::Failure> {
+        let session = &state.session;
         match self {
             Self::Cancel { job } => session.cancel(job),
             Self::Retry { job } => session.retry(job),
@@ -195,14 +195,14 @@ impl Chore {
             Self::CancelAll => session.cancel_all(),
             Self::RetryFailed => session.retry_failed(),
             Self::ChangeOwn { jobs, settings } => {
-                let own = settings.map(|settings| chosen(settings, desk));
+                let own = settings.map(|settings| chosen(settings, state));
                 session.change_own(&jobs, own.as_ref());
             }
             Self::DeleteDocument { document } => session.delete_document(DocumentId(document))?,
             Self::RestoreDocument { document } => session.restore_document(DocumentId(document))?,
             Self::RemoveModel { id } => {
                 store::remove(&store::store()?, &id).map_err(store::failure)?;
-                desk.models_changed(None);
+                state.models_changed(None);
             }
         }
         Ok(())
@@ -211,26 +211,26 @@ impl Chore {
 
 /// Watches one more folder, which the user chose. `present`: what lies in it
 /// now is transcribed too. Waits for the disk.
-pub fn watch_folder(desk: &Desk, folder: &Path, present: bool) -> Result<(), wire::Failure> {
-    if desk.session.watched().iter().any(|one| one.folder.folder.as_path() == folder) {
+pub fn watch_folder(state: &AppState, folder: &Path, present: bool) -> Result<(), wire::Failure> {
+    if state.session.watched().iter().any(|one| one.folder.folder.as_path() == folder) {
         return Ok(());
     }
-    let watched = session::WatchedFolder::new(folder, desk.remembered().exporting);
+    let watched = session::WatchedFolder::new(folder, state.remembered().exporting);
     if !present {
-        desk.session.pass_over(folder)?;
+        state.session.pass_over(folder)?;
     }
-    desk.change_watched(|folders| folders.push(watched));
+    state.change_watched(|folders| folders.push(watched));
     Ok(())
 }
 
 /// Where the texts of a watched folder, by its number, are written; `None`:
 /// beside the recordings.
-pub fn place_watched(desk: &Desk, number: u32, into: Option<&Path>) {
-    change_watched(desk, number, |folder| folder.into = into.map(Into::into));
+pub fn place_watched(state: &AppState, number: u32, into: Option<&Path>) {
+    change_watched(state, number, |folder| folder.into = into.map(Into::into));
 }
 
-fn change_watched(desk: &Desk, number: u32, change: impl FnOnce(&mut session::WatchedFolder)) {
-    desk.change_watched(|folders| {
+fn change_watched(state: &AppState, number: u32, change: impl FnOnce(&mut session::WatchedFolder)) {
+    state.change_watched(|folders| {
         if let Some(folder) = folders.get_mut(number as usize) {
             change(folder);
         }
@@ -238,6 +238,6 @@ fn change_watched(desk: &Desk, number: u32, change: impl FnOnce(&mut session::Wa
 }
 
 /// What the page says of models by their numbers.
-fn chosen(settings: Settings, desk: &Desk) -> session::Settings {
-    desk.with_model(settings.chosen(&desk.models()))
+fn chosen(settings: Settings, state: &AppState) -> session::JobSettings {
+    state.with_model(settings.chosen(&state.models()))
 }

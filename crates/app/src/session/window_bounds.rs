@@ -1,6 +1,6 @@
 //! The window opens where and as large as it was last closed.
 
-use super::WindowPlace;
+use super::WindowBounds;
 
 /// How much of the title bar has to be on a screen, so that it can be moved.
 const GRIP: f64 = 48.0;
@@ -13,13 +13,13 @@ pub struct Screen {
 }
 
 impl Screen {
-    fn shows(&self, place: &WindowPlace) -> bool {
+    fn shows(&self, place: &WindowBounds) -> bool {
         let (x, y) = (place.x + GRIP, place.y + GRIP / 2.0);
         (self.at.0..self.at.0 + self.size.0).contains(&x) && (self.at.1..self.at.1 + self.size.1).contains(&y)
     }
 }
 
-impl WindowPlace {
+impl WindowBounds {
     /// The size and the position that was remembered, as far as today's screens
     /// show it: one may have been unplugged since, or become a smaller one.
     pub fn fitted(&self, screens: &[Screen], least: (f64, f64)) -> ((f64, f64), Option<(f64, f64)>) {
@@ -63,7 +63,7 @@ mod tests {
             ((0.0, 0.0, 1.0, -5.0), vec![left], (640.0, 480.0), Some((0.0, 0.0))),
             ((5.0, 5.0, 900.0, 700.0), vec![], (900.0, 700.0), None),
         ] {
-            let place = WindowPlace { x, y, width, height, maximized: false };
+            let place = WindowBounds { x, y, width, height, maximized: false };
             assert_eq!(place.fitted(&screens, (640.0, 480.0)), (size, position), "{place:?}");
         }
     }

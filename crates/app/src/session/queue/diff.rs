@@ -8,12 +8,12 @@ use wire::JobId;
 
 use super::super::editing::Edited;
 use super::super::usage::{JobMemory, Known, MemoryChange};
-use super::{Entry, Queue, Rewrite};
+use super::{Queue, QueueEntry, Rewrite};
 
 /// What changed in the list since somebody last looked.
 #[derive(Debug, Default)]
 pub struct Changes {
-    pub changed: Vec<Entry>,
+    pub changed: Vec<QueueEntry>,
     pub removed: Vec<JobId>,
     /// All recordings in the order of their turns, where that changed.
     pub order: Option<Vec<JobId>>,
@@ -105,8 +105,8 @@ impl Queue {
 }
 
 /// A list of a thousand recordings is told of often; their texts are not copied for that.
-pub(super) fn without_text(entry: &Entry) -> Entry {
-    Entry {
+pub(super) fn without_text(entry: &QueueEntry) -> QueueEntry {
+    QueueEntry {
         id: entry.id,
         file: entry.file.clone(),
         bytes: entry.bytes,
@@ -127,6 +127,7 @@ pub(super) fn without_text(entry: &Entry) -> Entry {
         language: entry.language.clone(),
         edited: entry.edited,
         missing: entry.missing,
+        will_not_fit: entry.will_not_fit.clone(),
         streamed: Vec::new(),
         notices: Vec::new(),
         changed: entry.changed,

@@ -23,13 +23,13 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    pub fn of(entry: &queue::Entry) -> Self {
+    pub fn of(entry: &queue::QueueEntry) -> Self {
         Self { folder: entry.watched.clone().map(FilePath::from), own: entry.own.as_ref().map(Stored::from) }
     }
 }
 
 #[derive(Debug, Default)]
-pub struct Kept {
+pub struct QueueJournal {
     journal: Option<Journal>,
     keys: BTreeMap<JobId, Key>,
     /// Taken over from a window that is gone and not begun by this one; with
@@ -47,7 +47,7 @@ pub struct Interrupted {
     begun: Option<Job>,
 }
 
-impl Kept {
+impl QueueJournal {
     /// What windows that are gone have left.
     pub fn open(journal: Option<Journal>) -> (Self, Vec<Interrupted>) {
         let listing = journal.as_ref().and_then(|journal| journal.take_over(Kind::Window).ok());

@@ -1,11 +1,11 @@
 //! The window opens where and as large as it was last closed.
 
-use app::session::{Screen, WindowPlace};
+use app::session::{Screen, WindowBounds};
 use tauri::{AppHandle, Monitor, WebviewWindow, WebviewWindowBuilder};
 
 use crate::shell::Shell;
 
-pub fn open_window(app: &AppHandle, place: Option<WindowPlace>) -> tauri::Result<()> {
+pub fn open_window(app: &AppHandle, place: Option<WindowBounds>) -> tauri::Result<()> {
     let Some(config) = app.config().app.windows.first() else { return Ok(()) };
     let mut builder = WebviewWindowBuilder::from_config(app, config)?;
     if let Some(place) = place {
@@ -44,8 +44,9 @@ pub fn remember(shell: &Shell, window: &WebviewWindow) {
         return;
     };
     let (size, position) = (size.to_logical::<f64>(scale), position.to_logical::<f64>(scale));
-    let now = WindowPlace { x: position.x, y: position.y, width: size.width, height: size.height, maximized };
-    shell.desk.remember(|remembered| remembered.window = Some(now.after(remembered.window)));
+    let now =
+        WindowBounds { x: position.x, y: position.y, width: size.width, height: size.height, maximized };
+    shell.state.remember(|remembered| remembered.window = Some(now.after(remembered.window)));
 }
 
 fn screen(monitor: &Monitor) -> Screen {

@@ -8,7 +8,7 @@ use transcript::Task;
 use wire::Failure;
 
 use super::{
-    Preset, Remembered, Session, Settings, Stored, WatchedFolder, all_models, find_sample, rename_preset,
+    JobSettings, Preset, Remembered, Session, Stored, WatchedFolder, all_models, find_sample, rename_preset,
     save_preset, start_with, with_models,
 };
 use advisor::{ModelRef, choice};
@@ -19,7 +19,7 @@ use supervisor::{EngineOptions, SupervisorOptions};
 use wire::Job;
 
 #[derive(Debug)]
-pub struct Desk {
+pub struct AppState {
     pub session: Session,
     /// The recording to try the program with.
     pub sample: Option<PathBuf>,
@@ -30,7 +30,7 @@ pub struct Desk {
     report: fn(&str),
 }
 
-impl Desk {
+impl AppState {
     /// As the last window left it. Must be called within a tokio runtime.
     pub fn open(report: fn(&str)) -> Self {
         let remembered = Remembered::file().map(|file| Remembered::load(&file)).unwrap_or_default();
@@ -79,13 +79,13 @@ impl Desk {
     }
 
     /// Settings that name no model have the one at hand.
-    pub fn with_model(&self, settings: Settings) -> Settings {
+    pub fn with_model(&self, settings: JobSettings) -> JobSettings {
         let model = settings.model.or_else(|| self.session.settings().model);
-        Settings { model, ..settings }
+        JobSettings { model, ..settings }
     }
 
     /// From now on, and at the next start.
-    pub fn use_settings(&self, settings: Settings) {
+    pub fn use_settings(&self, settings: JobSettings) {
         self.remember(|remembered| {
             // A real one is to be taken as soon as there is one.
             let model = settings.model.as_ref().filter(|model| !model.demonstration);
@@ -99,7 +99,7 @@ impl Desk {
 
     /// Adds a model to the choice and takes it.
     pub fn use_model(&self, model: ModelRef) {
-        let settings = Settings { model: Some(model.clone()), ..self.session.settings() };
+        let settings = JobSettings { model: Some(model.clone()), ..self.session.settings() };
         let known = lock(&self.models).iter().any(|known| known.path == model.path);
         if !known {
             self.remember(|remembered| remembered.models.push(model.path.clone().into()));
@@ -115,7 +115,7 @@ impl Desk {
         let settings = with_models(before, &models, installed.as_deref(), &self.session.preferences());
         *lock(&self.models) = models;
         // The rest may have been changed meanwhile: drivers were asked.
-        self.use_settings(Settings { model: settings.model, ..self.session.settings() });
+        self.use_settings(JobSettings { model: settings.model, ..self.session.settings() });
     }
 
     pub fn change_watched(&self, change: impl FnOnce(&mut Vec<WatchedFolder>)) {
@@ -129,7 +129,7 @@ impl Desk {
     ///
     /// # Errors
     /// Where the name can't be used.
-    pub fn save_preset(&self, name: &str, settings: &Settings) -> Result<(), Failure> {
+    pub fn save_preset(&self, name: &str, settings: &JobSettings) -> Result<(), Failure> {
         self.change_presets(|presets| save_preset(presets, name, Stored::from(settings)))
     }
 

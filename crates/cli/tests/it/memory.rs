@@ -1,11 +1,7 @@
 //! What the user says about memory, and what is said to the user about it.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
-
-mod support;
-
+use crate::support::{Ran, Sandbox};
 use serde_json::Value;
-use support::{Place, Ran};
 
 /// What the engine was told of memory.
 fn told(ran: &Ran) -> Value {
@@ -15,12 +11,12 @@ fn told(ran: &Ran) -> Value {
 
 #[test]
 fn settings_reach_the_engine_from_flags_environment_and_file() {
-    let place = Place::with(&["settings.mp3"]);
+    let sandbox = Sandbox::with(&["settings.mp3"]);
     let config = "[memory]\nprofile = 'safe'\nbatch_size = 2\nram_limit = '5GiB'\nrenew_after = 7\n";
-    std::fs::create_dir(place.home.path().join("steno")).unwrap();
-    std::fs::write(place.home.path().join("steno/config.toml"), config).unwrap();
+    std::fs::create_dir(sandbox.home.path().join("steno")).unwrap();
+    std::fs::write(sandbox.home.path().join("steno/config.toml"), config).unwrap();
     let mut command =
-        place.command(&["transcribe", "settings.mp3", "--batch-size", "3", "--keep", "model,gpu"]);
+        sandbox.command(&["transcribe", "settings.mp3", "--batch-size", "3", "--keep", "model,gpu"]);
     command.env("STENO_BATCH_SIZE", "9").env("STENO_RENEW_AFTER", "8").env("STENO_PRECISION", "q8_0");
     let told = told(&Ran::from(command.output().unwrap()).ends(0));
     let memory = &told["memory"];
@@ -32,8 +28,8 @@ fn settings_reach_the_engine_from_flags_environment_and_file() {
     assert_eq!((&memory["memory_fraction"], &memory["memory_limit"]), (&0.125.into(), &Value::Null));
 
     // Another file takes the place of the usual one.
-    place.write("mine.toml", "[memory]\nbatch_size = 6\n");
-    let mut command = place.command(&["transcribe", "settings.mp3"]);
+    sandbox.write("mine.toml", "[memory]\nbatch_size = 6\n");
+    let mut command = sandbox.command(&["transcribe", "settings.mp3"]);
     let ran = Ran::from(command.env("STENO_CONFIG", "mine.toml").output().unwrap()).ends(0);
     let memory = &self::told(&ran)["memory"];
     assert_eq!((&memory["batch_size"], &memory["ram_limit"]), (&6.into(), &Value::Null));
@@ -41,8 +37,8 @@ fn settings_reach_the_engine_from_flags_environment_and_file() {
 
 #[test]
 fn a_wrong_setting_ends_the_command_before_it_begins() {
-    let place = Place::with(&["a.mp3"]);
-    place.write("mine.toml", "[memory]\nbatch = 6\n");
+    let sandbox = Sandbox::with(&["a.mp3"]);
+    sandbox.write("mine.toml", "[memory]\nbatch = 6\n");
     for (variable, value, parts) in [
         ("STENO_BATCH_SIZE", "many", ["STENO_BATCH_SIZE is \"many\"", "a number from 1"]),
         (
@@ -52,17 +48,20 @@ fn a_wrong_setting_ends_the_command_before_it_begins() {
         ),
         ("STENO_CONFIG", "none.toml", ["none.toml: The config file can't be read", "STENO_CONFIG names it"]),
     ] {
-        let output = place.command(&["transcribe", "a.mp3"]).env(variable, value).output().unwrap();
+        let output = sandbox.command(&["transcribe", "a.mp3"]).env(variable, value).output().unwrap();
         let ran = Ran::from(output).ends(2).says(parts[0]).says(parts[1]);
         assert_eq!(ran.out, "", "{}", ran.err);
     }
-    place.run(&["transcribe", "a.mp3", "--memory-limit", "6 apples"]).ends(2).says("an amount such as 6GiB");
+    sandbox
+        .run(&["transcribe", "a.mp3", "--memory-limit", "6 apples"])
+        .ends(2)
+        .says("an amount such as 6GiB");
 }
 
 #[test]
 fn what_may_take_over_goes_with_the_job() {
-    let place = Place::with(&["settings.mp3"]);
-    let told = told(&place.run(&["transcribe", "settings.mp3"]).ends(0));
+    let sandbox = Sandbox::with(&["settings.mp3"]);
+    let told = told(&sandbox.run(&["transcribe", "settings.mp3"]).ends(0));
     let precisions: Vec<&str> = told["alternatives"]
         .as_array()
         .unwrap()
@@ -75,10 +74,10 @@ fn what_may_take_over_goes_with_the_job() {
 
 #[test]
 fn help_completions_and_manual_know_the_settings() {
-    let place = Place::with(&[]);
-    let help = place.run(&["transcribe", "--help"]).ends(0).out;
-    let manual = place.run(&["man", "transcribe"]).ends(0).out.replace('\\', "");
-    let bash = place.run(&["completions", "bash"]).ends(0).out;
+    let sandbox = Sandbox::with(&[]);
+    let help = sandbox.run(&["transcribe", "--help"]).ends(0).out;
+    let manual = sandbox.run(&["man", "transcribe"]).ends(0).out.replace('\\', "");
+    let bash = sandbox.run(&["completions", "bash"]).ends(0).out;
     for (variable, _) in memory::settings::VARIABLES {
         let flag = config::preferences::flag(variable);
         if variable == "STENO_FAST_PATH" {
@@ -96,19 +95,19 @@ fn help_completions_and_manual_know_the_settings() {
 
 #[test]
 fn whether_the_model_fits_is_said_before_the_queue_starts() {
-    let place = Place::with(&["a.mp3", "b.mp3"]);
-    let ran = place.run(&["transcribe", "a.mp3", "b.mp3"]).ends(0);
+    let sandbox = Sandbox::with(&["a.mp3", "b.mp3"]);
+    let ran = sandbox.run(&["transcribe", "a.mp3", "b.mp3"]).ends(0);
     let said: Vec<usize> =
         ran.err.match_indices("starter-whisper (f32) on the CPU: ").map(|it| it.0).collect();
     assert_eq!(said.len(), 1, "{}", ran.err);
     assert!(ran.err.contains("that are free."), "{}", ran.err);
     assert!(said[0] < ran.err.find("a.mp3: ").unwrap(), "{}", ran.err);
-    let quiet = place.run(&["transcribe", "a.mp3", "--quiet", "--force"]).ends(0);
+    let quiet = sandbox.run(&["transcribe", "a.mp3", "--quiet", "--force"]).ends(0);
     assert_eq!(quiet.err, "");
 
     // What will not fit is a warning, and no reason not to try.
     let arguments = ["transcribe", "a.mp3", "--quiet", "--force", "--ram-limit", "40MiB"];
-    let ran = place.run(&arguments).ends(0);
+    let ran = sandbox.run(&arguments).ends(0);
     ran.says("steno: warning: starter-whisper (f32) on the CPU: does not fit. The transcription needs ")
         .says("40 MB are free")
         .says("See docs/troubleshooting.md#memory-will-not-fit.");
@@ -116,21 +115,21 @@ fn whether_the_model_fits_is_said_before_the_queue_starts() {
 
 #[test]
 fn the_doctor_says_which_models_fit() {
-    let place = Place::with(&[]);
-    let out = place.run(&["doctor"]).ends(0).out;
+    let sandbox = Sandbox::with(&[]);
+    let out = sandbox.run(&["doctor"]).ends(0).out;
     for part in ["fit           starter-whisper  f32   needs ", "starter-whisper  q8_0  needs ", " free of "]
     {
         assert!(out.contains(part), "no {part:?} in:\n{out}");
     }
-    let out = place.run(&["doctor", "--ram-limit", "40MiB", "--precision", "q8_0"]).ends(0).out;
+    let out = sandbox.run(&["doctor", "--ram-limit", "40MiB", "--precision", "q8_0"]).ends(0).out;
     assert!(out.contains("does not fit, ") && out.contains(" are missing") && !out.contains("f32 "), "{out}");
-    let out = place.run(&["doctor", "--json"]).ends(0).out;
+    let out = sandbox.run(&["doctor", "--json"]).ends(0).out;
     let json: Value = serde_json::from_str(&out).unwrap();
     let fit = json["fits"].as_array().unwrap().iter().find(|fit| fit["model"] == "starter-whisper").unwrap();
     assert!(fit["check"]["peak"].as_u64().unwrap() > 40 << 20, "{fit}");
     // A config file that can't be used is told of and keeps nobody from the rest.
-    place.write("mine.toml", "nonsense = 1");
-    let output = place.command(&["doctor"]).env("STENO_CONFIG", "mine.toml").output().unwrap();
+    sandbox.write("mine.toml", "nonsense = 1");
+    let output = sandbox.command(&["doctor"]).env("STENO_CONFIG", "mine.toml").output().unwrap();
     let ran = Ran::from(output).ends(0);
     assert!(ran.out.contains("settings      can't be used. mine.toml: "), "{}", ran.out);
 }
@@ -149,10 +148,13 @@ mod engines {
     }
 
     impl Engine {
-        fn start(place: &Place) -> Self {
-            let process =
-                Command::new("sleep").arg("3600").stdin(Stdio::null()).process_group(0).spawn().unwrap();
-            let runs = Runs::at(place.home.path().join("run/steno"));
+        fn start(sandbox: &Sandbox) -> Self {
+            Self::of(sandbox, Command::new("sleep").arg("3600"))
+        }
+
+        fn of(sandbox: &Sandbox, command: &mut Command) -> Self {
+            let process = command.stdin(Stdio::null()).process_group(0).spawn().unwrap();
+            let runs = Runs::at(sandbox.home.path().join("run/steno"));
             let entry = runs.register(process.id(), "cpu").unwrap();
             Self { process, entry }
         }
@@ -171,12 +173,12 @@ mod engines {
 
     #[test]
     fn engines_are_listed_with_what_they_hold() {
-        let place = Place::with(&[]);
-        let out = place.run(&["memory"]).ends(0).out;
+        let sandbox = Sandbox::with(&[]);
+        let out = sandbox.run(&["memory"]).ends(0).out;
         assert!(out.contains("engines   none run") && out.contains(" free of "), "{out}");
-        let engine = Engine::start(&place);
+        let engine = Engine::start(&sandbox);
         let _job = engine.entry.begin("cpu", "small");
-        let out = place.run(&["memory"]).ends(0).out;
+        let out = sandbox.run(&["memory"]).ends(0).out;
         let pid = engine.process.id();
         for part in [
             format!("engine    process {pid} on cpu with small, at a job, for "),
@@ -185,7 +187,7 @@ mod engines {
         ] {
             assert!(out.contains(&part), "no {part:?} in:\n{out}");
         }
-        let json: Value = serde_json::from_str(&place.run(&["memory", "--json"]).ends(0).out).unwrap();
+        let json: Value = serde_json::from_str(&sandbox.run(&["memory", "--json"]).ends(0).out).unwrap();
         let listed = &json["engines"][0];
         assert_eq!((&listed["engine"]["pid"], &listed["busy"]), (&pid.into(), &true.into()));
         assert!(listed["anonymous"].as_u64().unwrap() > 0);
@@ -194,11 +196,11 @@ mod engines {
 
     #[test]
     fn idle_engines_are_ended_and_busy_ones_stay() {
-        let place = Place::with(&[]);
-        place.run(&["memory", "--release"]).ends(0).says("No engine runs.");
-        let (mut idle, mut busy) = (Engine::start(&place), Engine::start(&place));
+        let sandbox = Sandbox::with(&[]);
+        sandbox.run(&["memory", "--release"]).ends(0).says("No engine runs.");
+        let (mut idle, mut busy) = (Engine::start(&sandbox), Engine::start(&sandbox));
         let _job = busy.entry.begin("cpu", "small");
-        let ran = place.run(&["memory", "--release"]).ends(0);
+        let ran = sandbox.run(&["memory", "--release"]).ends(0);
         let ran = ran.says(&format!("process id {} was ended.", idle.process.id()));
         ran.says(&format!("process id {} is at a job and stays.", busy.process.id()));
         assert!(!idle.runs() && busy.runs());
@@ -206,8 +208,8 @@ mod engines {
 
     #[test]
     fn an_engine_that_does_not_answer_needs_force() {
-        let place = Place::with(&[]);
-        let mut engine = Engine::start(&place);
+        let sandbox = Sandbox::with(&[]);
+        let mut engine = Engine::start(&sandbox);
         let pid = engine.process.id();
         let stopped = Command::new("kill").args(["-STOP", &pid.to_string()]).status().unwrap();
         assert!(stopped.success());
@@ -215,32 +217,40 @@ mod engines {
         while !std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") T ") {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        place.run(&["memory", "--release"]).ends(1).says("does not answer").says("--force");
+        sandbox.run(&["memory", "--release"]).ends(1).says("does not answer").says("--force");
         assert!(engine.runs());
-        place.run(&["memory", "--release", "--force"]).ends(0).says("was ended.");
+        sandbox.run(&["memory", "--release", "--force"]).ends(0).says("was ended.");
         assert!(!engine.runs());
-        place.run(&["memory", "--force"]).ends(2).says("--release");
+        sandbox.run(&["memory", "--force"]).ends(2).says("--release");
     }
 
     #[test]
     fn the_highest_memory_is_counted_anew() {
-        let place = Place::with(&[]);
-        let engine = Engine::start(&place);
+        use std::io::{BufRead, BufReader};
+        let sandbox = Sandbox::with(&[]);
+        let mut engine = Engine::of(
+            &sandbox,
+            Command::new(env!("CARGO_BIN_EXE_steno-scripted-engine")).arg("peak").stdout(Stdio::piped()),
+        );
+        let mut line = String::new();
+        BufReader::new(engine.process.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "released\n");
         let peak = |arguments: &[&str]| {
-            let json: Value = serde_json::from_str(&place.run(arguments).ends(0).out).unwrap();
+            let json: Value = serde_json::from_str(&sandbox.run(arguments).ends(0).out).unwrap();
             json["engines"][0]["peak_resident"].as_u64().unwrap()
         };
-        let before = peak(&["memory", "--json"]);
-        assert!(before > 0 && peak(&["memory", "--json", "--reset-peak"]) <= before);
-        drop(engine);
+        let released = 64 << 20;
+        assert!(peak(&["memory", "--json"]) >= released);
+        assert!(peak(&["memory", "--json", "--reset-peak"]) < released);
+        assert!(peak(&["memory", "--json"]) < released);
     }
 
     #[test]
     fn what_a_killed_program_left_behind_is_ended_by_the_next() {
         // While it works, its engine is written down.
-        let place = Place::with(&["slow.mp3"]);
-        let mut host = place.command(&["transcribe", "slow.mp3"]).stderr(Stdio::null()).spawn().unwrap();
-        let runs = Runs::at(place.home.path().join("run/steno"));
+        let sandbox = Sandbox::with(&["slow.mp3"]);
+        let mut host = sandbox.command(&["transcribe", "slow.mp3"]).stderr(Stdio::null()).spawn().unwrap();
+        let runs = Runs::at(sandbox.home.path().join("run/steno"));
         let run = loop {
             if let Some(run) = runs.list().into_iter().find(|run| run.busy) {
                 break run;
@@ -253,7 +263,7 @@ mod engines {
         host.wait().unwrap();
 
         // An engine that does not notice that its host is gone.
-        let mut engine = Engine::start(&place);
+        let mut engine = Engine::start(&sandbox);
         let pid = engine.process.id();
         let _job = engine.entry.begin("cpu", "small");
         let file = runs.folder().join(format!("engine-{pid}.json"));
@@ -264,7 +274,7 @@ mod engines {
             "steno: warning: the program with the process id {} is gone and left its engine (process id {pid}, cpu with small) behind; the engine was ended",
             run.host.pid
         );
-        place.run(&["memory"]).ends(0).says(&said);
+        sandbox.run(&["memory"]).ends(0).says(&said);
         assert!(!engine.runs());
         assert!(runs.list().is_empty() && !file.exists());
     }
@@ -272,9 +282,9 @@ mod engines {
     #[test]
     fn watching_looks_again() {
         use std::io::{BufRead, BufReader};
-        let place = Place::with(&[]);
+        let sandbox = Sandbox::with(&[]);
         let mut watch =
-            place.command(&["memory", "--json", "--watch", "1"]).stdout(Stdio::piped()).spawn().unwrap();
+            sandbox.command(&["memory", "--json", "--watch", "1"]).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(watch.stdout.take().unwrap()).lines();
         for line in lines.take(2) {
             let json: Value = serde_json::from_str(&line.unwrap()).unwrap();

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use wire::JobId;
 
 use super::follow::Pace;
-use super::queue::{Queue, State};
+use super::queue::{JobState, Queue};
 use super::{Inner, Shared};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Work {
+pub enum Activity {
     Begun,
     /// Nothing is under way any more, nor about to be. With what came of what
     /// was done since it began; what the user stopped counts as neither.
@@ -22,19 +22,19 @@ pub enum Work {
 }
 
 #[derive(Debug)]
-pub struct WorkFollower {
+pub struct ActivityFollower {
     inner: Arc<Inner>,
     pace: Pace,
     watch: Watch,
 }
 
-impl WorkFollower {
+impl ActivityFollower {
     pub(super) fn new(inner: &Arc<Inner>) -> Self {
         Self { inner: Arc::clone(inner), pace: Pace::new(inner), watch: Watch::default() }
     }
 
     /// The next change. Cancel safe.
-    pub async fn next(&mut self) -> Option<Work> {
+    pub async fn next(&mut self) -> Option<Activity> {
         loop {
             self.pace.next().await?;
             let shared = self.inner.lock();
@@ -53,7 +53,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn look(&mut self, shared: &Shared) -> Option<Work> {
+    fn look(&mut self, shared: &Shared) -> Option<Activity> {
         let queue = &shared.queue;
         let over = |state| over(queue, state);
         // What was tried again counts anew.
@@ -66,10 +66,10 @@ impl Watch {
         if busy {
             let all = queue.iter().filter(|entry| entry.state.is_over());
             self.before = all.map(|entry| entry.id).collect();
-            return Some(Work::Begun);
+            return Some(Activity::Begun);
         }
         let new = |state| over(state).filter(|id| !self.before.contains(id)).count();
-        Some(Work::Ended { finished: new(State::Finished), failed: new(State::Failed) })
+        Some(Activity::Ended { finished: new(JobState::Finished), failed: new(JobState::Failed) })
     }
 }
 
@@ -77,13 +77,13 @@ impl Watch {
 fn is_busy(queue: &Queue, paused: bool) -> bool {
     queue.iter().any(|entry| match entry.state {
         _ if entry.is_asked_again() => true,
-        State::Running | State::Stopping => true,
-        State::Waiting => !paused,
-        State::Held | State::Finished | State::Failed | State::Cancelled => false,
+        JobState::Running | JobState::Stopping => true,
+        JobState::Waiting => !paused,
+        JobState::Held | JobState::Finished | JobState::Failed | JobState::Cancelled => false,
     })
 }
 
-fn over(queue: &Queue, state: State) -> impl Iterator<Item = JobId> {
+fn over(queue: &Queue, state: JobState) -> impl Iterator<Item = JobId> {
     queue.iter().filter(move |entry| entry.state == state).map(|entry| entry.id)
 }
 
@@ -102,18 +102,18 @@ mod tests {
         assert_eq!(watch.look(&shared), None);
         let ids: Vec<JobId> =
             ["a", "b", "c"].map(|file| shared.queue.add(file.into(), None, false, None)).into();
-        assert_eq!(watch.look(&shared), Some(Work::Begun));
-        for (state, failure) in [(State::Finished, None), (State::Failed, broken)] {
+        assert_eq!(watch.look(&shared), Some(Activity::Begun));
+        for (state, failure) in [(JobState::Finished, None), (JobState::Failed, broken)] {
             let id = shared.queue.start_next().unwrap().id;
             assert_eq!(watch.look(&shared), None);
             shared.queue.end(id, state, None, failure);
             assert_eq!(watch.look(&shared), None);
         }
         shared.queue.cancel(ids[2]);
-        assert_eq!(watch.look(&shared), Some(Work::Ended { finished: 1, failed: 1 }));
+        assert_eq!(watch.look(&shared), Some(Activity::Ended { finished: 1, failed: 1 }));
         shared.queue.retry(ids[1], None);
-        assert_eq!(watch.look(&shared), Some(Work::Begun));
+        assert_eq!(watch.look(&shared), Some(Activity::Begun));
         shared.paused = true;
-        assert_eq!(watch.look(&shared), Some(Work::Ended { finished: 0, failed: 0 }));
+        assert_eq!(watch.look(&shared), Some(Activity::Ended { finished: 0, failed: 0 }));
     }
 }

@@ -2,11 +2,6 @@
 //! the model that ships with the source: every text comes out whole, as if
 //! nothing had happened. `STENO_KILL_ROUNDS` asks for more kills than the few
 //! of an ordinary run (scripts/soak.sh does).
-#![cfg(target_os = "linux")]
-// The exception for tests covers only functions marked as such, not their helpers.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
-mod support;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -15,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use crate::support::{Ran, Sandbox, project};
 use serde_json::Value;
-use support::{Place, Ran, project};
 
 /// What is killed counts as out of memory: the text stays the same only where
 /// neither the model nor its precision may change.
@@ -41,12 +36,12 @@ fn rounds(ordinary: usize) -> usize {
     asked.unwrap_or(ordinary)
 }
 
-fn steno(place: &Place, arguments: &[&str]) -> Command {
-    place.command_with(&engine(), arguments)
+fn steno(sandbox: &Sandbox, arguments: &[&str]) -> Command {
+    sandbox.command_with(&engine(), arguments)
 }
 
-fn run(place: &Place, arguments: &[&str]) -> Ran {
-    steno(place, arguments).output().unwrap().into()
+fn run(sandbox: &Sandbox, arguments: &[&str]) -> Ran {
+    steno(sandbox, arguments).output().unwrap().into()
 }
 
 /// The same numbers in every run.
@@ -60,7 +55,7 @@ impl Random {
 }
 
 /// Recordings of one window or two.
-fn recordings(place: &Place, count: usize) -> Vec<String> {
+fn recordings(sandbox: &Sandbox, count: usize) -> Vec<String> {
     let sample = std::fs::read(project().join("tests/data/sample.flac")).unwrap();
     let mut reader =
         audio::Reader::open(&project().join("tests/data/sample.flac"), &Default::default()).unwrap();
@@ -73,11 +68,11 @@ fn recordings(place: &Place, count: usize) -> Vec<String> {
             let times = [1, 1, 5, 1][number % 4];
             if times == 1 {
                 let name = format!("{number:03} short.flac");
-                std::fs::write(place.path(&name), &sample).unwrap();
+                std::fs::write(sandbox.path(&name), &sample).unwrap();
                 name
             } else {
                 let name = format!("{number:03} long.wav");
-                std::fs::write(place.path(&name), wav(&data.repeat(times))).unwrap();
+                std::fs::write(sandbox.path(&name), wav(&data.repeat(times))).unwrap();
                 name
             }
         })
@@ -100,15 +95,15 @@ fn wav(data: &[u8]) -> Vec<u8> {
     wav
 }
 
-fn json(place: &Place, folder: &str, recording: &str) -> Value {
+fn json(sandbox: &Sandbox, folder: &str, recording: &str) -> Value {
     let name = Path::new(recording).with_extension("json");
-    serde_json::from_str(&place.read(&format!("{folder}/{}", name.display()))).unwrap()
+    serde_json::from_str(&sandbox.read(&format!("{folder}/{}", name.display()))).unwrap()
 }
 
 #[track_caller]
-fn assert_same_texts(place: &Place, recordings: &[String], folder: &str) {
+fn assert_same_texts(sandbox: &Sandbox, recordings: &[String], folder: &str) {
     for recording in recordings {
-        let (calm, wild) = (json(place, "calm", recording), json(place, folder, recording));
+        let (calm, wild) = (json(sandbox, "calm", recording), json(sandbox, folder, recording));
         assert!(!calm["segments"].as_array().unwrap().is_empty());
         for field in ["segments", "discarded", "completeness", "language", "complete", "model", "source"] {
             assert_eq!(wild[field], calm[field], "{recording}: {field}");
@@ -138,8 +133,9 @@ struct Running {
 }
 
 impl Running {
-    fn start(place: &Place, arguments: &[&str]) -> Self {
-        let mut child = steno(place, arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    fn start(sandbox: &Sandbox, arguments: &[&str]) -> Self {
+        let mut child =
+            steno(sandbox, arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let (sender, events) = mpsc::channel();
         std::thread::spawn(move || {
@@ -168,20 +164,20 @@ impl Running {
 
 #[test]
 fn engines_killed_at_random_moments_cost_nothing() {
-    let (place, kills) = (Place::with(&[]), rounds(10));
+    let (sandbox, kills) = (Sandbox::with(&[]), rounds(10));
     // Every other recording has its engine killed: a kill that comes late hits
     // the one after it, which must not count as a place that ends engines.
-    let recordings = recordings(&place, 2 * kills);
+    let recordings = recordings(&sandbox, 2 * kills);
     let names: Vec<&str> = recordings.iter().map(String::as_str).collect();
     let arguments = |folder: &'static str, more: &[&'static str]| -> Vec<String> {
         let all = [&["transcribe", "-f", "json", "--reproducible", "-o", folder][..], &KEPT, more, &names];
         all.concat().into_iter().map(str::to_owned).collect()
     };
     let calm = arguments("calm", &["--quiet"]);
-    run(&place, &calm.iter().map(String::as_str).collect::<Vec<_>>()).ends(0);
+    run(&sandbox, &calm.iter().map(String::as_str).collect::<Vec<_>>()).ends(0);
 
     let wild = arguments("wild", &["--json-events"]);
-    let mut running = Running::start(&place, &wild.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut running = Running::start(&sandbox, &wild.iter().map(String::as_str).collect::<Vec<_>>());
     let mut random = Random(4);
     let mut told: BTreeMap<u64, Vec<Value>> = BTreeMap::new();
     let (mut killed, mut over, mut restarts) = (0, 0, 0);
@@ -219,18 +215,18 @@ fn engines_killed_at_random_moments_cost_nothing() {
     assert_eq!(over as usize, recordings.len());
     println!("{killed} kills, {restarts} of them in a job");
     assert!(2 * killed >= kills && 2 * restarts >= killed, "{killed} kills, {restarts} restarts");
-    assert_same_texts(&place, &recordings, "wild");
+    assert_same_texts(&sandbox, &recordings, "wild");
 }
 
 #[test]
 fn hosts_killed_with_their_engines_are_resumed_with_nothing_lost_or_doubled() {
     // A tenth of the rounds: each takes a host's start and its engine's.
-    let (place, kills) = (Place::with(&[]), rounds(30) / 10);
-    let recordings = recordings(&place, 8);
+    let (sandbox, kills) = (Sandbox::with(&[]), rounds(30) / 10);
+    let recordings = recordings(&sandbox, 8);
     let mut calm = vec!["transcribe", "-f", "json,srt", "--reproducible", "-o", "calm", "-q"];
     calm.extend(KEPT);
     calm.extend(recordings.iter().map(String::as_str));
-    run(&place, &calm).ends(0);
+    run(&sandbox, &calm).ends(0);
 
     let mut wild = vec!["transcribe", "-f", "json,srt", "--reproducible", "-o", "wild", "--json-events"];
     wild.extend(KEPT);
@@ -239,9 +235,9 @@ fn hosts_killed_with_their_engines_are_resumed_with_nothing_lost_or_doubled() {
     let mut done: Vec<PathBuf> = Vec::new();
     for round in 0..kills {
         let running = if round == 0 {
-            Running::start(&place, &wild)
+            Running::start(&sandbox, &wild)
         } else {
-            Running::start(&place, &["resume", "--json-events"])
+            Running::start(&sandbox, &["resume", "--json-events"])
         };
         // Somewhere in a job, not before the first one began.
         let mut events = 10 + random.below(60 / kills.min(20) as u64 + 1);
@@ -269,22 +265,22 @@ fn hosts_killed_with_their_engines_are_resumed_with_nothing_lost_or_doubled() {
             break;
         }
         if round == 0 {
-            let listed = run(&place, &["resume", "--list"]).ends(0);
+            let listed = run(&sandbox, &["resume", "--list"]).ends(0);
             assert!(listed.out.contains("short.flac") || listed.out.contains("long.wav"), "{}", listed.out);
         }
     }
-    let before: Vec<_> = done.iter().map(|path| modified(&place.path(path))).collect();
-    run(&place, &["resume"]).ends(0);
-    assert_same_texts(&place, &recordings, "wild");
+    let before: Vec<_> = done.iter().map(|path| modified(&sandbox.path(path))).collect();
+    run(&sandbox, &["resume"]).ends(0);
+    assert_same_texts(&sandbox, &recordings, "wild");
     for recording in &recordings {
         let name = Path::new(recording).with_extension("srt");
-        let read = |folder: &str| place.read(&format!("{folder}/{}", name.display()));
+        let read = |folder: &str| sandbox.read(&format!("{folder}/{}", name.display()));
         assert_eq!(read("wild"), read("calm"));
     }
     // What was finished was not done again.
-    let after: Vec<_> = done.iter().map(|path| modified(&place.path(path))).collect();
+    let after: Vec<_> = done.iter().map(|path| modified(&sandbox.path(path))).collect();
     assert_eq!(before, after);
-    let listed = run(&place, &["resume", "--list"]).ends(0);
+    let listed = run(&sandbox, &["resume", "--list"]).ends(0);
     assert_eq!((listed.out.as_str(), listed.err.as_str()), ("", "Nothing was interrupted.\n"));
 }
 
@@ -294,11 +290,11 @@ fn modified(path: &Path) -> std::time::SystemTime {
 
 #[test]
 fn a_window_that_no_engine_survives_costs_that_window_alone() {
-    let place = Place::with(&[]);
-    let recordings = recordings(&place, 4);
+    let sandbox = Sandbox::with(&[]);
+    let recordings = recordings(&sandbox, 4);
     let mut arguments = vec!["transcribe", "--json-events", "-f", "json", "--reproducible", "-o", "calm"];
     arguments.extend(recordings.iter().map(String::as_str));
-    let calm = run(&place, &arguments).ends(0);
+    let calm = run(&sandbox, &arguments).ends(0);
     let windows: Vec<u64> = events(&calm)
         .iter()
         .filter(|event| event["event"] == "window" && event["job"] == 3)
@@ -308,7 +304,7 @@ fn a_window_that_no_engine_survives_costs_that_window_alone() {
     let planted = windows[1];
 
     arguments[6] = "wild";
-    let mut command = steno(&place, &arguments);
+    let mut command = steno(&sandbox, &arguments);
     let wild: Ran = command.env("STENO_TEST_ABORT_AT", planted.to_string()).output().unwrap().into();
     let wild = wild.ends(0);
     let of = |id: u64, code: &str| {
@@ -317,7 +313,7 @@ fn a_window_that_no_engine_survives_costs_that_window_alone() {
     };
     assert_eq!(of(3, "engine.window_skipped"), 1, "{}", wild.err);
     assert!((1..=3).contains(&of(3, "engine.restarted")), "{}", wild.err);
-    let (calm, with_gap) = (json(&place, "calm", &recordings[2]), json(&place, "wild", &recordings[2]));
+    let (calm, with_gap) = (json(&sandbox, "calm", &recordings[2]), json(&sandbox, "wild", &recordings[2]));
     let gaps = with_gap["completeness"]["gaps"].as_array().unwrap();
     let at = planted as f64 / 16_000.0;
     let covers =
@@ -331,8 +327,8 @@ fn a_window_that_no_engine_survives_costs_that_window_alone() {
     assert!(!before(&calm).is_empty());
     assert_eq!(before(&with_gap), before(&calm));
     let others: Vec<String> = [0, 1].map(|index| recordings[index].clone()).to_vec();
-    assert_same_texts(&place, &others, "wild");
-    assert!(place.path("wild").join(Path::new(&recordings[3]).with_extension("json")).is_file());
+    assert_same_texts(&sandbox, &others, "wild");
+    assert!(sandbox.path("wild").join(Path::new(&recordings[3]).with_extension("json")).is_file());
 }
 
 fn events(ran: &Ran) -> Vec<Value> {

@@ -1,37 +1,38 @@
-//! What the page wants done: orders, of which `app::view` knows how
-//! they are carried out, watched folders, and messages.
+//! Runs the page's commands, watches folders and shows messages.
 
-use app::view::{Chore, Wish};
+use app::view::{BlockingCommand, WindowCommand};
 use tauri::{AppHandle, Manager, State, WebviewWindow};
 
 use crate::commands::{Answer, blocking};
 use crate::dialogs;
 use crate::shell::Shell;
 
-/// At once, and on the main thread: in the order in which the page asks.
+/// Runs on the main thread, so that commands take effect in the order in which
+/// the page sends them.
 #[tauri::command]
-pub fn wish(shell: State<'_, Shell>, wish: Wish) -> Answer<()> {
-    let (setup, switches) = (wish.changes_setup(), matches!(wish, Wish::ChangeSwitches { .. }));
-    let done = wish.carry_out(&shell.desk, &shell.transfers);
-    if switches {
+pub fn execute(shell: State<'_, Shell>, command: WindowCommand) -> Answer<()> {
+    let changes_setup = command.changes_setup();
+    let changes_switches = matches!(command, WindowCommand::ChangeSwitches { .. });
+    let done = command.execute(&shell.state, &shell.transfers);
+    if changes_switches {
         shell.attending.switched.notify_one();
     }
-    if setup {
+    if changes_setup {
         shell.tell_setup();
     }
     Ok(done?)
 }
 
-/// Waits for the disk.
+/// Runs on a thread that may wait for the disk.
 #[tauri::command]
-pub async fn chore(app: AppHandle, chore: Chore) -> Answer<()> {
+pub async fn execute_blocking(app: AppHandle, command: BlockingCommand) -> Answer<()> {
     let under_way = app.state::<Shell>().under_way();
     blocking(move || {
         let _until_done = under_way;
         let shell = app.state::<Shell>();
-        let setup = chore.changes_setup();
-        chore.carry_out(&shell.desk)?;
-        if setup {
+        let changes_setup = command.changes_setup();
+        command.execute(&shell.state)?;
+        if changes_setup {
             shell.tell_setup();
         }
         Ok(())
@@ -44,7 +45,7 @@ pub async fn chore(app: AppHandle, chore: Chore) -> Answer<()> {
 #[tauri::command]
 pub async fn watch_folder(app: AppHandle, window: WebviewWindow, present: bool, title: String) -> Answer<()> {
     let Some(folder) = dialogs::open_folder(&window, &title).await else { return Ok(()) };
-    blocking(move || Ok(app::view::watch_folder(&app.state::<Shell>().desk, &folder, present)?)).await
+    blocking(move || Ok(app::view::watch_folder(&app.state::<Shell>().state, &folder, present)?)).await
 }
 
 /// Where the texts of a watched folder, by its number, go: `beside` the
@@ -59,7 +60,7 @@ pub async fn place_watched(
 ) -> Answer<()> {
     let chosen = if beside { None } else { dialogs::open_folder(&window, &title).await };
     if beside || chosen.is_some() {
-        app::view::place_watched(&shell.desk, number, chosen.as_deref());
+        app::view::place_watched(&shell.state, number, chosen.as_deref());
     }
     Ok(())
 }
@@ -69,7 +70,7 @@ pub async fn place_watched(
 pub async fn notify(title: String, text: String) -> Answer<()> {
     blocking(move || {
         if let Err(problem) = desktop::notify(&title, &text) {
-            // A convenience is no reason to disturb anybody.
+            // The message is a convenience: its failure is not worth an error.
             eprintln!("steno-window: {problem}");
         }
         Ok(())

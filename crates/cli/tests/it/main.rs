@@ -1,0 +1,20 @@
+//! The command line as a whole: the real `steno` with a scripted engine or the
+//! real one. `tests/driver.rs` is an executable of its own, since it writes
+//! programs and starts them, which fails while another thread forks.
+// The exception for tests covers only functions marked as such, not their helpers.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod commands;
+#[cfg(target_os = "linux")]
+mod kills;
+mod memory;
+#[cfg(unix)]
+mod models;
+mod real_engine;
+#[cfg(unix)]
+#[path = "../../../hub/tests/support/mod.rs"]
+mod server;
+mod settings;
+#[path = "../support/mod.rs"]
+mod support;
+mod transcribe;

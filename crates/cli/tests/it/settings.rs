@@ -1,0 +1,635 @@
+//! Every option, environment variable and key of the config file does what it
+//! says: for each there is a test here, or the name of one elsewhere, that
+//! fails when it is ignored.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use transcript::{Span, Time};
+use wire::VoiceActivity;
+
+use crate::support::{Ran, Sandbox};
+
+/// An option with its value, the part of a job that it sets, and what it sets it to.
+type Case<'a> = (&'a [&'a str], &'a str, Value);
+
+/// The jobs that the engines received, in order.
+fn jobs(sandbox: &Sandbox, mut command: Command) -> Vec<Value> {
+    let file = sandbox.home.path().join("jobs");
+    let _ = std::fs::remove_file(&file);
+    Ran::from(command.env("STENO_SCRIPT_JOBS", &file).output().unwrap()).ends(0);
+    let lines = std::fs::read_to_string(&file).unwrap();
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn at<'a>(job: &'a Value, pointer: &str) -> &'a Value {
+    job.pointer(pointer).unwrap_or_else(|| panic!("no {pointer} in {job}"))
+}
+
+/// Each of `cases` changes the job of the command `base`, as it says.
+#[track_caller]
+fn check(base: &[&str], cases: &[Case]) {
+    let sandbox = Sandbox::with(&["a.mp3"]);
+    let job = |options: &[&str]| jobs(&sandbox, sandbox.command(&[base, options].concat())).remove(0);
+    let plain = job(&[]);
+    for (options, pointer, expected) in cases {
+        assert_ne!(at(&plain, pointer), expected, "{base:?} {options:?} would show nothing");
+        assert_eq!(at(&job(options), pointer), expected, "{base:?} {options:?}");
+    }
+}
+
+fn machine() -> Vec<Case<'static>> {
+    vec![
+        (&["--device", "cpu"], "/job/device", json!("cpu")),
+        (&["--device", "cuda:1"], "/job/device", json!({ "cuda": 1 })),
+        (&["--threads", "3"], "/job/threads", json!(3)),
+    ]
+}
+
+fn limits() -> Vec<Case<'static>> {
+    vec![
+        (&["--memory-limit", "61GiB"], "/job/memory/memory_limit", json!(61u64 << 30)),
+        (&["--ram-limit", "62GiB"], "/job/memory/ram_limit", json!(62u64 << 30)),
+        (&["--precision", "q8_0"], "/job/precision", json!("q8_0")),
+    ]
+}
+
+fn batches() -> Vec<Case<'static>> {
+    vec![
+        (&["--memory-profile", "safe"], "/job/memory/memory_fraction", json!(0.125)),
+        (&["--batch-size", "2"], "/job/memory/batch_size", json!(2)),
+        (&["--memory-fraction", "0.5"], "/job/memory/memory_fraction", json!(0.5)),
+    ]
+}
+
+#[test]
+fn options_of_transcribe_reach_the_engine() {
+    let time = |milliseconds| Time::from_millis(milliseconds);
+    let own: Vec<Case> = vec![
+        (&["--language", "de"], "/job/language", json!("de")),
+        (&["--task", "translate"], "/job/task", json!("translate")),
+        (&["--translate"], "/job/task", json!("translate")),
+        (&["--memory-profile", "fast"], "/job/memory/renew_after", json!(0)),
+        (&["--speaker-batch-size", "4"], "/job/memory/speaker_batch_size", json!(4)),
+        (&["--skip-speakers"], "/job/memory/skip_speakers", json!(true)),
+        (&["--trim-every", "9"], "/job/memory/trim_every", json!(9)),
+        (&["--renew-after", "8"], "/job/memory/renew_after", json!(8)),
+        (&["--keep", "model"], "/job/memory/pins/model", json!(true)),
+        (&["--keep", "gpu,precision"], "/job/memory/pins/precision", json!(true)),
+        (&["--keep", "gpu,precision"], "/job/memory/pins/cpu", json!(true)),
+        (&["--keep", "speakers"], "/job/memory/pins/speakers", json!(true)),
+        (&["--limit", "1:30"], "/job/limit", json!(time(90_000))),
+        (&["--from", "5"], "/job/span", json!(Span::new(time(5_000), time(u32::MAX)))),
+        (&["--to", "7"], "/job/span", json!(Span::new(Time::ZERO, time(7_000)))),
+        (&["--channels", "left"], "/job/channels", json!("left")),
+        (&["--track", "2"], "/job/track", json!(2)),
+        (&["--vad", "off"], "/job/voice_activity", json!(VoiceActivity::Off)),
+        (&["--vad", "0.25"], "/job/voice_activity", json!(VoiceActivity::Threshold(0.25))),
+        (&["--beam-size", "4"], "/job/decoding/beam_size", json!(4)),
+        (&["--best-of", "3"], "/job/decoding/best_of", json!(3)),
+        (&["--temperature", "0,0.5"], "/job/decoding/temperatures", json!([0.0, 0.5])),
+        (&["--prompt", "Ada"], "/job/decoding/initial_prompt", json!("Ada")),
+        (&["--vocabulary", "Ada, Grace"], "/job/decoding/vocabulary", json!(["Ada", "Grace"])),
+        (&["--strategy", "batched"], "/job/strategy", json!("batched")),
+        (&["--language-per-region"], "/job/decoding/language_per_region", json!(true)),
+        (&["--condition-on-previous-text"], "/job/decoding/condition_on_previous_text", json!(true)),
+        (&["--no-word-times"], "/job/decoding/word_times", json!(false)),
+        (&["--no-timestamps"], "/job/decoding/timestamps", json!(false)),
+        (&["--no-repair"], "/job/decoding/repair", json!(false)),
+        (&["--seed", "7"], "/job/decoding/seed", json!(7)),
+    ];
+    check(&["transcribe", "a.mp3"], &[machine(), limits(), batches(), own].concat());
+}
+
+#[test]
+fn options_of_the_other_commands_with_an_engine_reach_it() {
+    let track: Vec<Case> = vec![(&["--track", "2"], "/job/track", json!(2))];
+    check(&["detect-language", "a.mp3"], &[machine(), track].concat());
+    check(&["doctor", "--fit", "starter-whisper"], &[machine(), batches(), limits()].concat());
+    check(&["models", "probe", "--model", "starter-whisper"], &[machine(), limits()].concat());
+    let output: Vec<Case> = vec![
+        (&["--output", "there"], "/job/file", json!("there")),
+        (&["--to", "f16", "--output", "b"], "/job/file", json!("b")),
+    ];
+    check(&["models", "quantize", "starter-whisper"], &output);
+}
+
+#[test]
+fn the_doctor_tries_the_largest_useful_batch_first() {
+    let sandbox = Sandbox::with(&[]);
+    let job = jobs(&sandbox, sandbox.command(&["doctor", "--fit", "starter-whisper"])).remove(0);
+    assert_eq!(
+        (at(&job, "/job/memory/batch_size"), at(&job, "/job/strategy")),
+        (&json!(4), &json!("batched"))
+    );
+}
+
+#[test]
+fn a_model_is_named_by_option_or_variable() {
+    let sandbox = Sandbox::with(&["a.mp3"]);
+    for command in [&["transcribe", "a.mp3"][..], &["detect-language", "a.mp3"], &["models", "probe"]] {
+        let arguments = [command, &["--model", "/no/such/model"]].concat();
+        sandbox.run(&arguments).ends(1).says("/no/such/model");
+        if command[0] != "models" {
+            let output = sandbox.command(command).env("STENO_MODEL", "/no/such/model").output().unwrap();
+            Ran::from(output).ends(1).says("/no/such/model");
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_low_priority_is_that_of_the_engine() {
+    let sandbox = Sandbox::with(&["a.mp3"]);
+    for base in [
+        &["transcribe", "a.mp3"][..],
+        &["detect-language", "a.mp3"],
+        &["doctor", "--fit", "starter-whisper"],
+        &["models", "probe", "--model", "starter-whisper"],
+        &["models", "quantize", "starter-whisper", "--output", "there"],
+    ] {
+        let nice = |options: &[&str]| {
+            let job = jobs(&sandbox, sandbox.command(&[base, options].concat())).remove(0);
+            job["nice"].as_i64().unwrap()
+        };
+        assert!(nice(&["--priority", "low"]) > nice(&["--priority", "normal"]), "{base:?}");
+    }
+}
+
+#[test]
+fn engines_are_renewed_after_as_many_recordings_as_asked() {
+    let sandbox = Sandbox::with(&["a.mp3", "b.mp3", "c.mp3"]);
+    for (after, engines) in [("0", 1), ("1", 3), ("2", 2)] {
+        let arguments = ["transcribe", "a.mp3", "b.mp3", "c.mp3", "--force", "--renew-after", after];
+        let jobs = jobs(&sandbox, sandbox.command(&arguments));
+        let pids: BTreeSet<_> = jobs.iter().map(|job| job["pid"].as_u64().unwrap()).collect();
+        assert_eq!((jobs.len(), pids.len()), (3, engines), "--renew-after {after}");
+    }
+}
+
+/// A variable with its value, the part of a job that it sets, and what it sets it to.
+fn variables() -> Vec<(&'static str, &'static str, &'static str, Value)> {
+    vec![
+        ("STENO_MEMORY_PROFILE", "safe", "/job/memory/renew_after", json!(25)),
+        ("STENO_BATCH_SIZE", "3", "/job/memory/batch_size", json!(3)),
+        ("STENO_SPEAKER_BATCH_SIZE", "2", "/job/memory/speaker_batch_size", json!(2)),
+        ("STENO_SKIP_SPEAKERS", "true", "/job/memory/skip_speakers", json!(true)),
+        ("STENO_FAST_PATH", "false", "/job/memory/fast_path", json!(false)),
+        ("STENO_MEMORY_FRACTION", "0.5", "/job/memory/memory_fraction", json!(0.5)),
+        ("STENO_TRIM_EVERY", "9", "/job/memory/trim_every", json!(9)),
+        ("STENO_RENEW_AFTER", "8", "/job/memory/renew_after", json!(8)),
+        ("STENO_MEMORY_LIMIT", "61GiB", "/job/memory/memory_limit", json!(61u64 << 30)),
+        ("STENO_RAM_LIMIT", "62GiB", "/job/memory/ram_limit", json!(62u64 << 30)),
+        ("STENO_KEEP", "model", "/job/memory/pins/model", json!(true)),
+        ("STENO_PRECISION", "q8_0", "/job/precision", json!("q8_0")),
+        ("STENO_THREADS", "3", "/job/threads", json!(3)),
+    ]
+}
+
+/// Variables that are no part of a job, with the test of each.
+const OTHER_VARIABLES: [(&str, &str); 4] = [
+    ("STENO_PRIORITY", "settings::the_priority_is_read_from_environment_and_file"),
+    ("HF_ENDPOINT", "models::a_model_is_downloaded_used_damaged_repaired_and_removed"),
+    ("STENO_PROXY", "models::the_network_is_used_as_it_is_set"),
+    ("STENO_OFFLINE", "models::the_network_is_used_as_it_is_set"),
+];
+
+/// Table and key of a variable in the config file.
+fn place_in_file(variable: &str) -> (&'static str, String) {
+    match variable {
+        "STENO_MEMORY_PROFILE" => ("memory", "profile".into()),
+        "STENO_THREADS" | "STENO_PRIORITY" => ("engine", memory::settings::key(variable)),
+        _ => ("memory", memory::settings::key(variable)),
+    }
+}
+
+#[test]
+fn every_variable_and_key_of_the_config_file_reaches_the_engine() {
+    let sandbox = Sandbox::with(&["a.mp3"]);
+    let plain = jobs(&sandbox, sandbox.command(&["transcribe", "a.mp3"])).remove(0);
+    for (variable, value, pointer, expected) in variables() {
+        assert_ne!(at(&plain, pointer), &expected, "{variable}={value} would show nothing");
+        let mut command = sandbox.command(&["transcribe", "a.mp3"]);
+        command.env(variable, value);
+        assert_eq!(at(&jobs(&sandbox, command)[0], pointer), &expected, "{variable}={value}");
+
+        let (table, key) = place_in_file(variable);
+        sandbox.write("config.toml", &format!("[{table}]\n{key} = \"{value}\"\n"));
+        // Also where several files are detected alike: the same settings hold.
+        for base in [["transcribe", "a.mp3"], ["detect-language", "a.mp3"]] {
+            let mut command = sandbox.command(&base);
+            command.env("STENO_CONFIG", "config.toml");
+            assert_eq!(at(&jobs(&sandbox, command)[0], pointer), &expected, "{table}.{key} = {value}");
+        }
+    }
+    let tested: BTreeSet<&str> =
+        variables().iter().map(|case| case.0).chain(OTHER_VARIABLES.map(|other| other.0)).collect();
+    assert_eq!(tested, config::preferences::variables().map(|(name, _)| name).collect());
+    for (variable, test) in OTHER_VARIABLES {
+        assert!(exists(test), "{variable} is tested by {test}, which is not there");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_priority_is_read_from_environment_and_file() {
+    let sandbox = Sandbox::with(&["a.mp3"]);
+    sandbox.write("config.toml", "[engine]\npriority = 'low'\n");
+    let nice = |variable: &str, value: &str| {
+        let mut command = sandbox.command(&["transcribe", "a.mp3"]);
+        jobs(&sandbox, {
+            command.env(variable, value);
+            command
+        })[0]["nice"]
+            .as_i64()
+            .unwrap()
+    };
+    let normal = nice("STENO_PRIORITY", "normal");
+    assert!(nice("STENO_PRIORITY", "low") > normal && nice("STENO_CONFIG", "config.toml") > normal);
+}
+
+/// What a transcript needs for every option of subtitles to change something:
+/// words, a long text, one too short to be read, and cues that touch.
+const TALK: &str = r#"{"schema_version": 1, "complete": true, "language": "en", "task": "transcribe", "settings": null,
+    "source": {"name": "talk", "duration": 60, "sample_rate": 16000, "channels": 1, "format": "wav"},
+    "model": {"name": "m", "precision": "f32", "demonstration": false},
+    "segments": [
+        {"id": 1, "start": 0, "end": 12, "text": "A long sentence that goes on and on, and fills a line, and another one, and yet another one after it, until it ends.", "words": []},
+        {"id": 2, "start": 12, "end": 12.3, "text": "Very short, but much to read in so little time.", "words": []},
+        {"id": 3, "start": 12.3, "end": 12.5, "text": "Yes.", "words": []},
+        {"id": 4, "start": 20, "end": 40, "text": "Said slowly.", "words": [
+            {"text": " Said", "start": 20, "end": 30, "probability": 0.9}, {"text": " slowly.", "start": 30, "end": 40, "probability": 0.9}]}],
+    "completeness": {"speech": 40, "covered": 40, "gaps": []}}"#;
+
+#[test]
+fn every_option_of_subtitles_changes_them() {
+    let sandbox = Sandbox::with(&[]);
+    sandbox.write("talk.json", TALK);
+    let exported = |options: &[&str]| {
+        let base = ["export", "talk.json", "-f", "vtt", "-o", "-"];
+        sandbox.run(&[&base, options].concat()).ends(0).out
+    };
+    let shaped = exported(&["--shape"]);
+    assert_ne!(exported(&[]), shaped);
+    for options in [
+        ["--line-width", "20"],
+        ["--lines", "1"],
+        ["--reading-speed", "5"],
+        ["--min-gap", "0.5"],
+        ["--min-duration", "2"],
+        ["--max-duration", "3"],
+    ] {
+        // Each alone divides the text too.
+        assert_ne!(exported(&options), shaped, "{options:?}");
+        assert_ne!(exported(&options), exported(&[]), "{options:?}");
+    }
+    assert!(exported(&["--word-tags"]).contains("<00:00:30.000>"), "{}", exported(&["--word-tags"]));
+    assert!(!exported(&[]).contains("<00:00:30.000>"));
+}
+
+#[test]
+fn options_of_subtitles_hold_while_transcribing_too() {
+    let sandbox = Sandbox::with(&["a.mp3"]);
+    let printed = |options: &[&str]| {
+        let base = ["transcribe", "a.mp3", "-f", "vtt", "-o", "-"];
+        sandbox.run(&[&base, options].concat()).ends(0).out
+    };
+    let plain = printed(&[]);
+    for options in [
+        &["--line-width", "8"][..],
+        &["--shape"],
+        &["--lines", "1", "--line-width", "8"],
+        &["--reading-speed", "2"],
+        &["--min-gap", "0.5"],
+        &["--min-duration", "6"],
+        &["--max-duration", "0.5"],
+        &["--word-tags"],
+    ] {
+        assert_ne!(printed(options), plain, "{options:?}");
+    }
+}
+
+#[test]
+fn what_was_interrupted_is_listed_discarded_and_resumed() {
+    for (arguments, code, out, err) in [
+        (&["resume", "--discard"][..], 0, "", "1 interrupted job was forgotten."),
+        (&["resume"], 0, "", "written to "),
+        (&["resume", "--quiet"], 0, "", ""),
+        (&["resume", "--json-events"], 0, "{\"event\":\"queued\"", ""),
+    ] {
+        let sandbox = Sandbox::with(&["stalls.mp3"]);
+        let mut host =
+            sandbox.command(&["transcribe", "stalls.mp3", "-f", "srt", "--quiet"]).spawn().unwrap();
+        while !sandbox.path("stalls.tried").exists() {
+            assert!(host.try_wait().unwrap().is_none(), "it ended");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        host.kill().unwrap();
+        host.wait().unwrap();
+        let listed = sandbox.run(&["resume", "--list"]).ends(0).out;
+        assert!(listed.starts_with("stalls.mp3: ") || listed.contains("/stalls.mp3: "), "{listed}");
+        let ran = sandbox.run(arguments).ends(code);
+        assert!(
+            ran.out.starts_with(out) && ran.out.is_empty() == out.is_empty(),
+            "{arguments:?}: {}",
+            ran.out
+        );
+        assert!(ran.err.contains(err) && ran.err.is_empty() == err.is_empty(), "{arguments:?}: {}", ran.err);
+        assert_eq!(
+            sandbox.path("stalls.srt").exists(),
+            arguments != ["resume", "--discard"],
+            "{arguments:?}"
+        );
+        sandbox.run(&["resume", "--list"]).ends(0).says("Nothing was interrupted.");
+    }
+}
+
+#[test]
+fn a_recommendation_keeps_to_its_options() {
+    let sandbox = Sandbox::with(&[]);
+    let recommended = |options: &[&str]| -> Value {
+        let ran = sandbox.run(&[&["models", "recommend", "--json"], options].concat()).ends(0);
+        let all: Value = serde_json::from_str(&ran.out).unwrap();
+        all["devices"].as_array().unwrap().last().unwrap().clone()
+    };
+    for limit in ["--ram-limit", "--memory-limit"] {
+        assert_eq!(recommended(&[limit, "300MiB"])["room"]["free"], 300 << 20, "{limit}");
+    }
+    let choices = |advice: &Value| advice["choices"].as_array().unwrap().clone();
+    let precise = choices(&recommended(&["--precision", "q8_0"]));
+    assert!(!precise.is_empty() && precise.iter().all(|choice| choice["precision"] == "q8_0"));
+    // Memory for speakers is planned unless it is not wanted.
+    let plans_speakers = |options: &[&str]| {
+        choices(&recommended(options))
+            .iter()
+            .all(|choice| choice["check"]["stages"].to_string().contains("diarize"))
+    };
+    assert!(plans_speakers(&[]) && !plans_speakers(&["--skip-speakers"]));
+    // Models of one language are no choice for another.
+    let models = |options: &[&str]| choices(&recommended(options)).len();
+    assert!(models(&["--language", "en"]) > models(&["--language", "de"]));
+}
+
+#[test]
+fn what_is_for_programs_is_json() {
+    let sandbox = Sandbox::with(&["a.mp3"]);
+    for arguments in [
+        &["models"][..],
+        &["models", "list"],
+        &["models", "list", "--all"],
+        &["models", "recommend"],
+        &["models", "probe", "--model", "starter-whisper"],
+        &["models", "quantize", "starter-whisper", "--output", "there"],
+        &["models", "connections"],
+        &["models", "verify"],
+        &["models", "add", "mine", "--repository", "somebody/something"],
+        &["models", "move", "elsewhere"],
+        &["doctor"],
+        &["memory"],
+        &["detect-language", "a.mp3"],
+    ] {
+        let out = sandbox.run(&[arguments, &["--json"]].concat()).ends(0).out;
+        assert!(serde_json::from_str::<Value>(&out).is_ok(), "{arguments:?}: {out}");
+    }
+}
+
+/// Every option of every command, with the test that fails where it does nothing.
+const OPTIONS: &[(&str, &[&str], &str)] = &[
+    (
+        "transcribe",
+        &[
+            "language",
+            "task",
+            "translate",
+            "device",
+            "threads",
+            "memory-profile",
+            "memory-limit",
+            "ram-limit",
+            "batch-size",
+            "speaker-batch-size",
+            "skip-speakers",
+            "memory-fraction",
+            "trim-every",
+            "keep",
+            "precision",
+            "limit",
+            "from",
+            "to",
+            "channels",
+            "track",
+            "vad",
+            "beam-size",
+            "best-of",
+            "temperature",
+            "prompt",
+            "vocabulary",
+            "strategy",
+            "language-per-region",
+            "condition-on-previous-text",
+            "no-word-times",
+            "no-timestamps",
+            "no-repair",
+            "seed",
+        ],
+        "settings::options_of_transcribe_reach_the_engine",
+    ),
+    ("transcribe", &["renew-after"], "settings::engines_are_renewed_after_as_many_recordings_as_asked"),
+    ("transcribe", &["model"], "settings::a_model_is_named_by_option_or_variable"),
+    ("transcribe", &["priority"], "settings::a_low_priority_is_that_of_the_engine"),
+    (
+        "transcribe",
+        &["format", "output"],
+        "transcribe::formats_and_folders_make_files_and_nothing_is_printed",
+    ),
+    (
+        "transcribe",
+        &["force"],
+        "transcribe::nothing_is_replaced_without_force_and_the_work_is_not_done_in_vain",
+    ),
+    ("transcribe", &["reproducible"], "transcribe::reproducible_json_leaves_the_run_out"),
+    (
+        "transcribe",
+        &["json-events"],
+        "transcribe::json_events_are_one_object_per_line_with_an_id_per_recording",
+    ),
+    ("transcribe", &["quiet"], "memory::whether_the_model_fits_is_said_before_the_queue_starts"),
+    (
+        "transcribe",
+        &[
+            "shape",
+            "line-width",
+            "lines",
+            "reading-speed",
+            "min-gap",
+            "min-duration",
+            "max-duration",
+            "word-tags",
+        ],
+        "settings::options_of_subtitles_hold_while_transcribing_too",
+    ),
+    (
+        "resume",
+        &["list", "discard", "json-events", "quiet"],
+        "settings::what_was_interrupted_is_listed_discarded_and_resumed",
+    ),
+    (
+        "detect-language",
+        &["track", "device", "threads"],
+        "settings::options_of_the_other_commands_with_an_engine_reach_it",
+    ),
+    ("detect-language", &["model"], "settings::a_model_is_named_by_option_or_variable"),
+    ("detect-language", &["priority"], "settings::a_low_priority_is_that_of_the_engine"),
+    ("detect-language", &["json"], "commands::languages_are_told_per_recording"),
+    ("export", &["format", "output", "force"], "commands::saved_transcripts_become_other_formats"),
+    ("export", &["reproducible"], "settings::an_export_leaves_out_what_varies"),
+    (
+        "export",
+        &[
+            "shape",
+            "line-width",
+            "lines",
+            "reading-speed",
+            "min-gap",
+            "min-duration",
+            "max-duration",
+            "word-tags",
+        ],
+        "settings::every_option_of_subtitles_changes_them",
+    ),
+    (
+        "doctor",
+        &[
+            "fit",
+            "device",
+            "threads",
+            "memory-profile",
+            "batch-size",
+            "memory-fraction",
+            "memory-limit",
+            "ram-limit",
+            "precision",
+        ],
+        "settings::options_of_the_other_commands_with_an_engine_reach_it",
+    ),
+    ("doctor", &["priority"], "settings::a_low_priority_is_that_of_the_engine"),
+    ("doctor", &["json"], "settings::what_is_for_programs_is_json"),
+    ("memory", &["json"], "memory::engines_are_listed_with_what_they_hold"),
+    ("memory", &["watch"], "memory::watching_looks_again"),
+    ("memory", &["release"], "memory::idle_engines_are_ended_and_busy_ones_stay"),
+    ("memory", &["force"], "memory::an_engine_that_does_not_answer_needs_force"),
+    ("memory", &["reset-peak"], "memory::the_highest_memory_is_counted_anew"),
+    ("man", &["output"], "commands::the_manual_covers_every_command"),
+    ("completions", &[], "commands::completions_for_every_shell_name_the_commands"),
+    ("models", &["json"], "settings::what_is_for_programs_is_json"),
+    ("models list", &["json"], "settings::what_is_for_programs_is_json"),
+    ("models list", &["all"], "models::a_model_is_downloaded_used_damaged_repaired_and_removed"),
+    (
+        "models recommend",
+        &["memory-limit", "ram-limit", "precision", "skip-speakers", "language"],
+        "settings::a_recommendation_keeps_to_its_options",
+    ),
+    ("models recommend", &["json"], "settings::what_is_for_programs_is_json"),
+    (
+        "models probe",
+        &["device", "threads", "memory-limit", "ram-limit", "precision"],
+        "settings::options_of_the_other_commands_with_an_engine_reach_it",
+    ),
+    ("models probe", &["priority"], "settings::a_low_priority_is_that_of_the_engine"),
+    ("models probe", &["model"], "settings::a_model_is_named_by_option_or_variable"),
+    ("models probe", &["json"], "settings::what_is_for_programs_is_json"),
+    ("models pull", &["name", "renew", "quiet", "json"], "models::a_download_keeps_to_its_options"),
+    ("models pull", &["hub", "proxy", "offline"], "models::the_network_is_used_as_it_is_set"),
+    ("models import", &["name"], "models::the_models_move_and_are_found_where_they_are"),
+    ("models import", &["json"], "models::a_download_keeps_to_its_options"),
+    ("models verify", &["json", "repair"], "models::a_model_is_downloaded_used_damaged_repaired_and_removed"),
+    ("models verify", &["hub", "proxy", "offline"], "models::the_network_is_used_as_it_is_set"),
+    ("models remove", &["json"], "models::a_model_is_downloaded_used_damaged_repaired_and_removed"),
+    ("models move", &["json"], "settings::what_is_for_programs_is_json"),
+    ("models add", &["path"], "models::models_of_every_kind_are_told_whether_they_fit"),
+    ("models add", &["repository", "url"], "models::a_download_keeps_to_its_options"),
+    ("models add", &["json"], "settings::what_is_for_programs_is_json"),
+    ("models connections", &["json"], "settings::what_is_for_programs_is_json"),
+    (
+        "models quantize",
+        &["output", "json"],
+        "settings::options_of_the_other_commands_with_an_engine_reach_it",
+    ),
+    ("models quantize", &["to"], "real_engine::a_quantised_copy_of_a_model_is_one_more_model"),
+    ("models quantize", &["priority"], "settings::a_low_priority_is_that_of_the_engine"),
+];
+
+#[test]
+fn an_export_leaves_out_what_varies() {
+    let sandbox = Sandbox::with(&["a.mp3"]);
+    sandbox.run(&["transcribe", "a.mp3", "-f", "json"]).ends(0);
+    for (options, has_run) in [(&[][..], true), (&["--reproducible"], false)] {
+        let base = ["export", "a.json", "-f", "json", "-o", "-"];
+        let out = sandbox.run(&[&base, options].concat()).ends(0).out;
+        let json: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(json.get("run").is_some(), has_run);
+    }
+}
+
+/// Whether a test of this executable, `module::name`, is there.
+fn exists(test: &str) -> bool {
+    let modules = [
+        ("commands", include_str!("commands.rs")),
+        ("memory", include_str!("memory.rs")),
+        ("models", include_str!("models.rs")),
+        ("real_engine", include_str!("real_engine.rs")),
+        ("settings", include_str!("settings.rs")),
+        ("transcribe", include_str!("transcribe.rs")),
+    ];
+    test.split_once("::").is_some_and(|(module, name)| {
+        let source = modules.iter().find(|(known, _)| *known == module);
+        source.is_some_and(|(_, source)| source.contains(&format!("fn {name}()")))
+    })
+}
+
+/// The long names of a command's options.
+fn options(sandbox: &Sandbox, command: &str) -> BTreeSet<String> {
+    let arguments: Vec<&str> = command.split(' ').chain(["--help"]).collect();
+    let help = sandbox.run(&arguments).ends(0).out;
+    let option = |line: &str| {
+        let (short, long) = line.trim_start().split_once("--")?;
+        let is_option = short.is_empty() || short.starts_with('-') && short.ends_with(", ");
+        let name: String =
+            long.chars().take_while(|letter| letter.is_ascii_lowercase() || *letter == '-').collect();
+        (is_option && line.starts_with("  ")).then_some(name)
+    };
+    help.lines().filter_map(option).filter(|name| !["help", "version"].contains(&name.as_str())).collect()
+}
+
+/// The names of the commands below one, as its help lists them.
+fn commands(sandbox: &Sandbox, parent: &[&str]) -> Vec<String> {
+    let help = sandbox.run(&[parent, &["--help"]].concat()).ends(0).out;
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let listed = listed.take_while(|line| line.starts_with("  "));
+    let names =
+        listed.filter(|line| !line.starts_with("   ")).filter_map(|line| line.split_whitespace().next());
+    let join = |name: &str| [parent, &[name]].concat().join(" ");
+    names.filter(|name| *name != "help").map(join).collect()
+}
+
+#[test]
+fn every_option_of_every_command_has_a_test() {
+    let sandbox = Sandbox::with(&[]);
+    let all: Vec<String> =
+        commands(&sandbox, &[]).into_iter().chain(commands(&sandbox, &["models"])).collect();
+    assert!(all.len() > 15, "{all:?}");
+    for command in &all {
+        let mut tested = BTreeSet::new();
+        for (_, names, test) in OPTIONS.iter().filter(|(of, ..)| of == command) {
+            assert!(exists(test), "{command} {names:?}: there is no test {test}");
+            for name in *names {
+                assert!(tested.insert((*name).to_owned()), "{command} --{name} is listed twice");
+            }
+        }
+        assert_eq!(tested, options(&sandbox, command), "{command}");
+    }
+    for (command, ..) in OPTIONS {
+        assert!(all.iter().any(|known| known == command), "there is no command {command}");
+    }
+}
