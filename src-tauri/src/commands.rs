@@ -34,7 +34,8 @@ pub async fn describe(shell: State<'_, Shell>) -> Answer<EngineInfo> {
 #[tauri::command]
 pub async fn model_fits(shell: State<'_, Shell>) -> Answer<ModelFits> {
     let (models, job) = shell.state.models_and_job();
-    blocking(move || Ok(Choices::now(&models, &job).into())).await
+    let preferences = shell.state.session.preferences();
+    blocking(move || Ok(Choices::now(&models, &job, &preferences).into())).await
 }
 
 /// In a dialog with that title, as in the other commands that open one.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use advisor::Planned;
 use config::Preferences;
 use memory::death::{Death, says_device_failed};
-use memory::ladder::{Place, Step};
+use memory::ladder::{Processor, Step};
 use serde::Serialize;
 use supervisor::{step_down, take_rung};
 use wire::{ErrorCode, Event, Failure, FilePath, Job};
@@ -69,7 +69,7 @@ async fn detect(
             }
             Err(Ended::Failed(failure)) => {
                 let is_cpu = engine.device(left.job.device) == "cpu";
-                let place = if is_cpu { Place::Cpu } else { Place::Gpu };
+                let place = if is_cpu { Processor::Cpu } else { Processor::Gpu };
                 match Fault::of(&failure, engine.death()) {
                     Some(fault) => {
                         left.broke(fault, failure, place, console);

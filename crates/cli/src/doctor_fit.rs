@@ -51,13 +51,16 @@ pub async fn run(args: &Doctor, model: &OsStr, mut interrupt: Interrupt) -> Resu
         let kind = if on_gpu { DeviceKind::Gpu } else { DeviceKind::Host };
         let precision = preferences.precision.unwrap_or_else(|| network.usual(kind));
         // The largest batch that makes anything faster is tried first.
-        let mut batch = smaller.or(asked).unwrap_or_else(|| knee(kind));
+        let mut batch = smaller.or(asked).unwrap_or_else(|| fit::max_useful_batch(kind));
         let mut job = job(args, &preferences, &model.path, precision);
         let footprint = network.footprint(kind, precision, &job);
         let room = Room::of(on_gpu, args.machine.device, &preferences.memory);
         if let Ok(room) = &room {
             // What the engine would refuse is not tried.
-            let limits = BatchLimits { user: Some(batch), ..job.memory.batch_limits(Some(knee(kind))) };
+            let limits = BatchLimits {
+                user: Some(batch),
+                ..job.memory.batch_limits(Some(fit::max_useful_batch(kind)))
+            };
             batch = fit::batch(&footprint, room.free, &limits).windows.clamp(1, batch);
         }
         let signal = Signal::write(WINDOW_SECONDS * batch + SECONDS_MORE)?;
@@ -130,7 +133,7 @@ async fn try_out(engine: &Engine, job: Job, batch: u32, interrupt: &mut Interrup
     let mut outcome = Outcome { marks: Vec::new(), batch, failure: None };
     let ended = own_engine::follow(engine.transcribe(job), interrupt, |event| {
         match event {
-            Event::Memory { mark, .. } => outcome.marks.push(*mark),
+            Event::Memory { sample } => outcome.marks.push(Mark::Sample(*sample)),
             Event::Rung { rung, .. } if rung.step == Step::HalveBatch => {
                 outcome.batch = rung.to.settings.batch;
             }

@@ -349,7 +349,7 @@ impl Queue {
                 entry.memory.hear(&notice);
                 entry.notices.push(notice);
             }),
-            Event::Memory { mark, .. } => self.change(id, |entry, _| entry.memory.add(*mark)),
+            Event::Memory { sample } => self.change(id, |entry, _| entry.memory.add(*sample)),
             Event::Finished { transcript, .. } => self.end(id, JobState::Finished, Some(transcript), None),
             Event::Cancelled { partial, .. } => self.end(id, JobState::Cancelled, partial, None),
             Event::Failed { error, partial, .. } => self.end(id, JobState::Failed, partial, Some(error)),

@@ -90,7 +90,6 @@ pub enum Language {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(default)]
 pub struct Exporting {
-    #[ts(type = "Array<Format>")]
     pub formats: Vec<Format>,
     /// Subtitles divided into cues that fit a screen.
     pub shaped: bool,

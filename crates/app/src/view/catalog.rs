@@ -56,7 +56,6 @@ pub enum Stands {
 
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct OfferFacts {
-    #[ts(type = "FitWord")]
     pub fit: Fit,
     pub precision: String,
     /// Predicted peak, what is free for it, and what would have to become free.

@@ -4,7 +4,7 @@
 use advisor::choice::{Choice, Choices};
 use advisor::fit::{Announcement, Room};
 use config::edit::{Stands, change_of_this_user, stand_of_this_user};
-use memory::Kind;
+use memory::DeviceKind;
 use memory::fit::Fit;
 use serde::Serialize;
 use ts_rs::TS;
@@ -28,8 +28,7 @@ pub struct ModelFits {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
 pub struct MemoryRoom {
-    #[ts(type = "DeviceKind")]
-    pub kind: Kind,
+    pub kind: DeviceKind,
     pub name: String,
     pub free: u64,
     pub total: u64,
@@ -47,7 +46,6 @@ pub struct ModelFit {
 
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct ModelFacts {
-    #[ts(type = "FitWord")]
     pub fit: Fit,
     /// How its weights would be held.
     pub precision: String,

@@ -91,7 +91,6 @@ pub struct Passage {
     pub start: f64,
     pub end: f64,
     /// What the segment is flagged for.
-    #[ts(type = "Array<Suspicion>")]
     pub suspicions: Vec<Suspicion>,
     /// How likely something in it is wrong, 0 to 1.
     pub doubt: f32,

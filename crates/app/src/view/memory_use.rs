@@ -2,7 +2,7 @@
 //! predicted. Amounts are bytes, times seconds since the job began.
 
 use crate::session;
-use memory::Kind;
+use memory::DeviceKind;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
@@ -22,8 +22,7 @@ pub struct MemoryUpdate {
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct MemorySample {
     pub at: f64,
-    #[ts(type = "DeviceKind")]
-    pub kind: Kind,
+    pub kind: DeviceKind,
     /// As in the log: `Before Transcription`, `Batch 12`.
     pub label: String,
     /// The log's whole line.
@@ -50,18 +49,15 @@ pub struct MemoryNotice {
     pub at: f64,
     /// What to branch on.
     pub code: String,
-    #[ts(type = "Severity")]
-    pub severity: memory::Severity,
+    pub severity: transcript::Severity,
     pub text: String,
 }
 
 /// One stage from before it began to after what it held was given back.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct StageUse {
-    #[ts(type = "MemoryStage")]
     pub stage: memory::Stage,
-    #[ts(type = "DeviceKind")]
-    pub kind: Kind,
+    pub kind: DeviceKind,
     pub start: f64,
     /// Null while it lasts, and for a model that stays loaded.
     pub end: Option<f64>,
@@ -79,8 +75,7 @@ pub struct StageUse {
 /// The peak that was predicted before the job began.
 #[derive(Debug, Clone, Copy, Serialize, TS)]
 pub struct Forecast {
-    #[ts(type = "DeviceKind")]
-    pub kind: Kind,
+    pub kind: DeviceKind,
     pub parts: MemoryParts,
 }
 

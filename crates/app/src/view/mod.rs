@@ -114,7 +114,6 @@ pub struct ModelChoice {
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct EngineInfo {
     pub version: String,
-    #[ts(type = "Backend")]
     pub backend: wire::Backend,
     pub devices: Vec<Device>,
     /// Why the CPU computes, in a sentence; null where a GPU does.
@@ -168,7 +167,6 @@ pub struct Job {
 
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct Progress {
-    #[ts(type = "Stage")]
     pub stage: wire::Stage,
     pub position: f64,
     pub duration: Option<f64>,
@@ -204,7 +202,6 @@ pub struct Segment {
     pub language: Option<String>,
     pub speaker: Option<String>,
     pub channel: Option<u32>,
-    #[ts(type = "Array<Suspicion>")]
     pub suspicions: Vec<transcript::Suspicion>,
 }
 
@@ -222,7 +219,6 @@ pub struct Word {
 pub struct Notice {
     /// What to branch on.
     pub code: String,
-    #[ts(type = "Severity")]
     pub severity: transcript::Severity,
     pub text: String,
     pub at: Option<f64>,
@@ -270,7 +266,6 @@ pub struct Saved {
 
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct NotSaved {
-    #[ts(type = "Format")]
     pub format: transcript::export::Format,
     pub failure: Failure,
 }
@@ -278,7 +273,6 @@ pub struct NotSaved {
 /// An error that a user sees. Branch on `code`, show the rest.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct Failure {
-    #[ts(type = "ErrorCode")]
     pub code: wire::ErrorCode,
     pub file: Option<String>,
     pub message: String,

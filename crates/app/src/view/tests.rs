@@ -3,7 +3,6 @@ use std::path::Path;
 use ts_rs::{Config, TS};
 
 use super::*;
-use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
 
 /// Run `STENO_WRITE_CONTRACT=1 cargo test -p app` after a change.
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ui/src/lib/generated/contract.ts");
@@ -12,17 +11,6 @@ fn contract() -> String {
     let config = Config::new().with_large_int("number");
     let mut text = String::from("// Made from crates/app by `STENO_WRITE_CONTRACT=1 cargo test -p app`.\n\n");
     text.push_str(&names("CommandName", include!("../../../../src-tauri/src/commands.in")));
-    text.push_str(&names("ErrorCode", variants::<wire::ErrorCode>()));
-    text.push_str(&names("Backend", variants::<wire::Backend>()));
-    text.push_str(&names("Stage", variants::<wire::Stage>()));
-    text.push_str(&names("Format", variants::<transcript::export::Format>()));
-    text.push_str(&names("Severity", variants::<transcript::Severity>()));
-    text.push_str(&names("Suspicion", variants::<transcript::Suspicion>()));
-    text.push_str(&names("FitWord", variants::<memory::fit::Fit>()));
-    text.push_str(&names("DeviceKind", variants::<memory::Kind>()));
-    text.push_str(&names("MemoryStage", variants::<memory::Stage>()));
-    // Notices about memory have severities of their own type, written alike.
-    assert_eq!(variants::<memory::Severity>(), variants::<transcript::Severity>());
     let variables = config::preferences::variables();
     text.push_str(&names("PreferenceName", variables.map(|(name, _)| memory::settings::key(name))));
     let unsure = transcript::review::UNSURE;
@@ -36,6 +24,14 @@ fn contract() -> String {
         )* };
     }
     declare!(
+        wire::ErrorCode,
+        wire::Backend,
+        memory::Stage,
+        transcript::export::Format,
+        transcript::Severity,
+        transcript::Suspicion,
+        memory::fit::Fit,
+        memory::DeviceKind,
         Setup,
         ModelChoice,
         Settings,
@@ -109,39 +105,6 @@ fn names<'a>(name: &str, values: impl IntoIterator<Item = impl AsRef<str> + 'a>)
     format!("export type {name} = {};\n\n", values.join(" | "))
 }
 
-/// What serde writes for each variant of an enum, asked of the enum itself.
-fn variants<T: DeserializeOwned>() -> &'static [&'static str] {
-    struct Asking<'a>(&'a mut &'static [&'static str]);
-
-    impl<'de> Deserializer<'de> for Asking<'_> {
-        type Error = serde::de::value::Error;
-
-        fn deserialize_enum<V: Visitor<'de>>(
-            self,
-            _: &'static str,
-            variants: &'static [&'static str],
-            _: V,
-        ) -> Result<V::Value, Self::Error> {
-            *self.0 = variants;
-            Err(Self::Error::custom("only the names were wanted"))
-        }
-
-        fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Self::Error> {
-            Err(Self::Error::custom("this is no enum"))
-        }
-
-        serde::forward_to_deserialize_any! {
-            bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit
-            unit_struct newtype_struct seq tuple tuple_struct map struct identifier ignored_any
-        }
-    }
-
-    let mut variants: &[&str] = &[];
-    let asked = T::deserialize(Asking(&mut variants));
-    assert!(asked.is_err() && !variants.is_empty());
-    variants
-}
-
 #[test]
 fn the_pages_contract_is_not_stale() {
     let fresh = contract();
@@ -159,7 +122,7 @@ fn a_fit_warning_tells_what_is_missing_and_what_fits_instead() {
     let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/starter-whisper");
     let job = advisor::with_alternatives(wire::Job::new(wire::NO_JOB, "talk.flac", model));
     let warning = |free| {
-        let room = Room { kind: memory::Kind::Host, name: "the CPU".into(), free, total: 16 << 30 };
+        let room = Room { kind: memory::DeviceKind::Host, name: "the CPU".into(), free, total: 16 << 30 };
         FitWarning::from(Announcement::of("starter-whisper", &job, room).unwrap())
     };
     let nothing = warning(1 << 20);

@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex};
 
 use memory::Precision;
 use transcript::{Completeness, Model, Notice, Run, Segment, Severity, Source, Span, Time, Transcript, Word};
-use wire::{Backend, Command, Description, ErrorCode, Event, Failure, FilePath, Job, Progress, Stage};
+use wire::{
+    Backend, Command, Description, Envelope, ErrorCode, Event, Failure, FilePath, Job, JobId, Progress,
+};
 
 /// Names a file to which every job that is received is appended, with the
 /// engine's process, as a line of JSON each.
@@ -38,7 +40,7 @@ fn main() {
             }
             Command::Quantise(asked) => {
                 write_down(&Job::new(asked.id, asked.output, asked.model));
-                send(&out, &Event::Quantised { id: asked.id, size: 1, kept: Vec::new() });
+                send(&out, Some(asked.id), Event::Quantised { size: 1, kept: Vec::new() });
             }
             _ => {}
         }
@@ -91,14 +93,14 @@ fn detect_languages(files: Vec<FilePath>, job: &Job, out: &Mutex<Stdout>) {
             std::process::abort();
         }
         let event = if is("broken") {
-            Event::FileFailed { id, file, error: broken() }
+            Event::FileFailed { file, error: broken() }
         } else {
             let probabilities = vec![("de".into(), 0.02), ("en".into(), 0.97), ("fr".into(), 0.001)];
-            Event::Language { id, file, probabilities }
+            Event::Language { file, probabilities }
         };
-        send(out, &event);
+        send(out, Some(id), event);
     }
-    send(out, &Event::LanguagesDone { id });
+    send(out, Some(id), Event::LanguagesDone);
 }
 
 fn read(out: &Mutex<Stdout>, jobs: &Sender<Command>, cancel: &Sender<()>) {

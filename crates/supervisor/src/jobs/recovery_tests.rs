@@ -205,7 +205,7 @@ fn out_of_memory_goes_down_the_ladder_and_the_next_engine_gets_the_lesser_settin
     // The next file begins where this one ended up.
     let learned = course.learned().unwrap();
     let mut next = RecoveryPolicy::new(job_with_rungs(), Some(learned));
-    let job = next.next_job(Place::Cpu);
+    let job = next.next_job(Processor::Cpu);
     assert_eq!((job.model, job.memory.batch_size), ("/models/small".into(), Some(1)));
 }
 

@@ -2,8 +2,7 @@
 //! given instead, and how that stands in a job.
 
 use memory::Stage;
-use memory::ladder::{Installed, Ladder, Place, Rung, Settings, State, Trouble};
-use transcript::{Notice, Severity};
+use memory::ladder::{Installed, Ladder, LadderSettings, LadderState, Processor, Rung, Trouble};
 use wire::{Alternative, DeviceChoice, Job};
 
 /// The top of a job's ladder, for an engine that died before it said where it
@@ -58,7 +57,7 @@ pub fn apply(job: &mut Job, settings: &LadderSettings) {
 /// the next engine gets it; `None` where no step is left. `place` is where the
 /// engine computed. For jobs that are not transcriptions; a [`Supervisor`](crate::Supervisor)
 /// decides for those.
-pub fn step_down(job: &Job, place: Place) -> Option<(Rung, Job)> {
+pub fn step_down(job: &Job, place: Processor) -> Option<(Rung, Job)> {
     let told = job.resume.as_ref().and_then(|resume| resume.ladder.clone());
     let state = told.unwrap_or_else(|| top(job, place));
     let ladder = Ladder { pins: job.memory.pins(), installed: installed(job, &state.settings) };
@@ -72,26 +71,6 @@ pub fn step_down(job: &Job, place: Place) -> Option<(Rung, Job)> {
 pub fn take(job: &mut Job, rung: &Rung) {
     apply(job, &rung.to.settings);
     job.resume.get_or_insert_default().ladder = Some(rung.to.clone());
-}
-
-pub fn stage(stage: wire::Stage) -> Stage {
-    match stage {
-        wire::Stage::LoadModel => Stage::SpeechModel,
-        wire::Stage::Preprocess => Stage::Preprocess,
-        wire::Stage::Transcribe => Stage::Transcribe,
-        wire::Stage::Diarize => Stage::Diarize,
-        wire::Stage::Align => Stage::Align,
-    }
-}
-
-/// A notice about memory in the form in which transcripts keep notices.
-pub fn from_memory(notice: &memory::Notice) -> Notice {
-    let severity = match notice.severity {
-        memory::Severity::Info => Severity::Info,
-        memory::Severity::Degraded => Severity::Degraded,
-        memory::Severity::Failed => Severity::Failed,
-    };
-    Notice::new(notice.code.as_str(), severity, notice.text.clone())
 }
 
 /// Whether what was learned from one job holds for another.

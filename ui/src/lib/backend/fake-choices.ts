@@ -1,8 +1,8 @@
-import type { FitWord, ModelFacts, ModelFits, Preference, PreferenceName } from "../generated/contract";
+import type { Fit, ModelFacts, ModelFits, Preference, PreferenceName } from "../generated/contract";
 
 const MB = 2 ** 20;
 
-function facts(fit: FitWord, peak: number, weights: number, count: number, more: Partial<ModelFacts> = {}): ModelFacts {
+function facts(fit: Fit, peak: number, weights: number, count: number, more: Partial<ModelFacts> = {}): ModelFacts {
   const bytes = peak * MB;
   const rest = Math.round((bytes - weights * MB) / 4);
   return {

@@ -1,5 +1,5 @@
 import type {
-  DeviceKind, Forecast, MemoryLevels, MemoryNotice, MemorySample, MemoryStage, MemoryUpdate, StageUse,
+  DeviceKind, Forecast, MemoryLevels, MemoryNotice, MemorySample, Stage, MemoryUpdate, StageUse,
 } from "../generated/contract";
 
 const MB = 2 ** 20;
@@ -74,13 +74,13 @@ export class FakeMemory {
     return { at: this.#at, kind, label, line, levels };
   }
 
-  #enter(stage: MemoryStage, label: string, ours: number): void {
+  #enter(stage: Stage, label: string, ours: number): void {
     const { at, levels } = this.#look(label, ours);
     const before = levels?.ours ?? 0;
     this.stages.push({ stage, kind: "gpu", start: at, end: null, before, loaded: null, peak: before, after: null, recovered: null, verified: null });
   }
 
-  #leave(stage: MemoryStage, label: string, ours: number): void {
+  #leave(stage: Stage, label: string, ours: number): void {
     const { at, levels } = this.#look(label, ours);
     const after = levels?.ours ?? 0;
     this.stages = this.stages.map((one) => {

@@ -1,9 +1,9 @@
-import type { Connection, FitWord, Offer, OfferFacts, Shelf, Stands, Transfer } from "../generated/contract";
+import type { Connection, Fit, Offer, OfferFacts, Shelf, Stands, Transfer } from "../generated/contract";
 
 const GB = 2 ** 30;
 const FREE = 3.4 * GB;
 
-function facts(fit: FitWord, gigabytes: number, parameters: number, missing = 0): OfferFacts {
+function facts(fit: Fit, gigabytes: number, parameters: number, missing = 0): OfferFacts {
   return { fit, precision: "f16", peak: gigabytes * GB, free: FREE, missing: missing * GB, parameters, speed: null };
 }
 

@@ -1,5 +1,5 @@
 import uPlot from "uplot";
-import type { MemoryStage } from "../generated/contract";
+import type { Stage } from "../generated/contract";
 import { memorySize, seconds } from "../ui/format";
 import { CRITICAL, ELEVATED, type Band, type Series } from "./series";
 
@@ -7,14 +7,14 @@ import { CRITICAL, ELEVATED, type Band, type Series } from "./series";
 const ROW = 4;
 const GAP = 2;
 
-const STAGES: MemoryStage[] = ["preprocess", "speech_model", "transcribe", "speaker_model", "diarize", "align"];
+const STAGES: Stage[] = ["preprocess", "speech_model", "transcribe", "speaker_model", "diarize", "align"];
 
 /** A colour of the page's style sheet. */
 export function colour(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
-export function stageColour(stage: MemoryStage): string {
+export function stageColour(stage: Stage): string {
   return colour(`stage-${STAGES.indexOf(stage) + 1}`);
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { MemorySample, MemoryStage, StageUse } from "../generated/contract";
+import type { MemorySample, Stage, StageUse } from "../generated/contract";
 import { bands, csv, kinds, series, used } from "./series";
 
 function sample(at: number, label: string, ours: number | null, others: number | null = 10, peak = ours ?? 0): MemorySample {
@@ -7,7 +7,7 @@ function sample(at: number, label: string, ours: number | null, others: number |
   return { at, kind: "gpu", label, line: `[GPU Memory] ${label}`, levels };
 }
 
-function stage(stage: MemoryStage, start: number, end: number | null, before: number, loaded: number | null = null): StageUse {
+function stage(stage: Stage, start: number, end: number | null, before: number, loaded: number | null = null): StageUse {
   return { stage, kind: "gpu", start, end, before, loaded, peak: before, after: null, recovered: null, verified: null };
 }
 

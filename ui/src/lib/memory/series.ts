@@ -1,4 +1,4 @@
-import type { DeviceKind, MemoryLevels, MemorySample, MemoryStage, StageUse } from "../generated/contract";
+import type { DeviceKind, MemoryLevels, MemorySample, Stage, StageUse } from "../generated/contract";
 
 /** From these shares of the limit on a device counts as full, and as nearly out. */
 export const ELEVATED = 0.7;
@@ -39,7 +39,7 @@ export function series(all: MemorySample[], kind: DeviceKind): Series {
 
 /** A stage's stretch of time, on the lowest row that is free then. */
 export interface Band {
-  stage: MemoryStage;
+  stage: Stage;
   start: number;
   end: number;
   row: number;

@@ -102,7 +102,7 @@ fn cancelling_asks_the_engine_only_about_what_runs() {
     assert!(!queue.cancel(1), "once is enough");
     assert!(!queue.cancel(2));
     assert_eq!(queue.get(2).map(|entry| entry.state), Some(JobState::Cancelled));
-    queue.apply(1, Event::Cancelled { id: NO_JOB, partial: Some(transcript(&["half"])) });
+    queue.apply(1, Event::Cancelled { partial: Some(transcript(&["half"])) });
     assert_eq!(
         queue.get(1).map(|entry| (entry.state, entry.segments().len())),
         Some((JobState::Cancelled, 1))
@@ -157,7 +157,7 @@ fn trying_again_starts_with_an_empty_page() {
 fn a_second_end_changes_nothing() {
     let mut queue = queue(&["talk"]);
     queue.start_next();
-    queue.apply(1, Event::Finished { id: NO_JOB, transcript: transcript(&["a"]), renewal: None });
+    queue.apply(1, Event::Finished { transcript: transcript(&["a"]), renewal: None });
     queue.end(1, JobState::Failed, None, Some(failure()));
     assert!(queue.get(1).is_some_and(|entry| entry.state == JobState::Finished && entry.failure.is_none()));
 }
@@ -342,12 +342,13 @@ fn where_only_the_beginning_can_be_read_it_can_be_read_and_nothing_is_begun_anew
 
 #[test]
 fn a_warning_that_the_model_does_not_fit_lasts_as_long_as_the_job() {
-    let room = advisor::fit::Room { kind: memory::Kind::Host, name: "the CPU".into(), free: 1, total: 2 };
+    let room =
+        advisor::fit::Room { kind: memory::DeviceKind::Host, name: "the CPU".into(), free: 1, total: 2 };
     let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/starter-whisper");
-    let announcement = Announcement::of("starter", &wire::Job::new(NO_JOB, "a", model), room).unwrap();
+    let announcement = Announcement::of("starter", &wire::Job::new(1, "a", model), room).unwrap();
     for end in [
-        Event::Finished { id: NO_JOB, transcript: transcript(&["one"]), renewal: None },
-        Event::Cancelled { id: NO_JOB, partial: None },
+        Event::Finished { transcript: transcript(&["one"]), renewal: None },
+        Event::Cancelled { partial: None },
     ] {
         let mut queue = queue(&["a"]);
         queue.start_next();
