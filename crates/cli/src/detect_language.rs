@@ -179,7 +179,7 @@ impl Remaining {
         (self.alone, self.breaks) = (false, 0);
     }
 
-    fn broke(&mut self, fault: Fault, failure: Failure, place: Place, console: &mut Console) {
+    fn broke(&mut self, fault: Fault, failure: Failure, place: Processor, console: &mut Console) {
         if std::mem::take(&mut self.renewing) {
             return;
         }
