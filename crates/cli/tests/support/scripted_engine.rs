@@ -160,7 +160,7 @@ fn transcribe(job: &Job, out: &Mutex<Stdout>, cancelled: &Receiver<()>) {
     for segment in &whole.segments {
         send(out, Some(id), Event::Segment { segment: segment.clone() });
         let progress = Progress {
-            stage: Stage::Transcribe,
+            stage: memory::Stage::Transcribe,
             position: segment.end,
             duration: Some(whole.source.duration),
             speed: Some(2.0),
