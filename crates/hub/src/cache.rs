@@ -2,14 +2,14 @@ use std::path::{Path, PathBuf};
 
 use crate::{files, settings};
 
-/// The folder in which other programs keep what they got from the hub. It is
-/// read and never changed.
+/// The Hugging Face cache, in which other programs keep what they downloaded from
+/// the hub. It is read and never changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cache {
     folder: PathBuf,
 }
 
-/// A model that another program got.
+/// A model that another program downloaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cached {
     /// `owner/name`.
@@ -55,15 +55,15 @@ impl Cache {
         let commit = match commit.map(|text| text.trim().to_owned()).filter(|text| files::is_plain_name(text))
         {
             Some(commit) => commit,
-            // Asked for by its commit alone: then there is one, or nobody knows
-            // which.
+            // It was asked for by its commit. With several commits it is unknown
+            // which one is meant.
             None => match files::names(&folder.join("snapshots")).ok()?.as_slice() {
                 [one] => one.clone(),
                 _ => return None,
             },
         };
         let folder = folder.join("snapshots").join(&commit);
-        // Links to files that did not come are no files.
+        // A link whose file was not downloaded does not count.
         let is_there = |name: &str| folder.join(name).is_file();
         let has_weights = is_there("model.safetensors") || has_shards(&folder);
         (is_there("config.json") && is_there("tokenizer.json") && has_weights).then_some(Cached {

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 use crate::pull::{ModelSource, Wanted};
 use crate::{Error, files};
 
-/// What is known of public models without asking anybody.
+/// The public models, as part of the program.
 const PUBLIC: &str = include_str!("../data/catalogue.json");
 
 /// The user's own entries, in the store's folder.
 const OWN: &str = "catalogue.json";
 
-/// Models that can be had. A field that nobody knows is empty.
+/// Models that can be downloaded. Fields whose value is unknown are `None`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Catalogue {
     /// In the order in which they are shown.
@@ -91,7 +91,7 @@ pub struct ErrorRates {
     pub source: Option<String>,
 }
 
-/// What a user adds: a name, and where the model is.
+/// A model that the user added to the catalogue: a name and a location.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UserEntry {
     /// The name by which the user asks for it.
@@ -127,7 +127,7 @@ impl Catalogue {
         })
     }
 
-    /// Those, and behind them what the user added to this store.
+    /// As [`Self::public`], followed by what the user added to this store.
     ///
     /// # Errors
     ///
@@ -247,8 +247,7 @@ fn own(store: &Path) -> Result<Vec<UserEntry>, Error> {
 }
 
 impl KnownModel {
-    /// What to get. Fails with `NotOffered` where it is not known which files
-    /// make up the model: none is guessed.
+    /// What to download. Which files make up a model is never guessed.
     ///
     /// # Errors
     ///
@@ -269,7 +268,7 @@ impl KnownModel {
         let Some(repository) = &self.repository else {
             return Err(not_offered("it is not known where it is", "Add it with `steno models add`."));
         };
-        // Whoever added a repository meant what is in it.
+        // The user added the repository, and means all that is in it.
         if self.own {
             return Wanted::of_repository(&self.id, repository);
         }

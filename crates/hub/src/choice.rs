@@ -1,4 +1,4 @@
-//! Which files of a repository make up a model, where nobody listed them.
+//! Which files of a repository make up a model that the catalogue does not list.
 
 use crate::{Error, files};
 

@@ -16,9 +16,8 @@ const LINKED_SIZE: HeaderName = HeaderName::from_static("x-linked-size");
 const LINKED_ETAG: HeaderName = HeaderName::from_static("x-linked-etag");
 const COMMIT: HeaderName = HeaderName::from_static("x-repo-commit");
 
-/// Speaks HTTP to the hub and to where the hub sends us. One request at a time
-/// and no more than the caller asks for: redirects and repetitions are decided
-/// above.
+/// Speaks HTTP to the hub and to the hosts that it redirects to. Makes only the
+/// requests that the caller asks for: retries are decided by the caller.
 #[derive(Debug)]
 pub(crate) struct Client {
     http: reqwest::Client,
@@ -44,7 +43,7 @@ pub(crate) struct Reply {
 
 impl Client {
     pub fn new(settings: HubSettings, log: Connections) -> Result<Self, Error> {
-        // Somebody else in this process may have been first, which is as good.
+        // Fails where the process has a provider already, which serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("steno/", env!("CARGO_PKG_VERSION")))

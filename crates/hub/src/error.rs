@@ -13,7 +13,7 @@ pub enum Code {
     Refused,
     /// There is no such model or file.
     NotFound,
-    /// What came, or what lies here, is not what was promised.
+    /// A file is not what was promised.
     Corrupt,
     /// Another program works on the model.
     InUse,
@@ -126,7 +126,7 @@ pub enum Error {
         /// The name as it was given.
         name: String,
     },
-    /// Known, and still not to be had this way.
+    /// The model is known but can't be downloaded.
     NotOffered {
         /// The model's name.
         id: String,

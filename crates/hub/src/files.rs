@@ -78,7 +78,7 @@ pub(crate) fn copy_folder(from: &Path, to: &Path) -> Result<(), Error> {
     platform::sync_folder(to).map_err(|error| Error::io(to, error))
 }
 
-/// Moves a folder away by a rename and then removes it: whoever looks sees all
+/// Moves a folder away by a rename and then removes it: a reader sees all
 /// of it or nothing.
 pub(crate) fn remove_folder(folder: &Path, trash: &Path) -> Result<(), Error> {
     if !folder.exists() {

@@ -1,5 +1,5 @@
-//! Whether files make up a Whisper model that can be loaded: looked at, never
-//! run, and without reading the weights themselves.
+//! Checks whether files make up a Whisper model that can be loaded, from their
+//! headers alone.
 
 use std::path::Path;
 
@@ -50,7 +50,7 @@ pub fn inspect(path: &Path) -> Result<(), Error> {
     compare(&tensors, &dimensions, path)
 }
 
-/// Fails for what is no file of a model, whatever it is called.
+/// Recognises a file by its content; fails for a kind that no model consists of.
 pub(crate) fn kind(file: &Path) -> Result<FileKind, Error> {
     let kind = FileKind::of(file).map_err(invalid)?;
     let wrong = |problem: &str, remedy: &str| Error::Invalid {
@@ -76,7 +76,7 @@ pub(crate) fn kind(file: &Path) -> Result<FileKind, Error> {
     }
 }
 
-/// Reading a pickle runs whatever somebody put into it.
+/// Reading a pickle runs the code in it.
 fn refuse_pickle(file: &Path) -> Error {
     Error::Invalid {
         path: file.into(),

@@ -1,12 +1,12 @@
-//! Models: which there are (a catalogue as data), getting them (downloads that
-//! resume and are verified before anything shows), and where they lie (a store
-//! in which a model is whole or not there).
+//! Models: which ones exist (a catalogue), downloading and importing them (downloads
+//! resume and are verified before a model becomes visible), and where they are kept
+//! (a store in which a visible model is whole).
 //!
 //! The network is touched by [`Puller`] alone, and by nothing while
 //! [`HubSettings::offline`] is set. Every connection is written to a log.
 //!
-//! In a store's folder each model is a folder named by its id. What is not
-//! finished lies in `.partial`, and becomes visible by one rename.
+//! In a store's folder each model is a folder named by its id. Unfinished models are
+//! in `.partial`; one rename makes a model visible.
 
 #![warn(missing_docs, clippy::missing_errors_doc)]
 

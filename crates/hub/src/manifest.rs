@@ -95,7 +95,7 @@ impl Manifest {
     }
 
     /// Whether it is that of the model in this folder, and did not come along
-    /// when somebody copied one.
+    /// when a user copied one.
     pub fn is_at(&self, folder: &Path) -> bool {
         folder.file_name().is_some_and(|name| *name == *self.id)
     }

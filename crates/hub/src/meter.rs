@@ -3,28 +3,28 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-/// Speed is that of the last few seconds.
+/// Speed is averaged over this time.
 const REMEMBERED: Duration = Duration::from_secs(5);
-/// More often nobody can read it.
+/// Progress is reported at most this often.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// What a download or import is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TransferStage {
-    /// What there is, and how large.
+    /// Asking the server which files there are, and how large.
     Look,
     /// Files arrive from the network.
     Download,
-    /// From this machine.
+    /// Files are copied from elsewhere on this machine.
     Copy,
     /// Between two attempts, or paused.
     Wait,
-    /// What came is compared with what was promised.
+    /// Checksums are compared with what was promised.
     Verify,
-    /// It becomes visible.
+    /// The model is put into the store.
     Install,
-    /// It is.
+    /// The model is in the store.
     Installed,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Meter<'a> {
         Self { on_progress, progress, marks: VecDeque::new(), told: None }
     }
 
-    /// Another stage is told at once.
+    /// Begins another stage, which is reported at once.
     pub fn stage(&mut self, stage: TransferStage, file: Option<&str>) {
         let changes = self.progress.stage != stage || self.progress.file.as_deref() != file;
         self.progress.stage = stage;
@@ -91,7 +91,7 @@ impl<'a> Meter<'a> {
         self.tell();
     }
 
-    /// Bytes that came now.
+    /// Counts bytes that have just arrived.
     pub fn add(&mut self, bytes: u64) {
         let now = Instant::now();
         self.progress.done += bytes;
@@ -105,7 +105,7 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// Bytes that were counted and are not there any more.
+    /// Uncounts bytes that were discarded.
     pub fn take_back(&mut self, bytes: u64) {
         self.progress.done = self.progress.done.saturating_sub(bytes);
         self.marks.clear();

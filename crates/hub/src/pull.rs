@@ -87,7 +87,7 @@ impl Wanted {
     }
 }
 
-/// Gets models from the network into a store.
+/// Downloads models into a store.
 #[derive(Debug)]
 pub struct Puller {
     client: Client,
@@ -103,11 +103,11 @@ impl Puller {
         Ok(Self { client: Client::new(settings, log)? })
     }
 
-    /// Gets a model, from where an earlier attempt ended, and puts it into the
-    /// store once all of it was verified. One that is there already, and whole,
-    /// is left alone; of a damaged one only the damaged files are got.
+    /// Downloads a model, from where an earlier attempt ended, and puts it into the
+    /// store once all of it is verified. A model that is whole is left alone; of a
+    /// damaged one only the damaged files are downloaded.
     ///
-    /// Whatever goes wrong, the store is as it was but for what has come.
+    /// On an error the store is unchanged, apart from what was downloaded.
     ///
     /// # Errors
     ///

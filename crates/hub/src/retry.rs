@@ -11,7 +11,7 @@ pub(crate) enum Trouble {
         error: Error,
         wait: Option<Duration>,
     },
-    /// Paused or cancelled by whoever asked.
+    /// Paused or cancelled by the caller.
     Interrupted,
     Final(Error),
 }

@@ -65,16 +65,16 @@ pub struct NetworkLimits {
     pub connect: Duration,
     /// Until an answer's headers are there.
     pub answer: Duration,
-    /// A connection that brings fewer than `least_bytes` in a `window` is given
-    /// up: a server may hold it open for ever, a byte at a time.
+    /// A connection that brings fewer than `least_bytes` in a `window` is closed: a
+    /// server may keep it open for ever, sending a byte at a time.
     pub window: Duration,
     /// Bytes below which a `window` brought nothing.
     pub least_bytes: u64,
-    /// Attempts in a row that bring nothing to speak of.
+    /// Attempts in a row that may bring less than `least_bytes`.
     pub attempts: u32,
     /// The wait after the first of them; it doubles with each.
     pub pause: Duration,
-    /// No wait is longer, and no longer one is agreed to.
+    /// The longest wait; a server that asks for a longer one is an error.
     pub longest_pause: Duration,
 }
 

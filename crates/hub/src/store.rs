@@ -14,7 +14,7 @@ const LOCKS: &str = ".locks";
 const TRASH: &str = ".trash";
 const MOVING: &str = ".moving";
 
-/// A folder of models: each is a folder in it, whole or not there.
+/// A folder of models. Each model is a folder in it, and visible only when whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Store {
     folder: PathBuf,
@@ -57,7 +57,7 @@ pub enum StoredState {
 }
 
 impl Store {
-    /// Need not exist yet.
+    /// The store in this folder, which need not exist yet.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
@@ -214,7 +214,8 @@ impl Store {
         files::remove_folder(from, &self.folder.join(TRASH))
     }
 
-    /// Bytes on disk of everything that the store has, rubbish included.
+    /// Bytes on disk of everything in the store, unfinished and removed models
+    /// included.
     pub fn disk_use(&self) -> u64 {
         files::bytes(&self.folder)
     }
@@ -272,8 +273,7 @@ impl Store {
         Ok(false)
     }
 
-    /// Has an unfinished model, all of whose files are there and verified,
-    /// appear under its name.
+    /// Makes a model visible under its name. All of its files are there and verified.
     pub(crate) fn install(&self, manifest: &Manifest) -> Result<(), Error> {
         let (partial, whole) = (self.partial(&manifest.id), self.folder.join(&manifest.id));
         manifest.write(&partial)?;
@@ -285,17 +285,17 @@ impl Store {
         platform::sync_folder(&self.folder).map_err(|error| Error::io(&self.folder, error))
     }
 
-    /// Removes what somebody who was killed had begun to remove.
+    /// Completes removals that another process began before it was killed.
     fn sweep(&self) -> Result<(), Error> {
         let trash = self.folder.join(TRASH);
         let _lock = match Lock::take(&self.folder.join(LOCKS), TRASH) {
             Ok(lock) => lock,
-            // Whoever has it is at it.
+            // Another process is doing this.
             Err(Error::InUse { .. }) => return Ok(()),
             Err(error) => return Err(error),
         };
         for name in files::names(&trash)? {
-            // Somebody else may be removing it just now.
+            // Another process may be removing it at the same time.
             let _ = fs::remove_dir_all(trash.join(name));
         }
         Ok(())

@@ -1,11 +1,11 @@
-//! What to say when memory gets short: sentences that fit the situation.
+//! The sentences of the notices about memory that is short.
 
 use crate::bytes::human;
 use crate::notice::{Code, Notice, Severity};
 use crate::probe::{DeviceKind, ProcessUse, Reading};
 use crate::{Levels, Pressure};
 
-/// What could be changed. Whoever runs the job knows.
+/// What the job could change to need less memory; set by the code that runs the job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Situation {
     /// Windows decoded together.
@@ -16,14 +16,15 @@ pub struct Situation {
     pub lower_precision: Option<String>,
 }
 
-/// In use before the first load, from which on a job says whose it is.
+/// Share of the device in use before the first load above which a notice says who
+/// holds it.
 pub const OCCUPIED_SHARE: f64 = 0.10;
 
-/// From this part of the limit on, other programs are the first thing to name.
+/// Share of the limit held by other programs above which the advice names them first.
 const OTHERS_MATTER: f64 = 0.25;
 
 impl DeviceKind {
-    /// As a sentence begins with it.
+    /// At the beginning of a sentence.
     fn memory(self) -> &'static str {
         match self {
             Self::Gpu => "GPU memory",
@@ -48,10 +49,10 @@ pub fn advice(levels: &Levels, situation: &Situation) -> String {
     if let Some(model) = &situation.smaller_model {
         return format!("A smaller model ({model}) lowers it.");
     }
-    "Nothing has failed; should it, the job goes on in smaller steps.".to_owned()
+    "Nothing has failed. If memory runs out, the job continues with less.".to_owned()
 }
 
-/// The notice at 70 %, the warning at 85 %.
+/// The notice of an elevated (70 %) or critical (85 %) share.
 pub(crate) fn pressure_notice(kind: DeviceKind, levels: &Levels, situation: &Situation) -> Notice {
     let (code, words) = match Pressure::of(levels.share) {
         Pressure::Critical => (Code::Critical, "critically high"),
@@ -62,8 +63,8 @@ pub(crate) fn pressure_notice(kind: DeviceKind, levels: &Levels, situation: &Sit
     Notice::new(code, Severity::Info, text)
 }
 
-/// Says whose memory is in use before the first load; `kept` bytes of ours are
-/// a model kept warm, which nobody needs to be told about.
+/// The notice that says who holds memory before the first load. `kept` bytes of
+/// this program are a model that stays loaded on purpose and don't count.
 pub(crate) fn occupied(
     kind: DeviceKind,
     reading: &Reading,
@@ -123,7 +124,12 @@ mod tests {
             (6, 1, &full, "A smaller batch (now 8) lowers it."),
             (6, 1, &single, "The same model in q8_0 lowers it."),
             (6, 1, &only_model, "A smaller model (whisper-small) lowers it."),
-            (6, 1, &Situation::default(), "Nothing has failed; should it, the job goes on in smaller steps."),
+            (
+                6,
+                1,
+                &Situation::default(),
+                "Nothing has failed. If memory runs out, the job continues with less.",
+            ),
         ];
         for (ours, others, situation, expected) in cases {
             let levels = Levels {

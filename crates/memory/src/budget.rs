@@ -1,5 +1,5 @@
-//! Reserve before you allocate. A [`Budget`] is the ledger of one device; a
-//! [`Reservation`] is an entry that erases itself when it is dropped.
+//! Memory is reserved before it is allocated. A [`Budget`] is the ledger of one
+//! device; a [`Reservation`] is an entry that is removed when it is dropped.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,8 +40,8 @@ impl Ledger {
         self.entries.iter().map(|(_, _, bytes)| bytes).sum()
     }
 
-    /// What may still be reserved. What is measured counts where it is more
-    /// than what was promised: predictions err.
+    /// What may still be reserved. Where more is in use than reserved, what is in use
+    /// counts: predictions err.
     fn free(&self) -> u64 {
         let ours = self.outside.saturating_add(self.reserved().max(self.measured));
         self.total.saturating_sub(self.others).saturating_sub(ours)
@@ -91,8 +91,8 @@ impl Budget {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes over what the device says. `baseline` is what this program held
-    /// before it reserved anything, in bytes.
+    /// Updates the ledger with a reading of the device. `baseline` is what this
+    /// program held before it reserved anything, in bytes.
     pub fn update(&self, reading: &Reading, baseline: u64) {
         let mut ledger = self.lock();
         let ours = reading.ours.unwrap_or_default();
@@ -102,8 +102,7 @@ impl Budget {
         ledger.measured = ours.allocated.saturating_sub(baseline);
     }
 
-    /// An entry of `bytes` for `consumer`, or the reason why not. Nothing is
-    /// allocated here.
+    /// Reserves `bytes` for `consumer`. Nothing is allocated here.
     ///
     /// # Errors
     ///
@@ -142,9 +141,8 @@ impl Budget {
         self.lock().asked
     }
 
-    /// Refuses the `k`-th reservation from now, counted from 1, whatever is
-    /// free: every reservation of a job can be seen to fail and to be survived.
-    /// `None` ends that.
+    /// Refuses the `k`-th reservation from now, counted from 1, whatever is free, so
+    /// that tests can make every reservation of a job fail. `None` ends that.
     pub fn refuse_nth(&self, k: Option<u64>) {
         let mut ledger = self.lock();
         ledger.refuse = k.map(|k| ledger.asked + k);

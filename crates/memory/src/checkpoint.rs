@@ -1,10 +1,10 @@
-//! The places in a job at which memory is looked at.
+//! The stages of a job, and the checkpoints at which memory is read.
 
 use serde::{Deserialize, Serialize};
 
-/// What holds memory for a while: the stages of a job and the models that
-/// they load. A model is a stage of its own since it may outlive the one that
-/// uses it, kept warm for the next file.
+/// The stages of a job and the models that they load: everything that holds
+/// memory for a while. A model is a stage of its own because it may stay loaded
+/// for the next file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
@@ -34,7 +34,7 @@ impl Stage {
         Self::Align,
     ];
 
-    /// As in a sentence: "the transcription".
+    /// The name within a sentence, without an article: "transcription".
     pub fn label(self) -> &'static str {
         match self {
             Self::Preprocess => "preprocessing",
@@ -43,6 +43,14 @@ impl Stage {
             Self::SpeakerModel => "speaker model",
             Self::Diarize => "diarization",
             Self::Align => "alignment",
+        }
+    }
+
+    /// When it runs, within a sentence: "during the transcription".
+    pub(crate) fn moment(self) -> String {
+        match self {
+            Self::SpeechModel | Self::SpeakerModel => format!("while the {} was loaded", self.label()),
+            _ => format!("during the {}", self.label()),
         }
     }
 
@@ -95,7 +103,7 @@ pub(crate) struct Marks {
 
 macro_rules! checkpoints {
     ($($(#[$doc:meta])* $name:ident = $label:literal,)*) => {
-        /// A place in a job at which memory is looked at.
+        /// A point in a job at which memory is read.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum Checkpoint {
@@ -162,8 +170,8 @@ checkpoints! {
 }
 
 impl Checkpoint {
-    /// Whether everything unused was given back just before. Elsewhere a pool
-    /// that holds more than is in use is doing its work.
+    /// Whether all unused memory was released just before this checkpoint. At the
+    /// others a pool normally holds more than is in use.
     pub fn follows_trim(self) -> bool {
         matches!(self, Self::AfterTrim | Self::AfterRecovery | Self::FinalCleanup)
             || Stage::ALL.iter().any(|stage| stage.marks().after_release == self)

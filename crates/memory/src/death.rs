@@ -1,4 +1,5 @@
-//! Why a process died: whether memory ran out or something else happened.
+//! Why a process ended: tells an out-of-memory death from any other. This is where an
+//! out-of-memory error is recognised, by signal, exit code and text.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,17 +24,17 @@ pub enum Death {
     Wanted,
     /// Memory ran out: counts as one rung down.
     OutOfMemory(Evidence),
-    /// A fault of the device that a new process may cure.
+    /// An error of the device, which a new process may not have.
     Device,
     /// Anything else: a bug, to be reported as such.
     Crash,
 }
 
-/// What tells that memory ran out.
+/// How it is known that memory ran out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Evidence {
-    /// A SIGKILL that nobody here sent: the kernel's out-of-memory killer.
+    /// A SIGKILL that this program did not send: the kernel's out-of-memory killer.
     Killed,
     /// An abort after an allocation failed.
     AllocationFailed,
@@ -48,9 +49,9 @@ const KILLED_UNDER_SHELL: i32 = 137;
 /// `STATUS_NO_MEMORY` and `STATUS_COMMITMENT_LIMIT` of Windows.
 const WINDOWS_NO_MEMORY: [i32; 2] = [0xC000_0017_u32 as i32, 0xC000_012D_u32 as i32];
 
-/// SIGKILL that we did not send, or an abort with an allocation message, is out
-/// of memory. A SIGKILL may have come from a person too; one rung down is then
-/// the harmless mistake.
+/// Classifies the end of a process. A SIGKILL that this program did not send, or an
+/// abort with a message about an allocation, is out of memory. A person may have
+/// sent the SIGKILL too; one step down the ladder is then a harmless mistake.
 pub fn classify(end: End) -> Death {
     if end.wanted || end.code == Some(0) {
         return Death::Wanted;

@@ -224,8 +224,8 @@ impl Precision {
         better.for_width(width)
     }
 
-    /// How a file's weights are held where nobody asks for anything else: the
-    /// host computes in 32 bits, a GPU in 16; quantised ones stay as they are.
+    /// How a file's weights are held by default: in 32 bits on the host, in 16 on a
+    /// GPU; quantised ones stay as they are.
     pub fn usual_on(self, kind: DeviceKind) -> Self {
         match (kind, self) {
             (_, quantised) if quantised.is_quantised() => quantised,

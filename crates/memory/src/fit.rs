@@ -1,5 +1,5 @@
-//! Whether a job will fit into what is free now, with how large a batch, and
-//! what would fit if it does not. Pure functions over predictions.
+//! Whether a job fits into the memory that is free now, with which batch, and which
+//! other model would fit. Pure functions over predictions.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,12 +8,11 @@ use crate::bytes::{MIB, human};
 use crate::footprint::Footprint;
 use crate::probe::DeviceKind;
 
-/// Part of what is free up to which a job is comfortable: the notice of an
-/// elevated share begins there too.
+/// Share of the free memory up to which a job fits comfortably. The notice of an
+/// elevated share begins at the same value.
 pub const COMFORTABLE_SHARE: f64 = 0.70;
 
-/// Left free for whatever else the machine does (a screen, a browser), and for
-/// what a prediction is off.
+/// Bytes left free for other programs and for the error of the prediction.
 pub const RESERVE: u64 = 256 * MIB;
 
 /// How a job's predicted peak compares with what is free.
@@ -23,7 +22,7 @@ pub const RESERVE: u64 = 256 * MIB;
 pub enum Fit {
     /// The peak and [`RESERVE`] exceed what is free.
     DoesNotFit,
-    /// It fits; another program that starts may change that.
+    /// It fits now, and may not once another program starts.
     Tight,
     /// The peak is at most [`COMFORTABLE_SHARE`] of what is free.
     Comfortable,
@@ -68,7 +67,9 @@ impl FitCheck {
         match self.fit {
             Fit::Comfortable => format!("It needs {peak} of {free} that are free."),
             Fit::Tight => {
-                format!("It needs {peak} of {free} that are free: it fits as long as nothing else starts.")
+                format!(
+                    "It needs {peak} of {free} that are free: it fits as long as no other program needs more."
+                )
             }
             Fit::DoesNotFit => {
                 let largest = self.stages.iter().max_by_key(|(_, bytes)| *bytes);
@@ -104,16 +105,16 @@ pub fn max_useful_batch(kind: DeviceKind) -> u32 {
     }
 }
 
-/// What bounds a batch besides memory.
+/// Upper bounds of a batch besides memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BatchLimits {
-    /// Beyond this many windows nothing gets faster; measured on this machine.
+    /// Number of windows beyond which throughput does not improve on this device.
     pub max_useful_batch: Option<u32>,
-    /// The user's own.
+    /// The user's setting.
     pub user: Option<u32>,
-    /// At most this part of what is free for any one buffer, 0 to 1: an eighth
-    /// is the cautious rule of thumb.
+    /// Share of the free memory that a single buffer may take, 0 to 1. The profile
+    /// `safe` sets an eighth.
     pub buffer_fraction: Option<f64>,
 }
 
@@ -152,9 +153,9 @@ pub fn batch(footprint: &Footprint, free: u64, limits: &BatchLimits) -> Batch {
         }
     };
     if let Some(fraction) = limits.buffer_fraction {
-        // A conversion from floating point ends at the bounds of the integer.
+        // The conversion saturates.
         let windows = (fraction * free as f64 / footprint.largest_buffer.max(1) as f64) as u32;
-        // A rule of thumb must not forbid what fits.
+        // One window that fits is always allowed.
         cap(windows.max(1), LimitedBy::Buffer);
     }
     if let Some(max_useful_batch) = limits.max_useful_batch {

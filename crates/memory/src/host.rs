@@ -34,15 +34,15 @@ impl Host {
         Self { pid: Some(pid), ..Self::new() }
     }
 
-    /// Looks every `interval` at what is held, so that peaks between readings
-    /// are seen: the kernel keeps a high-water mark for all resident memory,
-    /// but none for anonymous memory alone.
+    /// Samples what is held every `interval`, so that peaks between readings are
+    /// seen: the kernel keeps a high-water mark for all resident memory, but none for
+    /// anonymous memory alone.
     pub fn sampled(mut self, interval: Duration) -> Self {
         self.sampler = Sampler::start(self.pid, Arc::clone(&self.peak), interval);
         self
     }
 
-    /// Looks that the sampler has taken so far; 0 without one.
+    /// Samples taken so far; 0 without a sampler.
     pub fn looks(&self) -> u64 {
         self.sampler.as_ref().map_or(0, |sampler| sampler.looks.load(Ordering::Acquire))
     }
@@ -133,9 +133,9 @@ fn unsupported() -> Unavailable {
     }
 }
 
-/// A thread that raises `peak`; it ends when this is dropped. Where nothing
-/// changes for a while it looks less often, until somebody else looks: between
-/// jobs an engine should cost nothing.
+/// A thread that raises `peak`; it ends when this is dropped. It reads less often
+/// while nothing changes, until the next reading of [`Host`], so that an idle engine
+/// takes no processor time.
 #[derive(Debug)]
 struct Sampler {
     wake: Option<mpsc::Sender<()>>,
@@ -143,7 +143,7 @@ struct Sampler {
     looks: Arc<AtomicU64>,
 }
 
-/// So long without a change, and the looks are as far apart as this.
+/// After this long without a change the sampler slows down to `SELDOM`.
 const STILL: Duration = Duration::from_secs(3);
 const SELDOM: Duration = Duration::from_millis(500);
 

@@ -1,12 +1,13 @@
-//! What to do when memory runs out, as data: which steps a stage may take, in
-//! which order, what each costs, and which the user forbids. Pure functions.
+//! The degradation ladder: when memory runs out, which steps a stage may take, in
+//! which order, what each costs the user, and which the user forbids. Pure
+//! functions over data.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Stage;
 use crate::notice::{Code, Notice, Severity};
 
-/// One way to go on with less.
+/// One way to continue with less memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
@@ -30,9 +31,9 @@ pub enum Step {
 pub fn steps(stage: Stage) -> &'static [Step] {
     use Step::{Cpu, HalveBatch, LowerPrecision, RenewEngine, RetryAfterTrim, SkipSpeakers, SmallerModel};
     match stage {
-        // Sound and spectra live on the host: there is nothing smaller to go to.
+        // Samples and spectrogram are on the host already, and can't be smaller.
         Stage::Preprocess => &[RetryAfterTrim, RenewEngine],
-        // A batch takes no part in loading.
+        // Loading does not depend on the batch.
         Stage::SpeechModel => &[RetryAfterTrim, RenewEngine, LowerPrecision, SmallerModel, Cpu],
         Stage::Transcribe => &[RetryAfterTrim, RenewEngine, HalveBatch, LowerPrecision, SmallerModel, Cpu],
         Stage::SpeakerModel => &[RetryAfterTrim, RenewEngine, Cpu, SkipSpeakers],
@@ -70,7 +71,7 @@ impl Step {
             Self::RenewEngine => "The model is loaded once more; the text stays the same.",
             Self::HalveBatch => "It takes longer; the text stays the same.",
             Self::LowerPrecision => "Some words may come out differently from here on.",
-            Self::SmallerModel => "More mistakes are to be expected from here on.",
+            Self::SmallerModel => "Expect more mistakes from here on.",
             Self::Cpu => "It takes several times as long from here on.",
             Self::SkipSpeakers => "The transcript will not say who speaks.",
         }
@@ -96,7 +97,7 @@ impl Trouble {
         match self {
             Self::Refused => "There is not enough memory",
             Self::OutOfMemory => "Memory ran out",
-            Self::Died => "The engine ended for lack of memory",
+            Self::Died => "The engine ran out of memory and ended",
             Self::DeviceError => "The device failed",
         }
     }
@@ -112,7 +113,7 @@ pub enum Processor {
     Cpu,
 }
 
-/// What the steps change.
+/// The settings that steps change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LadderSettings {
     /// The model's name.
@@ -158,7 +159,7 @@ impl Installed {
     }
 }
 
-/// "Never change my model / precision / use the CPU / drop the speakers."
+/// What the user forbids the ladder to change (`--keep`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Pins {
@@ -246,8 +247,8 @@ impl Ladder {
         let settings = &mut to.settings;
         match step {
             Step::RetryAfterTrim => {
-                // A process that died can't try again; one that the device
-                // failed in can't be trusted to.
+                // A process that died can't retry, and after a device error the
+                // state of the process is unknown.
                 let may = matches!(trouble, Trouble::Refused | Trouble::OutOfMemory);
                 if !may || state.retried || state.retries >= Self::MOST_RETRIES {
                     return None;
@@ -256,8 +257,8 @@ impl Ladder {
                 to.retries += 1;
             }
             Step::RenewEngine => {
-                // A process that died is new already, and what was refused
-                // before it was allocated would be refused in a new one.
+                // After a death the process is new already, and a reservation that
+                // was refused would be refused in a new process too.
                 let may = matches!(trouble, Trouble::OutOfMemory | Trouble::DeviceError);
                 if !may || state.renewed {
                     return None;
@@ -266,7 +267,7 @@ impl Ladder {
             }
             Step::HalveBatch => {
                 let batch = if for_speakers { &mut settings.speaker_batch } else { &mut settings.batch };
-                // A device that fails at a batch fails at half of it.
+                // A device error does not depend on the size of the batch.
                 if *batch <= 1 || trouble == Trouble::DeviceError {
                     return None;
                 }
@@ -341,8 +342,8 @@ impl Rung {
     pub fn notice(&self) -> Notice {
         let (from, to) = (&self.from, &self.to.settings);
         let done = match self.step {
-            Step::RetryAfterTrim => "memory was tidied up and the same is tried again".to_owned(),
-            Step::RenewEngine => "the engine was started anew and the same is tried again".to_owned(),
+            Step::RetryAfterTrim => "unused memory was released and the same step is tried again".to_owned(),
+            Step::RenewEngine => "the engine was restarted and the same step is tried again".to_owned(),
             Step::HalveBatch if from.batch != to.batch => {
                 format!("the batch was halved from {} to {}", from.batch, to.batch)
             }
@@ -350,18 +351,13 @@ impl Rung {
                 format!("the speaker batch was halved from {} to {}", from.speaker_batch, to.speaker_batch)
             }
             Step::LowerPrecision => {
-                format!("{} goes on in {} instead of {}", to.model, to.precision, from.precision)
+                format!("{} continues in {} instead of {}", to.model, to.precision, from.precision)
             }
-            Step::SmallerModel => format!("{} goes on instead of {}", to.model, from.model),
-            Step::Cpu => "the CPU goes on instead of the GPU".to_owned(),
+            Step::SmallerModel => format!("{} continues in place of {}", to.model, from.model),
+            Step::Cpu => "the job continues on the CPU".to_owned(),
             Step::SkipSpeakers => "speakers are not told apart".to_owned(),
         };
-        let text = format!(
-            "{} during the {}: {done}. {}",
-            self.trouble.words(),
-            self.stage.label(),
-            self.step.cost()
-        );
+        let text = format!("{} {}: {done}. {}", self.trouble.words(), self.stage.moment(), self.step.cost());
         Notice::new(self.step.code(), self.step.severity(), text)
     }
 }
@@ -381,11 +377,8 @@ pub fn gave_up(stage: Stage, trouble: Trouble, pins: Pins) -> Notice {
         [] => "Close other programs, or choose a smaller model.".to_owned(),
         pinned => format!("Close other programs, or no longer insist on {}.", pinned.join(" and ")),
     };
-    let text = format!(
-        "{} during the {}, and nothing smaller is left to try. {remedy}",
-        trouble.words(),
-        stage.label()
-    );
+    let text =
+        format!("{} {}, and nothing smaller is left to try. {remedy}", trouble.words(), stage.moment());
     Notice::new(Code::GaveUp, Severity::Failed, text)
 }
 
@@ -589,7 +582,7 @@ mod tests {
             (
                 "memory.smaller_model",
                 Severity::Degraded,
-                "Memory ran out during the transcription: small goes on instead of large. More mistakes are to be expected from here on.".into()
+                "Memory ran out during the transcription: small continues in place of large. Expect more mistakes from here on.".into()
             )
         );
         let pins = Pins { cpu: true, ..Pins::default() };
@@ -597,7 +590,7 @@ mod tests {
         assert_eq!(end.severity, Severity::Failed);
         assert_eq!(
             end.text,
-            "The engine ended for lack of memory during the transcription, and nothing smaller is left to try. Close other programs, or no longer insist on staying off the CPU."
+            "The engine ran out of memory and ended during the transcription, and nothing smaller is left to try. Close other programs, or no longer insist on staying off the CPU."
         );
     }
 }

@@ -1,5 +1,9 @@
-//! Memory as a budget: what a device has, what a model will take, who holds
-//! what, and what to do when it is not enough.
+//! Memory as a budget: how much a device has, how much a model will take, who holds
+//! what, and what to do when memory runs out.
+//!
+//! Start with [`Footprint`] (the prediction), [`Scope`] (how a stage reserves and
+//! releases), [`ladder`] (what happens when memory runs out) and [`death`] (how that
+//! is recognised after a process died).
 //!
 //! A leaf crate: it knows no tensors, no audio and no window, so that hosts can
 //! predict and explain without the engine. What allocates reports through the
@@ -28,6 +32,8 @@ pub mod settings;
 pub mod signs;
 pub mod simulated;
 mod stage_use;
+#[cfg(test)]
+mod testing;
 mod timeline;
 mod tracker;
 

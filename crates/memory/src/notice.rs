@@ -76,7 +76,7 @@ codes! {
     Elevated = "memory.elevated",
     /// Share of the limit in force reached 85 %.
     Critical = "memory.critical",
-    /// A good part was in use before anything was loaded.
+    /// More than a tenth was in use before anything was loaded.
     Occupied = "memory.occupied",
     /// A stage gave back less than it took.
     NotRecovered = "memory.not_recovered",
@@ -88,7 +88,7 @@ codes! {
     Fragmentation = "memory.fragmentation",
     /// Far more was held for a moment than before and after.
     Spike = "memory.spike",
-    /// Nobody can say what the device holds.
+    /// The device's memory can't be read.
     Unavailable = "memory.unavailable",
     /// What was unused was given back, and the same step tried again.
     Retried = "memory.retried",
@@ -104,9 +104,9 @@ codes! {
     MovedToCpu = "memory.moved_to_cpu",
     /// The transcript does not say who speaks.
     SpeakersSkipped = "memory.speakers_skipped",
-    /// Every rung that may be taken was taken.
+    /// Every step that may be taken was taken; the recording failed.
     GaveUp = "memory.gave_up",
-    /// A file that will not fit, announced before it is its turn.
+    /// A model that is predicted not to fit, announced before the job starts.
     WillNotFit = "memory.will_not_fit",
 }
 

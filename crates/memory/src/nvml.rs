@@ -1,5 +1,5 @@
-//! The NVIDIA driver's own figures: who holds how much of which card. Cards go
-//! by UUID or PCI address, never by number: CUDA counts them in another order.
+//! The NVIDIA driver's figures: which process holds how much of which card. Cards are
+//! named by UUID or PCI address, never by number: CUDA counts them in another order.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::platform;
 use crate::probe::{Cause, DeviceKind, Probe, ProcessUse, Reading, Unavailable};
 
-/// A card by a name that means the same to everybody.
+/// A card by a name that the driver and CUDA share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GpuId {
@@ -61,8 +61,7 @@ pub struct Gpu {
     pub free: u64,
 }
 
-/// The driver's management library, loaded at run time. That there is none is
-/// a normal answer.
+/// The driver's management library (NVML), loaded at run time.
 #[derive(Debug, Clone)]
 pub struct Driver {
     nvml: Arc<Nvml>,
@@ -163,7 +162,7 @@ impl Probe for NvmlProbe {
         let memory = self.device()?.memory_info().map_err(|error| unavailable(&error, Some(&self.id)))?;
         let mut reading = Reading {
             total: memory.total,
-            // The driver's own share is nobody's and can't be had.
+            // What the driver reserves for itself counts as used.
             used: memory.total.saturating_sub(memory.free),
             free: memory.free,
             ..Reading::default()

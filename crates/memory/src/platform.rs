@@ -145,8 +145,8 @@ mod system {
         parse_status(&std::fs::read_to_string(path).ok()?)
     }
 
-    /// Anonymous resident memory of a process, for who looks often: a file that
-    /// stays open and has one line, a fifteenth of [`resident`]'s time.
+    /// Anonymous resident memory of a process, for frequent readings: reads one line
+    /// of a file that stays open, in a fifteenth of [`resident`]'s time.
     #[derive(Debug)]
     pub struct Anonymous(std::fs::File);
 
@@ -261,7 +261,7 @@ pub struct AllocatorSettings {
 
 impl Default for AllocatorSettings {
     /// glibc raises its threshold by itself whenever a mapped block is freed,
-    /// so that what a stage freed stays where nobody sees it; a fixed one ends
+    /// so that what a stage freed stays reserved; a fixed one prevents
     /// that. It is high because fresh pages are dear: activations come from
     /// the heap and are used again layer after layer, and the trim at the end
     /// of a stage gives them back. 32 MiB is the highest that glibc takes.

@@ -1,4 +1,4 @@
-//! What a device's memory looks like right now, and who may say so.
+//! Readings of a device's memory, and the traits of what is read.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,20 +26,20 @@ impl DeviceKind {
     }
 }
 
-/// One look at a device's memory. All amounts in bytes.
+/// A reading of a device's memory. All amounts in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reading {
     /// What there is to share: the device's memory, or the limit in force
     /// where that is lower (a control group's, `--memory-limit`).
     pub total: u64,
-    /// Held by anybody: `total - free`.
+    /// Held by any program: `total - free`.
     pub used: u64,
-    /// What could be allocated now by asking the driver or the system. What
-    /// our own allocator keeps in reserve is not in it.
+    /// What the driver or the system would still give. What this program's allocator
+    /// keeps in reserve is not included.
     pub free: u64,
     /// What this program holds; `None` where the source can't tell.
     pub ours: Option<Ours>,
-    /// What everybody else holds; `None` where the source can't tell.
+    /// What other programs hold; `None` where the source can't tell.
     pub others: Option<u64>,
     /// Resident pages of mapped files, weights above all: the system drops
     /// them by itself under pressure, so that they are no part of `ours`.
@@ -62,7 +62,7 @@ pub struct Ours {
 }
 
 impl Ours {
-    /// Everything that would be free without us.
+    /// Everything that would be free without this program.
     pub fn held(&self) -> u64 {
         self.reserved.saturating_add(self.fixed)
     }
@@ -111,8 +111,8 @@ impl Reading {
     }
 }
 
-/// Why there is no reading: a normal answer (no driver, a container without
-/// `/proc`), to be shown and lived with.
+/// Why there is no reading. A normal answer, e.g. without a driver or in a container
+/// without `/proc`: the job continues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{reason}")]
 pub struct Unavailable {
@@ -123,7 +123,7 @@ pub struct Unavailable {
     pub reason: String,
 }
 
-/// What programs branch on; the sentence beside it may change.
+/// What programs branch on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
@@ -171,16 +171,16 @@ pub trait Probe: Send + Sync + fmt::Debug {
     /// Fails with [`Unavailable`] where nothing can be read.
     fn read(&self) -> Result<Reading, Unavailable>;
 
-    /// Starts a new count of [`Ours::peak`].
+    /// Resets [`Ours::peak`] to what is reserved now.
     fn reset_peak(&self) {}
 
-    /// Bytes by which [`Ours::reserved`] may differ between two looks although
-    /// the same things are held: the granularity of pools, caches of threads.
+    /// Bytes by which [`Ours::reserved`] may differ between two readings although the
+    /// same things are held: the granularity of pools, caches of threads.
     fn noise(&self) -> u64 {
         0
     }
 
-    /// Who is on the device; empty where that is not known.
+    /// The processes on the device; empty where they are unknown.
     fn processes(&self) -> Vec<ProcessUse> {
         Vec::new()
     }
@@ -212,7 +212,7 @@ pub trait Device: Probe {
     fn set_loading(&self, _loading: bool) {}
 }
 
-/// Nobody looks: to measure what looking costs.
+/// A device that is never read, to measure what reading it costs.
 #[derive(Debug, Clone, Copy)]
 pub struct Unwatched(pub DeviceKind);
 

@@ -1,6 +1,7 @@
-//! A stage's hold on a device. Entering takes a checkpoint and a reservation;
-//! leaving drops, synchronises, trims, takes another and verifies that what was
-//! taken came back: also when the stage ends by an error, a cancel or a panic.
+//! The scope of a stage on a device. Entering it reads memory and reserves what
+//! the stage will need; leaving it frees, synchronises, trims, reads memory again
+//! and verifies that what was taken came back, also when the stage ends with an
+//! error, a cancellation or a panic.
 
 use std::time::Instant;
 
@@ -12,13 +13,13 @@ use crate::signs;
 use crate::tracker::{Account, Renewal, Tracker};
 use crate::{Checkpoint, Sample, Stage};
 
-/// Part of what a stage took that must be back after it.
+/// Share of what a stage took that must be free again after it.
 pub const RECOVERED_SHARE: f64 = 0.95;
 
-/// What a stage will need.
+/// The memory that a stage will need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Demand {
-    /// What for, e.g. a model's name; empty where the stage says enough.
+    /// What for, e.g. a model's name; empty where the stage's name suffices.
     pub what: String,
     /// Predicted peak, in bytes.
     pub bytes: u64,
@@ -37,7 +38,7 @@ impl From<u64> for Demand {
     }
 }
 
-/// A stage's hold on a device, from its first checkpoint to its last.
+/// The scope of a stage on a device, from its first checkpoint to its last.
 ///
 /// ```
 /// # use memory::{DeviceKind, Scope, Simulated, Stage, Tracker};
@@ -51,11 +52,11 @@ impl From<u64> for Demand {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Bind it before the tensors it stands for: locals drop in reverse order, so
-/// that an early return frees them first and the scope then sees them gone.
+/// Bind it before the stage's tensors: locals drop in reverse order, so that an
+/// early return frees the tensors before the scope verifies that they are gone.
 ///
-/// A model that stays for the next file has a scope of its own
-/// ([`Stage::SpeechModel`]), entered before the stage's and stored beside it.
+/// A model that stays loaded for the next file has a scope of its own
+/// ([`Stage::SpeechModel`]), entered before the stage's and stored with the model.
 #[derive(Debug)]
 #[must_use = "a scope ends when it is dropped"]
 pub struct Scope {
@@ -65,7 +66,7 @@ pub struct Scope {
     reservation: Reservation,
     more: Vec<Reservation>,
     batches: u32,
-    /// Batches between looks at fragmentation; 0: never.
+    /// Batches between checks for fragmentation; 0: never.
     trim_every: u32,
     worked: bool,
     left: bool,
@@ -92,14 +93,14 @@ pub struct Recovery {
     pub remaining: u64,
     /// 1 where all of it came back.
     pub share: f64,
-    /// At least [`RECOVERED_SHARE`] came back, or the rest is within what two
-    /// looks differ by anyway ([`crate::Probe::noise`]).
+    /// Whether at least [`RECOVERED_SHARE`] came back, or the rest is within the
+    /// noise of two readings ([`crate::Probe::noise`]).
     pub verified: bool,
     /// Why `remaining` is not free.
     pub remains: Remains,
 }
 
-/// Who has what did not come back.
+/// Why memory did not come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remains {
     /// Everything came back.
@@ -111,11 +112,11 @@ pub enum Remains {
 }
 
 impl Scope {
-    /// Batches between looks at fragmentation where nothing else is set.
+    /// The default of [`Self::trim_every`].
     pub const TRIM_EVERY: u32 = 5;
 
-    /// Takes the stage's first checkpoint and reserves `demand`. Nothing is
-    /// allocated yet when this fails.
+    /// Takes the stage's first checkpoint and reserves `demand`, before anything is
+    /// allocated.
     ///
     /// # Errors
     ///
@@ -145,7 +146,7 @@ impl Scope {
         })
     }
 
-    /// Looks at fragmentation every `batches` batches; 0: never.
+    /// Checks for fragmentation every `batches` batches; 0: never.
     pub fn trim_every(mut self, batches: u32) -> Self {
         self.trim_every = batches;
         self
@@ -181,8 +182,8 @@ impl Scope {
         self.reservation.resize(bytes)
     }
 
-    /// The checkpoint after a model was loaded, or the sound prepared. What is
-    /// held now stays held when a scope around this one ends.
+    /// Takes the checkpoint after a model was loaded or the sound prepared. What is
+    /// held now does not count as missing when a scope around this one ends.
     pub fn loaded(&mut self) -> Sample {
         let (sample, reading) = match self.stage {
             stage if stage.is_model() => {
@@ -190,12 +191,12 @@ impl Scope {
                 self.tracker.device().set_loading(false);
                 self.tracker.look(stage.marks().worked, None)
             }
-            // Its product is what the later stages work on.
+            // The prepared sound is held until the later stages are done.
             Stage::Preprocess => {
                 self.worked = true;
                 self.tracker.look(self.stage.marks().worked, None)
             }
-            // A stage that loads a model of its own marks that model.
+            // Other stages take the checkpoint of the model that they load.
             Stage::Diarize => self.tracker.look(Checkpoint::AfterSpeakerModelLoad, None),
             _ => self.tracker.look(Checkpoint::AfterSpeechModelLoad, None),
         };
@@ -203,8 +204,8 @@ impl Scope {
         sample
     }
 
-    /// The checkpoint after a batch. Now and then, where much of what is
-    /// reserved lies idle, it is given back.
+    /// Takes the checkpoint after a batch. Every [`Self::trim_every`] batches, unused
+    /// memory is released where much of what is reserved is unused.
     pub fn batch(&mut self) -> Sample {
         self.batches += 1;
         let (sample, reading) = self.tracker.look(Checkpoint::Batch, Some(self.batches));
@@ -228,8 +229,8 @@ impl Scope {
         }
     }
 
-    /// Ends the stage: `free` drops what it holds, then the device is
-    /// synchronised and trimmed and the recovery verified.
+    /// Ends the stage: calls `free`, which drops what the stage holds, then
+    /// synchronises and trims the device and verifies the recovery.
     pub fn leave(mut self, free: impl FnOnce()) -> Departure {
         self.finish(free)
     }
@@ -296,11 +297,11 @@ fn verify(account: Account, after: Reading, noise: u64) -> Option<Recovery> {
 
 fn not_recovered(stage: Stage, recovery: &Recovery) -> Notice {
     let why = match recovery.remains {
-        Remains::KeptByAllocator => "it is free but scattered, so that it can't be given back",
-        _ => "something still uses it",
+        Remains::KeptByAllocator => "are free but fragmented and can't be given back",
+        _ => "are still in use",
     };
     let text = format!(
-        "The {} took {} and gave back {:.1}%: {} remain, {why}.",
+        "The {} took {} and gave back {:.1}%: {} {why}.",
         stage.label(),
         human(recovery.taken),
         recovery.share * 100.0,
@@ -313,12 +314,8 @@ fn not_recovered(stage: Stage, recovery: &Recovery) -> Notice {
 mod tests {
     use super::*;
     use crate::bytes::{GIB, MIB};
+    use crate::testing::{card, load_model};
     use crate::{DeviceKind, Simulated};
-
-    fn card() -> (Simulated, Tracker) {
-        let device = Simulated::new(DeviceKind::Gpu, 8 * GIB);
-        (device.clone(), Tracker::new(device))
-    }
 
     fn codes(tracker: &Tracker) -> Vec<Code> {
         tracker.timeline().notices.iter().map(|notice| notice.code).collect()
@@ -331,10 +328,7 @@ mod tests {
     #[test]
     fn a_stage_leaves_its_checkpoints_and_nothing_else() {
         let (device, tracker) = card();
-        tracker.begin_job();
-        let mut model = Scope::enter(&tracker, Stage::SpeechModel, Demand::new("tiny", GIB)).unwrap();
-        let weights = device.allocate(GIB).unwrap();
-        model.loaded();
+        let (model, weights) = load_model(&device, &tracker);
         let mut scope = Scope::enter(&tracker, Stage::Transcribe, 2 * GIB).unwrap();
         let caches = device.allocate(2 * GIB).unwrap();
         scope.batch();
@@ -370,14 +364,12 @@ mod tests {
             ((1000, 50, 0), None),
             (
                 (1000, 60, 0),
-                Some(
-                    "The transcription took 1000 MB and gave back 94.0%: 60 MB remain, something still uses it.",
-                ),
+                Some("The transcription took 1000 MB and gave back 94.0%: 60 MB are still in use."),
             ),
             (
                 (1000, 0, 400),
                 Some(
-                    "The transcription took 1000 MB and gave back 60.0%: 400 MB remain, it is free but scattered, so that it can't be given back.",
+                    "The transcription took 1000 MB and gave back 60.0%: 400 MB are free but fragmented and can't be given back.",
                 ),
             ),
         ];

@@ -1,5 +1,5 @@
-//! What the user may say about memory: flags, a config file and environment
-//! variables set the same fields.
+//! The user's settings about memory. Flags, the config file and environment variables
+//! set the same fields.
 
 use serde::{Deserialize, Serialize};
 

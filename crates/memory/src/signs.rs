@@ -1,6 +1,6 @@
-//! The three signs of trouble, read off the timeline: a leak (allocated grows),
-//! fragmentation (reserved stays far above allocated, or an allocation fails
-//! although enough is free) and a single spike. Pure functions.
+//! Finds three kinds of trouble in a timeline: a leak (what is allocated grows from
+//! file to file), fragmentation (reserved stays far above allocated, or an
+//! allocation fails although enough is free) and a spike. Pure functions.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,14 +13,14 @@ use crate::{Checkpoint, Levels, Sample};
 pub const LEAK_FILES: usize = 3;
 /// Growth over those files that is reported.
 pub const LEAK_BYTES: u64 = 50 * MIB;
-/// Part of what is reserved that lies idle from which on it is fragmentation.
+/// Unused share of the reserved memory from which on it counts as fragmented.
 pub const FRAGMENTED_SHARE: f64 = 0.5;
-/// Idle bytes below which nobody minds.
+/// Unused bytes below which memory never counts as fragmented.
 pub const FRAGMENTED_BYTES: u64 = 256 * MIB;
 /// Height of a spike above both its neighbours, as a part of the limit in force.
 pub const SPIKE_SHARE: f64 = 0.25;
 
-/// What the figures show. Bytes.
+/// A kind of trouble with its figures, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "sign", rename_all = "snake_case")]
 pub enum Sign {

@@ -1,5 +1,5 @@
-//! A device that exists only as figures: for predictions about cards that are
-//! not here, and for tests of everything that happens when memory runs out.
+//! A device without hardware, for predictions about cards that this machine lacks and
+//! for tests of what happens when memory runs out.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

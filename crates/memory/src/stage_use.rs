@@ -1,6 +1,5 @@
-//! What each stage of a job took and gave back, read from the samples alone:
-//! for whoever shows a job's memory and has nothing but what was streamed.
-//! The account is that of [`crate::Scope`].
+//! What each stage of a job took and gave back, computed from the samples alone, for
+//! hosts, which have nothing else. The figures agree with those of [`crate::Scope`].
 
 use serde::{Deserialize, Serialize};
 
@@ -41,8 +40,8 @@ pub struct Recovered {
     pub verified: bool,
 }
 
-/// Bytes by which two looks at a device differ although the same things are
-/// held: stacks and caches of threads, blocks of a pool.
+/// Bytes by which two readings may differ although the same things are held: stacks
+/// and caches of threads, blocks of a pool.
 pub fn noise(kind: DeviceKind) -> u64 {
     match kind {
         DeviceKind::Host => 8 * MIB,
@@ -56,7 +55,8 @@ pub fn stage_uses(samples: &[Sample]) -> Vec<StageUse> {
     [DeviceKind::Gpu, DeviceKind::Host].into_iter().flat_map(|kind| of_device(kind, samples)).collect()
 }
 
-/// A stage that was entered; `kept` is what it holds on purpose once loaded.
+/// A stage that was entered and not left; `kept` is what it holds on purpose once
+/// loaded.
 struct Open {
     index: usize,
     kept: u64,
@@ -66,7 +66,7 @@ fn of_device(kind: DeviceKind, samples: &[Sample]) -> Vec<StageUse> {
     let mut uses: Vec<StageUse> = Vec::new();
     let mut open: Vec<Open> = Vec::new();
     for sample in samples.iter().filter(|sample| sample.kind == kind) {
-        // A new engine holds nothing of what the one before it had begun.
+        // A new engine holds nothing that the one before it had loaded.
         if sample.checkpoint == Checkpoint::PipelineStart {
             open.clear();
         }
@@ -148,20 +148,13 @@ impl Stage {
 mod tests {
     use super::*;
     use crate::bytes::GIB;
-    use crate::{Demand, Scope, Simulated, Tracker};
-
-    fn tracker() -> (Simulated, Tracker) {
-        let device = Simulated::new(DeviceKind::Gpu, 8 * GIB);
-        (device.clone(), Tracker::new(device))
-    }
+    use crate::testing::{card, load_model};
+    use crate::{Scope, Tracker};
 
     #[test]
     fn the_account_is_the_one_that_the_scopes_give() {
-        let (device, tracker) = tracker();
-        tracker.begin_job();
-        let mut model = Scope::enter(&tracker, Stage::SpeechModel, Demand::new("tiny", GIB)).unwrap();
-        let weights = device.allocate(GIB).unwrap();
-        model.loaded();
+        let (device, tracker) = card();
+        let (_model, weights) = load_model(&device, &tracker);
         let mut scope = Scope::enter(&tracker, Stage::Transcribe, 2 * GIB).unwrap();
         let caches = device.allocate(2 * GIB).unwrap();
         let stuck = device.allocate(GIB / 2).unwrap();
@@ -186,7 +179,7 @@ mod tests {
     /// Sound that is freed while the model it was prepared for stays loaded.
     #[test]
     fn what_a_later_stage_keeps_is_not_held_against_an_earlier_one() {
-        let (device, tracker) = tracker();
+        let (device, tracker) = card();
         tracker.begin_job();
         let mut sound = Scope::enter(&tracker, Stage::Preprocess, GIB).unwrap();
         let samples = device.allocate(GIB).unwrap();
@@ -204,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_new_engine_begins_anew() {
-        let (device, first) = tracker();
+        let (device, first) = card();
         first.begin_job();
         let _lost = Scope::enter(&first, Stage::Transcribe, GIB).unwrap();
         let mut samples = first.timeline().samples;

@@ -1,5 +1,4 @@
-//! What memory did over a job: one sample per checkpoint, and the notices that
-//! it gave rise to.
+//! The memory of one job over time: a sample per checkpoint, and the notices.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +27,7 @@ impl Timeline {
     }
 }
 
-/// One look at a device's memory, at a known place in the job.
+/// A reading of a device's memory at a known point of the job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// The place in the job.
@@ -70,7 +69,7 @@ pub struct Levels {
     pub free: u64,
     /// The limit in force.
     pub total: u64,
-    /// Held by other programs; `None` where nobody says.
+    /// Held by other programs; `None` where that is unknown.
     pub others: Option<u64>,
     /// Ours reserved plus others over the limit in force, 0 to 1.
     pub share: f64,

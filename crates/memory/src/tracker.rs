@@ -1,5 +1,5 @@
-//! Watches one device over the jobs of a process: takes the checkpoints, keeps
-//! the ledger in step with what is measured, and says what is wrong.
+//! Watches one device over the jobs of a process: reads it at every checkpoint,
+//! updates the ledger with what is measured, and gives notices of what is wrong.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,14 +13,14 @@ use crate::notice::{Code, Notice, Severity};
 use crate::probe::{Device, DeviceError, Ours, Reading};
 use crate::{Checkpoint, Levels, Pressure, Sample, Timeline, signs};
 
-/// Watches one device. Clones share everything. The thread that owns the
-/// device takes the checkpoints; others may look at any time.
+/// Watches one device. Clones share one state. Checkpoints are taken by the thread
+/// that owns the device; any thread may ask for the timeline.
 #[derive(Debug, Clone)]
 pub struct Tracker {
     inner: Arc<Inner>,
 }
 
-/// Something new on the timeline, for whoever streams it.
+/// A new entry of the timeline, as the sink of a [`Tracker`] receives it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mark {
@@ -117,7 +117,7 @@ impl Tracker {
 
     fn build(device: Box<dyn Device>, sink: Option<Sink>) -> Self {
         let reading = device.read().ok();
-        // Where nobody can say how much there is, nothing is refused.
+        // Where the size of the device is unknown, nothing is refused.
         let budget = Budget::new(device.kind(), reading.map_or(u64::MAX, |reading| reading.total));
         let baseline = reading.and_then(|reading| reading.ours).map_or(0, |ours| ours.allocated);
         if let Some(reading) = reading {
@@ -141,18 +141,18 @@ impl Tracker {
         self.inner.device.as_ref()
     }
 
-    /// The ledger. A reservation that no scope fits is taken here.
+    /// The ledger, for reservations outside of any scope.
     pub fn budget(&self) -> &Budget {
         &self.inner.budget
     }
 
-    /// What there is to advise with, e.g. the batch in force.
+    /// Sets what advice may name, e.g. the batch in force.
     pub fn set_situation(&self, situation: Situation) {
         self.state().situation = situation;
     }
 
-    /// Starts a job: a new timeline, and where over a tenth is in use before
-    /// anything was loaded, a notice that says whose it is.
+    /// Starts a job with a new timeline. Where over [`crate::OCCUPIED_SHARE`] is in
+    /// use before anything is loaded, a notice says who holds it.
     pub fn begin_job(&self) -> Sample {
         let kept = {
             let mut state = self.state();
@@ -194,7 +194,7 @@ impl Tracker {
                         signs::Sign::Fragmentation { allocated: ours.allocated, reserved: ours.reserved }
                     }
                 });
-                // Told once; growth from here on is news.
+                // One notice per leak: growth is counted from here on.
                 state.after_files = (Vec::new(), Vec::new());
             }
             found.extend(state.timeline.signs());
@@ -214,8 +214,8 @@ impl Tracker {
         self.look(checkpoint, None).0
     }
 
-    /// After an allocation failed: gives back whatever is not in use, so that
-    /// the same work may be tried once more.
+    /// Releases all unused memory after an allocation failed, so that the same work
+    /// can be tried once more.
     ///
     /// # Errors
     ///
@@ -233,8 +233,8 @@ impl Tracker {
         }
     }
 
-    /// Notes that an allocation of `asked` bytes failed. Where enough was free
-    /// for it the cause is fragmentation, which only a new process cures.
+    /// Records that an allocation of `asked` bytes failed. Where that much was free,
+    /// the cause is fragmentation, and the process should be renewed.
     pub fn allocation_failed(&self, asked: u64) {
         let Ok(reading) = self.device().read() else { return };
         let free = reading.free.saturating_add(reading.ours.map_or(0, |ours| ours.slack()));

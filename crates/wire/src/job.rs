@@ -30,7 +30,7 @@ pub struct Job {
     pub track: Option<usize>,
     /// Stop after this much of the recording.
     pub limit: Option<Time>,
-    /// Only what is said here, all of it taken for speech; `None`: everything.
+    /// Transcribe this part alone, all of it taken for speech; `None`: everything.
     #[serde(default)]
     pub span: Option<Span>,
     /// Which parts count as speech.
@@ -43,13 +43,13 @@ pub struct Job {
     pub precision: Option<Precision>,
     /// How the recording is divided into windows.
     pub strategy: Strategy,
-    /// Whether the memory of telling speakers apart is planned for: a stand-in
-    /// that reserves and releases, until that stage exists.
+    /// Whether to plan the memory for telling speakers apart. A placeholder reserves
+    /// and releases it until that stage exists.
     pub speakers: bool,
     /// Limits, batches, pins.
     pub memory: memory::settings::MemorySettings,
-    /// What may take over where memory does not suffice, the job's own model
-    /// among them; empty: nothing but a smaller batch and the CPU.
+    /// Models that the ladder may change to, the job's own among them; empty: only a
+    /// smaller batch and the CPU.
     pub alternatives: Vec<Alternative>,
     /// Where an earlier attempt ended.
     pub resume: Option<Box<Resume>>,

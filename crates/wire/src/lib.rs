@@ -1,6 +1,6 @@
-//! What host and engine say to each other: commands, events, error codes and
-//! the frames they travel in. A leaf but for `transcript` and `memory`, whose segments,
-//! finished transcripts, samples and rungs are the payload.
+//! The protocol between host and engine, and between host and player: commands,
+//! events, error codes, and the frames in which they travel. Segments and transcripts
+//! are those of `transcript`, samples and ladder steps those of `memory`.
 
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
@@ -22,8 +22,9 @@ pub use resume::{Point, Resume};
 use serde::{Deserialize, Serialize};
 use transcript::{Notice, Segment, Span, Time, Transcript};
 
-/// Raised whenever a message changes in a way the other side would misread.
-/// Both sides send it first and refuse a stranger by name.
+/// Raised whenever a message changes in a way that the other side would misread.
+/// Both sides send it first and refuse a different version with an error that names
+/// both.
 pub const PROTOCOL_VERSION: u32 = 5;
 
 /// Names a job for as long as host and engine both live.
@@ -32,9 +33,9 @@ pub type JobId = u64;
 /// The id of a [`Job`] that has not been submitted yet. Submitted jobs count from 1.
 pub const NO_JOB: JobId = 0;
 
-/// How an engine ends where it can no longer say why.
+/// Exit codes of an engine that can't send an event any more.
 pub mod exit_status {
-    /// The command line made no sense, or the input wasn't a host's.
+    /// The command line or the input is not that of a host.
     pub const USAGE: i32 = 2;
     /// The host speaks another version of the protocol.
     pub const PROTOCOL: i32 = 3;
@@ -137,8 +138,8 @@ pub enum Event {
         /// Its process id.
         pid: u32,
     },
-    /// `work` grows with every layer and token, so that a slow stage is not
-    /// taken for a hang.
+    /// Answers [`Command::Ping`]. `work` grows with every layer and token, so that a
+    /// slow stage is not taken for a hang.
     Pong {
         /// That of the [`Command::Ping`].
         nonce: u64,
@@ -147,7 +148,7 @@ pub enum Event {
     },
     /// Answers [`Command::Describe`].
     Description(Box<Description>),
-    /// What the file is and what will be done with it.
+    /// The job begins.
     Started {
         /// What is known of the file.
         source: transcript::Source,
@@ -166,7 +167,7 @@ pub enum Event {
         /// With times relative to the beginning of the recording.
         segment: Segment,
     },
-    /// What a channel turned out to be, once its sound is ready.
+    /// A channel was decoded and its speech found.
     Prepared {
         /// The channel's number, from 0.
         channel: usize,
@@ -175,8 +176,8 @@ pub enum Event {
         /// Of the log-mel spectrogram, which windows are normalised by.
         log_mel_maximum: f32,
     },
-    /// A window begins at this sample of the 16 kHz stream: the one to blame
-    /// where the engine does not survive it.
+    /// A window begins at this sample of the 16 kHz stream. Where the engine dies, it
+    /// died in the latest window that began.
     Window {
         /// The channel's number, from 0.
         channel: usize,
@@ -201,14 +202,14 @@ pub enum Event {
         /// The reading, with its checkpoint.
         sample: Box<memory::Sample>,
     },
-    /// Where the job stands on its ladder as an engine begins with it, before
-    /// anything is loaded.
+    /// The job's position on its ladder when an engine begins it, before anything is
+    /// loaded.
     Ladder {
         /// Settings in force and steps already taken.
         state: Box<memory::ladder::LadderState>,
     },
-    /// A step down was taken. Where it is to renew the engine, `Failed`
-    /// follows, and the host takes the step.
+    /// A step down the ladder was taken. Where the step is to renew the engine,
+    /// [`Event::Failed`] follows and the host completes it.
     Rung {
         /// The step, from what and to what.
         rung: Box<memory::ladder::Rung>,
@@ -220,7 +221,7 @@ pub enum Event {
         /// Why this engine should be replaced before the next job.
         renewal: Option<memory::Renewal>,
     },
-    /// `partial` is what there was until then.
+    /// The job was cancelled.
     Cancelled {
         /// `None` where no segment was finished.
         partial: Option<Box<Transcript>>,
@@ -370,7 +371,7 @@ impl Failure {
     }
 }
 
-/// A text as a failure says it: with a capital at its start and a stop at its end.
+/// Makes a sentence of an error's text: a capital at its start, a full stop at its end.
 pub fn sentence(text: &str) -> String {
     let mut text = text.trim().to_owned();
     if let Some(first) =
@@ -426,13 +427,13 @@ pub enum ErrorCode {
     DeviceUnavailable,
     /// Memory did not suffice, also after every step down the ladder.
     OutOfMemory,
-    /// The user forbade it.
+    /// The user switched the network off.
     NetworkOff,
     /// A server can't be reached or answers with an error.
     NetworkFailed,
-    /// A download that asks for a token, or for terms that were not accepted.
+    /// The server asks for a token, or for terms to be accepted.
     DownloadRefused,
-    /// What came, or what is installed, is not what was promised.
+    /// A model's file is not what its checksum promises.
     ModelCorrupt,
     /// Another program downloads or changes it.
     ModelInUse,
@@ -448,7 +449,7 @@ pub enum ErrorCode {
     EngineFailed,
     /// The engine stopped answering.
     EngineSilent,
-    /// What decodes for listening is missing or ended.
+    /// The player process is missing or ended.
     PlayerFailed,
     /// Host and engine speak different versions of the protocol.
     ProtocolMismatch,

@@ -1,5 +1,5 @@
-//! What host and player say to each other: one line of JSON for each command,
-//! one for each answer, in turn.
+//! The protocol between host and player: a line of JSON for each command and one for
+//! each answer, in turn.
 
 use serde::{Deserialize, Serialize};
 

@@ -2,8 +2,8 @@ use memory::ladder::LadderState;
 use serde::{Deserialize, Serialize};
 use transcript::{Completeness, Notice, Segment, Time};
 
-/// What an earlier attempt at the same file left behind: with it the text goes
-/// on where it ended, as if nothing had happened.
+/// What an earlier attempt at the same file left behind. A job with it continues
+/// where that attempt ended, with the same text as without the interruption.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Resume {
@@ -15,10 +15,10 @@ pub struct Resume {
     pub discarded: Vec<Segment>,
     /// Notices given before the point.
     pub notices: Vec<Notice>,
-    /// Where the job stands on its ladder; `None`: at the top.
+    /// The job's position on its ladder; `None`: at the top.
     pub ladder: Option<LadderState>,
     /// Windows that begin here, in samples of the 16 kHz stream, ended the
-    /// engine more than once: each is passed over and listed as a gap.
+    /// engine more than once: each is skipped and listed as a gap.
     pub skip: Vec<u64>,
 }
 

@@ -96,7 +96,7 @@ fn ggml(folder: &Path, quantised: bool) -> Vec<u8> {
         ("out_proj", "out"),
         (".fc1.", ".mlp.0."),
     ];
-    let of = formats::dimensions(folder).unwrap();
+    let of = formats::WhisperConfig::read(folder).unwrap().dimensions;
     let tensors = Tensors::open(folder).unwrap();
     let (tokens, filter_width) = (256, 201);
     let mut file = b"lmgg".to_vec();
