@@ -26,7 +26,7 @@ pub enum Start {
     First(Door),
     /// The first took the files over: there is nothing left to do.
     Handed,
-    /// Nobody can be asked, or the other does not answer; why, in a sentence.
+    /// The first program can't be reached, or does not answer; why, in a sentence.
     Alone(String),
 }
 
@@ -82,7 +82,7 @@ pub fn start_in(folder: &Path, screen: &str, files: &[PathBuf]) -> Start {
     }
 }
 
-/// `None` where somebody else has it.
+/// `None` where another process has it.
 fn door(folder: &Path, name: &str) -> io::Result<Option<Door>> {
     folders::make_private(folder)?;
     let mut options = OpenOptions::new();
@@ -137,7 +137,7 @@ mod over_socket {
         pub fn answer(self, on_visit: impl Fn(Vec<PathBuf>) -> bool + Send + 'static) {
             std::thread::spawn(move || {
                 for visitor in self.listener.incoming().flatten() {
-                    // Whoever breaks off, or says what is no list, gets no answer.
+                    // A broken connection, or a message that is no list, gets no answer.
                     if let Ok(files) = receive(&visitor)
                         && on_visit(files)
                     {
@@ -188,7 +188,7 @@ impl Door {
         Ok(Self { lock })
     }
 
-    /// Nobody can knock on this system: each start has a window of its own.
+    /// There are no such sockets on this system: each start has a window of its own.
     pub fn answer(self, _: impl Fn(Vec<PathBuf>) -> bool + Send + 'static) {
         std::mem::forget(self);
     }

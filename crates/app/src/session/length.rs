@@ -13,7 +13,7 @@ use wire::{ErrorCode, Failure, JobId};
 use super::Inner;
 use supervisor::player::Player;
 
-/// Asked for in one go; the list is told after each.
+/// Lengths that are read in one go before followers get an update.
 const AT_ONCE: usize = 20;
 
 /// How long a recording is said to be, before anything of it is decoded.
@@ -39,7 +39,7 @@ impl Length {
 pub fn of(file: &Path) -> Length {
     match headers::seconds(file) {
         Ok(Some(seconds)) => Length::Seconds(seconds),
-        // What is wrong with a file, whoever decodes it says best.
+        // What is wrong with a file is best said by what decodes it.
         Ok(None) | Err(_) => Length::Unknown,
     }
 }
@@ -83,7 +83,7 @@ pub async fn run(inner: Arc<Inner>) {
         }
         let prober = inner.prober.get().cloned();
         if some.is_empty() {
-            // It need not hold memory while nobody asks.
+            // An idle player need not hold memory.
             let _ = tokio::task::spawn_blocking(move || prober.map(|prober| prober.rest())).await;
             inner.unmeasured.notified().await;
             continue;
