@@ -1,9 +1,8 @@
 //! One window per user and screen: a second start hands its files to the first
 //! and ends.
-//!
-//! Whoever holds the lock is the first; the system takes it away however that
-//! one ends, so that a socket which was left behind keeps nobody out. There is
-//! no bus in it: it works where no session bus runs.
+//! The program that holds the lock is the first. The system releases it however that
+//! program ends, so that a leftover socket keeps no other program out. It needs no
+//! session bus.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;

@@ -1,5 +1,5 @@
-//! Edits of finished transcripts: planned on what is there, written down in
-//! the history, then shown.
+//! Edits of finished transcripts: planned on the current text, stored in the history,
+//! then shown.
 
 use std::sync::{MutexGuard, PoisonError};
 
@@ -12,7 +12,7 @@ use wire::{ErrorCode, Failure, JobId};
 
 use super::Session;
 
-/// Where a transcript stands that is in the history.
+/// The state of a transcript in the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edited {
     /// Its number in the history.

@@ -1,9 +1,8 @@
-//! Watched folders: what new recordings appear in them is transcribed, and its
-//! text written where the folder says.
-//!
-//! The folders are looked at every few seconds. Nobody tells of what another
-//! machine writes to a network disk, so that there is no other way there, and
-//! a way of its own for disks that can tell would be a second one to get wrong.
+//! Watched folders: new recordings in them are transcribed, and their texts written where
+//! the folder's settings say.
+//! The folders are listed every few seconds. A network disk does not report what another
+//! machine writes to it, so that there is no other way, and change notifications for
+//! local disks would be a second mechanism to get wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -59,8 +59,8 @@ impl Session {
     }
 
     fn open(&self, document: DocumentId, tell: &SyncSender<Result<JobId, Failure>>) -> Result<(), Failure> {
-        // Until all of it is there nobody else opens it, nor edits it, nor
-        // replaces words in what is read here.
+        // Until all of it is read, no other call opens it, edits it, or replaces words in
+        // it.
         let _turn = self.turn();
         if let Some(job) = self.opened(document) {
             let _ = tell.send(Ok(job));

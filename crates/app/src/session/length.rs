@@ -1,7 +1,7 @@
-//! How long recordings are, from what their headers say: cheap enough to be
-//! asked of a thousand files, and never a promise. What says nothing is looked
-//! at by who decodes, so that wrong files are named when they come and not
-//! hours later. The engine has the last word.
+//! How long recordings are, according to their headers: cheap enough for a thousand
+//! files, and not exact. A file whose header says nothing is opened by a player, so that
+//! files which are no recordings fail when they are added and not hours later. The engine
+//! has the last word.
 
 mod headers;
 
@@ -16,7 +16,7 @@ use supervisor::player::Player;
 /// Lengths that are read in one go before followers get an update.
 const AT_ONCE: usize = 20;
 
-/// How long a recording is said to be, before anything of it is decoded.
+/// The length of a recording before any of it is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Length {
     #[default]

@@ -16,7 +16,7 @@ pub enum SaveTarget {
         /// Whether a file of that name is replaced.
         replace: bool,
     },
-    /// Where the user said in a dialog that asks before it replaces.
+    /// A file that the user chose in a dialog, which asks before it replaces.
     At(PathBuf),
     /// In a folder that the user chose, under the recording's name.
     Within {
