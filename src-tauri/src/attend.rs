@@ -1,5 +1,5 @@
-//! While the queue works the machine stays awake; when it ends, a user who is
-//! elsewhere is told.
+//! Keeps the machine awake while the queue works, and notifies a user who is elsewhere
+//! when it ends.
 
 use std::sync::Mutex;
 
@@ -61,7 +61,7 @@ fn tell_of_the_end(app: &AppHandle, finished: usize, failed: usize) {
     }
 }
 
-/// That one is gone, or back, is seen at once.
+/// Sends the setup when a watched folder disappears or comes back.
 async fn tell_of_folders(app: AppHandle) {
     let shell = app.state::<Shell>();
     let mut watched = shell.state.session.follow_watched();

@@ -15,7 +15,8 @@ use app::view::{
 
 pub type Answer<T> = Result<T, Failure>;
 
-/// The page is there: what it needs at its start; what happens from now on goes to `events`.
+/// Called when the page is loaded: returns its setup, and sends later changes to
+/// `events`.
 #[tauri::command]
 pub fn attach(shell: State<'_, Shell>, events: Channel<WindowEvent>) -> Setup {
     shell.first_paint.attached();

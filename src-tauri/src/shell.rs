@@ -1,4 +1,4 @@
-//! What the program holds besides the state: the page's channel, and the tasks
+//! The shell's state: that of the program, the page's channel, and the tasks
 //! that feed the page.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,10 +18,10 @@ use crate::attend::Attending;
 use crate::window_bounds;
 use app::view::{MemoryUpdate, Setup, TextUpdate, WindowEvent};
 
-/// As long as a page may take to write down what was typed before the window closes.
+/// How long the page may take to send what was typed before the window closes.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// As long as what the page asked for may take after that.
+/// How long the page's commands may take after that.
 const LAST_EDITS: Duration = Duration::from_secs(5);
 
 pub struct Shell {
@@ -40,8 +40,7 @@ pub struct Shell {
     downloads: Mutex<Option<JoinHandle<()>>>,
     asked_to_close: AtomicBool,
     closing: AtomicBool,
-    /// Nothing is ever sent: each of the page's wishes that waits for the disk
-    /// holds a receiver.
+    /// Nothing is ever sent: each running command of the page holds a receiver.
     under_way: watch::Sender<()>,
     pub attending: Attending,
 }
@@ -79,8 +78,8 @@ impl Shell {
         self.tell_setup();
     }
 
-    /// From now on `page` is told what happens, from the whole list on. A page
-    /// that was loaded anew replaces the one before.
+    /// Sends the whole list and then every change to `page`. A page that is loaded again
+    /// replaces the one before.
     pub fn attach(&self, page: Channel<WindowEvent>) {
         let (mut jobs, channel) = (self.state.session.follow(), page.clone());
         feed(&self.list, async move {
@@ -120,7 +119,7 @@ impl Shell {
 
     pub fn tell(&self, event: WindowEvent) {
         if let Some(page) = &*lock(&self.page) {
-            // A page that is just being loaded gets all of it when it attaches.
+            // A page that is being loaded gets everything when it attaches.
             let _ = page.send(event);
         }
     }
@@ -139,9 +138,8 @@ impl Shell {
     }
 }
 
-/// The page writes down what was typed, and asks the user where there is
-/// something to lose. Never twice: a page that does not answer must not keep
-/// the window open.
+/// Has the page send what was typed, and ask the user where something would be lost. Only
+/// once: a page that does not answer must not keep the window open.
 pub fn request_close(app: AppHandle) {
     let shell = app.state::<Shell>();
     let request = WindowEvent::close_requested(&shell.state.session);
@@ -166,7 +164,7 @@ pub fn close(app: AppHandle) {
     }
     if let Some(window) = app.get_webview_window("main") {
         window_bounds::remember(&app.state::<Shell>(), &window);
-        // Nobody should watch the two seconds that an engine may take.
+        // An engine may take two seconds to end: the window need not stay visible.
         let _ = window.hide();
     }
     spawn(async move {

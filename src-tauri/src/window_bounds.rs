@@ -20,8 +20,8 @@ pub fn open_window(app: &AppHandle, place: Option<WindowBounds>) -> tauri::Resul
     keep_nothing(&builder.build()?)
 }
 
-/// There are no pages to go back to. WebKit would keep all that it is sent of a
-/// recording, in case somebody asks again, as long as it is played.
+/// Turns WebKit's cache off. There are no pages to go back to, and WebKit would keep all
+/// bytes of a recording as long as it is played.
 #[cfg(target_os = "linux")]
 fn keep_nothing(window: &WebviewWindow) -> tauri::Result<()> {
     use webkit2gtk::{CacheModel, WebContextExt, WebViewExt};

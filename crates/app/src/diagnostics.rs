@@ -37,7 +37,9 @@ struct Report<'a> {
 pub struct Window {
     /// From the program's start to the first frame that the page saw.
     pub first_paint_milliseconds: Option<u128>,
+    /// How the web view draws.
     pub renderer: &'static str,
+    /// The version of the web view, where it is known.
     pub webview: Option<String>,
 }
 
@@ -78,7 +80,7 @@ pub fn text(
     serde_json::to_string_pretty(&report).unwrap_or_default()
 }
 
-/// Those that somebody has set, as `name = value (where)`.
+/// Settings that differ from the defaults, as `name = value (where)`.
 fn settings() -> Result<Vec<String>, Failure> {
     let Some(file) = ConfigFile::of_this_user() else { return Ok(Vec::new()) };
     let said = |stands: Stands| {

@@ -1,9 +1,8 @@
 //! One window per user and screen: a second start hands its files to the first
 //! and ends.
-//!
-//! Whoever holds the lock is the first; the system takes it away however that
-//! one ends, so that a socket which was left behind keeps nobody out. There is
-//! no bus in it: it works where no session bus runs.
+//! The program that holds the lock is the first. The system releases it however that
+//! program ends, so that a leftover socket keeps no other program out. It needs no
+//! session bus.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -26,7 +25,7 @@ pub enum Start {
     First(Door),
     /// The first took the files over: there is nothing left to do.
     Handed,
-    /// Nobody can be asked, or the other does not answer; why, in a sentence.
+    /// The first program can't be reached, or does not answer; why, in a sentence.
     Alone(String),
 }
 
@@ -82,7 +81,7 @@ pub fn start_in(folder: &Path, screen: &str, files: &[PathBuf]) -> Start {
     }
 }
 
-/// `None` where somebody else has it.
+/// `None` where another process has it.
 fn door(folder: &Path, name: &str) -> io::Result<Option<Door>> {
     folders::make_private(folder)?;
     let mut options = OpenOptions::new();
@@ -137,7 +136,7 @@ mod over_socket {
         pub fn answer(self, on_visit: impl Fn(Vec<PathBuf>) -> bool + Send + 'static) {
             std::thread::spawn(move || {
                 for visitor in self.listener.incoming().flatten() {
-                    // Whoever breaks off, or says what is no list, gets no answer.
+                    // A broken connection, or a message that is no list, gets no answer.
                     if let Ok(files) = receive(&visitor)
                         && on_visit(files)
                     {
@@ -188,7 +187,7 @@ impl Door {
         Ok(Self { lock })
     }
 
-    /// Nobody can knock on this system: each start has a window of its own.
+    /// There are no such sockets on this system: each start has a window of its own.
     pub fn answer(self, _: impl Fn(Vec<PathBuf>) -> bool + Send + 'static) {
         std::mem::forget(self);
     }

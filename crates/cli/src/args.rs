@@ -1,5 +1,5 @@
-//! The command line as a user sees it. Help texts are written for people who
-//! transcribe, not for people who know the program's parts.
+//! The command line. Help texts are written for people who transcribe, not for people who
+//! know the program's parts.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub const EXIT_STDOUT_CLOSED: u8 = 141;
 const EXIT_CODES: &str = "\
 Exit codes:
   0    everything was done
-  1    some of it failed; each failure was told on standard error
+  1    some of it failed; each failure was reported on standard error
   2    the arguments make no sense together
   130  cancelled (Ctrl-C; a second one ends everything at once)";
 
@@ -118,7 +118,7 @@ pub struct Transcribe {
     #[arg(long)]
     pub force: bool,
 
-    /// Leave out of json what varies between two runs, such as dates and speeds
+    /// Leave values out of json that differ between two runs, such as dates and speeds
     #[arg(long)]
     pub reproducible: bool,
 
@@ -224,7 +224,7 @@ pub struct Process {
 }
 
 impl Sound {
-    /// The part of each recording that is wanted.
+    /// The part of each recording to transcribe; `None`: all of it.
     pub fn span(&self) -> Option<Span> {
         let is_part = self.from.is_some() || self.to.is_some();
         let end = || Time::from_millis(u32::MAX);
@@ -240,7 +240,7 @@ impl Sound {
 }
 
 impl Machine {
-    /// Who asks for the CPU needs no CUDA engine, which takes longer to start.
+    /// A job on the CPU needs no CUDA engine, which takes longer to start.
     pub fn engine_options(&self, wishes: EnginePreferences) -> EngineOptions {
         EngineOptions {
             cpu_only: self.device == DeviceChoice::Cpu,
@@ -249,7 +249,7 @@ impl Machine {
         }
     }
 
-    /// What was said of the engine, by the names of the variables.
+    /// What was given, by the names of the variables.
     pub fn flags(&self) -> Values {
         let said = [(THREADS.0, &self.threads), (PRIORITY.0, &self.process.priority)];
         said.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect()
@@ -286,7 +286,8 @@ pub struct Sound {
     #[arg(long, value_name = "N")]
     pub track: Option<usize>,
 
-    /// off, or how sure (0 to 1) it must be that somebody speaks [default: 0.5]
+    /// off, or the probability of speech (0 to 1) from which on sound is transcribed
+    /// [default: 0.5]
     #[arg(long, value_parser = values::voice_activity, value_name = "off|THRESHOLD")]
     pub vad: Option<VoiceActivity>,
 }
@@ -356,7 +357,7 @@ begun anew.";
 #[derive(Debug, Args)]
 #[command(long_about = RESUME_LONG, after_help = EXIT_CODES)]
 pub struct Resume {
-    /// Only list what there is
+    /// Only list the interrupted recordings
     #[arg(long, conflicts_with_all = ["discard", "json_events"])]
     pub list: bool,
 

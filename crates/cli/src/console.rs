@@ -1,4 +1,4 @@
-//! What is said on standard error, around a progress line that is redrawn.
+//! Messages on standard error, and a progress line that is redrawn below them.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -34,7 +34,7 @@ impl Console {
         self.write(&format!("steno: warning: {text}"));
     }
 
-    /// Something good to know; not told when quiet.
+    /// An informational message, left out when quiet.
     pub fn info(&mut self, text: &str) {
         if !self.quiet {
             self.write(text);

@@ -107,7 +107,8 @@ fn fits(room: &Room, preferences: &Preferences) -> Vec<ModelFit> {
     for model in advisor::list_models() {
         let mut job = Job::new(wire::NO_JOB, "", model.path.as_path());
         job.memory = preferences.memory.clone();
-        // A model that can't be read is listed as one; that it can't be is said when it is used.
+        // A model that can't be read is listed among the models; using it reports the
+        // reason.
         let Ok(network) = Network::read(&model.path) else { continue };
         let set = preferences.precision.map(|precision| vec![precision]);
         for precision in set.unwrap_or_else(|| network.precisions(room.kind)) {

@@ -8,14 +8,14 @@ use wire::{ErrorCode, Failure, FilePath};
 #[derive(Debug)]
 pub enum Ended {
     Done,
-    /// Each failure was told when it happened.
+    /// Each failure was reported when it happened.
     SomeFailed,
     /// The arguments contradict each other.
     Usage(String),
     Failed(Failure),
     Cancelled,
-    /// Whoever read our standard output has gone, as `head` does. Nothing to
-    /// tell anybody, nothing left to do.
+    /// The reader of standard output has closed it, as `head` does. There is nothing to
+    /// report.
     StdoutClosed,
 }
 

@@ -8,7 +8,7 @@ use wire::{ErrorCode, Failure};
 
 use crate::platform;
 
-/// Endings by which recordings in a folder are told from what else lies there.
+/// Endings of recordings: other files in a folder are passed over.
 /// A file that is named itself may have any ending.
 const RECORDINGS: &[&str] = &[
     "3gp", "aac", "ac3", "aif", "aifc", "aiff", "alac", "amr", "au", "avi", "caf", "dts", "eac3", "flac",

@@ -218,7 +218,7 @@ pub fn remove(args: &Remove) -> Ended {
     done(remove())
 }
 
-/// A model that is there and was put there by somebody else, or none at all.
+/// A model that another program installed, or no model at all.
 fn not_ours(name: &str) -> Failure {
     match advisor::find_model(Some(name)) {
         Ok(model) => {

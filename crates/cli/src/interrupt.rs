@@ -1,4 +1,4 @@
-//! Ctrl-C once: stop the job, keep what there is. Twice: end at once.
+//! Ctrl-C once: stop the job and keep its text. Twice: end at once.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use crate::args::EXIT_CANCELLED;
 #[cfg(unix)]
 use crate::platform;
 
-/// Tells when the user wants out.
+/// Whether the user has interrupted the program.
 #[derive(Debug, Clone)]
 pub struct Interrupt(watch::Receiver<bool>);
 
@@ -31,7 +31,7 @@ impl Interrupt {
         *self.0.borrow()
     }
 
-    /// Waits until the user wants out; for ever where nobody can say so.
+    /// Waits until the user interrupts; for ever where signals can't be received.
     pub async fn raised(&mut self) {
         if self.0.wait_for(|raised| *raised).await.is_err() {
             std::future::pending::<()>().await;

@@ -1,5 +1,5 @@
-//! Flags about memory. Each stands for a variable of the same name, and what
-//! is wrong with a value is said by whoever reads the variable.
+//! Flags about memory. Each stands for a variable of the same name; `config` checks both
+//! and words the errors.
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;

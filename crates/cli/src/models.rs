@@ -27,7 +27,7 @@ pub struct List {
 #[derive(Debug, Serialize)]
 pub struct Listed {
     name: String,
-    /// Where it is, or what there is of it.
+    /// Where it lies, or where the downloaded part lies.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<FilePath>,
     /// Knows only synthetic test sentences.
@@ -40,7 +40,7 @@ pub struct Listed {
     /// What the catalogue says of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     catalogue: Option<KnownModel>,
-    /// A sentence for whoever chooses.
+    /// A sentence about when to choose it.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }

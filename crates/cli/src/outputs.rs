@@ -43,7 +43,7 @@ impl Destination {
         if output.exists() && !output.is_dir() {
             return Err(format!("{}: This is not a folder. {remedy}", output.display()));
         }
-        // Nobody wants a folder called talk.srt.
+        // A folder called talk.srt is certainly a mistake.
         let ending = output.extension().and_then(OsStr::to_str).unwrap_or_default();
         if !output.exists() && ending.parse::<Format>().is_ok() {
             return Err(format!("{}: This looks like a file. {remedy}", output.display()));

@@ -1,4 +1,4 @@
-//! What is said of memory before a queue starts, and where it is explained.
+//! What is reported about memory before a queue starts, and where notices are explained.
 
 use advisor::Planned;
 use memory::{Code, Notice, Severity};
@@ -6,8 +6,7 @@ use wire::Job;
 
 use crate::console::Console;
 
-/// Tells whether the model fits into what is free now, and warns where it does
-/// not.
+/// Reports whether the model fits into what is free now, and warns where it does not.
 pub fn announce(planned: &Planned, job: &Job, console: &mut Console) {
     let Some(told) = planned.announcement(job) else { return };
     match told.notice() {
@@ -16,8 +15,8 @@ pub fn announce(planned: &Planned, job: &Job, console: &mut Console) {
     }
 }
 
-/// Where a notice of this code is explained, to follow its text; nothing for
-/// what is not about memory.
+/// Where a notice of this code is explained, to follow its text; empty for notices that
+/// are not about memory.
 pub fn help(code: &str) -> String {
     let notice = |code| Notice::new(code, Severity::Info, "");
     Code::from_code(code).map(|code| format!(" See {}.", notice(code).help())).unwrap_or_default()

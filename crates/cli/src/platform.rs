@@ -14,7 +14,7 @@ pub fn terminal_width() -> Option<usize> {
     None
 }
 
-/// Whether whoever started us wants this signal to do nothing.
+/// Whether this process was started with the signal ignored.
 #[cfg(unix)]
 pub fn is_ignored(signal: i32) -> bool {
     // SAFETY: a null action changes nothing; the old one is written to a value

@@ -107,8 +107,8 @@ fn largest() -> Result<ModelRef, Ended> {
     }
 }
 
-/// The same work whatever the model makes of the signal: every window has as
-/// many tokens, none is decoded twice.
+/// Settings with which the work does not depend on the model's text: every window has as
+/// many tokens, and none is decoded twice.
 fn ready(mut job: Job, network: &Network, precision: Precision) -> Job {
     /// `<|endoftext|>` of the public vocabularies, by their sizes.
     const ENDS: [(u64, u32); 3] = [(51_864, 50_256), (51_865, 50_257), (51_866, 50_257)];

@@ -132,7 +132,7 @@ async fn pull(args: Pull, interrupt: Interrupt) -> Result<(), Ended> {
     })
 }
 
-/// One model, until it is there or the user wants out.
+/// Downloads one model, unless the user interrupts.
 pub async fn get(
     wanted: &Wanted,
     network: &Network,
@@ -146,7 +146,7 @@ pub async fn get(
     let control = Control::default();
     let mut waited = None;
     let mut on_progress = |progress: TransferProgress| {
-        // Where no line can be redrawn a wait is told all the same, once.
+        // Where no line can be redrawn, a wait is still reported, once.
         if !console.redraws() && progress.why != waited {
             waited.clone_from(&progress.why);
             if let Some(why) = &progress.why {

@@ -19,15 +19,15 @@ use crate::planned::help;
 use crate::progress::ProgressLine;
 use crate::times::{clock, wait};
 
-/// Gaps that are listed one by one; of more, the number is told.
+/// Gaps that are listed one by one; more are counted.
 const GAPS_LISTED: usize = 5;
 
-/// One recording and what is to become of it.
+/// One recording, its job and its outputs.
 #[derive(Debug)]
 pub struct Item {
-    /// Under which programs know it.
+    /// The job's number in events.
     pub id: JobId,
-    /// As the user named it.
+    /// The recording, as the user named it.
     pub file: PathBuf,
     pub job: Job,
     pub output: Output,
@@ -43,7 +43,7 @@ enum Ending {
     Failed(Failure, Option<Box<Transcript>>),
 }
 
-/// Failures that another day may cure: what was reached is kept until then.
+/// Failures that may go away by themselves: what was reached is kept until then.
 const CURABLE: [ErrorCode; 4] = [
     ErrorCode::FileNotFound,
     ErrorCode::ModelNotFound,
@@ -58,7 +58,7 @@ pub struct Runner {
     pub supervisor: Supervisor,
     /// Events as lines of JSON on standard output.
     pub json_events: bool,
-    /// What fails for want of something stays in the journal.
+    /// Jobs that fail because something is missing stay in the journal.
     pub keeps_curable: bool,
     pub demonstration_told: bool,
     pub some_failed: bool,
@@ -77,12 +77,12 @@ impl Runner {
         }
     }
 
-    /// All of them, in order. Only what ends the whole command is an error.
+    /// Runs all items in order. Only a failure that ends the whole command is an error.
     pub async fn all(&mut self, items: Vec<Item>) -> Result<(), Ended> {
         let keys: Vec<Key> = items.iter().filter_map(|item| item.key).collect();
         let result = self.each(items).await;
-        // Whoever ended the command did not mean it to go on later; only a
-        // program that could not say anything any more leaves jobs behind.
+        // A user who interrupts the command does not want to resume it: only a killed
+        // program leaves jobs in the journal.
         let is_kept = self.keeps_curable && matches!(result, Err(Ended::Failed(_)));
         if result.is_err() && !is_kept {
             for key in keys {
@@ -160,7 +160,7 @@ impl Runner {
                 if self.interrupt.is_raised() {
                     return Err(Ended::Cancelled);
                 }
-                // Nobody here asked for it.
+                // The cancellation did not come from this program.
                 let failure = Failure::new(ErrorCode::Cancelled, "The job was cancelled.").file(file);
                 self.failed(id, failure, None)
             }
@@ -189,7 +189,7 @@ impl Runner {
         self.journal(key, move |journal, key| journal.finish(key, state)).await;
     }
 
-    /// The result is there whether the journal takes note of it or not.
+    /// A failure of the journal is not one of the job: the result is written.
     async fn journal(
         &mut self,
         key: Option<Key>,
@@ -202,7 +202,7 @@ impl Runner {
         }
     }
 
-    /// Tells what happens until the job ends.
+    /// Reports a job's events until it ends.
     async fn follow(&mut self, id: JobId, file: &Path, mut handle: SupervisedJob) -> Result<Ending, Ended> {
         let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
         let mut line = ProgressLine::new(name);
@@ -227,7 +227,7 @@ impl Runner {
             if self.json_events
                 && let Err(ended) = print_event(&envelope)
             {
-                // The reader has gone: nobody waits for the rest.
+                // Standard output was closed: the rest has no reader.
                 handle.cancel();
                 return Err(ended);
             }
@@ -261,7 +261,7 @@ impl Runner {
         }
     }
 
-    /// A failure that the engine didn't tell itself.
+    /// Reports a failure that did not come from the engine.
     pub fn failed(
         &mut self,
         id: JobId,
@@ -337,8 +337,7 @@ impl Runner {
                 more => format!(" and {more} more"),
             };
             let listed = listed.join(", ");
-            self.console
-                .warning(&format!("{name}: somebody speaks, but there is no text, at {listed}{more}"));
+            self.console.warning(&format!("{name}: there is speech, but no text, at {listed}{more}"));
         }
         let duration = transcript.source.duration;
         let speed = match took.as_secs_f64() {

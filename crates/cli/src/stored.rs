@@ -1,5 +1,5 @@
-//! What the journal keeps of a recording's outputs, so that whoever resumes
-//! it writes the same files.
+//! What the journal keeps of a recording's outputs, so that `steno resume` writes the
+//! same files.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use wire::{FilePath, Job};
 use crate::outputs::{Destination, Output, Request};
 use crate::runner::{Item, Runner};
 
-/// Paths are absolute: whoever resumes may be in another folder.
+/// Paths are absolute: `steno resume` may be started in another folder.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stored {
     place: StoredDestination,
@@ -115,7 +115,7 @@ pub fn keep(items: &mut [Item], runner: &mut Runner) {
     }
 }
 
-/// As it is where this can't be told.
+/// The path as it is, where it can't be made absolute.
 fn absolute(path: &Path) -> PathBuf {
     // An empty path stands for the current folder.
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };

@@ -77,7 +77,7 @@ fn request(args: &Transcribe, inputs: &Inputs) -> Result<Request, String> {
     Ok(request)
 }
 
-/// What there is to do, in order.
+/// The jobs, in order.
 fn items(
     args: &Transcribe,
     preferences: &Preferences,

@@ -1,5 +1,5 @@
-//! Whether the queue has work, for whoever keeps the machine awake meanwhile,
-//! and what came of it, for whoever tells the user.
+//! When the queue begins to work and when it ends: the shell keeps the machine awake
+//! meanwhile, and then notifies the user.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,17 +10,22 @@ use super::follow::Pace;
 use super::queue::{JobState, Queue};
 use super::{Inner, Shared};
 
+/// The queue began to work, or ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activity {
+    /// A recording is about to be transcribed.
     Begun,
-    /// Nothing is under way any more, nor about to be. With what came of what
-    /// was done since it began; what the user stopped counts as neither.
+    /// Nothing runs and nothing is about to. Counts the recordings since the queue began
+    /// to work; those that the user stopped count as neither.
     Ended {
+        /// Recordings that were transcribed.
         finished: usize,
+        /// Recordings that failed.
         failed: usize,
     },
 }
 
+/// Tells when the queue begins to work and when it ends.
 #[derive(Debug)]
 pub struct ActivityFollower {
     inner: Arc<Inner>,
@@ -48,7 +53,7 @@ impl ActivityFollower {
 #[derive(Debug, Default)]
 struct Watch {
     busy: bool,
-    /// What was over when the work began.
+    /// Recordings that were over when the work began.
     before: BTreeSet<JobId>,
 }
 
@@ -56,7 +61,7 @@ impl Watch {
     fn look(&mut self, shared: &Shared) -> Option<Activity> {
         let queue = &shared.queue;
         let over = |state| over(queue, state);
-        // What was tried again counts anew.
+        // Recordings that are started over count again.
         self.before.retain(|id| queue.get(*id).is_some_and(|entry| entry.state.is_over()));
         let busy = is_busy(queue, shared.paused);
         if busy == self.busy {
@@ -73,7 +78,7 @@ impl Watch {
     }
 }
 
-/// Also between two recordings.
+/// Whether a recording runs or is about to: true between two recordings, too.
 fn is_busy(queue: &Queue, paused: bool) -> bool {
     queue.iter().any(|entry| match entry.state {
         _ if entry.is_asked_again() => true,
@@ -98,7 +103,7 @@ mod tests {
         assert_eq!(watch.look(&shared), None);
         let broken = Some(wire::Failure::new(wire::ErrorCode::FileEmpty, "The file is empty."));
         shared.queue.add("empty".into(), None, false, broken.clone());
-        // Nothing was begun for it.
+        // No job was started for it.
         assert_eq!(watch.look(&shared), None);
         let ids: Vec<JobId> =
             ["a", "b", "c"].map(|file| shared.queue.add(file.into(), None, false, None)).into();

@@ -1,4 +1,4 @@
-//! Parts of a finished recording that are transcribed once more.
+//! Parts of a finished recording that are transcribed again.
 
 use std::sync::Arc;
 
@@ -11,38 +11,39 @@ use advisor::ModelRef;
 use advisor::with_alternatives;
 use config::Preferences;
 
-/// A part of a finished recording that is to be transcribed once more.
+/// A part of a finished recording that is to be transcribed again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Again {
+    /// The part of the recording.
     pub span: Span,
-    /// Asked for to be compared: what is found waits for the user's choice.
-    /// `None`: it takes its place at once.
+    /// Other settings, whose result waits for the user's choice. `None`: the new text
+    /// replaces the old one at once.
     pub attempt: Option<Attempt>,
-    /// What was found and waits.
+    /// The result that waits for the user's choice.
     pub found: Option<Box<Transcript>>,
 }
 
-/// What another attempt does otherwise; `None`: as the recording.
+/// Settings of another attempt; `None`: as the recording's.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Attempt {
+    /// Another model.
     pub model: Option<ModelRef>,
     /// ISO 639-1.
     pub language: Option<String>,
 }
 
 impl Session {
-    /// Transcribes a part of a finished recording again, before anything else
-    /// that waits, with the settings as they are now but for those of the attempt.
+    /// Transcribes a part of a finished recording again, before all that waits, with the
+    /// settings as they are now and those of the attempt.
     pub fn again(&self, id: JobId, span: Span, attempt: Option<Attempt>) {
         self.change(|shared| shared.queue.ask_again(id, span, attempt));
     }
 
-    /// The user's choice: the text that was found for `span` takes the place of
-    /// what stands there, as an edit, or is forgotten. `None` where there is
-    /// none. Waits for the disk.
+    /// Replaces the text of `span` by the result of another attempt, as an edit, or drops
+    /// that result. `None` where there is none. Waits for the disk.
     ///
     /// # Errors
-    /// Where it can't be written down: then it still waits.
+    /// Where the edit can't be stored: then the result still waits.
     pub fn choose_again(&self, id: JobId, span: Span, take: bool) -> Result<Option<Done>, Failure> {
         let found = self.lock().queue.found_again(id, span);
         let done = match found {
@@ -54,9 +55,8 @@ impl Session {
     }
 }
 
-/// The text of `span` takes the place of what was there, or waits for the
-/// user's choice. Where it fails the transcript stays as it was, and a notice
-/// with it says why.
+/// Transcribes a part again. Its text replaces the old one, or waits for the user's
+/// choice. After a failure the transcript stays as it was, and a notice says why.
 pub async fn transcribe_again(
     inner: &Arc<Inner>,
     entry: QueueEntry,
@@ -101,7 +101,7 @@ async fn found(
         settings.language = language;
     }
     if settings.language.is_none() {
-        // A few seconds say less of the language than the whole recording did.
+        // A few seconds tell less about the language than the whole recording.
         settings.language = entry.language.clone();
     }
     let made = tokio::task::spawn_blocking(move || {
@@ -136,13 +136,13 @@ fn nothing_came() -> Failure {
 }
 
 impl QueueEntry {
-    /// Something of it is being transcribed again, or waits for that.
+    /// Whether a part of it is being transcribed again, or waits for that.
     pub(super) fn is_asked_again(&self) -> bool {
         self.again.iter().any(|again| again.found.is_none())
     }
 }
 
-/// Whether a recording can be asked for a part of it.
+/// Whether parts of a recording can be transcribed again.
 pub fn can_be_asked(entry: &QueueEntry) -> bool {
     entry.state == JobState::Finished && entry.transcript.is_some()
 }

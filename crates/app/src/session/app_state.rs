@@ -1,5 +1,5 @@
-//! What a window has around its queue: the models to choose from, and what the
-//! user chose the last time, kept in one file.
+//! The state of the program around its session: the models to choose from, and the
+//! choices that are remembered in a file.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,20 +18,22 @@ use supervisor::runs::Runs;
 use supervisor::{EngineOptions, SupervisorOptions};
 use wire::Job;
 
+/// The state of the program: the session, the models to choose from and the remembered choices.
 #[derive(Debug)]
 pub struct AppState {
+    /// The queue and its engine.
     pub session: Session,
     /// The recording to try the program with.
     pub sample: Option<PathBuf>,
     models: Mutex<Vec<ModelRef>>,
     preferences_failure: Mutex<Option<Failure>>,
     remembered: Mutex<Remembered>,
-    /// Where what did not work is told.
+    /// Reports problems that need no answer, such as to standard error.
     report: fn(&str),
 }
 
 impl AppState {
-    /// As the last window left it. Must be called within a tokio runtime.
+    /// Opens the state as the last window left it. Must be called within a tokio runtime.
     pub fn open(report: fn(&str)) -> Self {
         let remembered = Remembered::file().map(|file| Remembered::load(&file)).unwrap_or_default();
         let (preferences, failure) = read_preferences();
@@ -54,7 +56,7 @@ impl AppState {
         }
     }
 
-    /// To choose from; whoever shows them knows them by their index.
+    /// The models to choose from. The page names them by their index.
     pub fn models(&self) -> Vec<ModelRef> {
         lock(&self.models).clone()
     }
@@ -71,23 +73,24 @@ impl AppState {
         lock(&self.preferences_failure).clone()
     }
 
-    /// After the config file was changed.
+    /// Reads the config file again after it was changed.
     pub fn read_preferences(&self) {
         let (preferences, failure) = read_preferences();
         self.session.change_preferences(preferences);
         *lock(&self.preferences_failure) = failure;
     }
 
-    /// Settings that name no model have the one at hand.
+    /// The settings, with the session's model where they name none.
     pub fn with_model(&self, settings: JobSettings) -> JobSettings {
         let model = settings.model.or_else(|| self.session.settings().model);
         JobSettings { model, ..settings }
     }
 
-    /// From now on, and at the next start.
+    /// Sets what recordings are transcribed with, and remembers it.
     pub fn use_settings(&self, settings: JobSettings) {
         self.remember(|remembered| {
-            // A real one is to be taken as soon as there is one.
+            // The demonstration is not remembered: a real model replaces it as soon as
+            // there is one.
             let model = settings.model.as_ref().filter(|model| !model.demonstration);
             remembered.model = model.map(|model| model.path.clone().into());
             remembered.language = settings.language.clone();
@@ -97,7 +100,7 @@ impl AppState {
         self.session.change_settings(settings);
     }
 
-    /// Adds a model to the choice and takes it.
+    /// Adds a model to those to choose from, and chooses it.
     pub fn use_model(&self, model: ModelRef) {
         let settings = JobSettings { model: Some(model.clone()), ..self.session.settings() };
         let known = lock(&self.models).iter().any(|known| known.path == model.path);
@@ -108,16 +111,18 @@ impl AppState {
         self.use_settings(settings);
     }
 
-    /// After one was installed, which takes the demonstration's place, or removed.
+    /// Lists the models again after one was installed or removed. An installed one
+    /// replaces the demonstration.
     pub fn models_changed(&self, installed: Option<String>) {
         let models = all_models(&self.remembered());
         let before = self.session.settings();
         let settings = with_models(before, &models, installed.as_deref(), &self.session.preferences());
         *lock(&self.models) = models;
-        // The rest may have been changed meanwhile: drivers were asked.
+        // Only the model: other settings may have changed while drivers were asked.
         self.use_settings(JobSettings { model: settings.model, ..self.session.settings() });
     }
 
+    /// Changes the watched folders, and remembers them.
     pub fn change_watched(&self, change: impl FnOnce(&mut Vec<WatchedFolder>)) {
         let mut folders = self.session.watched().into_iter().map(|watched| watched.folder).collect();
         change(&mut folders);
@@ -125,7 +130,7 @@ impl AppState {
         self.session.watch_folders(folders);
     }
 
-    /// In place of the one that has the name.
+    /// Saves settings under a name, in place of those that had it.
     ///
     /// # Errors
     /// Where the name can't be used.
@@ -134,11 +139,12 @@ impl AppState {
     }
 
     /// # Errors
-    /// Where there is none of the name, or the new one is taken.
+    /// Where there is no preset of that name, or the new name is taken.
     pub fn rename_preset(&self, name: &str, to: &str) -> Result<(), Failure> {
         self.change_presets(|presets| rename_preset(presets, name, to))
     }
 
+    /// Deletes the preset of that name, if there is one.
     pub fn delete_preset(&self, name: &str) {
         self.remember(|remembered| remembered.presets.retain(|preset| preset.name != name));
     }
@@ -152,11 +158,12 @@ impl AppState {
         changed
     }
 
+    /// What is remembered of earlier windows.
     pub fn remembered(&self) -> Remembered {
         lock(&self.remembered).clone()
     }
 
-    /// Writes it down where something changed.
+    /// Changes what is remembered, and writes the file where something changed.
     pub fn remember(&self, change: impl FnOnce(&mut Remembered)) {
         let mut remembered = lock(&self.remembered);
         let before = remembered.clone();
@@ -165,7 +172,7 @@ impl AppState {
             && let Some(file) = Remembered::file()
             && let Err(error) = remembered.save(&file)
         {
-            // A convenience is no reason to disturb anybody.
+            // Remembered choices are a convenience: a failure is not worth an error.
             (self.report)(&error.to_string());
         }
     }

@@ -1,5 +1,5 @@
-//! Edits of finished transcripts: planned on what is there, written down in
-//! the history, then shown.
+//! Edits of finished transcripts: planned on the current text, stored in the history,
+//! then shown.
 
 use std::sync::{MutexGuard, PoisonError};
 
@@ -12,16 +12,18 @@ use wire::{ErrorCode, Failure, JobId};
 
 use super::Session;
 
-/// Where a transcript stands that is in the history.
+/// The state of a transcript in the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edited {
+    /// Its number in the history.
     pub document: DocumentId,
+    /// Which of its edits are in force.
     pub course: Course,
     /// Grows with every edit, also with those that are taken back.
     pub revision: u64,
 }
 
-/// Nobody listens to more than this before the list is made anew.
+/// More passages than are listened to before the list is made again.
 const MOST_PASSAGES: usize = 200;
 
 /// What of a transcript should be listened to.
@@ -45,7 +47,9 @@ pub struct Done {
 /// What came of replacing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Replaced {
+    /// Occurrences that were replaced.
     pub places: usize,
+    /// Transcripts that had one.
     pub transcripts: usize,
 }
 
@@ -147,7 +151,7 @@ impl Session {
         })
     }
 
-    /// Whoever calls has the turn.
+    /// The caller holds the lock `editing`.
     fn plan_and_commit(
         &self,
         id: JobId,

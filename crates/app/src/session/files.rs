@@ -1,13 +1,13 @@
-//! What was dropped or chosen: folders opened up, and wrong files named before
-//! any engine is started for them. What only decoding can tell is left to it.
+//! Files that were dropped or chosen: folders are searched for recordings, and files that
+//! are certainly none fail before any engine is started. The rest is left to decoding.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use wire::{ErrorCode, Failure};
 
-/// A folder in a folder in a folder: deeper than anyone sorts recordings, and
-/// an end for file systems that loop.
+/// Depth to which folders are searched: deeper than recordings are sorted, and an end for
+/// file systems that loop.
 pub const DEEPEST: usize = 8;
 
 /// Endings that a folder is searched for. A file that was named itself is

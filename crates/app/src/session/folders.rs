@@ -1,9 +1,8 @@
-//! Watched folders: what new recordings appear in them is transcribed, and its
-//! text written where the folder says.
-//!
-//! The folders are looked at every few seconds. Nobody tells of what another
-//! machine writes to a network disk, so that there is no other way there, and
-//! a way of its own for disks that can tell would be a second one to get wrong.
+//! Watched folders: new recordings in them are transcribed, and their texts written where
+//! the folder's settings say.
+//! The folders are listed every few seconds. A network disk does not report what another
+//! machine writes to it, so that there is no other way, and change notifications for
+//! local disks would be a second mechanism to get wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -39,8 +38,10 @@ impl Default for Watching {
 /// Looking takes at most this part of the time, however slow the disk is.
 const REST: u32 = 20;
 
+/// A folder whose new recordings are transcribed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WatchedFolder {
+    /// Its path.
     pub folder: FilePath,
     /// How texts are written; with no format they are not.
     #[serde(default)]
@@ -53,12 +54,14 @@ pub struct WatchedFolder {
 /// A watched folder as it was found at the latest look.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Watched {
+    /// What is watched.
     pub folder: WatchedFolder,
     /// Why nothing can be found in it.
     pub failure: Option<Failure>,
 }
 
 impl WatchedFolder {
+    /// Texts go beside the recordings.
     pub fn new(folder: &Path, exporting: Exporting) -> Self {
         Self { folder: folder.into(), exporting, into: None }
     }
@@ -95,11 +98,12 @@ impl Session {
         self.inner.look.notify_one();
     }
 
+    /// The folders that are watched now.
     pub fn watched(&self) -> Vec<Watched> {
         self.inner.watched.borrow().clone()
     }
 
-    /// Told whenever another folder is watched or one can't be any more.
+    /// Changes whenever another folder is watched, or one can't be read any more.
     pub fn follow_watched(&self) -> watch::Receiver<Vec<Watched>> {
         self.inner.watched.subscribe()
     }
@@ -261,7 +265,7 @@ struct Seen {
 }
 
 impl Memory {
-    /// The recordings that are whole and were not told before.
+    /// The recordings that are complete and were not returned before.
     fn look(&mut self, there: Vec<(PathBuf, Stamp)>, still: Duration, now: Instant) -> Vec<(PathBuf, Stamp)> {
         let mut whole = Vec::new();
         let mut seen = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Followers of what changes: told seldom enough for a screen, complete at the end.
+//! Followers of changes: at most twenty updates a second, and always the last one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use super::queue::{Changes, TextChange};
 use super::usage::{Known, MemoryChange};
 use super::{Inner, Session};
 
-/// A screen shows no more than twenty states a second to anybody's use.
+/// More than twenty updates a second can't be read.
 const PAUSE_BETWEEN_CHANGES: Duration = Duration::from_millis(50);
 
 /// As many segments as are soon there to be read, and more than a screen shows …
 pub(super) const FIRST_SEGMENTS: usize = 40;
 /// … then so many at once that a page still draws in between …
 const MORE_SEGMENTS: usize = 600;
-/// … once it has drawn the first, which are all that somebody sees.
+/// … once it has drawn the first, which fill the screen.
 const FIRST_LOOK: Duration = Duration::from_millis(400);
 
 impl Session {
@@ -71,6 +71,7 @@ impl Pace {
     }
 }
 
+/// Follows the list of recordings.
 #[derive(Debug)]
 pub struct Follower {
     inner: Arc<Inner>,
@@ -93,6 +94,7 @@ impl Follower {
     }
 }
 
+/// Follows the text of one recording.
 #[derive(Debug)]
 pub struct TextFollower {
     inner: Arc<Inner>,
@@ -102,7 +104,7 @@ pub struct TextFollower {
     known: usize,
     /// The next part is there already.
     more: bool,
-    /// More may be told from then on.
+    /// Time before which no further part is sent.
     drawn: Option<Instant>,
 }
 
@@ -125,7 +127,7 @@ impl TextFollower {
             self.seen = shared.queue.version();
             self.more = change.as_ref().is_some_and(|change| change.more);
             if entry.edited.is_some() {
-                // Somebody waits for what was typed.
+                // The user waits for the result of an edit.
                 self.pace.earliest = None;
             }
             if let Some(change) = change {
@@ -141,6 +143,7 @@ impl TextFollower {
     }
 }
 
+/// Follows the memory of one job.
 #[derive(Debug)]
 pub struct MemoryFollower {
     inner: Arc<Inner>,

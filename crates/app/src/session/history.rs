@@ -25,12 +25,19 @@ impl Session {
         let _ = self.inner.documents.set(documents);
     }
 
-    /// All transcripts of the history, the one that was changed last first.
-    /// Waits for the disk, as do the others here.
+    /// All transcripts of the history, the latest edit first. Waits for the disk, as do
+    /// the other methods here.
+    ///
+    /// # Errors
+    /// Where there is no history, or it can't be read.
     pub fn list_documents(&self) -> Result<Vec<Document>, Failure> {
         self.documents()?.list().map_err(|error| error.failure())
     }
 
+    /// Passages of the history that contain these words, in any part of a word.
+    ///
+    /// # Errors
+    /// Where there is no history, or it can't be read.
     pub fn search_documents(&self, words: &str) -> Result<Vec<Hit>, Failure> {
         self.documents()?.search(words).map_err(|error| error.failure())
     }
@@ -52,8 +59,8 @@ impl Session {
     }
 
     fn open(&self, document: DocumentId, tell: &SyncSender<Result<JobId, Failure>>) -> Result<(), Failure> {
-        // Until all of it is there nobody else opens it, nor edits it, nor
-        // replaces words in what is read here.
+        // Until all of it is read, no other call opens it, edits it, or replaces words in
+        // it.
         let _turn = self.turn();
         if let Some(job) = self.opened(document) {
             let _ = tell.send(Ok(job));
@@ -92,7 +99,10 @@ impl Session {
         Ok(())
     }
 
-    /// Takes a transcript off the history, and off the list.
+    /// Deletes a transcript from the history and from the list.
+    ///
+    /// # Errors
+    /// Where there is no history, or it can't be written.
     pub fn delete_document(&self, document: DocumentId) -> Result<(), Failure> {
         self.documents()?.delete(document, true).map_err(|error| error.failure())?;
         if let Some(job) = self.opened(document) {
@@ -101,12 +111,19 @@ impl Session {
         Ok(())
     }
 
+    /// Restores a deleted transcript.
+    ///
+    /// # Errors
+    /// Where there is no history, or it can't be written.
     pub fn restore_document(&self, document: DocumentId) -> Result<(), Failure> {
         self.documents()?.delete(document, false).map_err(|error| error.failure())
     }
 
-    /// Looks for the recording of a transcript, by what is in it, in a folder
-    /// and those within it. False where it is not there.
+    /// Looks for the recording of a transcript, by its content, in a folder and the
+    /// folders in it. False where it is not there.
+    ///
+    /// # Errors
+    /// Where the transcript is not in the history, or that can't be read or written.
     pub fn locate(&self, id: JobId, folder: &Path) -> Result<bool, Failure> {
         let edited = self.lock().queue.get(id).and_then(|entry| entry.edited).ok_or_else(no_document)?;
         let documents = self.documents()?;
@@ -121,6 +138,9 @@ impl Session {
     }
 
     /// Saves a transcript of the history, opened or not, as it is now.
+    ///
+    /// # Errors
+    /// Where it can't be read, or the file can't be written.
     pub fn save_document(
         &self,
         document: DocumentId,
@@ -171,7 +191,7 @@ impl Session {
     /// in the journal, and can be saved, and a notice with it says so; false.
     fn archive(&self, id: JobId) -> bool {
         let Some(documents) = self.inner.documents.get() else { return false };
-        // Whoever opens it from the history meanwhile opens this one.
+        // Opening it from the history meanwhile opens this entry.
         let _turn = self.turn();
         let finished = {
             let shared = self.lock();

@@ -1,7 +1,7 @@
-//! How long recordings are, from what their headers say: cheap enough to be
-//! asked of a thousand files, and never a promise. What says nothing is looked
-//! at by who decodes, so that wrong files are named when they come and not
-//! hours later. The engine has the last word.
+//! How long recordings are, according to their headers: cheap enough for a thousand
+//! files, and not exact. A file whose header says nothing is opened by a player, so that
+//! files which are no recordings fail when they are added and not hours later. The engine
+//! has the last word.
 
 mod headers;
 
@@ -13,10 +13,10 @@ use wire::{ErrorCode, Failure, JobId};
 use super::Inner;
 use supervisor::player::Player;
 
-/// Asked for in one go; the list is told after each.
+/// Lengths that are read in one go before followers get an update.
 const AT_ONCE: usize = 20;
 
-/// How long a recording is said to be, before anything of it is decoded.
+/// The length of a recording before any of it is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Length {
     #[default]
@@ -39,7 +39,7 @@ impl Length {
 pub fn of(file: &Path) -> Length {
     match headers::seconds(file) {
         Ok(Some(seconds)) => Length::Seconds(seconds),
-        // What is wrong with a file, whoever decodes it says best.
+        // What is wrong with a file is best said by what decodes it.
         Ok(None) | Err(_) => Length::Unknown,
     }
 }
@@ -83,7 +83,7 @@ pub async fn run(inner: Arc<Inner>) {
         }
         let prober = inner.prober.get().cloned();
         if some.is_empty() {
-            // It need not hold memory while nobody asks.
+            // An idle player need not hold memory.
             let _ = tokio::task::spawn_blocking(move || prober.map(|prober| prober.rest())).await;
             inner.unmeasured.notified().await;
             continue;

@@ -1,6 +1,6 @@
-//! What a window works with: a queue of recordings, one engine that takes them
-//! one after the other, and followers that are told what changed, seldom
-//! enough for a screen and complete at the end.
+//! The session of a window: a queue of recordings, one engine that transcribes them one
+//! after the other, and followers of what changes, which get at most twenty updates a
+//! second and always the last one.
 
 mod activity;
 mod again;
@@ -53,8 +53,8 @@ use queue_journal::{Outputs, QueueJournal};
 use supervisor::player::Player;
 use supervisor::{EngineOptions, Stop, Supervisor, SupervisorOptions};
 
-/// As long as a text that has just been finished may take to be in the history
-/// before the program ends.
+/// How long the program waits at its end for a finished text to be written to the
+/// history.
 const LAST_TEXT: Duration = Duration::from_secs(10);
 
 /// Clones share one queue and one engine.
@@ -67,22 +67,23 @@ pub struct Session {
 struct Inner {
     supervisor: Supervisor,
     state: Mutex<Shared>,
-    /// Who needs both locks this one first.
+    /// Lock order: this lock is taken before `state`.
     journal: Mutex<QueueJournal>,
     documents: OnceLock<library::Documents>,
-    /// Held while an edit is planned, written down and applied: one after the other.
+    /// Held while an edit is planned, stored and applied, so that edits follow each
+    /// other.
     editing: Mutex<()>,
-    /// The queue's version, for those who follow it.
+    /// The queue's version, which followers wait for.
     version: watch::Sender<u64>,
     wake: Notify,
-    /// Somebody should ask how long recordings are.
+    /// Wakes the task that reads how long recordings are.
     unmeasured: Notify,
-    /// Who can say what is no recording.
+    /// Opens files to find out which are no recordings.
     prober: OnceLock<Arc<Player>>,
     watched: watch::Sender<Vec<Watched>>,
-    /// What takes one recording after the other to the engine.
+    /// The task that submits one recording after the other to the engine.
     runner: Mutex<Option<tokio::task::JoinHandle<()>>>,
-    /// The watched folders should be looked at now.
+    /// Wakes the task that looks into the watched folders.
     look: Notify,
     runtime: tokio::runtime::Handle,
 }
@@ -91,7 +92,7 @@ struct Inner {
 #[derive(Debug, Clone, Copy)]
 enum Origin<'a> {
     User,
-    /// The program itself.
+    /// The program's own recording.
     Sample,
     Watched(&'a Path),
 }
@@ -100,28 +101,29 @@ enum Origin<'a> {
 struct Shared {
     queue: Queue,
     settings: JobSettings,
-    /// What the user wants of memory.
+    /// Settings of memory, engine and network.
     preferences: Preferences,
-    /// Nothing new is begun.
+    /// No further recording is started.
     paused: bool,
-    /// The job that is under way.
+    /// The job that is running.
     running: Option<(JobId, Stop)>,
     closed: bool,
 }
 
 impl Session {
-    /// Takes recordings from now on. Must be called within a tokio runtime.
+    /// Starts a session without a journal. Must be called within a tokio runtime.
     pub fn new(options: EngineOptions, settings: JobSettings) -> Self {
         Self::start(SupervisorOptions { engine: options, ..SupervisorOptions::default() }, settings)
     }
 
-    /// As [`Session::new`], and what an earlier window left unfinished in the
-    /// journal waits in the queue again.
+    /// As [`Session::new`], with all options. Jobs that an earlier window left unfinished
+    /// in the journal are queued again.
     pub fn start(options: SupervisorOptions, settings: JobSettings) -> Self {
         Self::start_watching(options, settings, Watching::default())
     }
 
-    /// As [`Session::start`], with folders looked at in another rhythm.
+    /// As [`Session::start`], with other intervals between looks into the watched
+    /// folders.
     pub fn start_watching(options: SupervisorOptions, settings: JobSettings, watching: Watching) -> Self {
         let (queue_journal, interrupted) = QueueJournal::open(options.journal.clone());
         let inner = Arc::new(Inner {
@@ -166,31 +168,35 @@ impl Session {
         session
     }
 
-    /// What this says is no recording fails at once, and not when its turn comes.
+    /// Has `prober` open files whose headers say nothing, so that files that are no
+    /// recordings fail when they are added and not when their turn comes.
     pub fn probe_with(&self, prober: Player) {
         let _ = self.inner.prober.set(Arc::new(prober));
     }
 
-    /// Device, backend and codecs of the engine, which is started for this.
-    /// With it, why it is not the CUDA engine, where there is something to explain.
+    /// Device, backend and codecs of the engine, which is started where none runs; and
+    /// why it is not the CUDA engine, where there is something to explain.
+    ///
+    /// # Errors
+    /// Where no engine can be started.
     pub async fn describe(&self) -> Result<(Description, Option<String>), Failure> {
         self.inner.supervisor.describe().await
     }
 
-    /// Puts files, and the recordings in folders, at the queue's end.
+    /// Adds files, and the recordings in folders, at the end of the queue.
     pub fn add(&self, paths: impl IntoIterator<Item = PathBuf>) -> Vec<JobId> {
         self.put(files::inspect(paths), Origin::User)
     }
 
-    /// Puts the program's own recording in the queue.
+    /// Adds the program's own recording to the queue.
     pub fn add_sample(&self, file: &Path) -> Vec<JobId> {
         self.put(vec![files::check(file.into())], Origin::Sample)
     }
 
     fn put(&self, found: Vec<files::Found>, origin: Origin) -> Vec<JobId> {
         let sample = matches!(origin, Origin::Sample);
-        // Until they are written down: whoever begins one at once finds it there
-        // and does not write it down a second time.
+        // Locked until the recordings are in the journal: the runner, which may start one
+        // at once, then finds it there and doesn't add it a second time.
         let mut journal = self.inner.journal();
         let (ids, jobs) = self.change(|shared| {
             let ids: Vec<_> = found
@@ -208,11 +214,12 @@ impl Session {
         ids
     }
 
+    /// What recordings are transcribed with.
     pub fn settings(&self) -> JobSettings {
         self.lock().settings.clone()
     }
 
-    /// What already runs keeps the settings it started with.
+    /// Sets what recordings are transcribed with. A running job keeps its settings.
     pub fn change_settings(&self, settings: JobSettings) {
         self.change(|shared| {
             shared.settings = settings;
@@ -220,8 +227,8 @@ impl Session {
         });
     }
 
-    /// Gives recordings that have not begun settings of their own; `None`:
-    /// those at hand again.
+    /// Gives waiting recordings settings of their own; `None`: those of the session
+    /// again.
     pub fn change_own(&self, ids: &[JobId], own: Option<&JobSettings>) {
         let mut journal = self.inner.journal();
         let changed = self.change(|shared| {
@@ -236,50 +243,55 @@ impl Session {
         }
     }
 
-    /// Whether what is short has its turn before what is long.
+    /// Sets whether the shortest recording is transcribed first.
     pub fn put_shortest_first(&self, on: bool) {
         self.change(|shared| shared.queue.put_shortest_first(on));
     }
 
+    /// Whether the shortest recording is transcribed first.
     pub fn is_shortest_first(&self) -> bool {
         self.lock().queue.is_shortest_first()
     }
 
-    /// For what begins from now on; when engines are renewed stays as it was.
+    /// Sets the preferences of jobs that start from now on. After how many files engines
+    /// are renewed doesn't change.
     pub fn change_preferences(&self, preferences: Preferences) {
         self.change(|shared| shared.preferences = preferences);
     }
 
+    /// The preferences of jobs that start from now on.
     pub fn preferences(&self) -> Preferences {
         self.lock().preferences.clone()
     }
 
-    /// While paused nothing new is begun; what runs goes on.
+    /// Pauses the queue: no further recording is started, and a running job goes on.
     pub fn pause(&self, paused: bool) {
         self.change(|shared| shared.paused = paused);
     }
 
+    /// Whether the queue is paused.
     pub fn is_paused(&self) -> bool {
         self.lock().paused
     }
 
-    /// Gives recordings their turn before that of another, or after all others.
+    /// Moves recordings in front of another one, or to the end of the queue.
     pub fn reorder(&self, moved: &[JobId], before: Option<JobId>) {
         self.change(|shared| shared.queue.reorder(moved, before));
     }
 
-    /// The user wants what is held to be transcribed with the demonstration model.
+    /// Starts held jobs with the demonstration model.
     pub fn start_anyway(&self) {
         self.change(|shared| shared.queue.hold(|_| false));
     }
 
+    /// Stops a recording. What there is of its text stays.
     pub fn cancel(&self, id: JobId) {
         if self.change(|shared| shared.cancel(id)) {
             self.inner.journal().finish(id, library::State::Cancelled);
         }
     }
 
-    /// Cancels what runs and all that waits; none of it begins meanwhile.
+    /// Stops the running job and all that wait. None of them starts meanwhile.
     pub fn cancel_all(&self) {
         let cancelled: Vec<JobId> = self.change(|shared| {
             let undone = |entry: &&QueueEntry| !entry.state.is_over() || entry.is_asked_again();
@@ -289,13 +301,13 @@ impl Session {
         self.inner.journal().finish_all(&cancelled, library::State::Cancelled);
     }
 
-    /// Starts over with what failed or was stopped. Waits for the disk.
+    /// Starts over with a recording that failed or was stopped. Waits for the disk.
     pub fn retry(&self, id: JobId) {
         self.retry_those(|entry| entry.id == id);
     }
 
-    /// Starts over with all that failed; what the user stopped stays so. Waits
-    /// for the disk.
+    /// Starts over with all recordings that failed, but not with those that the user
+    /// stopped. Waits for the disk.
     pub fn retry_failed(&self) {
         self.retry_those(|entry| entry.state == JobState::Failed);
     }
@@ -307,7 +319,7 @@ impl Session {
             let those = shared.queue.iter().filter(over).filter(|entry| which(entry));
             those.map(|entry| (entry.id, entry.file.clone())).collect()
         };
-        // While nobody waits for the queue: a disk may take long to say that it is gone.
+        // Without the lock: a disk may take long to answer that it is gone.
         let checked: Vec<_> = files.into_iter().map(|(id, file)| (id, files::check(file).failure)).collect();
         let mut journal = self.inner.journal();
         let jobs = self.change(|shared| {
@@ -321,6 +333,7 @@ impl Session {
         journal.add(&jobs);
     }
 
+    /// Removes a recording from the list, unless an engine works on it.
     pub fn remove(&self, id: JobId) {
         let watched = self.change(|shared| {
             let entry = shared.queue.get(id);
@@ -329,7 +342,7 @@ impl Session {
             file.filter(|_| shared.queue.get(id).is_none())
         });
         if let Some(file) = watched {
-            // Who takes it off the list does not want it back at the next start.
+            // A recording that the user removes must not come back at the next start.
             let session = self.clone();
             self.inner.runtime.spawn_blocking(move || session.take(&file));
         }
@@ -338,40 +351,49 @@ impl Session {
         }
     }
 
-    /// Whether the queue has work and when it ends.
+    /// Follows when the queue begins to work and when it ends.
     pub fn follow_activity(&self) -> ActivityFollower {
         ActivityFollower::new(&self.inner)
     }
 
-    /// How many recordings would be left undone by closing now.
+    /// How many recordings are not transcribed yet.
     pub fn unfinished(&self) -> usize {
         self.lock().queue.unfinished()
     }
 
-    /// How many texts of the user's own recordings would be lost by closing now.
+    /// How many texts of the user's recordings would be lost if the window closed now.
     pub fn unsaved(&self) -> usize {
         self.lock().queue.unsaved()
     }
 
-    /// Where the user's latest recording came from.
+    /// The folder of the latest recording that the user added.
     pub fn latest_folder(&self) -> Option<PathBuf> {
         let shared = self.lock();
         let latest = shared.queue.iter().filter(|entry| !entry.sample).last()?;
         latest.file.parent().map(Path::to_path_buf)
     }
 
-    /// The name that a dialog proposes for a transcript.
+    /// The file that a dialog proposes for a transcript.
+    ///
+    /// # Errors
+    /// Where the recording is not in the list, or has no text.
     pub fn proposed_file(&self, id: JobId, format: Format) -> Result<PathBuf, Failure> {
         let (recording, transcript) = self.result(id)?;
         Ok(save::beside(&recording, transcript.complete, format))
     }
 
-    /// The name that a dialog proposes for something else about a recording.
+    /// The recording's path with another ending, for a dialog to propose.
+    ///
+    /// # Errors
+    /// Where the recording is not in the list.
     pub fn beside(&self, id: JobId, ending: &str) -> Result<PathBuf, Failure> {
         Ok(self.recording(id)?.with_extension(ending))
     }
 
-    /// The file that a recording is.
+    /// The path of a recording.
+    ///
+    /// # Errors
+    /// Where the recording is not in the list.
     pub fn recording(&self, id: JobId) -> Result<PathBuf, Failure> {
         let file = self.lock().queue.get(id).map(|entry| entry.file.clone());
         file.ok_or_else(|| {
@@ -379,8 +401,11 @@ impl Session {
         })
     }
 
-    /// Saves a transcript, whole or partial, and returns the file written.
-    /// Blocks on the disk: call it where that is allowed.
+    /// Saves a transcript, whole or partial, and returns the file written. Blocks on the
+    /// disk.
+    ///
+    /// # Errors
+    /// Where there is no text, or the file can't be written.
     pub fn save(
         &self,
         id: JobId,
@@ -393,7 +418,7 @@ impl Session {
         Ok(file)
     }
 
-    /// The same; the journal and the watched folder hear nothing of it yet.
+    /// As [`Session::save`], without marking the recording as settled.
     fn write_out(
         &self,
         id: JobId,
@@ -407,8 +432,8 @@ impl Session {
         Ok(file)
     }
 
-    /// The text is safe: it need not be in the journal, nor be taken from its
-    /// watched folder again. Blocks on the disk.
+    /// The text is safe: its job leaves the journal, and its watched folder doesn't offer
+    /// the recording again. Blocks on the disk.
     fn settled(&self, id: JobId) {
         let watched = {
             let shared = self.lock();
@@ -422,7 +447,7 @@ impl Session {
         self.inner.journal().finish(id, library::State::Finished);
     }
 
-    /// The same in the formats and as the user chose for exports.
+    /// As [`Session::save`], in several formats with the user's options.
     pub fn save_as(&self, id: JobId, exporting: &Exporting, place: &SaveTarget) -> Written {
         let options = exporting.options();
         let one = |format: &Format| (*format, self.save(id, *format, &options, place));
@@ -443,8 +468,8 @@ impl Session {
         })
     }
 
-    /// Stops what runs and waits, two seconds at most, until the engine is
-    /// gone. What was not finished goes on at the next start.
+    /// Stops the running job and waits, two seconds at most, until the engine is gone.
+    /// Unfinished jobs go on at the next start.
     pub async fn close(&self) {
         let mut unfinished: BTreeSet<JobId> = self.change(|shared| {
             shared.closed = true;
@@ -456,8 +481,8 @@ impl Session {
         });
         self.inner.look.notify_one();
         self.inner.supervisor.shutdown().await;
-        // What has just been finished is on its way to the history. Where the
-        // disk takes too long for that it is still in the journal.
+        // A text that has just been finished is being written to the history. Where the
+        // disk takes too long it is still in the journal.
         let runner = self.inner.runner.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(runner) = runner
             && tokio::time::timeout(LAST_TEXT, runner).await.is_err()
@@ -465,9 +490,9 @@ impl Session {
             return;
         }
         let mut journal = self.inner.journal();
-        // What came meanwhile, as from another start of the program.
+        // Recordings that were added meanwhile, as by another start of the program.
         unfinished.extend(self.lock().queue.iter().filter(|entry| entry.state.waits()).map(|entry| entry.id));
-        // The user knew what would be lost by closing.
+        // The user confirmed what is lost by closing.
         journal.finish_all_but(&unfinished);
     }
 
@@ -475,7 +500,7 @@ impl Session {
         self.inner.lock()
     }
 
-    /// A change that may give the runner something to do.
+    /// Changes the shared state, then wakes the runner and the followers.
     fn change<T>(&self, change: impl FnOnce(&mut Shared) -> T) -> T {
         let result = self.inner.change(change);
         self.inner.wake.notify_one();
@@ -486,7 +511,7 @@ impl Session {
 
 impl Inner {
     fn lock(&self) -> MutexGuard<'_, Shared> {
-        // A panic elsewhere leaves the queue as it was between two changes.
+        // A panic elsewhere leaves the queue in a valid state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -505,14 +530,14 @@ impl Inner {
 }
 
 impl Shared {
-    /// A user's own recording is never silently transcribed with the
-    /// demonstration model.
+    /// Holds recordings of the user while only the demonstration model is there: it is
+    /// never used for them without asking.
     fn hold_or_release(&mut self) {
         let demonstration = self.settings.is_demonstration();
         self.queue.hold(|entry| entry.own.as_ref().map_or(demonstration, JobSettings::is_demonstration));
     }
 
-    /// True where it is over with that.
+    /// Returns whether the job is over with this.
     fn cancel(&mut self, id: JobId) -> bool {
         let again = self.queue.get(id).is_some_and(QueueEntry::is_asked_again);
         if again {
@@ -527,8 +552,8 @@ impl Shared {
         self.queue.get(id).is_some_and(|entry| entry.state == JobState::Cancelled)
     }
 
-    /// Of these what waits, as the jobs that they would be now. The sample is
-    /// there again at a click.
+    /// The waiting ones of these, as the jobs that they would be now. The sample is left
+    /// out: one click adds it again.
     fn to_write_down(&self, ids: &[JobId]) -> Vec<(JobId, Job, Outputs)> {
         let waiting = ids.iter().filter_map(|id| self.queue.get(*id));
         let waiting = waiting.filter(|entry| !entry.sample && entry.state.waits());

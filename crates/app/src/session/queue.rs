@@ -1,5 +1,5 @@
-//! The recordings that were opened and what became of them. A plain state
-//! machine: no engine, no clock, no thread, so that it can be tested by tables.
+//! The recordings in the window's list and the state of each. A plain state machine: no
+//! engine, no clock, no thread, so that it can be tested by tables.
 
 mod diff;
 
@@ -24,22 +24,28 @@ use super::usage::{Forecast, JobMemory};
 use diff::without_text;
 pub use diff::{Changes, Ending, TextChange};
 
-/// Where a recording stands.
+/// The state of a recording in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "lowercase")]
 pub enum JobState {
-    /// Waits for the user's word, because only the demonstration model is there.
+    /// Waits for the user's consent, because only the demonstration model is installed.
     Held,
+    /// It has not started.
     Waiting,
+    /// An engine works on it.
     Running,
-    /// Asked to stop, not there yet.
+    /// Asked to stop, and still running.
     Stopping,
+    /// Its transcript is whole.
     Finished,
+    /// It ended with a failure, perhaps with a part of the text.
     Failed,
+    /// The user stopped it.
     Cancelled,
 }
 
 impl JobState {
+    /// Whether nothing more will happen to it.
     pub fn is_over(self) -> bool {
         matches!(self, Self::Finished | Self::Failed | Self::Cancelled)
     }
@@ -53,32 +59,43 @@ impl JobState {
 /// One recording in the queue.
 #[derive(Debug, Clone)]
 pub struct QueueEntry {
+    /// Its number in the queue.
     pub id: JobId,
+    /// The recording.
     pub file: PathBuf,
+    /// The file's size.
     pub bytes: Option<u64>,
     /// The recording that comes with the program: it may be transcribed with
     /// the demonstration model without asking.
     pub sample: bool,
     /// The watched folder that it was found in.
     pub watched: Option<PathBuf>,
-    /// What it is transcribed with in place of the settings at hand.
+    /// Settings of its own, in place of the session's.
     pub own: Option<JobSettings>,
+    /// How long the recording is, as far as its header says.
     pub length: Length,
+    /// Its state.
     pub state: JobState,
+    /// How far its job has come.
     pub progress: Option<Progress>,
+    /// The recording as the engine describes it.
     pub source: Option<Source>,
+    /// The model that transcribes it.
     pub model: Option<Model>,
+    /// What computes: `cpu` or `cuda:N`.
     pub device: Option<String>,
+    /// Why it failed.
     pub failure: Option<Failure>,
     /// The whole or partial result; its segments are the entry's segments.
     pub transcript: Option<Box<Transcript>>,
     /// Where the transcript was last saved.
     pub saved: Option<PathBuf>,
+    /// What was seen of the memory of its job.
     pub memory: JobMemory,
     /// Parts of it that are being transcribed again, wait for that, or for the
     /// user's choice.
     pub again: Vec<Again>,
-    /// That of its text, once it is there.
+    /// The language of its text, once that is there.
     pub language: Option<String>,
     /// Its place in the history; `None`: it can't be edited.
     pub edited: Option<Edited>,
@@ -92,33 +109,35 @@ pub struct QueueEntry {
     rewrites: Vec<Rewrite>,
 }
 
-/// Segments that were there became others.
+/// Existing segments were replaced.
 #[derive(Debug, Clone)]
 struct Rewrite {
     version: u64,
-    /// The first that may be another one.
+    /// Index of the first segment that may have been replaced.
     from: usize,
-    /// What was done; not of what is long ago.
+    /// The edits; `None` for all but the latest [`REMEMBERED`].
     changes: Option<Arc<[Change]>>,
 }
 
-/// So many edits are told as they were done. Whoever looked last before these
-/// is told the text from the first of them on.
+/// How many of the latest edits followers get as edits. A follower that missed more gets
+/// the text from the first changed segment on.
 const REMEMBERED: usize = 16;
 
 impl QueueEntry {
+    /// Its text so far.
     pub fn segments(&self) -> &[Segment] {
         self.transcript.as_ref().map_or(&self.streamed, |transcript| &transcript.segments)
     }
 
+    /// Notices about the text as a whole.
     pub fn notices(&self) -> &[Notice] {
         self.transcript.as_ref().map_or(&self.notices, |transcript| &transcript.notices)
     }
 
-    /// The whole of which there was a part.
+    /// Takes over the transcript of which parts were streamed.
     fn take(&mut self, mut transcript: Box<Transcript>, version: u64) {
         edit::number(&mut transcript);
-        // What was shown while it came may have been repaired or aligned since.
+        // Streamed segments may have been repaired or aligned since.
         let same = self.streamed.iter().zip(&transcript.segments).take_while(|(a, b)| a == b).count();
         if same < self.streamed.len() {
             self.rewrites.push(Rewrite { version, from: same, changes: None });
@@ -136,9 +155,9 @@ impl QueueEntry {
 pub struct Queue {
     entries: BTreeMap<JobId, QueueEntry>,
     turns: QueueOrder,
-    /// Version at which somebody else's turn came first.
+    /// Version at which the order last changed.
     reordered: u64,
-    /// With the version at which each was removed.
+    /// Removed recordings, each with the version at which it was removed.
     removed: BTreeSet<(u64, JobId)>,
     last: JobId,
     version: u64,
@@ -150,7 +169,7 @@ impl Queue {
         self.version
     }
 
-    /// `failure`: the file was found wanting before any engine saw it.
+    /// `failure`: why the file can't be transcribed, where that is known already.
     pub fn add(
         &mut self,
         file: PathBuf,
@@ -197,7 +216,7 @@ impl Queue {
         self.entries.get(&id)
     }
 
-    /// In the order of their turns.
+    /// All recordings in the order in which they are transcribed.
     pub fn iter(&self) -> impl Iterator<Item = &QueueEntry> {
         self.turns.iter().filter_map(|id| self.entries.get(&id))
     }
@@ -218,7 +237,7 @@ impl Queue {
         self.arrange();
     }
 
-    /// Keeps the order what it is to be. After every change, before anybody looks.
+    /// Sorts the queue. Called after every change, before followers see it.
     pub fn arrange(&mut self) {
         let wait = |id| {
             let entry: &QueueEntry =
@@ -235,7 +254,7 @@ impl Queue {
         self.reordered = self.version;
     }
 
-    /// What waits and whose length nobody has asked for.
+    /// Waiting recordings whose length was not read yet.
     pub fn unmeasured(&self) -> impl Iterator<Item = (JobId, PathBuf)> {
         let unmeasured = |entry: &&QueueEntry| entry.state.waits() && entry.length == Length::NotAsked;
         self.iter().filter(unmeasured).map(|entry| (entry.id, entry.file.clone()))
@@ -244,7 +263,7 @@ impl Queue {
     pub fn measured(&mut self, id: JobId, length: Length) {
         match length {
             Length::Seconds(_) => self.change(id, |entry, _| entry.length = length),
-            // Nobody sees that.
+            // Not shown, so that followers need no update.
             Length::Unknown | Length::NotAsked => {
                 if let Some(entry) = self.entries.get_mut(&id) {
                     entry.length = length;
@@ -253,7 +272,7 @@ impl Queue {
         }
     }
 
-    /// It can't be transcribed: said before its turn. False where that has come.
+    /// Fails a recording that can't be transcribed. False where it has started.
     pub fn refuse(&mut self, id: JobId, failure: Failure) -> bool {
         let waits = self.get(id).is_some_and(|entry| entry.state.waits());
         if waits {
@@ -262,8 +281,8 @@ impl Queue {
         waits
     }
 
-    /// Gives a recording whose turn is still to come settings of its own;
-    /// `None`: those at hand. False for one that has begun.
+    /// Gives a waiting recording settings of its own; `None`: the session's. False where
+    /// it has started.
     pub fn set_own(&mut self, id: JobId, own: Option<JobSettings>) -> bool {
         let begun = |entry: &QueueEntry| {
             !entry.state.waits() && !matches!(entry.state, JobState::Failed | JobState::Cancelled)
@@ -279,7 +298,7 @@ impl Queue {
         self.change(id, |entry, _| entry.watched = Some(folder));
     }
 
-    /// What concerns the text as a whole and was learned after it was done.
+    /// Adds a notice about the text as a whole.
     pub fn remark(&mut self, id: JobId, notice: Notice) {
         self.change(id, |entry, _| match &mut entry.transcript {
             Some(transcript) => transcript.notices.push(notice),
@@ -287,7 +306,7 @@ impl Queue {
         });
     }
 
-    /// How many recordings would be left undone by closing now.
+    /// How many recordings are not transcribed yet.
     pub fn unfinished(&self) -> usize {
         let undone = |entry: &&QueueEntry| {
             matches!(entry.state, JobState::Waiting | JobState::Running | JobState::Stopping)
@@ -295,17 +314,17 @@ impl Queue {
         self.iter().filter(undone).count()
     }
 
-    /// How many texts of the user's own recordings would be lost by closing now.
+    /// How many texts of the user's recordings would be lost if the window closed now.
     pub fn unsaved(&self) -> usize {
         self.iter()
             .filter(|entry| entry.transcript.is_some() && entry.saved.is_none() && !entry.sample)
-            // What is in the history is safe there.
+            // Texts in the history are safe.
             .filter(|entry| entry.edited.is_none())
             .count()
     }
 
-    /// The next recording to work on, marked as running. None yet while the
-    /// shortest is to come first and not all have been asked how long they are.
+    /// Marks the next recording as running and returns it. `None` while the shortest is
+    /// to come first and some lengths are unknown yet.
     pub fn start_next(&mut self) -> Option<QueueEntry> {
         if self.is_shortest_first() && self.unmeasured().next().is_some() {
             return None;
@@ -319,7 +338,8 @@ impl Queue {
         Some(copy)
     }
 
-    /// Holds what waits (but for the sample) where `hold` says so, else lets it go.
+    /// Holds waiting recordings for which `hold` is true, and releases the others. The
+    /// sample is never held.
     pub fn hold(&mut self, hold: impl Fn(&QueueEntry) -> bool) {
         let state = |entry: &QueueEntry| if hold(entry) { JobState::Held } else { JobState::Waiting };
         let waiting = self.iter().filter(|entry| entry.state.waits() && !entry.sample);
@@ -330,8 +350,8 @@ impl Queue {
         }
     }
 
-    /// Takes in what the engine says of the recording `id`, whatever number
-    /// the engine knows it by.
+    /// Applies an event of the engine to the recording `id`, whatever job number the
+    /// event has.
     pub fn apply(&mut self, id: JobId, event: Event) {
         match event {
             Event::Started { source, model, device, .. } => self.change(id, |entry, _| {
@@ -380,7 +400,7 @@ impl Queue {
         });
     }
 
-    /// True where the engine has to be told.
+    /// Stops a recording. True where the engine has to be asked to.
     pub fn cancel(&mut self, id: JobId) -> bool {
         match self.get(id).map(|entry| entry.state) {
             Some(JobState::Running) => {
@@ -395,7 +415,7 @@ impl Queue {
         }
     }
 
-    /// Starts over with what failed or was stopped.
+    /// Starts over with a recording that failed or was stopped.
     pub fn retry(&mut self, id: JobId, failure: Option<Failure>) {
         self.change(id, |entry, version| {
             if !matches!(entry.state, JobState::Failed | JobState::Cancelled) {
@@ -413,8 +433,8 @@ impl Queue {
         });
     }
 
-    /// Part of a finished recording is to be transcribed again.
-    /// What was found for it before is forgotten.
+    /// Asks for a part of a finished recording to be transcribed again. An earlier result
+    /// for the same part is dropped.
     pub fn ask_again(&mut self, id: JobId, span: Span, attempt: Option<Attempt>) {
         self.change(id, |entry, _| {
             entry.again.retain(|again| again.span != span || again.found.is_none());
@@ -424,13 +444,14 @@ impl Queue {
         });
     }
 
-    /// What is asked for next, in the order of the list.
+    /// The next part to transcribe again, in the order of the list.
     pub fn next_again(&self) -> Option<(QueueEntry, Again)> {
         let asked = |entry: &QueueEntry| entry.again.iter().find(|again| again.found.is_none()).cloned();
         self.iter().find_map(|entry| Some((without_text(entry), asked(entry)?)))
     }
 
-    /// What was found waits for the user's choice, unless it is wanted no longer.
+    /// Stores the result of an attempt for the user's choice, unless the attempt was
+    /// cancelled.
     pub fn offer_again(&mut self, id: JobId, span: Span, found: Box<Transcript>) {
         self.change(id, |entry, _| {
             if let Some(again) = entry.again.iter_mut().find(|again| again.span == span) {
@@ -439,13 +460,13 @@ impl Queue {
         });
     }
 
-    /// What waits for the user's choice.
+    /// The result that waits for the user's choice.
     pub fn found_again(&self, id: JobId, span: Span) -> Option<Box<Transcript>> {
         let again = self.get(id)?.again.iter().find(|again| again.span == span)?;
         again.found.clone()
     }
 
-    /// That part is asked for no longer; where it failed a notice says why.
+    /// Ends the request for a part; a notice says why it failed, where it did.
     pub fn answer_again(&mut self, id: JobId, span: Span, failure: Option<Failure>) {
         self.change(id, |entry, _| {
             entry.again.retain(|other| other.span != span);
@@ -457,8 +478,11 @@ impl Queue {
         });
     }
 
-    /// Applies what was changed in a finished transcript; index of the first
-    /// segment that may be another one.
+    /// Applies changes to a finished transcript, and returns the index of the first
+    /// segment that may have changed.
+    ///
+    /// # Errors
+    /// Where the changes don't match the text, which then stays as it is.
     pub fn edit(
         &mut self,
         id: JobId,
@@ -475,20 +499,20 @@ impl Queue {
                     entry.rewrites[last].changes = None;
                 }
                 entry.edited = edited;
-                // What was saved is not what is here now.
+                // The saved file is out of date now.
                 entry.saved = None;
             }
         });
         done
     }
 
-    /// It is in the history from now on.
+    /// Notes that the text is in the history.
     pub fn set_edited(&mut self, id: JobId, edited: Edited) {
         self.change(id, |entry, _| entry.edited = Some(edited));
     }
 
-    /// A transcript of the history, at the list's end; its first segments, until
-    /// [`Queue::opened`] has all of it.
+    /// Adds a transcript of the history at the end of the list, with its first segments.
+    /// [`Queue::opened`] adds the rest.
     pub fn open(&mut self, file: PathBuf, missing: bool, segments: Vec<Segment>, edited: Edited) -> JobId {
         let id = self.add(file, None, false, None);
         self.change(id, |entry, _| {
@@ -500,8 +524,8 @@ impl Queue {
         id
     }
 
-    /// All of it and where it stands, or why that can't be had: what is there
-    /// can be read then, and no more.
+    /// Completes a transcript of the history, or says why it stays incomplete and can't
+    /// be edited.
     pub fn opened(&mut self, id: JobId, opened: Result<(Box<Transcript>, Course), Failure>) {
         self.change(id, |entry, version| match opened {
             Ok((transcript, course)) => {
@@ -516,7 +540,7 @@ impl Queue {
         });
     }
 
-    /// Its recording lies elsewhere by now.
+    /// Its recording was found at another path.
     pub fn place(&mut self, id: JobId, file: PathBuf) {
         self.change(id, |entry, _| {
             entry.file = file;
@@ -524,12 +548,12 @@ impl Queue {
         });
     }
 
-    /// Nothing more of it is transcribed again; what was found still waits.
+    /// Drops requests for parts of it; results still wait for the user's choice.
     pub fn forget_again(&mut self, id: JobId) {
         self.change(id, |entry, _| entry.again.retain(|again| again.found.is_some()));
     }
 
-    /// Takes a recording off the list, unless it is being worked on.
+    /// Removes a recording from the list, unless an engine works on it.
     pub fn remove(&mut self, id: JobId) {
         let busy = |entry: &QueueEntry| {
             matches!(entry.state, JobState::Running | JobState::Stopping) || entry.is_asked_again()

@@ -1,5 +1,5 @@
-//! The queue's side of the journal: what is under way is written down, so that
-//! it comes back when the window was ended by force.
+//! The queue's jobs in the journal, from which they come back after the window was
+//! killed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -11,8 +11,7 @@ use wire::{FilePath, Job, JobId};
 use super::queue;
 use super::settings::Stored;
 
-/// What is to become of a recording besides its job. Nothing is written of
-/// what was saved before: the window asks for that anew.
+/// What the journal keeps of a recording besides its job.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Outputs {
@@ -32,8 +31,8 @@ impl Outputs {
 pub struct QueueJournal {
     journal: Option<Journal>,
     keys: BTreeMap<JobId, Key>,
-    /// Taken over from a window that is gone and not begun by this one; with
-    /// what was reached, where that one had begun it.
+    /// Jobs of a window that is gone which this one has not started; with the job to
+    /// resume, where that window had started it.
     taken: BTreeMap<JobId, Option<Job>>,
 }
 
@@ -43,12 +42,12 @@ pub struct Interrupted {
     pub file: PathBuf,
     pub outputs: Outputs,
     key: Key,
-    /// `None` where it had only been waiting.
+    /// `None` where it was only waiting.
     begun: Option<Job>,
 }
 
 impl QueueJournal {
-    /// What windows that are gone have left.
+    /// Opens the journal, and takes over the unfinished jobs of windows that are gone.
     pub fn open(journal: Option<Journal>) -> (Self, Vec<Interrupted>) {
         let listing = journal.as_ref().and_then(|journal| journal.take_over(Kind::Window).ok());
         let found = listing.unwrap_or_default();
@@ -75,8 +74,8 @@ impl QueueJournal {
         self.taken.insert(id, interrupted.begun);
     }
 
-    /// Writes down recordings that wait, each as the job that it would be now,
-    /// but for those that are written down.
+    /// Adds waiting recordings, each as the job that it would be now, unless they are in
+    /// the journal.
     pub fn add(&mut self, jobs: &[(JobId, Job, Outputs)]) {
         let Some(journal) = &self.journal else { return };
         let jobs: Vec<_> = jobs.iter().filter(|(id, ..)| !self.keys.contains_key(id)).collect();
@@ -95,15 +94,15 @@ impl QueueJournal {
                 outputs,
             })
             .collect();
-        // Where this fails the jobs run all the same; that they can't be
-        // resumed is told when one begins and the trouble is still there.
+        // Where this fails the jobs run all the same. If the failure persists, a notice
+        // says so when one starts.
         if let Ok(keys) = journal.add(&entries) {
             self.keys.extend(jobs.iter().map(|(id, ..)| *id).zip(keys));
         }
     }
 
-    /// Something else is to become of it. What an earlier window reached with
-    /// other settings is no beginning of that.
+    /// Changes what is kept of a recording. What an earlier window reached with other
+    /// settings is dropped.
     pub fn intend(&mut self, id: JobId, outputs: &Outputs) {
         if let (Some(journal), Some(key)) = (&self.journal, self.keys.get(&id)) {
             let _ = journal.intend(*key, &json(outputs));
@@ -113,9 +112,12 @@ impl QueueJournal {
         }
     }
 
-    /// The job that the recording's turn has come for: as it was begun, where
-    /// it was, else the one that `make` says. `identity`: that of its file.
-    /// Until it is told that it runs nothing is lost where it can't.
+    /// The job to run: the interrupted one, where there is one, else what `make` returns.
+    /// `identity` is that of its file. The interrupted job is kept until
+    /// [`QueueJournal::runs`], in case no engine starts.
+    ///
+    /// # Errors
+    /// Those of `make`.
     pub fn begin<E>(
         &mut self,
         id: JobId,
@@ -137,17 +139,17 @@ impl QueueJournal {
         Ok((job, key))
     }
 
-    /// An engine is there for it.
+    /// An engine has started on the job.
     pub fn runs(&mut self, id: JobId) {
         self.taken.remove(&id);
     }
 
-    /// There is nothing more to do for it: it was saved, given up or removed.
+    /// Finishes a job: its text was saved, or it was given up or removed.
     pub fn finish(&mut self, id: JobId, state: State) {
         self.finish_all(&[id], state);
     }
 
-    /// The same of several.
+    /// As [`QueueJournal::finish`], for several.
     pub fn finish_all(&mut self, ids: &[JobId], state: State) {
         ids.iter().for_each(|id| self.runs(*id));
         let keys: Vec<Key> = ids.iter().filter_map(|id| self.keys.remove(id)).collect();
@@ -156,9 +158,9 @@ impl QueueJournal {
         }
     }
 
-    /// The user closed the window and was asked about what would be lost. What
-    /// an earlier window left and this one could not begin was no part of that:
-    /// its disk may be there again at the next start.
+    /// Finishes all jobs but the unfinished ones when the window closes. Jobs that an
+    /// earlier window left and this one could not start stay too: their disk may be there
+    /// again at the next start.
     pub fn finish_all_but(&mut self, unfinished: &BTreeSet<JobId>) {
         let stays = |id: &JobId| unfinished.contains(id) || self.taken.contains_key(id);
         let over: Vec<JobId> = self.keys.keys().copied().filter(|id| !stays(id)).collect();

@@ -1,4 +1,4 @@
-//! In which order recordings take their turns: as given, or the shortest first.
+//! The order in which recordings are transcribed: as given, or the shortest first.
 
 use wire::JobId;
 
@@ -53,9 +53,9 @@ impl QueueOrder {
         self.shortest_first = on;
     }
 
-    /// Puts them in order. `wait`: how many seconds long a recording is whose
-    /// turn is still to come, infinite where nobody knows; `None` for others,
-    /// which stay in front. True where that changed something.
+    /// Sorts the queue. `wait` gives the length of a waiting recording in seconds,
+    /// infinite where that is unknown, and `None` for others, which stay in front. True
+    /// where the order changed.
     pub fn arrange(&mut self, wait: impl Fn(JobId) -> Option<f64>) -> bool {
         let order = if self.shortest_first {
             let mut waiting: Vec<(f64, JobId)> =

@@ -18,26 +18,37 @@ use config::folders;
 
 const FILE: &str = "steno/window.json";
 
+/// Choices that outlive the window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Remembered {
+    /// The model that was last chosen, unless it was the demonstration.
     pub model: Option<FilePath>,
     /// Models that the user chose by their folder.
     pub models: Vec<FilePath>,
     /// ISO 639-1.
     pub language: Option<String>,
+    /// Transcripts are translated into English.
     pub translate: bool,
+    /// How text was last searched for.
     pub decoding: Decoding,
+    /// Settings that were saved under a name.
     pub presets: Vec<Preset>,
+    /// The shortest recording is transcribed first.
     pub shortest_first: bool,
+    /// The watched folders.
     pub watched: Vec<WatchedFolder>,
+    /// What the window may do beyond itself.
     pub switches: Switches,
+    /// Where the window was when it was closed.
     pub window: Option<WindowBounds>,
+    /// Light, dark, or as the system.
     #[serde(deserialize_with = "if_known")]
     pub theme: Theme,
     /// `None`: the system's.
     #[serde(deserialize_with = "if_known")]
     pub interface: Option<Language>,
+    /// How transcripts were last saved.
     pub exporting: Exporting,
     /// Uncertain words are not marked.
     pub hide_unsure: bool,
@@ -64,25 +75,34 @@ impl Default for Switches {
     }
 }
 
+/// The colours of the window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "lowercase")]
 pub enum Theme {
+    /// As the system.
     #[default]
     System,
+    /// Dark on light.
     Light,
+    /// Light on dark.
     Dark,
 }
 
-/// What the window speaks.
+/// The languages of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "lowercase")]
 pub enum Language {
+    /// English.
     En,
+    /// German.
     De,
+    /// Spanish.
     Es,
+    /// French.
     Fr,
     /// In simplified characters.
     Zh,
+    /// Japanese.
     Ja,
 }
 
@@ -90,6 +110,7 @@ pub enum Language {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(default)]
 pub struct Exporting {
+    /// The formats to write.
     pub formats: Vec<Format>,
     /// Subtitles divided into cues that fit a screen.
     pub shaped: bool,
@@ -104,6 +125,7 @@ impl Default for Exporting {
 }
 
 impl Exporting {
+    /// The options of an export in these formats.
     pub fn options(&self) -> Options {
         Options {
             shaping: self.shaped.then(Shaping::default),
@@ -116,10 +138,15 @@ impl Exporting {
 /// In the desktop's own units, which don't depend on a screen's resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct WindowBounds {
+    /// Left edge.
     pub x: f64,
+    /// Upper edge.
     pub y: f64,
+    /// Width without the frame.
     pub width: f64,
+    /// Height without the frame.
     pub height: f64,
+    /// It fills the screen; the rest is its size before.
     pub maximized: bool,
 }
 
@@ -139,12 +166,16 @@ impl Remembered {
         folders::config().map(|folder| folder.join(FILE))
     }
 
+    /// Reads the file; the defaults where it can't be read.
     pub fn load(file: &Path) -> Self {
         let json = std::fs::read(file).unwrap_or_default();
         serde_json::from_slice(&json).unwrap_or_default()
     }
 
-    /// Whole or not at all. Makes the folder where there is none.
+    /// Writes the file whole or not at all. Makes the folder where there is none.
+    ///
+    /// # Errors
+    /// Where the folder can't be made, or the file can't be written.
     pub fn save(&self, file: &Path) -> Result<(), SaveError> {
         let io = |source| SaveError::Io { path: file.into(), source };
         if let Some(folder) = file.parent() {

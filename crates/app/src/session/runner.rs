@@ -1,4 +1,4 @@
-//! Takes one recording after the other to the engine.
+//! Submits one recording after the other to the engine.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub async fn run(inner: Arc<Inner>) {
                 return Err(());
             }
             let settings = (shared.settings.clone(), shared.preferences.clone());
-            // Somebody waits for it who looks at the text: also while the queue is paused.
+            // The user looks at this text and waits: also while the queue is paused.
             if let Some((entry, again)) = shared.queue.next_again() {
                 return Ok(Some((entry, Some(again), settings)));
             }
@@ -55,7 +55,7 @@ async fn transcribe(
     preferences: Preferences,
 ) -> Result<(), Failure> {
     let (id, keeper) = (entry.id, Arc::clone(inner));
-    // The recording is looked at, wherever it lies, and the journal written.
+    // On a blocking thread: the file may be on a slow disk, and the journal is written.
     let begun = tokio::task::spawn_blocking(move || {
         let (job, key) = if entry.sample {
             (job(&entry, &settings, &preferences)?, None)
@@ -65,7 +65,7 @@ async fn transcribe(
             let make = || job(&entry, &settings, &preferences);
             keeper.journal().begin(entry.id, &outputs, identity.as_ref(), make)?
         };
-        // What is installed now, also for a job of an earlier window.
+        // The models that are installed now, also for a job of an earlier window.
         let forecast = Forecast::of(&job);
         let job = with_alternatives(job);
         let will_not_fit = will_not_fit(&job);
@@ -78,7 +78,7 @@ async fn transcribe(
         shared.queue.forecast(id, forecast);
         shared.queue.set_will_not_fit(id, will_not_fit);
     });
-    // Where there is no engine, this job is not the only one to fail.
+    // Without an engine every job would fail, so that the journal keeps this one.
     inner.supervisor.ready().await?;
     inner.journal().runs(id);
     let mut handle = match key {
@@ -97,17 +97,19 @@ async fn transcribe(
         let ended = match &event {
             Event::Failed { .. } => Some(library::State::Failed),
             Event::Cancelled { .. } => Some(library::State::Cancelled),
-            // What is finished stays in the journal until it is in the history, or saved.
+            // A finished job stays in the journal until its text is in the history, or
+            // saved.
             _ => None,
         };
         given_up = ended.is_some();
-        // Both at once: who starts over is written down anew, and not crossed out.
+        // Under both locks: a job that the user starts over meanwhile is added to the
+        // journal after this, and not finished by it.
         let mut journal = ended.map(|state| (inner.journal(), state));
         let closed = inner.change(|shared| {
             shared.queue.apply(id, event);
             shared.closed
         });
-        // What the end of the window stopped goes on at its next start.
+        // Jobs that were stopped by closing the window go on at its next start.
         if let (Some((journal, state)), false) = (&mut journal, closed) {
             journal.finish(id, *state);
         }
@@ -129,7 +131,10 @@ fn will_not_fit(job: &Job) -> Option<Announcement> {
     announcement.notice().is_some().then_some(announcement)
 }
 
-/// The job that a recording is with these settings.
+/// The job of a recording with these settings.
+///
+/// # Errors
+/// `ModelNotFound` where no model is chosen.
 pub fn job(entry: &QueueEntry, settings: &JobSettings, preferences: &Preferences) -> Result<Job, Failure> {
     let settings = entry.own.as_ref().unwrap_or(settings);
     let model = settings.model.as_ref().ok_or_else(|| {

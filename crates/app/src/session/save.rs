@@ -12,11 +12,19 @@ use wire::{ErrorCode, Failure};
 pub enum SaveTarget {
     /// In the recording's folder, under the recording's name; never over
     /// another file unless that was asked for.
-    Beside { replace: bool },
-    /// Where the user said in a dialog that asks before it replaces.
+    Beside {
+        /// Whether a file of that name is replaced.
+        replace: bool,
+    },
+    /// A file that the user chose in a dialog, which asks before it replaces.
     At(PathBuf),
     /// In a folder that the user chose, under the recording's name.
-    Within { folder: PathBuf, replace: bool },
+    Within {
+        /// The folder, which is there.
+        folder: PathBuf,
+        /// Whether a file of that name is replaced.
+        replace: bool,
+    },
 }
 
 /// Saves and returns the file written.
@@ -45,7 +53,9 @@ pub fn save(
 /// What came of saving in several formats.
 #[derive(Debug, Default)]
 pub struct Written {
+    /// The files that were written.
     pub files: Vec<PathBuf>,
+    /// The formats that were not written, with the reason.
     pub failures: Vec<(Format, Failure)>,
 }
 
@@ -63,12 +73,15 @@ impl FromIterator<(Format, Result<PathBuf, Failure>)> for Written {
 }
 
 /// Writes a file whole or not at all, over one that a dialog asked about.
+///
+/// # Errors
+/// `DiskFull` or `OutputUnwritable` where it can't be written.
 pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     transcript::save::write_file(path, Existing::Replace, |out| out.write_all(bytes)).map_err(failure)
 }
 
-/// `talk.mp3` becomes `talk.srt`; what a stopped job left becomes
-/// `talk.partial.srt`, so that nobody takes it for the whole.
+/// `talk.mp3` becomes `talk.srt`; the text of a stopped job becomes `talk.partial.srt`,
+/// so that it is not mistaken for the whole.
 pub fn beside(recording: &Path, complete: bool, format: Format) -> PathBuf {
     let ending =
         if complete { format.extension().to_owned() } else { format!("partial.{}", format.extension()) };

@@ -13,13 +13,16 @@ use advisor::models::model_at;
 /// Most beams that the window offers; more take time and find nothing.
 pub const MOST_BEAMS: u32 = 8;
 
+/// What the user may choose for a recording.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JobSettings {
     /// `None`: there is no model at all.
     pub model: Option<ModelRef>,
     /// ISO 639-1; `None`: detect.
     pub language: Option<String>,
+    /// Transcribe, or translate into English.
     pub task: Task,
+    /// How text is searched for.
     pub decoding: Decoding,
 }
 
@@ -45,16 +48,22 @@ impl Default for Decoding {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stored {
+    /// The model's path.
     pub model: Option<FilePath>,
+    /// ISO 639-1; `None`: detect.
     pub language: Option<String>,
+    /// Translate into English.
     pub translate: bool,
+    /// How text is searched for.
     pub decoding: Decoding,
 }
 
 /// Settings under a name.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Preset {
+    /// The name that the user gave.
     pub name: String,
+    /// The settings.
     #[serde(flatten)]
     pub settings: Stored,
 }
@@ -70,6 +79,7 @@ impl JobSettings {
         job.decoding.vocabulary.clone_from(words);
     }
 
+    /// Whether the model is the demonstration.
     pub fn is_demonstration(&self) -> bool {
         self.model.as_ref().is_some_and(|model| model.demonstration)
     }

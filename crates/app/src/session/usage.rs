@@ -1,5 +1,4 @@
-//! What was seen of a job's memory, for whoever shows it while it happens and
-//! afterwards.
+//! What the engine reported of a job's memory, to be shown during the job and afterwards.
 
 use memory::{Checkpoint, Code, DeviceKind, Parts, Sample, StageUse, stage_uses};
 use transcript::Notice;
@@ -24,18 +23,22 @@ pub struct JobMemory {
 /// What was predicted before the job began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Forecast {
+    /// Where the job is expected to compute.
     pub kind: DeviceKind,
+    /// What each purpose takes at the peak.
     pub parts: Parts,
 }
 
 /// A notice, and when it was given.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeenNotice {
+    /// Milliseconds since the job began.
     pub at_ms: u64,
+    /// The notice.
     pub notice: Notice,
 }
 
-/// How much somebody has been told.
+/// How much a follower knows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Known {
     generation: u64,
@@ -48,12 +51,19 @@ pub struct Known {
 /// is told whole.
 #[derive(Debug, Clone)]
 pub struct MemoryChange {
+    /// The job.
     pub id: JobId,
+    /// Index of the first new sample.
     pub from: usize,
+    /// The new samples.
     pub samples: Vec<Sample>,
+    /// All notices.
     pub notices: Vec<SeenNotice>,
+    /// What each stage took and gave back.
     pub stages: Vec<StageUse>,
+    /// What was predicted.
     pub forecast: Option<Forecast>,
+    /// What is known to the follower with this change.
     pub now: Known,
 }
 

@@ -8,7 +8,9 @@ const GRIP: f64 = 48.0;
 /// A screen's place among the others and its size, in the desktop's units.
 #[derive(Debug, Clone, Copy)]
 pub struct Screen {
+    /// Its left upper corner.
     pub at: (f64, f64),
+    /// Width and height.
     pub size: (f64, f64),
 }
 

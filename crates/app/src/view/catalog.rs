@@ -1,5 +1,5 @@
-//! Models that could be had, downloads under way, and what the network was
-//! used for. Amounts are bytes, times seconds.
+//! Models to download, downloads in progress, and the uses of the network. Amounts are
+//! bytes, times seconds.
 
 use advisor::{catalog, store, transfers};
 use memory::fit::Fit;
@@ -19,19 +19,24 @@ pub struct Shelf {
     pub offline: bool,
     /// Where models go, and what is free there.
     pub folder: Option<String>,
+    /// Free bytes on the disk of that folder; null where the system does not say.
     pub free: Option<u64>,
 }
 
+/// A model that can be downloaded.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct Offer {
+    /// Its name in the catalogue.
     pub id: String,
+    /// How much of it is here.
     pub stands: Stands,
     /// What is to be downloaded in all.
     pub bytes: Option<u64>,
     /// `en`, `99+`.
     pub languages: Option<String>,
+    /// Its licence, by name.
     pub licence: Option<String>,
-    /// Slower than most recordings on this device, as far as anybody knows.
+    /// Slower than most recordings on this device, as far as it was measured.
     pub slow: bool,
     /// Null where it is not known before it is there, or not for the language
     /// and task that are set.
@@ -40,28 +45,40 @@ pub struct Offer {
     pub can_be_had: bool,
 }
 
+/// How much of an offered model is on this machine.
 #[derive(Debug, Clone, Serialize, TS)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Stands {
+    /// Nothing.
     Offered,
+    /// A part: its download was interrupted.
     Interrupted {
+        /// Bytes that are here.
         done: u64,
+        /// Bytes of all its files; null where that is not known.
         total: Option<u64>,
     },
     /// Files that are missing or not what they were.
     Damaged {
+        /// Their names.
         files: Vec<String>,
     },
 }
 
+/// What is known of an offered model, for the settings in force.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct OfferFacts {
+    /// Whether it fits into what is free now.
     pub fit: Fit,
+    /// How its weights would be held.
     pub precision: String,
     /// Predicted peak, what is free for it, and what would have to become free.
     pub peak: u64,
+    /// Free where it would compute.
     pub free: u64,
+    /// What would have to become free.
     pub missing: u64,
+    /// Numbers in the network.
     pub parameters: u64,
     /// Seconds of recording per second, where this machine's speed was measured.
     pub speed: Option<f64>,
@@ -70,29 +87,45 @@ pub struct OfferFacts {
 /// A download or import under way, or one that failed.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct Transfer {
+    /// The name of the model.
     pub id: String,
+    /// It comes from this machine.
     pub is_import: bool,
+    /// What is being done.
     pub stage: TransferStage,
+    /// The file that is being transferred.
     pub file: Option<String>,
+    /// Bytes that are done.
     pub done: u64,
     /// 0: not known yet.
     pub total: u64,
+    /// Bytes per second.
     pub speed: Option<f64>,
+    /// Seconds until it is done.
     pub left: Option<f64>,
     /// Seconds until the next attempt, where one failed.
     pub wait: Option<f64>,
+    /// The user paused it.
     pub paused: bool,
+    /// Why it failed.
     pub failure: Option<Failure>,
 }
 
+/// The steps of a download or an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum TransferStage {
+    /// The files and their sizes are asked for.
     Look,
+    /// Files are downloaded.
     Download,
+    /// Files are copied.
     Copy,
+    /// Another attempt follows.
     Wait,
+    /// Files are compared with their checksums.
     Verify,
+    /// The model becomes visible.
     Install,
 }
 
@@ -101,7 +134,9 @@ pub enum TransferStage {
 pub struct Connection {
     /// Since 1970.
     pub at: u64,
+    /// The host that was asked.
     pub host: String,
+    /// What was asked for.
     pub why: String,
     /// Null where it is not over, or ended with the program.
     pub bytes: Option<u64>,
@@ -181,9 +216,12 @@ impl From<hub::TransferStage> for TransferStage {
 }
 
 impl Connection {
-    /// The newest first.
+    /// The latest connections, newest first.
+    ///
+    /// # Errors
+    /// Where the log can't be read.
     pub fn latest() -> Result<Vec<Self>, wire::Failure> {
-        /// More than anybody reads; the command line shows all.
+        /// As many as fit a page; the command line shows all.
         const MOST: usize = 500;
         Ok(store::connections()?.into_iter().take(MOST).map(Self::from).collect())
     }

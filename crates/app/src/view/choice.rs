@@ -15,8 +15,9 @@ use super::memory_use::MemoryParts;
 /// The models against what is free now.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct ModelFits {
-    /// Where the next job can be expected to compute; null where nobody can say.
+    /// Where the next job is expected to compute; null where that can't be found out.
     pub room: Option<MemoryRoom>,
+    /// One per model, by its number.
     pub models: Vec<ModelFit>,
     /// The number of the best installed model.
     pub recommended: Option<u32>,
@@ -26,11 +27,16 @@ pub struct ModelFits {
     pub gpu_problem: Option<String>,
 }
 
+/// The device of the next job, and what is free there. Bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
 pub struct MemoryRoom {
+    /// A graphics card, or the main memory.
     pub kind: DeviceKind,
+    /// The name of the device.
     pub name: String,
+    /// What a job may take.
     pub free: u64,
+    /// All of it, or the limit that is set.
     pub total: u64,
 }
 
@@ -41,23 +47,30 @@ pub struct ModelFit {
     pub model: u32,
     /// Why it can't be used; then there is no `facts`.
     pub failure: Option<Failure>,
+    /// What it needs, and what it can do.
     pub facts: Option<ModelFacts>,
 }
 
+/// What a model needs, and what it can do.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct ModelFacts {
+    /// Whether it fits into what is free now.
     pub fit: Fit,
     /// How its weights would be held.
     pub precision: String,
     /// Needed at the least.
     pub peak: u64,
+    /// What each purpose takes at the peak.
     pub parts: MemoryParts,
     /// What would have to become free.
     pub missing: u64,
     /// Numbers in the network.
     pub parameters: u64,
+    /// Size of its files.
     pub disk: u64,
+    /// It knows more languages than English.
     pub multilingual: bool,
+    /// It translates into English.
     pub translates: bool,
     /// Whether it knows the language and the task that are set.
     pub suits: bool,
@@ -65,10 +78,11 @@ pub struct ModelFacts {
     pub speed: Option<f64>,
 }
 
-/// A model that does not fit into the free memory, told before it is loaded.
-/// The job starts all the same. Amounts are bytes.
+/// Warns before a model is loaded that it does not fit into the free memory. The job
+/// starts all the same. Amounts are bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, TS)]
 pub struct FitWarning {
+    /// The name of the model.
     pub model: String,
     /// How its weights would be held.
     pub precision: String,
@@ -85,7 +99,9 @@ pub struct FitWarning {
 /// What the job is likely to go on with when memory runs out.
 #[derive(Debug, Clone, PartialEq, Serialize, TS)]
 pub struct FitInstead {
+    /// The name of the model.
     pub model: String,
+    /// How its weights would be held.
     pub precision: String,
     /// Windows that fit together.
     pub windows: u32,
@@ -94,8 +110,10 @@ pub struct FitInstead {
 /// One setting of the config file.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct Preference {
+    /// Its key in the config file.
     #[ts(type = "PreferenceName")]
     pub name: String,
+    /// What the file says; null: nothing.
     pub value: Option<String>,
     /// What the environment says instead, which goes before the file.
     pub overruled: Option<String>,
@@ -168,7 +186,10 @@ impl From<Choice> for ModelFacts {
 }
 
 impl Preference {
-    /// All of them, as they are now.
+    /// All preferences, as they are now.
+    ///
+    /// # Errors
+    /// Where the config file can't be read.
     pub fn all() -> Result<Vec<Self>, wire::Failure> {
         Ok(stand_of_this_user()?.into_iter().map(Self::from).collect())
     }

@@ -1,5 +1,6 @@
-//! What the page wants done, where no more of it is to be answered than that
-//! it failed.
+//! The page's commands whose only answer is whether they failed. Those that may wait for
+//! the disk are a type of their own, so that neither side can send one to the wrong entry
+//! of the shell.
 
 use std::path::Path;
 
@@ -12,106 +13,150 @@ use ts_rs::TS;
 
 use super::{Attempt, Exporting, Gap, Look, Settings, Switches};
 
-/// What is done at once, in the order in which it was wished for.
+/// A command that takes effect at once, in the order in which the page sends them.
 #[derive(Debug, Clone, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum WindowCommand {
-    /// Puts the program's own recording in the queue.
+    /// Adds the program's own recording to the queue.
     AddSample,
+    /// Sets what recordings are transcribed with from now on.
     ChangeSettings {
+        /// The new settings.
         settings: Settings,
     },
+    /// Sets what the window looks like.
     ChangeLook {
+        /// The new look.
         look: Look,
     },
-    /// Lets the demonstration model have what is held.
+    /// Starts held jobs with the demonstration model.
     StartAnyway,
-    /// While paused nothing new is begun.
+    /// Pauses the queue: no further recording is started.
     Pause {
+        /// False: the queue goes on.
         paused: bool,
     },
-    /// Gives recordings their turn before that of another; null: after all.
+    /// Moves recordings in front of another one; null: to the end.
     Reorder {
+        /// The recordings to move.
         jobs: Vec<u64>,
+        /// The recording that follows them.
         before: Option<u64>,
     },
-    /// Transcribes a part of a finished recording again: in its place, or to be
-    /// compared where it is another attempt.
+    /// Transcribes a part of a finished recording again: in place of its text, or to be
+    /// compared with it where it is another attempt.
     Again {
+        /// The recording.
         job: u64,
+        /// The part of it.
         part: Gap,
+        /// Null: the new text replaces the old one.
         attempt: Option<Attempt>,
     },
+    /// Sets whether the shortest recording is transcribed first.
     PutShortestFirst {
+        /// False: the order is as given.
         on: bool,
     },
-    /// In place of those that have the name.
+    /// Saves settings under a name, in place of those that had it.
     SavePreset {
+        /// The name of the preset.
         name: String,
+        /// Its settings.
         settings: Settings,
     },
+    /// Gives a preset another name.
     RenamePreset {
+        /// Its name.
         name: String,
+        /// Its new name.
         to: String,
     },
+    /// Deletes a preset.
     DeletePreset {
+        /// Its name.
         name: String,
     },
-    /// How the texts of a watched folder, by its number, are written.
+    /// Sets how the texts of a watched folder are written.
     ChangeWatched {
+        /// Its index in the list of watched folders.
         number: u32,
+        /// Formats and options.
         exporting: Exporting,
     },
+    /// Watches a folder no longer.
     UnwatchFolder {
+        /// Its index in the list of watched folders.
         number: u32,
     },
+    /// Sets what the window may do beyond itself.
     ChangeSwitches {
+        /// The new switches.
         switches: Switches,
     },
+    /// Pauses a download, or lets it go on.
     PauseDownload {
+        /// The name of the model.
         id: String,
+        /// False: it goes on.
         paused: bool,
     },
-    /// Stops a download or an import; one that failed is shown no more.
+    /// Stops a download or an import; one that failed is no longer shown.
     StopDownload {
+        /// The name of the model.
         id: String,
     },
 }
 
-/// What waits for the disk.
+/// A command that may wait for the disk.
 #[derive(Debug, Clone, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum BlockingCommand {
+    /// Stops a recording; what there is of its text stays.
     Cancel {
+        /// The recording.
         job: u64,
     },
+    /// Starts over with a recording that failed or was stopped.
     Retry {
+        /// The recording.
         job: u64,
     },
+    /// Removes a recording from the list.
     Remove {
+        /// The recording.
         job: u64,
     },
+    /// Stops all recordings that are running or waiting.
     CancelAll,
+    /// Starts over with all recordings that failed.
     RetryFailed,
-    /// Settings of their own for recordings that have not begun; null: those at hand.
+    /// Gives waiting recordings settings of their own; null: those of the session.
     ChangeOwn {
+        /// The recordings.
         jobs: Vec<u64>,
+        /// Their settings.
         settings: Option<Settings>,
     },
+    /// Deletes a transcript of the history; it can be restored for a while.
     DeleteDocument {
+        /// Its number in the history.
         document: i64,
     },
+    /// Restores a deleted transcript.
     RestoreDocument {
+        /// Its number in the history.
         document: i64,
     },
-    /// Removes a model of the store, finished or not.
+    /// Removes a downloaded or imported model, also an interrupted download.
     RemoveModel {
+        /// Its name.
         id: String,
     },
 }
 
 impl WindowCommand {
-    /// Whether the page is to be told its setup afterwards, also where it failed.
+    /// Whether the page needs the setup afterwards, also after a failure.
     pub fn changes_setup(&self) -> bool {
         match self {
             Self::ChangeSettings { .. }
@@ -122,7 +167,7 @@ impl WindowCommand {
             | Self::RenamePreset { .. }
             | Self::DeletePreset { .. }
             | Self::ChangeSwitches { .. } => true,
-            // Of watched folders the page is told whenever they changed.
+            // The page follows the watched folders anyway.
             Self::ChangeWatched { .. } | Self::UnwatchFolder { .. } => false,
             Self::AddSample
             | Self::StartAnyway
@@ -133,6 +178,10 @@ impl WindowCommand {
         }
     }
 
+    /// Executes the command.
+    ///
+    /// # Errors
+    /// `BadSettings` for a preset's name that can't be used.
     pub fn execute(self, state: &AppState, transfers: &Transfers) -> Result<(), wire::Failure> {
         let session = &state.session;
         match self {
@@ -181,11 +230,15 @@ impl WindowCommand {
 }
 
 impl BlockingCommand {
-    /// Whether the page is to be told its setup once it is done.
+    /// Whether the page needs the setup afterwards.
     pub fn changes_setup(&self) -> bool {
         matches!(self, Self::RemoveModel { .. })
     }
 
+    /// Executes the command. Waits for the disk.
+    ///
+    /// # Errors
+    /// Where the history or the store of models can't be changed.
     pub fn execute(self, state: &AppState) -> Result<(), wire::Failure> {
         let session = &state.session;
         match self {
@@ -209,8 +262,11 @@ impl BlockingCommand {
     }
 }
 
-/// Watches one more folder, which the user chose. `present`: what lies in it
-/// now is transcribed too. Waits for the disk.
+/// Watches one more folder, which the user chose. `present`: recordings that are in it
+/// now are transcribed too. Waits for the disk.
+///
+/// # Errors
+/// Where the folder can't be read, or its content can't be noted.
 pub fn watch_folder(state: &AppState, folder: &Path, present: bool) -> Result<(), wire::Failure> {
     if state.session.watched().iter().any(|one| one.folder.folder.as_path() == folder) {
         return Ok(());
@@ -223,8 +279,8 @@ pub fn watch_folder(state: &AppState, folder: &Path, present: bool) -> Result<()
     Ok(())
 }
 
-/// Where the texts of a watched folder, by its number, are written; `None`:
-/// beside the recordings.
+/// Sets where the texts of a watched folder, by its number, are written; `None`: beside
+/// the recordings.
 pub fn place_watched(state: &AppState, number: u32, into: Option<&Path>) {
     change_watched(state, number, |folder| folder.into = into.map(Into::into));
 }
@@ -237,7 +293,7 @@ fn change_watched(state: &AppState, number: u32, change: impl FnOnce(&mut sessio
     });
 }
 
-/// What the page says of models by their numbers.
+/// The session's settings for those of the page, which name models by number.
 fn chosen(settings: Settings, state: &AppState) -> session::JobSettings {
     state.with_model(settings.chosen(&state.models()))
 }

@@ -14,63 +14,90 @@ use super::{Gap, Segment, Word};
 #[derive(Debug, Clone, Deserialize, TS)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Edit {
+    /// Replaces the text of a segment.
     SetText {
+        /// The segment.
         segment: u32,
+        /// The new text.
         text: String,
     },
     /// Behind so many characters of its text.
     Split {
+        /// The segment.
         segment: u32,
+        /// Characters of the first half.
         at: u32,
     },
     /// With the one that follows.
     Merge {
+        /// The first of the two.
         segment: u32,
     },
+    /// Deletes segments.
     Delete {
+        /// The segments.
         segments: Vec<u32>,
     },
     /// Null: at the beginning.
     Insert {
+        /// The segment before the new one.
         after: Option<u32>,
+        /// Its text.
         text: String,
     },
+    /// Moves the start and the end of a segment.
     Retime {
+        /// The segment.
         segment: u32,
+        /// Its new start, in seconds.
         start: f64,
+        /// Its new end, in seconds.
         end: f64,
     },
+    /// Says who speaks in segments.
     SetSpeaker {
+        /// The segments.
         segments: Vec<u32>,
+        /// The name; null: no name.
         speaker: Option<String>,
     },
     /// Everywhere in the transcript; to the name of another: both are one.
     RenameSpeaker {
+        /// The name now.
         from: String,
+        /// The new name.
         to: String,
     },
     /// Nothing in them is doubtful.
     Accept {
+        /// The segments.
         segments: Vec<u32>,
     },
     /// Nothing is missing in that stretch of speech without text.
     AcceptGap {
+        /// The stretch.
         gap: Gap,
     },
 }
 
-/// What gives a transcript another text: an edit, or one taken back.
+/// A command that changes the text of a transcript.
 #[derive(Debug, Clone, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum EditCommand {
+    /// Makes an edit.
     Edit {
+        /// The edit.
         edit: Edit,
     },
+    /// Takes the last edit back.
     Undo,
+    /// Makes the edit again that was last taken back.
     Redo,
     /// What another attempt at a part found is taken, or forgotten.
     ChooseAgain {
+        /// The part.
         part: Gap,
+        /// False: it is forgotten.
         take: bool,
     },
 }
@@ -84,11 +111,14 @@ pub struct Review {
     pub passages: Vec<Passage>,
 }
 
+/// A passage that should be listened to.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct Passage {
     /// The segment's id; null: speech without text.
     pub segment: Option<u32>,
+    /// Start, in seconds.
     pub start: f64,
+    /// End, in seconds.
     pub end: f64,
     /// What the segment is flagged for.
     pub suspicions: Vec<Suspicion>,
@@ -99,6 +129,7 @@ pub struct Passage {
 /// What another attempt at a part does otherwise; null: as the recording.
 #[derive(Debug, Clone, Deserialize, TS)]
 pub struct Attempt {
+    /// The number of the model.
     pub model: Option<u32>,
     /// ISO 639-1.
     pub language: Option<String>,
@@ -107,7 +138,9 @@ pub struct Attempt {
 /// A part of a finished recording that is transcribed once more.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct Again {
+    /// Start, in seconds.
     pub start: f64,
+    /// End, in seconds.
     pub end: f64,
     /// What waits for the user's choice; null: it is not there yet.
     pub found: Option<Found>,
@@ -116,8 +149,11 @@ pub struct Again {
 /// What another attempt found.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct Found {
+    /// The name of the model.
     pub model: String,
+    /// ISO 639-1 code of its language.
     pub language: String,
+    /// The new text.
     pub segments: Vec<Segment>,
 }
 
@@ -126,18 +162,44 @@ pub struct Found {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TextChange {
     /// In the place of so many there are others.
-    Segments { at: u32, removed: u32, inserted: Vec<Segment> },
+    Segments {
+        /// Index of the first segment.
+        at: u32,
+        /// How many segments were removed.
+        removed: u32,
+        /// The new segments.
+        inserted: Vec<Segment>,
+    },
     /// In the place of so many words from index `word` on there are others.
-    Text { at: u32, text: String, word: u32, removed: u32, inserted: Vec<Word> },
+    Text {
+        /// Index of the segment.
+        at: u32,
+        /// Its whole text.
+        text: String,
+        /// Index of the first changed word.
+        word: u32,
+        /// How many words were removed.
+        removed: u32,
+        /// The new words.
+        inserted: Vec<Word>,
+    },
     /// Of the segments in these ranges, last excluded.
-    Speaker { ranges: Vec<(u32, u32)>, speaker: Option<String> },
+    Speaker {
+        /// First segment and the one after the last.
+        ranges: Vec<(u32, u32)>,
+        /// Their new speaker; null: no name.
+        speaker: Option<String>,
+    },
 }
 
 /// What to look for; accents matter.
 #[derive(Debug, Clone, Deserialize, TS)]
 pub struct Finding {
+    /// The text to find.
     pub text: String,
+    /// Upper and lower case matter.
     pub case: bool,
+    /// Only whole words count.
     pub whole_words: bool,
 }
 
@@ -150,9 +212,12 @@ pub struct Edited {
     pub segment: u32,
 }
 
+/// How much was replaced.
 #[derive(Debug, Clone, Copy, Serialize, TS)]
 pub struct Replaced {
+    /// Occurrences that were replaced.
     pub places: u32,
+    /// Transcripts that had one.
     pub transcripts: u32,
 }
 
@@ -161,33 +226,45 @@ pub struct Replaced {
 pub struct Editing {
     /// Grows with every edit.
     pub revision: u64,
+    /// An edit can be taken back.
     pub undo: bool,
+    /// An edit that was taken back can be made again.
     pub redo: bool,
 }
 
 /// A transcript of the history. Times are milliseconds since 1970.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct DocumentInfo {
+    /// Its number in the history.
     pub id: i64,
+    /// The name of the recording.
     pub title: String,
+    /// The folder of the recording.
     pub folder: String,
+    /// When it was transcribed.
     pub created: i64,
+    /// When it was last edited.
     pub changed: i64,
     /// Of the recording, in seconds.
     pub duration: f64,
+    /// ISO 639-1 code of its language.
     pub language: String,
+    /// The name of the model.
     pub model: String,
 }
 
 /// A passage of the history that was found.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct Hit {
+    /// Its number in the history.
     pub document: i64,
+    /// The name of the recording.
     pub title: String,
     /// The segment's id.
     pub segment: u32,
     /// Where in the recording, in seconds.
     pub start: f64,
+    /// The text of the segment.
     pub text: String,
 }
 
@@ -211,7 +288,11 @@ impl From<Edit> for edit::Edit {
 }
 
 impl EditCommand {
-    /// `None` where it makes no sense, or not any more. Waits for the disk.
+    /// Edits the transcript of a recording. `None` where the command no longer applies to
+    /// the text. Waits for the disk.
+    ///
+    /// # Errors
+    /// Where the edit can't be stored.
     pub fn execute(self, session: &Session, job: u64) -> Result<Option<Edited>, wire::Failure> {
         let done = match self {
             Self::Edit { edit } => session.edit(job, &edit.into()),
@@ -261,6 +342,7 @@ impl From<session::Again> for Again {
 }
 
 impl Attempt {
+    /// The attempt, its model by number among these.
     pub fn chosen(self, models: &[ModelRef]) -> session::Attempt {
         let model = self.model.and_then(|id| models.get(id as usize).cloned());
         session::Attempt { model, language: self.language }
@@ -273,7 +355,7 @@ impl From<Gap> for Span {
     }
 }
 
-/// `None` for what is told beside the segments.
+/// `None` for changes that are not about segments.
 pub fn text_change(change: &edit::Change) -> Option<TextChange> {
     Some(match change {
         edit::Change::Segments { at, removed, inserted } => TextChange::Segments {

@@ -1,4 +1,4 @@
-//! What the page is told without having asked.
+//! Events that the shell sends to the page.
 
 use crate::session::{Changes, Session};
 use advisor::transfers;
@@ -14,37 +14,49 @@ use super::{Job, Setup, Transfer};
 pub enum WindowEvent {
     /// Files are being dragged over the window.
     DragOver {
+        /// How many.
         files: u32,
     },
+    /// No files are dragged any more.
     DragLeft,
+    /// The list of recordings changed.
     Jobs {
+        /// Recordings that are new or changed.
         changed: Vec<Job>,
+        /// Recordings that are no longer in the list.
         removed: Vec<u64>,
         /// All of them in the order of their turns, where that changed.
         order: Option<Vec<u64>>,
     },
     /// The models or settings are others now.
     Setup {
+        /// All of the setup.
         setup: Box<Setup>,
     },
     /// The user wants to close the window: what was typed is to be written down,
     /// and the user asked where recordings are unfinished or transcripts not saved.
     CloseRequested {
+        /// Recordings that would be left undone.
         unfinished: u32,
+        /// Transcripts that would be lost.
         unsaved: u32,
     },
     /// Everything that is being downloaded or imported, at most ten times a second.
     Transfers {
+        /// All of them.
         transfers: Vec<Transfer>,
     },
     /// Nothing is left to do, and the user is elsewhere and wants to know.
     QueueEnded {
+        /// Recordings that were transcribed.
         finished: u32,
+        /// Recordings that failed.
         failed: u32,
     },
 }
 
 impl WindowEvent {
+    /// Files are being dragged over the window.
     pub fn drag_over(files: usize) -> Self {
         Self::DragOver { files: count(files) }
     }
@@ -59,6 +71,7 @@ impl WindowEvent {
         matches!(self, Self::CloseRequested { unfinished, unsaved } if *unfinished > 0 || *unsaved > 0)
     }
 
+    /// Nothing is left to do.
     pub fn queue_ended(finished: usize, failed: usize) -> Self {
         Self::QueueEnded { finished: count(finished), failed: count(failed) }
     }

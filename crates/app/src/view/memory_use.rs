@@ -10,61 +10,81 @@ use ts_rs::TS;
 /// `samples`; everything else is whole. At most twenty of these a second.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct MemoryUpdate {
+    /// The recording.
     pub job: u64,
+    /// Index of the first new sample.
     pub from: u32,
+    /// The new samples.
     pub samples: Vec<MemorySample>,
+    /// All notices.
     pub notices: Vec<MemoryNotice>,
+    /// All stages that have begun.
     pub stages: Vec<StageUse>,
+    /// What was predicted; null where the model can't be read.
     pub forecast: Option<Forecast>,
 }
 
 /// One look at a device, at a known place in the job.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct MemorySample {
+    /// When, in seconds.
     pub at: f64,
+    /// The device.
     pub kind: DeviceKind,
     /// As in the log: `Before Transcription`, `Batch 12`.
     pub label: String,
     /// The log's whole line.
     pub line: String,
-    /// Null where nobody could say.
+    /// Null where it could not be read.
     pub levels: Option<MemoryLevels>,
 }
 
+/// What a device held at one moment.
 #[derive(Debug, Clone, Copy, Serialize, TS)]
 pub struct MemoryLevels {
     /// Held by this program.
     pub ours: u64,
     /// The most since the sample before.
     pub peak: u64,
-    /// Held by other programs; null where nobody says.
+    /// Held by other programs; null where that is unknown.
     pub others: Option<u64>,
+    /// What can be allocated.
     pub free: u64,
     /// The limit in force.
     pub total: u64,
 }
 
+/// What is to be known of a job's memory.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct MemoryNotice {
+    /// When, in seconds.
     pub at: f64,
     /// What to branch on.
     pub code: String,
+    /// How much it matters.
     pub severity: transcript::Severity,
+    /// In English.
     pub text: String,
 }
 
 /// One stage from before it began to after what it held was given back.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct StageUse {
+    /// The stage.
     pub stage: memory::Stage,
+    /// The device.
     pub kind: DeviceKind,
+    /// When it began, in seconds.
     pub start: f64,
     /// Null while it lasts, and for a model that stays loaded.
     pub end: Option<f64>,
+    /// Held before it.
     pub before: u64,
     /// Once what it came for was loaded: a model's weights, the sound.
     pub loaded: Option<u64>,
+    /// The most held during it.
     pub peak: u64,
+    /// Held after it; null while it lasts.
     pub after: Option<u64>,
     /// Part of what was taken that came back, 0 to 1.
     pub recovered: Option<f64>,
@@ -75,17 +95,24 @@ pub struct StageUse {
 /// The peak that was predicted before the job began.
 #[derive(Debug, Clone, Copy, Serialize, TS)]
 pub struct Forecast {
+    /// The device.
     pub kind: DeviceKind,
+    /// What each purpose takes.
     pub parts: MemoryParts,
 }
 
+/// A peak by purpose.
 #[derive(Debug, Clone, Copy, Serialize, TS)]
 pub struct MemoryParts {
     /// The process without a model.
     pub context: u64,
+    /// The model.
     pub weights: u64,
+    /// Keys and values of the decoder.
     pub caches: u64,
+    /// What the layers compute.
     pub activations: u64,
+    /// What the libraries need besides.
     pub workspace: u64,
 }
 
@@ -93,11 +120,14 @@ pub struct MemoryParts {
 #[derive(Debug, Clone, Copy, Deserialize, TS)]
 #[serde(rename_all = "lowercase")]
 pub enum ChartFile {
+    /// The samples as a table.
     Csv,
+    /// The chart as a picture.
     Png,
 }
 
 impl ChartFile {
+    /// The ending of the file's name.
     pub fn ending(self) -> &'static str {
         match self {
             Self::Csv => "memory.csv",

@@ -31,9 +31,13 @@ use ts_rs::TS;
 /// What the page needs at its start.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct Setup {
+    /// The version of Steno.
     pub version: String,
+    /// The models to choose from.
     pub models: Vec<ModelChoice>,
+    /// What recordings are transcribed with.
     pub settings: Settings,
+    /// What the window looks like.
     pub look: Look,
     /// How transcripts were last saved.
     pub exporting: Exporting,
@@ -43,14 +47,18 @@ pub struct Setup {
     pub paused: bool,
     /// What is short has its turn before what is long.
     pub shortest_first: bool,
+    /// Settings under a name.
     pub presets: Vec<Preset>,
+    /// Folders whose new recordings are transcribed.
     pub watched: Vec<WatchedFolder>,
+    /// What the window may do beyond itself.
     pub switches: Switches,
     /// What the user's config file says that can't be used; the defaults are in force.
     pub preferences_failure: Option<Failure>,
 }
 
 impl Setup {
+    /// The setup of this state. `version` is that of the program.
     pub fn new(state: &session::AppState, version: &str) -> Self {
         let models = state.models();
         let remembered = state.remembered();
@@ -87,6 +95,7 @@ impl Setup {
 /// What the window looks and sounds like.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct Look {
+    /// Light, dark, or as the system.
     #[ts(inline)]
     pub theme: session::Theme,
     /// Null: the system's.
@@ -98,13 +107,18 @@ pub struct Look {
     pub keys: BTreeMap<String, Vec<String>>,
 }
 
+/// A model to choose.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct ModelChoice {
+    /// Its number, which the page names it by.
     pub id: u32,
+    /// Its name.
     pub name: String,
+    /// Its folder.
     pub folder: String,
     /// Its text is not reliable: it is there to show how the program works.
     pub demonstration: bool,
+    /// What is to be known of it.
     pub note: Option<String>,
     /// It was downloaded or imported, and can be removed.
     pub removable: bool,
@@ -113,48 +127,66 @@ pub struct ModelChoice {
 /// The engine that does the work.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct EngineInfo {
+    /// The version of the engine.
     pub version: String,
+    /// What it can compute on.
     pub backend: wire::Backend,
+    /// The devices of this machine.
     pub devices: Vec<Device>,
     /// Why the CPU computes, in a sentence; null where a GPU does.
     pub cpu_reason: Option<String>,
+    /// Threads that compute.
     pub threads: u32,
     /// Whether formats that need ffmpeg can be opened.
     pub ffmpeg: bool,
 }
 
+/// A device that can compute.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct Device {
+    /// `cpu` or `cuda:N`.
     pub id: String,
+    /// Its name.
     pub name: String,
+    /// Its memory; null where it is not known.
     pub total_bytes: Option<u64>,
+    /// What of it is free; null where it is not known.
     pub free_bytes: Option<u64>,
 }
 
 /// One recording in the queue.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct Job {
+    /// Its number, which the page names it by.
     pub id: u64,
     /// File name without its folder.
     pub name: String,
+    /// Its folder.
     pub folder: String,
+    /// The file's size.
     pub bytes: Option<u64>,
+    /// It is the program's own recording.
     pub sample: bool,
     /// It was found in a watched folder.
     pub watched: bool,
     /// Of its own, where they differ from those at hand.
     pub own: Option<OwnSettings>,
+    /// Where it stands.
     pub state: JobState,
     /// Parts of it that are being transcribed again, wait for that, or for the
     /// user's choice.
     pub again: Vec<Again>,
+    /// How far its job has come.
     pub progress: Option<Progress>,
+    /// How long the recording is; null where that is not known yet.
     pub duration: Option<f64>,
     /// Container and codec in words.
     pub format: Option<String>,
+    /// The name of the model that transcribes it.
     pub model: Option<String>,
     /// The text is the demonstration model's.
     pub demonstration: bool,
+    /// Why it failed.
     pub failure: Option<Failure>,
     /// Where its transcript was last saved.
     pub saved: Option<String>,
@@ -165,10 +197,14 @@ pub struct Job {
     pub fit_warning: Option<FitWarning>,
 }
 
+/// How far a job has come.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct Progress {
+    /// What is being done.
     pub stage: wire::Stage,
+    /// How much of the recording is done.
     pub position: f64,
+    /// How long the recording is.
     pub duration: Option<f64>,
     /// Seconds of recording per second.
     pub speed: Option<f32>,
@@ -180,50 +216,72 @@ pub struct Progress {
 /// `segments`; then `changes` were made, in order.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct TextUpdate {
+    /// The recording.
     pub job: u64,
+    /// Index of the first replaced segment.
     pub from: u32,
+    /// The segments from that index on.
     pub segments: Vec<Segment>,
+    /// Edits that follow, in order.
     pub changes: Vec<TextChange>,
     /// Null: it can't be edited. Its revision is 0 until all of the text is there.
     pub editing: Option<Editing>,
+    /// All notices about the text.
     pub notices: Vec<Notice>,
     /// Known once the job is over.
     pub ending: Option<Ending>,
 }
 
+/// A piece of the text, usually a sentence.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct Segment {
     /// Its name while it is there; 0 for what can't be edited.
     pub id: u32,
+    /// When it begins.
     pub start: f64,
+    /// When it ends.
     pub end: f64,
+    /// The text.
     pub text: String,
+    /// Its words; empty where their times are not known.
     pub words: Vec<Word>,
+    /// Its language, where that is another one than the transcript's.
     pub language: Option<String>,
+    /// Who speaks.
     pub speaker: Option<String>,
+    /// Its channel, from 0, where channels were transcribed apart.
     pub channel: Option<u32>,
+    /// What it is flagged for.
     pub suspicions: Vec<transcript::Suspicion>,
 }
 
+/// A word of a segment.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct Word {
     /// With the white space before it.
     pub text: String,
+    /// When it begins.
     pub start: f64,
+    /// When it ends.
     pub end: f64,
     /// 0 to 1.
     pub probability: f32,
 }
 
+/// What is to be known of a transcript as a whole.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct Notice {
     /// What to branch on.
     pub code: String,
+    /// How much it matters.
     pub severity: transcript::Severity,
+    /// In English.
     pub text: String,
+    /// The time in the recording that it is about.
     pub at: Option<f64>,
 }
 
+/// What a transcript says of itself as a whole.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct Ending {
     /// ISO 639-1 code of the main language; `und` where it was not determined.
@@ -233,6 +291,7 @@ pub struct Ending {
     /// Seconds of speech found, and how many of them have text; zero where
     /// voice activity detection was off.
     pub speech: f64,
+    /// Seconds of speech that have text.
     pub covered: f64,
     /// Stretches of speech of over 2 s without text.
     pub gaps: Vec<Gap>,
@@ -241,7 +300,9 @@ pub struct Ending {
 /// A part of a recording, in seconds.
 #[derive(Debug, Clone, Serialize, Deserialize, TS)]
 pub struct Gap {
+    /// Start.
     pub start: f64,
+    /// End.
     pub end: f64,
 }
 
@@ -260,22 +321,31 @@ pub enum SaveLocation {
 /// What came of saving in several formats.
 #[derive(Debug, Clone, Default, Serialize, TS)]
 pub struct Saved {
+    /// The files that were written.
     pub files: Vec<String>,
+    /// The formats that were not written.
     pub failures: Vec<NotSaved>,
 }
 
+/// A format that could not be written.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct NotSaved {
+    /// The format.
     pub format: transcript::export::Format,
+    /// Why.
     pub failure: Failure,
 }
 
 /// An error that a user sees. Branch on `code`, show the rest.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct Failure {
+    /// What to branch on.
     pub code: wire::ErrorCode,
+    /// The file that it is about.
     pub file: Option<String>,
+    /// What happened, in English.
     pub message: String,
+    /// What to do, in English.
     pub remedy: Option<String>,
 }
 
@@ -288,6 +358,7 @@ pub struct PlaySource {
     pub peaks: String,
     /// Address that, with a number behind it, tells at which speed it is played.
     pub speed: String,
+    /// How long the recording is.
     pub seconds: f64,
 }
 
@@ -419,6 +490,7 @@ impl From<session::Ending> for Ending {
 }
 
 impl EngineInfo {
+    /// The engine's description; `note` says why it is not the CUDA engine.
     pub fn new(description: wire::Description, note: Option<String>) -> Self {
         let device = |device: wire::DeviceInfo| Device {
             id: device.id,

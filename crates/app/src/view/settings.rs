@@ -10,8 +10,10 @@ use wire::FilePath;
 
 use super::{Exporting, Failure};
 
+/// What recordings are transcribed with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct Settings {
+    /// The number of the model; null: there is none.
     pub model: Option<u32>,
     /// ISO 639-1; null: detect.
     pub language: Option<String>,
@@ -29,19 +31,28 @@ pub struct Settings {
 /// not be among those there are.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct OwnSettings {
+    /// The name of the model.
     pub model_name: Option<String>,
+    /// The folder of the model.
     pub model_folder: Option<String>,
+    /// ISO 639-1; null: detect.
     pub language: Option<String>,
+    /// To English.
     pub translate: bool,
+    /// As in `Settings`.
     pub beams: u32,
+    /// As in `Settings`.
     pub several_languages: bool,
+    /// As in `Settings`.
     pub words: Vec<String>,
 }
 
 /// Settings under a name.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct Preset {
+    /// The name that the user gave.
     pub name: String,
+    /// The settings.
     pub settings: Settings,
     /// The folder of its model, where that is not among those there are.
     pub missing_model: Option<String>,
@@ -50,6 +61,7 @@ pub struct Preset {
 /// A folder whose new recordings are transcribed.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct WatchedFolder {
+    /// Its path.
     pub folder: String,
     /// How its texts are written; with no format they are not.
     pub exporting: Exporting,
@@ -60,6 +72,7 @@ pub struct WatchedFolder {
 }
 
 impl Settings {
+    /// The session's settings, their model by its number among `models`.
     pub fn new(settings: session::JobSettings, models: &[ModelRef]) -> Self {
         let index = |wanted: &ModelRef| models.iter().position(|model| model.path == wanted.path);
         let session::Decoding { beams, several_languages, words } = settings.decoding;
@@ -73,6 +86,7 @@ impl Settings {
         }
     }
 
+    /// The settings, their model by number among these.
     pub fn chosen(self, models: &[ModelRef]) -> session::JobSettings {
         let Self { model, language, translate, beams, several_languages, words } = self;
         session::JobSettings {
@@ -100,6 +114,7 @@ impl From<session::JobSettings> for OwnSettings {
 }
 
 impl Preset {
+    /// A preset, its model by its number among `models`.
     pub fn new(preset: session::Preset, models: &[ModelRef]) -> Self {
         let Stored { model, language, translate, decoding } = preset.settings;
         let wanted = model.as_ref();

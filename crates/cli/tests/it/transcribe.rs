@@ -106,7 +106,7 @@ fn gaps_and_notices_are_warnings_even_when_quiet() {
     assert_eq!(
         ran.err,
         "steno: warning: gappy.mp3: The file ends too early. (at 0:09)\n\
-         steno: warning: gappy.mp3: somebody speaks, but there is no text, at 0:03 to 0:08\n"
+         steno: warning: gappy.mp3: there is speech, but no text, at 0:03 to 0:08\n"
     );
 }
 

@@ -28,7 +28,23 @@ export const UNSURE = 0.5;
 /**
  * What the page needs at its start.
  */
-export type Setup = { version: string, models: Array<ModelChoice>, settings: Settings, look: Look, 
+export type Setup = { 
+/**
+ * The version of Steno.
+ */
+version: string, 
+/**
+ * The models to choose from.
+ */
+models: Array<ModelChoice>, 
+/**
+ * What recordings are transcribed with.
+ */
+settings: Settings, 
+/**
+ * What the window looks like.
+ */
+look: Look, 
 /**
  * How transcripts were last saved.
  */
@@ -44,23 +60,61 @@ paused: boolean,
 /**
  * What is short has its turn before what is long.
  */
-shortest_first: boolean, presets: Array<Preset>, watched: Array<WatchedFolder>, switches: Switches, 
+shortest_first: boolean, 
+/**
+ * Settings under a name.
+ */
+presets: Array<Preset>, 
+/**
+ * Folders whose new recordings are transcribed.
+ */
+watched: Array<WatchedFolder>, 
+/**
+ * What the window may do beyond itself.
+ */
+switches: Switches, 
 /**
  * What the user's config file says that can't be used; the defaults are in force.
  */
 preferences_failure: Failure | null, };
 
-export type ModelChoice = { id: number, name: string, folder: string, 
+/**
+ * A model to choose.
+ */
+export type ModelChoice = { 
+/**
+ * Its number, which the page names it by.
+ */
+id: number, 
+/**
+ * Its name.
+ */
+name: string, 
+/**
+ * Its folder.
+ */
+folder: string, 
 /**
  * Its text is not reliable: it is there to show how the program works.
  */
-demonstration: boolean, note: string | null, 
+demonstration: boolean, 
+/**
+ * What is to be known of it.
+ */
+note: string | null, 
 /**
  * It was downloaded or imported, and can be removed.
  */
 removable: boolean, };
 
-export type Settings = { model: number | null, 
+/**
+ * What recordings are transcribed with.
+ */
+export type Settings = { 
+/**
+ * The number of the model; null: there is none.
+ */
+model: number | null, 
 /**
  * ISO 639-1; null: detect.
  */
@@ -86,12 +140,48 @@ words: Array<string>, };
  * Settings of one recording: the model by its folder and name, since it need
  * not be among those there are.
  */
-export type OwnSettings = { model_name: string | null, model_folder: string | null, language: string | null, translate: boolean, beams: number, several_languages: boolean, words: Array<string>, };
+export type OwnSettings = { 
+/**
+ * The name of the model.
+ */
+model_name: string | null, 
+/**
+ * The folder of the model.
+ */
+model_folder: string | null, 
+/**
+ * ISO 639-1; null: detect.
+ */
+language: string | null, 
+/**
+ * To English.
+ */
+translate: boolean, 
+/**
+ * As in `Settings`.
+ */
+beams: number, 
+/**
+ * As in `Settings`.
+ */
+several_languages: boolean, 
+/**
+ * As in `Settings`.
+ */
+words: Array<string>, };
 
 /**
  * Settings under a name.
  */
-export type Preset = { name: string, settings: Settings, 
+export type Preset = { 
+/**
+ * The name that the user gave.
+ */
+name: string, 
+/**
+ * The settings.
+ */
+settings: Settings, 
 /**
  * The folder of its model, where that is not among those there are.
  */
@@ -100,7 +190,11 @@ missing_model: string | null, };
 /**
  * A folder whose new recordings are transcribed.
  */
-export type WatchedFolder = { folder: string, 
+export type WatchedFolder = { 
+/**
+ * Its path.
+ */
+folder: string, 
 /**
  * How its texts are written; with no format they are not.
  */
@@ -130,7 +224,11 @@ notify: boolean, };
 /**
  * What the window looks and sounds like.
  */
-export type Look = { theme: "system" | "light" | "dark", 
+export type Look = { 
+/**
+ * Light, dark, or as the system.
+ */
+theme: "system" | "light" | "dark", 
 /**
  * Null: the system's.
  */
@@ -147,7 +245,11 @@ keys: { [key in string]: Array<string> }, };
 /**
  * How transcripts were last saved.
  */
-export type Exporting = { formats: Array<Format>, 
+export type Exporting = { 
+/**
+ * The formats to write.
+ */
+formats: Array<Format>, 
 /**
  * Subtitles divided into cues that fit a screen.
  */
@@ -160,35 +262,122 @@ word_times: boolean, };
 /**
  * The engine that does the work.
  */
-export type EngineInfo = { version: string, backend: Backend, devices: Array<Device>, 
+export type EngineInfo = { 
+/**
+ * The version of the engine.
+ */
+version: string, 
+/**
+ * What it can compute on.
+ */
+backend: Backend, 
+/**
+ * The devices of this machine.
+ */
+devices: Array<Device>, 
 /**
  * Why the CPU computes, in a sentence; null where a GPU does.
  */
-cpu_reason: string | null, threads: number, 
+cpu_reason: string | null, 
+/**
+ * Threads that compute.
+ */
+threads: number, 
 /**
  * Whether formats that need ffmpeg can be opened.
  */
 ffmpeg: boolean, };
 
-export type Device = { id: string, name: string, total_bytes: number | null, free_bytes: number | null, };
+/**
+ * A device that can compute.
+ */
+export type Device = { 
+/**
+ * `cpu` or `cuda:N`.
+ */
+id: string, 
+/**
+ * Its name.
+ */
+name: string, 
+/**
+ * Its memory; null where it is not known.
+ */
+total_bytes: number | null, 
+/**
+ * What of it is free; null where it is not known.
+ */
+free_bytes: number | null, };
 
 /**
  * What happens to the window or the queue, at most twenty times a second.
  */
-export type WindowEvent = { "kind": "drag_over", files: number, } | { "kind": "drag_left" } | { "kind": "jobs", changed: Array<Job>, removed: Array<number>, 
+export type WindowEvent = { "kind": "drag_over", 
+/**
+ * How many.
+ */
+files: number, } | { "kind": "drag_left" } | { "kind": "jobs", 
+/**
+ * Recordings that are new or changed.
+ */
+changed: Array<Job>, 
+/**
+ * Recordings that are no longer in the list.
+ */
+removed: Array<number>, 
 /**
  * All of them in the order of their turns, where that changed.
  */
-order: Array<number> | null, } | { "kind": "setup", setup: Setup, } | { "kind": "close_requested", unfinished: number, unsaved: number, } | { "kind": "transfers", transfers: Array<Transfer>, } | { "kind": "queue_ended", finished: number, failed: number, };
+order: Array<number> | null, } | { "kind": "setup", 
+/**
+ * All of the setup.
+ */
+setup: Setup, } | { "kind": "close_requested", 
+/**
+ * Recordings that would be left undone.
+ */
+unfinished: number, 
+/**
+ * Transcripts that would be lost.
+ */
+unsaved: number, } | { "kind": "transfers", 
+/**
+ * All of them.
+ */
+transfers: Array<Transfer>, } | { "kind": "queue_ended", 
+/**
+ * Recordings that were transcribed.
+ */
+finished: number, 
+/**
+ * Recordings that failed.
+ */
+failed: number, };
 
 /**
  * One recording in the queue.
  */
-export type Job = { id: number, 
+export type Job = { 
+/**
+ * Its number, which the page names it by.
+ */
+id: number, 
 /**
  * File name without its folder.
  */
-name: string, folder: string, bytes: number | null, sample: boolean, 
+name: string, 
+/**
+ * Its folder.
+ */
+folder: string, 
+/**
+ * The file's size.
+ */
+bytes: number | null, 
+/**
+ * It is the program's own recording.
+ */
+sample: boolean, 
 /**
  * It was found in a watched folder.
  */
@@ -196,20 +385,40 @@ watched: boolean,
 /**
  * Of its own, where they differ from those at hand.
  */
-own: OwnSettings | null, state: JobState, 
+own: OwnSettings | null, 
+/**
+ * Where it stands.
+ */
+state: JobState, 
 /**
  * Parts of it that are being transcribed again, wait for that, or for the
  * user's choice.
  */
-again: Array<Again>, progress: Progress | null, duration: number | null, 
+again: Array<Again>, 
+/**
+ * How far its job has come.
+ */
+progress: Progress | null, 
+/**
+ * How long the recording is; null where that is not known yet.
+ */
+duration: number | null, 
 /**
  * Container and codec in words.
  */
-format: string | null, model: string | null, 
+format: string | null, 
+/**
+ * The name of the model that transcribes it.
+ */
+model: string | null, 
 /**
  * The text is the demonstration model's.
  */
-demonstration: boolean, failure: Failure | null, 
+demonstration: boolean, 
+/**
+ * Why it failed.
+ */
+failure: Failure | null, 
 /**
  * Where its transcript was last saved.
  */
@@ -225,11 +434,26 @@ missing: boolean,
 fit_warning: FitWarning | null, };
 
 /**
- * Where a recording stands.
+ * The state of a recording in the queue.
  */
 export type JobState = "held" | "waiting" | "running" | "stopping" | "finished" | "failed" | "cancelled";
 
-export type Progress = { stage: Stage, position: number, duration: number | null, 
+/**
+ * How far a job has come.
+ */
+export type Progress = { 
+/**
+ * What is being done.
+ */
+stage: Stage, 
+/**
+ * How much of the recording is done.
+ */
+position: number, 
+/**
+ * How long the recording is.
+ */
+duration: number | null, 
 /**
  * Seconds of recording per second.
  */
@@ -243,11 +467,31 @@ left: number | null, };
  * What changed in one recording's text: from index `from` on there are now
  * `segments`; then `changes` were made, in order.
  */
-export type TextUpdate = { job: number, from: number, segments: Array<Segment>, changes: Array<TextChange>, 
+export type TextUpdate = { 
+/**
+ * The recording.
+ */
+job: number, 
+/**
+ * Index of the first replaced segment.
+ */
+from: number, 
+/**
+ * The segments from that index on.
+ */
+segments: Array<Segment>, 
+/**
+ * Edits that follow, in order.
+ */
+changes: Array<TextChange>, 
 /**
  * Null: it can't be edited. Its revision is 0 until all of the text is there.
  */
-editing: Editing | null, notices: Array<Notice>, 
+editing: Editing | null, 
+/**
+ * All notices about the text.
+ */
+notices: Array<Notice>, 
 /**
  * Known once the job is over.
  */
@@ -256,30 +500,134 @@ ending: Ending | null, };
 /**
  * What was done to the text as it is by then. Segments are named by their index.
  */
-export type TextChange = { "kind": "segments", at: number, removed: number, inserted: Array<Segment>, } | { "kind": "text", at: number, text: string, word: number, removed: number, inserted: Array<Word>, } | { "kind": "speaker", ranges: Array<[number, number]>, speaker: string | null, };
+export type TextChange = { "kind": "segments", 
+/**
+ * Index of the first segment.
+ */
+at: number, 
+/**
+ * How many segments were removed.
+ */
+removed: number, 
+/**
+ * The new segments.
+ */
+inserted: Array<Segment>, } | { "kind": "text", 
+/**
+ * Index of the segment.
+ */
+at: number, 
+/**
+ * Its whole text.
+ */
+text: string, 
+/**
+ * Index of the first changed word.
+ */
+word: number, 
+/**
+ * How many words were removed.
+ */
+removed: number, 
+/**
+ * The new words.
+ */
+inserted: Array<Word>, } | { "kind": "speaker", 
+/**
+ * First segment and the one after the last.
+ */
+ranges: Array<[number, number]>, 
+/**
+ * Their new speaker; null: no name.
+ */
+speaker: string | null, };
 
+/**
+ * A piece of the text, usually a sentence.
+ */
 export type Segment = { 
 /**
  * Its name while it is there; 0 for what can't be edited.
  */
-id: number, start: number, end: number, text: string, words: Array<Word>, language: string | null, speaker: string | null, channel: number | null, suspicions: Array<Suspicion>, };
+id: number, 
+/**
+ * When it begins.
+ */
+start: number, 
+/**
+ * When it ends.
+ */
+end: number, 
+/**
+ * The text.
+ */
+text: string, 
+/**
+ * Its words; empty where their times are not known.
+ */
+words: Array<Word>, 
+/**
+ * Its language, where that is another one than the transcript's.
+ */
+language: string | null, 
+/**
+ * Who speaks.
+ */
+speaker: string | null, 
+/**
+ * Its channel, from 0, where channels were transcribed apart.
+ */
+channel: number | null, 
+/**
+ * What it is flagged for.
+ */
+suspicions: Array<Suspicion>, };
 
+/**
+ * A word of a segment.
+ */
 export type Word = { 
 /**
  * With the white space before it.
  */
-text: string, start: number, end: number, 
+text: string, 
+/**
+ * When it begins.
+ */
+start: number, 
+/**
+ * When it ends.
+ */
+end: number, 
 /**
  * 0 to 1.
  */
 probability: number, };
 
+/**
+ * What is to be known of a transcript as a whole.
+ */
 export type Notice = { 
 /**
  * What to branch on.
  */
-code: string, severity: Severity, text: string, at: number | null, };
+code: string, 
+/**
+ * How much it matters.
+ */
+severity: Severity, 
+/**
+ * In English.
+ */
+text: string, 
+/**
+ * The time in the recording that it is about.
+ */
+at: number | null, };
 
+/**
+ * What a transcript says of itself as a whole.
+ */
 export type Ending = { 
 /**
  * ISO 639-1 code of the main language; `und` where it was not determined.
@@ -293,7 +641,11 @@ complete: boolean,
  * Seconds of speech found, and how many of them have text; zero where
  * voice activity detection was off.
  */
-speech: number, covered: number, 
+speech: number, 
+/**
+ * Seconds of speech that have text.
+ */
+covered: number, 
 /**
  * Stretches of speech of over 2 s without text.
  */
@@ -302,7 +654,15 @@ gaps: Array<Gap>, };
 /**
  * A part of a recording, in seconds.
  */
-export type Gap = { start: number, end: number, };
+export type Gap = { 
+/**
+ * Start.
+ */
+start: number, 
+/**
+ * End.
+ */
+end: number, };
 
 /**
  * Where to save to.
@@ -324,28 +684,71 @@ peaks: string,
 /**
  * Address that, with a number behind it, tells at which speed it is played.
  */
-speed: string, seconds: number, };
+speed: string, 
+/**
+ * How long the recording is.
+ */
+seconds: number, };
 
 /**
  * What came of saving in several formats.
  */
-export type Saved = { files: Array<string>, failures: Array<NotSaved>, };
+export type Saved = { 
+/**
+ * The files that were written.
+ */
+files: Array<string>, 
+/**
+ * The formats that were not written.
+ */
+failures: Array<NotSaved>, };
 
-export type NotSaved = { format: Format, failure: Failure, };
+/**
+ * A format that could not be written.
+ */
+export type NotSaved = { 
+/**
+ * The format.
+ */
+format: Format, 
+/**
+ * Why.
+ */
+failure: Failure, };
 
 /**
  * An error that a user sees. Branch on `code`, show the rest.
  */
-export type Failure = { code: ErrorCode, file: string | null, message: string, remedy: string | null, };
+export type Failure = { 
+/**
+ * What to branch on.
+ */
+code: ErrorCode, 
+/**
+ * The file that it is about.
+ */
+file: string | null, 
+/**
+ * What happened, in English.
+ */
+message: string, 
+/**
+ * What to do, in English.
+ */
+remedy: string | null, };
 
 /**
  * The models against what is free now.
  */
 export type ModelFits = { 
 /**
- * Where the next job can be expected to compute; null where nobody can say.
+ * Where the next job is expected to compute; null where that can't be found out.
  */
-room: MemoryRoom | null, models: Array<ModelFit>, 
+room: MemoryRoom | null, 
+/**
+ * One per model, by its number.
+ */
+models: Array<ModelFit>, 
 /**
  * The number of the best installed model.
  */
@@ -359,7 +762,26 @@ is_best_of_all: boolean,
  */
 gpu_problem: string | null, };
 
-export type MemoryRoom = { kind: DeviceKind, name: string, free: number, total: number, };
+/**
+ * The device of the next job, and what is free there. Bytes.
+ */
+export type MemoryRoom = { 
+/**
+ * A graphics card, or the main memory.
+ */
+kind: DeviceKind, 
+/**
+ * The name of the device.
+ */
+name: string, 
+/**
+ * What a job may take.
+ */
+free: number, 
+/**
+ * All of it, or the limit that is set.
+ */
+total: number, };
 
 /**
  * How one model fits. Amounts are bytes.
@@ -372,9 +794,20 @@ model: number,
 /**
  * Why it can't be used; then there is no `facts`.
  */
-failure: Failure | null, facts: ModelFacts | null, };
+failure: Failure | null, 
+/**
+ * What it needs, and what it can do.
+ */
+facts: ModelFacts | null, };
 
-export type ModelFacts = { fit: FitWord, 
+/**
+ * What a model needs, and what it can do.
+ */
+export type ModelFacts = { 
+/**
+ * Whether it fits into what is free now.
+ */
+fit: FitWord, 
 /**
  * How its weights would be held.
  */
@@ -382,7 +815,11 @@ precision: string,
 /**
  * Needed at the least.
  */
-peak: number, parts: MemoryParts, 
+peak: number, 
+/**
+ * What each purpose takes at the peak.
+ */
+parts: MemoryParts, 
 /**
  * What would have to become free.
  */
@@ -390,7 +827,19 @@ missing: number,
 /**
  * Numbers in the network.
  */
-parameters: number, disk: number, multilingual: boolean, translates: boolean, 
+parameters: number, 
+/**
+ * Size of its files.
+ */
+disk: number, 
+/**
+ * It knows more languages than English.
+ */
+multilingual: boolean, 
+/**
+ * It translates into English.
+ */
+translates: boolean, 
 /**
  * Whether it knows the language and the task that are set.
  */
@@ -401,10 +850,14 @@ suits: boolean,
 speed: number | null, };
 
 /**
- * A model that does not fit into the free memory, told before it is loaded.
- * The job starts all the same. Amounts are bytes.
+ * Warns before a model is loaded that it does not fit into the free memory. The job
+ * starts all the same. Amounts are bytes.
  */
-export type FitWarning = { model: string, 
+export type FitWarning = { 
+/**
+ * The name of the model.
+ */
+model: string, 
 /**
  * How its weights would be held.
  */
@@ -429,7 +882,15 @@ instead: FitInstead | null, };
 /**
  * What the job is likely to go on with when memory runs out.
  */
-export type FitInstead = { model: string, precision: string, 
+export type FitInstead = { 
+/**
+ * The name of the model.
+ */
+model: string, 
+/**
+ * How its weights would be held.
+ */
+precision: string, 
 /**
  * Windows that fit together.
  */
@@ -438,7 +899,15 @@ windows: number, };
 /**
  * One setting of the config file.
  */
-export type Preference = { name: PreferenceName, value: string | null, 
+export type Preference = { 
+/**
+ * Its key in the config file.
+ */
+name: PreferenceName, 
+/**
+ * What the file says; null: nothing.
+ */
+value: string | null, 
 /**
  * What the environment says instead, which goes before the file.
  */
@@ -448,12 +917,44 @@ overruled: string | null, };
  * What is new of one job's memory: the samples from index `from` on are now
  * `samples`; everything else is whole. At most twenty of these a second.
  */
-export type MemoryUpdate = { job: number, from: number, samples: Array<MemorySample>, notices: Array<MemoryNotice>, stages: Array<StageUse>, forecast: Forecast | null, };
+export type MemoryUpdate = { 
+/**
+ * The recording.
+ */
+job: number, 
+/**
+ * Index of the first new sample.
+ */
+from: number, 
+/**
+ * The new samples.
+ */
+samples: Array<MemorySample>, 
+/**
+ * All notices.
+ */
+notices: Array<MemoryNotice>, 
+/**
+ * All stages that have begun.
+ */
+stages: Array<StageUse>, 
+/**
+ * What was predicted; null where the model can't be read.
+ */
+forecast: Forecast | null, };
 
 /**
  * One look at a device, at a known place in the job.
  */
-export type MemorySample = { at: number, kind: DeviceKind, 
+export type MemorySample = { 
+/**
+ * When, in seconds.
+ */
+at: number, 
+/**
+ * The device.
+ */
+kind: DeviceKind, 
 /**
  * As in the log: `Before Transcription`, `Batch 12`.
  */
@@ -463,10 +964,13 @@ label: string,
  */
 line: string, 
 /**
- * Null where nobody could say.
+ * Null where it could not be read.
  */
 levels: MemoryLevels | null, };
 
+/**
+ * What a device held at one moment.
+ */
 export type MemoryLevels = { 
 /**
  * Held by this program.
@@ -477,32 +981,75 @@ ours: number,
  */
 peak: number, 
 /**
- * Held by other programs; null where nobody says.
+ * Held by other programs; null where that is unknown.
  */
-others: number | null, free: number, 
+others: number | null, 
+/**
+ * What can be allocated.
+ */
+free: number, 
 /**
  * The limit in force.
  */
 total: number, };
 
-export type MemoryNotice = { at: number, 
+/**
+ * What is to be known of a job's memory.
+ */
+export type MemoryNotice = { 
+/**
+ * When, in seconds.
+ */
+at: number, 
 /**
  * What to branch on.
  */
-code: string, severity: Severity, text: string, };
+code: string, 
+/**
+ * How much it matters.
+ */
+severity: Severity, 
+/**
+ * In English.
+ */
+text: string, };
 
 /**
  * One stage from before it began to after what it held was given back.
  */
-export type StageUse = { stage: MemoryStage, kind: DeviceKind, start: number, 
+export type StageUse = { 
+/**
+ * The stage.
+ */
+stage: MemoryStage, 
+/**
+ * The device.
+ */
+kind: DeviceKind, 
+/**
+ * When it began, in seconds.
+ */
+start: number, 
 /**
  * Null while it lasts, and for a model that stays loaded.
  */
-end: number | null, before: number, 
+end: number | null, 
+/**
+ * Held before it.
+ */
+before: number, 
 /**
  * Once what it came for was loaded: a model's weights, the sound.
  */
-loaded: number | null, peak: number, after: number | null, 
+loaded: number | null, 
+/**
+ * The most held during it.
+ */
+peak: number, 
+/**
+ * Held after it; null while it lasts.
+ */
+after: number | null, 
 /**
  * Part of what was taken that came back, 0 to 1.
  */
@@ -515,13 +1062,40 @@ verified: boolean | null, };
 /**
  * The peak that was predicted before the job began.
  */
-export type Forecast = { kind: DeviceKind, parts: MemoryParts, };
+export type Forecast = { 
+/**
+ * The device.
+ */
+kind: DeviceKind, 
+/**
+ * What each purpose takes.
+ */
+parts: MemoryParts, };
 
+/**
+ * A peak by purpose.
+ */
 export type MemoryParts = { 
 /**
  * The process without a model.
  */
-context: number, weights: number, caches: number, activations: number, workspace: number, };
+context: number, 
+/**
+ * The model.
+ */
+weights: number, 
+/**
+ * Keys and values of the decoder.
+ */
+caches: number, 
+/**
+ * What the layers compute.
+ */
+activations: number, 
+/**
+ * What the libraries need besides.
+ */
+workspace: number, };
 
 /**
  * In which form a job's memory is saved.
@@ -547,9 +1121,24 @@ offline: boolean,
 /**
  * Where models go, and what is free there.
  */
-folder: string | null, free: number | null, };
+folder: string | null, 
+/**
+ * Free bytes on the disk of that folder; null where the system does not say.
+ */
+free: number | null, };
 
-export type Offer = { id: string, stands: Stands, 
+/**
+ * A model that can be downloaded.
+ */
+export type Offer = { 
+/**
+ * Its name in the catalogue.
+ */
+id: string, 
+/**
+ * How much of it is here.
+ */
+stands: Stands, 
 /**
  * What is to be downloaded in all.
  */
@@ -557,9 +1146,13 @@ bytes: number | null,
 /**
  * `en`, `99+`.
  */
-languages: string | null, licence: string | null, 
+languages: string | null, 
 /**
- * Slower than most recordings on this device, as far as anybody knows.
+ * Its licence, by name.
+ */
+licence: string | null, 
+/**
+ * Slower than most recordings on this device, as far as it was measured.
  */
 slow: boolean, 
 /**
@@ -572,13 +1165,51 @@ facts: OfferFacts | null,
  */
 can_be_had: boolean, };
 
-export type Stands = { "kind": "offered" } | { "kind": "interrupted", done: number, total: number | null, } | { "kind": "damaged", files: Array<string>, };
+/**
+ * How much of an offered model is on this machine.
+ */
+export type Stands = { "kind": "offered" } | { "kind": "interrupted", 
+/**
+ * Bytes that are here.
+ */
+done: number, 
+/**
+ * Bytes of all its files; null where that is not known.
+ */
+total: number | null, } | { "kind": "damaged", 
+/**
+ * Their names.
+ */
+files: Array<string>, };
 
-export type OfferFacts = { fit: FitWord, precision: string, 
+/**
+ * What is known of an offered model, for the settings in force.
+ */
+export type OfferFacts = { 
+/**
+ * Whether it fits into what is free now.
+ */
+fit: FitWord, 
+/**
+ * How its weights would be held.
+ */
+precision: string, 
 /**
  * Predicted peak, what is free for it, and what would have to become free.
  */
-peak: number, free: number, missing: number, parameters: number, 
+peak: number, 
+/**
+ * Free where it would compute.
+ */
+free: number, 
+/**
+ * What would have to become free.
+ */
+missing: number, 
+/**
+ * Numbers in the network.
+ */
+parameters: number, 
 /**
  * Seconds of recording per second, where this machine's speed was measured.
  */
@@ -587,16 +1218,55 @@ speed: number | null, };
 /**
  * A download or import under way, or one that failed.
  */
-export type Transfer = { id: string, is_import: boolean, stage: TransferStage, file: string | null, done: number, 
+export type Transfer = { 
+/**
+ * The name of the model.
+ */
+id: string, 
+/**
+ * It comes from this machine.
+ */
+is_import: boolean, 
+/**
+ * What is being done.
+ */
+stage: TransferStage, 
+/**
+ * The file that is being transferred.
+ */
+file: string | null, 
+/**
+ * Bytes that are done.
+ */
+done: number, 
 /**
  * 0: not known yet.
  */
-total: number, speed: number | null, left: number | null, 
+total: number, 
+/**
+ * Bytes per second.
+ */
+speed: number | null, 
+/**
+ * Seconds until it is done.
+ */
+left: number | null, 
 /**
  * Seconds until the next attempt, where one failed.
  */
-wait: number | null, paused: boolean, failure: Failure | null, };
+wait: number | null, 
+/**
+ * The user paused it.
+ */
+paused: boolean, 
+/**
+ * Why it failed.
+ */
+failure: Failure | null, };
 
+/**
+ * The steps of a download or an import.
+ */
 export type TransferStage = "look" | "download" | "copy" | "wait" | "verify" | "install";
 
 /**
@@ -606,7 +1276,15 @@ export type Connection = {
 /**
  * Since 1970.
  */
-at: number, host: string, why: string, 
+at: number, 
+/**
+ * The host that was asked.
+ */
+host: string, 
+/**
+ * What was asked for.
+ */
+why: string, 
 /**
  * Null where it is not over, or ended with the program.
  */
@@ -615,17 +1293,101 @@ bytes: number | null, };
 /**
  * A change of a transcript. Segments are named by their `id`.
  */
-export type Edit = { "kind": "set_text", segment: number, text: string, } | { "kind": "split", segment: number, at: number, } | { "kind": "merge", segment: number, } | { "kind": "delete", segments: Array<number>, } | { "kind": "insert", after: number | null, text: string, } | { "kind": "retime", segment: number, start: number, end: number, } | { "kind": "set_speaker", segments: Array<number>, speaker: string | null, } | { "kind": "rename_speaker", from: string, to: string, } | { "kind": "accept", segments: Array<number>, } | { "kind": "accept_gap", gap: Gap, };
+export type Edit = { "kind": "set_text", 
+/**
+ * The segment.
+ */
+segment: number, 
+/**
+ * The new text.
+ */
+text: string, } | { "kind": "split", 
+/**
+ * The segment.
+ */
+segment: number, 
+/**
+ * Characters of the first half.
+ */
+at: number, } | { "kind": "merge", 
+/**
+ * The first of the two.
+ */
+segment: number, } | { "kind": "delete", 
+/**
+ * The segments.
+ */
+segments: Array<number>, } | { "kind": "insert", 
+/**
+ * The segment before the new one.
+ */
+after: number | null, 
+/**
+ * Its text.
+ */
+text: string, } | { "kind": "retime", 
+/**
+ * The segment.
+ */
+segment: number, 
+/**
+ * Its new start, in seconds.
+ */
+start: number, 
+/**
+ * Its new end, in seconds.
+ */
+end: number, } | { "kind": "set_speaker", 
+/**
+ * The segments.
+ */
+segments: Array<number>, 
+/**
+ * The name; null: no name.
+ */
+speaker: string | null, } | { "kind": "rename_speaker", 
+/**
+ * The name now.
+ */
+from: string, 
+/**
+ * The new name.
+ */
+to: string, } | { "kind": "accept", 
+/**
+ * The segments.
+ */
+segments: Array<number>, } | { "kind": "accept_gap", 
+/**
+ * The stretch.
+ */
+gap: Gap, };
 
 /**
- * What gives a transcript another text: an edit, or one taken back.
+ * A command that changes the text of a transcript.
  */
-export type EditCommand = { "type": "edit", edit: Edit, } | { "type": "undo" } | { "type": "redo" } | { "type": "choose_again", part: Gap, take: boolean, };
+export type EditCommand = { "type": "edit", 
+/**
+ * The edit.
+ */
+edit: Edit, } | { "type": "undo" } | { "type": "redo" } | { "type": "choose_again", 
+/**
+ * The part.
+ */
+part: Gap, 
+/**
+ * False: it is forgotten.
+ */
+take: boolean, };
 
 /**
  * What another attempt at a part does otherwise; null: as the recording.
  */
-export type Attempt = { model: number | null, 
+export type Attempt = { 
+/**
+ * The number of the model.
+ */
+model: number | null, 
 /**
  * ISO 639-1.
  */
@@ -634,7 +1396,15 @@ language: string | null, };
 /**
  * A part of a finished recording that is transcribed once more.
  */
-export type Again = { start: number, end: number, 
+export type Again = { 
+/**
+ * Start, in seconds.
+ */
+start: number, 
+/**
+ * End, in seconds.
+ */
+end: number, 
 /**
  * What waits for the user's choice; null: it is not there yet.
  */
@@ -643,7 +1413,19 @@ found: Found | null, };
 /**
  * What another attempt found.
  */
-export type Found = { model: string, language: string, segments: Array<Segment>, };
+export type Found = { 
+/**
+ * The name of the model.
+ */
+model: string, 
+/**
+ * ISO 639-1 code of its language.
+ */
+language: string, 
+/**
+ * The new text.
+ */
+segments: Array<Segment>, };
 
 /**
  * What of a transcript should be listened to.
@@ -658,11 +1440,22 @@ count: number,
  */
 passages: Array<Passage>, };
 
+/**
+ * A passage that should be listened to.
+ */
 export type Passage = { 
 /**
  * The segment's id; null: speech without text.
  */
-segment: number | null, start: number, end: number, 
+segment: number | null, 
+/**
+ * Start, in seconds.
+ */
+start: number, 
+/**
+ * End, in seconds.
+ */
+end: number, 
 /**
  * What the segment is flagged for.
  */
@@ -675,7 +1468,19 @@ doubt: number, };
 /**
  * What to look for; accents matter.
  */
-export type Finding = { text: string, case: boolean, whole_words: boolean, };
+export type Finding = { 
+/**
+ * The text to find.
+ */
+text: string, 
+/**
+ * Upper and lower case matter.
+ */
+case: boolean, 
+/**
+ * Only whole words count.
+ */
+whole_words: boolean, };
 
 /**
  * What came of an edit.
@@ -697,23 +1502,78 @@ export type Editing = {
 /**
  * Grows with every edit.
  */
-revision: number, undo: boolean, redo: boolean, };
+revision: number, 
+/**
+ * An edit can be taken back.
+ */
+undo: boolean, 
+/**
+ * An edit that was taken back can be made again.
+ */
+redo: boolean, };
 
-export type Replaced = { places: number, transcripts: number, };
+/**
+ * How much was replaced.
+ */
+export type Replaced = { 
+/**
+ * Occurrences that were replaced.
+ */
+places: number, 
+/**
+ * Transcripts that had one.
+ */
+transcripts: number, };
 
 /**
  * A transcript of the history. Times are milliseconds since 1970.
  */
-export type DocumentInfo = { id: number, title: string, folder: string, created: number, changed: number, 
+export type DocumentInfo = { 
+/**
+ * Its number in the history.
+ */
+id: number, 
+/**
+ * The name of the recording.
+ */
+title: string, 
+/**
+ * The folder of the recording.
+ */
+folder: string, 
+/**
+ * When it was transcribed.
+ */
+created: number, 
+/**
+ * When it was last edited.
+ */
+changed: number, 
 /**
  * Of the recording, in seconds.
  */
-duration: number, language: string, model: string, };
+duration: number, 
+/**
+ * ISO 639-1 code of its language.
+ */
+language: string, 
+/**
+ * The name of the model.
+ */
+model: string, };
 
 /**
  * A passage of the history that was found.
  */
-export type Hit = { document: number, title: string, 
+export type Hit = { 
+/**
+ * Its number in the history.
+ */
+document: number, 
+/**
+ * The name of the recording.
+ */
+title: string, 
 /**
  * The segment's id.
  */
@@ -721,14 +1581,134 @@ segment: number,
 /**
  * Where in the recording, in seconds.
  */
-start: number, text: string, };
+start: number, 
+/**
+ * The text of the segment.
+ */
+text: string, };
 
 /**
- * What is done at once, in the order in which it was wished for.
+ * A command that takes effect at once, in the order in which the page sends them.
  */
-export type WindowCommand = { "type": "add_sample" } | { "type": "change_settings", settings: Settings, } | { "type": "change_look", look: Look, } | { "type": "start_anyway" } | { "type": "pause", paused: boolean, } | { "type": "reorder", jobs: Array<number>, before: number | null, } | { "type": "again", job: number, part: Gap, attempt: Attempt | null, } | { "type": "put_shortest_first", on: boolean, } | { "type": "save_preset", name: string, settings: Settings, } | { "type": "rename_preset", name: string, to: string, } | { "type": "delete_preset", name: string, } | { "type": "change_watched", number: number, exporting: Exporting, } | { "type": "unwatch_folder", number: number, } | { "type": "change_switches", switches: Switches, } | { "type": "pause_download", id: string, paused: boolean, } | { "type": "stop_download", id: string, };
+export type WindowCommand = { "type": "add_sample" } | { "type": "change_settings", 
+/**
+ * The new settings.
+ */
+settings: Settings, } | { "type": "change_look", 
+/**
+ * The new look.
+ */
+look: Look, } | { "type": "start_anyway" } | { "type": "pause", 
+/**
+ * False: the queue goes on.
+ */
+paused: boolean, } | { "type": "reorder", 
+/**
+ * The recordings to move.
+ */
+jobs: Array<number>, 
+/**
+ * The recording that follows them.
+ */
+before: number | null, } | { "type": "again", 
+/**
+ * The recording.
+ */
+job: number, 
+/**
+ * The part of it.
+ */
+part: Gap, 
+/**
+ * Null: the new text replaces the old one.
+ */
+attempt: Attempt | null, } | { "type": "put_shortest_first", 
+/**
+ * False: the order is as given.
+ */
+on: boolean, } | { "type": "save_preset", 
+/**
+ * The name of the preset.
+ */
+name: string, 
+/**
+ * Its settings.
+ */
+settings: Settings, } | { "type": "rename_preset", 
+/**
+ * Its name.
+ */
+name: string, 
+/**
+ * Its new name.
+ */
+to: string, } | { "type": "delete_preset", 
+/**
+ * Its name.
+ */
+name: string, } | { "type": "change_watched", 
+/**
+ * Its index in the list of watched folders.
+ */
+number: number, 
+/**
+ * Formats and options.
+ */
+exporting: Exporting, } | { "type": "unwatch_folder", 
+/**
+ * Its index in the list of watched folders.
+ */
+number: number, } | { "type": "change_switches", 
+/**
+ * The new switches.
+ */
+switches: Switches, } | { "type": "pause_download", 
+/**
+ * The name of the model.
+ */
+id: string, 
+/**
+ * False: it goes on.
+ */
+paused: boolean, } | { "type": "stop_download", 
+/**
+ * The name of the model.
+ */
+id: string, };
 
 /**
- * What waits for the disk.
+ * A command that may wait for the disk.
  */
-export type BlockingCommand = { "type": "cancel", job: number, } | { "type": "retry", job: number, } | { "type": "remove", job: number, } | { "type": "cancel_all" } | { "type": "retry_failed" } | { "type": "change_own", jobs: Array<number>, settings: Settings | null, } | { "type": "delete_document", document: number, } | { "type": "restore_document", document: number, } | { "type": "remove_model", id: string, };
+export type BlockingCommand = { "type": "cancel", 
+/**
+ * The recording.
+ */
+job: number, } | { "type": "retry", 
+/**
+ * The recording.
+ */
+job: number, } | { "type": "remove", 
+/**
+ * The recording.
+ */
+job: number, } | { "type": "cancel_all" } | { "type": "retry_failed" } | { "type": "change_own", 
+/**
+ * The recordings.
+ */
+jobs: Array<number>, 
+/**
+ * Their settings.
+ */
+settings: Settings | null, } | { "type": "delete_document", 
+/**
+ * Its number in the history.
+ */
+document: number, } | { "type": "restore_document", 
+/**
+ * Its number in the history.
+ */
+document: number, } | { "type": "remove_model", 
+/**
+ * Its name.
+ */
+id: string, };

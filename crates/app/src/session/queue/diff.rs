@@ -1,4 +1,4 @@
-//! What is told of the queue to somebody who looked before.
+//! What changed in the queue since a follower's last version.
 
 use std::sync::Arc;
 
@@ -10,26 +10,34 @@ use super::super::editing::Edited;
 use super::super::usage::{JobMemory, Known, MemoryChange};
 use super::{Queue, QueueEntry, Rewrite};
 
-/// What changed in the list since somebody last looked.
+/// What changed in the list since a version.
 #[derive(Debug, Default)]
 pub struct Changes {
+    /// Recordings that are new or changed, without their texts.
     pub changed: Vec<QueueEntry>,
+    /// Recordings that are no longer in the list.
     pub removed: Vec<JobId>,
-    /// All recordings in the order of their turns, where that changed.
+    /// All recordings in their order, where that changed.
     pub order: Option<Vec<JobId>>,
 }
 
-/// What changed in one recording's text since somebody last looked: from index
-/// `from` on there are now `segments`; then `changes` were made.
+/// What changed in one recording's text since a version: from index `from` on there are
+/// now `segments`; then `changes` were made.
 #[derive(Debug)]
 pub struct TextChange {
+    /// The recording.
     pub id: JobId,
+    /// Index of the first segment that was replaced.
     pub from: usize,
+    /// The segments from that index on.
     pub segments: Vec<Segment>,
+    /// Edits that follow, in order.
     pub changes: Vec<Arc<[Change]>>,
-    /// Not all of it: the next is there already.
+    /// There is more text, which the next change has.
     pub more: bool,
+    /// Its state in the history; `None`: it can't be edited.
     pub edited: Option<Edited>,
+    /// All notices about the text.
     pub notices: Vec<Notice>,
     /// Known once the job is over.
     pub ending: Option<Ending>,
@@ -38,13 +46,17 @@ pub struct TextChange {
 /// What a transcript says of itself as a whole.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ending {
+    /// ISO 639-1 code of the main language.
     pub language: String,
+    /// False for what a stopped job left behind.
     pub complete: bool,
+    /// How much of the speech has text.
     pub completeness: Completeness,
 }
 
 impl Queue {
-    /// Without the texts, which [`text_since`](Self::text_since) gives one by one.
+    /// Changes since `version`, without the texts, which [`text_since`](Self::text_since)
+    /// has.
     pub fn changes_since(&self, version: u64) -> Changes {
         let changed = self.iter().filter(|entry| entry.changed > version).map(without_text).collect();
         let removed = self.removed.range((version + 1, 0)..).map(|(_, id)| *id).collect();
@@ -52,15 +64,16 @@ impl Queue {
         Changes { changed, removed, order }
     }
 
-    /// What is new of one recording's memory, for somebody who has had `known`
-    /// samples of it. `None` where there is nothing.
+    /// What is new of one recording's memory, for a follower that has the `known`
+    /// samples. `None` where nothing is new.
     pub fn memory_since(&self, id: JobId, version: u64, known: Known) -> Option<MemoryChange> {
         let entry = self.get(id).filter(|entry| entry.changed > version)?;
         entry.memory.since(id, known)
     }
 
-    /// `known`: how many segments the asker has; `most`: how many it takes at
-    /// once. `None` where nothing changed and it has all of them.
+    /// Changes of a text since `version`. `known`: how many segments the follower has;
+    /// `most`: how many it takes at once. `None` where nothing changed and it has all of
+    /// them.
     pub fn text_since(&self, id: JobId, version: u64, known: usize, most: usize) -> Option<TextChange> {
         let entry = self.get(id)?;
         let segments = entry.segments();
@@ -70,7 +83,7 @@ impl Queue {
         let since: Vec<&Rewrite> =
             entry.rewrites.iter().filter(|rewrite| rewrite.version > version).collect();
         let changes: Option<Vec<_>> = since.iter().map(|rewrite| rewrite.changes.clone()).collect();
-        // Of one who had all of it only what another one did.
+        // A follower that has all of the text gets later edits alone.
         let had_all = |changes: &Vec<Arc<[Change]>>| {
             let grown: isize = changes.iter().flat_map(|changes| changes.iter()).map(Change::growth).sum();
             known.checked_add_signed(grown) == Some(segments.len())
@@ -84,7 +97,7 @@ impl Queue {
             }
         };
         let more = changes.is_empty() && to < segments.len();
-        // Who waits for an edit has it once all is there.
+        // Edits are sent once all of the text is there.
         let revision = |edited: Edited| if more { 0 } else { edited.revision };
         let edited = entry.edited.map(|edited| Edited { revision: revision(edited), ..edited });
         Some(TextChange {
@@ -104,7 +117,7 @@ impl Queue {
     }
 }
 
-/// A list of a thousand recordings is told of often; their texts are not copied for that.
+/// A list of a thousand recordings is copied often: without the texts.
 pub(super) fn without_text(entry: &QueueEntry) -> QueueEntry {
     QueueEntry {
         id: entry.id,
