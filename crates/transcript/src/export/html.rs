@@ -2,6 +2,7 @@ use std::io::{self, Write};
 
 use super::DEMONSTRATION_WARNING;
 use super::document::{facts, paragraphs, reading_clock, title};
+use super::text::escape_markup;
 use crate::{Suspicion, Transcript};
 
 /// In light and dark, on screen and paper; system fonts, since nothing is to
@@ -63,16 +64,7 @@ fn reason(suspicions: &[Suspicion]) -> Option<&'static str> {
     })
 }
 
+/// For text and for attributes in double quotes.
 fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            c => escaped.push(c),
-        }
-    }
-    escaped
+    escape_markup(text).replace('"', "&quot;")
 }

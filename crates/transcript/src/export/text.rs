@@ -64,6 +64,21 @@ pub fn clock(time: Time, point: char) -> String {
     format!("{hours:02}:{minutes:02}:{seconds:02}{point}{millis:03}")
 }
 
+/// Writes `&`, `<` and `>` as the character references that HTML, XML and
+/// WebVTT have in common.
+pub fn escape_markup(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

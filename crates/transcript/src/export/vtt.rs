@@ -1,7 +1,7 @@
 use std::io::{self, Write};
 
 use super::cues::{Cue, Line, cues};
-use super::text::clock;
+use super::text::{clock, escape_markup};
 use super::{DEMONSTRATION_WARNING, Options};
 use crate::Transcript;
 
@@ -25,13 +25,13 @@ pub fn write(transcript: &Transcript, options: &Options, out: &mut dyn Write) ->
                 writeln!(out)?;
             }
             if let Some(label) = &line.label {
-                write!(out, "<v {}>", escape(label))?;
+                write!(out, "<v {}>", escape_markup(label))?;
                 voice_open = true;
             }
             let text = if options.word_times {
                 with_word_times(line, &cue, &mut latest)
             } else {
-                escape(&line.text())
+                escape_markup(&line.text())
             };
             write!(out, "{text}")?;
         }
@@ -46,26 +46,12 @@ fn with_word_times(line: &Line, cue: &Cue, latest: &mut crate::Time) -> String {
     let mut text = String::new();
     for piece in &line.pieces {
         let word = piece.text.trim_start();
-        text += &escape(&piece.text[..piece.text.len() - word.len()]);
+        text += &escape_markup(&piece.text[..piece.text.len() - word.len()]);
         if let Some(start) = piece.start.filter(|start| *start > *latest && *start < cue.end) {
             *latest = start;
             text += &format!("<{}>", clock(start, '.'));
         }
-        text += &escape(word);
+        text += &escape_markup(word);
     }
     text
-}
-
-/// `>` as well, so that `-->` can't stand in a text.
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }

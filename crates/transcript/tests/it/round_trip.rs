@@ -1,9 +1,6 @@
 //! Whatever a transcript holds, what is written can be read back and says the
 //! same. The readers here follow the formats' descriptions, not our writers.
 
-// The exception for tests covers only functions marked as such, not their helpers.
-#![allow(clippy::unwrap_used)]
-
 use std::io::Read as _;
 
 use proptest::collection::vec;
