@@ -48,6 +48,26 @@ pub enum AudioError {
 }
 
 impl AudioError {
+    /// A stable name of what is wrong, for programs to branch on. It is one of
+    /// the names that `wire::ErrorCode` has in JSON; `wire` depends on no
+    /// audio, so that the two meet in a test of `player`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "file_not_found",
+            Self::Unreadable { .. } => "file_unreadable",
+            Self::NotAFile { .. } => "not_a_file",
+            Self::Empty { .. } | Self::ZeroLength { .. } => "file_empty",
+            Self::NoAudioTrack { .. } => "no_audio_track",
+            Self::NoSuchTrack { .. } | Self::NoSuchChannel { .. } => "no_such_track",
+            Self::UnknownFormat { .. } => "unknown_format",
+            Self::NeedsFfmpeg { .. } => "needs_ffmpeg",
+            Self::UnsupportedCodec { .. } => "unsupported_codec",
+            Self::Broken { .. } | Self::Ffmpeg { .. } => "audio_broken",
+            Self::Spool { .. } => "disk_full",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
     /// What is wrong with the recording at `path`, in a text that does not name
     /// it, and what to do where the text doesn't say that.
     pub fn explain(&self, path: &Path) -> (String, Option<&'static str>) {

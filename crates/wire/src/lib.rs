@@ -4,6 +4,7 @@
 
 mod frame;
 mod job;
+mod named_failure;
 mod path;
 mod player;
 mod resume;
