@@ -14,14 +14,14 @@ struct Desktop {
 }
 
 impl Desktop {
-    /// `None` where there is nothing to build one of.
-    fn start() -> Option<Self> {
+    /// Needs the packages dbus and python3-gi.
+    fn start() -> Self {
         let mut bus = Command::new("dbus-daemon")
             .args(["--session", "--nofork", "--print-address"])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .ok()?;
+            .expect("this test needs dbus-daemon: run scripts/setup.sh test");
         let mut address = String::new();
         BufReader::new(bus.stdout.take().unwrap()).read_line(&mut address).unwrap();
         // SAFETY: no other thread of this test runs yet.
@@ -30,14 +30,13 @@ impl Desktop {
             std::env::set_var("DBUS_SESSION_BUS_ADDRESS", address.trim());
         }
         let stand_in = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stand-in.py");
-        let stand_in = Command::new("/usr/bin/python3").arg(stand_in).stdout(Stdio::piped()).spawn();
-        let Ok(mut stand_in) = stand_in else {
-            let _ = bus.kill();
-            return None;
-        };
+        let mut stand_in =
+            Command::new("/usr/bin/python3").arg(stand_in).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(stand_in.stdout.take().unwrap()).lines();
         let mut desktop = Self { bus, stand_in, lines };
-        desktop.said().filter(|line| line == "ready").map(|_| desktop)
+        let ready = desktop.said();
+        assert_eq!(ready.as_deref(), Some("ready"), "this test needs python3-gi: run scripts/setup.sh test");
+        desktop
     }
 
     fn said(&mut self) -> Option<String> {
@@ -56,10 +55,7 @@ impl Drop for Desktop {
 
 #[test]
 fn the_machine_is_kept_awake_until_the_work_is_done_and_messages_arrive() {
-    let Some(mut desktop) = Desktop::start() else {
-        println!("skipped: there is no dbus-daemon or no Python with GLib");
-        return;
-    };
+    let mut desktop = Desktop::start();
     let awake = desktop::stay_awake("Transcribing").unwrap();
     assert_eq!(desktop.said().unwrap(), "inhibit sleep:idle Steno Transcribing block");
     desktop::notify("3 recordings are done", "1 failed").unwrap();

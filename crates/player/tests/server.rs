@@ -157,10 +157,7 @@ fn what_was_learned_is_kept_and_found_again() {
 
 #[test]
 fn what_only_ffmpeg_decodes_is_played_too() {
-    if audio::find_ffmpeg().is_none() {
-        eprintln!("skipped: no ffmpeg is installed");
-        return;
-    }
+    assert!(audio::find_ffmpeg().is_some(), "this test needs ffmpeg: run scripts/setup.sh test");
     let server = Server::start().unwrap();
     let opened = open(&server, "ac3_48000.ac3");
     let whole = ask("GET", &opened.audio, &[]).body;

@@ -4,6 +4,7 @@
 //!
 //! The same size, precision and seed give the same bytes on every machine.
 
+pub mod corpus;
 mod size;
 mod vocabulary;
 mod weights;

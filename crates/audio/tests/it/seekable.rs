@@ -1,14 +1,10 @@
 //! Any part of a recording is what decoding from the start gives there.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
-
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use audio::{Index, Seekable, find_ffmpeg};
-use common::fixture;
+use crate::common::{ffmpeg, fixture};
+use audio::{Index, Seekable};
 
 /// The 16-bit samples of the whole, and what was learned of it.
 fn whole(path: &Path) -> (Vec<i16>, Seekable) {
@@ -25,7 +21,7 @@ fn whole(path: &Path) -> (Vec<i16>, Seekable) {
 /// A voice of `seconds` in which no second is like another: the fixture over
 /// and over, each time louder or softer, under a tone that rises.
 fn long_wav(folder: &Path, seconds: usize) -> PathBuf {
-    let voice = common::truth("left");
+    let voice = crate::common::truth("left");
     let samples: Vec<f32> = (0..seconds * 16_000)
         .map(|at| {
             let time = at as f32 / 16_000.0;
@@ -34,7 +30,7 @@ fn long_wav(folder: &Path, seconds: usize) -> PathBuf {
         })
         .collect();
     let path = folder.join("long.wav");
-    common::write_wav(&path, 1, &samples);
+    crate::common::write_wav(&path, 1, &samples);
     path
 }
 
@@ -105,10 +101,7 @@ const MATROSKA: &[Format] = &[
 
 #[test]
 fn a_part_is_what_decoding_from_the_start_gives() {
-    let Some(ffmpeg) = find_ffmpeg() else {
-        eprintln!("skipped: no ffmpeg is installed, which makes the recordings");
-        return;
-    };
+    let ffmpeg = ffmpeg();
     let folder = tempfile::tempdir().unwrap();
     let wav = long_wav(folder.path(), 60);
     let mut failures = Vec::new();

@@ -1,6 +1,5 @@
 //! The history on a real disk: edits without end, undone and done again after
 //! a restart, what was said found again, and what was deleted gone for good.
-#![allow(clippy::unwrap_used, reason = "a test, helpers included")]
 
 use std::path::{Path, PathBuf};
 
@@ -231,7 +230,7 @@ fn a_history_of_the_first_version_opens_and_is_edited() {
     let place = Place::new();
     std::fs::create_dir_all(place.file().parent().unwrap()).unwrap();
     let connection = rusqlite::Connection::open(place.file()).unwrap();
-    connection.execute_batch(include_str!("../src/documents/1.sql")).unwrap();
+    connection.execute_batch(include_str!("../../src/documents/1.sql")).unwrap();
     connection.pragma_update(None, "user_version", 1).unwrap();
     let before = talk(&["The ferry is late.", "So am I."]);
     let edit = Edit::SetText { segment: 2, text: "So are we.".into() }.plan(&before).unwrap();

@@ -1,6 +1,5 @@
 //! The journal on a real disk: what is written is there for whoever comes
 //! next, once and whole, and trouble with the file costs nobody a job.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test, helpers included")]
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -341,7 +340,7 @@ fn an_entry_of_another_version_does_not_hide_the_others() {
 fn a_host_that_is_killed_at_any_moment_leaves_whole_steps() {
     use std::io::Read;
     const WRITER: &str = "STENO_TEST_JOURNAL_WRITER";
-    let test = "a_host_that_is_killed_at_any_moment_leaves_whole_steps";
+    let test = "journal::a_host_that_is_killed_at_any_moment_leaves_whole_steps";
     if let Some(file) = std::env::var_os(WRITER) {
         let journal = Journal::open(Path::new(&file)).unwrap().journal;
         let key = add(&journal, 1);
