@@ -4,7 +4,7 @@ use api::ModelRef;
 use api::library::documents::{self, Way};
 use api::session::{self, Session};
 use serde::{Deserialize, Serialize};
-use transcript::review::Reason;
+use transcript::review::ReviewReason;
 use transcript::{Span, Time, edit};
 use ts_rs::TS;
 
@@ -223,7 +223,7 @@ impl Correction {
     }
 }
 
-impl From<Finding> for edit::Finding {
+impl From<Finding> for edit::TextPattern {
     fn from(Finding { text, case, whole_words }: Finding) -> Self {
         Self { text, case, whole_words }
     }
@@ -231,7 +231,7 @@ impl From<Finding> for edit::Finding {
 
 impl From<session::Review> for Review {
     fn from(review: session::Review) -> Self {
-        let passage = |passage: transcript::review::Passage| Passage {
+        let passage = |passage: transcript::review::ReviewItem| Passage {
             segment: passage.segment,
             start: passage.span.start.seconds(),
             end: passage.span.end.seconds(),
@@ -242,10 +242,10 @@ impl From<session::Review> for Review {
     }
 }
 
-fn suspicion(reason: &Reason) -> Option<Suspicion> {
+fn suspicion(reason: &ReviewReason) -> Option<Suspicion> {
     match reason {
-        Reason::Suspicion(suspicion) => Some((*suspicion).into()),
-        Reason::Gap | Reason::UnsureWords => None,
+        ReviewReason::Suspicion(suspicion) => Some((*suspicion).into()),
+        ReviewReason::Gap | ReviewReason::UnsureWords => None,
     }
 }
 
@@ -292,7 +292,7 @@ pub fn text_change(change: &edit::Change) -> Option<TextChange> {
             ranges: ranges.iter().map(|(from, to)| (count(*from), count(*to))).collect(),
             speaker: after.clone(),
         },
-        edit::Change::About { .. } => return None,
+        edit::Change::Metadata { .. } => return None,
     })
 }
 

@@ -15,7 +15,7 @@ fn contract() -> String {
     text.push_str(&names("ErrorCode", error_codes()));
     let variables = api::preferences::variables();
     text.push_str(&names("PreferenceName", variables.map(|(name, _)| api::memory::settings::key(name))));
-    let unsure = transcript::review::UNSURE;
+    let unsure = transcript::review::UNSURE_BELOW;
     text.push_str(&format!(
         "/** A word of less probability is uncertain. */\nexport const UNSURE = {unsure};\n\n"
     ));

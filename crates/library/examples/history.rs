@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use library::Documents;
 use library::documents::{FILE, Way};
-use transcript::edit::{self, Edit, Finding};
+use transcript::edit::{self, Edit, TextPattern};
 use transcript::{SCHEMA_VERSION, Segment, Time, Transcript, Word};
 
 const SEGMENTS: u32 = 20_000;
@@ -65,7 +65,7 @@ fn measure(folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
         ),
         ("rename", Edit::RenameSpeaker { from: "Ada".into(), to: "Grace".into() }),
         ("replace all", {
-            let finding = Finding { text: "ferry".into(), ..Finding::default() };
+            let finding = TextPattern { text: "ferry".into(), ..Finding::default() };
             finding.replace_all(&opened.transcript, "boat").0
         }),
     ] {
@@ -136,6 +136,6 @@ fn talk(segments: u32, seed: u32) -> Result<Transcript, Box<dyn std::error::Erro
         let (start, end) = (Time::from_millis(4000 * number), Time::from_millis(4000 * number + 3800));
         talk.segments.push(Segment { start, end, text: text.trim().into(), words, ..Segment::default() });
     }
-    edit::number(&mut talk);
+    edit::assign_ids(&mut talk);
     Ok(talk)
 }

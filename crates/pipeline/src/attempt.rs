@@ -266,7 +266,7 @@ impl<'a> Work<'a> {
         reporter.at(duration);
         scope.leave(|| ());
         if gated {
-            let within = |speech: Span| job.span.map_or(Some(speech), |span| span.common(speech));
+            let within = |speech: Span| job.span.map_or(Some(speech), |span| span.intersection(speech));
             let speech: Vec<Span> = spans(recording).into_iter().filter_map(within).collect();
             let found = completeness::check(&speech, &draft.segments_of(label));
             let total = &mut draft.point.completeness;

@@ -5,8 +5,8 @@ use std::sync::{MutexGuard, PoisonError};
 
 use library::DocumentId;
 use library::documents::{Course, Way};
-use transcript::edit::{self, Change, Edit, EditError, Finding};
-use transcript::review::{Passage, review};
+use transcript::edit::{self, Change, Edit, EditError, TextPattern};
+use transcript::review::{ReviewItem, review};
 use transcript::{Span, Transcript};
 use wire::{ErrorCode, Failure, JobId};
 
@@ -30,7 +30,7 @@ pub struct Review {
     /// How many passages there are.
     pub count: usize,
     /// The most doubtful of them, in order.
-    pub passages: Vec<Passage>,
+    pub passages: Vec<ReviewItem>,
 }
 
 /// What came of an edit.
@@ -95,7 +95,7 @@ impl Session {
     pub fn replace_all(
         &self,
         id: JobId,
-        finding: &Finding,
+        finding: &TextPattern,
         with: &str,
         everywhere: bool,
     ) -> Result<Replaced, Failure> {
@@ -120,7 +120,7 @@ impl Session {
         Ok(replaced)
     }
 
-    fn replace(&self, id: JobId, finding: &Finding, with: &str) -> Result<usize, Failure> {
+    fn replace(&self, id: JobId, finding: &TextPattern, with: &str) -> Result<usize, Failure> {
         let mut places = 0;
         let done = self.plan_and_commit(id, |transcript| {
             let (edit, count) = finding.replace_all(transcript, with);
@@ -142,7 +142,7 @@ impl Session {
         self.plan_and_commit(id, |transcript| {
             let mut after = transcript.clone();
             after.replace(span, found);
-            edit::number(&mut after);
+            edit::assign_ids(&mut after);
             Ok(edit::between(transcript, &after))
         })
     }
@@ -200,7 +200,7 @@ impl Replaced {
 fn replace_unopened(
     documents: &library::Documents,
     document: DocumentId,
-    finding: &Finding,
+    finding: &TextPattern,
     with: &str,
 ) -> Result<usize, library::Error> {
     let Some(opened) = documents.read(document)? else { return Ok(0) };

@@ -135,7 +135,7 @@ impl Session {
         }
         let opened = self.documents()?.read(document).map_err(|error| error.failure())?;
         let mut opened = opened.ok_or_else(no_document)?;
-        transcript::edit::without_numbers(&mut opened.transcript);
+        transcript::edit::clear_ids(&mut opened.transcript);
         save::save(&opened.document.file, &opened.transcript, format, options, place)
     }
 

@@ -433,7 +433,7 @@ impl Session {
         let entry = shared.queue.get(id);
         let found = entry.and_then(|entry| Some((entry.file.clone(), entry.transcript.clone()?)));
         let found = found.map(|(file, mut transcript)| {
-            transcript::edit::without_numbers(&mut transcript);
+            transcript::edit::clear_ids(&mut transcript);
             (file, transcript)
         });
         found.ok_or_else(|| {

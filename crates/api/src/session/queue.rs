@@ -111,7 +111,7 @@ impl Entry {
 
     /// The whole of which there was a part.
     fn take(&mut self, mut transcript: Box<Transcript>, version: u64) {
-        edit::number(&mut transcript);
+        edit::assign_ids(&mut transcript);
         // What was shown while it came may have been repaired or aligned since.
         let same = self.streamed.iter().zip(&transcript.segments).take_while(|(a, b)| a == b).count();
         if same < self.streamed.len() {

@@ -331,14 +331,14 @@ async fn what_is_doubtful_is_listed_and_what_was_accepted_stays_so() {
 
 #[tokio::test]
 async fn all_places_are_replaced_in_what_is_open_and_in_what_is_not() {
-    use transcript::edit::Finding;
+    use transcript::edit::TextPattern;
     let folder = tempfile::tempdir().unwrap();
     let (session, id) = finished(folder.path(), &["The ferry. Ferry!", "So am I."]).await;
     let other = session.add([folder.path().join("talk.wav")])[0];
     finish(&session, other, &["A ferryman on a ferry."]);
     let closed = session.lock().queue.get(other).unwrap().edited.unwrap().document;
     session.remove(other);
-    let finding = Finding { text: "ferry".into(), case: false, whole_words: true };
+    let finding = TextPattern { text: "ferry".into(), case: false, whole_words: true };
     let done = session.replace_all(id, &finding, "boat", false).unwrap();
     assert_eq!(
         (done, texts(&session, id)[0].as_str()),

@@ -192,7 +192,7 @@ impl Documents {
                 return Ok(None);
             }
             for changes in steps(transaction, id, from, course.done) {
-                edit::apply_to_beginning(&mut segments, &changes?.0).map_err(mismatch)?;
+                edit::apply_to_prefix(&mut segments, &changes?.0).map_err(mismatch)?;
             }
             Ok(Some(Beginning { document, segments, course }))
         })

@@ -62,7 +62,7 @@ pub fn change(transaction: &Transaction, document: DocumentId, changes: &[Change
             Change::Text { segment, start, after, .. } => {
                 put(*segment, *start, Some(after))?;
             }
-            Change::Speaker { .. } | Change::About { .. } => {}
+            Change::Speaker { .. } | Change::Metadata { .. } => {}
         }
     }
     Ok(())

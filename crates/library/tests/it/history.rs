@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use library::documents::{Course, FILE, Way};
 use library::{DocumentId, Documents, Identity, Problem};
-use transcript::edit::{self, Edit, Finding};
+use transcript::edit::{self, Edit, TextPattern};
 use transcript::{SCHEMA_VERSION, Segment, Time, Transcript, Word};
 
 struct Place(tempfile::TempDir);
@@ -42,7 +42,7 @@ fn talk(texts: &[&str]) -> Transcript {
         Segment { start, end, text: (*text).into(), words: vec![word], ..Segment::default() }
     };
     talk.segments = texts.iter().enumerate().map(segment).collect();
-    edit::number(&mut talk);
+    edit::assign_ids(&mut talk);
     talk
 }
 
@@ -196,7 +196,7 @@ fn what_many_changes_at_once_left_is_found_at_once_and_after_a_restart() {
     let texts: Vec<String> = (0..500).map(|number| format!("The ferry number {number}.")).collect();
     let id = add(&place.open(), &texts.iter().map(String::as_str).collect::<Vec<_>>());
     let replace = |documents: &Documents, from: &str, to: &str| {
-        let finding = Finding { text: from.into(), ..Finding::default() };
+        let finding = TextPattern { text: from.into(), ..Finding::default() };
         let (edit, places) = finding.replace_all(&documents.read(id).unwrap().unwrap().transcript, to);
         change(documents, id, &edit);
         places

@@ -1,13 +1,12 @@
 use std::io::{self, Write};
 
-use super::cues::{Cue, Line, cues};
+use super::cues::{Cue, CueLine, cues};
 use super::text::{clock, escape_markup};
 use super::{DEMONSTRATION_WARNING, Options};
 use crate::Transcript;
 
-/// WebVTT (W3C): a header, then pairs of times with lines of text. Speakers
-/// are voice tags; on request each word has its time, for players that
-/// highlight what is being said.
+/// WebVTT (W3C): a header, then cues. Speakers are voice tags. If the options say
+/// so each word has its time, for players that highlight the current word.
 pub fn write(transcript: &Transcript, options: &Options, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "WEBVTT")?;
     if transcript.model.demonstration {
@@ -40,9 +39,10 @@ pub fn write(transcript: &Transcript, options: &Options, out: &mut dyn Write) ->
     Ok(())
 }
 
-/// A time stands before its word, and only where it lies after the one before
-/// and within the cue, as the format demands. The first word has the cue's.
-fn with_word_times(line: &Line, cue: &Cue, latest: &mut crate::Time) -> String {
+/// The line with a time stamp before each word. The format demands that stamps
+/// increase and lie within the cue; others are left out, also the first word's,
+/// which is the cue's own.
+fn with_word_times(line: &CueLine, cue: &Cue, latest: &mut crate::Time) -> String {
     let mut text = String::new();
     for piece in &line.pieces {
         let word = piece.text.trim_start();

@@ -1,5 +1,5 @@
 //! Every format, byte for byte, of a transcript with everything in it that a
-//! writer could get wrong. Run with `STENO_BLESS=1` to write the files anew
+//! writer could get wrong. RunInfo with `STENO_BLESS=1` to write the files anew
 //! after a format was changed on purpose, and read the difference.
 
 use std::io::Read as _;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use transcript::export::{Format, Options, Shaping, export};
 use transcript::{
-    Completeness, Model, Notice, Run, SCHEMA_VERSION, Segment, Severity, Source, Span, Suspicion, Task, Time,
-    Transcript, Word,
+    Completeness, Model, Notice, RunInfo, SCHEMA_VERSION, Segment, Severity, Source, Span, Suspicion, Task,
+    Time, Transcript, Word,
 };
 
 fn segment(start: u32, end: u32, text: &str) -> Segment {
@@ -85,7 +85,7 @@ fn talk() -> Transcript {
                 .at(Time::from_millis(3_725_250)),
         ],
         complete: true,
-        run: Some(Run {
+        run: Some(RunInfo {
             finished_at: "2026-01-02T03:04:05Z".into(),
             device: "cpu".into(),
             engine: "0.1.0".into(),
