@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use library::{Documents, Identity, Journal, Left, Opened};
+use library::{Documents, Identity, Journal, OpenedJournal, UnfinishedJob};
 use transcript::{Notice, Severity};
 use wire::{Job, Resume};
 
@@ -23,8 +23,8 @@ pub fn chosen() -> Option<PathBuf> {
 /// The user's journal. Where there is trouble with it `tell` hears a sentence
 /// or two; without a journal jobs run all the same.
 pub fn open_journal(tell: impl FnOnce(String)) -> Option<Journal> {
-    match Journal::open(&folder()?.join(library::FILE)) {
-        Ok(Opened { journal, aside }) => {
+    match Journal::open(&folder()?.join(library::JOURNAL_FILE)) {
+        Ok(OpenedJournal { journal, aside }) => {
             if let Some(aside) = aside {
                 tell(aside.to_string());
             }
@@ -40,7 +40,7 @@ pub fn open_journal(tell: impl FnOnce(String)) -> Option<Journal> {
 /// The user's history, beside the journal. Where there is trouble with it
 /// `tell` hears a sentence or two; transcripts are saved all the same.
 pub fn open_documents(tell: impl FnOnce(String)) -> Option<Documents> {
-    match Documents::open(&folder()?.join(library::documents::FILE)) {
+    match Documents::open(&folder()?.join(library::documents::HISTORY_FILE)) {
         Ok((documents, aside)) => {
             if let Some(aside) = aside {
                 tell(aside.to_string());
@@ -56,7 +56,7 @@ pub fn open_documents(tell: impl FnOnce(String)) -> Option<Documents> {
 
 /// The job that goes on where `left` ended; from the beginning where the file
 /// is not the one that it was, with the notice that says so.
-pub fn resumed(journal: &Journal, left: &Left) -> Job {
+pub fn resumed(journal: &Journal, left: &UnfinishedJob) -> Job {
     let now = Identity::of(left.job.file.as_path()).ok();
     let changed = match (&left.identity, &now) {
         (Some(before), Some(now)) => !before.is_same_recording(now),

@@ -8,7 +8,7 @@ mod support;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use api::library::{Entry, Journal, Kind, State};
+use api::library::{HostKind, Journal, JournalState, NewJob};
 use api::{
     EngineOptions, ErrorCode, Event, Failure, Job, Limits, SupervisedJob, Supervisor, SupervisorOptions,
 };
@@ -55,9 +55,9 @@ fn supervisor() -> Supervisor {
     Supervisor::start(SupervisorOptions { engine: engine(), ..SupervisorOptions::default() })
 }
 
-fn keep(journal: &Journal, job: &Job) -> api::library::Key {
+fn keep(journal: &Journal, job: &Job) -> api::library::JobKey {
     let outputs = serde_json::Value::Null;
-    let entry = Entry { kind: Kind::CommandLine, queue_id: 1, job, identity: None, outputs: &outputs };
+    let entry = NewJob { kind: HostKind::CommandLine, queue_id: 1, job, identity: None, outputs: &outputs };
     journal.add(&[entry]).unwrap()[0]
 }
 
@@ -273,7 +273,7 @@ async fn what_a_dead_host_had_reached_is_where_the_next_one_goes_on() {
         supervisor.shutdown().await;
     }
     let journal = place.journal();
-    let left = journal.take_over(Kind::CommandLine).unwrap().jobs.remove(0);
+    let left = journal.take_over(HostKind::CommandLine).unwrap().jobs.remove(0);
     assert_eq!(left.resume.segments.len(), 6);
     let options = SupervisorOptions {
         engine: engine(),
@@ -285,8 +285,8 @@ async fn what_a_dead_host_had_reached_is_where_the_next_one_goes_on() {
     let told = follow(supervisor.submit_kept(resumed, left.key)).await;
     assert_eq!(texts(&told.finished.unwrap()), expected(0..6));
     assert_eq!(told.segments, expected(0..6), "the new client is told all of it, once");
-    journal.finish(left.key, State::Finished).unwrap();
-    assert!(journal.unfinished(Kind::CommandLine).unwrap().jobs.is_empty());
+    journal.finish(left.key, JournalState::Finished).unwrap();
+    assert!(journal.unfinished(HostKind::CommandLine).unwrap().jobs.is_empty());
 }
 
 #[tokio::test]
@@ -318,14 +318,20 @@ async fn what_a_window_left_unfinished_waits_in_the_queue_of_the_next_one() {
     let (begun, waiting) = (place.job("4 windows"), place.job("2 windows"));
     {
         let (journal, outputs) = (place.journal(), serde_json::json!({}));
-        let entry =
-            |queue_id, job| Entry { kind: Kind::Window, queue_id, job, identity: None, outputs: &outputs };
+        let entry = |queue_id, job| NewJob {
+            kind: HostKind::Window,
+            queue_id,
+            job,
+            identity: None,
+            outputs: &outputs,
+        };
         let keys = journal.add(&[entry(1, &begun), entry(2, &waiting)]).unwrap();
-        journal.begin(keys[0], 1, &Default::default()).unwrap();
+        journal.begin_attempt(keys[0], 1, &Default::default()).unwrap();
         let segment = transcript::Segment { text: "Done before.".into(), ..Default::default() };
         let point = api::wire::Point { position: 2 * 480_000, ..Default::default() };
-        let step = api::library::Step { point: &point, segments: &[segment], discarded: &[], marks: &[] };
-        assert!(journal.reached(keys[0], &step).unwrap());
+        let step =
+            api::library::ReachedPoint { point: &point, segments: &[segment], discarded: &[], marks: &[] };
+        assert!(journal.record_point(keys[0], &step).unwrap());
     }
     let journal = place.journal();
     let options = SupervisorOptions {
@@ -350,9 +356,9 @@ async fn what_a_window_left_unfinished_waits_in_the_queue_of_the_next_one() {
     let first = [vec!["Done before.".to_owned()], expected(2..4)].concat();
     assert_eq!(done.into_values().collect::<Vec<_>>(), [first, expected(0..2)]);
     // Until they are saved a crash would lose them.
-    assert_eq!(journal.unfinished(Kind::Window).unwrap().jobs.len(), 2);
+    assert_eq!(journal.unfinished(HostKind::Window).unwrap().jobs.len(), 2);
     session.close().await;
-    assert!(journal.unfinished(Kind::Window).unwrap().jobs.is_empty());
+    assert!(journal.unfinished(HostKind::Window).unwrap().jobs.is_empty());
 }
 
 #[tokio::test]
@@ -379,9 +385,9 @@ async fn what_a_closed_window_had_not_finished_goes_on_at_its_next_start_with_se
         session.close().await;
     }
     // Until the first has let go of the journal.
-    let left = || place.journal().unfinished(Kind::Window).unwrap().jobs;
+    let left = || place.journal().unfinished(HostKind::Window).unwrap().jobs;
     let begun = Instant::now();
-    while left().iter().any(|job| job.is_worked_on) {
+    while left().iter().any(|job| job.has_live_host) {
         assert!(begun.elapsed() < PATIENCE);
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

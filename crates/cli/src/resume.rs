@@ -1,6 +1,6 @@
 //! `steno resume`: what was interrupted goes on where it was.
 
-use api::library::{Journal, Kind, Left, Listing, State};
+use api::library::{HostKind, Journal, JournalState, UnfinishedJob, UnfinishedJobs};
 use api::preferences::Values;
 use api::runs::Runs;
 use api::{DeviceChoice, EngineOptions, Preferences, Supervisor, SupervisorOptions};
@@ -25,8 +25,11 @@ pub async fn run(args: &Resume, interrupt: Interrupt) -> Ended {
     let Some(journal) = api::state::open_journal(|problem| console.error(&problem)) else {
         return Ended::SomeFailed;
     };
-    let listing =
-        if args.list { journal.unfinished(Kind::CommandLine) } else { journal.take_over(Kind::CommandLine) };
+    let listing = if args.list {
+        journal.unfinished(HostKind::CommandLine)
+    } else {
+        journal.take_over(HostKind::CommandLine)
+    };
     match listing {
         Err(error) => Ended::Failed(error.failure()),
         Ok(listing) if args.list => list(&listing, &mut console),
@@ -35,7 +38,7 @@ pub async fn run(args: &Resume, interrupt: Interrupt) -> Ended {
     }
 }
 
-fn list(listing: &Listing, console: &mut Console) -> Ended {
+fn list(listing: &UnfinishedJobs, console: &mut Console) -> Ended {
     if listing.jobs.is_empty() && listing.unreadable.is_empty() {
         console.info("Nothing was interrupted.");
         return Ended::Done;
@@ -53,7 +56,7 @@ fn list(listing: &Listing, console: &mut Console) -> Ended {
     printed.map_or_else(|ended| ended, |()| Ended::Done)
 }
 
-fn standing(left: &Left) -> String {
+fn standing(left: &UnfinishedJob) -> String {
     let at = match &left.resume.point {
         Some(point) if point.position > 0 || point.channel > 0 => {
             let at = clock(Time::from_seconds(point.position as f64 / SAMPLES));
@@ -61,17 +64,17 @@ fn standing(left: &Left) -> String {
                 if point.channel > 0 { format!(" of channel {}", point.channel + 1) } else { String::new() };
             format!("done until {at}{channel}")
         }
-        _ if left.state == State::Waiting => "not begun".to_owned(),
+        _ if left.state == JournalState::Waiting => "not begun".to_owned(),
         _ => "nothing done yet".to_owned(),
     };
-    if left.is_worked_on { format!("{at}, worked on by process {}", left.host.pid) } else { at }
+    if left.has_live_host { format!("{at}, worked on by process {}", left.host.pid) } else { at }
 }
 
-fn discard(journal: &Journal, listing: &Listing, console: &mut Console) -> Ended {
+fn discard(journal: &Journal, listing: &UnfinishedJobs, console: &mut Console) -> Ended {
     let readable = listing.jobs.iter().map(|left| left.key);
     let mut count = 0;
     for key in readable.chain(listing.unreadable.iter().map(|other| other.key)) {
-        if let Err(error) = journal.finish(key, State::Cancelled) {
+        if let Err(error) = journal.finish(key, JournalState::Cancelled) {
             return Ended::Failed(error.failure());
         }
         count += 1;
@@ -89,7 +92,7 @@ async fn go_on(
     interrupt: Interrupt,
     mut console: Console,
     journal: Journal,
-    listing: Listing,
+    listing: UnfinishedJobs,
 ) -> Ended {
     if listing.jobs.is_empty() && listing.unreadable.is_empty() {
         console.info("Nothing was interrupted.");
@@ -116,7 +119,7 @@ async fn go_on(
     work.end(ended).await
 }
 
-fn items(journal: &Journal, listing: Listing, work: &mut Work) -> Result<Vec<Item>, Ended> {
+fn items(journal: &Journal, listing: UnfinishedJobs, work: &mut Work) -> Result<Vec<Item>, Ended> {
     for other in listing.unreadable {
         let mut failure =
             Failure::new(ErrorCode::BadSettings, "It was interrupted in another version of Steno.")
@@ -136,7 +139,7 @@ fn items(journal: &Journal, listing: Listing, work: &mut Work) -> Result<Vec<Ite
         };
         // Events were all that was asked for.
         work.json_events |= stored.is_for_events_alone();
-        let (output, request) = stored.restore(left.state == State::Saving);
+        let (output, request) = stored.restore(left.state == JournalState::Saving);
         let job = api::state::resumed(journal, &left);
         let file = job.file.0.clone();
         items.push(Item { id, file, job, output, request, key: Some(left.key) });

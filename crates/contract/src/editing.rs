@@ -1,7 +1,7 @@
 //! Edits of a transcript, and the history.
 
 use api::ModelRef;
-use api::library::documents::{self, Way};
+use api::library::documents::{self, StepDirection};
 use api::session::{self, Session};
 use serde::{Deserialize, Serialize};
 use transcript::review::ReviewReason;
@@ -215,8 +215,8 @@ impl Correction {
     pub fn carry_out(self, session: &Session, job: u64) -> Result<Option<Edited>, wire::Failure> {
         let done = match self {
             Self::Edit { edit } => session.edit(job, &edit.into()),
-            Self::Undo => session.step(job, Way::Undo),
-            Self::Redo => session.step(job, Way::Redo),
+            Self::Undo => session.step(job, StepDirection::Undo),
+            Self::Redo => session.step(job, StepDirection::Redo),
             Self::ChooseAgain { part, take } => session.choose_again(job, part.into(), take),
         };
         Ok(done?.map(Edited::from))
@@ -314,8 +314,8 @@ impl From<session::Replaced> for Replaced {
 
 impl From<session::Edited> for Editing {
     fn from(edited: session::Edited) -> Self {
-        let course = edited.course;
-        Self { revision: edited.revision, undo: course.done > 0, redo: course.undone > 0 }
+        let undo_position = edited.undo_position;
+        Self { revision: edited.revision, undo: undo_position.done > 0, redo: undo_position.undone > 0 }
     }
 }
 
@@ -334,9 +334,9 @@ impl From<documents::Document> for DocumentInfo {
     }
 }
 
-impl From<documents::Hit> for Hit {
-    fn from(hit: documents::Hit) -> Self {
-        let documents::Hit { document, title, segment, start, text } = hit;
+impl From<documents::SearchHit> for Hit {
+    fn from(hit: documents::SearchHit) -> Self {
+        let documents::SearchHit { document, title, segment, start, text } = hit;
         Self { document: document.0, title, segment, start: start.seconds(), text }
     }
 }

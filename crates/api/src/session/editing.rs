@@ -4,7 +4,7 @@
 use std::sync::{MutexGuard, PoisonError};
 
 use library::DocumentId;
-use library::documents::{Course, Way};
+use library::documents::{StepDirection, UndoPosition};
 use transcript::edit::{self, Change, Edit, EditError, TextPattern};
 use transcript::review::{ReviewItem, review};
 use transcript::{Span, Transcript};
@@ -16,7 +16,7 @@ use super::Session;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edited {
     pub document: DocumentId,
-    pub course: Course,
+    pub undo_position: UndoPosition,
     /// Grows with every edit, also with those that are taken back.
     pub revision: u64,
 }
@@ -66,13 +66,16 @@ impl Session {
     ///
     /// # Errors
     /// As for [`Session::edit`].
-    pub fn step(&self, id: JobId, way: Way) -> Result<Option<Done>, Failure> {
+    pub fn step(&self, id: JobId, way: StepDirection) -> Result<Option<Done>, Failure> {
         let _turn = self.turn();
         let edited = self.edited(id)?;
         let documents = self.documents()?;
-        let stepped = documents.step(edited.document, edited.course.done, way);
-        let Some((changes, course)) = stepped.map_err(|error| error.failure())? else { return Ok(None) };
-        self.apply(id, changes, Some(Edited { course, revision: edited.revision + 1, ..edited })).map(Some)
+        let stepped = documents.step(edited.document, edited.undo_position.done, way);
+        let Some((changes, undo_position)) = stepped.map_err(|error| error.failure())? else {
+            return Ok(None);
+        };
+        self.apply(id, changes, Some(Edited { undo_position, revision: edited.revision + 1, ..edited }))
+            .map(Some)
     }
 
     /// What of a finished transcript should be listened to; nothing where it
@@ -107,7 +110,7 @@ impl Session {
             return Ok(replaced);
         }
         let documents = self.documents()?;
-        let others = documents.with(&finding.text).map_err(|error| error.failure())?;
+        let others = documents.containing(&finding.text).map_err(|error| error.failure())?;
         for document in others.into_iter().filter(|document| *document != open) {
             let places = match self.opened(document) {
                 Some(job) => self.replace(job, finding, with)?,
@@ -164,9 +167,9 @@ impl Session {
             return Ok(edited.map(|edited| Done { revision: edited.revision, segment: 0 }));
         }
         let edited = edited.map(|edited| -> Result<Edited, Failure> {
-            let written = self.documents()?.record(edited.document, edited.course.done, &changes);
-            let course = written.map_err(|error| error.failure())?;
-            Ok(Edited { course, revision: edited.revision + 1, ..edited })
+            let written = self.documents()?.record(edited.document, edited.undo_position.done, &changes);
+            let undo_position = written.map_err(|error| error.failure())?;
+            Ok(Edited { undo_position, revision: edited.revision + 1, ..edited })
         });
         let edited = edited.transpose()?;
         self.apply(id, changes, edited).map(Some)
@@ -209,7 +212,7 @@ fn replace_unopened(
     if changes.is_empty() {
         return Ok(0);
     }
-    documents.record(document, opened.course.done, &changes)?;
+    documents.record(document, opened.undo_position.done, &changes)?;
     Ok(places)
 }
 

@@ -116,7 +116,7 @@ impl Inner {
             }
             refused
         });
-        kept.finish_all(&refused, library::State::Failed);
+        kept.finish_all(&refused, library::JournalState::Failed);
     }
 }
 

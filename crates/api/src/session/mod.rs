@@ -274,7 +274,7 @@ impl Session {
 
     pub fn cancel(&self, id: JobId) {
         if self.change(|shared| shared.cancel(id)) {
-            self.inner.kept().finish(id, library::State::Cancelled);
+            self.inner.kept().finish(id, library::JournalState::Cancelled);
         }
     }
 
@@ -285,7 +285,7 @@ impl Session {
             let undone: Vec<JobId> = shared.queue.iter().filter(undone).map(|entry| entry.id).collect();
             undone.into_iter().filter(|id| shared.cancel(*id)).collect()
         });
-        self.inner.kept().finish_all(&cancelled, library::State::Cancelled);
+        self.inner.kept().finish_all(&cancelled, library::JournalState::Cancelled);
     }
 
     /// Starts over with what failed or was stopped. Waits for the disk.
@@ -333,7 +333,7 @@ impl Session {
             self.inner.runtime.spawn_blocking(move || session.take(&file));
         }
         if self.lock().queue.get(id).is_none() {
-            self.inner.kept().finish(id, library::State::Cancelled);
+            self.inner.kept().finish(id, library::JournalState::Cancelled);
         }
     }
 
@@ -418,7 +418,7 @@ impl Session {
         if let Some(file) = watched {
             self.take(&file);
         }
-        self.inner.kept().finish(id, library::State::Finished);
+        self.inner.kept().finish(id, library::JournalState::Finished);
     }
 
     /// The same in the formats and as the user chose for exports.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use library::documents::Course;
+use library::documents::UndoPosition;
 use transcript::edit::{self, Change, Mismatch};
 use transcript::{Model, Notice, Segment, Severity, Source, Span, Transcript};
 use wire::{Event, Failure, JobId, Progress};
@@ -491,11 +491,11 @@ impl Queue {
 
     /// All of it and where it stands, or why that can't be had: what is there
     /// can be read then, and no more.
-    pub fn opened(&mut self, id: JobId, opened: Result<(Box<Transcript>, Course), Failure>) {
+    pub fn opened(&mut self, id: JobId, opened: Result<(Box<Transcript>, UndoPosition), Failure>) {
         self.change(id, |entry, version| match opened {
-            Ok((transcript, course)) => {
+            Ok((transcript, undo_position)) => {
                 entry.take(transcript, version);
-                entry.edited = entry.edited.map(|edited| Edited { course, ..edited });
+                entry.edited = entry.edited.map(|edited| Edited { undo_position, ..edited });
             }
             Err(failure) => {
                 entry.edited = None;

@@ -210,6 +210,15 @@ fn transcribing_a_part_again_is_undone_like_an_edit() {
     assert_eq!(apply(&mut after, &changes), Err(Mismatch));
 }
 
+#[test]
+fn stored_changes_of_metadata_are_called_about() {
+    let before = talk();
+    let mut after = before.clone();
+    after.completeness.speech = millis(1000);
+    let stored = serde_json::to_value(between(&before, &after)).unwrap();
+    assert_eq!(stored[0]["kind"], "about");
+}
+
 /// An edit of an existing segment; the numbers choose its kind, segment and arguments.
 fn any_edit(transcript: &Transcript, (kind, which, how, text): &(u8, usize, usize, String)) -> Edit {
     let ids: Vec<_> = transcript.segments.iter().map(|segment| segment.id).collect();
