@@ -18,7 +18,7 @@ pub type Answer<T> = Result<T, Failure>;
 /// The page is there: what it needs at its start; what happens from now on goes to `events`.
 #[tauri::command]
 pub fn attach(shell: State<'_, Shell>, events: Channel<WindowEvent>) -> Setup {
-    shell.first_paint.attached();
+    shell.first_paint.scripts_run();
     shell.attach(events);
     shell.setup()
 }
