@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::SystemTime;
 
-use audio::Index;
+use audio::SeekIndex;
 use serde::{Deserialize, Serialize};
 
 use crate::Peaks;
@@ -19,12 +19,12 @@ const MAX_FILES: usize = 200;
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RecordingCache {
     version: u32,
-    pub(crate) index: Index,
+    pub(crate) index: SeekIndex,
     pub(crate) peaks: Peaks,
 }
 
 impl RecordingCache {
-    pub(crate) fn new(index: Index, peaks: Peaks) -> Self {
+    pub(crate) fn new(index: SeekIndex, peaks: Peaks) -> Self {
         Self { version: VERSION, index, peaks }
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use audio::{AudioError, Pass, Seekable};
+use audio::{AudioError, DecodingPass, Seekable};
 
 use crate::Peaks;
 use crate::cache::RecordingCache;
@@ -145,7 +145,7 @@ struct Scan {
 }
 
 impl Scan {
-    fn run(&self, pass: Pass) {
+    fn run(&self, pass: DecodingPass) {
         if let Err(error) = self.try_run(pass) {
             eprintln!("steno-player: {error}");
         }
@@ -157,7 +157,7 @@ impl Scan {
         peaks.1 = true;
     }
 
-    fn try_run(&self, mut pass: Pass) -> Result<(), AudioError> {
+    fn try_run(&self, mut pass: DecodingPass) -> Result<(), AudioError> {
         self.decode(&mut pass)?;
         let sound = pass.sound();
         if !sound.is_exact() && self.scanned.spool.get().is_none() {
@@ -177,7 +177,7 @@ impl Scan {
         Ok(())
     }
 
-    fn decode(&self, pass: &mut Pass) -> Result<(), AudioError> {
+    fn decode(&self, pass: &mut DecodingPass) -> Result<(), AudioError> {
         let channels = pass.sound().channels();
         while let Some(block) = pass.next_block() {
             if self.is_closed() {

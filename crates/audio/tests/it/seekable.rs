@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::{ffmpeg, fixture};
-use audio::{Index, Seekable};
+use audio::{SeekIndex, Seekable};
 
 /// The 16-bit samples of the whole, and what was learned of it.
 fn whole(path: &Path) -> (Vec<i16>, Seekable) {
@@ -123,7 +123,7 @@ fn a_part_is_what_decoding_from_the_start_gives() {
 fn check(path: &Path, format: &Format) -> Vec<String> {
     let mut fresh = Seekable::open(path, None).unwrap();
     let (samples, mut known) = whole(path);
-    let saved: Index = serde_json::from_slice(&serde_json::to_vec(&known.index()).unwrap()).unwrap();
+    let saved: SeekIndex = serde_json::from_slice(&serde_json::to_vec(&known.index()).unwrap()).unwrap();
     let mut reopened = Seekable::open(path, Some(saved)).unwrap();
     let (rate, channels) = (known.rate() as usize, known.channels());
     let frames = samples.len() / channels;
