@@ -1,5 +1,5 @@
-//! What is not a recording, or not one that can be decoded here, gives an
-//! error that says so; whatever its name, and without waiting for anything.
+//! Files that are no recordings, or that can't be decoded, give errors that say so,
+//! for any file name and without blocking.
 
 use std::ffi::OsString;
 use std::fs;
@@ -35,7 +35,7 @@ macro_rules! assert_error {
 }
 
 #[test]
-fn what_is_no_recording_is_named() {
+fn files_that_are_no_recordings_are_errors() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, bytes: &[u8]| {
         let path = folder.path().join(name);
@@ -92,7 +92,7 @@ fn pipes_and_locked_files_are_refused_without_waiting() {
 }
 
 #[test]
-fn names_may_hold_anything() {
+fn any_file_name_works() {
     let folder = tempfile::tempdir().unwrap();
     let mut names: Vec<OsString> = [
         "Gespräch – 録音 🎙.wav",
@@ -158,8 +158,8 @@ fn preparing_can_be_cancelled() {
     assert_eq!(calls, 1);
 }
 
-/// HE-AAC must never be played as if it were AAC-LC. The files are AAC-LC with
-/// what announces the rest written in: the mark is what is tested here.
+/// HE-AAC must never be decoded as AAC-LC. The files are AAC-LC with the signalling
+/// of HE-AAC written into them, which is all that is tested.
 #[test]
 fn he_aac_is_recognised_however_it_is_signalled() {
     let folder = tempfile::tempdir().unwrap();
@@ -184,7 +184,7 @@ fn he_aac_is_recognised_however_it_is_signalled() {
 }
 
 #[test]
-fn what_needs_ffmpeg_says_so_where_there_is_none() {
+fn files_that_need_ffmpeg_are_errors_without_it() {
     for (file, what) in [
         ("ac3_48000.ac3", "AC-3"),
         ("ac3_48000.mp4", "AC-3"),
@@ -198,8 +198,8 @@ fn what_needs_ffmpeg_says_so_where_there_is_none() {
     }
 }
 
-/// Opens a file in a process of its own, where there is no `ffmpeg`: the
-/// environment of this one belongs to all tests.
+/// Opens a file in a process of its own without `ffmpeg`, since all tests share the
+/// environment of this one.
 fn assert_needs_ffmpeg(path: &Path, what: &str) {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "errors::in_a_process_without_ffmpeg", "--nocapture"])

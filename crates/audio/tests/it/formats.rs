@@ -12,7 +12,7 @@ struct Case {
     decibels: f64,
     /// Samples at 16 kHz by which the end may differ.
     tolerance: usize,
-    /// Samples at 16 kHz by which the whole may be late: 16 are 1 ms.
+    /// Most samples at 16 kHz by which the whole may be late: 16 are 1 ms.
     shift: i64,
 }
 
@@ -86,7 +86,7 @@ fn every_codec_gives_duration_and_waveform() {
 }
 
 #[test]
-fn what_needs_ffmpeg_gives_duration_and_waveform() {
+fn ffmpeg_gives_duration_and_waveform() {
     ffmpeg();
     check(BY_FFMPEG, true);
 }
@@ -200,9 +200,9 @@ fn the_default_track_is_taken_or_another_by_choice() {
     }
 }
 
-/// Times are those of the pictures: sound that begins late comes after silence.
+/// Times are those of the video: sound that starts late follows silence.
 #[test]
-fn sound_that_begins_late_keeps_its_time() {
+fn sound_that_starts_late_keeps_its_time() {
     let mut truth = vec![0.0; 8_000];
     truth.extend(crate::common::truth("left"));
     for file in ["late_44100.mp4", "late_16000.mkv"] {

@@ -1,7 +1,7 @@
 //! Real files and real processes: every container and codec, damage, seeking,
 //! spectrograms and voice activity against references.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
 mod common;
 mod damage;

@@ -76,7 +76,7 @@ fn check_quiet_speech_is_kept(corpus: &Path, names: &[&str]) {
     }
 }
 
-/// What was found of the true speech, in seconds where not said otherwise.
+/// How much of the true speech was found, in seconds unless noted otherwise.
 struct Score {
     speech: f64,
     /// Percent.

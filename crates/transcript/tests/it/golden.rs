@@ -105,7 +105,7 @@ fn demonstration() -> Transcript {
 }
 
 /// All but docx, whose bytes depend on how a library compresses:
-/// [`the_parts_of_a_docx_are_byte_for_byte_as_they_were`] looks inside.
+/// [`the_parts_of_a_docx_equal_their_golden_files`] looks inside.
 const TEXT: &[Format] = &[
     Format::Txt,
     Format::Srt,
@@ -145,7 +145,7 @@ fn compare(name: &str, written: &[u8]) {
 }
 
 #[test]
-fn every_format_is_byte_for_byte_as_it_was() {
+fn every_format_equals_its_golden_file() {
     for format in TEXT {
         check(&format!("talk.{}", format.extension()), &talk(), *format, &Options::default());
         let name = format!("demonstration.{}", format.extension());
@@ -159,7 +159,7 @@ fn every_format_is_byte_for_byte_as_it_was() {
 }
 
 #[test]
-fn the_parts_of_a_docx_are_byte_for_byte_as_they_were() {
+fn the_parts_of_a_docx_equal_their_golden_files() {
     for (name, transcript) in [("talk", talk()), ("demonstration", demonstration())] {
         let mut written = Vec::new();
         export(&transcript, Format::Docx, &Options::default(), &mut written).unwrap();
@@ -184,6 +184,6 @@ fn a_transcript_without_text_is_a_valid_file_in_every_format() {
 }
 
 #[test]
-fn what_was_saved_once_is_read_for_ever() {
+fn saved_json_is_read_back() {
     assert_eq!(Transcript::load(&folder().join("talk.json")).unwrap(), talk());
 }
