@@ -19,7 +19,7 @@ pub type Answer<T> = Result<T, Failure>;
 /// `events`.
 #[tauri::command]
 pub fn attach(shell: State<'_, Shell>, events: Channel<WindowEvent>) -> Setup {
-    shell.first_paint.attached();
+    shell.first_paint.scripts_run();
     shell.attach(events);
     shell.setup()
 }

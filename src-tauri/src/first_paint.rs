@@ -37,12 +37,12 @@ pub fn choose_renderer() {
 
 /// Waits for the first frame.
 pub fn watch(app: AppHandle) {
-    if renderer::is_settled() {
+    if renderer::is_fixed() {
         return;
     }
     std::thread::spawn(move || {
         let shell = app.state::<Shell>();
-        if !shell.first_paint.comes() {
+        if !shell.first_paint.wait() {
             if renderer::is_fallback() { give_up() } else { fall_back(&shell) }
         }
     });

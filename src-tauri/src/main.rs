@@ -37,7 +37,7 @@ fn main() -> Result<(), tauri::Error> {
     };
     tauri::Builder::default()
         .setup(move |app| {
-            let shell = tauri::async_runtime::block_on(async { Shell::new(FirstPaint::since(started)) });
+            let shell = tauri::async_runtime::block_on(async { Shell::new(FirstPaint::new(started)) });
             shell.state.session.add(files);
             let place = shell.state.remembered().window;
             // Before there is a page that asks for it.

@@ -99,7 +99,7 @@ test("what is not finished when the window is closed goes on at the next start, 
 
 test("the machine is kept awake while there is work, and its end is told on the desktop in numbers", async () => {
   const address = process.env.DBUS_SESSION_BUS_ADDRESS;
-  const desktop = spawn("/usr/bin/python3", [join(root, "crates/desktop/tests/stand-in.py")], { stdio: ["ignore", "pipe", "inherit"] });
+  const desktop = spawn("/usr/bin/python3", [join(root, "crates/desktop/tests/simulated_desktop.py")], { stdio: ["ignore", "pipe", "inherit"] });
   const said = [];
   createInterface({ input: desktop.stdout }).on("line", (line) => said.push(line));
   await until("the stand-ins", () => said.includes("ready"));

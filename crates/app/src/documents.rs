@@ -6,7 +6,7 @@ use library::Documents;
 /// The user's history, beside the journal. Where there is trouble with it
 /// `tell` hears a sentence or two; transcripts are saved all the same.
 pub fn open(tell: impl FnOnce(String)) -> Option<Documents> {
-    match Documents::open(&folders::steno_state()?.join(library::documents::FILE)) {
+    match Documents::open(&folders::steno_state()?.join(library::documents::HISTORY_FILE)) {
         Ok((documents, aside)) => {
             if let Some(aside) = aside {
                 tell(aside.to_string());

@@ -1,4 +1,4 @@
-//! Which codecs and tracks there are, as Symphonia and libopus know them.
+//! Codecs and tracks, as Symphonia and libopus name them.
 
 use std::sync::LazyLock;
 
@@ -11,6 +11,7 @@ use symphonia::core::formats::{FormatReader, TrackFlags};
 use crate::Track;
 use crate::native::Refusal;
 
+/// Hertz of all decoded Opus.
 pub(crate) const OPUS_RATE: u32 = 48_000;
 
 static CODECS: LazyLock<CodecRegistry> = LazyLock::new(|| {
@@ -38,7 +39,7 @@ pub(crate) fn audio_tracks(format: &dyn FormatReader) -> (Vec<Track>, Vec<u32>) 
             (description, track.id)
         })
         .unzip();
-    // One default track: the first that is marked, else the first.
+    // Exactly one default track: the first that the file marks, else the first.
     let default = tracks.iter().position(|track| track.default).unwrap_or(0);
     for track in &mut tracks {
         track.default = track.index == default;
@@ -46,6 +47,7 @@ pub(crate) fn audio_tracks(format: &dyn FormatReader) -> (Vec<Track>, Vec<u32>) 
     (tracks, ids)
 }
 
+/// A decoder for a track.
 pub(crate) fn decoder_for(parameters: &AudioCodecParameters) -> Result<Box<dyn AudioDecoder>, Refusal> {
     let name = || {
         let channels = parameters.channels.as_ref().map_or(0, Channels::count);
@@ -56,10 +58,10 @@ pub(crate) fn decoder_for(parameters: &AudioCodecParameters) -> Result<Box<dyn A
     };
     let mut parameters = parameters.clone();
     if parameters.codec == CODEC_ID_OPUS {
-        // Opus always decodes to 48 kHz; a container may state the rate before encoding.
+        // Opus decodes to 48 kHz; a container may state the rate before encoding.
         parameters.sample_rate = Some(OPUS_RATE);
-        // Without its header the decoder drops nothing: the delay can be
-        // longer than the one packet that it would drop from.
+        // Without the header the decoder drops no delay. It would drop from the first packet
+        // alone, and the delay can be longer.
         parameters.extra_data = None;
     }
     CODECS
@@ -67,11 +69,12 @@ pub(crate) fn decoder_for(parameters: &AudioCodecParameters) -> Result<Box<dyn A
         .map_err(|_| Refusal::Codec(name()))
 }
 
-/// Whether a decoder drops the frames that the container marks as delay and padding.
+/// Whether the codec's decoder itself drops the frames that the container marks as delay and padding.
 pub(crate) fn trims_itself(codec: AudioCodecId) -> bool {
     [CODEC_ID_MP1, CODEC_ID_MP2, CODEC_ID_MP3, CODEC_ID_VORBIS, CODEC_ID_OPUS].contains(&codec)
 }
 
+/// SeekIndex of the channel of low-frequency effects.
 pub(crate) fn low_frequency(channels: &Channels) -> Option<usize> {
     match channels {
         Channels::Positioned(positions) if positions.contains(Position::LFE1) && channels.count() > 2 => {

@@ -1,14 +1,17 @@
-/// A piece of decoded sound as the codec gave it, one vector per channel.
+//! What decoders give out.
+
+/// A piece of decoded sound at the codec's rate, one vector per channel.
 #[derive(Debug, Default)]
-pub(crate) struct Decoded {
+pub(crate) struct DecodedPiece {
     /// Hertz.
     pub(crate) rate: u32,
+    /// Samples of each channel, all of the same length.
     pub(crate) planes: Vec<Vec<f32>>,
-    /// The plane of low-frequency effects, which carries no speech.
+    /// SeekIndex of the channel of low-frequency effects, which has no speech.
     pub(crate) low_frequency: Option<usize>,
 }
 
-impl Decoded {
+impl DecodedPiece {
     pub(crate) fn frames(&self) -> usize {
         self.planes.first().map_or(0, Vec::len)
     }
@@ -27,7 +30,7 @@ impl Decoded {
         }
     }
 
-    /// Makes it `frames` of silence in the form it has.
+    /// Replaces the samples by `frames` of silence.
     pub(crate) fn silence(&mut self, frames: usize) {
         for plane in &mut self.planes {
             plane.clear();
@@ -36,10 +39,11 @@ impl Decoded {
     }
 }
 
-/// Where a decoder stands.
+/// The result of decoding a further piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// There is a new piece, perhaps an empty one.
+pub(crate) enum DecodeStep {
+    /// There is a new piece, which may be empty.
     Piece,
+    /// The recording has ended.
     End,
 }

@@ -1,59 +1,91 @@
+//! Errors, and how to explain them to a user.
+
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a recording could not be opened, read or prepared. Every variant that
-/// concerns the recording names it; the text says what is wrong and, where the
-/// user can do something, what.
+/// Why a recording could not be opened, decoded or prepared. The text names the
+/// recording and says what is wrong.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields are explained by the messages above them")]
 pub enum AudioError {
+    /// The file does not exist.
     #[error("{path}: there is no such file", path = .path.display())]
     NotFound { path: PathBuf },
+    /// The file can't be opened or read.
     #[error("{path}: cannot be read: {source}. Check its permissions.", path = .path.display())]
     Unreadable { path: PathBuf, source: io::Error },
-    /// A folder, a pipe, a device.
+    /// The path is a folder's, a pipe's or a device's.
     #[error("{path}: is {what}, not a file. Choose an audio or video file.", path = .path.display())]
     NotAFile { path: PathBuf, what: &'static str },
+    /// The file has no bytes.
     #[error("{path}: is empty (0 bytes)", path = .path.display())]
     Empty { path: PathBuf },
+    /// The file has no audio track.
     #[error("{path}: holds no audio track", path = .path.display())]
     NoAudioTrack { path: PathBuf },
+    /// The file has fewer audio tracks.
     #[error("{path}: has no audio track {track}; it has {available}, counted from 0", path = .path.display())]
     NoSuchTrack { path: PathBuf, track: usize, available: usize },
+    /// The track has fewer channels.
     #[error("{path}: has no channel {channel}; it has {available}, counted from 0", path = .path.display())]
     NoSuchChannel { path: PathBuf, channel: usize, available: usize },
-    /// Neither we nor, where there is one, `ffmpeg` knows what this is.
+    /// Neither this crate nor an installed `ffmpeg` recognises the format.
     #[error("{path}: is not a known audio or video format{}", detail_text(.detail), path = .path.display())]
     UnknownFormat { path: PathBuf, detail: Option<String> },
+    /// Only `ffmpeg` can decode it, and none is installed.
     #[error(
         "{path}: {what} can only be decoded with ffmpeg, which was not found. \
          Install ffmpeg, or name its executable in STENO_FFMPEG.",
         path = .path.display()
     )]
     NeedsFfmpeg { path: PathBuf, what: String },
-    /// `ffmpeg` was asked and cannot decode it either.
+    /// An installed `ffmpeg` can't decode it either.
     #[error("{path}: {codec} cannot be decoded{}", detail_text(.detail), path = .path.display())]
     UnsupportedCodec { path: PathBuf, codec: String, detail: Option<String> },
     /// Nothing of the recording could be decoded.
     #[error("{path}: is damaged, nothing of it could be decoded ({detail})", path = .path.display())]
     Broken { path: PathBuf, detail: String },
+    /// The recording has no samples.
     #[error("{path}: holds zero seconds of sound", path = .path.display())]
     ZeroLength { path: PathBuf },
+    /// The `ffmpeg` process could not be started.
     #[error("{path}: ffmpeg could not be run: {source}", path = .path.display())]
     Ffmpeg { path: PathBuf, source: io::Error },
-    /// The temporary file that long recordings are kept in.
+    /// The temporary file of a long recording could not be written or read.
     #[error("the decoded sound could not be kept in {folder}: {source}", folder = .folder.display())]
     Spool { folder: PathBuf, source: io::Error },
+    /// The caller cancelled.
     #[error("cancelled")]
     Cancelled,
 }
 
 impl AudioError {
-    /// What is wrong with the recording at `path`, in a text that does not name
-    /// it, and what to do where the text doesn't say that.
+    /// A stable name of what is wrong, for programs to branch on. It is one of
+    /// the names that `wire::ErrorCode` has in JSON; `wire` depends on no
+    /// audio, so that the two meet in a test of `player`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "file_not_found",
+            Self::Unreadable { .. } => "file_unreadable",
+            Self::NotAFile { .. } => "not_a_file",
+            Self::Empty { .. } | Self::ZeroLength { .. } => "file_empty",
+            Self::NoAudioTrack { .. } => "no_audio_track",
+            Self::NoSuchTrack { .. } | Self::NoSuchChannel { .. } => "no_such_track",
+            Self::UnknownFormat { .. } => "unknown_format",
+            Self::NeedsFfmpeg { .. } => "needs_ffmpeg",
+            Self::UnsupportedCodec { .. } => "unsupported_codec",
+            Self::Broken { .. } | Self::Ffmpeg { .. } => "audio_broken",
+            Self::Spool { .. } => "disk_full",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// A text that says what is wrong without naming the recording, which is at
+    /// `path`, and a sentence that says what to do if the text doesn't.
     pub fn explain(&self, path: &Path) -> (String, Option<&'static str>) {
         let text = self.to_string();
         let text = text.strip_prefix(&format!("{}: ", path.display())).unwrap_or(&text);
-        // Without the name before it the sentence needs another subject.
+        // Without the name the sentence needs a subject.
         let verbs = ["is ", "has ", "holds ", "cannot "];
         let subject = if verbs.iter().any(|verb| text.starts_with(verb)) { "the file " } else { "" };
         (format!("{subject}{text}"), self.remedy())

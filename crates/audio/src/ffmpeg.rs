@@ -1,23 +1,25 @@
+//! Decoding through the `ffmpeg` program.
+
 use std::ffi::OsString;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread::JoinHandle;
 
-use crate::decoded::{Decoded, Step};
-use crate::{AudioError, Info, Track, Warning};
+use crate::decoded::{DecodeStep, DecodedPiece};
+use crate::{AudioError, MediaInfo, Track, Warning};
 
-/// Names the executable; empty or `none`: do without.
+/// The environment variable with the executable; empty or `none` disables `ffmpeg`.
 const VARIABLE: &str = "STENO_FFMPEG";
-/// Frames that are read at once.
+/// Frames of a piece.
 const PIECE_FRAMES: usize = 16_384;
-/// What is kept of the end of its messages.
+/// Bytes of its last messages that are kept.
 const MESSAGE_BYTES: usize = 4096;
-/// A recording that is shorter than announced by more than this was cut, in seconds.
+/// A recording that is shorter than declared by more than this, in seconds, is reported as truncated.
 const TOLERANCE_SECONDS: f64 = 0.5;
 
-/// The `ffmpeg` that decodes what we cannot: the one that `STENO_FFMPEG` names
-/// (empty or `none`: none at all), else the first in the search path.
+/// The `ffmpeg` executable: the one that `STENO_FFMPEG` names (none if that is
+/// empty or `none`), else the first in the search path.
 pub fn find_ffmpeg() -> Option<PathBuf> {
     let executable = if cfg!(windows) { "ffmpeg.exe" } else { "ffmpeg" };
     let in_path = |name: &Path| {
@@ -34,7 +36,7 @@ pub fn find_ffmpeg() -> Option<PathBuf> {
     }
 }
 
-/// The codecs that the installed `ffmpeg` adds to ours; empty where there is none.
+/// Names of the codecs that an installed `ffmpeg` adds to [`codecs`](crate::codecs).
 pub fn ffmpeg_codecs() -> Vec<String> {
     const WANTED: &[(&str, &str)] = &[
         ("aac", "HE-AAC"),
@@ -71,20 +73,21 @@ pub fn ffmpeg_codecs() -> Vec<String> {
     names
 }
 
-/// Decodes through a child process, which ends when this is dropped.
+/// A child process that decodes. It is killed when this is dropped.
 pub(crate) struct Ffmpeg {
     child: Child,
     sound: BufReader<ChildStdout>,
     messages: Option<JoinHandle<String>>,
-    info: Info,
+    info: MediaInfo,
     bytes: Vec<u8>,
-    first: Option<Decoded>,
+    first: Option<DecodedPiece>,
     frames: u64,
     pub(crate) warnings: Vec<Warning>,
 }
 
 impl Ffmpeg {
-    /// `codec` is what the sound is known to be, where that is more than `ffmpeg` says.
+    /// Starts decoding audio track number `track`, or the default one. `codec`
+    /// replaces the name that `ffmpeg` gives the codec.
     pub(crate) fn open(
         executable: &Path,
         path: &Path,
@@ -113,7 +116,7 @@ impl Ffmpeg {
             .args(["-v", "error"])
             .args(input(path))
             .args(["-map", &format!("0:a:{index}"), "-vn", "-sn", "-dn"])
-            // Gaps in the time stamps become silence, so that times stay those of the recording.
+            // Fills gaps in the time stamps with silence, so that times remain those of the recording.
             .args(["-af", "aresample=async=1:min_hard_comp=0.2:first_pts=0"])
             .args(["-c:a", "pcm_f32be", "-f", "au", "pipe:1"])
             .stdout(Stdio::piped())
@@ -124,7 +127,7 @@ impl Ffmpeg {
             let source = std::io::Error::other("its output cannot be read");
             return Err(AudioError::Ffmpeg { path: path.into(), source });
         };
-        // Drained all the time, or it would wait for us while we wait for it.
+        // Read continuously: a full pipe of messages would block the process.
         let messages = std::thread::spawn(move || {
             let mut kept = Vec::new();
             let mut piece = [0; 1024];
@@ -144,7 +147,7 @@ impl Ffmpeg {
             frames: 0,
             warnings: Vec::new(),
         };
-        let mut first = Decoded::default();
+        let mut first = DecodedPiece::default();
         if this.read_header().is_none() || this.read_piece(&mut first) == 0 {
             let detail = last_line(&this.finish_child());
             let codec = this.info.codec.clone();
@@ -154,25 +157,25 @@ impl Ffmpeg {
         Ok(this)
     }
 
-    pub(crate) fn info(&self) -> &Info {
+    pub(crate) fn info(&self) -> &MediaInfo {
         &self.info
     }
 
-    pub(crate) fn next(&mut self, out: &mut Decoded) -> Step {
+    pub(crate) fn next(&mut self, out: &mut DecodedPiece) -> DecodeStep {
         if let Some(first) = self.first.take() {
             *out = first;
         } else if self.read_piece(out) == 0 {
             if self.messages.is_some() {
                 self.judge_end();
             }
-            return Step::End;
+            return DecodeStep::End;
         }
         self.frames += out.frames() as u64;
-        Step::Piece
+        DecodeStep::Piece
     }
 
-    /// The header of an AU file: size of the header, size of the data,
-    /// encoding, rate and channels, big-endian.
+    /// Reads the header of an AU file: magic number, size of the header, size of the
+    /// data, encoding, rate and channels, each of 32 bits, big-endian.
     fn read_header(&mut self) -> Option<()> {
         let mut header = [0; 24];
         self.sound.read_exact(&mut header).ok()?;
@@ -190,12 +193,12 @@ impl Ffmpeg {
         Some(())
     }
 
-    /// Gives the number of frames read, 0 at the end.
-    fn read_piece(&mut self, out: &mut Decoded) -> usize {
+    /// Reads a piece and returns its number of frames, 0 at the end.
+    fn read_piece(&mut self, out: &mut DecodedPiece) -> usize {
         let channels = self.info.channels as usize;
         self.bytes.clear();
         let wanted = (4 * channels * PIECE_FRAMES) as u64;
-        // A failing read ends the sound as the end of the stream does.
+        // A read error counts as the end of the stream.
         let _ = self.sound.by_ref().take(wanted).read_to_end(&mut self.bytes);
         let frames = self.bytes.len() / (4 * channels);
         out.rate = self.info.sample_rate;
@@ -209,6 +212,7 @@ impl Ffmpeg {
         frames
     }
 
+    /// Warns if the recording is damaged or shorter than declared.
     fn judge_end(&mut self) {
         let messages = self.finish_child();
         let seconds = self.frames as f64 / f64::from(self.info.sample_rate.max(1));
@@ -225,7 +229,7 @@ impl Ffmpeg {
         }
     }
 
-    /// Waits for the end and gives what it wrote to stderr.
+    /// Waits for the process to end and returns its messages.
     fn finish_child(&mut self) -> String {
         let _ = self.child.wait();
         self.messages.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
@@ -244,22 +248,22 @@ fn command(executable: &Path) -> Command {
     command.args(["-hide_banner", "-nostdin"]).stdin(Stdio::null());
     #[cfg(windows)]
     {
-        // No console window flashes up beside ours.
+        // Opens no console window.
         const CREATE_NO_WINDOW: u32 = 0x0800_0000;
         std::os::windows::process::CommandExt::creation_flags(&mut command, CREATE_NO_WINDOW);
     }
     command
 }
 
-/// Input by `file:`, so that no name is taken for an option, a protocol or a
-/// pattern; playlists may not lead to the network.
+/// The input as a `file:` URL, so that no name is taken for an option, a protocol or
+/// a pattern. The whitelist keeps playlists from opening network addresses.
 fn input(path: &Path) -> [OsString; 4] {
     let mut name = OsString::from("file:");
     name.push(path);
     ["-protocol_whitelist".into(), "file,pipe".into(), "-i".into(), name]
 }
 
-/// What it says about the file when asked for no output.
+/// The description of the file that `ffmpeg` prints if no output is given.
 fn list(executable: &Path, path: &Path) -> Result<String, AudioError> {
     let output = command(executable)
         .args(input(path))
@@ -268,9 +272,9 @@ fn list(executable: &Path, path: &Path) -> Result<String, AudioError> {
     Ok(String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// `None` where it did not recognise the file.
-fn parse_listing(listing: &str) -> Option<Info> {
-    let mut info = Info { by_ffmpeg: true, ..Info::default() };
+/// Parses the description; `None` if `ffmpeg` did not recognise the file.
+fn parse_listing(listing: &str) -> Option<MediaInfo> {
+    let mut info = MediaInfo { by_ffmpeg: true, ..MediaInfo::default() };
     let mut recognised = false;
     for line in listing.lines() {
         let line = line.trim();
@@ -320,6 +324,6 @@ fn channels_of_layout(layout: &str) -> Option<u32> {
 
 fn last_line(text: &str) -> Option<String> {
     let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
-    // "FILE: what is wrong": the file is named by whoever shows this.
+    // "FILE: what is wrong": the caller names the file.
     Some(line.rsplit_once(": ").map_or(line, |(_, reason)| reason).to_owned())
 }

@@ -1,9 +1,9 @@
-//! Recognises HE-AAC, whose upper half of the spectrum (SBR) and second
-//! channel (PS) ride on an AAC-LC stream of half the rate: a decoder that
-//! knows only AAC-LC plays the lower half, or plays it at the wrong rate.
+//! Recognises HE-AAC: an AAC-LC stream of half the sample rate with additional data
+//! for the upper half of the spectrum (SBR) and the second channel (PS). A
+//! decoder of AAC-LC alone plays only the lower half, or at the wrong rate.
 
-/// Whether an AudioSpecificConfig (ISO 14496-3, 1.6.2.1) announces SBR or PS,
-/// by its object type or by the backward compatible extension behind it.
+/// Whether an AudioSpecificConfig (ISO 14496-3, 1.6.2.1) signals SBR or PS, by its
+/// object type or by the backward compatible extension after it.
 pub(crate) fn announced(config: &[u8]) -> bool {
     const SBR: u32 = 5;
     const PS: u32 = 29;
@@ -12,9 +12,9 @@ pub(crate) fn announced(config: &[u8]) -> bool {
     if object_type == SBR || object_type == PS {
         return true;
     }
-    // The extension stands behind a part of varying length, at a bit position
-    // of its own; the eleven bits of its mark are looked for from the third
-    // byte on. Then follow the extended object type and a flag.
+    // The extension follows a part of variable length: its sync word of eleven
+    // bits is searched for from the third byte on. The extended object type and
+    // a flag follow it.
     (16..config.len() * 8).any(|start| {
         let mut at = start;
         bits(config, &mut at, 11) == Some(SYNC_EXTENSION)
@@ -23,11 +23,10 @@ pub(crate) fn announced(config: &[u8]) -> bool {
     })
 }
 
-/// Whether the access units of a stream carry SBR without announcing it: the
-/// last elements of a unit are fill elements and an end mark (ISO 14496-3,
-/// table 4.57), and a fill element with spectral band replication begins with
-/// the type 13 or 14. One unit can look so by accident (about one in fifty
-/// does), most of them cannot.
+/// Whether most access units of a stream contain SBR without signalling it. A unit
+/// ends with fill elements and an end mark (ISO 14496-3, table 4.57), and a fill
+/// element with SBR starts with the type 13 or 14. About one in fifty units
+/// without SBR looks the same by chance.
 pub(crate) fn present<'a>(units: impl Iterator<Item = &'a [u8]>) -> bool {
     let (mut seen, mut with) = (0, 0);
     for unit in units.filter(|unit| unit.len() > 8) {
@@ -41,8 +40,8 @@ fn ends_with_sbr(unit: &[u8]) -> bool {
     const FILL: u32 = 6;
     const END: u32 = 7;
     let total = unit.len() * 8;
-    // Bit positions from which on only fill elements and the end mark follow;
-    // the end mark itself is in the last ten bits, zeros behind it.
+    // Bit positions that only fill elements and the end mark follow. The end mark
+    // itself is in the last ten bits, followed by zeros.
     let mut tails: Vec<usize> = (total - 10..=total - 3)
         .filter(|start| {
             let mut at = *start;
@@ -77,7 +76,7 @@ fn object_type(config: &[u8], at: &mut usize) -> Option<u32> {
     }
 }
 
-/// Reads `count` bits (up to 32), most significant first, and moves on.
+/// Reads `count` bits (up to 32), most significant first, and advances `at`.
 fn bits(bytes: &[u8], at: &mut usize, count: u32) -> Option<u32> {
     let mut value = 0;
     for _ in 0..count {
@@ -93,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn announced_in_every_way_that_is_defined() {
+    fn every_form_of_signalling_is_recognised() {
         for (name, config, expected) in [
             ("AAC-LC 44.1 kHz stereo", &[0x12, 0x10][..], false),
             ("AAC-LC with padding", &[0x12, 0x10, 0x56, 0xe5, 0x00], false),

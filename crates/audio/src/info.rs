@@ -1,27 +1,32 @@
+//! Options for opening recordings, and what is known of them.
+
 /// How to open a recording.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct OpenOptions {
-    /// Audio track counted from 0; `None`: the file's default one.
+    /// Audio track, counted from 0; `None` for the file's default one.
     pub track: Option<usize>,
+    /// What to do with several channels.
     pub channels: ChannelMode,
-    /// Stop after this much.
+    /// Decode only this many seconds from the start.
     pub limit_seconds: Option<f64>,
 }
 
-/// What is made of several channels.
+/// How several channels become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ChannelMode {
-    /// The mean of all of them, without the low-frequency channel.
+    /// The mean of all channels but the one of low-frequency effects.
     #[default]
     Mix,
+    /// The first channel.
     Left,
+    /// The second channel.
     Right,
-    /// Counted from 0.
+    /// The channel of this index, counted from 0.
     Index(usize),
 }
 
 impl ChannelMode {
-    /// The one channel that is wanted; `None` for a mix.
+    /// The index of the channel; `None` for a mix.
     pub(crate) fn index(self) -> Option<usize> {
         match self {
             Self::Mix => None,
@@ -32,59 +37,63 @@ impl ChannelMode {
     }
 }
 
-/// What a recording is.
+/// What is known of a recording after opening it.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Info {
-    /// E.g. `wave`, `isomp4`, `matroska`, `ogg`.
+pub struct MediaInfo {
+    /// Name of the container, e.g. `wave`, `isomp4`, `matroska`, `ogg`.
     pub container: String,
-    /// E.g. `pcm_s16le`, `aac`, `opus`.
+    /// Name of the codec, e.g. `pcm_s16le`, `aac`, `opus`.
     pub codec: String,
     /// Hertz, before resampling.
     pub sample_rate: u32,
+    /// Number of channels in the file.
     pub channels: u32,
-    /// As the container declares or estimates it; the number of samples that were decoded decides.
+    /// Length as the container declares or estimates it. The decoded length may differ.
     pub duration_seconds: Option<f64>,
-    /// The audio tracks.
+    /// All audio tracks of the file.
     pub tracks: Vec<Track>,
-    /// Number of the chosen one.
+    /// SeekIndex of the track that is decoded.
     pub track: usize,
-    /// Whether `ffmpeg` decodes it.
+    /// Whether it is decoded by `ffmpeg`.
     pub by_ffmpeg: bool,
 }
 
 /// An audio track of a container.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Track {
-    /// Counted from 0 over the audio tracks.
+    /// SeekIndex among the audio tracks, counted from 0.
     pub index: usize,
+    /// Name of the codec.
     pub codec: String,
     /// As the container spells it, e.g. `eng`.
     pub language: Option<String>,
+    /// Hertz, if the container states it.
     pub sample_rate: Option<u32>,
+    /// Number of channels, if the container states it.
     pub channels: Option<u32>,
-    /// The one that is taken when none is asked for.
+    /// Whether this track is decoded if none is chosen.
     pub default: bool,
 }
 
-/// Something about a recording that its owner should know.
+/// A problem of a recording that did not prevent decoding it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Warning {
     /// One of the constants of this type.
     pub code: &'static str,
-    /// A sentence.
+    /// One or more sentences for the user.
     pub text: String,
-    /// Where in the recording.
+    /// Where in the recording, if the problem has a place.
     pub at_seconds: Option<f64>,
 }
 
 impl Warning {
-    /// The file ends before the recording does.
+    /// The file ends before the recording does: it was cut off.
     pub const TRUNCATED: &str = "audio.truncated";
-    /// Something within could not be decoded; there is silence in its place.
+    /// Parts could not be decoded and are silence.
     pub const DAMAGED: &str = "audio.damaged";
-    /// The channels cancel each other out, one of them was taken alone.
+    /// The channels cancel each other out when mixed, so that one of them was used.
     pub const PHASE: &str = "audio.phase";
-    /// A channel was asked for that a mono recording does not have.
+    /// A channel was chosen, but the recording is mono.
     pub const MONO: &str = "audio.mono";
 
     pub(crate) fn new(code: &'static str, text: impl Into<String>, at_seconds: Option<f64>) -> Self {

@@ -1,15 +1,18 @@
-//! Any audio or video file becomes 16 kHz mono samples, streamed; from those,
-//! log-mel spectrograms and the places where somebody speaks. A leaf crate: it
-//! knows no model, no job and no process but the `ffmpeg` that it may start.
+//! Decodes audio and video files to 16 kHz mono samples in a stream, and computes
+//! log-mel spectrograms and voice activity from them.
 //!
-//! [`prepare`] does it all in one pass; [`Reader`] gives just the samples;
-//! [`Seekable`] gives any part of them as they are, for listening.
+//! A leaf crate: it knows nothing of models and jobs, and starts no process but
+//! `ffmpeg`, for formats that it can't decode itself.
+//!
+//! [`prepare`] does everything in one pass over a file. [`Reader`] only decodes.
+//! [`Seekable`] decodes any part of a file at its own rate, for playback.
+#![warn(missing_docs, clippy::missing_errors_doc)]
 
 mod codecs;
 mod decoded;
 mod error;
 mod ffmpeg;
-mod frames_of;
+mod frame_offsets;
 mod he_aac;
 mod info;
 mod mel;
@@ -28,13 +31,13 @@ mod vad;
 
 pub use error::AudioError;
 pub use ffmpeg::{ffmpeg_codecs, find_ffmpeg};
-pub use info::{ChannelMode, Info, OpenOptions, Track, Warning};
+pub use info::{ChannelMode, MediaInfo, OpenOptions, Track, Warning};
 pub use mel::{HOP, LogMel, Mel, N_FFT, WINDOW_FRAMES, WINDOW_SAMPLES, log_mel_padded_window, silence};
 pub use pcm::Pcm;
 pub use reader::{Reader, codecs, probe};
 pub use recording::{PrepareOptions, Recording, prepare};
-pub use seekable::{Index, Pass, Seekable};
-pub use vad::Region;
+pub use seekable::{DecodingPass, SeekIndex, Seekable};
+pub use vad::SpeechRegion;
 
-/// Samples per second of everything that this crate gives out.
+/// Sample rate, in hertz, of all samples but those of [`Seekable`].
 pub const SAMPLE_RATE: u32 = 16_000;

@@ -1,3 +1,5 @@
+//! Log-mel spectrograms as openai/whisper computes them.
+
 use std::f64::consts::PI;
 use std::fmt;
 use std::sync::Arc;
@@ -11,37 +13,42 @@ use crate::SAMPLE_RATE;
 pub const N_FFT: usize = 400;
 /// Samples from one frame to the next: 10 ms.
 pub const HOP: usize = 160;
-/// Samples and frames of the 30 s that openai/whisper looks at, and of the
-/// silence that it puts behind a file.
+/// Samples of a window of 30 s, which is the input of openai/whisper's models and
+/// the length of the silence that it appends to a file.
 pub const WINDOW_SAMPLES: usize = 480_000;
+/// Frames of a window.
 pub const WINDOW_FRAMES: usize = WINDOW_SAMPLES / HOP;
 
 const BINS: usize = N_FFT / 2 + 1;
 /// Energies are clamped here before the logarithm (`whisper/audio.py`).
 const FLOOR: f32 = 1e-10;
-/// What lies further below the maximum than this is cut off: 8 decades of energy, 80 dB.
+/// Values are clamped this far below the maximum: 8 decades of energy, 80 dB.
 const DYNAMIC_RANGE: f32 = 8.0;
 
 /// A log-mel spectrogram, `[n_mels, frames]`, row-major.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mel {
+    /// Number of mel bands.
     pub n_mels: usize,
+    /// Number of frames of 10 ms.
     pub frames: usize,
+    /// The values, band after band.
     pub data: Vec<f32>,
 }
 
 impl Mel {
+    /// A spectrogram of zeros.
     pub fn zeros(n_mels: usize, frames: usize) -> Self {
         Self { n_mels, frames, data: vec![0.0; n_mels * frames] }
     }
 
-    /// The largest value, negative infinity where there is none.
+    /// The largest value; negative infinity if there are no frames.
     pub fn maximum(&self) -> f32 {
         self.data.iter().copied().fold(f32::NEG_INFINITY, f32::max)
     }
 
-    /// From log10 energies to the network's input: clamped at `maximum - 8`,
-    /// then `(x + 4) / 4`.
+    /// Turns log10 energies into the network's input: clamps at `maximum - 8`, then
+    /// `(x + 4) / 4`.
     pub fn normalise(&mut self, maximum: f32) {
         let floor = floor(maximum);
         for value in &mut self.data {
@@ -49,7 +56,7 @@ impl Mel {
         }
     }
 
-    /// Sets the frames from `first` on to `value`.
+    /// Sets all values of the frames from `first` on.
     pub fn fill_from(&mut self, first: usize, value: f32) {
         if first < self.frames {
             for row in self.data.chunks_exact_mut(self.frames) {
@@ -59,7 +66,8 @@ impl Mel {
     }
 }
 
-/// What silence is in the network's input, in a recording of this log10 maximum.
+/// The value of silence in the network's input, for a recording with this maximum
+/// of log10 energies.
 pub fn silence(maximum: f32) -> f32 {
     (floor(maximum) + 4.0) / 4.0
 }
@@ -70,8 +78,8 @@ fn floor(maximum: f32) -> f32 {
 
 /// Computes log-mel spectrograms as openai/whisper does (`whisper/audio.py`):
 /// Hann window of 400 samples, hop 160, power spectrum, Slaney's mel filters.
-/// The transform is in f64, since its rounding shows in the logarithm of faint
-/// bands; the reference's f32 is then the only source of difference.
+/// The transform is computed in f64, because rounding is visible in the logarithm
+/// of faint bands; differences then come only from the reference's f32.
 pub struct LogMel {
     n_mels: usize,
     window: [f32; N_FFT],
@@ -83,7 +91,7 @@ pub struct LogMel {
     power: [f32; BINS],
 }
 
-/// One triangle: its weights from bin `first` on; the rest is zero.
+/// A triangular filter: its weights from bin `first` on. All others are zero.
 #[derive(Debug, Clone, PartialEq)]
 struct Filter {
     first: usize,
@@ -97,7 +105,7 @@ impl fmt::Debug for LogMel {
 }
 
 impl LogMel {
-    /// `n_mels` is 80 or, from large-v3 on, 128.
+    /// For `n_mels` bands: 80 or, from large-v3 on, 128.
     pub fn new(n_mels: usize) -> Self {
         let fft = RealFftPlanner::<f64>::new().plan_fft_forward(N_FFT);
         let window = std::array::from_fn(|n| (0.5 - 0.5 * (2.0 * PI * n as f64 / N_FFT as f64).cos()) as f32);
@@ -113,13 +121,14 @@ impl LogMel {
         }
     }
 
+    /// Number of mel bands.
     pub fn n_mels(&self) -> usize {
         self.n_mels
     }
 
-    /// log10 energies, not yet normalised, of the frames of `padded`, which
-    /// holds `(frames - 1) * 160 + 400` samples: frame `i` is centred on
-    /// sample `200 + 160 * i` of it. Fewer than 400 samples hold no frame.
+    /// The log10 energies, `[n_mels, frames]`, of `(frames - 1) * 160 + 400` samples,
+    /// not normalised. Frame `i` is centred on sample `200 + 160 * i`. Fewer than
+    /// 400 samples have no frame.
     pub fn log10(&mut self, padded: &[f32]) -> Mel {
         let frames = frames_in(padded.len());
         let mut mel = Mel::zeros(self.n_mels, frames);
@@ -132,7 +141,7 @@ impl LogMel {
         mel
     }
 
-    /// The maximum of what [`LogMel::log10`] gives, without keeping it.
+    /// The maximum of [`LogMel::log10`], without storing the spectrogram.
     pub fn maximum_log10(&mut self, padded: &[f32]) -> f32 {
         let mut maximum = 0.0f32;
         for frame in 0..frames_in(padded.len()) {
@@ -144,12 +153,12 @@ impl LogMel {
         maximum.max(FLOOR).log10()
     }
 
-    /// Leaves the power spectrum of 400 samples in `self.power`.
+    /// Computes the power spectrum of 400 samples into `self.power`.
     fn transform(&mut self, samples: &[f32]) {
         for ((input, sample), window) in self.input.iter_mut().zip(samples).zip(&self.window) {
             *input = f64::from(sample * window);
         }
-        // The lengths are the plan's own, so that this cannot fail.
+        // Fails only for buffers of wrong lengths, and these are the plan's own.
         let done = self.fft.process_with_scratch(&mut self.input, &mut self.spectrum, &mut self.scratch);
         debug_assert!(done.is_ok());
         for (power, value) in self.power.iter_mut().zip(&self.spectrum) {
@@ -168,10 +177,9 @@ fn frames_in(samples: usize) -> usize {
     if samples < N_FFT { 0 } else { (samples - N_FFT) / HOP + 1 }
 }
 
-/// The spectrogram of one window as openai/whisper makes it for
-/// `detect_language` and `decode`: `samples` are cut or filled with zeros to
-/// 30 s, mirrored at both ends, and clamped at the window's own maximum.
-/// Gives `[n_mels, 3000]`.
+/// The spectrogram, `[n_mels, 3000]`, of one window as openai/whisper computes it
+/// for `detect_language` and `decode`: `samples` are cut or padded with zeros to
+/// 30 s, mirrored at both ends, and normalised with the window's own maximum.
 pub fn log_mel_padded_window(samples: &[f32], mel: &mut LogMel) -> Mel {
     const HALF: usize = N_FFT / 2;
     let kept = samples.len().min(WINDOW_SAMPLES);
@@ -181,7 +189,7 @@ pub fn log_mel_padded_window(samples: &[f32], mel: &mut LogMel) -> Mel {
         padded[HALF - distance] = padded[HALF + distance];
         padded[HALF + WINDOW_SAMPLES - 1 + distance] = padded[HALF + WINDOW_SAMPLES - 1 - distance];
     }
-    // The transform of the whole gives one frame more than is kept.
+    // The whole would give one frame too many.
     padded.truncate((WINDOW_FRAMES - 1) * HOP + N_FFT);
     let mut spectrogram = mel.log10(&padded);
     let maximum = spectrogram.maximum();

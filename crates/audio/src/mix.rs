@@ -1,30 +1,32 @@
-use crate::decoded::Decoded;
+//! Mixing several channels into one.
 
-/// A mix that is quieter than its channels by more than this has lost its
-/// speech to opposite phases.
+use crate::decoded::DecodedPiece;
+
+/// If the mix is quieter than its channels by more than this, opposite phases
+/// cancel each other out.
 const PHASE_LOSS_DECIBELS: f64 = 10.0;
-/// Louder samples, in floats at the scale of 16-bit integers, are damage; they
-/// would overflow in what follows.
+/// Samples are limited to this. Only damaged files have larger ones, which would
+/// overflow in later computations.
 const LOUDEST: f32 = 65_536.0;
 
-/// Makes one signal of several channels and keeps account of what the mix
-/// loses against them.
+/// Mixes channels into one and measures how much energy the mix loses.
 #[derive(Debug, Default)]
 pub(crate) struct Mixer {
     channel: Option<usize>,
-    /// Sums of squares.
+    /// Sum of squares of each channel.
     energies: Vec<f64>,
+    /// Sum of squares of the mix.
     mixed: f64,
 }
 
 impl Mixer {
-    /// `channel` is the one to take; `None`: the mean of all.
+    /// A mixer that selects `channel`, or averages all if that is `None`.
     pub(crate) fn new(channel: Option<usize>) -> Self {
         Self { channel, ..Self::default() }
     }
 
-    /// Overwrites `out` with one sample per frame, all of them finite.
-    pub(crate) fn mix(&mut self, decoded: &Decoded, out: &mut Vec<f32>) {
+    /// Replaces `out` by one sample per frame. All samples are finite.
+    pub(crate) fn mix(&mut self, decoded: &DecodedPiece, out: &mut Vec<f32>) {
         out.clear();
         let planes = &decoded.planes;
         match (self.channel, planes.as_slice()) {
@@ -38,7 +40,7 @@ impl Mixer {
         }
     }
 
-    fn mean(&mut self, decoded: &Decoded, out: &mut Vec<f32>) {
+    fn mean(&mut self, decoded: &DecodedPiece, out: &mut Vec<f32>) {
         let speaking = |plane: &usize| decoded.low_frequency != Some(*plane);
         let planes: Vec<&[f32]> = (0..decoded.planes.len())
             .filter(speaking)
@@ -61,10 +63,10 @@ impl Mixer {
         self.mixed += sum_of_squares(out);
     }
 
-    /// Where the mix so far has lost more than 10 dB against its channels: the
-    /// loudest channel and the loss in decibels. The reference is the mean of
-    /// two channels' energies; of more channels, where an unmixed voice stands
-    /// in one of many, correspondingly less.
+    /// If the mix so far has lost more than 10 dB against its channels: the loudest
+    /// channel, and the loss in decibels. For two channels the loss is relative to
+    /// their mean energy. For more it is relative to less, as a voice in only one
+    /// of many channels is quieter in the mix without any cancellation.
     pub(crate) fn phase_loss(&self) -> Option<(usize, f64)> {
         let channels = self.energies.iter().filter(|energy| **energy > 0.0).count();
         if channels < 2 {
@@ -80,7 +82,7 @@ impl Mixer {
 
 fn sum_of_squares(samples: &[f32]) -> f64 {
     let mut sum = 0.0;
-    // Short runs in f32 are fast and exact enough, their sums go into an f64.
+    // Sums of short runs in f32 are fast and accurate enough; they are added in f64.
     for run in samples.chunks(256) {
         let energy: f32 = run.iter().map(|x| x * x).sum();
         if energy.is_finite() {
@@ -96,12 +98,12 @@ mod tests {
 
     fn mixed(planes: Vec<Vec<f32>>) -> Mixer {
         let mut mixer = Mixer::new(None);
-        mixer.mix(&Decoded { rate: 16_000, planes, low_frequency: None }, &mut Vec::new());
+        mixer.mix(&DecodedPiece { rate: 16_000, planes, low_frequency: None }, &mut Vec::new());
         mixer
     }
 
     #[test]
-    fn only_opposite_phases_count_as_loss() {
+    fn only_cancellation_counts_as_loss() {
         let voice: Vec<f32> = (0..1000).map(|i| (i as f32 * 0.7).sin()).collect();
         let other: Vec<f32> = (0..1000).map(|i| (i as f32 * 0.31).cos() * 0.8).collect();
         let times = |factor: f32| voice.iter().map(|x| x * factor).collect::<Vec<f32>>();
@@ -129,7 +131,7 @@ mod tests {
     fn every_sample_is_finite() {
         let mut out = Vec::new();
         let planes = vec![vec![f32::NAN, 1.0, f32::INFINITY], vec![0.5, 0.5, 0.5]];
-        Mixer::new(None).mix(&Decoded { rate: 8_000, planes, low_frequency: None }, &mut out);
+        Mixer::new(None).mix(&DecodedPiece { rate: 8_000, planes, low_frequency: None }, &mut out);
         assert_eq!(out, [0.0, 0.75, LOUDEST]);
     }
 }

@@ -1,3 +1,5 @@
+//! The parts of Matroska that Symphonia does not expose.
+
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -11,17 +13,16 @@ const TRACK_ENTRY: u32 = 0xae;
 const TRACK_NUMBER: u32 = 0xd7;
 const FLAG_DEFAULT: u32 = 0x88;
 
-/// The description of the tracks is far smaller, codecs' headers included.
+/// Most bytes of the description of the tracks. Real ones are far smaller.
 const MAX_TRACKS_BYTES: u64 = 4 << 20;
-/// A day of clusters of a tenth of a second.
+/// Most elements that are read: a day of clusters of a tenth of a second.
 const MAX_ELEMENTS: usize = 1 << 20;
-/// A cluster begins with its time stamp; a checksum may come before it (RFC 9559, 5.1.3).
+/// Bytes at the start of a cluster that contain its time stamp. A checksum may precede it (RFC 9559, 5.1.3).
 const TIMESTAMP_WITHIN: u64 = 64;
 
-/// Numbers of the tracks that a Matroska file marks as default. The mark
-/// counts as set where it is missing (RFC 9559, 5.1.4.1.5), which Symphonia
-/// does not tell from a mark that says no. Empty where the file is not as it
-/// should be.
+/// Numbers of the tracks that a Matroska file marks as default. A missing flag
+/// counts as set (RFC 9559, 5.1.4.1.5), which Symphonia does not distinguish from
+/// a cleared one. Empty if the file is malformed.
 pub(crate) fn default_tracks(path: &Path) -> Vec<u32> {
     let Some(tracks) = read_tracks(path) else { return Vec::new() };
     let entries = elements(&tracks).filter(|(id, _)| *id == TRACK_ENTRY);
@@ -32,19 +33,20 @@ pub(crate) fn default_tracks(path: &Path) -> Vec<u32> {
     entries.filter_map(track).collect()
 }
 
-/// Where the clusters of a Matroska file begin: Symphonia 0.6 loses blocks at
-/// the end of the cluster that it seeks to, so that it is made to begin at one.
+/// Offsets of the clusters of a Matroska file. Symphonia 0.6 loses blocks at the end
+/// of the cluster that it seeks to, so a new demuxer is started at a cluster
+/// instead.
 #[derive(Debug)]
 pub(crate) struct Clusters {
-    /// Bytes of all that comes before the first, the tracks' description included.
+    /// Offset of the first cluster. The description of the tracks lies before it.
     head: u64,
-    /// Time stamp, in the file's units, and byte.
+    /// Time stamp, in the file's units, and offset of each cluster.
     each: Vec<(i64, u64)>,
 }
 
 impl Clusters {
-    /// `None` where the file's elements don't say how long they are, as when it
-    /// was written while it was sent, or come in an unusual order.
+    /// Reads the offsets. `None` if elements have no size, as in live streams, or an
+    /// unusual order.
     pub(crate) fn find(path: &Path) -> Option<Self> {
         let (mut each, mut has_tracks) = (Vec::new(), false);
         walk(path, |element, file| {
@@ -64,13 +66,13 @@ impl Clusters {
         (has_tracks && head <= MAX_TRACKS_BYTES).then_some(Self { head, each })
     }
 
-    /// Byte of the last cluster that begins at or before a time stamp.
+    /// Offset of the last cluster that starts at or before a time stamp.
     pub(crate) fn before(&self, stamp: i64) -> Option<u64> {
         let after = self.each.partition_point(|(begins, _)| *begins <= stamp);
         self.each.get(after.saturating_sub(1)).map(|(_, offset)| *offset)
     }
 
-    /// The file as if it had nothing before the cluster at `offset`.
+    /// The file without the clusters before `offset`.
     pub(crate) fn read_from(&self, path: &Path, offset: u64) -> io::Result<impl Read + Send + Sync + use<>> {
         let mut head = Vec::new();
         File::open(path)?.take(self.head).read_to_end(&mut head)?;
@@ -95,18 +97,18 @@ fn read_tracks(path: &Path) -> Option<Vec<u8>> {
     body
 }
 
-/// An element directly within the segment.
-struct Element {
+/// A direct child of the segment.
+struct SegmentChild {
     id: u32,
-    /// Byte that its head begins at.
+    /// Offset of its header.
     start: u64,
-    /// Bytes of what follows its head.
+    /// Size of its body.
     size: u64,
 }
 
-/// Tells of each element within the segment until one ends it with `None`, as
-/// does a file that is not as it should be. The file stands behind its head.
-fn walk(path: &Path, mut tell: impl FnMut(&Element, &mut File) -> Option<()>) -> Option<()> {
+/// Calls `tell` for each direct child of the segment, with the file at its body,
+/// until `tell` returns `None`. `None` as well if the file is malformed.
+fn walk(path: &Path, mut tell: impl FnMut(&SegmentChild, &mut File) -> Option<()>) -> Option<()> {
     let mut file = File::open(path).ok()?;
     let length = file.metadata().ok()?.len();
     let mut position = 0;
@@ -128,13 +130,13 @@ fn walk(path: &Path, mut tell: impl FnMut(&Element, &mut File) -> Option<()>) ->
         }
         let size = size?;
         file.seek(SeekFrom::Start(body)).ok()?;
-        tell(&Element { id, start, size }, &mut file)?;
+        tell(&SegmentChild { id, start, size }, &mut file)?;
         position = body.checked_add(size)?;
     }
     None
 }
 
-/// The elements directly within a body.
+/// The direct children of an element, from its body.
 fn elements(mut body: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
     std::iter::from_fn(move || {
         let (id, size, length) = header(body)?;
@@ -146,7 +148,7 @@ fn elements(mut body: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
     })
 }
 
-/// Id, size (`None`: unknown) and the length of both.
+/// Id, size (`None` if unknown) and length of an element's header.
 fn header(bytes: &[u8]) -> Option<(u32, Option<u64>, usize)> {
     let id_length = bytes.first()?.leading_zeros() as usize + 1;
     if id_length > 4 {

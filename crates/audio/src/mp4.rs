@@ -1,27 +1,27 @@
+//! Edit lists of MP4 files, which Symphonia leaves to its caller.
+
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Larger boxes than this are tables of samples or broken, no headers.
+/// Most bytes of a header box. Larger ones are tables of samples or damaged.
 const MAX_HEADER_BYTES: u64 = 1 << 20;
 const MAX_BOXES: usize = 10_000;
 
-/// What a track's edit list says about its timeline: encoders put their delay
-/// there. Symphonia leaves edits to its caller.
+/// A track's edit list, in which encoders state their delay.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Edit {
-    /// Seconds of decoded sound to drop at the start.
+pub(crate) struct EditList {
+    /// Seconds of decoded sound to skip at the start.
     pub(crate) skip: f64,
     /// Seconds of silence before the track begins.
     pub(crate) offset: f64,
-    /// Seconds of sound to keep; `None`: all.
+    /// Seconds of sound to keep; `None` for all.
     pub(crate) keep: Option<f64>,
 }
 
-/// The edit of track `track_id`. `None` where there is no edit list, where it
-/// has several pieces (which nothing but video editors writes), or where the
-/// file is not as it should be.
-pub(crate) fn edit_of(path: &Path, track_id: u32) -> Option<Edit> {
+/// The edit list of track `track_id`. `None` if there is none, if it has several
+/// pieces (which only video editors write), or if the file is malformed.
+pub(crate) fn edit_of(path: &Path, track_id: u32) -> Option<EditList> {
     let mut file = File::open(path).ok()?;
     let end = file.metadata().ok()?.len();
     let mut budget = MAX_BOXES;
@@ -48,10 +48,10 @@ pub(crate) fn edit_of(path: &Path, track_id: u32) -> Option<Edit> {
     None
 }
 
-fn parse_edits(list: &[u8], movie_scale: f64, media_scale: f64) -> Option<Edit> {
+fn parse_edits(list: &[u8], movie_scale: f64, media_scale: f64) -> Option<EditList> {
     let long = *list.first()? == 1;
     let count = be32(list, 4)?;
-    let mut edit = Edit::default();
+    let mut edit = EditList::default();
     let mut seen_media = false;
     for i in 0..count.min(16) as usize {
         let (duration, media_time) = if long {
@@ -72,7 +72,7 @@ fn parse_edits(list: &[u8], movie_scale: f64, media_scale: f64) -> Option<Edit> 
             edit.keep = (duration > 0).then_some(seconds);
         }
     }
-    // A day is longer than any delay: such a list is garbled.
+    // No delay is as long as a day: the list is damaged.
     (seen_media && edit.skip < 86_400.0 && edit.offset < 86_400.0).then_some(edit)
 }
 

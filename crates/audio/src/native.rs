@@ -1,3 +1,5 @@
+//! Decoding with Symphonia and libopus.
+
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
@@ -15,27 +17,29 @@ use symphonia::core::packet::Packet;
 use symphonia::core::units::TimeBase;
 
 use crate::codecs::{OPUS_RATE, audio_tracks, decoder_for, low_frequency, trims_itself};
-use crate::decoded::{Decoded, Step};
-use crate::{Info, Warning, he_aac, mkv, mp4, tail};
+use crate::decoded::{DecodeStep, DecodedPiece};
+use crate::{MediaInfo, Warning, he_aac, mkv, mp4, tail};
 
 mod seek;
 
-pub(crate) use seek::{Mark, STRIDE, Target};
+pub(crate) use seek::{PacketMark, STRIDE, SeekTarget};
 
-/// Access units that are looked at to recognise HE-AAC that is not announced: about half a second.
+/// Access units that are searched for HE-AAC that is not signalled: about half a second.
 const UNITS_TO_PROBE: usize = 24;
-/// A jump of the time stamps by more than this many seconds is a gap in the
-/// recording and becomes silence; less is rounding of the container.
+/// Jumps of the time stamps by more than this many seconds are gaps and become
+/// silence. Smaller ones come from rounding by the container.
 const GAP_SECONDS: f64 = 0.2;
-/// Faults in a row after which a stream is taken to end.
+/// Consecutive errors after which the stream counts as ended.
 const MAX_FAULTS: usize = 64;
-/// Longest gap that is believed, and where the container states no duration.
+/// Longest gap that becomes silence if the container states a duration, and if not.
+/// Longer ones are taken for damage.
 const MAX_GAP_SECONDS: f64 = 3600.0;
 const MAX_UNCONFIRMED_GAP_SECONDS: f64 = 60.0;
+/// Name of the codec, which Symphonia does not have.
 pub(crate) const HE_AAC: &str = "HE-AAC";
 const MATROSKA: &str = "matroska";
 
-/// Why a file cannot be decoded here; `ffmpeg` may know better.
+/// Why a file can't be decoded here. `ffmpeg` may be able to.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     UnknownFormat,
@@ -43,46 +47,46 @@ pub(crate) enum Refusal {
     NoSuchTrack {
         available: usize,
     },
-    /// Names the codec.
+    /// There is no decoder for the codec of this name.
     Codec(String),
     Broken(String),
     Unreadable(io::Error),
 }
 
-/// Decodes with Symphonia and libopus.
+/// A decoder of one track.
 pub(crate) struct Native {
     format: Box<dyn FormatReader>,
     decoder: Box<dyn AudioDecoder>,
     codec: AudioCodecId,
     track_id: u32,
     time_base: Option<TimeBase>,
-    info: Info,
-    /// Read ahead, to be decoded before new ones are read.
+    info: MediaInfo,
+    /// Packets that were read ahead.
     packets: VecDeque<Packet>,
-    /// Decoded, but to come after `silence` frames of silence.
-    held: Option<Decoded>,
+    /// A decoded piece that follows `silence` frames of silence.
+    held: Option<DecodedPiece>,
     silence: u64,
-    /// Hertz of what is given out; that of the first sound is in `info`.
+    /// Hertz of the present pieces. `info` has the rate of the first one.
     rate: u32,
-    /// Frames given out so far, silence included.
+    /// Frames returned so far, including silence.
     position: u64,
-    /// Frames to drop at the start, and frames to give out at most.
+    /// Frames to skip at the start, and the most frames to return.
     skip: u64,
     keep: Option<u64>,
     /// Factor for every sample.
     gain: f32,
     /// Time stamp, in seconds, of the start of the recording.
     origin: f64,
-    /// Latest time stamp of any track, in seconds: where a file with moving pictures ends.
+    /// Latest time stamp of any track, in seconds: the end of a file with video.
     latest: f64,
-    /// What the end of the file should be like.
-    expected_end: tail::Expected,
+    /// How to tell whether the file was cut off.
+    expected_end: tail::ExpectedEnd,
     faults: usize,
     first_fault: Option<(f64, String)>,
     ended: bool,
     judged: bool,
     pub(crate) warnings: Vec<Warning>,
-    place: seek::Place,
+    place: seek::SeekState,
 }
 
 impl Native {
@@ -94,7 +98,7 @@ impl Native {
     fn try_open(path: &Path, wanted: Option<usize>) -> Result<Self, Refusal> {
         let file = File::open(path).map_err(Refusal::Unreadable)?;
         let stream = MediaSourceStream::new(Box::new(file), Default::default());
-        // The probe goes by content alone, so that a wrong extension does no harm.
+        // The probe gets no extension as a hint, since extensions can be wrong.
         let format = symphonia::default::get_probe()
             .probe(&Hint::new(), stream, FormatOptions::default(), MetadataOptions::default())
             .map_err(|error| match error {
@@ -147,7 +151,7 @@ impl Native {
             codec: parameters.codec,
             track_id: chosen.id,
             time_base,
-            info: Info {
+            info: MediaInfo {
                 container: container.into(),
                 codec: tracks[index].codec.clone(),
                 sample_rate: parameters.sample_rate.unwrap_or(0),
@@ -173,7 +177,7 @@ impl Native {
             ended: false,
             judged: false,
             warnings: Vec::new(),
-            place: seek::Place::default(),
+            place: seek::SeekState::default(),
             format,
         };
         native.read_ahead();
@@ -183,11 +187,11 @@ impl Native {
         Ok(native)
     }
 
-    pub(crate) fn info(&self) -> &Info {
+    pub(crate) fn info(&self) -> &MediaInfo {
         &self.info
     }
 
-    /// Reads the first packets, which say where time begins and show HE-AAC.
+    /// Reads the first packets to find the time of the start and to detect HE-AAC.
     fn read_ahead(&mut self) {
         let mut origin = f64::INFINITY;
         let wanted = if self.codec == CODEC_ID_AAC { UNITS_TO_PROBE } else { 1 };
@@ -199,11 +203,11 @@ impl Native {
                         self.packets.push_back(packet);
                     }
                 }
-                // Met again, and dealt with, when decoding gets there.
+                // Decoding meets the error again and handles it.
                 Ok(None) | Err(_) => break,
             }
         }
-        // Containers with several tracks may begin at any time, the rest begin at 0.
+        // Matroska may start at any time; all other containers start at 0.
         if self.info.container == MATROSKA && origin.is_finite() {
             self.origin = origin.max(0.0);
         }
@@ -213,7 +217,7 @@ impl Native {
         if self.codec != CODEC_ID_AAC {
             return Ok(());
         }
-        // An access unit of AAC-LC lasts 1024 samples, one of HE-AAC twice as many of its core's.
+        // An access unit of AAC-LC has 1024 samples, one of HE-AAC has 2048.
         let long = self.packets.iter().all(|packet| {
             let seconds = self.time_base.map_or(0.0, |base| packet.dur.get() as f64 * base_seconds(base));
             seconds * f64::from(self.info.sample_rate) > 1500.0
@@ -224,8 +228,8 @@ impl Native {
         Ok(())
     }
 
-    /// Delay and level that an Opus header states (RFC 7845, section 5.1); that
-    /// of an MP4 file is big-endian.
+    /// Sets the delay and the gain of an Opus header (RFC 7845, section 5.1), which is
+    /// big-endian in MP4.
     fn set_opus_header(&mut self, parameters: &AudioCodecParameters) {
         let header = parameters.extra_data.as_deref().filter(|_| self.codec == CODEC_ID_OPUS);
         let word = |at: usize| {
@@ -240,7 +244,7 @@ impl Native {
         if self.info.container == "ogg"
             && let Some(duration) = &mut self.info.duration_seconds
         {
-            // Positions in Ogg count the delay as well.
+            // Positions in Ogg include the delay.
             *duration -= self.skip as f64 / f64::from(OPUS_RATE);
         }
         // In 256ths of a decibel.
@@ -248,15 +252,15 @@ impl Native {
         self.gain = 10f32.powf(decibels / 20.0);
     }
 
-    /// Decodes until there is sound, so that its true rate and channels are
-    /// known, and sets up what is cut off at its ends.
+    /// Decodes the first piece, which has the true rate and number of channels, and
+    /// sets what to skip at both ends.
     fn decode_first(&mut self, path: &Path) -> Result<(), Refusal> {
-        let mut first = Decoded::default();
+        let mut first = DecodedPiece::default();
         while first.frames() == 0 {
-            if self.step(&mut first) == Step::End {
+            if self.step(&mut first) == DecodeStep::End {
                 return match self.first_fault.take() {
                     Some((_, fault)) => Err(Refusal::Broken(fault)),
-                    // A file of zero seconds.
+                    // The recording has no samples.
                     None => Ok(()),
                 };
             }
@@ -282,11 +286,11 @@ impl Native {
         Ok(())
     }
 
-    /// Queues decoded sound behind the silence that is due before it.
-    fn hold(&mut self, mut piece: Decoded, frames: usize) {
+    /// Holds a decoded piece until the silence before it was returned.
+    fn hold(&mut self, mut piece: DecodedPiece, frames: usize) {
         if piece.rate != self.rate {
             self.place.irregular = true;
-            // A chained stream, or damage: positions go on in the new unit.
+            // A chained stream, or damage: positions are converted to the new rate.
             let ratio = f64::from(piece.rate) / f64::from(self.rate.max(1));
             self.position = (self.position as f64 * ratio) as u64;
             self.keep = self.keep.map(|keep| (keep as f64 * ratio) as u64);
@@ -298,8 +302,8 @@ impl Native {
         self.held = Some(piece);
     }
 
-    /// The next piece of sound or silence; never more than a packet or a second.
-    pub(crate) fn next(&mut self, out: &mut Decoded) -> Step {
+    /// Decodes the next piece: at most a packet, or a second of silence.
+    pub(crate) fn next(&mut self, out: &mut DecodedPiece) -> DecodeStep {
         loop {
             if self.keep.is_some_and(|keep| self.position >= keep) {
                 self.held = None;
@@ -320,15 +324,15 @@ impl Native {
                     out.truncate(usize::try_from(keep - self.position).unwrap_or(usize::MAX));
                 }
                 self.position += out.frames() as u64;
-                return Step::Piece;
+                return DecodeStep::Piece;
             }
-            let mut piece = Decoded::default();
-            if self.ended || self.step(&mut piece) == Step::End {
+            let mut piece = DecodedPiece::default();
+            if self.ended || self.step(&mut piece) == DecodeStep::End {
                 self.ended = true;
                 if !std::mem::replace(&mut self.judged, true) {
                     self.judge_end();
                 }
-                return Step::End;
+                return DecodeStep::End;
             }
             let frames = piece.frames();
             if self.is_before_target() {
@@ -337,25 +341,25 @@ impl Native {
             let whole = self.skip == 0 && frames > 0;
             self.hold(piece, frames);
             if whole {
-                self.note_place();
+                self.note_position();
             }
         }
     }
 
-    /// Reads and decodes one packet; an undecodable one gives silence.
-    fn step(&mut self, out: &mut Decoded) -> Step {
+    /// Reads and decodes one packet. One that can't be decoded becomes silence.
+    fn step(&mut self, out: &mut DecodedPiece) -> DecodeStep {
         match guarded(|| self.try_step(out)) {
             Ok(step) => step,
             Err(panic) => {
-                // The state of a decoder that panicked cannot be trusted: this is the end.
+                // A decoder that panicked may be in an invalid state and is not used again.
                 self.note_fault(&format!("a fault in the decoder: {panic}"));
                 self.ended = true;
-                Step::End
+                DecodeStep::End
             }
         }
     }
 
-    fn try_step(&mut self, out: &mut Decoded) -> Step {
+    fn try_step(&mut self, out: &mut DecodedPiece) -> DecodeStep {
         let mut packet = loop {
             if let Some(packet) = self.packets.pop_front() {
                 break packet;
@@ -367,24 +371,24 @@ impl Native {
                         break packet;
                     }
                 }
-                Ok(None) => return Step::End,
+                Ok(None) => return DecodeStep::End,
                 Err(Error::ResetRequired) => match self.follow_chain() {
                     Some(()) => {}
-                    None => return Step::End,
+                    None => return DecodeStep::End,
                 },
                 Err(Error::IoError(error)) => {
-                    // A wave file that was written to a pipe states no length and just ends.
+                    // A wave file that was written to a pipe states no length.
                     let endless = self.info.container == "wave" && self.info.duration_seconds.is_none();
                     if !(endless && error.kind() == io::ErrorKind::UnexpectedEof) {
                         self.note_fault(&error.to_string());
                     }
-                    return Step::End;
+                    return DecodeStep::End;
                 }
                 Err(error) => {
                     self.note_fault(&error.to_string());
                     self.faults += 1;
                     if self.faults > MAX_FAULTS {
-                        return Step::End;
+                        return DecodeStep::End;
                     }
                 }
             }
@@ -409,23 +413,23 @@ impl Native {
                 self.note_fault(&error.to_string());
                 self.faults += 1;
                 if self.faults > MAX_FAULTS {
-                    return Step::End;
+                    return DecodeStep::End;
                 }
                 let rate = self.rate;
                 out.rate = rate;
                 out.planes.resize(self.info.channels as usize, Vec::new());
-                // No packet of any codec lasts a second.
+                // Limited to a second, since no packet of any codec is longer.
                 out.silence((self.length(&packet) * f64::from(rate)).min(f64::from(rate)) as usize);
             }
         }
-        Step::Piece
+        DecodeStep::Piece
     }
 
-    /// Silence where the time stamps jump.
+    /// Adds silence if the time stamps jump.
     fn fill_gap(&mut self, due: f64, rate: u32) {
         let given = (self.position + self.silence) as f64 - self.skip as f64;
         let behind = due - given / f64::from(rate.max(1));
-        // In the others time stamps are counted, not stored.
+        // Other containers store no time stamps; they are counted.
         let stamped = matches!(self.info.container.as_str(), MATROSKA | "isomp4" | "ogg");
         let believed = match self.info.duration_seconds {
             Some(duration) => behind <= MAX_GAP_SECONDS && due <= duration + 1.0,
@@ -436,7 +440,7 @@ impl Native {
         }
     }
 
-    /// Chained Ogg streams follow one another, each with its own decoder.
+    /// Opens a decoder for the next one of several chained Ogg streams.
     fn follow_chain(&mut self) -> Option<()> {
         let (tracks, ids) = audio_tracks(self.format.as_ref());
         let id = *ids.get(self.info.track.min(tracks.len().checked_sub(1)?))?;
@@ -450,25 +454,26 @@ impl Native {
         self.gain = 1.0;
         self.skip = 0;
         self.set_opus_header(&parameters);
-        // Each link counts from 0 again.
+        // The time stamps of each stream start at 0.
         self.origin = -(self.position as f64) / f64::from(self.rate.max(1));
         self.info.duration_seconds = None;
-        self.expected_end = tail::Expected::Unknown;
+        self.expected_end = tail::ExpectedEnd::Unknown;
         Some(())
     }
 
+    /// Warns if the file is damaged or was cut off.
     fn judge_end(&mut self) {
         let seconds = self.position as f64 / f64::from(self.rate.max(1));
         let short = match self.expected_end {
-            tail::Expected::Unknown => false,
-            tail::Expected::Missing => true,
-            tail::Expected::Declared { tolerance } => self
+            tail::ExpectedEnd::Unknown => false,
+            tail::ExpectedEnd::Missing => true,
+            tail::ExpectedEnd::Declared { tolerance } => self
                 .info
                 .duration_seconds
                 .is_some_and(|declared| seconds.max(self.latest) + tolerance < declared),
         };
         let fault = self.first_fault.take();
-        // A fault that nothing came after is the file's end.
+        // An error that no sound follows is the end of the file.
         let at_end = fault.as_ref().is_some_and(|(at, _)| at + 0.5 >= seconds);
         if short || at_end {
             let missing = match self.info.duration_seconds {
@@ -507,12 +512,13 @@ impl Native {
         base.map_or(0.0, |base| packet.pts.get() as f64 * base_seconds(base))
     }
 
+    /// Length of a packet in seconds.
     fn length(&self, packet: &Packet) -> f64 {
         self.time_base.map_or(0.0, |base| packet.dur.get() as f64 * base_seconds(base))
     }
 }
 
-/// Runs what reads untrusted bytes; a panic becomes its message.
+/// Runs code that reads untrusted bytes. A panic becomes an error with its message.
 fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());

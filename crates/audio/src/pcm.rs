@@ -1,25 +1,27 @@
+//! Storage of a whole decoded recording.
+
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::{AudioError, LogMel, Mel, SAMPLE_RATE, mel};
 
-/// Ten minutes: what is longer goes to a file, so that memory does not grow with the recording.
+/// Ten minutes. Longer recordings go to a file, so that memory does not grow with their length.
 const SAMPLES_IN_MEMORY: u64 = 600 * SAMPLE_RATE as u64;
-/// Samples per block, both in memory and of what is written at once (1 MB).
+/// Samples of a block in memory and of a write (1 MB).
 const BLOCK: usize = 1 << 18;
 
-/// A whole recording as 16 kHz mono samples, readable at any place. Up to ten
-/// minutes are kept in memory, more in a temporary file that has no name and
-/// vanishes with the process.
+/// A whole recording as 16 kHz mono samples with random access. Up to ten minutes
+/// are in memory. Longer recordings are in an unnamed temporary file, which the
+/// system removes with the process.
 #[derive(Debug)]
 pub struct Pcm {
     samples: u64,
-    store: Store,
+    store: PcmStore,
 }
 
 #[derive(Debug)]
-enum Store {
+enum PcmStore {
     /// All blocks but the last are full.
     Memory(Vec<Vec<f32>>),
     /// Little-endian f32.
@@ -27,37 +29,42 @@ enum Store {
 }
 
 impl Pcm {
-    /// Samples at 16 kHz.
+    /// Number of samples.
     pub fn len(&self) -> u64 {
         self.samples
     }
 
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.samples == 0
     }
 
-    /// What is kept in memory; nothing where it was spooled.
+    /// Bytes of samples in memory, 0 if they are in a file.
     pub fn bytes_in_memory(&self) -> u64 {
         match &self.store {
-            Store::Memory(_) => self.samples * 4,
-            Store::File { .. } => 0,
+            PcmStore::Memory(_) => self.samples * 4,
+            PcmStore::File { .. } => 0,
         }
     }
 
-    /// Most that any recording keeps in memory.
-    pub const MOST_BYTES_IN_MEMORY: u64 = SAMPLES_IN_MEMORY * 4;
+    /// Most bytes of samples that any recording has in memory.
+    pub const MAX_BYTES_IN_MEMORY: u64 = SAMPLES_IN_MEMORY * 4;
 
+    /// Length in seconds.
     pub fn seconds(&self) -> f64 {
         self.samples as f64 / f64::from(SAMPLE_RATE)
     }
 
-    /// Fills `out` with the samples from `start` on. Beyond the end there are
-    /// zeros; before the start the signal is mirrored about its first sample
-    /// (numpy's `reflect`).
+    /// Fills `out` with the samples from `start` on. Beyond the end they are zero;
+    /// before the start the signal is mirrored about its first sample (numpy's
+    /// `reflect`).
+    ///
+    /// # Errors
+    /// [`AudioError::Spool`] if the temporary file can't be read.
     pub fn read(&self, start: i64, out: &mut [f32]) -> Result<(), AudioError> {
         let before = usize::try_from(start.saturating_neg().max(0)).unwrap_or(usize::MAX).min(out.len());
         if before > 0 {
-            // Sample -k is sample k: read what is mirrored, then turn it round.
+            // Sample -k is sample k: read forward, then reverse.
             let mirrored_first = start.unsigned_abs() + 1 - before as u64;
             let (mirror, _) = out.split_at_mut(before);
             self.read_forward(mirrored_first, mirror)?;
@@ -72,7 +79,7 @@ impl Pcm {
         let (out, beyond) = out.split_at_mut(available);
         beyond.fill(0.0);
         match &self.store {
-            Store::Memory(blocks) => {
+            PcmStore::Memory(blocks) => {
                 let mut position = start as usize;
                 let mut rest = out;
                 while !rest.is_empty() {
@@ -84,7 +91,7 @@ impl Pcm {
                 }
                 Ok(())
             }
-            Store::File { file, folder } => {
+            PcmStore::File { file, folder } => {
                 let mut bytes = vec![0; 4 * out.len().min(BLOCK)];
                 let mut position = start * 4;
                 for piece in out.chunks_mut(BLOCK) {
@@ -101,17 +108,20 @@ impl Pcm {
         }
     }
 
-    /// Frames of the file's spectrogram that carry its sound: one per 10 ms.
-    /// The 30 s of silence behind it add 3000 more.
+    /// Number of frames of 10 ms that the recording fills. The 30 s of silence after
+    /// it add 3000 more to its spectrogram.
     pub fn content_frames(&self) -> usize {
         (self.samples / mel::HOP as u64) as usize
     }
 
-    /// Frames `first .. first + count` of the file's spectrogram as openai's
-    /// `transcribe()` computes it, normalised with `maximum` (the log10
-    /// maximum of the whole): neighbours at the window's edges are the real
-    /// ones, the file's start is mirrored, behind its end there are 30 s of
-    /// silence. Frames behind those do not exist and are 0.0.
+    /// Frames `first .. first + count` of the recording's spectrogram, `[n_mels,
+    /// count]`, as `transcribe()` of openai/whisper computes it, normalised with
+    /// `maximum`, the log10 maximum of the whole. The samples around the window are
+    /// the real ones, the start is mirrored, and 30 s of silence follow the end.
+    /// Frames after those are 0.0.
+    ///
+    /// # Errors
+    /// [`AudioError::Spool`] if the temporary file can't be read.
     pub fn log_mel(
         &self,
         mel: &mut LogMel,
@@ -139,10 +149,13 @@ impl Pcm {
         Ok(filled)
     }
 
-    /// The window of `frames` frames from `first` on as the network gets it:
-    /// [`Pcm::log_mel`], but frames at or behind the end of the sound are
-    /// 0.0, not silence. `transcribe()` cuts its last window at the end of the
-    /// sound and fills the normalised frames up with 0.0 (`pad_or_trim`).
+    /// A window of `frames` frames from `first` on as the network's input: as
+    /// [`Pcm::log_mel`], but frames after the end of the recording are 0.0 and not
+    /// silence. `transcribe()` cuts its last window at the end of the recording and
+    /// pads the normalised frames with 0.0 (`pad_or_trim`).
+    ///
+    /// # Errors
+    /// [`AudioError::Spool`] if the temporary file can't be read.
     pub fn log_mel_window(
         &self,
         mel: &mut LogMel,
@@ -156,7 +169,7 @@ impl Pcm {
     }
 }
 
-/// Takes samples as they are decoded and makes a [`Pcm`] of them.
+/// Collects decoded samples into a [`Pcm`].
 #[derive(Debug)]
 pub(crate) struct PcmWriter {
     samples: u64,
@@ -167,7 +180,7 @@ pub(crate) struct PcmWriter {
 }
 
 impl PcmWriter {
-    /// `folder` is where a long recording is spooled; `None`: the system's temporary folder.
+    /// `folder` is for the temporary file of a long recording; `None` is the system's.
     pub(crate) fn new(folder: Option<&Path>) -> Self {
         let folder = folder.map_or_else(std::env::temp_dir, Path::to_path_buf);
         Self { samples: 0, blocks: Vec::new(), file: None, folder, limit: SAMPLES_IN_MEMORY }
@@ -196,13 +209,13 @@ impl PcmWriter {
             self.spill().map_err(|source| self.error(source))?;
         }
         let store = match self.file {
-            Some(file) => Store::File { file, folder: self.folder },
-            None => Store::Memory(self.blocks),
+            Some(file) => PcmStore::File { file, folder: self.folder },
+            None => PcmStore::Memory(self.blocks),
         };
         Ok(Pcm { samples: self.samples, store })
     }
 
-    /// Moves what is in memory to the file.
+    /// Moves all blocks from memory to the file.
     fn spill(&mut self) -> io::Result<()> {
         let mut file = match self.file.take() {
             Some(file) => file,
@@ -260,7 +273,7 @@ mod tests {
         let samples = 3 * BLOCK + 17;
         for limit in [u64::MAX, BLOCK as u64 + 5, 0] {
             let pcm = ramp(samples, limit);
-            assert_eq!(matches!(pcm.store, Store::File { .. }), limit != u64::MAX);
+            assert_eq!(matches!(pcm.store, PcmStore::File { .. }), limit != u64::MAX);
             assert_eq!(pcm.len(), samples as u64);
             for start in [0, 1, BLOCK - 3, 2 * BLOCK - 1, samples - 5] {
                 let mut out = [0.0; 10];

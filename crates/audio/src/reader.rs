@@ -1,17 +1,22 @@
+//! Decoding to a stream of 16 kHz mono samples.
+
 use std::path::Path;
 
-use crate::decoded::{Decoded, Step};
+use crate::decoded::{DecodeStep, DecodedPiece};
 use crate::ffmpeg::{Ffmpeg, find_ffmpeg};
 use crate::mix::Mixer;
 use crate::native::{HE_AAC, Native, Refusal};
 use crate::resample::Resampler;
-use crate::{AudioError, Info, OpenOptions, SAMPLE_RATE, Warning, source};
+use crate::{AudioError, MediaInfo, OpenOptions, SAMPLE_RATE, Warning, source};
 
-/// Samples of a block, at least, except for the last one: half a second.
+/// Least samples of a block but the last one: half a second.
 const BLOCK_SAMPLES: usize = 8_000;
 
-/// What a recording is, without decoding more than its beginning.
-pub fn probe(path: &Path) -> Result<Info, AudioError> {
+/// Opens a recording and decodes its beginning, to tell what it is.
+///
+/// # Errors
+/// If the file can't be read or decoded.
+pub fn probe(path: &Path) -> Result<MediaInfo, AudioError> {
     Ok(Reader::open(path, &OpenOptions::default())?.info().clone())
 }
 
@@ -22,22 +27,23 @@ pub fn codecs() -> Vec<String> {
         .to_vec()
 }
 
-/// A recording as a stream of 16 kHz mono blocks.
+/// A recording as a stream of blocks of 16 kHz mono samples.
 pub struct Reader {
-    source: Source,
+    source: PieceSource,
     mixer: Mixer,
     resampler: Option<Resampler>,
-    decoded: Decoded,
+    decoded: DecodedPiece,
     mono: Vec<f32>,
     block: Vec<f32>,
-    /// Samples still to be given, where there is a limit.
+    /// Samples left until the limit, if there is one.
     left: Option<u64>,
     ended: bool,
     warnings: Vec<Warning>,
     path: std::path::PathBuf,
 }
 
-pub(crate) enum Source {
+/// Where decoded pieces come from.
+pub(crate) enum PieceSource {
     Native(Box<Native>),
     Ffmpeg(Box<Ffmpeg>),
 }
@@ -49,7 +55,11 @@ impl std::fmt::Debug for Reader {
 }
 
 impl Reader {
-    /// Opens a file, with `ffmpeg` where it takes that. Reads its beginning.
+    /// Opens a file, through `ffmpeg` if necessary, and decodes its beginning.
+    ///
+    /// # Errors
+    /// If the file can't be read or decoded, or does not have the chosen track or
+    /// channel.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, AudioError> {
         source::check(path)?;
         let source = open_source(path, options.track)?;
@@ -57,7 +67,7 @@ impl Reader {
             source,
             mixer: Mixer::default(),
             resampler: None,
-            decoded: Decoded::default(),
+            decoded: DecodedPiece::default(),
             mono: Vec::new(),
             block: Vec::new(),
             left: options
@@ -80,29 +90,33 @@ impl Reader {
         Ok(reader)
     }
 
-    pub fn info(&self) -> &Info {
+    /// What is known of the recording.
+    pub fn info(&self) -> &MediaInfo {
         match &self.source {
-            Source::Native(native) => native.info(),
-            Source::Ffmpeg(ffmpeg) => ffmpeg.info(),
+            PieceSource::Native(native) => native.info(),
+            PieceSource::Ffmpeg(ffmpeg) => ffmpeg.info(),
         }
     }
 
-    /// What is known so far; complete when [`Reader::next_block`] has given `None`.
+    /// The warnings so far. They are complete once [`Reader::next_block`] has returned `None`.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 
-    /// The next block of 16 kHz mono samples, `None` at the end.
+    /// The next block of samples; `None` at the end.
+    ///
+    /// # Errors
+    /// [`AudioError::Broken`] if the file switches to an impossible sample rate.
     pub fn next_block(&mut self) -> Result<Option<&[f32]>, AudioError> {
         self.block.clear();
         while !self.ended && self.block.len() < BLOCK_SAMPLES {
             let step = match &mut self.source {
-                Source::Native(native) => native.next(&mut self.decoded),
-                Source::Ffmpeg(ffmpeg) => ffmpeg.next(&mut self.decoded),
+                PieceSource::Native(native) => native.next(&mut self.decoded),
+                PieceSource::Ffmpeg(ffmpeg) => ffmpeg.next(&mut self.decoded),
             };
             match step {
-                Step::Piece => self.convert()?,
-                Step::End => self.finish()?,
+                DecodeStep::Piece => self.convert()?,
+                DecodeStep::End => self.finish()?,
             }
         }
         if let Some(left) = &mut self.left {
@@ -118,14 +132,14 @@ impl Reader {
         self.mixer.phase_loss()
     }
 
-    /// Appends the piece in `decoded` to the block.
+    /// Mixes and resamples the piece in `decoded` and appends it to the block.
     fn convert(&mut self) -> Result<(), AudioError> {
         if self.decoded.frames() == 0 {
             return Ok(());
         }
         self.mixer.mix(&self.decoded, &mut self.mono);
         let broken = |detail| AudioError::Broken { path: self.path.clone(), detail };
-        // Chained streams may change their rate on the way.
+        // The rate changes between chained streams.
         if let Some(old) = &mut self.resampler
             && old.rate() != self.decoded.rate
         {
@@ -146,19 +160,20 @@ impl Reader {
             resampler.finish(&mut self.block).map_err(broken)?;
         }
         self.warnings.append(match &mut self.source {
-            Source::Native(native) => &mut native.warnings,
-            Source::Ffmpeg(ffmpeg) => &mut ffmpeg.warnings,
+            PieceSource::Native(native) => &mut native.warnings,
+            PieceSource::Ffmpeg(ffmpeg) => &mut ffmpeg.warnings,
         });
         Ok(())
     }
 }
 
-pub(crate) fn open_source(path: &Path, track: Option<usize>) -> Result<Source, AudioError> {
+/// Opens a file for decoding, here or through `ffmpeg`.
+pub(crate) fn open_source(path: &Path, track: Option<usize>) -> Result<PieceSource, AudioError> {
     let foreign = source::foreign_format(path);
     let refusal = match foreign {
         Some(format) => Refusal::Codec(format.into()),
         None => match Native::open(path, track) {
-            Ok(native) => return Ok(Source::Native(Box::new(native))),
+            Ok(native) => return Ok(PieceSource::Native(Box::new(native))),
             Err(refusal) => refusal,
         },
     };
@@ -179,11 +194,11 @@ pub(crate) fn open_source(path: &Path, track: Option<usize>) -> Result<Source, A
             Refusal::Broken(detail) => AudioError::Broken { path: path.into(), detail },
         });
     };
-    // ffmpeg calls it plain AAC.
+    // ffmpeg names it plain AAC.
     let codec = matches!(&refusal, Refusal::Codec(name) if name == HE_AAC).then_some(HE_AAC);
     match (Ffmpeg::open(&ffmpeg, path, track, codec), refusal) {
-        (Ok(ffmpeg), _) => Ok(Source::Ffmpeg(Box::new(ffmpeg))),
-        // We knew the container, so that its damage is the better explanation.
+        (Ok(ffmpeg), _) => Ok(PieceSource::Ffmpeg(Box::new(ffmpeg))),
+        // The container was recognised here, so damage is the better explanation.
         (
             Err(AudioError::UnknownFormat { .. } | AudioError::UnsupportedCodec { .. }),
             Refusal::Broken(detail),

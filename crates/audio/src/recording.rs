@@ -1,21 +1,27 @@
+//! Preparing a whole recording in one pass.
+
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use crate::pcm::PcmWriter;
-use crate::vad::{Found, VoiceActivity};
+use crate::vad::{SpeechDetector, SpeechRegions};
 use crate::{
-    AudioError, ChannelMode, Info, LogMel, Mel, OpenOptions, Pcm, Reader, Region, SAMPLE_RATE, Warning, mel,
+    AudioError, ChannelMode, LogMel, MediaInfo, Mel, OpenOptions, Pcm, Reader, SAMPLE_RATE, SpeechRegion,
+    Warning, mel,
 };
 
 /// How to prepare a recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PrepareOptions {
+    /// How to open the file.
     pub open: OpenOptions,
-    /// Mel bins of the model, for the maximum: 80 or 128.
+    /// Mel bands of the model, 80 or 128, for [`Recording::log_mel_maximum`].
     pub n_mels: usize,
-    /// Probability from which on a frame counts as speech; `None`: all is speech.
+    /// Least probability, 0 to 1, of a frame that counts as speech. `None` turns
+    /// voice activity detection off: everything counts as speech.
     pub vad: Option<f32>,
-    /// Where a recording longer than ten minutes is kept; `None`: the system's temporary folder.
+    /// The folder for the temporary file of a recording longer than ten minutes;
+    /// `None` is the system's.
     pub spool_folder: Option<PathBuf>,
 }
 
@@ -25,46 +31,60 @@ impl Default for PrepareOptions {
     }
 }
 
-/// A whole recording, decoded once and ready for every stage that follows.
+/// A decoded recording with its speech, ready for transcription.
 #[derive(Debug)]
 pub struct Recording {
+    /// Its samples.
     pub pcm: Pcm,
-    pub info: Info,
+    /// What is known of the file.
+    pub info: MediaInfo,
+    /// Problems of the file.
     pub warnings: Vec<Warning>,
-    /// Where there is speech, in order, with padding and joined over short
-    /// pauses; with voice activity off one region over everything.
-    pub speech: Vec<Region>,
-    /// Just where a voice was heard: `speech` without padding and pauses. With
-    /// voice activity off the same as `speech`.
-    pub voiced: Vec<Region>,
-    /// Largest log10 mel energy of the whole recording, 30 s of silence behind
-    /// it included: what openai/whisper clamps every window of a file against.
+    /// Regions of speech in order, padded and joined over short pauses. With voice
+    /// activity detection off, one region over everything.
+    pub speech: Vec<SpeechRegion>,
+    /// The same regions without padding and with pauses cut out. With voice activity
+    /// detection off, equal to `speech`.
+    pub voiced: Vec<SpeechRegion>,
+    /// Largest log10 mel energy of the whole recording and of 30 s of silence after
+    /// it. openai/whisper normalises every window of a file with it.
     pub log_mel_maximum: f32,
 }
 
 impl Recording {
-    /// See [`Pcm::log_mel`]; normalised with the recording's own maximum.
+    /// As [`Pcm::log_mel`], normalised with the recording's own maximum.
+    ///
+    /// # Errors
+    /// [`AudioError::Spool`] if the temporary file can't be read.
     pub fn log_mel(&self, mel: &mut LogMel, first: usize, count: usize) -> Result<Mel, AudioError> {
         self.pcm.log_mel(mel, self.log_mel_maximum, first, count)
     }
 
-    /// See [`Pcm::log_mel_window`]; normalised with the recording's own maximum.
+    /// As [`Pcm::log_mel_window`], normalised with the recording's own maximum.
+    ///
+    /// # Errors
+    /// [`AudioError::Spool`] if the temporary file can't be read.
     pub fn log_mel_window(&self, mel: &mut LogMel, first: usize, frames: usize) -> Result<Mel, AudioError> {
         self.pcm.log_mel_window(mel, self.log_mel_maximum, first, frames)
     }
 
+    /// Length in seconds.
     pub fn seconds(&self) -> f64 {
         self.pcm.seconds()
     }
 }
 
-/// Decodes a recording in one pass that also finds its speech and its loudest
-/// mel energy; memory does not grow with its length. Where the mix turns out
-/// to have lost the sound to opposite phases, which only the whole can tell,
-/// the pass is repeated on the loudest channel.
+/// Decodes a recording in one pass that also finds its speech and its largest mel
+/// energy. Memory does not grow with its length. If the channels turn out to
+/// cancel each other out, which is known only at the end, the pass is repeated
+/// with the loudest channel.
 ///
-/// `progress` is told how many seconds are done and, where it is known, of how
-/// many; on `Break` the result is [`AudioError::Cancelled`].
+/// `progress` gets the seconds done and, if known, the seconds in all. If it
+/// breaks, the result is [`AudioError::Cancelled`].
+///
+/// # Errors
+/// If the file can't be read or decoded or has no samples, if the temporary file
+/// can't be written, or if `progress` breaks.
 pub fn prepare(
     path: &Path,
     options: &PrepareOptions,
@@ -85,7 +105,7 @@ pub fn prepare(
     Ok(recording)
 }
 
-/// One pass; also what the mix has lost, see `Mixer::phase_loss`.
+/// One pass. Returns the loss of the mix as well, see [`Mixer::phase_loss`](crate::mix::Mixer::phase_loss).
 fn pass(
     path: &Path,
     options: &PrepareOptions,
@@ -97,8 +117,8 @@ fn pass(
         (duration, _) => duration,
     };
     let mut pcm = PcmWriter::new(options.spool_folder.as_deref());
-    let mut loudest = Loudest::new(options.n_mels);
-    let mut voice = options.vad.map(|threshold| (VoiceActivity::new(), threshold));
+    let mut loudest = MaximumEnergy::new(options.n_mels);
+    let mut voice = options.vad.map(|threshold| (SpeechDetector::new(), threshold));
     let mut samples = 0;
     while let Some(block) = reader.next_block()? {
         pcm.push(block)?;
@@ -115,10 +135,10 @@ fn pass(
         return Err(AudioError::ZeroLength { path: path.into() });
     }
     let pcm = pcm.finish()?;
-    let everything = vec![Region { start: 0, end: samples }];
+    let everything = vec![SpeechRegion { start: 0, end: samples }];
     let found = match voice {
         Some((voice, threshold)) => voice.finish(threshold, &pcm)?,
-        None => Found { regions: everything.clone(), voiced: everything },
+        None => SpeechRegions { regions: everything.clone(), voiced: everything },
     };
     let recording = Recording {
         pcm,
@@ -131,16 +151,16 @@ fn pass(
     Ok((recording, reader.phase_loss()))
 }
 
-/// The loudest mel energy of a stream, without keeping its spectrogram.
-struct Loudest {
+/// Computes the largest mel energy of a stream without storing its spectrogram.
+struct MaximumEnergy {
     mel: LogMel,
     maximum: f32,
-    /// What the next frames need; at the start the mirrored beginning comes first.
+    /// Samples for the next frames, preceded at the start by the mirrored beginning.
     pending: Vec<f32>,
     mirrored: bool,
 }
 
-impl Loudest {
+impl MaximumEnergy {
     fn new(n_mels: usize) -> Self {
         Self { mel: LogMel::new(n_mels), maximum: f32::NEG_INFINITY, pending: Vec::new(), mirrored: false }
     }
@@ -160,7 +180,7 @@ impl Loudest {
     }
 
     fn finish(mut self) -> f32 {
-        // The silence behind the end, as much of it as frames share with the sound.
+        // Silence for the frames that contain samples of the recording and of the silence after it.
         self.push(&[0.0; mel::N_FFT + mel::HOP]);
         self.maximum
     }

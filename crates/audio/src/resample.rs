@@ -1,24 +1,25 @@
+//! Resampling to 16 kHz.
+
 use rubato::audioadapter_buffers::direct::SequentialSlice;
 use rubato::{Fft, FixedSync, Resampler as _};
 
 use crate::SAMPLE_RATE;
 
-/// Taps of the anti-aliasing filter, counted at the lower of the two rates.
-/// With 1024 the pass band ends at 98.7 % of half that rate (7.9 kHz where
-/// the input's is higher than 16 kHz).
+/// Taps of the anti-aliasing filter at the lower of the two rates. With 1024 the
+/// pass band ends at 98.7 % of half that rate, which is 7.9 kHz for inputs above
+/// 16 kHz.
 const FILTER_TAPS: usize = 1024;
-/// Hertz; what is outside is damage.
+/// Accepted rates in hertz. Others occur only in damaged files.
 const RATES: std::ops::RangeInclusive<u32> = 1_000..=768_000;
-/// Frames that the smallest block may have: that of a rate with no common
-/// divisor with 16 kHz is a whole second. Bounds memory to some 50 MB.
+/// Most frames of the smallest possible block, which is a whole second for a rate
+/// that has no common divisor with 16 kHz. Limits memory to about 50 MB.
 const LARGEST_BLOCK: usize = 200_000;
 
-/// Brings a mono signal to 16 kHz, block after block. The output has no
-/// delay against the input and its length is that of the input times the
-/// ratio, rounded. 16 kHz input passes through bit by bit.
+/// Resamples a mono signal to 16 kHz in blocks. The output has no delay, and its
+/// length is the input's times the ratio, rounded. Input of 16 kHz is not changed.
 pub(crate) struct Resampler {
     rate: u32,
-    /// `None`: 16 kHz already.
+    /// `None` for 16 kHz input.
     fft: Option<Fft<f32>>,
     pending: Vec<f32>,
     chunk: Vec<f32>,
@@ -29,7 +30,7 @@ pub(crate) struct Resampler {
 }
 
 impl Resampler {
-    /// Fails for rates that no recording has.
+    /// A resampler from `rate` hertz. Fails for rates that no recording has.
     pub(crate) fn new(rate: u32) -> Result<Self, String> {
         let block = (rate / greatest_common_divisor(rate, SAMPLE_RATE)) as usize;
         if !RATES.contains(&rate) || block > LARGEST_BLOCK {
@@ -39,8 +40,8 @@ impl Resampler {
             None
         } else {
             let taps = (FILTER_TAPS * rate as usize / SAMPLE_RATE as usize).max(FILTER_TAPS);
-            // An even number of the smallest blocks: with an odd one the
-            // filter's middle falls between two samples.
+            // An even number of the smallest blocks: with an odd one the middle of
+            // the filter would lie between two samples.
             let chunk = taps.div_ceil(2 * block) * 2 * block;
             let fft = Fft::new_custom(
                 rate as usize,
@@ -62,7 +63,7 @@ impl Resampler {
         self.rate
     }
 
-    /// Appends to `out` what `input` makes available.
+    /// Resamples `input` and appends the available output to `out`.
     pub(crate) fn push(&mut self, input: &[f32], out: &mut Vec<f32>) -> Result<(), String> {
         self.frames_in += input.len() as u64;
         let Some(fft) = &mut self.fft else {
@@ -86,7 +87,7 @@ impl Resampler {
         Ok(())
     }
 
-    /// Appends what is still under way; `push` may not be called again.
+    /// Appends the rest of the output. `push` must not be called after it.
     pub(crate) fn finish(&mut self, out: &mut Vec<f32>) -> Result<(), String> {
         let Some(fft) = &mut self.fft else { return Ok(()) };
         let expected =
@@ -141,7 +142,7 @@ mod tests {
     ];
 
     #[test]
-    fn tones_keep_their_place_and_level_whatever_the_blocks() {
+    fn tones_keep_time_and_level_for_any_block_size() {
         for rate in RATES {
             let frames = rate as usize + 377;
             let input = tone(rate, 1000.0, frames);
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_16_khz_cannot_hold_is_gone_and_speech_is_not() {
+    fn only_frequencies_above_8_khz_are_removed() {
         for (rate, hertz, passes) in [
             (44_100, 7_800.0, true),
             (44_100, 8_200.0, false),
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn sixteen_kilohertz_passes_bit_by_bit() {
+    fn sixteen_kilohertz_is_unchanged() {
         let input = tone(16_000, 3_333.0, 20_001);
         assert_eq!(resample(16_000, &input, 777), input);
     }

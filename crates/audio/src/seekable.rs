@@ -1,50 +1,53 @@
+//! Random access to a recording at its own rate, for playback.
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::decoded::{Decoded, Step};
+use crate::decoded::{DecodeStep, DecodedPiece};
 use crate::mix::Mixer;
 use crate::mkv::Clusters;
-use crate::native::{Mark, Target};
-use crate::reader::{Source, open_source};
-use crate::{AudioError, frames_of, source};
+use crate::native::{PacketMark, SeekTarget};
+use crate::reader::{PieceSource, open_source};
+use crate::{AudioError, frame_offsets, source};
 
-/// What is decoded and dropped rather than sought, in seconds.
+/// Distances up to this, in seconds, are decoded and dropped instead of seeking.
 const NEAR_SECONDS: f64 = 3.0;
-/// Before a place that only its time stamp leads to, in seconds: longer than
-/// any codec takes to be what it would have been.
+/// Sound that is decoded and dropped before a position found by time stamp, in
+/// seconds: longer than the state of any codec depends on.
 const RUN_UP_SECONDS: f64 = 0.5;
-/// Sound may lie in another cluster than pictures of the same time, this far
-/// away at most, in seconds.
+/// Largest distance, in seconds, between sound and video of the same time in a
+/// Matroska file.
 const INTERLEAVED_SECONDS: f64 = 2.0;
-/// Pieces after which the first whole packet should have come.
+/// Pieces within which the first whole packet is expected.
 const PIECES_TO_LEAD: usize = 16;
 
-/// Where the packets of a recording are, and how long it is. Complete after one
-/// [`Pass`]; may then be kept and given to [`Seekable::open`] again.
+/// Positions of packets of a recording, and its length. It is complete after one
+/// [`DecodingPass`] and can then be stored for the next [`Seekable::open`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Index {
-    marks: Vec<Mark>,
-    /// Frames of the whole recording.
+pub struct SeekIndex {
+    marks: Vec<PacketMark>,
+    /// Length of the recording in frames, by decoding.
     frames: Option<u64>,
-    /// The same as the packets state it.
+    /// Length of the recording in frames, by the lengths that packets state.
     counted: Option<u64>,
-    /// Only decoding from the start leads to the right places.
+    /// Positions are known only by decoding from the start.
     irregular: bool,
 }
 
-impl Index {
+impl SeekIndex {
+    /// Whether a pass has reached the end.
     pub fn is_complete(&self) -> bool {
         self.frames.is_some()
     }
 
-    fn put(&mut self, mark: Mark) {
+    fn put(&mut self, mark: PacketMark) {
         match self.marks.binary_search_by_key(&mark.ordinal, |known| known.ordinal) {
-            // By decoding it is known better than by counting.
+            // The position by decoding is more accurate than the stated one.
             Ok(at) => self.marks[at].position = mark.position,
             Err(at) if at == self.marks.len() => {
-                // Two packets of one time stamp lead to neither.
+                // Packets with the same time stamp can't be distinguished by a seek.
                 if self.marks.last().is_none_or(|last| last.stamp < mark.stamp) {
                     self.marks.push(mark);
                 }
@@ -53,27 +56,27 @@ impl Index {
         }
     }
 
-    /// The last mark at or before a place, and the one before that.
-    fn around(&self, position: u64) -> Option<(Mark, Mark)> {
+    /// The mark before the last one at or before a position, and that last one.
+    fn around(&self, position: u64) -> Option<(PacketMark, PacketMark)> {
         let after = self.marks.partition_point(|mark| mark.position <= position);
         Some((*self.marks.get(after.checked_sub(2)?)?, *self.marks.get(after - 1)?))
     }
 }
 
-/// A recording of which any part can be decoded, at its own rate, as 16-bit
-/// samples of one channel or two (more are mixed into one). The samples of a
-/// part are those that decoding from the start would give: all places are
-/// counted in frames of the decoded sound, not taken from a container.
+/// A recording of which any part can be decoded, at its own rate, as 16-bit samples
+/// of one or two channels (more are mixed into one). A part has the samples that
+/// decoding from the start gives: positions are counted in decoded frames and not
+/// taken from the container.
 pub struct Seekable {
     path: PathBuf,
-    source: Source,
+    source: PieceSource,
     rate: u32,
     shaper: Shaper,
-    index: Arc<Mutex<Index>>,
-    /// Of Matroska.
+    index: Arc<Mutex<SeekIndex>>,
+    /// The clusters of a Matroska file.
     clusters: Option<Arc<Clusters>>,
-    decoded: Decoded,
-    /// Decoded, interleaved, from frame `at` on.
+    decoded: DecodedPiece,
+    /// DecodedPiece samples, interleaved, from frame `at` on.
     ready: Vec<i16>,
     at: u64,
 }
@@ -85,17 +88,20 @@ impl std::fmt::Debug for Seekable {
 }
 
 impl Seekable {
-    /// Opens the default track. Without an index, streams of bare frames (mp3,
-    /// ADTS) are read through, not decoded, to learn where their frames are.
-    pub fn open(path: &Path, index: Option<Index>) -> Result<Self, AudioError> {
+    /// Opens the default track. Without an index, streams of bare frames (mp3, ADTS)
+    /// are read through once to find their frames, but not decoded.
+    ///
+    /// # Errors
+    /// If the file can't be read or decoded.
+    pub fn open(path: &Path, index: Option<SeekIndex>) -> Result<Self, AudioError> {
         let known = index.is_some();
         let mut this = Self::with(path, Arc::new(Mutex::new(index.unwrap_or_default())), None)?;
-        if let Source::Native(native) = &this.source
+        if let PieceSource::Native(native) = &this.source
             && native.is_bare()
             && !known
         {
-            let (marks, counted) = frames_of::marks(path);
-            this.index = Arc::new(Mutex::new(Index { marks, counted, ..Index::default() }));
+            let (marks, counted) = frame_offsets::marks(path);
+            this.index = Arc::new(Mutex::new(SeekIndex { marks, counted, ..SeekIndex::default() }));
         }
         if this.is_matroska() {
             this.clusters = Clusters::find(path).map(Arc::new);
@@ -105,14 +111,14 @@ impl Seekable {
 
     fn with(
         path: &Path,
-        index: Arc<Mutex<Index>>,
+        index: Arc<Mutex<SeekIndex>>,
         clusters: Option<Arc<Clusters>>,
     ) -> Result<Self, AudioError> {
         source::check(path)?;
         let source = open_source(path, None)?;
         let info = match &source {
-            Source::Native(native) => native.info(),
-            Source::Ffmpeg(ffmpeg) => ffmpeg.info(),
+            PieceSource::Native(native) => native.info(),
+            PieceSource::Ffmpeg(ffmpeg) => ffmpeg.info(),
         };
         let (rate, channels) = (info.sample_rate, info.channels);
         if rate == 0 || channels == 0 {
@@ -125,7 +131,7 @@ impl Seekable {
             shaper: Shaper::new(rate, channels),
             index,
             clusters,
-            decoded: Decoded::default(),
+            decoded: DecodedPiece::default(),
             ready: Vec::new(),
             at: 0,
         };
@@ -133,36 +139,39 @@ impl Seekable {
         Ok(this)
     }
 
-    /// The same recording once more, for another place.
+    /// Opens the same recording again, with the same index, for another position.
+    ///
+    /// # Errors
+    /// If the file can't be read or decoded.
     pub fn another(&self) -> Result<Self, AudioError> {
         Self::with(&self.path, Arc::clone(&self.index), self.clusters.clone())
     }
 
-    /// Hertz.
+    /// Frames per second.
     pub fn rate(&self) -> u32 {
         self.rate
     }
 
-    /// One or two.
+    /// Number of channels, one or two.
     pub fn channels(&self) -> usize {
         self.shaper.channels
     }
 
-    /// False where nothing but decoding from the start leads to a place:
-    /// what `ffmpeg` decodes, Matroska without lengths, streams whose rate
-    /// changes. [`Seekable::read`] then gives what it can, and a [`Pass`] alone is right.
+    /// Whether [`Seekable::read`] is exact. It is not for recordings that `ffmpeg`
+    /// decodes, for Matroska without sizes and for streams whose rate changes:
+    /// there only a [`DecodingPass`] gives the right positions.
     pub fn is_exact(&self) -> bool {
-        matches!(&self.source, Source::Native(native) if !native.is_irregular())
+        matches!(&self.source, PieceSource::Native(native) if !native.is_irregular())
             && !self.lock().irregular
             && (self.clusters.is_some() || !self.is_matroska())
     }
 
     fn is_matroska(&self) -> bool {
-        matches!(&self.source, Source::Native(native) if native.is_matroska())
+        matches!(&self.source, PieceSource::Native(native) if native.is_matroska())
     }
 
-    /// Frames of the whole: exact once a pass was through, before that as the
-    /// packets or the container say; `None` where they say nothing.
+    /// Length of the recording in frames: exact after a pass, before that as packets
+    /// or container state it, `None` if they don't.
     pub fn frames(&self) -> Option<u64> {
         let index = self.lock();
         let known = index.frames.or(index.counted);
@@ -170,23 +179,27 @@ impl Seekable {
             return known;
         }
         let info = match &self.source {
-            Source::Native(native) => native.info(),
-            Source::Ffmpeg(ffmpeg) => ffmpeg.info(),
+            PieceSource::Native(native) => native.info(),
+            PieceSource::Ffmpeg(ffmpeg) => ffmpeg.info(),
         };
         info.duration_seconds.map(|seconds| (seconds * f64::from(self.rate)).round() as u64)
     }
 
-    pub fn index(&self) -> Index {
+    /// A copy of the index as far as it is known.
+    pub fn index(&self) -> SeekIndex {
         self.lock().clone()
     }
 
-    /// Decodes the whole from its start, and learns what [`Seekable::read`] needs.
-    pub fn pass(&self) -> Result<Pass, AudioError> {
-        Ok(Pass { sound: self.another()?, frames: 0 })
+    /// Starts decoding the whole recording, which completes the index.
+    ///
+    /// # Errors
+    /// If the file can't be read or decoded.
+    pub fn pass(&self) -> Result<DecodingPass, AudioError> {
+        Ok(DecodingPass { sound: self.another()?, frames: 0 })
     }
 
-    /// Appends up to `count` frames from frame `from` on, interleaved; fewer
-    /// only at the end of the recording.
+    /// Appends `count` frames from frame `from` on, interleaved. At the end of the
+    /// recording there are fewer.
     pub fn read(&mut self, from: u64, count: usize, out: &mut Vec<i16>) {
         let near = (NEAR_SECONDS * f64::from(self.rate)) as u64;
         if from < self.at || from > self.at + self.frames_ready() + near {
@@ -201,7 +214,7 @@ impl Seekable {
                 out.extend_from_slice(&self.ready[sample(from)..sample(from + take)]);
                 (from, left) = (from + take, left - take);
             } else if from < self.at {
-                // A seek that came out behind its place: what is missing is silence.
+                // The seek ended too late: the missing frames become silence.
                 let take = left.min(self.at - from);
                 out.resize(out.len() + take as usize * self.shaper.channels, 0);
                 (from, left) = (from + take, left - take);
@@ -215,36 +228,36 @@ impl Seekable {
         (self.ready.len() / self.shaper.channels) as u64
     }
 
-    /// Replaces `ready` by what comes next.
+    /// Replaces `ready` by the next piece. False at the end.
     fn more(&mut self) -> bool {
         self.at += self.frames_ready();
         self.ready.clear();
         let step = match &mut self.source {
-            Source::Native(native) => {
+            PieceSource::Native(native) => {
                 let step = native.next(&mut self.decoded);
-                if step == Step::Piece {
+                if step == DecodeStep::Piece {
                     self.at = native.position() - self.decoded.frames() as u64;
                 }
                 step
             }
-            Source::Ffmpeg(ffmpeg) => ffmpeg.next(&mut self.decoded),
+            PieceSource::Ffmpeg(ffmpeg) => ffmpeg.next(&mut self.decoded),
         };
-        if step == Step::Piece {
+        if step == DecodeStep::Piece {
             self.shaper.append(&self.decoded, &mut self.ready);
         }
-        step == Step::Piece
+        step == DecodeStep::Piece
     }
 
     fn go_to(&mut self, frame: u64) {
         if self.seek(frame) {
             return;
         }
-        // A demuxer may have lost its way; one that was opened anew has not.
+        // A failed seek leaves the demuxer in an undefined state: open a new one.
         if let Ok(fresh) = self.another() {
             *self = fresh;
             let near = (NEAR_SECONDS * f64::from(self.rate)) as u64;
             if frame > near && !self.seek(frame) {
-                // Nothing leads there but decoding all that is before.
+                // Decode everything before it.
                 if let Ok(fresh) = self.another() {
                     *self = fresh;
                 }
@@ -252,7 +265,7 @@ impl Seekable {
         }
     }
 
-    /// Goes to a place at or before a frame, and not far before.
+    /// Seeks to a position shortly before `frame`.
     fn seek(&mut self, frame: u64) -> bool {
         let (around, passed) = {
             let index = self.lock();
@@ -262,9 +275,9 @@ impl Seekable {
             )
         };
         let run_up = (RUN_UP_SECONDS * f64::from(self.rate)) as u64;
-        let Source::Native(native) = &mut self.source else { return false };
+        let PieceSource::Native(native) = &mut self.source else { return false };
         let (mut start, target) = match around {
-            Some((start, sync)) if passed || native.is_bare() => (start, Target::Mark(sync)),
+            Some((start, sync)) if passed || native.is_bare() => (start, SeekTarget::Mark(sync)),
             _ => {
                 let stamps = (
                     native.stamp_of(frame.saturating_sub(2 * run_up)),
@@ -274,7 +287,10 @@ impl Seekable {
                 if native.is_bare() || passed || frame < 2 * run_up {
                     return false;
                 }
-                (Mark { ordinal: 0, stamp: start, position: 0, offset: None }, Target::Stamp(target))
+                (
+                    PacketMark { ordinal: 0, stamp: start, position: 0, offset: None },
+                    SeekTarget::Stamp(target),
+                )
             }
         };
         let clusters = self.clusters.as_deref();
@@ -290,14 +306,15 @@ impl Seekable {
         self.more() && self.at <= frame
     }
 
-    /// Decodes the beginning, which says how places and time stamps are related.
+    /// Decodes the beginning to find the offset between positions and time stamps.
     fn find_lead(&mut self) {
-        if !matches!(&self.source, Source::Native(native) if !native.is_bare()) {
+        if !matches!(&self.source, PieceSource::Native(native) if !native.is_bare()) {
             return;
         }
         let mut beginning = Vec::new();
         for _ in 0..PIECES_TO_LEAD {
-            if matches!(&self.source, Source::Native(native) if native.stamp_of(0).is_some()) || !self.more()
+            if matches!(&self.source, PieceSource::Native(native) if native.stamp_of(0).is_some())
+                || !self.more()
             {
                 break;
             }
@@ -307,30 +324,30 @@ impl Seekable {
         self.ready = beginning;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Index> {
+    fn lock(&self) -> MutexGuard<'_, SeekIndex> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A recording decoded from its start to its end.
+/// Decodes a recording from start to end.
 #[derive(Debug)]
-pub struct Pass {
+pub struct DecodingPass {
     sound: Seekable,
     frames: u64,
 }
 
-impl Pass {
-    /// The next samples, interleaved; `None` at the end.
+impl DecodingPass {
+    /// The next 16-bit samples, interleaved; `None` at the end.
     pub fn next_block(&mut self) -> Option<&[i16]> {
         let sound = &mut self.sound;
-        // What was decoded to open it comes first.
+        // The pieces that were decoded for opening come first.
         let mut ready = self.frames == 0 && !sound.ready.is_empty();
         while !ready {
             if !sound.more() {
                 sound.lock().frames = Some(self.frames);
                 return None;
             }
-            if let Source::Native(native) = &mut sound.source {
+            if let PieceSource::Native(native) = &mut sound.source {
                 let (mark, irregular) = (native.take_mark(), native.is_irregular());
                 let mut index = sound.index.lock().unwrap_or_else(PoisonError::into_inner);
                 index.irregular |= irregular;
@@ -344,13 +361,13 @@ impl Pass {
         Some(&self.sound.ready)
     }
 
-    /// What is passed over; what was learned so far is known to it.
+    /// The recording, with the index so far.
     pub fn sound(&self) -> &Seekable {
         &self.sound
     }
 }
 
-/// Makes 16-bit samples of a fixed form of whatever a decoder gives.
+/// Converts decoded pieces to 16-bit samples of a fixed rate and number of channels.
 #[derive(Debug)]
 struct Shaper {
     rate: u32,
@@ -365,7 +382,7 @@ impl Shaper {
         Self { rate, channels, mixer: Mixer::new(None), mono: Vec::new() }
     }
 
-    fn append(&mut self, piece: &Decoded, out: &mut Vec<i16>) {
+    fn append(&mut self, piece: &DecodedPiece, out: &mut Vec<i16>) {
         let (left, right) = match (self.channels, piece.planes.as_slice()) {
             (_, []) => return,
             (2, [left, right, ..]) => (left.as_slice(), right.as_slice()),
@@ -375,7 +392,7 @@ impl Shaper {
                 (self.mono.as_slice(), self.mono.as_slice())
             }
         };
-        // The nearest sample where the rate changed on the way, which chained streams alone do.
+        // Only chained streams change their rate: take the nearest sample.
         let frames = match piece.rate {
             rate if rate == self.rate || rate == 0 => left.len(),
             rate => (left.len() as u64 * u64::from(self.rate) / u64::from(rate)) as usize,
@@ -391,7 +408,7 @@ impl Shaper {
     }
 }
 
-/// Not a number becomes silence, what is too loud is cut.
+/// Converts a sample. NaN becomes 0, too large values are clipped.
 fn sample(value: f32) -> i16 {
     (value * 32_768.0).round() as i16
 }

@@ -1,15 +1,17 @@
+//! Checks before a file is opened for decoding.
+
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
 use crate::AudioError;
 
-/// Makes sure that `path` is a file that can be read and holds something;
-/// never waits, as opening a pipe would. Gives its size in bytes.
+/// Checks that `path` is a readable file that is not empty, without blocking as
+/// opening a pipe would. Returns its size in bytes.
 pub(crate) fn check(path: &Path) -> Result<u64, AudioError> {
     let unreadable = |source: io::Error| match source.kind() {
         io::ErrorKind::NotFound => AudioError::NotFound { path: path.into() },
-        // `file/x` where `file` is a file.
+        // A parent of the path is a file.
         io::ErrorKind::NotADirectory => AudioError::NotFound { path: path.into() },
         _ => AudioError::Unreadable { path: path.into(), source },
     };
@@ -42,8 +44,8 @@ fn kind_of(metadata: &fs::Metadata) -> &'static str {
     "a device"
 }
 
-/// Formats that only `ffmpeg` reads, recognised by how they begin: searching
-/// them for something else could find an accidental match. Gives their name.
+/// The name of a format that only `ffmpeg` reads, recognised by its first bytes.
+/// Symphonia would search such files for other formats and could match by chance.
 pub(crate) fn foreign_format(path: &Path) -> Option<&'static str> {
     let mut head = Vec::new();
     File::open(path).ok()?.take(1024).read_to_end(&mut head).ok()?;
@@ -73,7 +75,7 @@ pub(crate) fn foreign_format(path: &Path) -> Option<&'static str> {
     if let Some((_, _, name)) = MAGIC.iter().find(|(offset, magic, _)| is_at(*offset, magic)) {
         return Some(name);
     }
-    // The bit stream identification tells AC-3 (up to 8, 10 at low rates) from E-AC-3 (11 to 16).
+    // The bit stream identification is up to 8 for AC-3 (10 at low rates), 11 to 16 for E-AC-3.
     if is_at(0, b"\x0b\x77") && head.len() > 5 {
         return Some(if head[5] >> 3 > 10 { "E-AC-3" } else { "AC-3" });
     }

@@ -1,39 +1,41 @@
+//! Telling whether a file was cut off.
+
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// How the end of a file can be told from a cut.
+/// How a complete file is distinguished from one that was cut off.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Expected {
-    /// It cannot.
+pub(crate) enum ExpectedEnd {
+    /// Nothing in the file tells.
     Unknown,
-    /// The container declares its duration: less than that by more than
-    /// `tolerance` seconds is a cut.
+    /// The container declares its duration: a file that is shorter by more than
+    /// `tolerance` seconds was cut off.
     Declared { tolerance: f64 },
-    /// The mark of the end is not there: the file is cut off.
+    /// The mark of the end is missing: the file was cut off.
     Missing,
 }
 
-/// `container` as Symphonia names it.
-pub(crate) fn expected(path: &Path, container: &str) -> Expected {
+/// How to tell for the file at `path`. `container` is Symphonia's name for it.
+pub(crate) fn expected(path: &Path, container: &str) -> ExpectedEnd {
     match container {
-        "wave" | "aiff" | "flac" | "caf" => Expected::Declared { tolerance: 0.02 },
-        "isomp4" => Expected::Declared { tolerance: 0.1 },
-        // Last time stamps are rounded and may be those of another track.
-        "matroska" => Expected::Declared { tolerance: 0.3 },
+        "wave" | "aiff" | "flac" | "caf" => ExpectedEnd::Declared { tolerance: 0.02 },
+        "isomp4" => ExpectedEnd::Declared { tolerance: 0.1 },
+        // Time stamps are rounded, and the last one may belong to another track.
+        "matroska" => ExpectedEnd::Declared { tolerance: 0.3 },
         "mp3" | "mp2" | "mp1" if has_frame_count(path).unwrap_or(false) => {
-            Expected::Declared { tolerance: 0.1 }
+            ExpectedEnd::Declared { tolerance: 0.1 }
         }
         "ogg" => match ogg_ends(path) {
-            Some(false) => Expected::Missing,
-            _ => Expected::Unknown,
+            Some(false) => ExpectedEnd::Missing,
+            _ => ExpectedEnd::Unknown,
         },
-        _ => Expected::Unknown,
+        _ => ExpectedEnd::Unknown,
     }
 }
 
-/// Whether the first frame of an MPEG stream counts the frames (Xing, LAME or
-/// VBRI); else its duration is estimated from the size and proves nothing.
+/// Whether the first frame of an MPEG stream states the number of frames (Xing, LAME
+/// or VBRI). Without it the duration is estimated from the size.
 fn has_frame_count(path: &Path) -> Option<bool> {
     let mut file = File::open(path).ok()?;
     let mut head = [0; 10];
@@ -51,7 +53,7 @@ fn has_frame_count(path: &Path) -> Option<bool> {
 
 /// Whether the last page of an Ogg file is marked as its stream's last.
 fn ogg_ends(path: &Path) -> Option<bool> {
-    // A page has 65,307 bytes at most.
+    // Most bytes of a page (RFC 3533, 6).
     const LONGEST_PAGE: u64 = 65_307;
     let mut file = File::open(path).ok()?;
     let length = file.metadata().ok()?.len();

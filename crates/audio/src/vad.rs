@@ -1,6 +1,6 @@
-//! Voice activity: a detector's probabilities per 16 ms, and what makes
-//! regions of them. Made for recall: what is not in a region is never
-//! transcribed, while a pause within one costs little.
+//! Voice activity detection: probabilities of speech per 16 ms, and regions of
+//! speech from them. The constants favour recall, because speech outside of
+//! regions is never transcribed, while a pause within one costs little.
 
 use earshot::Detector;
 
@@ -8,29 +8,29 @@ use crate::{AudioError, Pcm, SAMPLE_RATE};
 
 /// Samples per decision of the detector: 16 ms.
 const FRAME: usize = 256;
-/// The detector starts in doubt; it first hears this much of the beginning,
-/// backwards, so that what follows joins on. One second.
+/// Samples of the beginning, one second, that the detector gets in reverse before
+/// the recording, because its first probabilities are uncertain.
 const WARM_UP: usize = 62 * FRAME;
 
-/// Speech goes on while the probability is above the threshold less this.
+/// Speech continues while the probability is above the threshold minus this.
 const HYSTERESIS: f32 = 0.15;
-/// Dips of the probability shorter than this do not end a voice: 0.3 s.
+/// Frames of the longest dip of the probability that does not end a run of speech: 0.3 s.
 const MINIMUM_DIP: usize = frames(0.3);
-/// A voice that is heard for less than this is a click: 0.1 s.
+/// Frames of the shortest run that counts as speech: 0.1 s. Shorter ones are clicks.
 const MINIMUM_SPEECH: usize = frames(0.1);
-/// A pause shorter than this does not end a region: 2 s, which is as long as
-/// people pause within a sentence.
+/// Frames of the shortest pause that ends a region: 2 s. People pause as long within
+/// a sentence.
 const MINIMUM_SILENCE: usize = frames(2.0);
-/// Kept before and after each region: 0.4 s, for faint first and last sounds.
+/// Frames added before and after each region: 0.4 s, for faint first and last sounds.
 const PADDING: usize = frames(0.4);
 
-/// Recordings whose loud frames are below this level, in decibels of full
-/// scale, are amplified to [`LOUD_ENOUGH`]: the detector was made for usual levels.
+/// Recordings whose loud frames are below this level, in decibels of full scale, are
+/// amplified to [`LOUD_ENOUGH`], because the detector expects usual levels.
 const TOO_QUIET: f64 = -45.0;
 const LOUD_ENOUGH: f64 = -25.0;
-/// The share of frames that are louder than the level that counts.
+/// The level of a recording is the one that this share of its frames exceeds.
 const LOUD_SHARE: f64 = 0.05;
-/// Frames below this level are digital silence and do not count, in decibels.
+/// Frames below this level, in decibels, are digital silence and do not count.
 const SILENCE: f64 = -100.0;
 
 const fn frames(seconds: f64) -> usize {
@@ -39,39 +39,42 @@ const fn frames(seconds: f64) -> usize {
 
 /// A range of samples of the 16 kHz stream, `start <= t < end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Region {
+pub struct SpeechRegion {
+    /// First sample.
     pub start: u64,
+    /// The sample after the last one.
     pub end: u64,
 }
 
-impl Region {
+impl SpeechRegion {
+    /// Length in seconds.
     pub fn seconds(&self) -> f64 {
         (self.end - self.start) as f64 / f64::from(SAMPLE_RATE)
     }
 }
 
-/// Collects the probability of speech per 16 ms, and how loud the recording is.
-pub(crate) struct VoiceActivity {
+/// Computes the probability of speech per 16 ms and the level of the recording.
+pub(crate) struct SpeechDetector {
     detector: Box<Detector>,
     gain: f32,
-    /// The beginning, until there is enough to warm up with; `None` afterwards.
+    /// The beginning, until there is enough for the warm-up; `None` afterwards.
     beginning: Option<Vec<f32>>,
     pending: Vec<f32>,
     probabilities: Vec<f32>,
-    /// Number of frames per whole decibel below full scale.
+    /// Number of frames for each whole decibel below full scale.
     levels: [u64; -SILENCE as usize],
 }
 
-/// What was found.
+/// The regions of speech of a recording.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
-    /// Padded and joined over pauses: what is to be transcribed.
-    pub(crate) regions: Vec<Region>,
-    /// Just where a voice was heard.
-    pub(crate) voiced: Vec<Region>,
+pub(crate) struct SpeechRegions {
+    /// Padded and joined over pauses: the part to transcribe.
+    pub(crate) regions: Vec<SpeechRegion>,
+    /// Without padding and pauses.
+    pub(crate) voiced: Vec<SpeechRegion>,
 }
 
-impl VoiceActivity {
+impl SpeechDetector {
     pub(crate) fn new() -> Self {
         Self::with_gain(1.0)
     }
@@ -125,9 +128,9 @@ impl VoiceActivity {
         }
     }
 
-    /// Speech in the recording that was pushed; `pcm` is the same one, to be
-    /// heard once more, amplified, where it turns out to be very quiet.
-    pub(crate) fn finish(mut self, threshold: f32, pcm: &Pcm) -> Result<Found, AudioError> {
+    /// The regions of the recording that was pushed. `pcm` is the same recording,
+    /// which is analysed again, amplified, if it is very quiet.
+    pub(crate) fn finish(mut self, threshold: f32, pcm: &Pcm) -> Result<SpeechRegions, AudioError> {
         self.complete();
         if let Some(level) = self.loud_level().filter(|level| *level < TOO_QUIET) {
             let gain = 10f64.powf((LOUD_ENOUGH - level) / 20.0);
@@ -145,7 +148,7 @@ impl VoiceActivity {
         Ok(find(&self.probabilities, threshold, pcm.len()))
     }
 
-    /// The last frame, filled with silence.
+    /// Completes the last frame with silence.
     fn complete(&mut self) {
         self.begin();
         if !self.pending.is_empty() {
@@ -153,7 +156,7 @@ impl VoiceActivity {
         }
     }
 
-    /// Decibels that one frame in twenty exceeds, digital silence left out.
+    /// The level in decibels that one frame in twenty exceeds, without digital silence.
     fn loud_level(&self) -> Option<f64> {
         let mut left = (self.levels.iter().sum::<u64>() as f64 * LOUD_SHARE).ceil() as u64;
         self.levels
@@ -167,7 +170,7 @@ impl VoiceActivity {
     }
 }
 
-fn find(probabilities: &[f32], threshold: f32, samples: u64) -> Found {
+fn find(probabilities: &[f32], threshold: f32, samples: u64) -> SpeechRegions {
     let mut voiced: Vec<(usize, usize)> = Vec::new();
     let mut start = None;
     for (frame, probability) in probabilities.iter().copied().chain([f32::NEG_INFINITY]).enumerate() {
@@ -189,13 +192,13 @@ fn find(probabilities: &[f32], threshold: f32, samples: u64) -> Found {
         *end += PADDING;
     }
     let in_samples = |runs: Vec<(usize, usize)>| {
-        let region = |(start, end): (usize, usize)| Region {
+        let region = |(start, end): (usize, usize)| SpeechRegion {
             start: (start * FRAME) as u64,
             end: ((end * FRAME) as u64).min(samples),
         };
         runs.into_iter().map(region).filter(|region| region.start < region.end).collect()
     };
-    Found { regions: in_samples(regions), voiced: in_samples(voiced) }
+    SpeechRegions { regions: in_samples(regions), voiced: in_samples(voiced) }
 }
 
 /// Joins runs that are less than `gap` frames apart.
@@ -223,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn regions_follow_the_constants() {
+    fn regions_are_padded_and_joined_by_the_constants() {
         for (name, runs, expected) in [
             ("nothing", vec![(5.0, 0.2)], vec![]),
             ("padded", vec![(2.0, 0.1), (1.0, 0.9), (2.0, 0.1)], vec![(16, 34)]),

@@ -2,7 +2,7 @@
 
 use config::Preferences;
 use config::preferences::Values;
-use library::{Journal, Kind, Left, Listing, State};
+use library::{HostKind, Journal, JournalState, UnfinishedJob, UnfinishedJobs};
 use supervisor::runs::Runs;
 use supervisor::{EngineOptions, Supervisor, SupervisorOptions};
 use transcript::Time;
@@ -26,8 +26,11 @@ pub async fn run(args: &Resume, interrupt: Interrupt) -> Ended {
     let Some(journal) = supervisor::journal::open(|problem| console.error(&problem)) else {
         return Ended::SomeFailed;
     };
-    let listing =
-        if args.list { journal.unfinished(Kind::CommandLine) } else { journal.take_over(Kind::CommandLine) };
+    let listing = if args.list {
+        journal.unfinished(HostKind::CommandLine)
+    } else {
+        journal.take_over(HostKind::CommandLine)
+    };
     match listing {
         Err(error) => Ended::Failed(error.failure()),
         Ok(listing) if args.list => list(&listing, &mut console),
@@ -36,7 +39,7 @@ pub async fn run(args: &Resume, interrupt: Interrupt) -> Ended {
     }
 }
 
-fn list(listing: &Listing, console: &mut Console) -> Ended {
+fn list(listing: &UnfinishedJobs, console: &mut Console) -> Ended {
     if listing.jobs.is_empty() && listing.unreadable.is_empty() {
         console.info("Nothing was interrupted.");
         return Ended::Done;
@@ -54,7 +57,7 @@ fn list(listing: &Listing, console: &mut Console) -> Ended {
     printed.map_or_else(|ended| ended, |()| Ended::Done)
 }
 
-fn standing(left: &Left) -> String {
+fn standing(left: &UnfinishedJob) -> String {
     let at = match &left.resume.point {
         Some(point) if point.position > 0 || point.channel > 0 => {
             let at = clock(Time::from_seconds(point.position as f64 / SAMPLES));
@@ -62,17 +65,17 @@ fn standing(left: &Left) -> String {
                 if point.channel > 0 { format!(" of channel {}", point.channel + 1) } else { String::new() };
             format!("done until {at}{channel}")
         }
-        _ if left.state == State::Waiting => "not begun".to_owned(),
+        _ if left.state == JournalState::Waiting => "not begun".to_owned(),
         _ => "nothing done yet".to_owned(),
     };
-    if left.is_worked_on { format!("{at}, worked on by process {}", left.host.pid) } else { at }
+    if left.has_live_host { format!("{at}, worked on by process {}", left.host.pid) } else { at }
 }
 
-fn discard(journal: &Journal, listing: &Listing, console: &mut Console) -> Ended {
+fn discard(journal: &Journal, listing: &UnfinishedJobs, console: &mut Console) -> Ended {
     let readable = listing.jobs.iter().map(|left| left.key);
     let mut count = 0;
     for key in readable.chain(listing.unreadable.iter().map(|other| other.key)) {
-        if let Err(error) = journal.finish(key, State::Cancelled) {
+        if let Err(error) = journal.finish(key, JournalState::Cancelled) {
             return Ended::Failed(error.failure());
         }
         count += 1;
@@ -90,7 +93,7 @@ async fn go_on(
     interrupt: Interrupt,
     mut console: Console,
     journal: Journal,
-    listing: Listing,
+    listing: UnfinishedJobs,
 ) -> Ended {
     if listing.jobs.is_empty() && listing.unreadable.is_empty() {
         console.info("Nothing was interrupted.");
@@ -117,7 +120,7 @@ async fn go_on(
     runner.end(ended).await
 }
 
-fn items(journal: &Journal, listing: Listing, runner: &mut Runner) -> Result<Vec<Item>, Ended> {
+fn items(journal: &Journal, listing: UnfinishedJobs, runner: &mut Runner) -> Result<Vec<Item>, Ended> {
     for other in listing.unreadable {
         let mut failure =
             Failure::new(ErrorCode::BadSettings, "It was interrupted in another version of Steno.")
@@ -137,7 +140,7 @@ fn items(journal: &Journal, listing: Listing, runner: &mut Runner) -> Result<Vec
         };
         // Events were all that was asked for.
         runner.json_events |= stored.is_for_events_alone();
-        let (output, request) = stored.restore(left.state == State::Saving);
+        let (output, request) = stored.restore(left.state == JournalState::Saving);
         let job = supervisor::journal::resumed(journal, &left);
         let file = job.file.0.clone();
         items.push(Item { id, file, job, output, request, key: Some(left.key) });

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use library::{Journal, Key, State};
+use library::{JobKey, Journal, JournalState};
 use supervisor::{SupervisedJob, Supervisor};
 use transcript::export::DEMONSTRATION_WARNING;
 use transcript::{Notice, Severity, Transcript, save};
@@ -33,7 +33,7 @@ pub struct Item {
     pub output: Output,
     pub request: Request,
     /// In the journal, where it is kept in one.
-    pub key: Option<Key>,
+    pub key: Option<JobKey>,
 }
 
 /// How one job ended.
@@ -79,14 +79,14 @@ impl Runner {
 
     /// Runs all items in order. Only a failure that ends the whole command is an error.
     pub async fn all(&mut self, items: Vec<Item>) -> Result<(), Ended> {
-        let keys: Vec<Key> = items.iter().filter_map(|item| item.key).collect();
+        let keys: Vec<JobKey> = items.iter().filter_map(|item| item.key).collect();
         let result = self.each(items).await;
         // A user who interrupts the command does not want to resume it: only a killed
         // program leaves jobs in the journal.
         let is_kept = self.keeps_curable && matches!(result, Err(Ended::Failed(_)));
         if result.is_err() && !is_kept {
             for key in keys {
-                self.finish(Some(key), State::Cancelled).await;
+                self.finish(Some(key), JournalState::Cancelled).await;
             }
         }
         result
@@ -98,7 +98,7 @@ impl Runner {
                 return Err(Ended::Cancelled);
             }
             if let Err(failure) = item.output.check(item.request.existing) {
-                self.finish(item.key, State::Failed).await;
+                self.finish(item.key, JournalState::Failed).await;
                 self.failed(item.id, failure, None)?;
                 continue;
             }
@@ -138,25 +138,25 @@ impl Runner {
         };
         match self.follow(id, &file, handle).await? {
             Ending::Finished(transcript) => {
-                self.journal(key, |journal, key| journal.saving(key)).await;
+                self.journal(key, |journal, key| journal.set_saving(key)).await;
                 let written = match output.write(&transcript, &request) {
                     Ok(written) => written,
                     Err(Ended::Failed(failure)) => {
                         // Hours of work are not lost to a full disk if another place takes them.
                         self.failed(id, failure, Some((&transcript, &output, &request)))?;
-                        self.finish(key, State::Failed).await;
+                        self.finish(key, JournalState::Failed).await;
                         return Ok(());
                     }
                     Err(ended) => return Err(ended),
                 };
-                self.finish(key, State::Finished).await;
+                self.finish(key, JournalState::Finished).await;
                 self.saved(id, &written)?;
                 self.summary(&file, &transcript, &written, started.elapsed());
                 Ok(())
             }
             Ending::Cancelled(partial) => {
                 self.keep_partial(id, partial.as_deref(), &output, &request)?;
-                self.finish(key, State::Cancelled).await;
+                self.finish(key, JournalState::Cancelled).await;
                 if self.interrupt.is_raised() {
                     return Err(Ended::Cancelled);
                 }
@@ -170,7 +170,7 @@ impl Runner {
                 let left = partial.as_deref().filter(|_| !is_kept);
                 self.failed_after(id, failure, left.map(|partial| (partial, &output, &request)))?;
                 if !is_kept {
-                    self.finish(key, State::Failed).await;
+                    self.finish(key, JournalState::Failed).await;
                 }
                 Ok(())
             }
@@ -185,15 +185,15 @@ impl Runner {
         }
     }
 
-    async fn finish(&mut self, key: Option<Key>, state: State) {
+    async fn finish(&mut self, key: Option<JobKey>, state: JournalState) {
         self.journal(key, move |journal, key| journal.finish(key, state)).await;
     }
 
     /// A failure of the journal is not one of the job: the result is written.
     async fn journal(
         &mut self,
-        key: Option<Key>,
-        change: impl FnOnce(&Journal, Key) -> Result<(), library::Error> + Send + 'static,
+        key: Option<JobKey>,
+        change: impl FnOnce(&Journal, JobKey) -> Result<(), library::Error> + Send + 'static,
     ) {
         let (Some(key), Some(journal)) = (key, self.supervisor.journal().cloned()) else { return };
         let done = tokio::task::spawn_blocking(move || change(&journal, key)).await;

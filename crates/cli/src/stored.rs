@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use library::{Entry, Identity, Kind};
+use library::{HostKind, Identity, NewJob};
 use serde::{Deserialize, Serialize};
 use transcript::export::{Format, Options};
 use transcript::save::Existing;
@@ -95,11 +95,11 @@ pub fn keep(items: &mut [Item], runner: &mut Runner) {
         })
         .collect();
     let identities: Vec<_> = items.iter().map(|item| Identity::of(&item.file).ok()).collect();
-    let entries: Vec<Entry> = items
+    let entries: Vec<NewJob> = items
         .iter()
         .enumerate()
-        .map(|(index, item)| Entry {
-            kind: Kind::CommandLine,
+        .map(|(index, item)| NewJob {
+            kind: HostKind::CommandLine,
             queue_id: item.id,
             job: &jobs[index],
             identity: identities[index].as_ref(),

@@ -1,23 +1,26 @@
 //! The system's dialogs for files and folders.
 //!
-//! On Linux they are GTK's own, on the thread that GTK belongs to: rfd's GTK
-//! backend runs a second GTK loop on a thread of its own, beside the window's,
-//! and GTK is not safe for that. Elsewhere rfd is used.
+//! On Linux they are called through GTK on its main thread, since rfd's GTK
+//! backend runs a second GTK loop on another thread, for which GTK is not safe.
+//! Other systems use rfd.
 
 use std::path::PathBuf;
 
 pub use platform::ask;
 
-/// What the user is to choose.
+/// What a dialog asks the user to choose.
 #[derive(Debug, Clone)]
-pub enum Wanted {
-    /// Any number of them; `folder`: where the user is to start looking.
+pub enum DialogKind {
+    /// Any number of existing files.
     Files {
+        /// The folder that the dialog shows first.
         folder: Option<PathBuf>,
     },
+    /// An existing folder.
     Folder,
-    /// A file to write. The user is asked before it replaces one.
+    /// A file to write. The dialog asks before an existing file is chosen.
     NewFile {
+        /// The path that the dialog proposes.
         proposed: PathBuf,
     },
 }
@@ -30,25 +33,25 @@ mod platform {
     use gtk::prelude::*;
     use gtk::{ApplicationWindow, FileChooserAction, FileChooserNative, ResponseType};
 
-    use super::Wanted;
+    use super::DialogKind;
 
-    /// Tells what the user chose; nothing where the dialog was closed. To be
-    /// called on the thread that GTK belongs to, and returns at once.
+    /// Shows a dialog and returns at once. Calls `tell` with the user's choice, which
+    /// is empty if the dialog was closed. Must be called on GTK's main thread.
     pub fn ask(
         parent: Option<&ApplicationWindow>,
         title: &str,
-        wanted: Wanted,
+        kind: DialogKind,
         tell: impl FnOnce(Vec<PathBuf>) + 'static,
     ) {
-        let action = match wanted {
-            Wanted::Files { .. } => FileChooserAction::Open,
-            Wanted::Folder => FileChooserAction::SelectFolder,
-            Wanted::NewFile { .. } => FileChooserAction::Save,
+        let action = match kind {
+            DialogKind::Files { .. } => FileChooserAction::Open,
+            DialogKind::Folder => FileChooserAction::SelectFolder,
+            DialogKind::NewFile { .. } => FileChooserAction::Save,
         };
         let dialog = FileChooserNative::new(Some(title), parent, action, None, None);
         dialog.set_modal(true);
-        prepare(&dialog, wanted);
-        // The dialog lives until it is answered: nobody else holds it.
+        prepare(&dialog, kind);
+        // Keeps the dialog alive until it is answered.
         let held = RefCell::new(Some((tell, dialog.clone())));
         dialog.connect_response(move |dialog, response| {
             let files = if response == ResponseType::Accept { dialog.filenames() } else { Vec::new() };
@@ -60,17 +63,17 @@ mod platform {
         dialog.show();
     }
 
-    fn prepare(dialog: &FileChooserNative, wanted: Wanted) {
-        match wanted {
-            Wanted::Files { folder } => {
+    fn prepare(dialog: &FileChooserNative, kind: DialogKind) {
+        match kind {
+            DialogKind::Files { folder } => {
                 dialog.set_select_multiple(true);
-                // Left alone it shows what was used lately, which is nothing on a new machine.
+                // By default it shows recent files, and there are none on a new machine.
                 dialog.set_current_folder(folder.unwrap_or_else(gtk::glib::home_dir));
             }
-            Wanted::Folder => {
+            DialogKind::Folder => {
                 dialog.set_current_folder(gtk::glib::home_dir());
             }
-            Wanted::NewFile { proposed } => {
+            DialogKind::NewFile { proposed } => {
                 dialog.set_do_overwrite_confirmation(true);
                 if let (Some(folder), Some(name)) = (proposed.parent(), proposed.file_name()) {
                     dialog.set_current_folder(folder);
@@ -88,24 +91,24 @@ mod platform {
     use raw_window_handle::{HasDisplayHandle, HasWindowHandle};
     use rfd::AsyncFileDialog;
 
-    use super::Wanted;
+    use super::DialogKind;
 
-    /// What the user chose; nothing where the dialog was closed.
+    /// Shows a dialog. Returns the user's choice, which is empty if the dialog was closed.
     pub async fn ask(
         parent: &(impl HasWindowHandle + HasDisplayHandle),
         title: &str,
-        wanted: Wanted,
+        kind: DialogKind,
     ) -> Vec<PathBuf> {
         let mut dialog = AsyncFileDialog::new().set_parent(parent).set_title(title);
-        let chosen = match wanted {
-            Wanted::Files { folder } => {
+        let chosen = match kind {
+            DialogKind::Files { folder } => {
                 if let Some(folder) = folder {
                     dialog = dialog.set_directory(folder);
                 }
                 dialog.pick_files().await.unwrap_or_default()
             }
-            Wanted::Folder => dialog.pick_folder().await.into_iter().collect(),
-            Wanted::NewFile { proposed } => {
+            DialogKind::Folder => dialog.pick_folder().await.into_iter().collect(),
+            DialogKind::NewFile { proposed } => {
                 if let (Some(folder), Some(name)) = (proposed.parent(), proposed.file_name()) {
                     dialog = dialog.set_directory(folder).set_file_name(name.to_string_lossy());
                 }

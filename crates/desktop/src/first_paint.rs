@@ -1,5 +1,5 @@
-//! Whether the window's first frame was seen in time. Some graphics drivers
-//! leave it blank; `renderer` has what helps then.
+//! Detects a window that stays blank, as with some graphics drivers. The remedy is
+//! in `renderer`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,42 +7,45 @@ use std::time::{Duration, Instant};
 
 use crate::renderer;
 
-/// From when the page's scripts run: a machine that is slow to start is no
-/// reason to draw slowly for ever.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Until the page's scripts run at all.
-const LONGEST_START: Duration = Duration::from_secs(20);
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Longest time from when the page's scripts run to its first frame. It is not
+/// counted from the start of the program, since a slow start does not mean a
+/// blank window.
+const FIRST_FRAME_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest time until the page's scripts run.
+const SCRIPTS_TIMEOUT: Duration = Duration::from_secs(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// For tests: the usual renderer's frames are not seen.
+/// For tests: frames of the usual renderer are ignored.
 const BLANK: &str = "STENO_TEST_BLANK_PAGE";
 
-/// For measurements: tells on standard error when what happened.
+/// For measurements: prints the times of events to standard error.
 const TIMES: &str = "STENO_TEST_TIMES";
 
+/// Whether and when the window has shown its first frame.
 #[derive(Debug)]
 pub struct FirstPaint {
     started: Instant,
     attached: Mutex<Option<Instant>>,
-    /// After what time.
+    /// Time from the start to the first frame.
     painted: Mutex<Option<Duration>>,
     over: AtomicBool,
 }
 
 impl FirstPaint {
-    pub fn since(started: Instant) -> Self {
+    /// For a program that started at `started`.
+    pub fn new(started: Instant) -> Self {
         let (attached, painted) = (Mutex::default(), Mutex::default());
         Self { started, attached, painted, over: AtomicBool::new(false) }
     }
 
-    /// The page's scripts run.
-    pub fn attached(&self) {
+    /// Notes that the page's scripts run.
+    pub fn scripts_run(&self) {
         lock(&self.attached).get_or_insert_with(Instant::now);
         self.tell("scripts run");
     }
 
-    /// The page has shown its first frame, or it is hidden and need not yet.
-    /// True where that was the first, and the simplest renderer's.
+    /// Notes that the page has shown a frame (`seen`), or that it is hidden and shows
+    /// none. True if this is the first frame and the fallback renderer drew it.
     pub fn painted(&self, seen: bool) -> bool {
         if std::env::var_os(BLANK).is_some() && !renderer::is_fallback() {
             return false;
@@ -56,19 +59,19 @@ impl FirstPaint {
         renderer::is_fallback()
     }
 
-    /// From the program's start to the first frame that the page saw.
+    /// Time from the program's start to the first frame, `None` before it.
     pub fn time(&self) -> Option<Duration> {
         *lock(&self.painted)
     }
 
-    /// Waits for the first frame; false where it is late.
-    pub fn comes(&self) -> bool {
+    /// Blocks until the first frame; false if it is too late.
+    pub fn wait(&self) -> bool {
         while !self.over.load(Ordering::Relaxed) {
             let attached = *lock(&self.attached);
             if is_late(self.started.elapsed(), attached.map(|since| since.elapsed())) {
                 return false;
             }
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(POLL_INTERVAL);
         }
         true
     }
@@ -80,9 +83,10 @@ impl FirstPaint {
     }
 }
 
-/// So long after the program's start, and after its page's scripts began to run.
+/// Whether the first frame is too late, by the times since the program's start and
+/// since the page's scripts run.
 fn is_late(since_start: Duration, since_scripts: Option<Duration>) -> bool {
-    since_scripts.map_or(since_start > LONGEST_START, |since| since > PATIENCE)
+    since_scripts.map_or(since_start > SCRIPTS_TIMEOUT, |since| since > FIRST_FRAME_TIMEOUT)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -94,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_start_is_no_blank_window() {
+    fn a_slow_start_is_not_a_blank_window() {
         for (start, scripts, expected) in [
             (0.1, None, false),
             (6.0, None, false),

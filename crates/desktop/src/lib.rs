@@ -1,41 +1,41 @@
-//! What a program with a window asks of the desktop that it runs on: to stay
-//! awake while there is work, to tell the user something, to ask which file, and
-//! to be drawn. None of it is worth a failed job: what can't be had is said in a
-//! sentence.
+//! Services of the desktop for a program with a window: keeping the machine
+//! awake, notifications, file dialogs, and a renderer that works. None of them is
+//! worth a failed job, so errors are sentences to show to the user.
+#![warn(missing_docs, clippy::missing_errors_doc)]
 
 pub mod dialogs;
 pub mod first_paint;
 #[cfg_attr(target_os = "linux", path = "linux.rs")]
-#[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "other_systems.rs")]
 mod platform;
 pub mod renderer;
 
-/// While this lives the machine does not go to sleep by itself. The system
-/// takes it back however this process ends.
+/// Keeps the machine from going to sleep until it is dropped. The system releases
+/// it when the process ends, in whatever way.
 #[derive(Debug)]
 pub struct Awake {
-    _held: platform::Held,
+    _inhibitor: platform::SleepInhibitor,
 }
 
-/// Keeps the machine awake; its screen may go dark. Waits for the system, five
-/// seconds at most. `why` is for whoever looks what keeps it awake.
+/// Keeps the machine awake; its screen may turn off. Blocks for at most five
+/// seconds. The system lists `why` among the reasons for staying awake.
 ///
 /// # Errors
-/// A sentence that says why it may go to sleep.
+/// If the system refuses, with a sentence that says so.
 pub fn stay_awake(why: &str) -> Result<Awake, String> {
-    let held = platform::stay_awake(why);
-    held.map(|held| Awake { _held: held })
+    let inhibitor = platform::stay_awake(why);
+    inhibitor
+        .map(|inhibitor| Awake { _inhibitor: inhibitor })
         .map_err(|problem| format!("The machine may go to sleep while there is work: {problem}."))
 }
 
-/// Shows the user a message, wherever they are. Waits for the desktop, five
-/// seconds at most.
+/// Shows a desktop notification. Blocks for at most five seconds.
 ///
 /// # Errors
-/// A sentence that says why it was not shown.
+/// If the desktop does not show it, with a sentence that says so.
 pub fn notify(title: &str, text: &str) -> Result<(), String> {
     platform::notify(title, text).map_err(|problem| format!("A message could not be shown: {problem}."))
 }
 
-/// What others call this program.
+/// The program's name in notifications and lists of the system.
 const NAME: &str = "Steno";

@@ -1,4 +1,4 @@
-//! logind and the desktop's notifications, by D-Bus.
+//! logind and desktop notifications, through D-Bus.
 
 use std::os::fd::{FromRawFd, OwnedFd};
 
@@ -8,16 +8,17 @@ use glib::{ToVariant, Variant, VariantTy};
 
 use crate::NAME;
 
-const PATIENCE_MS: i32 = 5000;
+/// Timeout of a call, in milliseconds.
+const TIMEOUT_MS: i32 = 5000;
 
-/// The inhibitor lasts as long as this is open
+/// An inhibitor of logind, which lasts as long as its file descriptor is open
 /// (<https://systemd.io/INHIBITOR_LOCKS>).
 #[derive(Debug)]
-pub struct Held {
+pub struct SleepInhibitor {
     _inhibitor: OwnedFd,
 }
 
-pub fn stay_awake(why: &str) -> Result<Held, String> {
+pub fn stay_awake(why: &str) -> Result<SleepInhibitor, String> {
     let bus = bus(BusType::System)?;
     let answer = bus.call_with_unix_fd_list_sync(
         Some("org.freedesktop.login1"),
@@ -28,22 +29,22 @@ pub fn stay_awake(why: &str) -> Result<Held, String> {
         Some(&("sleep:idle", NAME, why, "block").to_variant()),
         VariantTy::new("(h)").ok(),
         DBusCallFlags::NONE,
-        PATIENCE_MS,
+        TIMEOUT_MS,
         None::<&UnixFDList>,
         None::<&Cancellable>,
     );
     let (_, files) = answer.map_err(|error| format!("logind says {}", said(&error)))?;
     let inhibitor = files.get(0).map_err(|error| said(&error))?;
-    // SAFETY: the list gives a duplicate of its descriptor, which is nobody else's.
-    Ok(Held { _inhibitor: unsafe { OwnedFd::from_raw_fd(inhibitor) } })
+    // SAFETY: `get` returns a duplicate of the descriptor, which nothing else owns.
+    Ok(SleepInhibitor { _inhibitor: unsafe { OwnedFd::from_raw_fd(inhibitor) } })
 }
 
 pub fn notify(title: &str, text: &str) -> Result<(), String> {
     let no_actions: Vec<String> = Vec::new();
     let hints = glib::VariantDict::new(None);
     hints.insert_value("desktop-entry", &"steno-window".to_variant());
-    // In place of no other message, with the icon of the desktop's own file,
-    // for as long as the desktop shows such messages.
+    // Replaces no other notification (0), has the icon of the desktop file, and
+    // stays for the desktop's usual time (-1).
     let parts: [Variant; 8] = [
         NAME.to_variant(),
         0u32.to_variant(),
@@ -62,7 +63,7 @@ pub fn notify(title: &str, text: &str) -> Result<(), String> {
         Some(&Variant::tuple_from_iter(parts)),
         None,
         DBusCallFlags::NONE,
-        PATIENCE_MS,
+        TIMEOUT_MS,
         None::<&Cancellable>,
     );
     call.map(drop).map_err(|error| format!("the desktop says {}", said(&error)))
@@ -71,7 +72,7 @@ pub fn notify(title: &str, text: &str) -> Result<(), String> {
 fn bus(kind: BusType) -> Result<DBusConnection, String> {
     let bus = gio::bus_get_sync(kind, None::<&Cancellable>)
         .map_err(|error| format!("there is no D-Bus to ask on ({})", said(&error)))?;
-    // GLib's own answer to a bus that goes away is to end the process.
+    // By default GLib ends the process when the bus disappears.
     bus.set_exit_on_close(false);
     Ok(bus)
 }

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use library::Documents;
-use library::documents::{FILE, Way};
-use transcript::edit::{self, Edit, Finding};
+use library::documents::{HISTORY_FILE, StepDirection};
+use transcript::edit::{self, Edit, TextPattern};
 use transcript::{SCHEMA_VERSION, Segment, Time, Transcript, Word};
 
 const SEGMENTS: u32 = 20_000;
@@ -25,7 +25,7 @@ const WORDS: [&str; 16] = [
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let [folder, recording, segments] = &arguments[..] {
-        let (documents, _) = Documents::open(&Path::new(folder).join(FILE))?;
+        let (documents, _) = Documents::open(&Path::new(folder).join(HISTORY_FILE))?;
         documents.add(Path::new(recording), None, &talk(segments.parse()?, TRANSCRIPTS)?)?;
         return Ok(());
     }
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn measure(folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    let file = folder.join(FILE);
+    let file = folder.join(HISTORY_FILE);
     let (documents, _) = Documents::open(&file)?;
     let begun = Instant::now();
     for number in 0..TRANSCRIPTS {
@@ -65,8 +65,8 @@ fn measure(folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
         ),
         ("rename", Edit::RenameSpeaker { from: "Ada".into(), to: "Grace".into() }),
         ("replace all", {
-            let finding = Finding { text: "ferry".into(), ..Finding::default() };
-            finding.replace_all(&opened.transcript, "boat").0
+            let pattern = TextPattern { text: "ferry".into(), ..TextPattern::default() };
+            pattern.replace_all(&opened.transcript, "boat").0
         }),
     ] {
         let begun = Instant::now();
@@ -76,14 +76,14 @@ fn measure(folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
         done += 1;
         println!("{name}: {}", millis(begun.elapsed()));
     }
-    for way in [Way::Undo, Way::Redo] {
+    for way in [StepDirection::Undo, StepDirection::Redo] {
         let begun = Instant::now();
         for _ in 0..6 {
-            let Some((changes, course)) = documents.step(id, done, way)? else {
+            let Some((changes, undo_position)) = documents.step(id, done, way)? else {
                 return Err("nothing to step".into());
             };
             edit::apply(&mut opened.transcript, &changes)?;
-            done = course.done;
+            done = undo_position.done;
         }
         println!("{way:?} of all six: {}", millis(begun.elapsed()));
     }
@@ -136,6 +136,6 @@ fn talk(segments: u32, seed: u32) -> Result<Transcript, Box<dyn std::error::Erro
         let (start, end) = (Time::from_millis(4000 * number), Time::from_millis(4000 * number + 3800));
         talk.segments.push(Segment { start, end, text: text.trim().into(), words, ..Segment::default() });
     }
-    edit::number(&mut talk);
+    edit::assign_ids(&mut talk);
     Ok(talk)
 }

@@ -1,15 +1,15 @@
--- Jobs that are under way. Times are milliseconds since 1970; texts called
--- JSON are the wire's own types.
+-- Jobs that have not ended, and the last ones that have. Times are milliseconds
+-- since 1970; columns called JSON hold types of the crate wire.
 CREATE TABLE jobs (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
-    kind          TEXT NOT NULL,     -- of the host: steno, window
-    queue_id      INTEGER NOT NULL,  -- its number in the host's queue
+    kind          TEXT NOT NULL,     -- of host: steno, window
+    queue_id      INTEGER NOT NULL,  -- number in the host's queue
     file          TEXT NOT NULL,     -- JSON, a path
     file_bytes    INTEGER,
     file_modified INTEGER,
     file_digest   BLOB,              -- SHA-256 of the first and the last MiB
-    job           TEXT NOT NULL,     -- JSON, all settings
-    outputs       TEXT NOT NULL,     -- JSON, the host's own
+    job           TEXT NOT NULL,     -- JSON, with all settings
+    outputs       TEXT NOT NULL,     -- JSON of the host
     state         TEXT NOT NULL,
     stage         TEXT,
     language      TEXT,
@@ -31,7 +31,7 @@ CREATE TABLE segments (
     PRIMARY KEY (job, number)
 ) STRICT, WITHOUT ROWID;
 
--- Text over silence that was left out.
+-- Segments over silence that were left out of the text.
 CREATE TABLE discarded (
     job     INTEGER NOT NULL REFERENCES jobs ON DELETE CASCADE,
     number  INTEGER NOT NULL,
@@ -46,7 +46,7 @@ CREATE TABLE notices (
     PRIMARY KEY (job, number)
 ) STRICT, WITHOUT ROWID;
 
--- What a channel turned out to be.
+-- What preparing a channel found.
 CREATE TABLE channels (
     job             INTEGER NOT NULL REFERENCES jobs ON DELETE CASCADE,
     channel         INTEGER NOT NULL,
@@ -54,7 +54,7 @@ CREATE TABLE channels (
     PRIMARY KEY (job, channel)
 ) STRICT, WITHOUT ROWID;
 
--- Where somebody speaks, in milliseconds.
+-- Stretches of speech.
 CREATE TABLE regions (
     job      INTEGER NOT NULL REFERENCES jobs ON DELETE CASCADE,
     channel  INTEGER NOT NULL,
@@ -63,7 +63,7 @@ CREATE TABLE regions (
     PRIMARY KEY (job, channel, start_ms)
 ) STRICT, WITHOUT ROWID;
 
--- The timeline of memory.
+-- Marks of the memory timeline.
 CREATE TABLE marks (
     job    INTEGER NOT NULL REFERENCES jobs ON DELETE CASCADE,
     number INTEGER NOT NULL,

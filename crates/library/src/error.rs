@@ -3,40 +3,52 @@ use std::path::{Path, PathBuf};
 
 use wire::{ErrorCode, Failure};
 
-/// The journal, or the history, could not do what was asked of it. Never a
-/// reason to fail a job: it goes on without.
+/// An error of the journal or the history. Jobs don't fail because of it but go on
+/// without.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {} {problem}", .path.display(), subject(.path))]
 pub struct Error {
+    /// The file of the journal or the history.
     pub path: PathBuf,
+    /// What is wrong with it.
     pub problem: Problem,
 }
 
+/// What is wrong with the file of the journal or the history.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
+    /// Another program has held a lock for longer than a second.
     #[error("is in use by another program.")]
     Locked,
+    /// The disk or the user's quota is full.
     #[error("can't be written: the disk is full.")]
     Full,
+    /// The user may not write the file, or the file system is read-only.
     #[error("can't be written: you are not allowed to.")]
     NotAllowed,
+    /// The file is not a database, or its content is inconsistent.
     #[error("is damaged ({0}).")]
     Damaged(String),
+    /// Any other error of the system.
     #[error("can't be used ({0}).")]
     Io(io::Error),
+    /// Any other error of SQLite.
     #[error("can't be used ({0}).")]
     Sqlite(rusqlite::Error),
+    /// A value can't be written as JSON or read from it.
     #[error("can't hold this job ({0}).")]
     Json(serde_json::Error),
+    /// A newer version of the program wrote the file; the number is its schema's.
     #[error("was written by a newer version of Steno (version {0}).")]
     Newer(i64),
+    /// Another window has edited the transcript since it was read.
     #[error("has another text of this recording by now: it was changed in another window.")]
     Changed,
 }
 
-/// What a user calls the file.
+/// What messages call the file.
 pub(crate) fn subject(path: &Path) -> &'static str {
-    if path.file_name().is_some_and(|name| name == crate::documents::FILE) {
+    if path.file_name().is_some_and(|name| name == crate::documents::HISTORY_FILE) {
         "The history"
     } else {
         "The journal"
@@ -44,6 +56,7 @@ pub(crate) fn subject(path: &Path) -> &'static str {
 }
 
 impl Error {
+    /// One sentence that says what the user can do.
     pub fn remedy(&self) -> &'static str {
         match self.problem {
             Problem::Locked => "Close the program that holds it.",
@@ -59,7 +72,7 @@ impl Error {
         }
     }
 
-    /// For a user: which file, what is wrong, what to do.
+    /// The error for the user: which file, what is wrong, what to do.
     pub fn failure(&self) -> Failure {
         let code = match self.problem {
             Problem::Full => ErrorCode::DiskFull,
@@ -79,7 +92,7 @@ impl Error {
         Self { path: path.into(), problem }
     }
 
-    /// Values that are no JSON, or can't be made JSON, come as errors of SQLite.
+    /// From an error of SQLite, which may contain an error of serde_json, see `not_json`.
     pub(crate) fn of(path: &Path, error: rusqlite::Error) -> Self {
         match error {
             rusqlite::Error::ToSqlConversionFailure(error) if error.is::<serde_json::Error>() => {

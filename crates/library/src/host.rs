@@ -1,30 +1,33 @@
+//! Processes that run jobs, and whether they are still alive.
+
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A program that runs jobs. The number of a process is used again some day;
-/// together with the time of its start it is not.
+/// A process that runs jobs. Process ids are reused, but not together with the
+/// time of the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Host {
+pub struct HostProcess {
+    /// Id of the process.
     pub pid: u32,
-    /// Milliseconds since 1970 at which it opened the journal.
+    /// When it opened the journal, in milliseconds since 1970.
     pub started: i64,
 }
 
-/// Shows for as long as it lives that a host does. A lock on a file, since the
-/// system takes it away however the process ends, on every system alike.
+/// A locked file that shows other processes that this host is alive. All systems
+/// release the lock when the process ends, in whatever way.
 #[derive(Debug)]
-pub struct SignOfLife {
-    pub host: Host,
+pub struct HostLock {
+    pub host: HostProcess,
     folder: PathBuf,
     file: File,
 }
 
-impl SignOfLife {
+impl HostLock {
     pub fn start(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
-        let mut host = Host { pid: std::process::id(), started: now() };
+        let mut host = HostProcess { pid: std::process::id(), started: now() };
         loop {
             let mut options = OpenOptions::new();
             match options.write(true).create_new(true).open(path(folder, host)) {
@@ -32,16 +35,16 @@ impl SignOfLife {
                     file.lock()?;
                     return Ok(Self { host, folder: folder.into(), file });
                 }
-                // This process has another one since the same millisecond.
+                // This process created another one in the same millisecond.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => host.started += 1,
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Where it can't be told, the host counts as alive: better a job that
-    /// waits than one that runs twice.
-    pub fn is_alive(&self, host: Host) -> bool {
+    /// Whether a host is alive. If that can't be determined it counts as alive,
+    /// since a job that waits is better than one that runs twice.
+    pub fn is_alive(&self, host: HostProcess) -> bool {
         let path = path(&self.folder, host);
         match File::open(&path) {
             Ok(file) => match file.try_lock() {
@@ -56,14 +59,14 @@ impl SignOfLife {
     }
 }
 
-impl Drop for SignOfLife {
+impl Drop for HostLock {
     fn drop(&mut self) {
         let _ = fs::remove_file(path(&self.folder, self.host));
         let _ = self.file.unlock();
     }
 }
 
-fn path(folder: &Path, host: Host) -> PathBuf {
+fn path(folder: &Path, host: HostProcess) -> PathBuf {
     folder.join(format!("{}-{}.lock", host.pid, host.started))
 }
 
@@ -78,17 +81,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_alive_until_it_ends_however_it_does() {
+    fn a_host_is_alive_until_its_lock_is_released() {
         let folder = tempfile::tempdir().unwrap();
-        let ours = SignOfLife::start(folder.path()).unwrap();
-        let other = SignOfLife::start(folder.path()).unwrap();
+        let ours = HostLock::start(folder.path()).unwrap();
+        let other = HostLock::start(folder.path()).unwrap();
         assert_ne!(ours.host, other.host);
         let gone = other.host;
         assert!(ours.is_alive(gone) && other.is_alive(ours.host));
         drop(other);
         assert!(!ours.is_alive(gone) && ours.is_alive(ours.host));
-        // What a host that was killed leaves: its file, without the lock.
-        let killed = Host { pid: 1, started: 2 };
+        // A killed host leaves its file without the lock.
+        let killed = HostProcess { pid: 1, started: 2 };
         fs::write(path(folder.path(), killed), "").unwrap();
         assert!(!ours.is_alive(killed) && !path(folder.path(), killed).exists());
     }

@@ -1,3 +1,5 @@
+//! Recognising a recording after it was renamed, moved or changed.
+
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -5,29 +7,32 @@ use std::time::UNIX_EPOCH;
 
 use sha2::{Digest, Sha256};
 
-/// Hashed at each end of a file. Containers keep what tells recordings apart
-/// there, and a film of 50 GB is not read twice for it.
+/// Bytes that are hashed at each end of a file. Containers have there what
+/// distinguishes recordings, and a film of 50 GB need not be read.
 const HASHED: u64 = 1 << 20;
 
-/// What a file was when its job began.
+/// Identifies the content of a recording: its size and a hash of both ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
+    /// Size of the file.
     pub bytes: u64,
-    /// Milliseconds since 1970.
+    /// Time of modification in milliseconds since 1970, if the file system has it.
     pub modified: Option<i64>,
     /// SHA-256 of the first and the last MiB.
     pub digest: [u8; 32],
 }
 
-/// How a file looks from outside.
+/// Size and time of a file, which are known without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stamp {
+pub struct FileStamp {
+    /// Size of the file.
     pub bytes: u64,
-    /// Milliseconds since 1970.
+    /// Time of modification in milliseconds since 1970, if the file system has it.
     pub modified: Option<i64>,
 }
 
-impl Stamp {
+impl FileStamp {
+    /// The stamp of a file with this metadata.
     pub fn of(meta: &Metadata) -> Self {
         let modified = meta.modified().ok().and_then(|time| {
             let since = time.duration_since(UNIX_EPOCH).ok()?;
@@ -38,10 +43,13 @@ impl Stamp {
 }
 
 impl Identity {
-    /// Reads at most 2 MiB.
+    /// The identity of a file, of which at most 2 MiB are read.
+    ///
+    /// # Errors
+    /// If the file can't be read.
     pub fn of(file: &Path) -> io::Result<Self> {
         let mut file = File::open(file)?;
-        let Stamp { bytes, modified } = Stamp::of(&file.metadata()?);
+        let FileStamp { bytes, modified } = FileStamp::of(&file.metadata()?);
         let mut hash = Sha256::new();
         io::copy(&mut (&file).take(HASHED), &mut Sink(&mut hash))?;
         if bytes > HASHED {
@@ -51,8 +59,8 @@ impl Identity {
         Ok(Self { bytes, modified, digest: hash.finalize().into() })
     }
 
-    /// Whether both are the same recording. A copy or a backup that was played
-    /// back has another time of modification and is.
+    /// Whether both are the same recording. The time of modification is not
+    /// compared, since a copy or a restored backup has another one.
     pub fn is_same_recording(&self, other: &Self) -> bool {
         self.bytes == other.bytes && self.digest == other.digest
     }
@@ -76,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_at_either_end_or_of_the_length_makes_another_recording() {
+    fn a_change_at_either_end_or_of_the_size_is_another_recording() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("talk.wav");
         for length in [0, 10, HASHED as usize, HASHED as usize + 1, 3 * HASHED as usize] {

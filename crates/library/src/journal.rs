@@ -1,3 +1,5 @@
+//! Writing the journal: jobs and how far they are.
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,14 +10,14 @@ use serde::Serialize;
 use transcript::{Notice, Segment, Span};
 use wire::{Job, Point, Resume, Stage};
 
-use crate::host::{SignOfLife, now};
-use crate::{Error, Host, Identity};
+use crate::host::{HostLock, now};
+use crate::{Error, HostProcess, Identity};
 
-/// Jobs that are over stay listed until there are more than this.
-const KEPT: u32 = 100;
+/// Number of finished jobs that stay listed.
+const MAX_FINISHED: u32 = 100;
 
-/// The journal, open. Clones share one connection. Every call blocks on the
-/// disk, and returns only when what it wrote is there to stay.
+/// The open journal. Clones share one connection. Every call blocks on the disk
+/// and returns when its changes are durable.
 #[derive(Debug, Clone)]
 pub struct Journal(pub(crate) Arc<Inner>);
 
@@ -23,57 +25,75 @@ pub struct Journal(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub path: PathBuf,
     pub connection: Mutex<Connection>,
-    pub sign: SignOfLife,
+    pub lock: HostLock,
 }
 
-/// Names a job in the journal, for ever.
+/// Identifies a job in the journal. Keys are never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Key(pub(crate) i64);
+pub struct JobKey(pub(crate) i64);
 
-/// What sort of host runs the job: each takes up its own.
+/// The kind of host that runs a job. Each resumes only jobs of its own kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum HostKind {
+    /// The command line.
     CommandLine,
+    /// The window.
     Window,
 }
 
+/// The state of a job in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum JournalState {
+    /// No attempt has started.
     Waiting,
+    /// An engine works on it, or did when its host ended.
     Running,
-    /// The transcript is there and its files are being written: what lies
-    /// under their names may be this job's own.
+    /// The transcript is complete and its files are being written. Existing files
+    /// with their names may be this job's own.
     Saving,
+    /// The transcript is complete and saved.
     Finished,
+    /// The job ended with an error.
     Failed,
+    /// The user cancelled the job.
     Cancelled,
 }
 
-/// A job to be written down.
+/// A job to add to the journal.
 #[derive(Debug)]
-pub struct Entry<'a> {
-    pub kind: Kind,
-    /// Its number in the host's queue.
+pub struct NewJob<'a> {
+    /// The kind of host that adds it.
+    pub kind: HostKind,
+    /// Number of the job in the host's queue.
     pub queue_id: u64,
-    /// With absolute paths: whoever resumes may be elsewhere.
+    /// The job. Its paths must be absolute, since the host that resumes it may
+    /// have another working directory.
     pub job: &'a Job,
+    /// The recording at the time of adding, if it was read.
     pub identity: Option<&'a Identity>,
-    /// What the host wants done with the transcript, in its own words.
+    /// What the host does with the transcript, in a form that only the host reads.
     pub outputs: &'a serde_json::Value,
 }
 
-/// How far a job came, with all that was found on the way there.
+/// A point from which a job can be resumed, with the results since the previous one.
 #[derive(Debug)]
-pub struct Step<'a> {
+pub struct ReachedPoint<'a> {
+    /// The point.
     pub point: &'a Point,
+    /// New segments.
     pub segments: &'a [Segment],
+    /// New segments that are left out of the text.
     pub discarded: &'a [Segment],
+    /// New marks of the memory timeline.
     pub marks: &'a [Mark],
 }
 
 impl Journal {
-    /// All of them, or none.
-    pub fn add(&self, entries: &[Entry]) -> Result<Vec<Key>, Error> {
+    /// Adds jobs, all of them or none. Returns their keys in order.
+    ///
+    /// # Errors
+    /// If the journal can't be written.
+    pub fn add(&self, entries: &[NewJob]) -> Result<Vec<JobKey>, Error> {
         let host = self.host();
         self.change(|transaction| {
             let mut insert = transaction.prepare(
@@ -91,7 +111,7 @@ impl Journal {
                     identity.map(|identity| identity.bytes as i64),
                     identity.and_then(|identity| identity.modified),
                     identity.map(|identity| &identity.digest[..]),
-                    // What was reached is kept in rows of its own.
+                    // Results are in tables of their own.
                     json(&Job { resume: None, ..entry.job.clone() })?,
                     json(entry.outputs)?,
                     word(&entry.job.strategy)?,
@@ -99,14 +119,17 @@ impl Journal {
                     host.started,
                     now(),
                 ])?;
-                keys.push(Key(transaction.last_insert_rowid()));
+                keys.push(JobKey(transaction.last_insert_rowid()));
             }
             Ok(keys)
         })
     }
 
-    /// An attempt begins, the `attempts`-th at this job.
-    pub fn begin(&self, key: Key, attempts: u32, resume: &Resume) -> Result<(), Error> {
+    /// Records that the `attempts`-th attempt at a job starts, from `resume`.
+    ///
+    /// # Errors
+    /// If the journal can't be written.
+    pub fn begin_attempt(&self, key: JobKey, attempts: u32, resume: &Resume) -> Result<(), Error> {
         self.change(|transaction| {
             let ladder = resume.ladder.as_ref().map(json).transpose()?;
             transaction.execute(
@@ -118,10 +141,14 @@ impl Journal {
         })
     }
 
-    /// What a channel turned out to be; told again after each new beginning.
-    pub fn prepared(
+    /// Records what preparing a channel found: its stretches of speech and its
+    /// maximum log-mel energy. Every attempt records it again.
+    ///
+    /// # Errors
+    /// If the journal can't be written.
+    pub fn record_channel(
         &self,
-        key: Key,
+        key: JobKey,
         channel: usize,
         speech: &[Span],
         log_mel_maximum: f32,
@@ -144,9 +171,12 @@ impl Journal {
         })
     }
 
-    /// A point and all that was found before it, at once or not at all. False
-    /// where the job was there already: then nothing is written.
-    pub fn reached(&self, key: Key, step: &Step) -> Result<bool, Error> {
+    /// Records a point and the results before it, all or nothing. False if the job
+    /// had reached this point or a later one: then nothing is written.
+    ///
+    /// # Errors
+    /// If the journal can't be written.
+    pub fn record_point(&self, key: JobKey, step: &ReachedPoint) -> Result<bool, Error> {
         self.change(|transaction| {
             let before: Option<Option<String>> = transaction
                 .query_row("SELECT point FROM jobs WHERE id = ?1", [key.0], |row| row.get(0))
@@ -154,8 +184,8 @@ impl Journal {
             let Some(before) = before else { return Ok(false) };
             let before: Option<Point> =
                 before.as_deref().map(serde_json::from_str).transpose().map_err(not_json)?;
-            let place = |point: &Point| (point.channel, point.position);
-            if before.is_some_and(|before| place(&before) >= place(step.point)) {
+            let order = |point: &Point| (point.channel, point.position);
+            if before.is_some_and(|before| order(&before) >= order(step.point)) {
                 return Ok(false);
             }
             append(transaction, key, "segments", "segment", step.segments)?;
@@ -170,8 +200,11 @@ impl Journal {
         })
     }
 
-    /// Kept once, however often it is told.
-    pub fn notice(&self, key: Key, notice: &Notice) -> Result<(), Error> {
+    /// Adds a notice, unless the job has the same one already.
+    ///
+    /// # Errors
+    /// If the journal can't be written.
+    pub fn add_notice(&self, key: JobKey, notice: &Notice) -> Result<(), Error> {
         self.change(|transaction| {
             let known = transaction
                 .query_row(
@@ -187,8 +220,11 @@ impl Journal {
         })
     }
 
-    /// Where the job stands on its ladder now.
-    pub fn ladder(&self, key: Key, state: &memory::ladder::LadderState) -> Result<(), Error> {
+    /// Sets the state of the job's ladder of memory settings.
+    ///
+    /// # Errors
+    /// If the journal can't be written.
+    pub fn set_ladder(&self, key: JobKey, state: &memory::ladder::LadderState) -> Result<(), Error> {
         self.change(|transaction| {
             let values = params![key.0, json(state)?, now()];
             transaction.execute("UPDATE jobs SET ladder = ?2, changed = ?3 WHERE id = ?1", values)?;
@@ -196,8 +232,11 @@ impl Journal {
         })
     }
 
-    /// The job is begun with other settings than it was written down with.
-    pub fn settle(&self, key: Key, job: &Job, identity: Option<&Identity>) -> Result<(), Error> {
+    /// Replaces a job that starts with other settings than it was added with.
+    ///
+    /// # Errors
+    /// If the journal can't be written.
+    pub fn set_job(&self, key: JobKey, job: &Job, identity: Option<&Identity>) -> Result<(), Error> {
         self.change(|transaction| {
             transaction.execute(
                 "UPDATE jobs SET job = ?2, strategy = ?3, file_bytes = ?4, file_modified = ?5, file_digest = ?6
@@ -215,8 +254,11 @@ impl Journal {
         })
     }
 
-    /// The host wants something else done with the transcript.
-    pub fn intend(&self, key: Key, outputs: &serde_json::Value) -> Result<(), Error> {
+    /// Replaces what the host does with the transcript.
+    ///
+    /// # Errors
+    /// If the journal can't be written.
+    pub fn set_outputs(&self, key: JobKey, outputs: &serde_json::Value) -> Result<(), Error> {
         self.change(|transaction| {
             transaction.execute(
                 "UPDATE jobs SET outputs = ?2, changed = ?3 WHERE id = ?1",
@@ -226,19 +268,28 @@ impl Journal {
         })
     }
 
-    /// Its files are about to be written.
-    pub fn saving(&self, key: Key) -> Result<(), Error> {
-        self.change(|transaction| set_state(transaction, key, State::Saving))
+    /// Records that the files of the transcript are about to be written.
+    ///
+    /// # Errors
+    /// If the journal can't be written.
+    pub fn set_saving(&self, key: JobKey) -> Result<(), Error> {
+        self.change(|transaction| set_state(transaction, key, JournalState::Saving))
     }
 
-    /// The job is over, if it was not before: what it said is removed from the journal, that it was
-    /// stays for a while.
-    pub fn finish(&self, key: Key, state: State) -> Result<(), Error> {
+    /// Ends a job that has not ended yet. Its results are removed; the job itself
+    /// stays listed for a while.
+    ///
+    /// # Errors
+    /// If the journal can't be written.
+    pub fn finish(&self, key: JobKey, state: JournalState) -> Result<(), Error> {
         self.finish_all(&[key], state)
     }
 
-    /// The same of several, all of them or none.
-    pub fn finish_all(&self, keys: &[Key], state: State) -> Result<(), Error> {
+    /// Ends several jobs, all of them or none, see [`Journal::finish`].
+    ///
+    /// # Errors
+    /// If the journal can't be written.
+    pub fn finish_all(&self, keys: &[JobKey], state: JournalState) -> Result<(), Error> {
         self.change(|transaction| {
             for key in keys {
                 set_state(transaction, *key, state)?;
@@ -248,14 +299,17 @@ impl Journal {
                 "DELETE FROM jobs WHERE state IN ('finished', 'failed', 'cancelled') AND id NOT IN
                     (SELECT id FROM jobs WHERE state IN ('finished', 'failed', 'cancelled')
                      ORDER BY changed DESC, id DESC LIMIT ?1)",
-                [KEPT],
+                [MAX_FINISHED],
             )?;
             Ok(())
         })
     }
 
-    /// The job begins anew: the file is another one than it was.
-    pub fn start_over(&self, key: Key, identity: Option<&Identity>) -> Result<(), Error> {
+    /// Removes all results of a job, because its file has changed.
+    ///
+    /// # Errors
+    /// If the journal can't be written.
+    pub fn start_over(&self, key: JobKey, identity: Option<&Identity>) -> Result<(), Error> {
         self.change(|transaction| {
             forget(transaction, key)?;
             transaction.execute(
@@ -272,17 +326,21 @@ impl Journal {
         })
     }
 
+    /// The journal's file.
     pub fn path(&self) -> &Path {
         &self.0.path
     }
 
-    /// This program, as the journal knows it.
-    pub fn host(&self) -> Host {
-        self.0.sign.host
+    /// This process.
+    pub fn host(&self) -> HostProcess {
+        self.0.lock.host
     }
 
-    /// Lets the file grow no more: every write that needs room then fails as
-    /// on a full disk. For tests.
+    /// Limits the file to its present size, so that writes fail as on a full disk.
+    /// For tests.
+    ///
+    /// # Errors
+    /// If the journal can't be read.
     #[doc(hidden)]
     pub fn forbid_growth(&self) -> Result<(), Error> {
         let connection = self.0.connection.lock().unwrap_or_else(PoisonError::into_inner);
@@ -291,7 +349,7 @@ impl Journal {
         limit.map_err(|error| self.error(error))
     }
 
-    /// One transaction that has the file to itself.
+    /// Runs one exclusive transaction.
     pub(crate) fn change<T>(
         &self,
         change: impl FnOnce(&Transaction) -> rusqlite::Result<T>,
@@ -304,13 +362,13 @@ impl Journal {
     }
 }
 
-/// One transaction that has the file to itself.
+/// Runs one exclusive transaction.
 pub(crate) fn transact<T>(
     path: &Path,
     connection: &Mutex<Connection>,
     change: impl FnOnce(&Transaction) -> rusqlite::Result<T>,
 ) -> Result<T, Error> {
-    // A panic elsewhere rolled its transaction back.
+    // The transaction of a thread that panicked was rolled back.
     let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
     let done = connection.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|transaction| {
         let result = change(&transaction)?;
@@ -320,7 +378,7 @@ pub(crate) fn transact<T>(
     done.map_err(|error| Error::of(path, error))
 }
 
-fn set_state(transaction: &Transaction, key: Key, state: State) -> rusqlite::Result<()> {
+fn set_state(transaction: &Transaction, key: JobKey, state: JournalState) -> rusqlite::Result<()> {
     let values = params![key.0, state.name(), now()];
     transaction.execute(
         "UPDATE jobs SET state = ?2, changed = ?3
@@ -330,23 +388,23 @@ fn set_state(transaction: &Transaction, key: Key, state: State) -> rusqlite::Res
     Ok(())
 }
 
-fn set_stage(transaction: &Transaction, key: Key, stage: Stage) -> rusqlite::Result<()> {
+fn set_stage(transaction: &Transaction, key: JobKey, stage: Stage) -> rusqlite::Result<()> {
     let values = params![key.0, word(&stage)?, now()];
     transaction.execute("UPDATE jobs SET stage = ?2, changed = ?3 WHERE id = ?1", values)?;
     Ok(())
 }
 
-fn forget(transaction: &Transaction, key: Key) -> rusqlite::Result<()> {
+fn forget(transaction: &Transaction, key: JobKey) -> rusqlite::Result<()> {
     for table in ["segments", "discarded", "notices", "channels", "regions", "marks"] {
         transaction.execute(&format!("DELETE FROM {table} WHERE job = ?1"), [key.0])?;
     }
     Ok(())
 }
 
-/// Adds rows after those that there are.
+/// Appends rows to a table of results.
 fn append<T: Serialize>(
     transaction: &Transaction,
-    key: Key,
+    key: JobKey,
     table: &str,
     column: &str,
     values: &[T],
@@ -365,16 +423,17 @@ pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> rusqlite::Result<String>
     serde_json::to_string(value).map_err(not_json)
 }
 
-/// A value whose JSON is a single word, without the quotes.
+/// A value whose JSON is a string, without the quotes.
 fn word<T: Serialize>(value: &T) -> rusqlite::Result<String> {
     json(value).map(|text| text.trim_matches('"').to_owned())
 }
 
+/// Wraps an error of serde_json for a function that returns errors of SQLite.
 pub(crate) fn not_json(error: serde_json::Error) -> rusqlite::Error {
     rusqlite::Error::ToSqlConversionFailure(Box::new(error))
 }
 
-impl Kind {
+impl HostKind {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::CommandLine => "steno",
@@ -383,7 +442,7 @@ impl Kind {
     }
 }
 
-impl State {
+impl JournalState {
     const ALL: [Self; 6] =
         [Self::Waiting, Self::Running, Self::Saving, Self::Finished, Self::Failed, Self::Cancelled];
 
@@ -403,7 +462,7 @@ impl State {
     }
 }
 
-impl fmt::Display for State {
+impl fmt::Display for JournalState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

@@ -1,23 +1,25 @@
-//! What outlives a process: the journal of the jobs that are under way, in one
-//! SQLite file, so that a job goes on where it was however its host ended; and
-//! the history, all transcripts with every edit of them, in another.
+//! What outlives a process, in two SQLite files. The [`Journal`] records jobs
+//! and how far they are, so that a later host can resume the jobs of one that
+//! crashed. The history, [`Documents`], holds all transcripts with every edit of
+//! them and an index for searching.
 //!
-//! Knows no engine and no window. Whoever runs jobs writes here what they
-//! reached; whoever starts later reads what was left.
+//! Depends on no engine and no window. A *host* is a process that runs jobs: the
+//! command line or the window.
+#![warn(missing_docs, clippy::missing_errors_doc)]
 
 pub mod documents;
 mod error;
 mod host;
 mod identity;
 mod journal;
-mod left;
 mod open;
-mod taken;
+mod processed;
+mod unfinished;
 
 pub use documents::{DocumentId, Documents};
 pub use error::{Error, Problem};
-pub use host::Host;
-pub use identity::{Identity, Stamp};
-pub use journal::{Entry, Journal, Key, Kind, State, Step};
-pub use left::{Left, Listing, Unreadable};
-pub use open::{Aside, FILE, Opened, Reason};
+pub use host::HostProcess;
+pub use identity::{FileStamp, Identity};
+pub use journal::{HostKind, JobKey, Journal, JournalState, NewJob, ReachedPoint};
+pub use open::{JOURNAL_FILE, OpenedJournal, QuarantineReason, QuarantinedFile};
+pub use unfinished::{UnfinishedJob, UnfinishedJobs, UnreadableJob};

@@ -1,3 +1,5 @@
+//! Opening the files of the journal and the history, and migrating them.
+
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,107 +9,122 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use crate::error::subject;
-use crate::host::SignOfLife;
+use crate::host::HostLock;
 use crate::journal::Inner;
 use crate::{Error, Journal, Problem};
 
-/// The journal's name in the state folder.
-pub const FILE: &str = "journal.sqlite";
+/// File name of the journal in the state folder.
+pub const JOURNAL_FILE: &str = "journal.sqlite";
 
-/// For how long another program's write is waited for. Writes take
-/// milliseconds; a lock that is held for longer is held for good.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long to wait for a lock. Writes take milliseconds, so that a lock held for
+/// longer is not about to be released.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// One script per version, in order; `user_version` counts those that ran.
+/// One script per version of the schema, in order. `user_version` is the number of
+/// scripts that were run.
 const MIGRATIONS: [&str; 2] = [include_str!("1.sql"), include_str!("2.sql")];
 
-/// A journal, and what became of the file that was there before.
+/// An open journal, and the file that it replaced.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedJournal {
+    /// The journal.
     pub journal: Journal,
-    pub aside: Option<Aside>,
+    /// The earlier file, if it could not be used.
+    pub aside: Option<QuarantinedFile>,
 }
 
-/// A file that could not be used, kept under another name.
+/// A file that could not be used and was moved aside.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {} {reason}, so that a new one was begun. The old one is now {}; what it held can't be used by this program.",
     .path.display(), subject(.path), .kept.display())]
-pub struct Aside {
+pub struct QuarantinedFile {
+    /// Its path before.
     pub path: PathBuf,
+    /// Its path now.
     pub kept: PathBuf,
-    pub reason: Reason,
+    /// Why it could not be used.
+    pub reason: QuarantineReason,
 }
 
+/// Why a file can't be used as it is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Reason {
+pub enum QuarantineReason {
+    /// It is not a database or inconsistent; the text says how.
     #[error("is damaged ({0})")]
     Damaged(String),
+    /// A newer version of the program wrote it; the number is its schema's.
     #[error("was written by a newer version of Steno (version {0})")]
     Newer(i64),
 }
 
 impl Journal {
-    /// Opens the journal at `path`, made with its folder where there is none.
-    /// A file that is damaged or of a newer version is moved aside.
+    /// Opens the journal at `path` and creates it and its folder if missing. A file
+    /// that is damaged or of a newer version is moved aside.
     ///
     /// # Errors
-    /// Where the file or its folder can't be read, written or locked.
-    pub fn open(path: &Path) -> Result<Opened, Error> {
+    /// If the file or its folder can't be read, written or locked.
+    pub fn open(path: &Path) -> Result<OpenedJournal, Error> {
         let io = |error| Error::io(path, error);
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(io)?;
         }
         let (connection, aside) = match connect(path, &MIGRATIONS)? {
             Ok(connection) => (connection, None),
-            Err(reason) => begin_anew(path, reason, &MIGRATIONS)?,
+            Err(reason) => replace_file(path, reason, &MIGRATIONS)?,
         };
-        let sign = SignOfLife::start(&path.with_extension("hosts")).map_err(io)?;
-        let inner = Inner { path: path.into(), connection: Mutex::new(connection), sign };
-        Ok(Opened { journal: Journal(Arc::new(inner)), aside })
+        let lock = HostLock::start(&path.with_extension("hosts")).map_err(io)?;
+        let inner = Inner { path: path.into(), connection: Mutex::new(connection), lock };
+        Ok(OpenedJournal { journal: Journal(Arc::new(inner)), aside })
     }
 }
 
-/// Moves a file aside that can't be used, and makes a new one.
-pub(crate) fn begin_anew(
+/// Moves an unusable file aside and creates a new one.
+pub(crate) fn replace_file(
     path: &Path,
-    reason: Reason,
+    reason: QuarantineReason,
     migrations: &[&str],
-) -> Result<(Connection, Option<Aside>), Error> {
+) -> Result<(Connection, Option<QuarantinedFile>), Error> {
     let kept = move_aside(path, &reason).map_err(|error| Error::io(path, error))?;
-    let aside = Aside { path: path.into(), kept, reason };
+    let aside = QuarantinedFile { path: path.into(), kept, reason };
     let connection = connect(path, migrations)?
         .map_err(|reason| Error { path: path.into(), problem: Problem::Damaged(reason.to_string()) })?;
     Ok((connection, Some(aside)))
 }
 
-/// The inner error tells why the file can't be used as it is.
-pub(crate) fn connect(path: &Path, migrations: &[&str]) -> Result<Result<Connection, Reason>, Error> {
+/// Opens and migrates a file. The inner error says why it must be replaced.
+pub(crate) fn connect(
+    path: &Path,
+    migrations: &[&str],
+) -> Result<Result<Connection, QuarantineReason>, Error> {
     let opened = Connection::open(path).and_then(|connection| {
-        connection.busy_timeout(PATIENCE)?;
+        connection.busy_timeout(LOCK_TIMEOUT)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
         connection.pragma_update(None, "synchronous", "full")?;
         connection.pragma_update(None, "foreign_keys", true)?;
-        // What was said in a recording does not stay in the file's free pages.
+        // Deleted text must not stay in the file's free pages.
         connection.pragma_update(None, "secure_delete", true)?;
         let check: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
         if check != "ok" {
-            return Ok(Err(Reason::Damaged(check)));
+            return Ok(Err(QuarantineReason::Damaged(check)));
         }
         migrate(connection, migrations)
     });
     match opened.map_err(|error| Error::sqlite(path, error)) {
         Ok(connection) => Ok(connection),
-        Err(Error { problem: Problem::Damaged(why), .. }) => Ok(Err(Reason::Damaged(why))),
+        Err(Error { problem: Problem::Damaged(why), .. }) => Ok(Err(QuarantineReason::Damaged(why))),
         Err(error) => Err(error),
     }
 }
 
-fn migrate(mut connection: Connection, migrations: &[&str]) -> rusqlite::Result<Result<Connection, Reason>> {
-    // Taken at once: of two programs that start together one migrates.
+fn migrate(
+    mut connection: Connection,
+    migrations: &[&str],
+) -> rusqlite::Result<Result<Connection, QuarantineReason>> {
+    // Immediate: of two programs that start together only one migrates.
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let Some(missing) = usize::try_from(version).ok().and_then(|version| migrations.get(version..)) else {
-        return Ok(Err(Reason::Newer(version)));
+        return Ok(Err(QuarantineReason::Newer(version)));
     };
     for script in missing {
         transaction.execute_batch(script)?;
@@ -117,11 +134,11 @@ fn migrate(mut connection: Connection, migrations: &[&str]) -> rusqlite::Result<
     Ok(Ok(connection))
 }
 
-/// Renames the file and what belongs to it; returns the new name.
-fn move_aside(path: &Path, reason: &Reason) -> std::io::Result<PathBuf> {
+/// Renames a database and its log files. Returns the new path.
+fn move_aside(path: &Path, reason: &QuarantineReason) -> std::io::Result<PathBuf> {
     let word = match reason {
-        Reason::Damaged(_) => "damaged",
-        Reason::Newer(_) => "newer",
+        QuarantineReason::Damaged(_) => "damaged",
+        QuarantineReason::Newer(_) => "newer",
     };
     let with = |path: &Path, ending: &str| {
         let mut name: OsString = path.into();
@@ -131,11 +148,11 @@ fn move_aside(path: &Path, reason: &Reason) -> std::io::Result<PathBuf> {
     let kept = (1..).map(|number| with(path, &format!(".{word}-{number}"))).find(|kept| !kept.exists());
     let kept = kept.unwrap_or_else(|| with(path, ".old"));
     fs::rename(path, &kept)?;
-    // The log of writes holds what has not reached the file itself.
+    // The write-ahead log holds changes that are not in the database file yet.
     for ending in ["-wal", "-shm"] {
-        let belonging = with(path, ending);
-        if belonging.exists() {
-            fs::rename(&belonging, with(&kept, ending))?;
+        let log = with(path, ending);
+        if log.exists() {
+            fs::rename(&log, with(&kept, ending))?;
         }
     }
     Ok(kept)

@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use audio::{ChannelMode, Info, Pcm};
+use audio::{ChannelMode, MediaInfo, Pcm};
 use memory::ladder::{LadderState, Rung, Step};
 use memory::{Scope, Stage};
 use transcript::{Segment, Span, Time};
@@ -29,7 +29,7 @@ pub struct Work<'a> {
     /// Kept from attempt to attempt: decoding a long file again takes longer
     /// than any step down the ladder.
     sound: Option<Sound>,
-    info: Info,
+    info: MediaInfo,
     /// Whether the host was told what the file is.
     begun: bool,
 }
@@ -44,7 +44,7 @@ impl<'a> Work<'a> {
         draft: &'a mut Draft,
         models: Models,
         state: LadderState,
-        info: Info,
+        info: MediaInfo,
     ) -> Self {
         Self { context, job, control, emit, draft, models, state, sound: None, info, begun: false }
     }
@@ -152,7 +152,7 @@ impl<'a> Work<'a> {
             old.free();
         }
         let most = self.info.duration_seconds.map_or(u64::MAX, |seconds| (seconds * 64_000.0) as u64);
-        let kept = most.min(Pcm::MOST_BYTES_IN_MEMORY);
+        let kept = most.min(Pcm::MAX_BYTES_IN_MEMORY);
         let mut entered = Scope::enter(&context.host, STAGE, PREPARING_BYTES + kept);
         if entered.is_err() && context.is_cpu() {
             // The model comes back when the sound is ready.
@@ -267,7 +267,7 @@ impl<'a> Work<'a> {
         reporter.at(duration);
         scope.leave(|| ());
         if gated {
-            let within = |speech: Span| job.span.map_or(Some(speech), |span| span.common(speech));
+            let within = |speech: Span| job.span.map_or(Some(speech), |span| span.intersection(speech));
             let speech: Vec<Span> = spans(recording).into_iter().filter_map(within).collect();
             let found = completeness::check(&speech, &draft.segments_of(label));
             let total = &mut draft.point.completeness;

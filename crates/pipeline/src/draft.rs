@@ -1,7 +1,7 @@
 use std::time::Instant;
 
 use audio::Recording;
-use transcript::{Notice, Run, SCHEMA_VERSION, Segment, Severity, Source, Time, Transcript};
+use transcript::{Notice, RunInfo, SCHEMA_VERSION, Segment, Severity, Source, Time, Transcript};
 use wire::{Event, Job, Point};
 
 use crate::{Emit, platform};
@@ -112,7 +112,7 @@ impl Draft {
         self.transcript.complete = true;
         let wall = self.started.elapsed().as_secs_f64();
         let duration = self.transcript.source.duration.seconds();
-        self.transcript.run = Some(Run {
+        self.transcript.run = Some(RunInfo {
             finished_at: jiff::Timestamp::now().to_string(),
             device: device.to_owned(),
             engine: env!("CARGO_PKG_VERSION").into(),

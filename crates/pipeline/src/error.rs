@@ -42,28 +42,9 @@ impl StageError {
 }
 
 fn audio_failure(error: &AudioError, job: &Job) -> Failure {
-    use ErrorCode as Code;
-    let code = match error {
-        AudioError::NotFound { .. } => Code::FileNotFound,
-        AudioError::Unreadable { .. } => Code::FileUnreadable,
-        AudioError::NotAFile { .. } => Code::NotAFile,
-        AudioError::Empty { .. } | AudioError::ZeroLength { .. } => Code::FileEmpty,
-        AudioError::NoAudioTrack { .. } => Code::NoAudioTrack,
-        AudioError::NoSuchTrack { .. } | AudioError::NoSuchChannel { .. } => Code::NoSuchTrack,
-        AudioError::UnknownFormat { .. } => Code::UnknownFormat,
-        AudioError::NeedsFfmpeg { .. } => Code::NeedsFfmpeg,
-        AudioError::UnsupportedCodec { .. } => Code::UnsupportedCodec,
-        AudioError::Broken { .. } | AudioError::Ffmpeg { .. } => Code::AudioBroken,
-        AudioError::Spool { .. } => Code::DiskFull,
-        AudioError::Cancelled => Code::Cancelled,
-    };
-    // The file is a field of its own.
+    // The file is a field of its own, so the text leaves it out.
     let (text, remedy) = error.explain(job.file.as_path());
-    let failure = Failure::new(code, sentence(&text)).file(job.file.clone());
-    match remedy {
-        Some(remedy) => failure.remedy(remedy),
-        None => failure,
-    }
+    Failure::named(error.code(), &text, remedy).file(job.file.clone())
 }
 
 /// `file`: what was to be worked on.

@@ -1,6 +1,6 @@
 use std::ops::ControlFlow;
 
-use audio::{ChannelMode, Info, OpenOptions, PrepareOptions, Recording};
+use audio::{ChannelMode, MediaInfo, OpenOptions, PrepareOptions, Recording};
 use memory::Scope;
 use transcript::{Span, Time};
 use wire::{Job, VoiceActivity};
@@ -34,7 +34,7 @@ const DECODING_BYTES: usize = 192 << 20;
 pub const PREPARING_BYTES: u64 = 24 << 20;
 
 /// What the file is, without decoding it.
-pub fn probe(job: &Job) -> Result<Info, StageError> {
+pub fn probe(job: &Job) -> Result<MediaInfo, StageError> {
     Ok(memory::allocation::limited(DECODING_BYTES, || audio::probe(job.file.as_path()))?)
 }
 

@@ -58,7 +58,8 @@ fn decoding_takes_what_was_predicted() {
     };
     let path = random_models::corpus::bundled().join("audio/synthetic/en_minute_1.flac");
     let recording = audio::prepare(&path, &options, &mut |_, _| ControlFlow::Continue(())).unwrap();
-    let frames = |region: &audio::Region| (region.start / 160) as usize..region.end.div_ceil(160) as usize;
+    let frames =
+        |region: &audio::SpeechRegion| (region.start / 160) as usize..region.end.div_ceil(160) as usize;
     let speech: Vec<_> = recording.speech.iter().map(frames).collect();
     // The tables of the Fourier transform and the threads are there for good.
     recording.log_mel(&mut LogMel::new(80), 0, 10).unwrap();

@@ -1,7 +1,7 @@
-//! `cargo run --release -p steno-player --example long -- RECORDING [HH:MM:SS]`:
-//! how long a player takes from a request at a place of a long recording to its
-//! first samples, how far they are from the right place, and what it takes of
-//! memory. The player beside this program's folder is used, as the window does.
+//! `cargo run --release -p steno-player --example long -- RECORDING [HH:MM:SS]`
+//! measures seeking in a long recording: the time from a request to the first
+//! samples, how far they are from the right position, and the memory that the
+//! player uses. It runs the `steno-player` in the folder above the example's.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,9 +15,9 @@ use wire::{Opened, PlayerAnswer, PlayerCommand};
 
 type Answer<T> = Result<T, Box<dyn Error>>;
 
-/// Compared with decoding from the start, in seconds.
+/// Length that is compared with decoding from the start, in seconds.
 const COMPARED: f64 = 0.5;
-/// Within this the best fit is looked for, in seconds.
+/// Largest shift that is tried in the comparison, in seconds.
 const AROUND: f64 = 0.25;
 
 fn main() -> Answer<()> {
@@ -34,7 +34,7 @@ fn main() -> Answer<()> {
     let began = Instant::now();
     let opened = player.open(&path, &keep)?;
     println!("opened in                    {:7.0} ms, {:.0} s long", ms(began), opened.seconds);
-    let wave = Wave::ask(&opened)?;
+    let wave = RemoteWave::ask(&opened)?;
     let fresh = wave.part(seconds)?;
     println!("first samples, just opened   {:7.0} ms", fresh.first.as_secs_f64() * 1000.0);
     let mut sequence = Vec::new();
@@ -78,7 +78,7 @@ fn main() -> Answer<()> {
     println!("opened again in              {:7.0} ms", ms(began));
     println!(
         "first samples, opened again  {:7.0} ms",
-        Wave::ask(&again)?.part(seconds)?.first.as_secs_f64() * 1000.0
+        RemoteWave::ask(&again)?.part(seconds)?.first.as_secs_f64() * 1000.0
     );
 
     let right = sequential(&path, seconds - AROUND, COMPARED + 2.0 * AROUND)?;
@@ -124,7 +124,7 @@ impl Player {
         }
     }
 
-    /// Bytes of it in memory; Linux only.
+    /// Resident memory in bytes; Linux only.
     fn resident(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -139,7 +139,7 @@ impl Drop for Player {
     }
 }
 
-struct Wave {
+struct RemoteWave {
     address: String,
     rate: u32,
     channels: usize,
@@ -150,7 +150,7 @@ struct Part {
     samples: Vec<i16>,
 }
 
-impl Wave {
+impl RemoteWave {
     fn ask(opened: &Opened) -> Answer<Self> {
         let (_, header) = get(&opened.audio, Some(0..44))?;
         let channels = usize::from(u16::from_le_bytes([header[22], header[23]]));
@@ -158,7 +158,7 @@ impl Wave {
         Ok(Self { address: opened.audio.clone(), rate, channels })
     }
 
-    /// Asks as a media element does: to the end; leaves when there is enough.
+    /// Requests a part that begins at `seconds`.
     fn part(&self, seconds: f64) -> Answer<Part> {
         let block = 2 * self.channels as u64;
         let from = 44 + (seconds * f64::from(self.rate)).round() as u64 * block;
@@ -190,7 +190,7 @@ fn get(address: &str, range: Option<std::ops::Range<u64>>) -> Answer<(Duration, 
     Ok((first, body))
 }
 
-/// The samples there when all before is decoded.
+/// The samples from `from` on, decoded from the start of the recording.
 fn sequential(path: &Path, from: f64, seconds: f64) -> Answer<Vec<i16>> {
     let sound = Seekable::open(path, None)?;
     let per_second = f64::from(sound.rate());
@@ -210,7 +210,7 @@ fn sequential(path: &Path, from: f64, seconds: f64) -> Answer<Vec<i16>> {
     Ok(kept)
 }
 
-/// Where in `whole` a part fits best, in frames, and how far it is apart there.
+/// The shift, in frames, at which `part` is most like `whole`, and the relative difference there.
 fn best(part: &[i16], whole: &[i16], channels: usize) -> (usize, f64) {
     let at = |shift: usize, step: usize| {
         let (mut difference, mut size) = (0.0, 1.0);

@@ -1,30 +1,47 @@
 use std::path::Path;
 
 use audio::AudioError;
-use wire::{ErrorCode, Failure, sentence};
+use wire::Failure;
 
-/// In the words of the engine's own failures.
+/// The failure that an engine reports for the same error.
 pub(crate) fn of(error: &AudioError, path: &Path) -> Failure {
-    use ErrorCode as Code;
-    let code = match error {
-        AudioError::NotFound { .. } => Code::FileNotFound,
-        AudioError::Unreadable { .. } => Code::FileUnreadable,
-        AudioError::NotAFile { .. } => Code::NotAFile,
-        AudioError::Empty { .. } | AudioError::ZeroLength { .. } => Code::FileEmpty,
-        AudioError::NoAudioTrack { .. } => Code::NoAudioTrack,
-        AudioError::NoSuchTrack { .. } | AudioError::NoSuchChannel { .. } => Code::NoSuchTrack,
-        AudioError::UnknownFormat { .. } => Code::UnknownFormat,
-        AudioError::NeedsFfmpeg { .. } => Code::NeedsFfmpeg,
-        AudioError::UnsupportedCodec { .. } => Code::UnsupportedCodec,
-        AudioError::Broken { .. } | AudioError::Ffmpeg { .. } => Code::AudioBroken,
-        AudioError::Spool { .. } => Code::DiskFull,
-        AudioError::Cancelled => Code::Cancelled,
-    };
-    // The file is a field of its own.
+    // The file is a field of its own, so the text leaves it out.
     let (text, remedy) = error.explain(path);
-    let failure = Failure::new(code, sentence(&text)).file(path);
-    match remedy {
-        Some(remedy) => failure.remedy(remedy),
-        None => failure,
+    Failure::named(error.code(), &text, remedy).file(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::path::PathBuf;
+
+    use wire::ErrorCode;
+
+    use super::*;
+
+    #[test]
+    fn every_audio_error_has_its_wire_code() {
+        let path = || PathBuf::from("talk.wav");
+        let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
+        let (detail, codec, what) = (None, String::new(), String::new());
+        for (error, expected) in [
+            (AudioError::NotFound { path: path() }, ErrorCode::FileNotFound),
+            (AudioError::Unreadable { path: path(), source: denied() }, ErrorCode::FileUnreadable),
+            (AudioError::NotAFile { path: path(), what: "a folder" }, ErrorCode::NotAFile),
+            (AudioError::Empty { path: path() }, ErrorCode::FileEmpty),
+            (AudioError::ZeroLength { path: path() }, ErrorCode::FileEmpty),
+            (AudioError::NoAudioTrack { path: path() }, ErrorCode::NoAudioTrack),
+            (AudioError::NoSuchTrack { path: path(), track: 1, available: 1 }, ErrorCode::NoSuchTrack),
+            (AudioError::NoSuchChannel { path: path(), channel: 1, available: 1 }, ErrorCode::NoSuchTrack),
+            (AudioError::UnknownFormat { path: path(), detail: None }, ErrorCode::UnknownFormat),
+            (AudioError::NeedsFfmpeg { path: path(), what }, ErrorCode::NeedsFfmpeg),
+            (AudioError::UnsupportedCodec { path: path(), codec, detail }, ErrorCode::UnsupportedCodec),
+            (AudioError::Broken { path: path(), detail: String::new() }, ErrorCode::AudioBroken),
+            (AudioError::Ffmpeg { path: path(), source: denied() }, ErrorCode::AudioBroken),
+            (AudioError::Spool { folder: path(), source: denied() }, ErrorCode::DiskFull),
+            (AudioError::Cancelled, ErrorCode::Cancelled),
+        ] {
+            assert_eq!(of(&error, &path()).code, expected, "{error}");
+        }
     }
 }

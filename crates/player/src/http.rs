@@ -1,18 +1,19 @@
-//! As much of HTTP/1.1 as a media element and `fetch` need: one request for
-//! each connection.
+//! The part of HTTP/1.1 that a media element and `fetch` need, with one request
+//! per connection.
 
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
-/// Longer heads are nobody's that we know.
+/// Most bytes of a request's head. The window's requests are far smaller.
 const MAX_HEAD: usize = 16 << 10;
 const MAX_HEADERS: usize = 64;
 
-/// What a page of the window calls itself, on the systems that there are.
-const WINDOWS: [&str; 3] = ["tauri://localhost", "http://tauri.localhost", "https://tauri.localhost"];
+/// Origins of the window's pages on Linux, Windows and macOS.
+const WINDOW_ORIGINS: [&str; 3] = ["tauri://localhost", "http://tauri.localhost", "https://tauri.localhost"];
 
+/// The fields of a request that matter here.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Request {
+pub(crate) struct HttpRequest {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) host: Option<String>,
@@ -20,8 +21,8 @@ pub(crate) struct Request {
     pub(crate) range: Option<String>,
 }
 
-impl Request {
-    /// `None` for what is no request.
+impl HttpRequest {
+    /// Reads a request; `None` if the connection sends none or an invalid one.
     pub(crate) fn read(from: &mut impl Read) -> io::Result<Option<Self>> {
         let mut head = Vec::new();
         let mut piece = [0; 2048];
@@ -55,40 +56,40 @@ impl Request {
         }
     }
 
-    /// Whether a page of the window asks, as far as can be told: a page from
-    /// elsewhere states where it is from, or was led here by another name.
+    /// Whether the request comes from a page of the window. Other pages send their
+    /// origin, or another host name if DNS rebinding leads them here.
     pub(crate) fn is_of_the_window(&self, host: &str) -> bool {
         let origin = self.origin.as_deref();
-        self.host.as_deref() == Some(host) && origin.is_none_or(|origin| WINDOWS.contains(&origin))
+        self.host.as_deref() == Some(host) && origin.is_none_or(|origin| WINDOW_ORIGINS.contains(&origin))
     }
 
-    /// The bytes that are asked for.
-    pub(crate) fn range(&self, total: u64) -> Asked {
+    /// The bytes that are requested, of `total`.
+    pub(crate) fn range(&self, total: u64) -> RequestedRange {
         let Some(wanted) = self.range.as_deref().and_then(|range| range.strip_prefix("bytes=")) else {
-            return Asked::Whole;
+            return RequestedRange::Whole;
         };
-        let Some((first, last)) = wanted.split_once('-') else { return Asked::Whole };
+        let Some((first, last)) = wanted.split_once('-') else { return RequestedRange::Whole };
         let number = |text: &str| text.trim().parse::<u64>().ok();
         let (start, end) = match (number(first), number(last)) {
             (Some(start), Some(last)) if last >= start => (start, last.saturating_add(1).min(total)),
             (Some(start), None) if last.trim().is_empty() => (start, total),
             (None, Some(count)) if first.trim().is_empty() => (total - count.min(total), total),
-            // Several ranges, or none that can be understood: the whole is allowed as an answer.
-            _ => return Asked::Whole,
+            // The whole is a valid answer to several ranges and to invalid ones (RFC 9110, 14.2).
+            _ => return RequestedRange::Whole,
         };
-        if start < end { Asked::Part(start..end) } else { Asked::Nothing }
+        if start < end { RequestedRange::Part(start..end) } else { RequestedRange::Unsatisfiable }
     }
 }
 
 #[derive(Debug, PartialEq)]
-pub(crate) enum Asked {
+pub(crate) enum RequestedRange {
     Whole,
     Part(Range<u64>),
-    /// Nothing of it exists.
-    Nothing,
+    /// The range lies behind the end.
+    Unsatisfiable,
 }
 
-/// Writes the head of an answer. `more`: whole lines.
+/// Writes the head of a response. `more` are further header lines.
 pub(crate) fn write_head(
     out: &mut impl Write,
     status: &str,
@@ -116,22 +117,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_read_as_rfc_9110_has_them() {
+    fn ranges_are_parsed_as_in_rfc_9110() {
         for (range, expected) in [
-            (None, Asked::Whole),
-            (Some("bytes=0-"), Asked::Part(0..1000)),
-            (Some("bytes=0-0"), Asked::Part(0..1)),
-            (Some("bytes=990-5000"), Asked::Part(990..1000)),
-            (Some("bytes=-10"), Asked::Part(990..1000)),
-            (Some("bytes=-5000"), Asked::Part(0..1000)),
-            (Some("bytes=1000-"), Asked::Nothing),
-            (Some("bytes=-0"), Asked::Nothing),
-            (Some("bytes=7-3"), Asked::Whole),
-            (Some("bytes=0-1,5-6"), Asked::Whole),
-            (Some("seconds=0-1"), Asked::Whole),
-            (Some("bytes=x-"), Asked::Whole),
+            (None, RequestedRange::Whole),
+            (Some("bytes=0-"), RequestedRange::Part(0..1000)),
+            (Some("bytes=0-0"), RequestedRange::Part(0..1)),
+            (Some("bytes=990-5000"), RequestedRange::Part(990..1000)),
+            (Some("bytes=-10"), RequestedRange::Part(990..1000)),
+            (Some("bytes=-5000"), RequestedRange::Part(0..1000)),
+            (Some("bytes=1000-"), RequestedRange::Unsatisfiable),
+            (Some("bytes=-0"), RequestedRange::Unsatisfiable),
+            (Some("bytes=7-3"), RequestedRange::Whole),
+            (Some("bytes=0-1,5-6"), RequestedRange::Whole),
+            (Some("seconds=0-1"), RequestedRange::Whole),
+            (Some("bytes=x-"), RequestedRange::Whole),
         ] {
-            let request = Request { range: range.map(str::to_owned), ..Request::default() };
+            let request = HttpRequest { range: range.map(str::to_owned), ..HttpRequest::default() };
             assert_eq!(request.range(1000), expected, "{range:?}");
         }
     }

@@ -1,14 +1,15 @@
-//! Serves recordings for listening: a virtual WAV file of each, decoded where
-//! somebody listens, and the peaks of its waveform. A process of its own, since
-//! a broken file may crash a decoder.
+//! Serves recordings over HTTP for playback: a virtual WAV file of each, decoded
+//! on request, and the peaks of its waveform. It runs in a process of its own,
+//! because a broken file may crash a decoder.
 //!
-//! Only this machine is served, at a random port, under a random path that the
-//! host alone is told, and only pages of the window.
+//! The server listens on the loopback interface alone, at a random port and under
+//! a random path that only the host knows, and answers only pages of the window.
+#![warn(missing_docs, clippy::missing_errors_doc)]
 
-mod ahead;
+mod cache;
 mod failure;
 mod http;
-mod kept;
+mod pacing;
 mod peaks;
 mod recording;
 mod server;
@@ -21,11 +22,11 @@ pub use peaks::Peaks;
 pub use server::Server;
 use wire::Failure;
 
-/// Whether a recording can be decoded, as far as its beginning tells, and how
-/// many seconds it says that it has.
+/// Checks by its beginning whether a recording can be decoded. Returns its
+/// length in seconds if the file states it.
 ///
 /// # Errors
-/// What an engine would say of it.
+/// The failure that an engine would report.
 pub fn probe(path: &Path) -> Result<Option<f64>, Failure> {
     audio::probe(path).map(|info| info.duration_seconds).map_err(|error| failure::of(&error, path))
 }

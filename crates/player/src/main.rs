@@ -43,7 +43,7 @@ fn serve() -> ExitCode {
         }
     };
     let (lines, commands) = mpsc::channel();
-    // Apart from the work, so that it ends with its host whatever is being opened.
+    // In a thread of its own, so that the process ends with its host even while opening a recording.
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             if lines.send(line).is_err() {
@@ -69,7 +69,7 @@ fn serve() -> ExitCode {
                 PlayerAnswer::Closed
             }
             Err(error) => {
-                let text = format!("The player was told what it does not understand: {error}.");
+                let text = format!("The player received an unknown command: {error}.");
                 PlayerAnswer::Failed { failure: Failure::new(ErrorCode::ProtocolMismatch, text) }
             }
         };

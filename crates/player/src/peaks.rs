@@ -1,18 +1,20 @@
+//! The peaks of a waveform.
+
 use serde::{Deserialize, Serialize};
 
-/// At most; half of it at least, once there is as much sound.
-const MOST_BUCKETS: usize = 4096;
-/// Frames of a bucket at first.
-const FIRST_BUCKET: u64 = 256;
+/// Most stretches of a recording. A long one has at least half as many.
+const MAX_STRETCHES: usize = 4096;
+/// Frames of a stretch before stretches are joined.
+const FIRST_STRETCH: u64 = 256;
 
-/// The lowest and the highest sample of equal stretches of a recording, of all
-/// channels. Stretches are joined as there come more, so that the size is
-/// bounded without the length being known.
+/// The lowest and the highest sample, over all channels, of equal stretches of a
+/// recording. Pairs of stretches are joined when there are too many, so that
+/// the size is bounded although the length is not known in advance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Peaks {
-    /// Of a stretch.
+    /// Frames of a stretch.
     frames: u64,
-    /// Lowest, highest, lowest, ... in 128ths.
+    /// Lowest, highest, lowest, ... in units of 1/128 of full scale.
     values: Vec<i8>,
     #[serde(skip)]
     open: Option<(i16, i16)>,
@@ -22,16 +24,17 @@ pub struct Peaks {
 
 impl Default for Peaks {
     fn default() -> Self {
-        Self { frames: FIRST_BUCKET, values: Vec::new(), open: None, counted: 0 }
+        Self { frames: FIRST_STRETCH, values: Vec::new(), open: None, counted: 0 }
     }
 }
 
 impl Peaks {
-    /// Frames of a stretch.
+    /// Number of frames in a stretch.
     pub fn frames(&self) -> u64 {
         self.frames
     }
 
+    /// Lowest and highest sample of each stretch in turn, in units of 1/128 of full scale.
     pub fn values(&self) -> &[i8] {
         &self.values
     }
@@ -49,13 +52,13 @@ impl Peaks {
         }
     }
 
-    /// Ends the stretch that is under way.
+    /// Ends the current stretch, even if it is incomplete.
     pub(crate) fn close(&mut self) {
         if let Some((low, high)) = self.open.take() {
             self.values.extend([(low >> 8) as i8, (high >> 8) as i8]);
         }
         self.counted = 0;
-        if self.values.len() >= 2 * MOST_BUCKETS {
+        if self.values.len() >= 2 * MAX_STRETCHES {
             let (pairs, _) = self.values.as_chunks::<4>();
             self.values = pairs.iter().flat_map(|[a, b, c, d]| [*a.min(c), *b.max(d)]).collect();
             self.frames *= 2;
@@ -68,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_loud_sample_of_an_hour_is_seen_at_its_place() {
+    fn one_loud_sample_in_an_hour_is_found_at_its_time() {
         let mut peaks = Peaks::default();
         let second = vec![0i16; 2 * 16_000];
         let mut loud = second.clone();
@@ -77,8 +80,8 @@ mod tests {
             peaks.push(if number == 1234 { &loud } else { &second }, 2);
         }
         peaks.close();
-        let buckets = peaks.values().len() / 2;
-        assert!((MOST_BUCKETS / 2..=MOST_BUCKETS).contains(&buckets), "{buckets}");
+        let stretches = peaks.values().len() / 2;
+        assert!((MAX_STRETCHES / 2..=MAX_STRETCHES).contains(&stretches), "{stretches}");
         let at = peaks.values().iter().position(|value| *value != 0).unwrap();
         assert_eq!(peaks.values()[at], (-30_000i16 >> 8) as i8);
         let seconds = (at / 2) as f64 * peaks.frames() as f64 / 16_000.0;

@@ -1,67 +1,71 @@
+//! A recording that is open for playback.
+
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use audio::{AudioError, Pass, Seekable};
+use audio::{AudioError, DecodingPass, Seekable};
 
 use crate::Peaks;
-use crate::kept::Kept;
+use crate::cache::RecordingCache;
 use crate::spool::Spool;
 use crate::wave::{HEADER, Wave};
 
-/// Decoders that wait for the next request, so that going back and forth opens none.
+/// Idle decoders that are kept for the next request, so that seeking opens no new ones.
 const IDLE_DECODERS: usize = 2;
 
-/// What the page offers, and room for more.
+/// Accepted playback speeds: those that the page offers, with a margin.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.25..=8.0;
 
-/// One recording that is being listened to.
+/// A recording that is open for playback.
 #[derive(Debug)]
-pub(crate) struct Recording {
+pub(crate) struct OpenRecording {
     wave: Wave,
     rate: u32,
     channels: usize,
-    /// Others are made of it, which share what was learned.
+    /// Further decoders are opened from this one and share its index.
     first: Mutex<Seekable>,
     idle: Mutex<Vec<Seekable>>,
-    learned: Arc<Learned>,
-    /// In hundredths.
+    scanned: Arc<ScanResults>,
+    /// Playback speed in hundredths.
     speed: AtomicU32,
 }
 
-/// What the pass over a recording has found so far.
+/// What scanning a recording has found so far.
 #[derive(Debug, Default)]
-struct Learned {
+struct ScanResults {
+    /// The peaks, and whether they are complete.
     peaks: Mutex<(Peaks, bool)>,
-    /// Where nothing but decoding leads to a place: all that was decoded.
+    /// All decoded samples, if seeking in the file is not exact.
     spool: OnceLock<Spool>,
-    /// Nobody wants to know more.
+    /// The recording was closed: scanning is to stop.
     closed: AtomicBool,
 }
 
-impl Recording {
-    /// Opens a recording and begins the pass over it, unless `keep` has what it would learn.
+impl OpenRecording {
+    /// Opens a recording. Scans it in the background, unless the cache file `keep`
+    /// has the results.
     pub(crate) fn open(path: &Path, keep: Option<&Path>) -> Result<Self, AudioError> {
-        let kept = keep.and_then(Kept::load);
-        let learned = Arc::new(Learned::default());
-        let is_known = kept.is_some();
-        let index = kept.map(|kept| {
-            *lock(&learned.peaks) = (kept.peaks, true);
-            kept.index
+        let cache = keep.and_then(RecordingCache::load);
+        let scanned = Arc::new(ScanResults::default());
+        let is_known = cache.is_some();
+        let index = cache.map(|cache| {
+            *lock(&scanned.peaks) = (cache.peaks, true);
+            cache.index
         });
         let sound = Seekable::open(path, index)?;
         if !sound.is_exact() {
-            learned.begin_spool()?;
+            scanned.begin_spool()?;
         }
         if !is_known {
-            let learning = Learning { keep: keep.map(Path::to_path_buf), learned: Arc::clone(&learned) };
+            let scan = Scan { keep: keep.map(Path::to_path_buf), scanned: Arc::clone(&scanned) };
             let pass = sound.pass()?;
             if sound.frames().is_some() {
-                std::thread::spawn(move || learning.run(pass));
+                std::thread::spawn(move || scan.run(pass));
             } else {
-                // Nothing tells how long it is before all was decoded.
-                learning.run(pass);
+                // The length is known only after decoding everything.
+                scan.run(pass);
             }
         }
         let frames = sound.frames().unwrap_or(0);
@@ -74,17 +78,17 @@ impl Recording {
             channels: sound.channels(),
             first: Mutex::new(sound),
             idle: Mutex::default(),
-            learned,
+            scanned,
             speed: AtomicU32::new(100),
         })
     }
 
-    /// At which it is played; 1: as it was recorded.
+    /// Playback speed; 1 is the recorded speed.
     pub(crate) fn speed(&self) -> f64 {
         f64::from(self.speed.load(Ordering::Relaxed)) / 100.0
     }
 
-    /// False where that is no speed that anything is played at.
+    /// Sets the playback speed. False if `text` is not an accepted speed.
     pub(crate) fn set_speed(&self, text: &str) -> bool {
         let speed = text.parse().ok().filter(|speed: &f64| SPEEDS.contains(speed));
         if let Some(speed) = speed {
@@ -97,33 +101,33 @@ impl Recording {
         &self.wave
     }
 
-    /// `{"seconds": of a stretch, "done": whether all are there, "values": [lowest, highest, ...]}`,
-    /// values in 128ths.
+    /// `{"seconds": length of a stretch, "done": whether scanning is complete, "values": [lowest, highest, ...]}`,
+    /// see [`Peaks::values`].
     pub(crate) fn peaks(&self) -> String {
-        let peaks = lock(&self.learned.peaks);
+        let peaks = lock(&self.scanned.peaks);
         let seconds = peaks.0.frames() as f64 / f64::from(self.rate);
         let values = peaks.0.values();
         serde_json::json!({ "seconds": seconds, "done": peaks.1, "values": values }).to_string()
     }
 
-    pub(crate) fn listener(self: &Arc<Self>) -> Result<Listener, AudioError> {
+    pub(crate) fn reader(self: &Arc<Self>) -> Result<WaveReader, AudioError> {
         let idle = lock(&self.idle).pop();
-        let sound = match (idle, self.learned.spool.get()) {
+        let sound = match (idle, self.scanned.spool.get()) {
             (Some(sound), _) => Some(sound),
             (None, Some(_)) => None,
             (None, None) => Some(lock(&self.first).another()?),
         };
-        Ok(Listener { recording: Arc::clone(self), sound, samples: Vec::new() })
+        Ok(WaveReader { recording: Arc::clone(self), sound, samples: Vec::new() })
     }
 }
 
-impl Drop for Recording {
+impl Drop for OpenRecording {
     fn drop(&mut self) {
-        self.learned.closed.store(true, Ordering::Relaxed);
+        self.scanned.closed.store(true, Ordering::Relaxed);
     }
 }
 
-impl Learned {
+impl ScanResults {
     fn begin_spool(&self) -> Result<(), AudioError> {
         if self.spool.get().is_none() {
             let folder = std::env::temp_dir();
@@ -134,53 +138,53 @@ impl Learned {
     }
 }
 
-/// The pass over a recording.
-struct Learning {
+/// Decodes a whole recording for its peaks and its index.
+struct Scan {
     keep: Option<PathBuf>,
-    learned: Arc<Learned>,
+    scanned: Arc<ScanResults>,
 }
 
-impl Learning {
-    fn run(&self, pass: Pass) {
+impl Scan {
+    fn run(&self, pass: DecodingPass) {
         if let Err(error) = self.try_run(pass) {
             eprintln!("steno-player: {error}");
         }
-        if let Some(spool) = self.learned.spool.get() {
+        if let Some(spool) = self.scanned.spool.get() {
             spool.end();
         }
-        let mut peaks = lock(&self.learned.peaks);
+        let mut peaks = lock(&self.scanned.peaks);
         peaks.0.close();
         peaks.1 = true;
     }
 
-    fn try_run(&self, mut pass: Pass) -> Result<(), AudioError> {
+    fn try_run(&self, mut pass: DecodingPass) -> Result<(), AudioError> {
         self.decode(&mut pass)?;
         let sound = pass.sound();
-        if !sound.is_exact() && self.learned.spool.get().is_none() {
-            // It turned out on the way: once more, to keep all of it.
-            self.learned.begin_spool()?;
-            *lock(&self.learned.peaks) = Default::default();
+        if !sound.is_exact() && self.scanned.spool.get().is_none() {
+            // The stream turned out to be irregular: decode it once more, into the spool.
+            self.scanned.begin_spool()?;
+            *lock(&self.scanned.peaks) = Default::default();
             return self.decode(&mut sound.pass()?);
         }
         if let Some(keep) = self.keep.as_ref().filter(|_| sound.is_exact()) {
-            let mut peaks = lock(&self.learned.peaks).0.clone();
+            let mut peaks = lock(&self.scanned.peaks).0.clone();
             peaks.close();
-            if let Err(error) = Kept::new(sound.index(), peaks).save(keep) {
-                // It is learned anew the next time.
+            if let Err(error) = RecordingCache::new(sound.index(), peaks).save(keep) {
+                // Without the cache it is scanned again the next time.
                 eprintln!("steno-player: {}: {error}", keep.display());
             }
         }
         Ok(())
     }
 
-    fn decode(&self, pass: &mut Pass) -> Result<(), AudioError> {
+    fn decode(&self, pass: &mut DecodingPass) -> Result<(), AudioError> {
         let channels = pass.sound().channels();
         while let Some(block) = pass.next_block() {
             if self.is_closed() {
                 return Err(AudioError::Cancelled);
             }
-            lock(&self.learned.peaks).0.push(block, channels);
-            if let Some(spool) = self.learned.spool.get() {
+            lock(&self.scanned.peaks).0.push(block, channels);
+            if let Some(spool) = self.scanned.spool.get() {
                 let folder = std::env::temp_dir();
                 spool.push(block).map_err(|source| AudioError::Spool { folder, source })?;
             }
@@ -189,20 +193,20 @@ impl Learning {
     }
 
     fn is_closed(&self) -> bool {
-        self.learned.closed.load(Ordering::Relaxed)
+        self.scanned.closed.load(Ordering::Relaxed)
     }
 }
 
-/// One who reads from a recording.
-pub(crate) struct Listener {
-    recording: Arc<Recording>,
+/// Reads bytes of a recording's virtual WAV file.
+pub(crate) struct WaveReader {
+    recording: Arc<OpenRecording>,
     sound: Option<Seekable>,
     samples: Vec<i16>,
 }
 
-impl Listener {
-    /// Appends bytes of the virtual file. What there is less than its header
-    /// said is silence.
+impl WaveReader {
+    /// Appends bytes of the virtual file. Samples beyond the end of the recording
+    /// are silence, if the header stated too many.
     pub(crate) fn read(&mut self, bytes: Range<u64>, out: &mut Vec<u8>) {
         let wave = &self.recording.wave;
         if bytes.start < HEADER {
@@ -218,10 +222,10 @@ impl Listener {
             (frames.start * wave.joined, ((frames.end - frames.start) * wave.joined) as usize);
         let channels = self.recording.channels;
         self.samples.clear();
-        if let Some(spool) = self.recording.learned.spool.get() {
+        if let Some(spool) = self.recording.scanned.spool.get() {
             let (first, samples) = (from * channels as u64, count * channels);
             if let Err(error) = spool.read(first, samples, &mut self.samples) {
-                eprintln!("steno-player: what was decoded cannot be read: {error}");
+                eprintln!("steno-player: the spooled samples cannot be read: {error}");
             }
         } else if let Some(sound) = &mut self.sound {
             sound.read(from, count, &mut self.samples);
@@ -234,7 +238,7 @@ impl Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for WaveReader {
     fn drop(&mut self) {
         let mut idle = lock(&self.recording.idle);
         if let Some(sound) = self.sound.take().filter(|_| idle.len() < IDLE_DECODERS) {

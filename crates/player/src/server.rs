@@ -1,3 +1,5 @@
+//! The HTTP server.
+
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -8,23 +10,23 @@ use std::time::{Duration, Instant};
 
 use wire::{ErrorCode, Failure, Opened};
 
-use crate::ahead::Ahead;
 use crate::failure;
-use crate::http::{Asked, Request, write_head};
-use crate::recording::Recording;
+use crate::http::{HttpRequest, RequestedRange, write_head};
+use crate::pacing::SendBudget;
+use crate::recording::OpenRecording;
 
-/// A request that does not come, and an answer that nobody reads.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout for reading a request and for writing a response.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Of a recording, decoded and sent at once; the first piece is shorter, so
-/// that sound begins sooner.
+/// Lengths of the pieces that are decoded and sent, in seconds of the recording.
+/// The first one is shorter, so that playback starts sooner.
 const PIECE_SECONDS: f64 = 0.5;
 const FIRST_PIECE_SECONDS: f64 = 0.05;
 
-/// Recordings by the token that they are known by.
-type Recordings = Arc<Mutex<HashMap<String, Arc<Recording>>>>;
+/// Open recordings by their tokens.
+type Recordings = Arc<Mutex<HashMap<String, Arc<OpenRecording>>>>;
 
-/// Serves recordings on this machine.
+/// Serves recordings to the window's pages.
 #[derive(Debug)]
 pub struct Server {
     recordings: Recordings,
@@ -32,7 +34,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at a random port from now on.
+    /// Starts listening at a random port of the loopback interface.
+    ///
+    /// # Errors
+    /// If no port can be opened.
     pub fn start() -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let host = listener.local_addr()?.to_string();
@@ -41,19 +46,20 @@ impl Server {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (known, name) = (Arc::clone(&known), name.clone());
-                // A page that is gone is no trouble; and no more threads than pages ask for.
+                // Errors are ignored: a page may close its connection at any time.
                 std::thread::spawn(move || drop(answer(stream, &known, &name)));
             }
         });
         Ok(Self { recordings, host })
     }
 
-    /// Opens a recording; `keep`: the file that what is learned of it is kept in.
+    /// Opens a recording. `keep` is its cache file, which is read if it exists and
+    /// else written after scanning.
     ///
     /// # Errors
-    /// Those of opening it, with the recording as their file.
+    /// If the recording can't be decoded.
     pub fn open(&self, path: &Path, keep: Option<&Path>) -> Result<Opened, Failure> {
-        let recording = Recording::open(path, keep).map_err(|error| failure::of(&error, path))?;
+        let recording = OpenRecording::open(path, keep).map_err(|error| failure::of(&error, path))?;
         let token = token().map_err(|error| {
             Failure::new(ErrorCode::Internal, format!("This system gives no random numbers: {error}."))
         })?;
@@ -64,6 +70,7 @@ impl Server {
         Ok(Opened { token, audio, peaks, speed, seconds })
     }
 
+    /// Closes a recording. Its addresses are invalid from then on.
     pub fn close(&self, token: &str) {
         lock(&self.recordings).remove(token);
     }
@@ -77,11 +84,11 @@ fn token() -> Result<String, getrandom::Error> {
 }
 
 fn answer(mut stream: TcpStream, recordings: &Recordings, host: &str) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     stream.set_nodelay(true)?;
-    let Some(request) = Request::read(&mut stream)? else {
-        return write_head(&mut stream, "400 Bad Request", None, 0, &[]);
+    let Some(request) = HttpRequest::read(&mut stream)? else {
+        return write_head(&mut stream, "400 Bad HttpRequest", None, 0, &[]);
     };
     if !request.is_of_the_window(host) {
         return write_head(&mut stream, "403 Forbidden", None, 0, &[]);
@@ -112,20 +119,20 @@ fn answer(mut stream: TcpStream, recordings: &Recordings, host: &str) -> io::Res
 
 fn audio(
     stream: &mut TcpStream,
-    request: &Request,
-    recording: &Arc<Recording>,
+    request: &HttpRequest,
+    recording: &Arc<OpenRecording>,
     is_head: bool,
 ) -> io::Result<()> {
     let origin = request.origin.as_deref();
     let total = recording.wave().total();
     let mut lines = vec!["Content-Type: audio/wav".to_owned(), "Accept-Ranges: bytes".to_owned()];
     let (status, range) = match request.range(total) {
-        Asked::Whole => ("200 OK", 0..total),
-        Asked::Part(range) => {
+        RequestedRange::Whole => ("200 OK", 0..total),
+        RequestedRange::Part(range) => {
             lines.push(format!("Content-Range: bytes {}-{}/{total}", range.start, range.end - 1));
             ("206 Partial Content", range)
         }
-        Asked::Nothing => {
+        RequestedRange::Unsatisfiable => {
             lines.push(format!("Content-Range: bytes */{total}"));
             return write_head(stream, "416 Range Not Satisfiable", origin, 0, &lines);
         }
@@ -134,22 +141,22 @@ fn audio(
     if is_head { Ok(()) } else { send(stream, recording, range) }
 }
 
-fn send(stream: &mut TcpStream, recording: &Arc<Recording>, range: Range<u64>) -> io::Result<()> {
-    let mut listener = recording.listener().map_err(io::Error::other)?;
+fn send(stream: &mut TcpStream, recording: &Arc<OpenRecording>, range: Range<u64>) -> io::Result<()> {
+    let mut reader = recording.reader().map_err(io::Error::other)?;
     let per_second = recording.wave().bytes_per_second();
-    let (mut ahead, mut looked) = (Ahead::new(), Instant::now());
+    let (mut budget, mut checked) = (SendBudget::new(), Instant::now());
     let mut piece = Vec::new();
     let mut at = range.start;
     while at < range.end {
         let seconds = if at == range.start { FIRST_PIECE_SECONDS } else { PIECE_SECONDS };
         let end = range.end.min(at + (seconds * per_second) as u64 + 1);
         piece.clear();
-        listener.read(at..end, &mut piece);
+        reader.read(at..end, &mut piece);
         stream.write_all(&piece)?;
-        ahead.sent((end - at) as f64 / per_second);
+        budget.sent((end - at) as f64 / per_second);
         at = end;
-        let mut passed = || std::mem::replace(&mut looked, Instant::now()).elapsed();
-        while let Some(pause) = ahead.passed(passed(), recording.speed()) {
+        let mut passed = || std::mem::replace(&mut checked, Instant::now()).elapsed();
+        while let Some(pause) = budget.passed(passed(), recording.speed()) {
             std::thread::sleep(pause);
         }
     }

@@ -1,31 +1,36 @@
+//! Decoded samples on disk.
+
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Decoded sound in a temporary file without a name, which ends with the
-/// process: for recordings in which nothing but decoding leads to a place.
+/// Decoded samples in an unnamed temporary file, which the system removes with
+/// the process: for recordings in which seeking is not exact.
 #[derive(Debug)]
 pub(crate) struct Spool {
-    state: Mutex<State>,
+    state: Mutex<SpoolFile>,
     grown: Condvar,
 }
 
 #[derive(Debug)]
-struct State {
+struct SpoolFile {
     file: File,
-    /// Samples, channels counted singly.
+    /// Number of samples over all channels.
     samples: u64,
     ended: bool,
 }
 
 impl Spool {
+    /// An empty spool.
+    ///
     /// # Errors
-    /// Where the system's folder for temporary files cannot be written to.
+    /// If the system's folder for temporary files can't be written to.
     pub(crate) fn new() -> io::Result<Self> {
-        let state = State { file: tempfile::tempfile()?, samples: 0, ended: false };
+        let state = SpoolFile { file: tempfile::tempfile()?, samples: 0, ended: false };
         Ok(Self { state: Mutex::new(state), grown: Condvar::new() })
     }
 
+    /// Appends samples.
     pub(crate) fn push(&self, samples: &[i16]) -> io::Result<()> {
         let bytes: Vec<u8> = samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
         let mut state = self.lock();
@@ -37,13 +42,14 @@ impl Spool {
         Ok(())
     }
 
+    /// Notes that all samples were pushed.
     pub(crate) fn end(&self) {
         self.lock().ended = true;
         self.grown.notify_all();
     }
 
-    /// Appends samples from one on, up to `count`; waits for those that are
-    /// still to come, and gives fewer at the end alone.
+    /// Appends `count` samples from the sample `from` on to `out`, and waits until
+    /// they are decoded. At the end of the recording there are fewer.
     pub(crate) fn read(&self, from: u64, count: usize, out: &mut Vec<i16>) -> io::Result<()> {
         let mut state = self.lock();
         while state.samples < from + count as u64 && !state.ended {
@@ -57,7 +63,7 @@ impl Spool {
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SpoolFile> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,11 @@
+//! The layout of a virtual WAV file.
+
 use std::ops::Range;
 
+/// Bytes of the file's header.
 pub(crate) const HEADER: u64 = 44;
-/// What a WAV file's header can state, less what is counted besides the samples.
-const MOST_BYTES: u64 = u32::MAX as u64 - 1024;
+/// Most bytes of samples. Sizes in the header are 32 bits and include the header itself.
+const MAX_BYTES: u64 = u32::MAX as u64 - 1024;
 
 /// The form of a virtual WAV file of 16-bit samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -10,15 +13,15 @@ pub(crate) struct Wave {
     pub(crate) rate: u32,
     pub(crate) channels: usize,
     pub(crate) frames: u64,
-    /// Frames of the recording that are joined into one, channels as well.
-    /// More than one only for what would else be too long for a WAV file.
+    /// Number of frames of the recording that are averaged into one, over all
+    /// channels. More than one only if the file would be too long otherwise.
     pub(crate) joined: u64,
     source_channels: usize,
 }
 
 impl Wave {
     pub(crate) fn new(rate: u32, channels: usize, frames: u64) -> Self {
-        Self::within(rate, channels, frames, MOST_BYTES)
+        Self::within(rate, channels, frames, MAX_BYTES)
     }
 
     fn within(rate: u32, channels: usize, frames: u64, most: u64) -> Self {
@@ -75,8 +78,8 @@ impl Wave {
         header
     }
 
-    /// The frames that bytes of the file behind its header lie in, and the
-    /// bytes' place among those of these frames.
+    /// The frames that contain `bytes`, which lie after the header, and the range of
+    /// these bytes within the bytes of the frames.
     pub(crate) fn frames_of(&self, bytes: &Range<u64>) -> (Range<u64>, Range<usize>) {
         let (start, end) = (bytes.start - HEADER, bytes.end - HEADER);
         let frames = start / self.block()..end.div_ceil(self.block());
@@ -84,7 +87,7 @@ impl Wave {
         (frames, skip..skip + (end - start) as usize)
     }
 
-    /// The recording's samples for `frames` of the file as the file has them.
+    /// Turns samples of the recording into samples of the file, by averaging if needed.
     pub(crate) fn shape(&self, samples: &mut Vec<i16>) {
         if self.joined == 1 && self.channels == self.source_channels {
             return;
@@ -102,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_long_is_joined_and_keeps_its_length_in_time() {
+    fn long_recordings_are_averaged_and_keep_their_duration() {
         for (rate, channels, hours, expected) in [
             (44_100, 2, 3, (44_100, 2, 1)),
             (44_100, 2, 7, (44_100, 1, 1)),
@@ -118,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn joined_samples_are_the_means_of_theirs() {
+    fn averaged_samples_are_means() {
         let wave = Wave::within(48_000, 2, 6, 6);
         assert_eq!((wave.channels, wave.joined, wave.frames), (1, 2, 3));
         let mut samples = vec![1, 3, 5, 7, -10, -10, 10, 10, 0, 0, 0, 4];
@@ -127,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_lie_in_frames() {
+    fn bytes_map_to_frames() {
         let wave = Wave::new(48_000, 2, 1000);
         assert_eq!(wave.frames_of(&(44..48)), (0..1, 0..4));
         assert_eq!(wave.frames_of(&(45..53)), (0..3, 1..9));

@@ -1,4 +1,4 @@
-//! A real server, asked as a media element asks.
+//! Requests to a real server, as a media element sends them.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -21,7 +21,7 @@ struct Answer {
     body: Vec<u8>,
 }
 
-/// `lines` follow the request's own; its host is the server's unless they name one.
+/// Sends a request with these header lines. The host is the server's unless a line gives another.
 fn ask(method: &str, address: &str, lines: &[&str]) -> Answer {
     let (host, path) = address.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let mut stream = TcpStream::connect(host).unwrap();
@@ -47,7 +47,7 @@ fn open(server: &Server, name: &str) -> Opened {
 }
 
 #[test]
-fn the_sound_of_a_16_bit_wave_file_comes_back_as_it_is() {
+fn a_16_bit_wave_file_is_served_unchanged() {
     let server = Server::start().unwrap();
     let opened = open(&server, "left.wav");
     let file = std::fs::read(fixture("left.wav")).unwrap();
@@ -61,7 +61,7 @@ fn the_sound_of_a_16_bit_wave_file_comes_back_as_it_is() {
 }
 
 #[test]
-fn any_range_is_that_part_of_the_whole() {
+fn ranges_are_parts_of_the_whole() {
     let server = Server::start().unwrap();
     for name in ["left.wav", "joint_44100.mp3", "vorbis_44100.ogg", "six_8000.wav", "aac_48000.mkv"] {
         let opened = open(&server, name);
@@ -117,7 +117,7 @@ fn only_the_window_is_answered() {
     assert_eq!(ask("GET", &opened.audio, &[]).status, 404);
 }
 
-/// Asks until the pass over the recording is done.
+/// Requests the peaks until scanning is complete.
 fn peaks(opened: &Opened) -> serde_json::Value {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
@@ -132,7 +132,7 @@ fn peaks(opened: &Opened) -> serde_json::Value {
 }
 
 #[test]
-fn what_was_learned_is_kept_and_found_again() {
+fn scan_results_are_cached() {
     let folder = tempfile::tempdir().unwrap();
     let keep = folder.path().join("deep/kept.json");
     let server = Server::start().unwrap();
@@ -150,17 +150,14 @@ fn what_was_learned_is_kept_and_found_again() {
     assert_ne!(first.token, again.token);
     assert_eq!(ask("GET", &first.audio, &[]).body, ask("GET", &again.audio, &[]).body);
 
-    // What another version or a full disk left there is not believed.
+    // A damaged cache file is ignored.
     std::fs::write(&keep, "{\"version\": 1, \"index\"").unwrap();
     assert_eq!(peaks(&server.open(&path, Some(&keep)).unwrap()), learned);
 }
 
 #[test]
-fn what_only_ffmpeg_decodes_is_played_too() {
-    if audio::find_ffmpeg().is_none() {
-        eprintln!("skipped: no ffmpeg is installed");
-        return;
-    }
+fn recordings_decoded_by_ffmpeg_are_served() {
+    assert!(audio::find_ffmpeg().is_some(), "this test needs ffmpeg: run scripts/setup.sh test");
     let server = Server::start().unwrap();
     let opened = open(&server, "ac3_48000.ac3");
     let whole = ask("GET", &opened.audio, &[]).body;
@@ -171,7 +168,7 @@ fn what_only_ffmpeg_decodes_is_played_too() {
 }
 
 #[test]
-fn what_cannot_be_played_says_why() {
+fn undecodable_files_are_errors() {
     let folder = tempfile::tempdir().unwrap();
     let letter = folder.path().join("letter.mp3");
     std::fs::write(&letter, "Dear Sir\n".repeat(500)).unwrap();
@@ -186,7 +183,7 @@ fn what_cannot_be_played_says_why() {
         let failure = server.open(path, None).unwrap_err();
         assert_eq!(failure.code, code, "{failure}");
         assert_eq!(failure.file.as_ref().unwrap().as_path(), path);
-        // Samples that are not there are missed by decoding alone.
+        // Missing samples are noticed only by decoding.
         if code != ErrorCode::FileEmpty {
             assert_eq!(player::probe(path).unwrap_err(), failure);
         }
@@ -194,7 +191,7 @@ fn what_cannot_be_played_says_why() {
 }
 
 #[test]
-fn the_program_answers_line_by_line_and_ends_with_its_input() {
+fn the_program_answers_each_line_and_ends_with_its_input() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_steno-player"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

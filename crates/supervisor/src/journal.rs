@@ -1,6 +1,6 @@
 //! Opens the user's journal and resumes the jobs that it holds.
 
-use library::{Identity, Journal, Left, Opened};
+use library::{Identity, Journal, OpenedJournal, UnfinishedJob};
 use transcript::{Notice, Severity};
 use wire::{Job, Resume};
 
@@ -9,8 +9,8 @@ use config::folders;
 /// The user's journal. Where there is trouble with it `tell` hears a sentence
 /// or two; without a journal jobs run all the same.
 pub fn open(tell: impl FnOnce(String)) -> Option<Journal> {
-    match Journal::open(&folders::steno_state()?.join(library::FILE)) {
-        Ok(Opened { journal, aside }) => {
+    match Journal::open(&folders::steno_state()?.join(library::JOURNAL_FILE)) {
+        Ok(OpenedJournal { journal, aside }) => {
             if let Some(aside) = aside {
                 tell(aside.to_string());
             }
@@ -25,7 +25,7 @@ pub fn open(tell: impl FnOnce(String)) -> Option<Journal> {
 
 /// The job that goes on where `left` ended; from the beginning where the file
 /// is not the one that it was, with the notice that says so.
-pub fn resumed(journal: &Journal, left: &Left) -> Job {
+pub fn resumed(journal: &Journal, left: &UnfinishedJob) -> Job {
     let now = Identity::of(left.job.file.as_path()).ok();
     let changed = match (&left.identity, &now) {
         (Some(before), Some(now)) => !before.is_same_recording(now),

@@ -1,21 +1,23 @@
-//! A part of a recording that was transcribed again.
+//! Replacing a part of a transcript by a new transcription of that part.
 
 use crate::export::text::clock;
 use crate::{Completeness, Notice, Segment, Severity, Span, Time, Transcript};
 
 impl Transcript {
-    /// Puts what was found in `span` in the place of what stood there: a
-    /// segment belongs to the span if its middle does. Returns the index of the
-    /// first segment that may have changed.
+    /// Replaces the segments of `span` by those of `found`, a transcript of that
+    /// span alone, with its discarded segments, completeness and warnings. A
+    /// segment belongs to the span if its middle does; new segments are cut
+    /// where they overlap old ones. Returns the index of the first segment that
+    /// may have changed.
     pub fn replace(&mut self, span: Span, found: Transcript) -> usize {
-        let belongs = |segment: &Segment| span.holds(middle(segment));
+        let belongs = |segment: &Segment| span.contains(middle(segment));
         let first = self.segments.partition_point(|segment| middle(segment) < span.start);
         let (removed, kept): (Vec<_>, Vec<_>) = self.segments.drain(..).partition(belongs);
         self.segments = kept;
         let before = self.segments[..first.min(self.segments.len())].last().map(|segment| segment.end);
         let after = self.segments.get(first).map(|segment| segment.start);
         for mut segment in found.segments {
-            // What was left standing on either side keeps its time.
+            // The segments before and after the span keep their times.
             segment.start = segment.start.max(before.unwrap_or(segment.start));
             segment.end = segment.end.min(after.unwrap_or(segment.end));
             if segment.start < segment.end {
@@ -50,12 +52,12 @@ fn middle(segment: &Segment) -> Time {
 }
 
 impl Completeness {
-    /// With what was found in `span` instead of the `removed` segments.
+    /// The completeness after the `removed` segments of `span` gave way to new ones.
     fn replaced(&self, span: Span, found: &Completeness, removed: &[Segment]) -> Completeness {
         let gone = removed.iter().map(|segment| Span::new(segment.start, segment.end).overlap(span)).sum();
         let mut gaps: Vec<Span> = Vec::new();
         for gap in &self.gaps {
-            // What of a gap lies outside is one still.
+            // The parts of a gap outside the span remain gaps.
             let outside =
                 [Span::new(gap.start, gap.end.min(span.start)), Span::new(gap.start.max(span.end), gap.end)];
             gaps.extend(outside.into_iter().filter(|gap| gap.start < gap.end));
@@ -102,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_stands_where_it_was_asked_for() {
+    fn segments_of_the_span_are_replaced() {
         type Segments<'a> = &'a [(u32, u32, &'a str)];
         // span, found, expected, first changed
         let cases: &[((u32, u32), Segments, Segments, usize)] = &[
@@ -116,9 +118,9 @@ mod tests {
                 1,
             ),
             ((8, 22), &[], &[(0, 10, "a"), (30, 40, "c")], 1),
-            // What reaches into its neighbours is cut.
+            // New segments that overlap old ones are cut.
             ((10, 31), &[(9, 33, "long")], &[(0, 10, "a"), (10, 30, "long"), (30, 40, "c")], 1),
-            // Behind everything.
+            // After the last segment.
             ((50, 60), &[(50, 55, "end")], &[(0, 10, "a"), (10, 20, "b"), (30, 40, "c"), (50, 55, "end")], 3),
         ];
         for ((start, end), found, expected, first) in cases {
@@ -127,12 +129,14 @@ mod tests {
             assert_eq!(whole.segments, transcript(expected, &[]).segments, "{start} to {end}");
             assert_eq!(at, *first, "{start} to {end}");
             assert_eq!(whole.notices.len(), 1);
-            assert!(whole.completeness.gaps.iter().all(|gap| gap.common(seconds(*start, *end)).is_none()));
+            assert!(
+                whole.completeness.gaps.iter().all(|gap| gap.intersection(seconds(*start, *end)).is_none())
+            );
         }
     }
 
     #[test]
-    fn gaps_outside_stay_and_new_ones_are_listed() {
+    fn gaps_outside_the_span_remain_and_new_ones_are_added() {
         let mut whole = transcript(&[(0, 10, "a")], &[(12, 20), (30, 40)]);
         whole.replace(seconds(15, 18), transcript(&[(15, 16, "x")], &[(16, 18)]));
         let expected = [(12, 15), (16, 18), (18, 20), (30, 40)].map(|(start, end)| seconds(start, end));

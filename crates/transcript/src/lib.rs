@@ -1,5 +1,9 @@
-//! What a recording said: segments, words, speakers and what is known about
-//! how they came to be. A leaf crate: it knows no audio, no model, no window.
+//! Transcripts: segments, words, speakers, and where they came from. Edits of
+//! them, saving and loading, and one exporter per file format.
+//!
+//! A leaf crate: it depends on no other crate of the project and knows nothing
+//! of audio, models or windows. Start with [`Transcript`].
+#![warn(missing_docs, clippy::missing_errors_doc)]
 
 mod again;
 pub mod edit;
@@ -14,102 +18,122 @@ pub use time::{Span, Time};
 
 use serde::{Deserialize, Serialize};
 
-/// Version of the saved form. Raised whenever a field changes its meaning.
+/// Version of the JSON form. Raised whenever a field changes its meaning.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// A whole transcript, the unit that is saved and exported.
+/// A transcript of one recording: what is saved, edited and exported.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Transcript {
+    /// [`SCHEMA_VERSION`] of the program that wrote it.
     pub schema_version: u32,
+    /// The recording.
     pub source: Source,
+    /// The model that wrote the text.
     pub model: Model,
     /// ISO 639-1 code of the (main) language, e.g. `en`.
     pub language: String,
-    /// Probability of that language where it was detected, `None` where it was given.
+    /// Probability of that language, 0 to 1, if it was detected; `None` if the user chose it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language_probability: Option<f32>,
+    /// Whether the text was transcribed or translated.
     pub task: Task,
-    /// The settings of the job as they were in force, so that none is ignored silently.
+    /// The settings that the job ran with, defaults included. Their form is the engine's.
     pub settings: serde_json::Value,
+    /// The text, ordered by start.
     pub segments: Vec<Segment>,
-    /// Text over silence that the model itself doubted: left out, but not lost.
+    /// Segments over silence that the model doubted. They are left out of the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub discarded: Vec<Segment>,
+    /// How much of the speech has text.
     pub completeness: Completeness,
+    /// What the user should know about the result.
     #[serde(default)]
     pub notices: Vec<Notice>,
-    /// False for what a cancelled or failed job left behind.
+    /// False for the partial result of a cancelled or failed job.
     pub complete: bool,
     /// What varies from run to run; `--reproducible` leaves it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run: Option<Run>,
+    pub run: Option<RunInfo>,
 }
 
-/// The file that was transcribed.
+/// The recording that was transcribed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Source {
     /// File name without its folder, lossy where it is not UTF-8.
     pub name: String,
+    /// Length of the recording.
     pub duration: Time,
+    /// Samples per second in the file, before resampling.
     pub sample_rate: u32,
+    /// Number of channels in the file.
     pub channels: u32,
-    /// Container and codec in words, e.g. `matroska, opus`.
+    /// Container and codec, e.g. `matroska, opus`.
     pub format: String,
 }
 
 /// The model that wrote the text.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Model {
+    /// Name of the model as the user sees it, e.g. `small`.
     pub name: String,
     /// `f32`, `f16`, `bf16` or the name of a quantised type.
     pub precision: String,
-    /// True for the starter model: its text must carry a warning wherever it goes.
+    /// True for the demonstration model, whose text carries a warning in every export.
     pub demonstration: bool,
 }
 
+/// What the model was asked to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Task {
+    /// The text in the language that was spoken.
     #[default]
     Transcribe,
-    /// Translate to English.
+    /// A translation to English.
     Translate,
 }
 
+/// A stretch of text with one start and one end: a sentence or a part of one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Segment {
-    /// Its name while it is edited, see [`edit`]; 0 elsewhere.
+    /// Identifies the segment while the transcript is edited, see [`edit`]; 0 elsewhere.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub id: edit::SegmentId,
+    /// Start within the recording.
     pub start: Time,
+    /// End within the recording, not before the start.
     pub end: Time,
     /// Text without surrounding white space.
     pub text: String,
+    /// The words of the text with their times; empty if word times were not computed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<Word>,
-    /// Where it differs from the transcript's language.
+    /// ISO 639-1 code, if it differs from the transcript's language.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
+    /// Name of the speaker, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speaker: Option<String>,
-    /// Channel number where channels were transcribed separately.
+    /// Channel, counted from 0, if channels were transcribed separately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<u32>,
-    /// Temperature at which the text was drawn; 0 is greedy or beam search.
+    /// Temperature at which the text was sampled; 0 is greedy or beam search.
     #[serde(default, deserialize_with = "load::number")]
     pub temperature: f32,
     /// Mean log-probability per token, natural logarithm.
     #[serde(default, deserialize_with = "load::number")]
     pub mean_log_probability: f32,
+    /// The model's probability, 0 to 1, that the window holds no speech.
     #[serde(default, deserialize_with = "load::number")]
     pub no_speech_probability: f32,
+    /// Length of the text over its length when compressed with zlib. Repetitions make it high.
     #[serde(default, deserialize_with = "load::number")]
     pub compression_ratio: f32,
-    /// Why this segment should not be trusted.
+    /// Reasons to doubt the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suspicions: Vec<Suspicion>,
-    /// What the model wrote before a repair changed the text.
+    /// The model's text, if a repair changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_text: Option<String>,
 }
@@ -118,74 +142,83 @@ fn is_zero(id: &edit::SegmentId) -> bool {
     *id == 0
 }
 
+/// A reason to doubt a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Suspicion {
-    /// The same words over and over.
+    /// The same words are repeated.
     Loop,
-    /// More words per second than anyone speaks.
+    /// More words per second than people speak.
     TooFast,
-    /// Text where no speech was heard.
+    /// Text where voice activity detection found no speech.
     OverSilence,
     /// Mean log-probability below the threshold at every temperature.
     LowConfidence,
 }
 
+/// A word of a segment and when it is said.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Word {
     /// The word with the white space before it and its punctuation, as the model wrote it.
     pub text: String,
+    /// Start within the recording.
     pub start: Time,
+    /// End within the recording.
     pub end: Time,
     /// Mean probability of its tokens, 0 to 1.
     #[serde(default, deserialize_with = "load::number")]
     pub probability: f32,
 }
 
-/// Seconds of speech found against seconds covered by text.
+/// How much of the speech in a recording has text.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Completeness {
-    /// Speech found by voice activity detection; 0 where it was off.
+    /// Length of the speech that voice activity detection found; 0 if it was off.
     pub speech: Time,
-    /// How much of that speech lies under a segment.
+    /// Length of the speech that a segment covers.
     pub covered: Time,
-    /// Stretches of speech of over 2 s without text.
+    /// Stretches of speech longer than 2 s without text.
     pub gaps: Vec<Span>,
 }
 
-/// Something the user should know, kept with the transcript.
+/// Something the user should know about a transcript.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct Notice {
     /// Stable name to branch on, e.g. `audio.truncated`. Never match on `text`.
     pub code: String,
+    /// How far the result differs from what was asked for.
     pub severity: Severity,
+    /// One or more sentences for the user.
     pub text: String,
-    /// Where in the recording, if anywhere.
+    /// Where in the recording, if the notice concerns one place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "ts", ts(optional))]
     pub at: Option<Time>,
 }
 
 impl Notice {
+    /// A notice about the whole recording.
     pub fn new(code: &str, severity: Severity, text: impl Into<String>) -> Self {
         Self { code: code.into(), severity, text: text.into(), at: None }
     }
 
+    /// The same notice about one place of the recording.
     pub fn at(mut self, time: Time) -> Self {
         self.at = Some(time);
         self
     }
 }
 
+/// How far a result differs from what was asked for; later variants are worse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The result is what was asked for.
     Info,
-    /// The result is there, in a lesser form than asked for.
+    /// The result is complete but of lower quality than asked for.
     Degraded,
     /// Something asked for is missing.
     Failed,
@@ -193,14 +226,17 @@ pub enum Severity {
 
 /// What differs between two runs of the same job.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Run {
-    /// RFC 3339, UTC.
+pub struct RunInfo {
+    /// End of the job, RFC 3339 in UTC.
     pub finished_at: String,
+    /// The device that computed, e.g. `cpu` or `cuda:0`.
     pub device: String,
+    /// Version of the engine.
     pub engine: String,
     /// Seconds of wall time per stage, in order.
     pub stages: Vec<(String, f64)>,
     /// Wall time over recording time.
     pub real_time_factor: f64,
+    /// Peak memory of the engine's process, if the system reports it.
     pub peak_memory_bytes: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! Reading back what was saved as json.
+//! Loading transcripts that were saved as JSON.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,36 +7,50 @@ use serde::{Deserialize, Deserializer};
 
 use crate::{SCHEMA_VERSION, Transcript};
 
-/// Why a file is not a transcript. Every message says what to do; the file's
-/// name is for the caller to put before it.
+/// Why a transcript could not be loaded. Every message says what to do; the
+/// caller puts the file's name before it.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
+    /// The file could not be read.
     #[error("The file could not be read ({0}).")]
     Io(#[from] io::Error),
+    /// The path is a folder's.
     #[error("This is a folder. Name the .json file in it.")]
     Folder(PathBuf),
+    /// The file is not JSON.
     #[error("This is not JSON ({0}). Name a .json file that Steno saved.")]
     NotJson(serde_json::Error),
+    /// The JSON ends too early.
     #[error(
         "The file ends too early, as after a full disk or a broken copy. Transcribe the recording again."
     )]
     CutShort,
+    /// The JSON has no `schema_version` that a transcript can have.
     #[error(
         "This is JSON, but not a transcript that Steno saved: `schema_version` is missing. \
          Name a .json file from `steno transcribe --format json`."
     )]
     Foreign,
+    /// A later version of the program saved the file.
     #[error(
         "A newer version of Steno saved this (format {found}, this version reads up to {SCHEMA_VERSION}). \
          Update Steno, or convert the file where it was made."
     )]
-    Newer { found: u64 },
+    Newer {
+        /// The file's `schema_version`.
+        found: u64,
+    },
+    /// A field is missing or has the wrong type.
     #[error("The file is damaged ({0}). Transcribe the recording again.")]
     Damaged(serde_json::Error),
 }
 
 impl Transcript {
-    /// Reads a transcript that [`export`](crate::export::export) wrote as json.
+    /// Reads a transcript that [`export`](crate::export::export) wrote as JSON.
+    ///
+    /// # Errors
+    /// If the file can't be read or holds no transcript of this version or an
+    /// earlier one.
     pub fn load(path: &Path) -> Result<Self, LoadError> {
         if path.is_dir() {
             return Err(LoadError::Folder(path.into()));
@@ -44,17 +58,20 @@ impl Transcript {
         Self::from_json(&std::fs::read(path)?)
     }
 
-    /// The same from memory.
+    /// Reads a transcript from JSON in memory.
+    ///
+    /// # Errors
+    /// As for [`Transcript::load`], but for reading the file.
     pub fn from_json(json: &[u8]) -> Result<Self, LoadError> {
-        /// Enough to tell whose file it is before its fields are judged.
+        /// The version alone, so that a later version is recognised whatever its fields are.
         #[derive(Deserialize)]
         struct Probe {
             schema_version: Option<u64>,
         }
 
-        // Editors on Windows like to add a byte order mark.
+        // Some editors on Windows add a byte order mark.
         let json = json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json);
-        // A struct may be read from an array as well, which is not meant here.
+        // serde reads a struct from an array as well, but no transcript is saved so.
         if json.trim_ascii_start().first() == Some(&b'[') {
             return Err(LoadError::Foreign);
         }
@@ -71,9 +88,9 @@ impl Transcript {
     }
 }
 
-/// JSON has no infinities: they are written as null, which reads as 0 here
-/// rather than making a whole transcript unreadable.
-pub fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f32, D::Error> {
+/// Reads a float and takes null as 0: JSON has no infinities, and serde_json
+/// writes them as null.
+pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f32, D::Error> {
     Ok(Option::<f32>::deserialize(deserializer)?.unwrap_or(0.0))
 }
 
@@ -88,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_refused_with_a_remedy() {
+    fn other_files_are_refused_with_a_remedy() {
         check("", "not JSON");
         check("Hello, I am a text.", "not JSON");
         check(r#"{"schema_version": 1, "source": {"na"#, "ends too early");
@@ -109,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_probability_of_minus_infinity_does_not_make_it_unreadable() {
+    fn infinite_and_undefined_numbers_are_read_as_zero() {
         let mut silent = segment(0, 1000, "hm");
         silent.mean_log_probability = f32::NEG_INFINITY;
         silent.compression_ratio = f32::NAN;
@@ -120,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_no_obstacle() {
+    fn a_byte_order_mark_is_ignored() {
         let original = transcript(vec![segment(0, 1000, "hm")]);
         let mut saved = b"\xef\xbb\xbf".to_vec();
         saved.extend(serde_json::to_vec(&original).unwrap());

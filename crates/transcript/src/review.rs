@@ -1,64 +1,71 @@
-//! What of a transcript somebody should listen to, the most doubtful first.
+//! The list of places in a transcript that should be checked by listening, the
+//! most doubtful first.
 
 use crate::edit::SegmentId;
 use crate::{Segment, Span, Suspicion, Transcript, Word};
 
-/// A word of less probability than this is shown as uncertain.
-pub const UNSURE: f32 = 0.5;
+/// A word with a lower probability than this is shown as uncertain.
+pub const UNSURE_BELOW: f32 = 0.5;
 
-/// How likely a flag means that something is wrong. Ranks, not measurements:
-/// speech without text comes first, text over silence is nearly
-/// always invented, and the model's own doubt says least.
+/// How likely each reason means an error. These are ranks, not measurements:
+/// speech without text comes first, text over silence is nearly always
+/// invented, and a low probability alone is the weakest sign.
 const GAP: f32 = 1.0;
 const OVER_SILENCE: f32 = 0.95;
 const LOOP: f32 = 0.9;
 const TOO_FAST: f32 = 0.8;
 const LOW_CONFIDENCE: f32 = 0.6;
 
-/// A passage that should be listened to.
+/// A doubtful segment, or a stretch of speech without text.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Passage {
-    /// `None`: speech without text.
+pub struct ReviewItem {
+    /// The segment; `None` for speech without text.
     pub segment: Option<SegmentId>,
+    /// Where in the recording.
     pub span: Span,
-    pub reasons: Vec<Reason>,
-    /// How likely something in it is wrong, 0 to 1.
+    /// Why it is doubtful, at least one reason.
+    pub reasons: Vec<ReviewReason>,
+    /// How likely it holds an error, 0 to 1.
     pub doubt: f32,
 }
 
+/// Why a place should be checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
-    /// Speech was heard, and there is no text.
+pub enum ReviewReason {
+    /// Speech without text.
     Gap,
+    /// The engine flagged the segment.
     Suspicion(Suspicion),
-    /// Words of less probability than [`UNSURE`].
+    /// The segment has words with a lower probability than [`UNSURE_BELOW`].
     UnsureWords,
 }
 
-/// All passages that anything speaks against, in order of doubt, then of time.
-/// Segments have to be numbered.
-pub fn review(transcript: &Transcript) -> Vec<Passage> {
-    let gaps = transcript.completeness.gaps.iter().map(|gap| Passage {
+/// All doubtful places, ordered by doubt, then by time. The segments need ids,
+/// see [`assign_ids`](crate::edit::assign_ids).
+pub fn review(transcript: &Transcript) -> Vec<ReviewItem> {
+    let gaps = transcript.completeness.gaps.iter().map(|gap| ReviewItem {
         segment: None,
         span: *gap,
-        reasons: vec![Reason::Gap],
+        reasons: vec![ReviewReason::Gap],
         doubt: GAP,
     });
-    let mut passages: Vec<Passage> = gaps.chain(transcript.segments.iter().filter_map(of_segment)).collect();
-    passages.sort_by(|a, b| b.doubt.total_cmp(&a.doubt).then(a.span.start.cmp(&b.span.start)));
-    passages
+    let mut items: Vec<ReviewItem> =
+        gaps.chain(transcript.segments.iter().filter_map(review_segment)).collect();
+    items.sort_by(|a, b| b.doubt.total_cmp(&a.doubt).then(a.span.start.cmp(&b.span.start)));
+    items
 }
 
-fn of_segment(segment: &Segment) -> Option<Passage> {
-    let mut reasons: Vec<Reason> = segment.suspicions.iter().copied().map(Reason::Suspicion).collect();
+fn review_segment(segment: &Segment) -> Option<ReviewItem> {
+    let mut reasons: Vec<ReviewReason> =
+        segment.suspicions.iter().copied().map(ReviewReason::Suspicion).collect();
     if segment.words.iter().any(is_unsure) {
-        reasons.push(Reason::UnsureWords);
+        reasons.push(ReviewReason::UnsureWords);
     }
     let flags = segment.suspicions.iter().map(|suspicion| 1.0 - weight(*suspicion));
-    // Each speaks for itself: all is right where none of them is wrong.
+    // The reasons count as independent: the segment is right if none of them is an error.
     let unsure = segment.words.iter().filter(|word| is_unsure(word)).map(|word| word.probability);
     let right: f32 = flags.chain(unsure).map(|right| right.clamp(0.0, 1.0)).product();
-    (!reasons.is_empty()).then(|| Passage {
+    (!reasons.is_empty()).then(|| ReviewItem {
         segment: Some(segment.id),
         span: Span::new(segment.start, segment.end),
         reasons,
@@ -67,7 +74,7 @@ fn of_segment(segment: &Segment) -> Option<Passage> {
 }
 
 fn is_unsure(word: &Word) -> bool {
-    word.probability < UNSURE
+    word.probability < UNSURE_BELOW
 }
 
 fn weight(suspicion: Suspicion) -> f32 {
@@ -86,7 +93,7 @@ mod tests {
     use crate::edit::{Edit, apply, inverse};
     use crate::export::tests::transcript;
 
-    /// A second each, at as many seconds as its number says.
+    /// A segment of one second that starts at second `id`.
     fn segment(id: SegmentId, probabilities: &[f32], suspicions: &[Suspicion]) -> Segment {
         let word = |probability: &f32| Word { probability: *probability, ..Word::default() };
         let Span { start, end } = seconds(id, id + 1);
@@ -102,23 +109,23 @@ mod tests {
         let mut transcript = transcript(segments.to_vec());
         transcript.completeness.gaps = gaps.to_vec();
         let found = review(&transcript);
-        assert!(found.iter().all(|passage| (0.0..=1.0).contains(&passage.doubt)), "{found:?}");
-        found.into_iter().map(|passage| passage.segment).collect()
+        assert!(found.iter().all(|item| (0.0..=1.0).contains(&item.doubt)), "{found:?}");
+        found.into_iter().map(|item| item.segment).collect()
     }
 
     #[test]
-    fn the_most_doubtful_comes_first_and_what_nothing_speaks_against_not_at_all() {
+    fn doubtful_places_are_listed_by_doubt_and_the_others_left_out() {
         use Suspicion::*;
-        /// Segments, gaps, and the order of what is found in them.
+        /// Segments, gaps, and the segments of the items in order.
         type Case<'a> = (&'a [Segment], &'a [Span], &'a [Option<SegmentId>]);
         let cases: &[Case] = &[
             (&[segment(1, &[0.9, 0.5], &[]), segment(2, &[], &[])], &[], &[]),
-            // The less probable word, and several before one of them.
+            // A less probable word before a more probable one, several words before one of them.
             (&[segment(1, &[0.4, 0.9], &[]), segment(2, &[0.9, 0.1], &[])], &[], &[Some(2), Some(1)]),
             (&[segment(1, &[0.3, 0.9], &[]), segment(2, &[0.4, 0.4], &[])], &[], &[Some(2), Some(1)]),
             // Equal doubt: in the order of the recording.
             (&[segment(1, &[0.4], &[]), segment(2, &[0.4], &[])], &[], &[Some(1), Some(2)]),
-            // What is missing or invented before what is merely uncertain.
+            // Missing and invented text before uncertain text.
             (
                 &[
                     segment(1, &[0.45], &[]),
@@ -136,7 +143,7 @@ mod tests {
                 &[],
                 &[Some(2), Some(1)],
             ),
-            // Figures that no model writes do no harm.
+            // Invalid probabilities do no harm.
             (&[segment(1, &[-1.0], &[]), segment(2, &[f32::NAN], &[])], &[], &[Some(1)]),
         ];
         for (segments, gaps, expected) in cases {
@@ -145,14 +152,17 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_told() {
+    fn items_have_reasons_and_times() {
         let flagged = transcript(vec![segment(1, &[0.2], &[Suspicion::Loop])]);
-        assert_eq!(review(&flagged)[0].reasons, [Reason::Suspicion(Suspicion::Loop), Reason::UnsureWords]);
+        assert_eq!(
+            review(&flagged)[0].reasons,
+            [ReviewReason::Suspicion(Suspicion::Loop), ReviewReason::UnsureWords]
+        );
         assert_eq!(review(&flagged)[0].span, seconds(1, 2));
     }
 
     #[test]
-    fn what_is_accepted_is_gone_and_comes_back_when_that_is_undone() {
+    fn accepted_items_leave_the_list_until_the_edit_is_undone() {
         let mut talk = transcript(vec![segment(1, &[0.2], &[Suspicion::Loop])]);
         talk.completeness.gaps = vec![seconds(5, 8), seconds(9, 12)];
         let begun = talk.clone();
@@ -160,7 +170,7 @@ mod tests {
         let accepted = [
             (Edit::Accept { segments: vec![1] }, 2),
             (Edit::AcceptGap { gap: seconds(5, 8) }, 1),
-            // It is not there any more.
+            // The gap was accepted already.
             (Edit::AcceptGap { gap: seconds(5, 8) }, 1),
             (Edit::AcceptGap { gap: seconds(9, 12) }, 0),
         ];

@@ -1,5 +1,5 @@
-//! Putting a result on disk: whole or not at all, and never over something
-//! that is there already unless that was asked for.
+//! Writing files to disk: completely or not at all, and over an existing file
+//! only on request.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -12,16 +12,29 @@ use serde::{Deserialize, Serialize};
 use crate::Transcript;
 use crate::export::{self, Format, Options};
 
-/// Why nothing was written: to which file, what is wrong, what to do.
+/// Why a file was not written. The message names the file, what is wrong and
+/// what to do.
 #[derive(Debug)]
 pub enum SaveError {
+    /// The file exists and may not be replaced.
     Exists(PathBuf),
+    /// The disk or the user's quota is full.
     DiskFull(PathBuf),
+    /// This folder does not exist.
     NoFolder(PathBuf),
+    /// The path is an existing folder's.
     IsFolder(PathBuf),
+    /// The user may not write here, or the file system is read-only.
     NotAllowed(PathBuf),
+    /// The file system does not accept the name.
     NameTooLong(PathBuf),
-    Io { path: PathBuf, source: io::Error },
+    /// Any other error of the system.
+    Io {
+        /// The file that was to be written.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
 }
 
 impl SaveError {
@@ -41,7 +54,7 @@ impl SaveError {
         }
     }
 
-    /// The file (or folder) that the message is about.
+    /// The file or folder that the message is about.
     pub fn path(&self) -> &Path {
         match self {
             Self::Exists(path)
@@ -54,7 +67,7 @@ impl SaveError {
         }
     }
 
-    /// What is wrong, in a sentence.
+    /// One sentence that says what is wrong.
     pub fn message(&self) -> String {
         match self {
             Self::Exists(_) => "The file exists already.".into(),
@@ -67,7 +80,7 @@ impl SaveError {
         }
     }
 
-    /// What to do about it, in another one.
+    /// One sentence that says what to do about it.
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::Exists(_) => "Say that it may be replaced, or choose another folder.",
@@ -94,16 +107,21 @@ impl std::error::Error for SaveError {
     }
 }
 
-/// Whether a file that is there already may be replaced.
+/// What happens to a file that exists already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Existing {
+    /// It stays, and saving fails with [`SaveError::Exists`].
     #[default]
     Keep,
+    /// It is replaced.
     Replace,
 }
 
 /// Exports a transcript to a file, see [`write_file`].
+///
+/// # Errors
+/// If the file can't be written; no partial file stays behind.
 pub fn save(
     transcript: &Transcript,
     format: Format,
@@ -114,9 +132,13 @@ pub fn save(
     write_file(path, existing, |out| export::export(transcript, format, options, out))
 }
 
-/// Saves what a cancelled or failed job left behind, as `NAME.partial.json` in
-/// `folder`. An earlier one may hold more than this one does, so it is kept and
-/// the new one is numbered: `NAME.partial-2.json`. Returns the path used.
+/// Saves the partial result of a cancelled or failed job as
+/// `NAME.partial.json` in `folder`. An earlier partial result may be longer, so
+/// it is kept and the new one is numbered: `NAME.partial-2.json`. Returns the
+/// path of the new file.
+///
+/// # Errors
+/// As for [`save`], but never [`SaveError::Exists`].
 pub fn save_partial(
     transcript: &Transcript,
     options: &Options,
@@ -136,10 +158,13 @@ pub fn save_partial(
     }
 }
 
-/// Fails early, before hours of work, where [`write_file`] would fail at the
-/// end because the file is there already.
+/// Checks, before hours of work, whether [`write_file`] would fail at their end
+/// because of an existing file or folder.
+///
+/// # Errors
+/// [`SaveError::Exists`] or [`SaveError::IsFolder`].
 pub fn check_free(path: &Path, existing: Existing) -> Result<(), SaveError> {
-    // A link that leads nowhere is in the way as well.
+    // A dangling symbolic link counts as an existing file.
     match fs::symlink_metadata(path) {
         Ok(_) if path.is_dir() => Err(SaveError::IsFolder(path.into())),
         Ok(_) if existing == Existing::Keep => Err(SaveError::Exists(path.into())),
@@ -147,9 +172,12 @@ pub fn check_free(path: &Path, existing: Existing) -> Result<(), SaveError> {
     }
 }
 
-/// Fails early where nothing can be written in `folder`, by writing something.
+/// Checks whether files can be written in `folder` by creating a temporary one.
+///
+/// # Errors
+/// The error that [`write_file`] would give.
 pub fn check_writable(folder: &Path) -> Result<(), SaveError> {
-    match beside(folder) {
+    match temporary_file(folder) {
         Ok(_) => Ok(()),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             Err(SaveError::NoFolder(folder.into()))
@@ -158,9 +186,12 @@ pub fn check_writable(folder: &Path) -> Result<(), SaveError> {
     }
 }
 
-/// Writes beside the target, in the same folder, flushes to the disk and then
-/// renames, so that a reader sees the old content or the new one and a crash
-/// leaves no half file under this name.
+/// Writes `content` to a temporary file in the target's folder, flushes it to
+/// the disk and renames it. Readers see the old content or the new one, and a
+/// crash leaves no partial file under this name.
+///
+/// # Errors
+/// If `content` fails or the file can't be written; an existing file is unchanged then.
 pub fn write_file(
     path: &Path,
     existing: Existing,
@@ -168,19 +199,19 @@ pub fn write_file(
 ) -> Result<(), SaveError> {
     let failed = |error| SaveError::new(path, error);
     check_free(path, existing)?;
-    // Renaming over a link would replace the link, not what it leads to.
+    // Renaming over a symbolic link would replace the link and not its target.
     let target = match existing {
         Existing::Replace => fs::canonicalize(path).unwrap_or_else(|_| path.into()),
         Existing::Keep => path.into(),
     };
     let folder = parent(&target);
-    let mut out = BufWriter::new(beside(folder).map_err(failed)?);
+    let mut out = BufWriter::new(temporary_file(folder).map_err(failed)?);
     content(&mut out).map_err(failed)?;
     let file = out.into_inner().map_err(|error| failed(error.into_error()))?;
     if existing == Existing::Replace
         && let Ok(before) = fs::metadata(&target)
     {
-        // Best effort: some file systems know no permissions.
+        // Best effort: some file systems have no permissions.
         let _ = file.as_file().set_permissions(before.permissions());
     }
     file.as_file().sync_all().map_err(failed)?;
@@ -192,9 +223,9 @@ pub fn write_file(
     Ok(())
 }
 
-/// `persist_noclobber` needs a rename that refuses to replace, or hard links;
-/// where the file system has neither (FAT, some network shares) a check just
-/// before the rename has to do.
+/// Renames without replacing. `persist_noclobber` needs a rename that refuses to
+/// replace, or hard links; on file systems that have neither (FAT, some network
+/// shares) the target is checked just before the rename.
 fn persist_new(file: tempfile::NamedTempFile, target: &Path) -> io::Result<File> {
     match file.persist_noclobber(target) {
         Ok(file) => Ok(file),
@@ -208,9 +239,9 @@ fn persist_new(file: tempfile::NamedTempFile, target: &Path) -> io::Result<File>
     }
 }
 
-/// A file of its own, removed on drop, with the permissions that any new file
-/// of the user gets (a temporary one is readable by its owner alone).
-fn beside(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+/// A temporary file that is removed on drop. It gets the permissions of any new
+/// file of the user, as the renamed file keeps them.
+fn temporary_file(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".steno-").suffix(".tmp");
     #[cfg(unix)]
@@ -221,7 +252,7 @@ fn beside(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     builder.tempfile_in(folder)
 }
 
-/// The folder that a relative file name without one is in, too.
+/// The folder of a path; `.` for a file name alone.
 fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -229,8 +260,8 @@ fn parent(path: &Path) -> &Path {
     }
 }
 
-/// The rename itself lasts only once the folder is on disk. The content is
-/// there either way, so a file system that can't do this is no failure.
+/// Flushes the folder, without which a crash can undo the rename. The content is
+/// on the disk by now, so failures are ignored.
 fn sync_folder(folder: &Path) {
     #[cfg(unix)]
     if let Ok(folder) = File::open(folder) {
@@ -255,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_kept_unless_replacing_was_asked_for() {
+    fn existing_files_are_kept_unless_replacing_is_requested() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("talk.srt");
         let write =
@@ -270,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_appears_meanwhile_is_kept() {
+    fn a_file_created_during_the_write_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("talk.srt");
         let error = write_file(&path, Existing::Keep, |out| {
@@ -305,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_in_the_way_or_missing_are_named() {
+    fn errors_name_missing_folders_and_folders_at_the_target() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("none");
         let error = write_file(&missing.join("a.srt"), Existing::Keep, |_| Ok(())).unwrap_err();

@@ -1,16 +1,20 @@
+//! Times as whole milliseconds.
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A point in, or a length of, a recording: whole milliseconds, saved as
-/// seconds (`12.34`). Integers, so that equal times are equal and sorting,
-/// adding and exporting are exact.
+/// A point in a recording, or a length: whole milliseconds, serialised as
+/// seconds (`12.34`). Integers keep comparing, adding and exporting exact.
+/// Arithmetic saturates at both ends of the range (0 to 49 days).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[cfg_attr(feature = "ts", ts(as = "f64"))]
 pub struct Time(u32);
 
 impl Time {
+    /// The start of a recording.
     pub const ZERO: Time = Time(0);
 
+    /// A time of so many milliseconds.
     pub const fn from_millis(millis: u32) -> Self {
         Self(millis)
     }
@@ -21,14 +25,17 @@ impl Time {
         Self((seconds * 1000.0).round() as u32)
     }
 
+    /// The time in milliseconds.
     pub const fn millis(self) -> u32 {
         self.0
     }
 
+    /// The time in seconds.
     pub fn seconds(self) -> f64 {
         f64::from(self.0) / 1000.0
     }
 
+    /// The difference of two times, zero if `other` is later.
     pub const fn saturating_sub(self, other: Time) -> Time {
         Self(self.0.saturating_sub(other.0))
     }
@@ -63,31 +70,35 @@ impl<'de> Deserialize<'de> for Time {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct Span {
+    /// First millisecond of the stretch.
     pub start: Time,
+    /// The millisecond after the stretch.
     pub end: Time,
 }
 
 impl Span {
+    /// The stretch from `start` to `end`.
     pub fn new(start: Time, end: Time) -> Self {
         Self { start, end }
     }
 
+    /// Length of the stretch, zero if it ends before it starts.
     pub fn length(self) -> Time {
         self.end.saturating_sub(self.start)
     }
 
-    /// Whether `time` lies in it; its end does not.
-    pub fn holds(self, time: Time) -> bool {
+    /// Whether `time` lies in the stretch. Its end does not.
+    pub fn contains(self, time: Time) -> bool {
         (self.start..self.end).contains(&time)
     }
 
-    /// What both have in common, where that is anything.
-    pub fn common(self, other: Span) -> Option<Span> {
+    /// The part that both stretches share, `None` if they share nothing.
+    pub fn intersection(self, other: Span) -> Option<Span> {
         let common = Span::new(self.start.max(other.start), self.end.min(other.end));
         (common.start < common.end).then_some(common)
     }
 
-    /// Length of what both have in common.
+    /// Length of the part that both stretches share.
     pub fn overlap(self, other: Span) -> Time {
         self.end.min(other.end).saturating_sub(self.start.max(other.start))
     }

@@ -6,6 +6,7 @@
 
 mod frame;
 mod job;
+mod named_failure;
 pub mod notice;
 mod path;
 mod player;

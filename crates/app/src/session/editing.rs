@@ -4,9 +4,9 @@
 use std::sync::{MutexGuard, PoisonError};
 
 use library::DocumentId;
-use library::documents::{Course, Way};
-use transcript::edit::{self, Change, Edit, EditError, Finding};
-use transcript::review::{Passage, review};
+use library::documents::{StepDirection, UndoPosition};
+use transcript::edit::{self, Change, Edit, EditError, TextPattern};
+use transcript::review::{ReviewItem, review};
 use transcript::{Span, Transcript};
 use wire::{ErrorCode, Failure, JobId};
 
@@ -18,7 +18,7 @@ pub struct Edited {
     /// Its number in the history.
     pub document: DocumentId,
     /// Which of its edits are in force.
-    pub course: Course,
+    pub undo_position: UndoPosition,
     /// Grows with every edit, also with those that are taken back.
     pub revision: u64,
 }
@@ -32,7 +32,7 @@ pub struct Review {
     /// How many passages there are.
     pub count: usize,
     /// The most doubtful of them, in order.
-    pub passages: Vec<Passage>,
+    pub passages: Vec<ReviewItem>,
 }
 
 /// What came of an edit.
@@ -70,13 +70,16 @@ impl Session {
     ///
     /// # Errors
     /// As for [`Session::edit`].
-    pub fn step(&self, id: JobId, way: Way) -> Result<Option<Done>, Failure> {
+    pub fn step(&self, id: JobId, way: StepDirection) -> Result<Option<Done>, Failure> {
         let _turn = self.turn();
         let edited = self.edited(id)?;
         let documents = self.documents()?;
-        let stepped = documents.step(edited.document, edited.course.done, way);
-        let Some((changes, course)) = stepped.map_err(|error| error.failure())? else { return Ok(None) };
-        self.apply(id, changes, Some(Edited { course, revision: edited.revision + 1, ..edited })).map(Some)
+        let stepped = documents.step(edited.document, edited.undo_position.done, way);
+        let Some((changes, undo_position)) = stepped.map_err(|error| error.failure())? else {
+            return Ok(None);
+        };
+        self.apply(id, changes, Some(Edited { undo_position, revision: edited.revision + 1, ..edited }))
+            .map(Some)
     }
 
     /// What of a finished transcript should be listened to; nothing where it
@@ -99,7 +102,7 @@ impl Session {
     pub fn replace_all(
         &self,
         id: JobId,
-        finding: &Finding,
+        finding: &TextPattern,
         with: &str,
         everywhere: bool,
     ) -> Result<Replaced, Failure> {
@@ -111,7 +114,7 @@ impl Session {
             return Ok(replaced);
         }
         let documents = self.documents()?;
-        let others = documents.with(&finding.text).map_err(|error| error.failure())?;
+        let others = documents.containing(&finding.text).map_err(|error| error.failure())?;
         for document in others.into_iter().filter(|document| *document != open) {
             let places = match self.opened(document) {
                 Some(job) => self.replace(job, finding, with)?,
@@ -124,7 +127,7 @@ impl Session {
         Ok(replaced)
     }
 
-    fn replace(&self, id: JobId, finding: &Finding, with: &str) -> Result<usize, Failure> {
+    fn replace(&self, id: JobId, finding: &TextPattern, with: &str) -> Result<usize, Failure> {
         let mut places = 0;
         let done = self.plan_and_commit(id, |transcript| {
             let (edit, count) = finding.replace_all(transcript, with);
@@ -146,7 +149,7 @@ impl Session {
         self.plan_and_commit(id, |transcript| {
             let mut after = transcript.clone();
             after.replace(span, found);
-            edit::number(&mut after);
+            edit::assign_ids(&mut after);
             Ok(edit::between(transcript, &after))
         })
     }
@@ -168,9 +171,9 @@ impl Session {
             return Ok(edited.map(|edited| Done { revision: edited.revision, segment: 0 }));
         }
         let edited = edited.map(|edited| -> Result<Edited, Failure> {
-            let written = self.documents()?.record(edited.document, edited.course.done, &changes);
-            let course = written.map_err(|error| error.failure())?;
-            Ok(Edited { course, revision: edited.revision + 1, ..edited })
+            let written = self.documents()?.record(edited.document, edited.undo_position.done, &changes);
+            let undo_position = written.map_err(|error| error.failure())?;
+            Ok(Edited { undo_position, revision: edited.revision + 1, ..edited })
         });
         let edited = edited.transpose()?;
         self.apply(id, changes, edited).map(Some)
@@ -204,7 +207,7 @@ impl Replaced {
 fn replace_unopened(
     documents: &library::Documents,
     document: DocumentId,
-    finding: &Finding,
+    finding: &TextPattern,
     with: &str,
 ) -> Result<usize, library::Error> {
     let Some(opened) = documents.read(document)? else { return Ok(0) };
@@ -213,7 +216,7 @@ fn replace_unopened(
     if changes.is_empty() {
         return Ok(0);
     }
-    documents.record(document, opened.course.done, &changes)?;
+    documents.record(document, opened.undo_position.done, &changes)?;
     Ok(places)
 }
 

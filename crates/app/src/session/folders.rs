@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use library::{Identity, Journal, Stamp};
+use library::{FileStamp, Identity, Journal};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use transcript::{Notice, Severity};
@@ -119,7 +119,7 @@ impl Session {
                 .file(folder)
                 .remedy("Check the folder for the program's state, or have all recordings transcribed.")
         })?;
-        journal.pass_over(&recordings).map_err(|error| error.failure())
+        journal.mark_existing(&recordings).map_err(|error| error.failure())
     }
 
     /// Writes what a finished recording of a watched folder says, if it is one;
@@ -152,7 +152,7 @@ impl Session {
     pub(super) fn take(&self, file: &Path) {
         if let (Some(journal), Ok(identity)) = (self.inner.supervisor.journal(), Identity::of(file)) {
             // Where this fails it is taken once more, and not lost.
-            let _ = journal.take(file, &identity);
+            let _ = journal.mark_processed(file, &identity);
         }
     }
 }
@@ -234,20 +234,20 @@ impl Session {
     }
 }
 
-fn is_known(journal: Option<&Journal>, file: &Path, stamp: Stamp) -> bool {
-    journal.is_some_and(|journal| journal.is_known(file, stamp).unwrap_or(false))
+fn is_known(journal: Option<&Journal>, file: &Path, stamp: FileStamp) -> bool {
+    journal.is_some_and(|journal| journal.is_recorded(file, stamp).unwrap_or(false))
 }
 
 /// Fails for a file that is not, once it is opened, what it seemed to be.
-fn is_taken(journal: Option<&Journal>, file: &Path, stamp: Stamp) -> io::Result<bool> {
+fn is_taken(journal: Option<&Journal>, file: &Path, stamp: FileStamp) -> io::Result<bool> {
     let identity = Identity::of(file)?;
     if (identity.bytes, identity.modified) != (stamp.bytes, stamp.modified) {
         return Err(io::Error::other("it has changed"));
     }
-    let taken = journal.is_some_and(|journal| journal.is_taken(&identity).unwrap_or(false));
+    let taken = journal.is_some_and(|journal| journal.is_processed(&identity).unwrap_or(false));
     if let (true, Some(journal)) = (taken, journal) {
         // Under this name too, so that it need not be read at the next start.
-        let _ = journal.take(file, &identity);
+        let _ = journal.mark_processed(file, &identity);
     }
     Ok(taken)
 }
@@ -258,7 +258,7 @@ struct Memory(BTreeMap<PathBuf, Seen>);
 
 #[derive(Debug)]
 struct Seen {
-    stamp: Stamp,
+    stamp: FileStamp,
     since: Instant,
     /// It was found whole before.
     told: bool,
@@ -266,7 +266,12 @@ struct Seen {
 
 impl Memory {
     /// The recordings that are complete and were not returned before.
-    fn look(&mut self, there: Vec<(PathBuf, Stamp)>, still: Duration, now: Instant) -> Vec<(PathBuf, Stamp)> {
+    fn look(
+        &mut self,
+        there: Vec<(PathBuf, FileStamp)>,
+        still: Duration,
+        now: Instant,
+    ) -> Vec<(PathBuf, FileStamp)> {
         let mut whole = Vec::new();
         let mut seen = BTreeMap::new();
         for (file, stamp) in there {
@@ -288,10 +293,10 @@ impl Memory {
 }
 
 /// Of the folder and those within it; those that can't be opened are passed over.
-fn recordings(folder: &Path) -> io::Result<Vec<(PathBuf, Stamp)>> {
+fn recordings(folder: &Path) -> io::Result<Vec<(PathBuf, FileStamp)>> {
     let (mut found, mut problem) = (Vec::new(), None);
     walk(folder, DEEPEST, &mut |one| match one {
-        Ok(file) => found.extend(std::fs::metadata(&file).ok().map(|meta| (file, Stamp::of(&meta)))),
+        Ok(file) => found.extend(std::fs::metadata(&file).ok().map(|meta| (file, FileStamp::of(&meta)))),
         Err((other, error)) if other == folder => problem = Some(error),
         Err(_) => {}
     });

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, SyncSender};
 use std::time::Duration;
 
-use library::documents::{Course, Document, Hit};
+use library::documents::{Document, SearchHit, UndoPosition};
 use library::{DocumentId, Documents, Identity};
 use transcript::export::{Format, Options};
 use transcript::{Notice, Severity};
@@ -38,7 +38,7 @@ impl Session {
     ///
     /// # Errors
     /// Where there is no history, or it can't be read.
-    pub fn search_documents(&self, words: &str) -> Result<Vec<Hit>, Failure> {
+    pub fn search_documents(&self, words: &str) -> Result<Vec<SearchHit>, Failure> {
         self.documents()?.search(words).map_err(|error| error.failure())
     }
 
@@ -67,18 +67,18 @@ impl Session {
             return Ok(());
         }
         let documents = self.documents()?;
-        let place = |found: Document, course, segments| {
+        let place = |found: Document, undo_position, segments| {
             let Document { mut file, identity, .. } = found;
             let mut missing = !file.is_file();
             if missing && let Some(found) = beside(&file, identity.as_ref()) {
-                let _ = documents.place(document, &found);
+                let _ = documents.set_recording(document, &found);
                 (file, missing) = (found, false);
             }
-            let edited = Edited { document, course, revision: 0 };
+            let edited = Edited { document, undo_position, revision: 0 };
             self.change(|shared| shared.queue.open(file, missing, segments, edited))
         };
-        let beginning = documents.begin(document).map_err(|error| error.failure())?;
-        let begun = beginning.map(|found| place(found.document, found.course, found.segments));
+        let beginning = documents.read_beginning(document).map_err(|error| error.failure())?;
+        let begun = beginning.map(|found| place(found.document, found.undo_position, found.segments));
         if let Some(job) = begun {
             let _ = tell.send(Ok(job));
             // To read the rest takes every processor there is.
@@ -88,13 +88,13 @@ impl Session {
         let read = read.and_then(|opened| opened.ok_or_else(no_document));
         let Some(job) = begun else {
             let opened = read?;
-            let job = place(opened.document, opened.course, Vec::new());
-            let all = Ok((Box::new(opened.transcript), opened.course));
+            let job = place(opened.document, opened.undo_position, Vec::new());
+            let all = Ok((Box::new(opened.transcript), opened.undo_position));
             self.change(|shared| shared.queue.opened(job, all));
             let _ = tell.send(Ok(job));
             return Ok(());
         };
-        let all = read.map(|opened| (Box::new(opened.transcript), opened.course));
+        let all = read.map(|opened| (Box::new(opened.transcript), opened.undo_position));
         self.change(|shared| shared.queue.opened(job, all));
         Ok(())
     }
@@ -132,7 +132,7 @@ impl Session {
         let Some(file) = identity.and_then(|identity| find(folder, DEEPEST, &identity)) else {
             return Ok(false);
         };
-        documents.place(edited.document, &file).map_err(|error| error.failure())?;
+        documents.set_recording(edited.document, &file).map_err(|error| error.failure())?;
         self.change(|shared| shared.queue.place(id, file));
         Ok(true)
     }
@@ -155,7 +155,7 @@ impl Session {
         }
         let opened = self.documents()?.read(document).map_err(|error| error.failure())?;
         let mut opened = opened.ok_or_else(no_document)?;
-        transcript::edit::without_numbers(&mut opened.transcript);
+        transcript::edit::clear_ids(&mut opened.transcript);
         save::save(&opened.document.file, &opened.transcript, format, options, place)
     }
 
@@ -200,7 +200,7 @@ impl Session {
         let Some((file, transcript)) = finished else { return false };
         match documents.add(&file, Identity::of(&file).ok().as_ref(), &transcript) {
             Ok(document) => {
-                let edited = Edited { document, course: Course::default(), revision: 0 };
+                let edited = Edited { document, undo_position: UndoPosition::default(), revision: 0 };
                 self.change(|shared| shared.queue.set_edited(id, edited));
                 true
             }

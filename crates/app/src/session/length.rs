@@ -116,7 +116,7 @@ impl Inner {
             }
             refused
         });
-        journal.finish_all(&refused, library::State::Failed);
+        journal.finish_all(&refused, library::JournalState::Failed);
     }
 }
 

@@ -287,7 +287,7 @@ impl Session {
     /// Stops a recording. What there is of its text stays.
     pub fn cancel(&self, id: JobId) {
         if self.change(|shared| shared.cancel(id)) {
-            self.inner.journal().finish(id, library::State::Cancelled);
+            self.inner.journal().finish(id, library::JournalState::Cancelled);
         }
     }
 
@@ -298,7 +298,7 @@ impl Session {
             let undone: Vec<JobId> = shared.queue.iter().filter(undone).map(|entry| entry.id).collect();
             undone.into_iter().filter(|id| shared.cancel(*id)).collect()
         });
-        self.inner.journal().finish_all(&cancelled, library::State::Cancelled);
+        self.inner.journal().finish_all(&cancelled, library::JournalState::Cancelled);
     }
 
     /// Starts over with a recording that failed or was stopped. Waits for the disk.
@@ -347,7 +347,7 @@ impl Session {
             self.inner.runtime.spawn_blocking(move || session.take(&file));
         }
         if self.lock().queue.get(id).is_none() {
-            self.inner.journal().finish(id, library::State::Cancelled);
+            self.inner.journal().finish(id, library::JournalState::Cancelled);
         }
     }
 
@@ -444,7 +444,7 @@ impl Session {
         if let Some(file) = watched {
             self.take(&file);
         }
-        self.inner.journal().finish(id, library::State::Finished);
+        self.inner.journal().finish(id, library::JournalState::Finished);
     }
 
     /// As [`Session::save`], in several formats with the user's options.
@@ -459,7 +459,7 @@ impl Session {
         let entry = shared.queue.get(id);
         let found = entry.and_then(|entry| Some((entry.file.clone(), entry.transcript.clone()?)));
         let found = found.map(|(file, mut transcript)| {
-            transcript::edit::without_numbers(&mut transcript);
+            transcript::edit::clear_ids(&mut transcript);
             (file, transcript)
         });
         found.ok_or_else(|| {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use advisor::fit::Announcement;
-use library::documents::Course;
+use library::documents::UndoPosition;
 use serde::Serialize;
 use transcript::edit::{self, Change, Mismatch};
 use transcript::{Model, Notice, Segment, Severity, Source, Span, Transcript};
@@ -136,7 +136,7 @@ impl QueueEntry {
 
     /// Takes over the transcript of which parts were streamed.
     fn take(&mut self, mut transcript: Box<Transcript>, version: u64) {
-        edit::number(&mut transcript);
+        edit::assign_ids(&mut transcript);
         // Streamed segments may have been repaired or aligned since.
         let same = self.streamed.iter().zip(&transcript.segments).take_while(|(a, b)| a == b).count();
         if same < self.streamed.len() {
@@ -526,11 +526,11 @@ impl Queue {
 
     /// Completes a transcript of the history, or says why it stays incomplete and can't
     /// be edited.
-    pub fn opened(&mut self, id: JobId, opened: Result<(Box<Transcript>, Course), Failure>) {
+    pub fn opened(&mut self, id: JobId, opened: Result<(Box<Transcript>, UndoPosition), Failure>) {
         self.change(id, |entry, version| match opened {
-            Ok((transcript, course)) => {
+            Ok((transcript, undo_position)) => {
                 entry.take(transcript, version);
-                entry.edited = entry.edited.map(|edited| Edited { course, ..edited });
+                entry.edited = entry.edited.map(|edited| Edited { undo_position, ..edited });
             }
             Err(failure) => {
                 entry.edited = None;

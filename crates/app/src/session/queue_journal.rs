@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use library::{Entry, Identity, Journal, Key, Kind, State};
+use library::{HostKind, Identity, JobKey, Journal, JournalState, NewJob};
 use serde::{Deserialize, Serialize};
 use wire::{FilePath, Job, JobId};
 
@@ -30,7 +30,7 @@ impl Outputs {
 #[derive(Debug, Default)]
 pub struct QueueJournal {
     journal: Option<Journal>,
-    keys: BTreeMap<JobId, Key>,
+    keys: BTreeMap<JobId, JobKey>,
     /// Jobs of a window that is gone which this one has not started; with the job to
     /// resume, where that window had started it.
     taken: BTreeMap<JobId, Option<Job>>,
@@ -41,7 +41,7 @@ pub struct QueueJournal {
 pub struct Interrupted {
     pub file: PathBuf,
     pub outputs: Outputs,
-    key: Key,
+    key: JobKey,
     /// `None` where it was only waiting.
     begun: Option<Job>,
 }
@@ -49,11 +49,11 @@ pub struct Interrupted {
 impl QueueJournal {
     /// Opens the journal, and takes over the unfinished jobs of windows that are gone.
     pub fn open(journal: Option<Journal>) -> (Self, Vec<Interrupted>) {
-        let listing = journal.as_ref().and_then(|journal| journal.take_over(Kind::Window).ok());
+        let listing = journal.as_ref().and_then(|journal| journal.take_over(HostKind::Window).ok());
         let found = listing.unwrap_or_default();
         if let Some(journal) = &journal {
             for other in found.unreadable {
-                let _ = journal.finish(other.key, State::Cancelled);
+                let _ = journal.finish(other.key, JournalState::Cancelled);
             }
         }
         let interrupted = found.jobs.into_iter().map(|left| Interrupted {
@@ -83,11 +83,11 @@ impl QueueJournal {
             return;
         }
         let outputs: Vec<_> = jobs.iter().map(|(.., outputs)| json(outputs)).collect();
-        let entries: Vec<Entry> = jobs
+        let entries: Vec<NewJob> = jobs
             .iter()
             .zip(&outputs)
-            .map(|((id, job, _), outputs)| Entry {
-                kind: Kind::Window,
+            .map(|((id, job, _), outputs)| NewJob {
+                kind: HostKind::Window,
                 queue_id: *id,
                 job,
                 identity: None,
@@ -105,7 +105,7 @@ impl QueueJournal {
     /// settings is dropped.
     pub fn intend(&mut self, id: JobId, outputs: &Outputs) {
         if let (Some(journal), Some(key)) = (&self.journal, self.keys.get(&id)) {
-            let _ = journal.intend(*key, &json(outputs));
+            let _ = journal.set_outputs(*key, &json(outputs));
             if self.taken.get_mut(&id).is_some_and(|begun| begun.take().is_some()) {
                 let _ = journal.start_over(*key, None);
             }
@@ -124,7 +124,7 @@ impl QueueJournal {
         outputs: &Outputs,
         identity: Option<&Identity>,
         make: impl FnOnce() -> Result<Job, E>,
-    ) -> Result<(Job, Option<Key>), E> {
+    ) -> Result<(Job, Option<JobKey>), E> {
         if let Some(Some(job)) = self.taken.get(&id) {
             return Ok((job.clone(), self.keys.get(&id).copied()));
         }
@@ -134,7 +134,7 @@ impl QueueJournal {
         }
         let key = self.keys.get(&id).copied();
         if let (Some(journal), Some(key)) = (&self.journal, key) {
-            let _ = journal.settle(key, &job, identity);
+            let _ = journal.set_job(key, &job, identity);
         }
         Ok((job, key))
     }
@@ -145,14 +145,14 @@ impl QueueJournal {
     }
 
     /// Finishes a job: its text was saved, or it was given up or removed.
-    pub fn finish(&mut self, id: JobId, state: State) {
+    pub fn finish(&mut self, id: JobId, state: JournalState) {
         self.finish_all(&[id], state);
     }
 
     /// As [`QueueJournal::finish`], for several.
-    pub fn finish_all(&mut self, ids: &[JobId], state: State) {
+    pub fn finish_all(&mut self, ids: &[JobId], state: JournalState) {
         ids.iter().for_each(|id| self.runs(*id));
-        let keys: Vec<Key> = ids.iter().filter_map(|id| self.keys.remove(id)).collect();
+        let keys: Vec<JobKey> = ids.iter().filter_map(|id| self.keys.remove(id)).collect();
         if let (Some(journal), false) = (&self.journal, keys.is_empty()) {
             let _ = journal.finish_all(&keys, state);
         }
@@ -164,7 +164,7 @@ impl QueueJournal {
     pub fn finish_all_but(&mut self, unfinished: &BTreeSet<JobId>) {
         let stays = |id: &JobId| unfinished.contains(id) || self.taken.contains_key(id);
         let over: Vec<JobId> = self.keys.keys().copied().filter(|id| !stays(id)).collect();
-        self.finish_all(&over, State::Cancelled);
+        self.finish_all(&over, JournalState::Cancelled);
     }
 }
 

@@ -95,8 +95,8 @@ async fn transcribe(
     let mut given_up = false;
     while let Some(event) = handle.next().await {
         let ended = match &event {
-            Event::Failed { .. } => Some(library::State::Failed),
-            Event::Cancelled { .. } => Some(library::State::Cancelled),
+            Event::Failed { .. } => Some(library::JournalState::Failed),
+            Event::Cancelled { .. } => Some(library::JournalState::Cancelled),
             // A finished job stays in the journal until its text is in the history, or
             // saved.
             _ => None,

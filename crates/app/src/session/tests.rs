@@ -1,6 +1,6 @@
 use super::*;
 use advisor::ModelRef;
-use library::documents::Way;
+use library::documents::StepDirection;
 use std::time::{Duration, Instant};
 use transcript::{Segment, Span, Time};
 use wire::Event;
@@ -222,19 +222,19 @@ async fn edits_survive_the_window_and_are_undone_in_the_next_one() {
     let now = ["The ferry", "is late.", "So am I, 59."];
     assert_eq!(texts(&session, id), now);
     for _ in 0..61 {
-        session.step(id, Way::Undo).unwrap().unwrap();
+        session.step(id, StepDirection::Undo).unwrap().unwrap();
     }
     assert_eq!(texts(&session, id), ["The ferry is late.", "So am I."]);
-    assert_eq!(session.step(id, Way::Undo).unwrap(), None);
+    assert_eq!(session.step(id, StepDirection::Undo).unwrap(), None);
     for _ in 0..61 {
-        session.step(id, Way::Redo).unwrap().unwrap();
+        session.step(id, StepDirection::Redo).unwrap().unwrap();
     }
     assert_eq!(texts(&session, id), now);
     // A part that is transcribed again is an edit like any other.
     let found = save::tests::transcript(true);
     session.put_again(id, Span::new(Time::ZERO, Time::from_millis(800)), found).unwrap();
     assert_eq!(texts(&session, id)[0], "Good morning.");
-    session.step(id, Way::Undo).unwrap().unwrap();
+    session.step(id, StepDirection::Undo).unwrap().unwrap();
     assert_eq!(texts(&session, id), now);
 }
 
@@ -294,7 +294,7 @@ async fn the_user_chooses_between_the_text_and_another_attempt() {
     offer();
     assert_eq!(session.choose_again(id, span, true).unwrap().unwrap().segment, 0);
     assert_eq!((texts(&session, id)[0].as_str(), waiting()), ("Good morning.", 0));
-    session.step(id, Way::Undo).unwrap().unwrap();
+    session.step(id, StepDirection::Undo).unwrap().unwrap();
     assert_eq!(texts(&session, id), ["The ferry is late.", "So am I."]);
 }
 
@@ -323,21 +323,21 @@ async fn what_is_doubtful_is_listed_and_what_was_accepted_stays_so() {
     session.remove(id);
     let id = session.open_document(document).unwrap();
     assert_eq!(session.review(id).count, 0);
-    session.step(id, Way::Undo).unwrap().unwrap();
-    session.step(id, Way::Undo).unwrap().unwrap();
+    session.step(id, StepDirection::Undo).unwrap().unwrap();
+    session.step(id, StepDirection::Undo).unwrap().unwrap();
     assert_eq!(listed(&session, id), [None, Some(1)]);
 }
 
 #[tokio::test]
 async fn all_places_are_replaced_in_what_is_open_and_in_what_is_not() {
-    use transcript::edit::Finding;
+    use transcript::edit::TextPattern;
     let folder = tempfile::tempdir().unwrap();
     let (session, id) = finished(folder.path(), &["The ferry. Ferry!", "So am I."]).await;
     let other = session.add([folder.path().join("talk.wav")])[0];
     finish(&session, other, &["A ferryman on a ferry."]);
     let closed = session.lock().queue.get(other).unwrap().edited.unwrap().document;
     session.remove(other);
-    let finding = Finding { text: "ferry".into(), case: false, whole_words: true };
+    let finding = TextPattern { text: "ferry".into(), case: false, whole_words: true };
     let done = session.replace_all(id, &finding, "boat", false).unwrap();
     assert_eq!(
         (done, texts(&session, id)[0].as_str()),
@@ -347,7 +347,7 @@ async fn all_places_are_replaced_in_what_is_open_and_in_what_is_not() {
     assert_eq!(done, Replaced { places: 1, transcripts: 1 });
     let other = session.open_document(closed).unwrap();
     assert_eq!(texts(&session, other), ["A ferryman on a boat."]);
-    session.step(other, Way::Undo).unwrap().unwrap();
+    session.step(other, StepDirection::Undo).unwrap().unwrap();
     assert_eq!(texts(&session, other), ["A ferryman on a ferry."]);
 }
 
@@ -402,7 +402,7 @@ fn kept_session(folder: &Path) -> (Session, library::Journal) {
 
 /// The files of the jobs that would be listed at the next start.
 fn written_down(journal: &library::Journal) -> Vec<PathBuf> {
-    let listing = journal.unfinished(library::Kind::Window).unwrap();
+    let listing = journal.unfinished(library::HostKind::Window).unwrap();
     listing.jobs.into_iter().map(|left| left.job.file.0).collect()
 }
 
@@ -443,13 +443,13 @@ async fn what_is_tried_again_goes_on_at_the_next_start() {
 }
 
 /// A window that opens, does something and is closed; its journal after that.
-fn window(folder: &Path, work: impl AsyncFnOnce(&Session, &library::Journal)) -> Vec<library::Left> {
+fn window(folder: &Path, work: impl AsyncFnOnce(&Session, &library::Journal)) -> Vec<library::UnfinishedJob> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(async {
         let (session, journal) = kept_session(folder);
         work(&session, &journal).await;
         session.close().await;
-        journal.unfinished(library::Kind::Window).unwrap().jobs
+        journal.unfinished(library::HostKind::Window).unwrap().jobs
     })
 }
 
@@ -461,8 +461,8 @@ fn what_an_earlier_window_reached_waits_for_its_disk_and_its_engine() {
     let left = window(folder.path(), async |session, journal| {
         session.pause(true);
         session.add([file.clone()]);
-        let left = journal.unfinished(library::Kind::Window).unwrap().jobs.remove(0);
-        journal.begin(left.key, 1, &wire::Resume::default()).unwrap();
+        let left = journal.unfinished(library::HostKind::Window).unwrap().jobs.remove(0);
+        journal.begin_attempt(left.key, 1, &wire::Resume::default()).unwrap();
     });
     assert_eq!(left.len(), 1);
 

@@ -2,9 +2,9 @@
 
 use crate::session::{self, Session};
 use advisor::ModelRef;
-use library::documents::{self, Way};
+use library::documents::{self, StepDirection};
 use serde::{Deserialize, Serialize};
-use transcript::review::Reason;
+use transcript::review::ReviewReason;
 use transcript::{Span, Suspicion, Time, edit};
 use ts_rs::TS;
 
@@ -296,15 +296,15 @@ impl EditCommand {
     pub fn execute(self, session: &Session, job: u64) -> Result<Option<Edited>, wire::Failure> {
         let done = match self {
             Self::Edit { edit } => session.edit(job, &edit.into()),
-            Self::Undo => session.step(job, Way::Undo),
-            Self::Redo => session.step(job, Way::Redo),
+            Self::Undo => session.step(job, StepDirection::Undo),
+            Self::Redo => session.step(job, StepDirection::Redo),
             Self::ChooseAgain { part, take } => session.choose_again(job, part.into(), take),
         };
         Ok(done?.map(Edited::from))
     }
 }
 
-impl From<Finding> for edit::Finding {
+impl From<Finding> for edit::TextPattern {
     fn from(Finding { text, case, whole_words }: Finding) -> Self {
         Self { text, case, whole_words }
     }
@@ -312,7 +312,7 @@ impl From<Finding> for edit::Finding {
 
 impl From<session::Review> for Review {
     fn from(review: session::Review) -> Self {
-        let passage = |passage: transcript::review::Passage| Passage {
+        let passage = |passage: transcript::review::ReviewItem| Passage {
             segment: passage.segment,
             start: passage.span.start.seconds(),
             end: passage.span.end.seconds(),
@@ -323,10 +323,10 @@ impl From<session::Review> for Review {
     }
 }
 
-fn suspicion(reason: &Reason) -> Option<Suspicion> {
+fn suspicion(reason: &ReviewReason) -> Option<Suspicion> {
     match reason {
-        Reason::Suspicion(suspicion) => Some(*suspicion),
-        Reason::Gap | Reason::UnsureWords => None,
+        ReviewReason::Suspicion(suspicion) => Some(*suspicion),
+        ReviewReason::Gap | ReviewReason::UnsureWords => None,
     }
 }
 
@@ -374,7 +374,7 @@ pub fn text_change(change: &edit::Change) -> Option<TextChange> {
             ranges: ranges.iter().map(|(from, to)| (count(*from), count(*to))).collect(),
             speaker: after.clone(),
         },
-        edit::Change::About { .. } => return None,
+        edit::Change::Metadata { .. } => return None,
     })
 }
 
@@ -396,8 +396,8 @@ impl From<session::Replaced> for Replaced {
 
 impl From<session::Edited> for Editing {
     fn from(edited: session::Edited) -> Self {
-        let course = edited.course;
-        Self { revision: edited.revision, undo: course.done > 0, redo: course.undone > 0 }
+        let undo_position = edited.undo_position;
+        Self { revision: edited.revision, undo: undo_position.done > 0, redo: undo_position.undone > 0 }
     }
 }
 
@@ -416,9 +416,9 @@ impl From<documents::Document> for DocumentInfo {
     }
 }
 
-impl From<documents::Hit> for Hit {
-    fn from(hit: documents::Hit) -> Self {
-        let documents::Hit { document, title, segment, start, text } = hit;
+impl From<documents::SearchHit> for Hit {
+    fn from(hit: documents::SearchHit) -> Self {
+        let documents::SearchHit { document, title, segment, start, text } = hit;
         Self { document: document.0, title, segment, start: start.seconds(), text }
     }
 }

@@ -13,7 +13,7 @@ fn contract() -> String {
     text.push_str(&names("CommandName", include!("../../../../src-tauri/src/commands.in")));
     let variables = config::preferences::variables();
     text.push_str(&names("PreferenceName", variables.map(|(name, _)| memory::settings::key(name))));
-    let unsure = transcript::review::UNSURE;
+    let unsure = transcript::review::UNSURE_BELOW;
     text.push_str(&format!(
         "/** A word of less probability is uncertain. */\nexport const UNSURE = {unsure};\n\n"
     ));

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use app::session::{Attempt, JobSettings, JobState, QueueEntry, Session};
-use library::{Journal, Kind};
+use library::{HostKind, Journal};
 use supervisor::{EngineOptions, Limits, SupervisorOptions};
 use transcript::{Span, Time};
 use wire::Job;
@@ -75,19 +75,19 @@ async fn what_a_window_left_unfinished_waits_in_the_queue_of_the_next_one() {
     let (begun, waiting) = (place.job("4 windows"), place.job("2 windows"));
     {
         let (journal, outputs) = (place.journal(), serde_json::json!({}));
-        let entry = |queue_id, job| library::Entry {
-            kind: Kind::Window,
+        let entry = |queue_id, job| library::NewJob {
+            kind: HostKind::Window,
             queue_id,
             job,
             identity: None,
             outputs: &outputs,
         };
         let keys = journal.add(&[entry(1, &begun), entry(2, &waiting)]).unwrap();
-        journal.begin(keys[0], 1, &Default::default()).unwrap();
+        journal.begin_attempt(keys[0], 1, &Default::default()).unwrap();
         let segment = transcript::Segment { text: "Done before.".into(), ..Default::default() };
         let point = wire::Point { position: 2 * 480_000, ..Default::default() };
-        let step = library::Step { point: &point, segments: &[segment], discarded: &[], marks: &[] };
-        assert!(journal.reached(keys[0], &step).unwrap());
+        let step = library::ReachedPoint { point: &point, segments: &[segment], discarded: &[], marks: &[] };
+        assert!(journal.record_point(keys[0], &step).unwrap());
     }
     let journal = place.journal();
     let options = SupervisorOptions {
@@ -113,9 +113,9 @@ async fn what_a_window_left_unfinished_waits_in_the_queue_of_the_next_one() {
     let first = [vec!["Done before.".to_owned()], expected(2..4)].concat();
     assert_eq!(done.into_values().collect::<Vec<_>>(), [first, expected(0..2)]);
     // Until they are saved a crash would lose them.
-    assert_eq!(journal.unfinished(Kind::Window).unwrap().jobs.len(), 2);
+    assert_eq!(journal.unfinished(HostKind::Window).unwrap().jobs.len(), 2);
     session.close().await;
-    assert!(journal.unfinished(Kind::Window).unwrap().jobs.is_empty());
+    assert!(journal.unfinished(HostKind::Window).unwrap().jobs.is_empty());
 }
 
 #[tokio::test]
@@ -142,9 +142,9 @@ async fn what_a_closed_window_had_not_finished_goes_on_at_its_next_start_with_se
         session.close().await;
     }
     // Until the first has let go of the journal.
-    let left = || place.journal().unfinished(Kind::Window).unwrap().jobs;
+    let left = || place.journal().unfinished(HostKind::Window).unwrap().jobs;
     let begun = Instant::now();
-    while left().iter().any(|job| job.is_worked_on) {
+    while left().iter().any(|job| job.has_live_host) {
         assert!(begun.elapsed() < PATIENCE);
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -1,6 +1,6 @@
-//! How a decoder gets to a place within a recording: a container's own seek,
-//! or, in streams of bare frames, the byte that a frame begins at; then
-//! packets are decoded and dropped until one is met whose place is known.
+//! Seeking in a recording: by the container's own seek or, in streams of bare
+//! frames, to the offset of a frame. Then packets are decoded and dropped until
+//! one whose position is known.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
@@ -17,52 +17,56 @@ use super::{Native, guarded};
 use crate::codecs::decoder_for;
 use crate::mkv::Clusters;
 
-/// Packets from one mark to the next, which is also what is decoded ahead of a
-/// place: more than any codec here remembers (a frame of mp3 refers to 511
-/// bytes before it, which may be 22 frames), and under a second of most.
+/// Packets from one mark to the next, and packets that are decoded before the
+/// target of a seek: more than the state of any codec here depends on (a frame of
+/// mp3 refers to 511 bytes before it, which may be 22 frames), and less than a
+/// second for most.
 pub(crate) const STRIDE: u64 = 32;
 
-/// A packet whose place in the decoded sound is known.
+/// A packet whose position in the decoded sound is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Mark {
-    /// Counted from 0 over the packets of the track.
+pub(crate) struct PacketMark {
+    /// SeekIndex among the packets of the track.
     pub(crate) ordinal: u64,
-    /// In the container's units.
+    /// Time stamp in the container's units.
     pub(crate) stamp: i64,
-    /// Frames before its first one.
+    /// SeekIndex of its first frame in the decoded sound.
     pub(crate) position: u64,
-    /// Byte that it begins at, in streams of bare frames, or its cluster in Matroska.
+    /// Offset of the packet, in streams of bare frames, or of its cluster, in Matroska.
     pub(crate) offset: Option<u64>,
 }
 
-/// What to decode until.
+/// The packet up to which decoded sound is dropped.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Target {
-    Mark(Mark),
-    /// The packet of this time stamp, whose place follows from the stamp.
+pub(crate) enum SeekTarget {
+    /// A packet of known position.
+    Mark(PacketMark),
+    /// The packet of this time stamp, from which its position is computed.
     Stamp(i64),
 }
 
-/// What seeking knows of the packets that went by.
+/// The part of a decoder's state that concerns positions.
 #[derive(Debug, Default)]
-pub(super) struct Place {
-    /// Of the next packet.
+pub(super) struct SeekState {
+    /// SeekIndex of the next packet.
     ordinal: u64,
-    /// The packet that was decoded last: its number and time stamp.
+    /// SeekIndex and time stamp of the last decoded packet.
     latest: (u64, i64),
-    /// A mark that was passed, until somebody takes it.
-    passed: Option<Mark>,
-    /// Frames by which places are behind what time stamps say, once known.
+    /// The last mark that was passed, until it is taken.
+    passed: Option<PacketMark>,
+    /// Frames by which positions are larger than time stamps say, once known.
     lead: Option<i64>,
-    target: Option<Target>,
-    /// The demuxer began in the middle: what it says of ends is wrong.
+    target: Option<SeekTarget>,
+    /// The demuxer was started in the middle, so that its trimming of the ends is wrong.
     is_cut: bool,
+    /// The decoder has seeked.
     sought: bool,
-    /// The rate changed, or a stream followed upon another: nothing leads there but decoding.
+    /// The rate changed, or a chained stream followed: positions are known only by decoding
+    /// from the start.
     pub(super) irregular: bool,
 }
 
-impl Place {
+impl SeekState {
     pub(super) fn enter(&mut self, packet: &mut Packet) {
         if self.is_cut {
             packet.trim_start = Duration::ZERO;
@@ -74,52 +78,52 @@ impl Place {
 }
 
 impl Native {
-    /// Whether frames stand one behind the other with nothing around them.
+    /// Whether the file is a stream of bare frames without a container.
     pub(crate) fn is_bare(&self) -> bool {
         matches!(self.info.container.as_str(), "mp1" | "mp2" | "mp3" | "aac")
     }
 
-    /// Whether it consists of clusters, see [`Clusters`].
+    /// Whether the file is Matroska and has [`Clusters`].
     pub(crate) fn is_matroska(&self) -> bool {
         self.info.container == super::MATROSKA
     }
 
-    /// Whether a seek leads anywhere but where decoding from the start does.
+    /// Whether positions after a seek may differ from those of decoding from the start.
     pub(crate) fn is_irregular(&self) -> bool {
         self.place.irregular
     }
 
-    /// Frames given out so far.
+    /// Frames returned so far.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    pub(crate) fn take_mark(&mut self) -> Option<Mark> {
+    /// The last mark that was passed, once.
+    pub(crate) fn take_mark(&mut self) -> Option<PacketMark> {
         self.place.passed.take()
     }
 
-    /// The time stamp of a place, by what is known before it was passed;
-    /// `None` where too little is.
+    /// The time stamp of a position, estimated from the first packets; `None` before
+    /// they are decoded.
     pub(crate) fn stamp_of(&self, position: u64) -> Option<i64> {
         let lead = self.place.lead?;
         let seconds = (position as i64 - lead) as f64 / f64::from(self.rate.max(1)) + self.origin;
         Some((seconds / super::base_seconds(self.time_base?)) as i64)
     }
 
-    /// So many seconds in the container's units.
+    /// Seconds in the container's units.
     pub(crate) fn ticks(&self, seconds: f64) -> i64 {
         self.time_base.map_or(0, |base| (seconds / super::base_seconds(base)) as i64)
     }
 
-    /// Goes to `start` and decodes from there to `target`, whose first frame is
-    /// the next to be given out. False where the file does not lead there; the
-    /// state is then that of no place.
+    /// Seeks to `start`; the next piece then begins at `target`. False if that fails,
+    /// and the position is undefined then.
     pub(crate) fn seek(
         &mut self,
         path: &Path,
         clusters: Option<&Clusters>,
-        start: &Mark,
-        target: Target,
+        start: &PacketMark,
+        target: SeekTarget,
     ) -> bool {
         self.packets.clear();
         self.held = None;
@@ -149,7 +153,7 @@ impl Native {
     fn begin_at(&mut self, path: &Path, offset: u64) -> Option<()> {
         let mut file = File::open(path).ok()?;
         file.seek(SeekFrom::Start(offset)).ok()?;
-        // Cannot seek, so that no length is estimated from what is left.
+        // Without seeking the demuxer estimates no length from the rest of the file.
         let stream = MediaSourceStream::new(Box::new(ReadOnlySource::new(file)), Default::default());
         let format: Box<dyn FormatReader> = if self.info.container == "aac" {
             Box::new(AdtsReader::try_new(stream, FormatOptions::default()).ok()?)
@@ -176,18 +180,18 @@ impl Native {
         Some(())
     }
 
-    /// Whether what was just decoded lies before the place that is sought; at
-    /// that place the count of frames is set right.
+    /// Whether the packet just decoded lies before the target of a seek. At the target
+    /// the position is set.
     pub(super) fn is_before_target(&mut self) -> bool {
         let Some(target) = self.place.target else { return false };
         let (ordinal, stamp) = self.place.latest;
         let (before, position) = match target {
-            Target::Mark(mark) if mark.offset.is_some() => (ordinal < mark.ordinal, mark.position),
-            Target::Mark(mark) if stamp > mark.stamp => (false, self.position_of(stamp)),
-            Target::Mark(mark) => (stamp < mark.stamp, mark.position),
-            Target::Stamp(wanted) => (stamp < wanted, self.position_of(stamp)),
+            SeekTarget::Mark(mark) if mark.offset.is_some() => (ordinal < mark.ordinal, mark.position),
+            SeekTarget::Mark(mark) if stamp > mark.stamp => (false, self.position_of(stamp)),
+            SeekTarget::Mark(mark) => (stamp < mark.stamp, mark.position),
+            SeekTarget::Stamp(wanted) => (stamp < wanted, self.position_of(stamp)),
         };
-        // Gaps are counted from a place, and there is none yet.
+        // A gap can't be computed before the position is known.
         self.silence = 0;
         if !before {
             self.position = position;
@@ -205,15 +209,15 @@ impl Native {
         (due * f64::from(self.rate)).round() as i64
     }
 
-    /// Notes where the packet just decoded begins. Nothing of it was dropped.
-    pub(super) fn note_place(&mut self) {
+    /// Notes the position of the packet just decoded, of which nothing was dropped.
+    pub(super) fn note_position(&mut self) {
         let (ordinal, stamp) = self.place.latest;
         let position = self.position + self.silence;
         if self.place.lead.is_none() && !self.place.sought {
             self.place.lead = Some(position as i64 - self.frames_until(stamp));
         }
         if ordinal > 0 && ordinal.is_multiple_of(STRIDE) {
-            self.place.passed = Some(Mark { ordinal, stamp, position, offset: None });
+            self.place.passed = Some(PacketMark { ordinal, stamp, position, offset: None });
         }
     }
 }

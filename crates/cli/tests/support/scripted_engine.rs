@@ -10,7 +10,9 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 
 use memory::Precision;
-use transcript::{Completeness, Model, Notice, Run, Segment, Severity, Source, Span, Time, Transcript, Word};
+use transcript::{
+    Completeness, Model, Notice, RunInfo, Segment, Severity, Source, Span, Time, Transcript, Word,
+};
 use wire::{
     Backend, Command, Description, Envelope, ErrorCode, Event, Failure, FilePath, Job, JobId, Progress,
 };
@@ -233,7 +235,11 @@ fn transcript(job: &Job, name: &str) -> Transcript {
             Vec::new()
         },
         complete: true,
-        run: Some(Run { finished_at: "2026-01-02T03:04:05Z".into(), device: "cpu".into(), ..Run::default() }),
+        run: Some(RunInfo {
+            finished_at: "2026-01-02T03:04:05Z".into(),
+            device: "cpu".into(),
+            ..RunInfo::default()
+        }),
     }
 }
 

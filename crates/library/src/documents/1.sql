@@ -1,5 +1,5 @@
--- All transcripts and every edit of them. Times are milliseconds since 1970
--- unless they lie in a recording.
+-- All transcripts and every edit of them. Times are milliseconds since 1970,
+-- but for those within a recording.
 CREATE TABLE documents (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     title         TEXT NOT NULL,
@@ -9,14 +9,14 @@ CREATE TABLE documents (
     file_digest   BLOB,              -- SHA-256 of the first and the last MiB
     created       INTEGER NOT NULL,
     changed       INTEGER NOT NULL,
-    deleted       INTEGER,           -- removed for good at a later start
+    deleted       INTEGER,           -- when; a later start removes the row
     duration_ms   INTEGER NOT NULL,  -- of the recording
     language      TEXT NOT NULL,
     model         TEXT NOT NULL,
-    edits_done    INTEGER NOT NULL DEFAULT 0  -- edits after it were undone
+    edits_done    INTEGER NOT NULL DEFAULT 0  -- later edits were undone
 ) STRICT;
 
--- A transcript as it was when so many edits were done.
+-- A transcript with its first `edits_done` edits applied.
 CREATE TABLE snapshots (
     document   INTEGER PRIMARY KEY REFERENCES documents ON DELETE CASCADE,
     edits_done INTEGER NOT NULL,
@@ -26,15 +26,15 @@ CREATE TABLE snapshots (
 CREATE TABLE edits (
     document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
     number   INTEGER NOT NULL,       -- from 1
-    changes  TEXT NOT NULL,          -- JSON, both sides of each
+    changes  TEXT NOT NULL,          -- JSON, old and new content of each change
     at       INTEGER NOT NULL,
     PRIMARY KEY (document, number)
 ) STRICT, WITHOUT ROWID;
 
--- A segment's text each; the row's id is the document's times 2^32 and the
--- segment's. Texts are found by any three characters in a row. Of a text that
--- was removed which trigrams it had stays until their pages are merged: FTS5's
--- secure-delete takes 15 ms for each row.
+-- One row per segment; its id is the document's id times 2^32 plus the segment's.
+-- Texts are found by any three consecutive characters. The trigrams of removed
+-- texts stay in the file until FTS5 merges its pages, since its secure-delete
+-- takes 15 ms per row.
 CREATE VIRTUAL TABLE passages USING fts5 (
     text, start_ms UNINDEXED, tokenize = 'trigram remove_diacritics 1'
 );

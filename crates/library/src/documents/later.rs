@@ -1,20 +1,20 @@
-//! What nobody waits for, done beside whatever else is.
+//! Work on the history that runs in a background thread.
 
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use super::{DocumentId, Documents, at, find, passages, snapshots};
+use super::{DocumentId, Documents, find, passages, snapshots, transcript_at};
 use crate::Error;
 
-/// Passages that take some ten milliseconds: so long does an edit wait.
-const PORTION: u32 = 100;
-/// Between two portions, in which others have their turn.
+/// Number of segments indexed in one transaction. An edit waits for it, some 10 ms.
+const BATCH: u32 = 100;
+/// Pause between two transactions, in which others can use the file.
 const PAUSE: Duration = Duration::from_millis(10);
 
 impl Documents {
-    /// Lets what many changes at once left be found as it is now. What is not
-    /// done when the program ends is done at its next start.
+    /// Indexes the remaining changed segments in the background. What is not done
+    /// when the program ends is done after its next start.
     pub(super) fn index_later(&self) {
         if self.0.indexing.swap(true, Ordering::Relaxed) {
             return;
@@ -27,31 +27,31 @@ impl Documents {
     }
 
     fn index(&self) -> Result<(), Error> {
-        let portion = || {
+        let batch = || {
             self.change(|transaction| {
-                let more = passages::catch_up(transaction, PORTION)?;
-                // Before anybody else can change anything: who does begins again.
+                let more = passages::catch_up(transaction, BATCH)?;
+                // Within the transaction: a change after it starts indexing again.
                 self.0.indexing.store(more, Ordering::Relaxed);
                 Ok(more)
             })
         };
-        while portion()? {
+        while batch()? {
             thread::sleep(PAUSE);
         }
         Ok(())
     }
 
-    /// Writes a transcript down as it is, so that fewer edits are done over to
-    /// open it the next time.
+    /// Writes a new snapshot of a transcript in the background, so that fewer
+    /// edits are replayed when it is opened again.
     pub(super) fn renew_later(&self, id: DocumentId) {
         self.later(move |documents| {
             documents.change(|transaction| {
-                let Some((_, course)) = find(transaction, id)? else { return Ok(()) };
-                let (transcript, replayed) = at(transaction, id, course.done)?;
+                let Some((_, undo_position)) = find(transaction, id)? else { return Ok(()) };
+                let (transcript, replayed) = transcript_at(transaction, id, undo_position.done)?;
                 if replayed.edits == 0 {
                     return Ok(());
                 }
-                snapshots::write(transaction, id, course.done, &transcript)
+                snapshots::write(transaction, id, undo_position.done, &transcript)
             })
         });
     }
@@ -59,7 +59,7 @@ impl Documents {
     fn later(&self, work: impl FnOnce(&Self) -> Result<(), Error> + Send + 'static) {
         let documents = self.clone();
         let name = thread::Builder::new().name("history".into());
-        // Where that fails a search does it, or the next start.
+        // If this fails, the next search or the next start does the work.
         let _ = name.spawn(move || work(&documents));
     }
 }

@@ -1,12 +1,14 @@
-//! The history: every transcript, each edit of it, and an index of what was
-//! said. In a file of its own: an older version, which would set the journal
-//! of a newer one aside, never touches it.
+//! The history: every transcript, every edit of it, and a full-text index.
+//!
+//! A transcript is stored as a snapshot and the edits since. It has a file of its
+//! own, because a journal of a newer version is moved aside by an older one,
+//! which must not happen to the history.
 
 mod later;
 mod passages;
 mod snapshots;
 
-pub use passages::Hit;
+pub use passages::SearchHit;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,32 +22,32 @@ use wire::FilePath;
 
 use crate::host::now;
 use crate::journal::{json, not_json, transact};
-use crate::open::{Aside, Reason, begin_anew, connect};
+use crate::open::{QuarantineReason, QuarantinedFile, connect, replace_file};
 use crate::{Error, Identity, Problem};
 
-/// The history's name in the state folder.
-pub const FILE: &str = "history.sqlite";
+/// File name of the history in the state folder.
+pub const HISTORY_FILE: &str = "history.sqlite";
 
 const MIGRATIONS: [&str; 2] = [include_str!("1.sql"), include_str!("2.sql")];
 
-/// Where more edits than this are done over to open a transcript, or longer
-/// ones in bytes of JSON, it is written down anew.
-const MOST_REPLAYED: Replayed = Replayed { edits: 200, bytes: 1 << 20 };
+/// If opening a transcript replays more edits than this, or more bytes of JSON, a
+/// new snapshot is written.
+const MAX_REPLAYED: Replayed = Replayed { edits: 200, bytes: 1 << 20 };
 
-/// More than this is not done over to show the beginning of a transcript.
-const MOST_REPLAYED_AT_ONCE: f64 = 65536.0;
+/// Most bytes of edits that are replayed to show the start of a transcript before
+/// the whole is loaded.
+const MAX_REPLAYED_FOR_BEGINNING: f64 = 65536.0;
 
-/// What was said is found at once as it is after an edit of no more segments
-/// than this.
+/// Edits of up to this many segments are indexed within their transaction, larger
+/// ones in the background.
 const INDEXED_AT_ONCE: u32 = 32;
 
-/// A transcript is removed for good at the first start that comes later than
-/// this after its deletion, in milliseconds: another window may offer to
-/// bring it back until then.
-const KEPT_AFTER_DELETION: i64 = 10 * 60 * 1000;
+/// Milliseconds after its deletion during which a transcript can be restored, also
+/// by another window. The first start after that removes it.
+const RESTORABLE_FOR: i64 = 10 * 60 * 1000;
 
-/// The history, open. Clones share one connection. Every call blocks on the
-/// disk, and returns only when what it wrote is there to stay.
+/// The open history. Clones share one connection. Every call blocks on the disk
+/// and returns when its changes are durable.
 #[derive(Debug, Clone)]
 pub struct Documents(Arc<Inner>);
 
@@ -53,91 +55,114 @@ pub struct Documents(Arc<Inner>);
 struct Inner {
     path: PathBuf,
     connection: Mutex<Connection>,
-    /// A thread works on the index.
+    /// Whether a background thread is indexing.
     indexing: AtomicBool,
 }
 
-/// Names a transcript of the history, for ever.
+/// Identifies a transcript of the history. Ids are never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct DocumentId(pub i64);
+pub struct DocumentId(
+    /// The row in the table of documents.
+    pub i64,
+);
 
-/// What is known of a transcript without opening it.
+/// A transcript of the history as the list shows it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
+    /// The transcript's id.
     pub id: DocumentId,
+    /// File name of the recording when the transcript was added.
     pub title: String,
-    /// Where the recording was when it was seen last.
+    /// Last known path of the recording.
     pub file: PathBuf,
+    /// Identifies the recording if it is moved; `None` if it could not be read.
     pub identity: Option<Identity>,
-    /// Milliseconds since 1970, as are the others.
+    /// When the transcript was added, in milliseconds since 1970.
     pub created: i64,
+    /// When it was last edited, undone or redone, in milliseconds since 1970.
     pub changed: i64,
+    /// Length of the recording.
     pub duration: Time,
+    /// Main language of the transcript, ISO 639-1.
     pub language: String,
+    /// Name of the model that wrote it.
     pub model: String,
 }
 
-/// A transcript as it is now.
+/// A transcript with all edits applied.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedDocument {
+    /// Its entry in the list.
     pub document: Document,
+    /// Its text.
     pub transcript: Transcript,
-    pub course: Course,
+    /// Which edits are applied.
+    pub undo_position: UndoPosition,
 }
 
-/// What is there of a transcript at once, however long it is.
+/// The first segments of a long transcript, which are loaded before the rest.
 #[derive(Debug)]
-pub struct Beginning {
+pub struct DocumentBeginning {
+    /// Its entry in the list.
     pub document: Document,
-    /// As they are now.
+    /// The first segments with all edits applied.
     pub segments: Vec<Segment>,
-    pub course: Course,
+    /// Which edits are applied.
+    pub undo_position: UndoPosition,
 }
 
-/// Where a transcript stands between its first and its last edit.
+/// How many edits of a transcript are applied and how many can be redone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Course {
-    /// How many edits are done and can be undone.
+pub struct UndoPosition {
+    /// Number of edits that are applied and can be undone.
     pub done: i64,
-    /// How many were undone and can be done again.
+    /// Number of edits that were undone and can be redone.
     pub undone: i64,
 }
 
+/// A step in the sequence of edits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum StepDirection {
+    /// Reverts the last applied edit.
     Undo,
+    /// Applies the edit that was undone last.
     Redo,
 }
 
 impl Documents {
-    /// Opens the history at `path`, made with its folder where there is none,
-    /// and removes what was deleted a while ago. A damaged file is moved aside.
+    /// Opens the history at `path`, creates it and its folder if missing, and
+    /// removes transcripts that were deleted more than ten minutes ago. A damaged
+    /// file is moved aside and reported.
     ///
     /// # Errors
-    /// Where the file can't be used, also for being of a newer version: it
-    /// stays where it is then.
-    pub fn open(path: &Path) -> Result<(Self, Option<Aside>), Error> {
+    /// If the file can't be used. A file of a newer version is an error as well and stays
+    /// in place.
+    pub fn open(path: &Path) -> Result<(Self, Option<QuarantinedFile>), Error> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(|error| Error::io(path, error))?;
         }
         let (connection, aside) = match connect(path, &MIGRATIONS)? {
             Ok(connection) => (connection, None),
-            Err(Reason::Newer(version)) => {
+            Err(QuarantineReason::Newer(version)) => {
                 return Err(Error { path: path.into(), problem: Problem::Newer(version) });
             }
-            Err(reason) => begin_anew(path, reason, &MIGRATIONS)?,
+            Err(reason) => replace_file(path, reason, &MIGRATIONS)?,
         };
         let inner =
             Inner { path: path.into(), connection: Mutex::new(connection), indexing: AtomicBool::default() };
         let documents = Self(Arc::new(inner));
-        documents.purge(now() - KEPT_AFTER_DELETION)?;
+        documents.purge(now() - RESTORABLE_FOR)?;
         if documents.change(|transaction| passages::catch_up(transaction, INDEXED_AT_ONCE))? {
             documents.index_later();
         }
         Ok((documents, aside))
     }
 
-    /// Writes down a transcript, whose segments have to be numbered.
+    /// Adds the transcript of the recording `file`. Its segments need ids, see
+    /// [`edit::assign_ids`].
+    ///
+    /// # Errors
+    /// If the history can't be written.
     pub fn add(
         &self,
         file: &Path,
@@ -168,7 +193,10 @@ impl Documents {
         })
     }
 
-    /// All that are not deleted, the one that was changed last first.
+    /// All transcripts that are not deleted, the one that was changed last first.
+    ///
+    /// # Errors
+    /// If the history can't be read.
     pub fn list(&self) -> Result<Vec<Document>, Error> {
         self.change(|transaction| {
             let mut select = transaction
@@ -177,55 +205,62 @@ impl Documents {
         })
     }
 
-    /// The first segments of a transcript. `None` also where they would not be
-    /// there sooner than all of it.
-    pub fn begin(&self, id: DocumentId) -> Result<Option<Beginning>, Error> {
+    /// The first segments of a transcript. `None` if there is no such transcript,
+    /// or if loading the whole takes no longer.
+    ///
+    /// # Errors
+    /// If the history can't be read.
+    pub fn read_beginning(&self, id: DocumentId) -> Result<Option<DocumentBeginning>, Error> {
         self.change(|transaction| {
-            let Some((document, course)) = find(transaction, id)? else { return Ok(None) };
-            let Some((from, mut segments)) = snapshots::begin(transaction, id)? else { return Ok(None) };
+            let Some((document, undo_position)) = find(transaction, id)? else { return Ok(None) };
+            let Some((from, mut segments)) = snapshots::beginning(transaction, id)? else { return Ok(None) };
             let query =
                 "SELECT total(length(changes)) FROM edits WHERE document = ?1 AND number BETWEEN ?2 AND ?3";
-            let range = (from.min(course.done) + 1, from.max(course.done));
+            let range = (from.min(undo_position.done) + 1, from.max(undo_position.done));
             let bytes: f64 =
                 transaction.query_row(query, params![id.0, range.0, range.1], |row| row.get(0))?;
-            if bytes > MOST_REPLAYED_AT_ONCE {
+            if bytes > MAX_REPLAYED_FOR_BEGINNING {
                 return Ok(None);
             }
-            for changes in steps(transaction, id, from, course.done) {
-                edit::apply_to_beginning(&mut segments, &changes?.0).map_err(mismatch)?;
+            for changes in steps(transaction, id, from, undo_position.done) {
+                edit::apply_to_prefix(&mut segments, &changes?.0).map_err(mismatch)?;
             }
-            Ok(Some(Beginning { document, segments, course }))
+            Ok(Some(DocumentBeginning { document, segments, undo_position }))
         })
     }
 
-    /// `None` where there is no such transcript, or no longer.
-    pub fn read(&self, id: DocumentId) -> Result<Option<Opened>, Error> {
+    /// A whole transcript; `None` if there is none or it was deleted.
+    ///
+    /// # Errors
+    /// If the history can't be read.
+    pub fn read(&self, id: DocumentId) -> Result<Option<OpenedDocument>, Error> {
         let read = self.change(|transaction| {
-            let Some((document, course)) = find(transaction, id)? else { return Ok(None) };
-            let (transcript, replayed) = at(transaction, id, course.done)?;
-            Ok(Some((Opened { document, transcript, course }, replayed)))
+            let Some((document, undo_position)) = find(transaction, id)? else { return Ok(None) };
+            let (transcript, replayed) = transcript_at(transaction, id, undo_position.done)?;
+            Ok(Some((OpenedDocument { document, transcript, undo_position }, replayed)))
         })?;
         let Some((opened, replayed)) = read else { return Ok(None) };
-        if replayed.edits > MOST_REPLAYED.edits || replayed.bytes > MOST_REPLAYED.bytes {
+        if replayed.edits > MAX_REPLAYED.edits || replayed.bytes > MAX_REPLAYED.bytes {
             self.renew_later(id);
         }
         Ok(Some(opened))
     }
 
-    /// Writes down what was changed when `done` edits were; those that had
-    /// been undone are no more.
+    /// Records an edit that follows the first `done` ones. Edits that were undone
+    /// are discarded.
     ///
     /// # Errors
-    /// [`Problem::Changed`] where it stands elsewhere, besides those of the disk.
-    pub fn record(&self, id: DocumentId, done: i64, changes: &[Change]) -> Result<Course, Error> {
+    /// [`Problem::Changed`] if another number of edits is applied, because another
+    /// window edited the transcript, and errors of the disk.
+    pub fn record(&self, id: DocumentId, done: i64, changes: &[Change]) -> Result<UndoPosition, Error> {
         let written = self.change(|transaction| {
             if !move_to(transaction, id, done, done + 1)? {
                 return Ok(None);
             }
             let query = "SELECT edits_done > ?2 FROM snapshots WHERE document = ?1";
             if transaction.query_row(query, params![id.0, done], |row| row.get(0))? {
-                // It is of what is no more: the one to go on from is made while that can be undone.
-                snapshots::write(transaction, id, done, &at(transaction, id, done)?.0)?;
+                // The snapshot includes edits that are discarded below: write one before them while they exist.
+                snapshots::write(transaction, id, done, &transcript_at(transaction, id, done)?.0)?;
             }
             transaction
                 .execute("DELETE FROM edits WHERE document = ?1 AND number > ?2", params![id.0, done])?;
@@ -240,41 +275,50 @@ impl Documents {
         if more_to_index {
             self.index_later();
         }
-        Ok(Course { done: done + 1, undone: 0 })
+        Ok(UndoPosition { done: done + 1, undone: 0 })
     }
 
-    /// Goes one edit back or forth from where `done` were done; what is to be
-    /// applied for it, or `None` at the end.
+    /// Undoes or redoes one edit after the first `done` ones. Returns the changes
+    /// to apply, or `None` if there is nothing to undo or redo.
     ///
     /// # Errors
     /// As for [`Documents::record`].
-    pub fn step(&self, id: DocumentId, done: i64, way: Way) -> Result<Option<(Vec<Change>, Course)>, Error> {
+    pub fn step(
+        &self,
+        id: DocumentId,
+        done: i64,
+        way: StepDirection,
+    ) -> Result<Option<(Vec<Change>, UndoPosition)>, Error> {
         let (number, after) = match way {
-            Way::Undo => (done, done - 1),
-            Way::Redo => (done + 1, done + 1),
+            StepDirection::Undo => (done, done - 1),
+            StepDirection::Redo => (done + 1, done + 1),
         };
         let stepped = self.change(|transaction| {
             let Some((changes, _)) = changes(transaction, id, number)? else { return Ok(Some(None)) };
             if !move_to(transaction, id, done, after)? {
                 return Ok(None);
             }
-            let changes = if way == Way::Undo { edit::inverse(changes) } else { changes };
+            let changes = if way == StepDirection::Undo { edit::inverse(changes) } else { changes };
             passages::change(transaction, id, &changes)?;
             let more_to_index = passages::catch_up(transaction, INDEXED_AT_ONCE)?;
-            let course = find(transaction, id)?.map(|(_, course)| course).unwrap_or_default();
-            Ok(Some(Some((changes, course, more_to_index))))
+            let undo_position =
+                find(transaction, id)?.map(|(_, undo_position)| undo_position).unwrap_or_default();
+            Ok(Some(Some((changes, undo_position, more_to_index))))
         })?;
-        let Some((changes, course, more_to_index)) = stepped.ok_or_else(|| self.changed())? else {
+        let Some((changes, undo_position, more_to_index)) = stepped.ok_or_else(|| self.changed())? else {
             return Ok(None);
         };
         if more_to_index {
             self.index_later();
         }
-        Ok(Some((changes, course)))
+        Ok(Some((changes, undo_position)))
     }
 
-    /// The recording lies elsewhere by now.
-    pub fn place(&self, id: DocumentId, file: &Path) -> Result<(), Error> {
+    /// Sets the path of the recording after it was moved.
+    ///
+    /// # Errors
+    /// If the history can't be written.
+    pub fn set_recording(&self, id: DocumentId, file: &Path) -> Result<(), Error> {
         self.change(|transaction| {
             let values = params![id.0, json(&FilePath::from(file))?];
             transaction.execute("UPDATE documents SET file = ?2 WHERE id = ?1", values)?;
@@ -282,7 +326,10 @@ impl Documents {
         })
     }
 
-    /// Takes it off the list, or puts it there again while that can be done.
+    /// Deletes a transcript, or restores it while it is not removed yet.
+    ///
+    /// # Errors
+    /// If the history can't be written.
     pub fn delete(&self, id: DocumentId, deleted: bool) -> Result<(), Error> {
         self.change(|transaction| {
             let values = params![id.0, deleted.then(now)];
@@ -291,7 +338,11 @@ impl Documents {
         })
     }
 
-    /// Removes for good what was deleted before that time, milliseconds since 1970.
+    /// Removes transcripts that were deleted before a time, given in milliseconds
+    /// since 1970. They can't be restored.
+    ///
+    /// # Errors
+    /// If the history can't be written.
     pub fn purge(&self, before: i64) -> Result<(), Error> {
         self.change(|transaction| {
             let mut select = transaction.prepare("SELECT id FROM documents WHERE deleted <= ?1")?;
@@ -304,20 +355,28 @@ impl Documents {
         })
     }
 
-    /// Passages in which `words` occur, those of the newest transcript first,
-    /// a few of each.
-    pub fn search(&self, words: &str) -> Result<Vec<Hit>, Error> {
+    /// Segments that contain `words`, at most five of each transcript and those
+    /// of the newest transcript first. Ignores case and, from three characters
+    /// on, accents.
+    ///
+    /// # Errors
+    /// If the history can't be read.
+    pub fn search(&self, words: &str) -> Result<Vec<SearchHit>, Error> {
         self.change(|transaction| {
             passages::catch_up(transaction, u32::MAX)?;
             passages::search(transaction, words)
         })
     }
 
-    /// Transcripts in which `words` may occur, those that were deleted left out.
-    pub fn with(&self, words: &str) -> Result<Vec<DocumentId>, Error> {
+    /// Transcripts that contain `words` if case and accents are ignored, without
+    /// the deleted ones.
+    ///
+    /// # Errors
+    /// If the history can't be read.
+    pub fn containing(&self, words: &str) -> Result<Vec<DocumentId>, Error> {
         self.change(|transaction| {
             passages::catch_up(transaction, u32::MAX)?;
-            passages::with(transaction, words)
+            passages::containing(transaction, words)
         })
     }
 
@@ -330,7 +389,7 @@ impl Documents {
     }
 }
 
-/// False where it does not stand where it was thought to.
+/// Sets the number of applied edits. False if it was not `from`.
 fn move_to(transaction: &Transaction, id: DocumentId, from: i64, to: i64) -> rusqlite::Result<bool> {
     let moved = transaction.execute(
         "UPDATE documents SET edits_done = ?3, changed = ?4 WHERE id = ?1 AND edits_done = ?2",
@@ -339,12 +398,12 @@ fn move_to(transaction: &Transaction, id: DocumentId, from: i64, to: i64) -> rus
     Ok(moved == 1)
 }
 
-fn find(transaction: &Transaction, id: DocumentId) -> rusqlite::Result<Option<(Document, Course)>> {
+fn find(transaction: &Transaction, id: DocumentId) -> rusqlite::Result<Option<(Document, UndoPosition)>> {
     let query = "SELECT *, (SELECT count(*) FROM edits WHERE document = id) AS edits
                  FROM documents WHERE id = ?1 AND deleted IS NULL";
     let read = |row: &Row| {
         let (done, edits): (i64, i64) = (row.get("edits_done")?, row.get("edits")?);
-        Ok((document(row)?, Course { done, undone: edits - done }))
+        Ok((document(row)?, UndoPosition { done, undone: edits - done }))
     };
     transaction.query_row(query, [id.0], read).optional()
 }
@@ -371,7 +430,7 @@ fn document(row: &Row) -> rusqlite::Result<Document> {
     })
 }
 
-/// With their length in bytes of JSON.
+/// The changes of an edit, and their length in bytes of JSON.
 fn changes(
     transaction: &Transaction,
     id: DocumentId,
@@ -385,15 +444,19 @@ fn changes(
     transaction.query_row(query, params![id.0, number], read).optional()
 }
 
-/// What was done over to arrive at a state of a transcript.
+/// Edits that were replayed on a snapshot.
 #[derive(Debug, Clone, Copy, Default)]
 struct Replayed {
     edits: usize,
     bytes: usize,
 }
 
-/// A transcript as it is when so many edits are done.
-fn at(transaction: &Transaction, id: DocumentId, done: i64) -> rusqlite::Result<(Transcript, Replayed)> {
+/// A transcript after its first `done` edits.
+fn transcript_at(
+    transaction: &Transaction,
+    id: DocumentId,
+    done: i64,
+) -> rusqlite::Result<(Transcript, Replayed)> {
     let (from, mut transcript) = snapshots::read(transaction, id)?;
     let mut replayed = Replayed::default();
     for step in steps(transaction, id, from, done) {
@@ -405,20 +468,20 @@ fn at(transaction: &Transaction, id: DocumentId, done: i64) -> rusqlite::Result<
     Ok((transcript, replayed))
 }
 
-/// What is to be applied, in order, where `from` edits are done and `to` are
-/// to be; each with its length in bytes of JSON.
+/// The changes that lead from `from` applied edits to `to`, each with its length
+/// in bytes of JSON.
 fn steps(
     transaction: &Transaction,
     id: DocumentId,
     from: i64,
     to: i64,
 ) -> impl Iterator<Item = rusqlite::Result<(Vec<Change>, usize)>> {
-    let back = (to + 1..=from).rev().map(|number| (number, Way::Undo));
-    let steps = (from + 1..=to).map(|number| (number, Way::Redo)).chain(back);
+    let back = (to + 1..=from).rev().map(|number| (number, StepDirection::Undo));
+    let steps = (from + 1..=to).map(|number| (number, StepDirection::Redo)).chain(back);
     steps.map(move |(number, way)| {
         let missing = || not_json(serde::de::Error::custom("an edit is missing"));
         let (changes, bytes) = changes(transaction, id, number)?.ok_or_else(missing)?;
-        Ok((if way == Way::Undo { edit::inverse(changes) } else { changes }, bytes))
+        Ok((if way == StepDirection::Undo { edit::inverse(changes) } else { changes }, bytes))
     })
 }
 

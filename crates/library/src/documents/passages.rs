@@ -1,4 +1,4 @@
-//! What was said, segment by segment, so that it is found.
+//! The full-text index of the history. A passage is the text of one segment.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,26 @@ use transcript::{Segment, Time};
 
 use super::DocumentId;
 
-/// More of one transcript than this are not shown: the next one may be meant.
-const MOST_OF_ONE: usize = 5;
-const MOST_HITS: usize = 100;
-/// A word that is everywhere is not looked up everywhere.
-const MOST_READ: usize = 2000;
-/// Fewer characters than this are in no trigram.
+/// Most hits of one transcript, so that others are shown as well.
+const MAX_HITS_PER_DOCUMENT: usize = 5;
+const MAX_HITS: usize = 100;
+/// Most rows that a search reads, for words that occur everywhere.
+const MAX_ROWS_READ: usize = 2000;
+/// Shorter texts are in no trigram and are found by reading all passages.
 const TRIGRAM: usize = 3;
 
-/// A passage that was found.
+/// A segment that a search found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Hit {
+pub struct SearchHit {
+    /// The transcript.
     pub document: DocumentId,
+    /// Title of the transcript.
     pub title: String,
+    /// The segment within the transcript.
     pub segment: SegmentId,
+    /// Start of the segment within the recording.
     pub start: Time,
+    /// The segment's whole text.
     pub text: String,
 }
 
@@ -33,6 +38,7 @@ fn row_id(document: DocumentId, segment: SegmentId) -> i64 {
     (document.0 << 32) | i64::from(segment)
 }
 
+/// Indexes all segments of a new transcript.
 pub fn add(transaction: &Transaction, document: DocumentId, segments: &[Segment]) -> rusqlite::Result<()> {
     let mut insert = transaction.prepare(INSERT)?;
     for segment in segments.iter().filter(|segment| !segment.text.is_empty()) {
@@ -41,7 +47,7 @@ pub fn add(transaction: &Transaction, document: DocumentId, segments: &[Segment]
     Ok(())
 }
 
-/// As the segments are after the changes, once [`catch_up`] was there.
+/// Notes which segments the changes concern; [`catch_up`] indexes them.
 pub fn change(transaction: &Transaction, document: DocumentId, changes: &[Change]) -> rusqlite::Result<()> {
     let mut insert =
         transaction.prepare("INSERT OR REPLACE INTO unindexed (id, text, start_ms) VALUES (?1, ?2, ?3)")?;
@@ -62,13 +68,13 @@ pub fn change(transaction: &Transaction, document: DocumentId, changes: &[Change
             Change::Text { segment, start, after, .. } => {
                 put(*segment, *start, Some(after))?;
             }
-            Change::Speaker { .. } | Change::About { .. } => {}
+            Change::Speaker { .. } | Change::Metadata { .. } => {}
         }
     }
     Ok(())
 }
 
-/// Lets so many passages be found as they are now, at most; whether there are more.
+/// Indexes up to `most` changed segments. Returns whether there may be more.
 pub fn catch_up(transaction: &Transaction, most: u32) -> rusqlite::Result<bool> {
     let mut select = transaction.prepare("SELECT id, text, start_ms FROM unindexed ORDER BY id LIMIT ?1")?;
     let mut delete = transaction.prepare("DELETE FROM passages WHERE rowid = ?1")?;
@@ -87,6 +93,7 @@ pub fn catch_up(transaction: &Transaction, most: u32) -> rusqlite::Result<bool> 
     Ok(done == most)
 }
 
+/// Removes all passages of a transcript.
 pub fn remove_all(transaction: &Transaction, document: DocumentId) -> rusqlite::Result<()> {
     let range = [row_id(document, 0), row_id(document, SegmentId::MAX)];
     transaction.execute("DELETE FROM passages WHERE rowid BETWEEN ?1 AND ?2", range)?;
@@ -94,7 +101,7 @@ pub fn remove_all(transaction: &Transaction, document: DocumentId) -> rusqlite::
     Ok(())
 }
 
-pub fn search(transaction: &Transaction, words: &str) -> rusqlite::Result<Vec<Hit>> {
+pub fn search(transaction: &Transaction, words: &str) -> rusqlite::Result<Vec<SearchHit>> {
     let words = words.trim();
     if words.is_empty() {
         return Ok(Vec::new());
@@ -103,7 +110,7 @@ pub fn search(transaction: &Transaction, words: &str) -> rusqlite::Result<Vec<Hi
     let mut select = transaction.prepare(&format!(
         "SELECT passages.rowid AS id, text, start_ms, title, deleted
          FROM passages CROSS JOIN documents ON documents.id = passages.rowid >> 32
-         WHERE {condition} ORDER BY passages.rowid DESC LIMIT {MOST_READ}"
+         WHERE {condition} ORDER BY passages.rowid DESC LIMIT {MAX_ROWS_READ}"
     ))?;
     let mut rows = select.query(params_from_iter(values))?;
     let (mut hits, mut counts) = (Vec::new(), BTreeMap::new());
@@ -114,19 +121,19 @@ pub fn search(transaction: &Transaction, words: &str) -> rusqlite::Result<Vec<Hi
         let hit = hit(row)?;
         let count = counts.entry(hit.document).or_insert(0);
         *count += 1;
-        if *count <= MOST_OF_ONE {
+        if *count <= MAX_HITS_PER_DOCUMENT {
             hits.push(hit);
         }
-        if hits.len() == MOST_HITS {
+        if hits.len() == MAX_HITS {
             break;
         }
     }
-    // Within a transcript in the order in which it was said.
+    // Within a transcript in order of time.
     hits.sort_by_key(|hit| (std::cmp::Reverse(hit.document), hit.start));
     Ok(hits)
 }
 
-pub fn with(transaction: &Transaction, words: &str) -> rusqlite::Result<Vec<DocumentId>> {
+pub fn containing(transaction: &Transaction, words: &str) -> rusqlite::Result<Vec<DocumentId>> {
     let (condition, values) = condition(words);
     let mut select = transaction.prepare(&format!(
         "SELECT DISTINCT documents.id FROM passages CROSS JOIN documents ON documents.id = passages.rowid >> 32
@@ -135,13 +142,13 @@ pub fn with(transaction: &Transaction, words: &str) -> rusqlite::Result<Vec<Docu
     select.query_map(params_from_iter(values), |row| Ok(DocumentId(row.get(0)?)))?.collect()
 }
 
-/// What a passage has to be like, in SQL.
+/// The SQL condition that a passage contains `words`, and its parameters.
 fn condition(words: &str) -> (String, Vec<Value>) {
     if words.chars().count() >= TRIGRAM {
         let phrase = format!("\"{}\"", words.replace('"', "\"\""));
         return ("passages MATCH ?".into(), vec![phrase.into()]);
     }
-    // SQLite knows capitals of ASCII alone.
+    // SQLite ignores case for ASCII alone.
     let mut forms = vec![words.to_owned(), words.to_lowercase(), words.to_uppercase()];
     forms.sort();
     forms.dedup();
@@ -153,9 +160,9 @@ fn condition(words: &str) -> (String, Vec<Value>) {
     (format!("({conditions})"), forms.iter().map(like).collect())
 }
 
-fn hit(row: &Row) -> rusqlite::Result<Hit> {
+fn hit(row: &Row) -> rusqlite::Result<SearchHit> {
     let id: i64 = row.get("id")?;
-    Ok(Hit {
+    Ok(SearchHit {
         document: DocumentId(id >> 32),
         title: row.get("title")?,
         segment: (id & i64::from(SegmentId::MAX)) as SegmentId,

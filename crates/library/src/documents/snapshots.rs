@@ -1,6 +1,6 @@
-//! Transcripts as they were at some number of edits. A long one has some
-//! hundred thousand words, whose fields would be named for each: they are kept
-//! beside the rest as short arrays, and both are read at the same time.
+//! Snapshots: whole transcripts after some number of edits. A long transcript has
+//! hundreds of thousands of words, so words are stored apart from the rest, as
+//! arrays without field names, and both parts are parsed in parallel.
 
 use std::thread;
 
@@ -11,13 +11,14 @@ use transcript::{Segment, Time, Transcript, Word};
 use super::DocumentId;
 use crate::journal::{json, not_json};
 
-/// So many segments are kept apart: more than a screen shows, and some to spare
-/// for what is deleted of them.
+/// Number of first segments that are stored once more on their own: more than a
+/// screen shows, with a margin for segments that are deleted.
 const BEGINNING: usize = 60;
 
-/// Text, beginning and end in milliseconds, probability where it is a number.
+/// Text, start and end in milliseconds, probability (`None` if not finite).
 type StoredWord<S> = (S, u32, u32, Option<f32>);
 
+/// Replaces the snapshot of a transcript by one that includes `done` edits.
 pub fn write(
     transaction: &Transaction,
     id: DocumentId,
@@ -41,9 +42,9 @@ pub fn write(
     Ok(())
 }
 
-/// The first segments, with how many edits were done. `None` where there is
-/// hardly more, or they were not kept apart.
-pub fn begin(transaction: &Transaction, id: DocumentId) -> rusqlite::Result<Option<(i64, Vec<Segment>)>> {
+/// The first segments and the number of edits that they include. `None` if the
+/// transcript is short, or if a version that did not store them wrote it.
+pub fn beginning(transaction: &Transaction, id: DocumentId) -> rusqlite::Result<Option<(i64, Vec<Segment>)>> {
     let query =
         "SELECT edits_done, segments FROM snapshots JOIN beginnings USING (document) WHERE document = ?1";
     let read = |row: &Row| Ok((row.get(0)?, parse::<Vec<Segment>>(row.get_ref(1)?.as_str()?)?));
@@ -51,7 +52,7 @@ pub fn begin(transaction: &Transaction, id: DocumentId) -> rusqlite::Result<Opti
     Ok(beginning.filter(|(_, segments)| segments.len() == BEGINNING))
 }
 
-/// With how many edits were done.
+/// The snapshot and the number of edits that it includes.
 pub fn read(transaction: &Transaction, id: DocumentId) -> rusqlite::Result<(i64, Transcript)> {
     let query = "SELECT edits_done, transcript, words FROM snapshots WHERE document = ?1";
     transaction.query_row(query, [id.0], |row| {
@@ -62,7 +63,7 @@ pub fn read(transaction: &Transaction, id: DocumentId) -> rusqlite::Result<(i64,
             (parse::<Transcript>(rest), words)
         });
         let mut transcript = transcript?;
-        // The first version kept them within.
+        // The first version of the schema kept words within the transcript.
         if let Some(words) = words.transpose()? {
             if words.len() != transcript.segments.len() {
                 return Err(damaged());

@@ -41,7 +41,8 @@ pub struct Window {
 impl<'a> Source<'a> {
     pub fn new(recording: &'a Recording, speech: Speech<'a>, span: Option<Span>, model: &Whisper) -> Self {
         let hop = audio::HOP as u64;
-        let in_frames = |run: &audio::Region| (run.start / hop) as usize..run.end.div_ceil(hop) as usize;
+        let in_frames =
+            |run: &audio::SpeechRegion| (run.start / hop) as usize..run.end.div_ceil(hop) as usize;
         let whole = 0..recording.pcm.content_frames();
         let heard = span
             .map_or(whole.clone(), |span| frame(span.start).min(whole.end)..frame(span.end).min(whole.end));

@@ -32,7 +32,7 @@ impl Case {
             audio::prepare(path, &PrepareOptions::default(), &mut |_, _| std::ops::ControlFlow::Continue(()))
                 .unwrap();
         let frames =
-            |region: &audio::Region| (region.start / 160) as usize..region.end.div_ceil(160) as usize;
+            |region: &audio::SpeechRegion| (region.start / 160) as usize..region.end.div_ceil(160) as usize;
         let speech = recording.speech.iter().map(frames).collect();
         Self { model: load_starter(), recording, speech, settings: DecodingOptions::default(), language }
     }

@@ -1,6 +1,6 @@
 //! Writes one job's journal. Whatever goes wrong with it, the job goes on.
 
-use library::{Error, Journal, Key, Step};
+use library::{Error, JobKey, Journal, ReachedPoint};
 use memory::Mark;
 use memory::ladder::LadderState;
 use transcript::{Notice, Segment, Severity, Span};
@@ -19,7 +19,7 @@ pub enum Record {
 
 #[derive(Debug, Default)]
 pub struct JournalWriter {
-    journal: Option<(Journal, Key)>,
+    journal: Option<(Journal, JobKey)>,
     /// What is to be written with the next point. A step that could not be
     /// written stays here, so that the one after it has both.
     step: Unwritten,
@@ -36,7 +36,7 @@ struct Unwritten {
 }
 
 impl JournalWriter {
-    pub fn new(journal: Option<(Journal, Key)>) -> Self {
+    pub fn new(journal: Option<(Journal, JobKey)>) -> Self {
         Self { journal, ..Self::default() }
     }
 
@@ -57,24 +57,28 @@ impl JournalWriter {
                 return self.write_step(journal, key).await;
             }
             Record::Begun { attempts, resume } => {
-                blocking(move || journal.begin(key, attempts, &resume)).await
+                blocking(move || journal.begin_attempt(key, attempts, &resume)).await
             }
             Record::Prepared { channel, speech, log_mel_maximum } => {
-                blocking(move || journal.prepared(key, channel, &speech, log_mel_maximum)).await
+                blocking(move || journal.record_channel(key, channel, &speech, log_mel_maximum)).await
             }
-            Record::Notice(notice) => blocking(move || journal.notice(key, &notice)).await,
-            Record::Ladder(state) => blocking(move || journal.ladder(key, &state)).await,
+            Record::Notice(notice) => blocking(move || journal.add_notice(key, &notice)).await,
+            Record::Ladder(state) => blocking(move || journal.set_ladder(key, &state)).await,
         };
         result.err().and_then(|error| self.complain(&error))
     }
 
-    async fn write_step(&mut self, journal: Journal, key: Key) -> Option<Notice> {
+    async fn write_step(&mut self, journal: Journal, key: JobKey) -> Option<Notice> {
         let step = std::mem::take(&mut self.step);
         let (step, result) = blocking(move || {
             let Some(point) = &step.point else { return (step, Ok(false)) };
-            let found =
-                Step { point, segments: &step.segments, discarded: &step.discarded, marks: &step.marks };
-            let result = journal.reached(key, &found);
+            let found = ReachedPoint {
+                point,
+                segments: &step.segments,
+                discarded: &step.discarded,
+                marks: &step.marks,
+            };
+            let result = journal.record_point(key, &found);
             (step, result)
         })
         .await;

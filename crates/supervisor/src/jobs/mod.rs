@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use library::{Journal, Key};
+use library::{JobKey, Journal};
 use tokio::sync::{mpsc, watch};
 use wire::{Description, ErrorCode, Event, Failure, Job, JobId, NO_JOB};
 
@@ -121,7 +121,7 @@ impl Supervisor {
 
     /// As [`Supervisor::submit`], for a job that was added to the journal. The
     /// host finishes it there once its files are written.
-    pub fn submit_kept(&self, job: Job, key: Key) -> SupervisedJob {
+    pub fn submit_kept(&self, job: Job, key: JobKey) -> SupervisedJob {
         self.enqueue(job, self.inner.journal.clone().map(|journal| (journal, key)))
     }
 
@@ -147,7 +147,7 @@ impl Supervisor {
         self.inner.slot.lock().await.leave(&self.inner).await;
     }
 
-    fn enqueue(&self, mut job: Job, kept: Option<(Journal, Key)>) -> SupervisedJob {
+    fn enqueue(&self, mut job: Job, kept: Option<(Journal, JobKey)>) -> SupervisedJob {
         job.id = self.inner.latest_id.fetch_add(1, Ordering::Relaxed) + 1;
         let id = job.id;
         let (to_job, events) = mpsc::unbounded_channel();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::support::{PATIENCE, double, is_running, options, wait_for_end};
-use library::{Entry, Journal, Kind, State};
+use library::{HostKind, Journal, JournalState, NewJob};
 use supervisor::{EngineOptions, Limits, SupervisedJob, Supervisor, SupervisorOptions};
 use transcript::{Notice, Transcript};
 use wire::{ErrorCode, Event, Failure, Job};
@@ -50,9 +50,9 @@ fn supervisor() -> Supervisor {
     Supervisor::start(SupervisorOptions { engine: engine(), ..SupervisorOptions::default() })
 }
 
-fn keep(journal: &Journal, job: &Job) -> library::Key {
+fn keep(journal: &Journal, job: &Job) -> library::JobKey {
     let outputs = serde_json::Value::Null;
-    let entry = Entry { kind: Kind::CommandLine, queue_id: 1, job, identity: None, outputs: &outputs };
+    let entry = NewJob { kind: HostKind::CommandLine, queue_id: 1, job, identity: None, outputs: &outputs };
     journal.add(&[entry]).unwrap()[0]
 }
 
@@ -267,7 +267,7 @@ async fn what_a_dead_host_had_reached_is_where_the_next_one_goes_on() {
         supervisor.shutdown().await;
     }
     let journal = place.journal();
-    let left = journal.take_over(Kind::CommandLine).unwrap().jobs.remove(0);
+    let left = journal.take_over(HostKind::CommandLine).unwrap().jobs.remove(0);
     assert_eq!(left.resume.segments.len(), 6);
     let options = SupervisorOptions {
         engine: engine(),
@@ -279,8 +279,8 @@ async fn what_a_dead_host_had_reached_is_where_the_next_one_goes_on() {
     let told = follow(supervisor.submit_kept(resumed, left.key)).await;
     assert_eq!(texts(&told.finished.unwrap()), expected(0..6));
     assert_eq!(told.segments, expected(0..6), "the new client is told all of it, once");
-    journal.finish(left.key, State::Finished).unwrap();
-    assert!(journal.unfinished(Kind::CommandLine).unwrap().jobs.is_empty());
+    journal.finish(left.key, JournalState::Finished).unwrap();
+    assert!(journal.unfinished(HostKind::CommandLine).unwrap().jobs.is_empty());
 }
 
 #[tokio::test]

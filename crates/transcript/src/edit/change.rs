@@ -1,45 +1,76 @@
-//! The steps that edits are made of. Each knows both of its sides.
+//! Changes: the reversible steps that edits consist of.
 
 use serde::{Deserialize, Serialize};
 
 use super::SegmentId;
 use crate::{Completeness, Notice, Segment, Time, Transcript, Word};
 
-/// A step from one state of a transcript to the next. Indices are those at the
-/// time of the step.
+/// A step that changes a transcript and can be undone, as it holds the old and
+/// the new content. Indices refer to the transcript before the step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Change {
-    /// In the place of `removed`, which begin at index `at`, stand `inserted`.
-    Segments { at: usize, removed: Vec<Segment>, inserted: Vec<Segment> },
-    /// The text of the segment at index `at`, and those of its words that differ.
-    Text {
+    /// Replaces segments.
+    Segments {
+        /// Index of the first segment that is replaced.
         at: usize,
+        /// The old segments.
+        removed: Vec<Segment>,
+        /// The new segments.
+        inserted: Vec<Segment>,
+    },
+    /// Replaces the text of one segment, and those of its words that differ.
+    Text {
+        /// Index of the segment.
+        at: usize,
+        /// Id of the segment.
         segment: SegmentId,
-        /// When it is said, for who keeps an index.
+        /// Start of the segment, which the index of the history needs.
         start: Time,
+        /// The old text.
         before: String,
+        /// The new text.
         after: String,
         /// Index of the first word that differs.
         word: usize,
+        /// The old words from there on.
         removed: Vec<Word>,
+        /// The new words from there on.
         inserted: Vec<Word>,
     },
-    /// Of the segments in these ranges, first included, last excluded.
-    Speaker { ranges: Vec<(usize, usize)>, before: Option<String>, after: Option<String> },
-    /// What the transcript says besides its segments.
-    About { before: Box<About>, after: Box<About> },
+    /// Replaces the speaker of segments.
+    Speaker {
+        /// Ranges of indices, first included, last excluded.
+        ranges: Vec<(usize, usize)>,
+        /// The old speaker of all of them.
+        before: Option<String>,
+        /// The new speaker of all of them.
+        after: Option<String>,
+    },
+    /// Replaces what a transcript holds besides its segments. Stored histories
+    /// call it `about`.
+    #[serde(rename = "about")]
+    Metadata {
+        /// The old content.
+        before: Box<TranscriptMetadata>,
+        /// The new content.
+        after: Box<TranscriptMetadata>,
+    },
 }
 
-/// What changes when a part of a recording is transcribed again.
+/// What a transcript holds besides its segments and can change when a part of
+/// the recording is transcribed again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct About {
+pub struct TranscriptMetadata {
+    /// See [`Transcript::discarded`].
     pub discarded: Vec<Segment>,
+    /// See [`Transcript::completeness`].
     pub completeness: Completeness,
+    /// See [`Transcript::notices`].
     pub notices: Vec<Notice>,
 }
 
-impl About {
+impl TranscriptMetadata {
     fn of(transcript: &Transcript) -> Self {
         Self {
             discarded: transcript.discarded.clone(),
@@ -49,63 +80,64 @@ impl About {
     }
 }
 
-/// The transcript is another one than the changes were made for.
+/// The transcript does not hold the old content of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the text is not what it was when it was changed")]
 pub struct Mismatch;
 
-/// Applies all of them, in order, and returns the index of the first segment
-/// that may be another one; how many there are where none is.
+/// Applies changes in order. Returns the index of the first segment that may
+/// differ afterwards, or the number of segments if none does.
 ///
 /// # Errors
-/// Where one does not find what it is to replace; those before it are applied then.
+/// If a change does not find its old content; the changes before it are applied then.
 pub fn apply(transcript: &mut Transcript, changes: &[Change]) -> Result<usize, Mismatch> {
     changes.iter().try_for_each(|change| change.apply(transcript))?;
     let first = changes.iter().filter_map(Change::first).min();
     Ok(first.unwrap_or(transcript.segments.len()))
 }
 
-/// Applies them to the beginning of a transcript, of which the rest is not at
-/// hand. It is shorter afterwards where something from the rest moved into it.
+/// Applies changes to the first segments of a transcript whose other segments
+/// are not loaded. The prefix becomes shorter if segments after it are needed.
 ///
 /// # Errors
 /// As for [`apply`].
-pub fn apply_to_beginning(segments: &mut Vec<Segment>, changes: &[Change]) -> Result<(), Mismatch> {
-    changes.iter().try_for_each(|change| change.apply_to_beginning(segments))
+pub fn apply_to_prefix(segments: &mut Vec<Segment>, changes: &[Change]) -> Result<(), Mismatch> {
+    changes.iter().try_for_each(|change| change.apply_to_prefix(segments))
 }
 
-/// What takes the changes back.
+/// The changes that undo `changes`.
 pub fn inverse(changes: Vec<Change>) -> Vec<Change> {
     changes.into_iter().rev().map(Change::inverse).collect()
 }
 
-/// What makes `after` of `before`, for what is no edit of a user's.
+/// The changes that turn `before` into `after`, for modifications that no
+/// [`Edit`](super::Edit) describes.
 pub fn between(before: &Transcript, after: &Transcript) -> Vec<Change> {
     let (old, new) = (&before.segments, &after.segments);
-    let (at, to_old, to_new) = middle(old, new);
+    let (at, to_old, to_new) = differing_range(old, new);
     let mut changes = Vec::new();
     if at < to_old || at < to_new {
         let (removed, inserted) = (old[at..to_old].to_vec(), new[at..to_new].to_vec());
         changes.push(Change::Segments { at, removed, inserted });
     }
-    let (before, after) = (Box::new(About::of(before)), Box::new(About::of(after)));
+    let (before, after) = (Box::new(TranscriptMetadata::of(before)), Box::new(TranscriptMetadata::of(after)));
     if before != after {
-        changes.push(Change::About { before, after });
+        changes.push(Change::Metadata { before, after });
     }
     changes
 }
 
 impl Change {
-    /// Of what is known of the speech without text.
+    /// A change of the completeness alone.
     pub(super) fn completeness(transcript: &Transcript, completeness: Completeness) -> Self {
-        let before = About::of(transcript);
-        let after = About { completeness, ..before.clone() };
-        Self::About { before: Box::new(before), after: Box::new(after) }
+        let before = TranscriptMetadata::of(transcript);
+        let after = TranscriptMetadata { completeness, ..before.clone() };
+        Self::Metadata { before: Box::new(before), after: Box::new(after) }
     }
 
-    /// Of one segment's text; nothing where it is the same.
+    /// A change of one segment's text and words; `None` if both stay the same.
     pub(super) fn text(at: usize, segment: &Segment, after: &str, words: &[Word]) -> Option<Self> {
-        let (word, to_old, to_new) = middle(&segment.words, words);
+        let (word, to_old, to_new) = differing_range(&segment.words, words);
         if segment.text == after && word == to_old && word == to_new {
             return None;
         }
@@ -121,20 +153,20 @@ impl Change {
         })
     }
 
-    /// By how many segments the text is longer afterwards.
+    /// The number of segments that the change adds, negative if it removes some.
     pub fn growth(&self) -> isize {
         match self {
             Self::Segments { removed, inserted, .. } => inserted.len() as isize - removed.len() as isize,
-            Self::Text { .. } | Self::Speaker { .. } | Self::About { .. } => 0,
+            Self::Text { .. } | Self::Speaker { .. } | Self::Metadata { .. } => 0,
         }
     }
 
-    /// Index of the first segment that it touches.
+    /// Index of the first segment that the change concerns.
     fn first(&self) -> Option<usize> {
         match self {
             Self::Segments { at, .. } | Self::Text { at, .. } => Some(*at),
             Self::Speaker { ranges, .. } => ranges.first().map(|(from, _)| *from),
-            Self::About { .. } => None,
+            Self::Metadata { .. } => None,
         }
     }
 
@@ -154,14 +186,14 @@ impl Change {
                 inserted: removed,
             },
             Self::Speaker { ranges, before, after } => Self::Speaker { ranges, before: after, after: before },
-            Self::About { before, after } => Self::About { before: after, after: before },
+            Self::Metadata { before, after } => Self::Metadata { before: after, after: before },
         }
     }
 
     fn apply(&self, transcript: &mut Transcript) -> Result<(), Mismatch> {
-        // Remarks that came since are nobody's edit, and no reason to refuse one.
-        if let Self::About { after, .. } = self {
-            let About { discarded, completeness, notices } = (**after).clone();
+        // Not compared with `before`: notices may have been added since, which no edit depends on.
+        if let Self::Metadata { after, .. } = self {
+            let TranscriptMetadata { discarded, completeness, notices } = (**after).clone();
             (transcript.discarded, transcript.completeness) = (discarded, completeness);
             transcript.notices = notices;
             return Ok(());
@@ -196,12 +228,12 @@ impl Change {
                     segments.iter_mut().for_each(|segment| segment.speaker.clone_from(after));
                 }
             }
-            Self::About { .. } => {}
+            Self::Metadata { .. } => {}
         }
         Ok(())
     }
 
-    fn apply_to_beginning(&self, segments: &mut Vec<Segment>) -> Result<(), Mismatch> {
+    fn apply_to_prefix(&self, segments: &mut Vec<Segment>) -> Result<(), Mismatch> {
         let known = segments.len();
         match self {
             Self::Segments { at, removed, .. } if at + removed.len() > known => segments.truncate(*at),
@@ -217,8 +249,8 @@ impl Change {
     }
 }
 
-/// What differs of two lists: the first index, and the ends in both.
-fn middle<T: PartialEq>(old: &[T], new: &[T]) -> (usize, usize, usize) {
+/// The part in which two lists differ: its start, and its end in each of them.
+fn differing_range<T: PartialEq>(old: &[T], new: &[T]) -> (usize, usize, usize) {
     let same = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let (old, new) = (&old[same..], &new[same..]);
     let end = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();

@@ -1,7 +1,7 @@
-//! What an editor does to a transcript. An [`Edit`] says what somebody wants;
-//! [`Edit::plan`] makes of it [`Change`]s, which hold what stood there before
-//! and what stands there afterwards. Those are applied, undone and kept: what
-//! a later version would make of the same wish does not matter to them.
+//! Editing a transcript. An [`Edit`] is a command of the user. [`Edit::plan`]
+//! turns it into [`Change`]s, each of which holds the old and the new content,
+//! so that it can be applied, undone and stored. Stored changes don't depend on
+//! how a later version of the program plans the same edit.
 
 mod change;
 mod find;
@@ -10,94 +10,122 @@ mod plan;
 mod tests;
 mod words;
 
-pub use change::{About, Change, Mismatch, apply, apply_to_beginning, between, inverse};
-pub use find::Finding;
+pub use change::{Change, Mismatch, TranscriptMetadata, apply, apply_to_prefix, between, inverse};
+pub use find::TextPattern;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Span, Time, Transcript};
 
-/// Names a segment within its transcript for as long as it is there. 0: not numbered.
+/// Identifies a segment within its transcript for as long as the segment exists.
+/// 0 means that it has no id yet, see [`assign_ids`].
 pub type SegmentId = u32;
 
-/// Segments are named, not counted: what is asked for finds its place also
-/// when others came or went meanwhile.
+/// A command of the user. Segments are given by id and not by index, so that an
+/// edit stays valid when segments before it are added or removed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Edit {
-    /// Words that stay keep their times; others share what is in between.
+    /// Replaces a segment's text. Unchanged words keep their times; new words
+    /// share the time of the words that they replace, or the pause around them.
     SetText {
+        /// The segment to change.
         segment: SegmentId,
+        /// The new text. Line breaks become spaces.
         text: String,
     },
-    /// What follows the first `at` characters becomes a segment of its own.
+    /// Splits a segment in two.
     Split {
+        /// The segment to split.
         segment: SegmentId,
+        /// Number of characters of the text that stay in the first segment.
         at: usize,
     },
-    /// With the one that follows.
+    /// Merges a segment with the next one.
     Merge {
+        /// The first of the two segments.
         segment: SegmentId,
     },
+    /// Removes segments.
     Delete {
+        /// The segments to remove.
         segments: Vec<SegmentId>,
     },
-    /// Into the pause behind another one; `None`: at the beginning.
+    /// Inserts a segment into the pause after another one.
     Insert {
+        /// The segment before the new one; `None` for the start of the transcript.
         after: Option<SegmentId>,
+        /// The text of the new segment.
         text: String,
     },
-    /// Cut where a neighbour begins or ends.
+    /// Changes a segment's start and end. Both are limited by the neighbours.
     Retime {
+        /// The segment to change.
         segment: SegmentId,
+        /// The new start.
         start: Time,
+        /// The new end.
         end: Time,
     },
+    /// Sets the speaker of segments.
     SetSpeaker {
+        /// The segments to change.
         segments: Vec<SegmentId>,
+        /// The speaker's name; `None` removes it.
         speaker: Option<String>,
     },
-    /// Everywhere. To the name of another one: both are one from then on.
+    /// Renames a speaker in the whole transcript. If another speaker has the new
+    /// name, the two become one.
     RenameSpeaker {
+        /// The present name.
         from: String,
+        /// The new name.
         to: String,
     },
-    /// Of several segments at once, as after a replacement.
+    /// Sets the texts of several segments, as find and replace does.
     SetTexts {
+        /// Segments and their new texts.
         texts: Vec<(SegmentId, String)>,
     },
-    /// Somebody listened: nothing in them is doubtful any more.
+    /// Marks segments as checked: their suspicions and low probabilities go.
     Accept {
+        /// The segments that were checked.
         segments: Vec<SegmentId>,
     },
-    /// Somebody listened: nothing is missing there.
+    /// Marks speech without text as checked: the gap is removed.
     AcceptGap {
+        /// One of [`Completeness::gaps`](crate::Completeness::gaps).
         gap: Span,
     },
 }
 
+/// Why an edit can't be planned.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
+    /// A segment or gap does not exist, or no longer.
     #[error("This part of the text is not there any more.")]
-    Gone,
+    NotFound,
+    /// One of the two parts would be empty.
     #[error("There is no text on one side of the place at which to split.")]
     NothingToSplit,
+    /// The segment is the last one.
     #[error("Nothing follows that it could be joined with.")]
     NothingToMerge,
+    /// The end would not be after the start.
     #[error("It would have to end before it begins.")]
     NoTime,
 }
 
-/// Gives every segment without a number one.
-pub fn number(transcript: &mut Transcript) {
+/// Gives an id to every segment that has none.
+pub fn assign_ids(transcript: &mut Transcript) {
     let ids = next_id(transcript)..;
     for (id, segment) in ids.zip(transcript.segments.iter_mut().filter(|segment| segment.id == 0)) {
         segment.id = id;
     }
 }
 
-/// As it is saved for other programs, which have no use for the numbers.
-pub fn without_numbers(transcript: &mut Transcript) {
+/// Removes the ids of all segments. Exported files don't contain them.
+pub fn clear_ids(transcript: &mut Transcript) {
     transcript.segments.iter_mut().for_each(|segment| segment.id = 0);
 }
 

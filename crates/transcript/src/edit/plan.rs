@@ -1,33 +1,33 @@
-//! What each edit does to the segments that are there.
+//! Planning: the changes that each edit makes to a transcript.
 
-use super::words::{align, is_apart, share, spelt, split};
+use super::words::{align, joined_text, needs_space, split, spread_evenly};
 use super::{Change, Edit, EditError, SegmentId, next_id};
 use crate::{Segment, Span, Time, Transcript, Word};
 
-/// Longest text that is put into a pause, in milliseconds.
-const INSERTED: Time = Time::from_millis(3000);
+/// Longest duration of an inserted segment.
+const LONGEST_INSERTION: Time = Time::from_millis(3000);
 
 impl Edit {
-    /// The changes that do it; none where all is as it should be already.
+    /// The changes that carry out the edit; empty if the transcript is already as wanted.
     ///
     /// # Errors
-    /// Where a segment is not there any more, and where it makes no sense.
+    /// If a segment or gap does not exist, or the edit is impossible, see [`EditError`].
     pub fn plan(&self, transcript: &Transcript) -> Result<Vec<Change>, EditError> {
-        let place = |id: SegmentId| place(transcript, id);
+        let find = |id: SegmentId| find_segment(transcript, id);
         match self {
             Self::SetText { segment, text } => {
-                let (at, segment) = place(*segment)?;
+                let (at, segment) = find(*segment)?;
                 Ok(set_text(at, segment, text).into_iter().collect())
             }
             Self::SetTexts { texts } => set_texts(transcript, texts),
             Self::Split { segment, at: character } => {
-                let (at, segment) = place(*segment)?;
+                let (at, segment) = find(*segment)?;
                 let next = transcript.segments.get(at + 1).map(|next| next.start);
                 let both = split_segment(segment, *character, next, next_id(transcript))?;
                 Ok(vec![replaced(at, std::slice::from_ref(segment), both)])
             }
             Self::Merge { segment } => {
-                let (at, _) = place(*segment)?;
+                let (at, _) = find(*segment)?;
                 let Some([first, second]) = transcript.segments.get(at..at + 2) else {
                     return Err(EditError::NothingToMerge);
                 };
@@ -35,31 +35,33 @@ impl Edit {
                 Ok(vec![replaced(at, &transcript.segments[at..at + 2], vec![both])])
             }
             Self::Delete { segments } => {
-                let places = places(transcript, segments)?;
-                // From the end, so that those before keep their places.
-                let removed = ranges(&places).into_iter().rev();
+                let indices = find_segments(transcript, segments)?;
+                // From the end, so that earlier indices stay valid.
+                let removed = ranges(&indices).into_iter().rev();
                 Ok(removed
                     .map(|(from, to)| replaced(from, &transcript.segments[from..to], Vec::new()))
                     .collect())
             }
             Self::Insert { after, text } => {
-                let at = after.map_or(Ok(0), |after| Ok(place(after)?.0 + 1))?;
+                let at = after.map_or(Ok(0), |after| Ok(find(after)?.0 + 1))?;
                 Ok(vec![replaced(at, &[], vec![inserted(transcript, at, text)])])
             }
             Self::Retime { segment, start, end } => {
-                let (at, _) = place(*segment)?;
+                let (at, _) = find(*segment)?;
                 retime(transcript, at, Span::new(*start, *end))
             }
-            Self::SetSpeaker { segments, speaker } => {
-                Ok(set_speaker(transcript, &places(transcript, segments)?, name(speaker.as_deref())))
-            }
+            Self::SetSpeaker { segments, speaker } => Ok(set_speaker(
+                transcript,
+                &find_segments(transcript, segments)?,
+                speaker_name(speaker.as_deref()),
+            )),
             Self::RenameSpeaker { from, to } => {
                 let is_it = |at: &usize| transcript.segments[*at].speaker.as_ref() == Some(from);
-                let places: Vec<_> = (0..transcript.segments.len()).filter(is_it).collect();
-                Ok(set_speaker(transcript, &places, name(Some(to))))
+                let indices: Vec<_> = (0..transcript.segments.len()).filter(is_it).collect();
+                Ok(set_speaker(transcript, &indices, speaker_name(Some(to))))
             }
             Self::Accept { segments } => {
-                let accepted = places(transcript, segments)?.into_iter().filter_map(|at| {
+                let accepted = find_segments(transcript, segments)?.into_iter().filter_map(|at| {
                     let before = &transcript.segments[at];
                     let after = accepted(before);
                     (after != *before).then(|| replaced(at, std::slice::from_ref(before), vec![after]))
@@ -70,7 +72,7 @@ impl Edit {
                 let mut after = transcript.completeness.clone();
                 after.gaps.retain(|other| other != gap);
                 if after == transcript.completeness {
-                    return Err(EditError::Gone);
+                    return Err(EditError::NotFound);
                 }
                 Ok(vec![Change::completeness(transcript, after)])
             }
@@ -82,27 +84,27 @@ fn replaced(at: usize, removed: &[Segment], inserted: Vec<Segment>) -> Change {
     Change::Segments { at, removed: removed.to_vec(), inserted }
 }
 
-fn place(transcript: &Transcript, id: SegmentId) -> Result<(usize, &Segment), EditError> {
+fn find_segment(transcript: &Transcript, id: SegmentId) -> Result<(usize, &Segment), EditError> {
     let found = transcript.segments.iter().enumerate().find(|(_, segment)| segment.id == id);
-    found.filter(|_| id != 0).ok_or(EditError::Gone)
+    found.filter(|_| id != 0).ok_or(EditError::NotFound)
 }
 
-/// In the transcript's order.
-fn places(transcript: &Transcript, ids: &[SegmentId]) -> Result<Vec<usize>, EditError> {
+/// The indices of segments, in the transcript's order.
+fn find_segments(transcript: &Transcript, ids: &[SegmentId]) -> Result<Vec<usize>, EditError> {
     let wanted: std::collections::BTreeSet<_> = ids.iter().collect();
     let segments = transcript.segments.iter().enumerate();
     let found: Vec<_> =
         segments.filter(|(_, segment)| wanted.contains(&segment.id)).map(|(at, _)| at).collect();
-    if found.len() == wanted.len() { Ok(found) } else { Err(EditError::Gone) }
+    if found.len() == wanted.len() { Ok(found) } else { Err(EditError::NotFound) }
 }
 
-/// Runs of neighbours among ordered indices.
-fn ranges(places: &[usize]) -> Vec<(usize, usize)> {
-    let runs = places.chunk_by(|a, b| a + 1 == *b);
+/// Joins adjacent indices, which must be sorted, into ranges.
+fn ranges(indices: &[usize]) -> Vec<(usize, usize)> {
+    let runs = indices.chunk_by(|a, b| a + 1 == *b);
     runs.filter_map(|run| Some((*run.first()?, run.last()? + 1))).collect()
 }
 
-fn name(speaker: Option<&str>) -> Option<String> {
+fn speaker_name(speaker: Option<&str>) -> Option<String> {
     speaker.map(str::trim).filter(|name| !name.is_empty()).map(Into::into)
 }
 
@@ -110,14 +112,14 @@ fn span(segment: &Segment) -> Span {
     Span::new(segment.start, segment.end)
 }
 
-/// One line, without white space around it.
-fn clean(text: &str) -> String {
+/// The text on one line, without surrounding white space.
+fn single_line(text: &str) -> String {
     text.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Words that spell the text; none where the segment has none.
-fn fitting(segment: &Segment) -> Vec<Word> {
-    if segment.words.is_empty() || spelt(&segment.words) == segment.text {
+/// The segment's words, aligned with its text if they differ from it; none if it has none.
+fn words_of_text(segment: &Segment) -> Vec<Word> {
+    if segment.words.is_empty() || joined_text(&segment.words) == segment.text {
         segment.words.clone()
     } else {
         align(&segment.words, &segment.text, span(segment))
@@ -125,14 +127,14 @@ fn fitting(segment: &Segment) -> Vec<Word> {
 }
 
 fn set_text(at: usize, segment: &Segment, text: &str) -> Option<Change> {
-    let text = clean(text);
+    let text = single_line(text);
     if text == segment.text {
         return None;
     }
     let words = if segment.text.is_empty() && segment.words.is_empty() {
-        share(&text, span(segment))
+        spread_evenly(&text, span(segment))
     } else if segment.words.is_empty() {
-        // It never had any.
+        // The segment was transcribed without word times.
         Vec::new()
     } else {
         align(&segment.words, &text, span(segment))
@@ -150,7 +152,7 @@ fn set_texts(transcript: &Transcript, texts: &[(SegmentId, String)]) -> Result<V
             changes.extend(set_text(at, segment, text));
         }
     }
-    if found == texts.len() { Ok(changes) } else { Err(EditError::Gone) }
+    if found == texts.len() { Ok(changes) } else { Err(EditError::NotFound) }
 }
 
 fn split_segment(
@@ -164,7 +166,7 @@ fn split_segment(
     if left.is_empty() || right.is_empty() {
         return Err(EditError::NothingToSplit);
     }
-    let (left_words, right_words) = split(&fitting(segment), at);
+    let (left_words, right_words) = split(&words_of_text(segment), at);
     let share = u64::from(span(segment).length().millis()) * left.chars().count() as u64
         / segment.text.chars().count().max(1) as u64;
     let middle = segment.start + Time::from_millis(u32::try_from(share).unwrap_or(u32::MAX));
@@ -172,7 +174,7 @@ fn split_segment(
     let end = within(left_words.last().map_or(middle, |word| word.end));
     let mut start = within(right_words.first().map_or(middle, |word| word.start)).max(end);
     if let Some(next) = next.filter(|next| *next >= segment.start) {
-        // Where two speak at once the order of beginnings stays.
+        // If the next segment overlaps this one, the order by start must be kept.
         start = start.min(next);
     }
     let part = |id, start, end, text: &str, words| Segment {
@@ -191,18 +193,20 @@ fn split_segment(
 fn merged(first: &Segment, second: &Segment) -> Segment {
     let join = |first: &str, second: &str| {
         let between =
-            if is_apart(first, second) && !first.is_empty() && !second.is_empty() { " " } else { "" };
+            if needs_space(first, second) && !first.is_empty() && !second.is_empty() { " " } else { "" };
         format!("{first}{between}{second}")
     };
     let text = join(&first.text, &second.text);
     let end = first.end.max(second.end);
-    let mut words = fitting(first);
-    let mut more = fitting(second);
-    if let (Some(word), true) = (more.first_mut(), is_apart(&first.text, &second.text) && !words.is_empty()) {
+    let mut words = words_of_text(first);
+    let mut more = words_of_text(second);
+    if let (Some(word), true) =
+        (more.first_mut(), needs_space(&first.text, &second.text) && !words.is_empty())
+    {
         word.text = format!(" {}", word.text.trim_start());
     }
     words.extend(more);
-    if !words.is_empty() && spelt(&words) != text {
+    if !words.is_empty() && joined_text(&words) != text {
         words = align(&words, &text, Span::new(first.start, end));
     }
     let mut suspicions = first.suspicions.clone();
@@ -232,9 +236,9 @@ fn inserted(transcript: &Transcript, at: usize, text: &str) -> Segment {
     };
     let earliest = before.map_or(Time::ZERO, |before| before.start);
     let start = before.map_or(Time::ZERO, |before| before.end).min(limit).max(earliest);
-    let end = (start + INSERTED).min(limit).max(start);
-    let text = clean(text);
-    let words = share(&text, Span::new(start, end));
+    let end = (start + LONGEST_INSERTION).min(limit).max(start);
+    let text = single_line(text);
+    let words = spread_evenly(&text, Span::new(start, end));
     let speaker = before.and_then(|before| before.speaker.clone());
     let channel = before.or(after).and_then(|beside| beside.channel);
     Segment { id: next_id(transcript), start, end, text, words, speaker, channel, ..Segment::default() }
@@ -243,7 +247,7 @@ fn inserted(transcript: &Transcript, at: usize, text: &str) -> Segment {
 fn retime(transcript: &Transcript, at: usize, wanted: Span) -> Result<Vec<Change>, EditError> {
     let segment = &transcript.segments[at];
     let before = at.checked_sub(1).map(|before| &transcript.segments[before]);
-    // Where two spoke at once already they may go on doing so.
+    // Segments that overlap already may go on overlapping.
     let first = before.map_or(Time::ZERO, |before| before.end.min(segment.start).max(before.start));
     let (mut latest, mut last) = (Time::from_millis(u32::MAX), Time::from_millis(u32::MAX));
     if let Some(after) = transcript.segments.get(at + 1) {
@@ -273,15 +277,15 @@ fn retime(transcript: &Transcript, at: usize, wanted: Span) -> Result<Vec<Change
     Ok(vec![replaced(at, std::slice::from_ref(segment), vec![after])])
 }
 
-fn set_speaker(transcript: &Transcript, places: &[usize], speaker: Option<String>) -> Vec<Change> {
+fn set_speaker(transcript: &Transcript, indices: &[usize], speaker: Option<String>) -> Vec<Change> {
     let mut by_name: std::collections::BTreeMap<&Option<String>, Vec<usize>> =
         std::collections::BTreeMap::new();
-    for at in places {
+    for at in indices {
         by_name.entry(&transcript.segments[*at].speaker).or_default().push(*at);
     }
     by_name.remove(&speaker);
-    let change = |(before, places): (&Option<String>, Vec<usize>)| Change::Speaker {
-        ranges: ranges(&places),
+    let change = |(before, indices): (&Option<String>, Vec<usize>)| Change::Speaker {
+        ranges: ranges(&indices),
         before: before.clone(),
         after: speaker.clone(),
     };

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::words::spelt;
+use super::words::joined_text;
 use super::*;
 use crate::export::tests::transcript;
 use crate::{Segment, Span, Suspicion, Word};
@@ -9,7 +9,7 @@ fn millis(millis: u32) -> Time {
     Time::from_millis(millis)
 }
 
-/// A segment whose words take a second each.
+/// A segment of words that start a second apart.
 fn said(id: SegmentId, start: u32, words: &[&str]) -> Segment {
     let word = |(index, text): (usize, &&str)| Word {
         text: (*text).into(),
@@ -19,7 +19,7 @@ fn said(id: SegmentId, start: u32, words: &[&str]) -> Segment {
     };
     let words: Vec<_> = words.iter().enumerate().map(word).collect();
     let end = words.last().map_or(millis(start + 1000), |word| word.end);
-    Segment { id, start: millis(start), end, text: spelt(&words), words, ..Segment::default() }
+    Segment { id, start: millis(start), end, text: joined_text(&words), words, ..Segment::default() }
 }
 
 fn talk() -> Transcript {
@@ -47,22 +47,22 @@ fn shown(words: &[Word]) -> Vec<(&str, u32, u32)> {
 }
 
 #[test]
-fn words_that_stay_keep_their_times_and_others_share_what_is_between() {
+fn unchanged_words_keep_their_times_and_new_words_share_the_rest() {
     type Words<'a> = &'a [(&'a str, u32, u32)];
     let cases: &[(SegmentId, &str, Words)] = &[
-        // One is another: it takes the time of the one before.
+        // A replaced word: the new one takes its time.
         (
             1,
             "The boat is late.",
             &[(" The", 0, 900), (" boat", 1000, 1900), (" is", 2000, 2900), (" late.", 3000, 3900)],
         ),
-        // Two in the place of one, by length.
+        // Two words for one share its time by length.
         (
             1,
             "The old ferries late.",
             &[(" The", 0, 900), (" old", 1000, 1570), (" ferries", 1570, 2900), (" late.", 3000, 3900)],
         ),
-        // More where nothing was: the pause between.
+        // An added word takes the pause.
         (
             2,
             "So am not I.",
@@ -86,7 +86,7 @@ fn words_that_stay_keep_their_times_and_others_share_what_is_between() {
 }
 
 #[test]
-fn a_segment_is_split_where_the_cursor_stands_and_joined_again() {
+fn segments_are_split_at_a_character_and_merged_again() {
     // segment, at, texts, times of both
     type Case = (SegmentId, usize, [&'static str; 2], [(u32, u32); 2]);
     let cases: &[Case] = &[
@@ -101,21 +101,21 @@ fn a_segment_is_split_where_the_cursor_stands_and_joined_again() {
         let parts = &split.segments[first..first + 2];
         assert_eq!([parts[0].text.as_str(), parts[1].text.as_str()], *texts);
         assert_eq!([0, 1].map(|it| (parts[it].start.millis(), parts[it].end.millis())), *times, "{texts:?}");
-        assert!(parts.iter().all(|part| spelt(&part.words) == part.text), "{parts:?}");
+        assert!(parts.iter().all(|part| joined_text(&part.words) == part.text), "{parts:?}");
         let joined = done(&split, &Edit::Merge { segment: *segment });
         let whole = &joined.segments[first];
         assert_eq!((whole.start, whole.end), (millis(times[0].0), millis(times[1].1)));
-        assert_eq!(spelt(&whole.words), whole.text);
+        assert_eq!(joined_text(&whole.words), whole.text);
     }
     for at in [0, 99] {
         assert_eq!(Edit::Split { segment: 1, at }.plan(&talk()), Err(EditError::NothingToSplit));
     }
     assert_eq!(Edit::Merge { segment: 3 }.plan(&talk()), Err(EditError::NothingToMerge));
-    assert_eq!(Edit::Merge { segment: 9 }.plan(&talk()), Err(EditError::Gone));
+    assert_eq!(Edit::Merge { segment: 9 }.plan(&talk()), Err(EditError::NotFound));
 }
 
 #[test]
-fn times_are_cut_where_a_neighbour_is() {
+fn times_are_limited_by_the_neighbours() {
     // wanted, found
     for (wanted, found) in
         [((4500, 8000), (4500, 8000)), ((0, 99_000), (3900, 9000)), ((5500, 7000), (5500, 7000))]
@@ -147,20 +147,20 @@ fn speakers_are_assigned_renamed_and_joined_without_copying_texts() {
 }
 
 #[test]
-fn text_is_inserted_into_pauses_and_what_is_deleted_leaves_no_hole_in_the_order() {
+fn segments_are_inserted_into_pauses_and_deleted() {
     // after, start, end
     for (after, start, end) in [(None, 0, 0), (Some(1), 3900, 5000), (Some(3), 11_900, 14_900)] {
         let found = done(&talk(), &Edit::Insert { after, text: "Hm, hm.".into() });
         let new = found.segments.iter().find(|segment| segment.id == 4).unwrap();
         assert_eq!((new.start.millis(), new.end.millis()), (start, end));
-        assert_eq!(spelt(&new.words), "Hm, hm.");
+        assert_eq!(joined_text(&new.words), "Hm, hm.");
     }
     let left = done(&talk(), &Edit::Delete { segments: vec![1, 3] });
     assert_eq!(left.segments.iter().map(|segment| segment.id).collect::<Vec<_>>(), [2]);
 }
 
 #[test]
-fn what_was_listened_to_is_doubted_no_more() {
+fn accepted_segments_have_no_suspicions() {
     let mut talk = talk();
     talk.segments[0].suspicions = vec![Suspicion::Loop];
     let after = done(&talk, &Edit::Accept { segments: vec![1] });
@@ -170,7 +170,7 @@ fn what_was_listened_to_is_doubted_no_more() {
 }
 
 #[test]
-fn places_are_found_by_case_and_by_words() {
+fn matches_depend_on_case_and_whole_words() {
     // what, case, whole words, text, replaced by x
     for (what, case, whole_words, text, expected) in [
         ("ferry", false, false, "Ferry, FERRY and ferryman", "x, x and xman"),
@@ -181,36 +181,45 @@ fn places_are_found_by_case_and_by_words() {
         ("aa", false, false, "aaa", "xa"),
         ("船", false, false, "大きな船。", "大きなx。"),
         ("i̇", false, false, "İstanbul", "xstanbul"),
-        // Half of one letter and half of the next stand for both.
+        // A match that starts and ends within letters covers both letters.
         ("\u{307}i", false, false, "İİİ", "xİ"),
         ("", false, false, "nothing", "nothing"),
     ] {
-        let finding = Finding { text: what.into(), case, whole_words };
-        let found = finding.replace(text, "x").map_or(text.to_owned(), |(text, _)| text);
+        let pattern = TextPattern { text: what.into(), case, whole_words };
+        let found = pattern.replace(text, "x").map_or(text.to_owned(), |(text, _)| text);
         assert_eq!(found, expected, "{what} in {text}");
     }
-    let finding = Finding { text: "is".into(), ..Finding::default() };
-    let (edit, count) = finding.replace_all(&talk(), "was");
+    let pattern = TextPattern { text: "is".into(), ..TextPattern::default() };
+    let (edit, count) = pattern.replace_all(&talk(), "was");
     assert_eq!((count, done(&talk(), &edit).segments[0].text.as_str()), (1, "The ferry was late."));
 }
 
 #[test]
-fn a_part_that_was_transcribed_again_is_taken_back_like_an_edit() {
+fn transcribing_a_part_again_is_undone_like_an_edit() {
     let before = talk();
     let mut after = before.clone();
     let found = transcript(vec![Segment { id: 0, ..said(0, 5000, &[" So", " is", " it."]) }]);
     after.replace(Span::new(millis(4900), millis(8000)), found);
-    number(&mut after);
+    assign_ids(&mut after);
     let changes = between(&before, &after);
     let mut now = before.clone();
-    assert_eq!(apply(&mut now, &changes), Ok(1), "the first that is another one");
+    assert_eq!(apply(&mut now, &changes), Ok(1), "the first changed segment");
     assert_eq!(now, after);
     apply(&mut now, &inverse(changes.clone())).unwrap();
     assert_eq!(now, before);
     assert_eq!(apply(&mut after, &changes), Err(Mismatch));
 }
 
-/// An edit of any kind of what is there, by numbers that say which and how.
+#[test]
+fn stored_changes_of_metadata_are_called_about() {
+    let before = talk();
+    let mut after = before.clone();
+    after.completeness.speech = millis(1000);
+    let stored = serde_json::to_value(between(&before, &after)).unwrap();
+    assert_eq!(stored[0]["kind"], "about");
+}
+
+/// An edit of an existing segment; the numbers choose its kind, segment and arguments.
 fn any_edit(transcript: &Transcript, (kind, which, how, text): &(u8, usize, usize, String)) -> Edit {
     let ids: Vec<_> = transcript.segments.iter().map(|segment| segment.id).collect();
     if ids.is_empty() {
@@ -222,7 +231,7 @@ fn any_edit(transcript: &Transcript, (kind, which, how, text): &(u8, usize, usiz
     let name = |number: usize| format!("Speaker {}", number % 3);
     match kind % 11 {
         0..=2 => {
-            // A few letters of the text are others.
+            // Letters inserted into the text.
             let old = &transcript.segments[at].text;
             let cut = old.char_indices().nth(how % (old.chars().count() + 1)).map_or(old.len(), |it| it.0);
             Edit::SetText { segment, text: format!("{}{text}{}", &old[..cut], &old[cut..]) }
@@ -255,7 +264,7 @@ fn check_order(transcript: &Transcript) {
         assert!(segment.start <= segment.end, "{segment:?}");
         assert!(segment.words.iter().all(|word| word.start <= word.end), "{segment:?}");
         assert!(segment.words.is_sorted_by_key(|word| word.start), "{segment:?}");
-        assert!(segment.words.is_empty() || spelt(&segment.words) == segment.text, "{segment:?}");
+        assert!(segment.words.is_empty() || joined_text(&segment.words) == segment.text, "{segment:?}");
     }
     let mut ids: Vec<_> = transcript.segments.iter().map(|segment| segment.id).collect();
     ids.sort_unstable();
@@ -266,20 +275,20 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn two_hundred_edits_are_undone_and_done_again(
+    fn two_hundred_edits_are_undone_and_redone(
         seeds in prop::collection::vec((any::<u8>(), 0..1000usize, 0..5000usize, "[a-c ,.船ü]{0,12}"), 200),
     ) {
         let begun = talk();
         let (mut now, mut history, mut states) = (begun.clone(), Vec::new(), vec![begun.clone()]);
         for seed in &seeds {
             let Ok(changes) = any_edit(&now, seed).plan(&now) else { continue };
-            // As they are kept.
+            // Through JSON, as the history stores them.
             let kept = serde_json::to_string(&changes).unwrap();
             let changes: Vec<Change> = serde_json::from_str(&kept).unwrap();
             let before = now.segments.clone();
             for known in [1, 2, before.len()] {
                 let mut beginning = before[..known.min(before.len())].to_vec();
-                apply_to_beginning(&mut beginning, &changes).unwrap();
+                apply_to_prefix(&mut beginning, &changes).unwrap();
                 let mut after = now.clone();
                 apply(&mut after, &changes).unwrap();
                 prop_assert_eq!(&beginning[..], &after.segments[..beginning.len()]);

@@ -1,47 +1,47 @@
-//! Which words of a text that was changed are those of before, and when the
-//! others were said.
+//! Aligning an edited text with its old words: unchanged words keep their
+//! times, new words get estimated ones.
 
 use crate::{Span, Time, Word};
 
-/// Comparing more pairs of words than this takes too long to wait for at a
-/// keystroke; such a passage counts as written anew.
-const MOST_PAIRS: usize = 1 << 20;
+/// Comparing more pairs of words than this takes too long at a keystroke. All
+/// words of such a passage count as new.
+const MAX_PAIRS: usize = 1 << 20;
 
-/// What somebody wrote is not doubted.
+/// Probability of a word that the user wrote.
 const CERTAIN: f32 = 1.0;
 
-/// The words of `text`, which takes the place of what `words` spell. Words
-/// that stay keep their times; the others share those of the words that they
-/// replace, or the pause between their neighbours.
+/// The words of `text`, which replaces the text of `words`. Unchanged words keep
+/// their times; new words share the time of the words that they replace, or the
+/// pause between their neighbours.
 pub fn align(words: &[Word], text: &str, span: Span) -> Vec<Word> {
-    let (head, rest) = same_head(words, text);
-    let (tail, rest) = same_tail(&words[head..], rest);
+    let (head, rest) = common_prefix(words, text);
+    let (tail, rest) = common_suffix(&words[head..], rest);
     let to = words.len() - tail;
     let start = words[..head].last().map_or(span.start, |word| word.end);
     let end = words[to..].first().map_or(span.end, |word| word.start).max(start);
-    let middle = match_words(&pieces(&words[head..to]), &tokens(rest), Span::new(start, end));
+    let middle = match_words(&split_into_tokens(&words[head..to]), &tokens(rest), Span::new(start, end));
     let mut all = Vec::with_capacity(words.len() + middle.len());
     all.extend_from_slice(&words[..head]);
     all.extend(middle);
     all.extend_from_slice(&words[to..]);
-    if spelt(&all) != text.trim() {
-        // White space came where words have none.
-        all = match_words(&pieces(words), &tokens(text), span);
+    if joined_text(&all) != text.trim() {
+        // The text has white space within a word.
+        all = match_words(&split_into_tokens(words), &tokens(text), span);
     }
-    if let (Some(first), Some(space)) = (all.first_mut(), words.first().map(leading)) {
-        // As the model writes it: with or without white space before it.
+    if let (Some(first), Some(space)) = (all.first_mut(), words.first().map(leading_space)) {
+        // The first word keeps the form that the model gives it, with or without leading white space.
         first.text = format!("{space}{}", first.text.trim_start());
     }
     all
 }
 
-/// Words of equal speed.
-pub fn share(text: &str, span: Span) -> Vec<Word> {
+/// The words of `text`, spread over `span` in proportion to their lengths.
+pub fn spread_evenly(text: &str, span: Span) -> Vec<Word> {
     spread(&tokens(text), span)
 }
 
-/// The words before and after the first `at` characters of what they spell;
-/// one that lies on both sides is cut.
+/// The words before and after the first `at` characters of their joined text. A
+/// word that lies on both sides is cut.
 pub fn split(words: &[Word], at: usize) -> (Vec<Word>, Vec<Word>) {
     let (mut before, mut after) = (Vec::new(), Vec::new());
     let mut place = 0;
@@ -50,7 +50,7 @@ pub fn split(words: &[Word], at: usize) -> (Vec<Word>, Vec<Word>) {
         let end = place + text.chars().count();
         if end <= at {
             before.push(word.clone());
-        } else if place + leading_count(text) >= at {
+        } else if place + leading_space_count(text) >= at {
             after.push(word.clone());
         } else {
             let cut = text.char_indices().nth(at - place).map_or(text.len(), |(byte, _)| byte);
@@ -64,52 +64,52 @@ pub fn split(words: &[Word], at: usize) -> (Vec<Word>, Vec<Word>) {
     (before, after)
 }
 
-/// What the words say, without white space around it.
-pub fn spelt(words: &[Word]) -> String {
+/// The text of the words, without surrounding white space.
+pub fn joined_text(words: &[Word]) -> String {
     words.iter().map(|word| word.text.as_str()).collect::<String>().trim().to_owned()
 }
 
-/// Whether white space between two texts is needed to tell them apart.
-pub fn is_apart(before: &str, after: &str) -> bool {
+/// Whether a space belongs between two texts; Chinese and Japanese have none.
+pub fn needs_space(before: &str, after: &str) -> bool {
     let cjk = |character: Option<char>| character.is_some_and(is_written_without_spaces);
     !(cjk(before.chars().next_back()) && cjk(after.chars().next()))
 }
 
-fn leading(word: &Word) -> &str {
+fn leading_space(word: &Word) -> &str {
     &word.text[..word.text.len() - word.text.trim_start().len()]
 }
 
-fn leading_count(text: &str) -> usize {
+fn leading_space_count(text: &str) -> usize {
     text.chars().take_while(|character| character.is_whitespace()).count()
 }
 
-/// How many words the text begins with, and what follows them.
-fn same_head<'a>(words: &[Word], text: &'a str) -> (usize, &'a str) {
+/// The number of words that the text starts with, and the text after them.
+fn common_prefix<'a>(words: &[Word], text: &'a str) -> (usize, &'a str) {
     let mut rest = text;
     for (index, word) in words.iter().enumerate() {
         let wanted = if index == 0 { word.text.trim_start() } else { &word.text };
         match rest.strip_prefix(wanted) {
-            Some(next) if !wanted.trim().is_empty() && begins_word(next) => rest = next,
+            Some(next) if !wanted.trim().is_empty() && starts_word(next) => rest = next,
             _ => return (index, rest),
         }
     }
     (words.len(), rest)
 }
 
-/// How many words the text ends with, and what precedes them.
-fn same_tail<'a>(words: &[Word], text: &'a str) -> (usize, &'a str) {
+/// The number of words that the text ends with, and the text before them.
+fn common_suffix<'a>(words: &[Word], text: &'a str) -> (usize, &'a str) {
     let mut rest = text;
     for (index, word) in words.iter().rev().enumerate() {
         let wanted = if index == 0 { word.text.trim_end() } else { &word.text };
         match rest.strip_suffix(wanted) {
-            Some(next) if !wanted.trim().is_empty() && begins_word(wanted) => rest = next,
+            Some(next) if !wanted.trim().is_empty() && starts_word(wanted) => rest = next,
             _ => return (index, rest),
         }
     }
     (words.len(), rest)
 }
 
-fn begins_word(text: &str) -> bool {
+fn starts_word(text: &str) -> bool {
     text.chars().next().is_none_or(|first| first.is_whitespace() || is_written_without_spaces(first))
 }
 
@@ -118,8 +118,7 @@ fn is_written_without_spaces(character: char) -> bool {
     matches!(character, '\u{2e80}'..='\u{2fff}' | '\u{3040}'..='\u{a4cf}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// The words of a text, each with the white space before it; together they
-/// are the whole text.
+/// Splits a text into words, each with the white space before it.
 fn tokens(text: &str) -> Vec<&str> {
     let mut starts = Vec::new();
     let mut before: Option<char> = None;
@@ -140,8 +139,8 @@ fn tokens(text: &str) -> Vec<&str> {
     all.filter(|token| !token.trim().is_empty()).collect()
 }
 
-/// Words as fine as tokens are.
-fn pieces(words: &[Word]) -> Vec<Word> {
+/// Splits words at the boundaries that [`tokens`] would split their texts at.
+fn split_into_tokens(words: &[Word]) -> Vec<Word> {
     let mut all = Vec::new();
     for word in words {
         match tokens(&word.text).as_slice() {
@@ -155,7 +154,7 @@ fn pieces(words: &[Word]) -> Vec<Word> {
     all
 }
 
-/// Shares a time by the length of the texts.
+/// Words over `span`, each with a share of the time in proportion to its length.
 fn spread(texts: &[&str], span: Span) -> Vec<Word> {
     let length = |text: &str| text.trim().chars().count().max(1) as u64;
     let total: u64 = texts.iter().map(|text| length(text)).sum();
@@ -172,10 +171,11 @@ fn spread(texts: &[&str], span: Span) -> Vec<Word> {
     texts.iter().map(word).collect()
 }
 
+/// Aligns old and new words by their longest common subsequence.
 fn match_words(old: &[Word], new: &[&str], span: Span) -> Vec<Word> {
     let mut found = Vec::new();
     let (mut from_old, mut from_new) = (0, 0);
-    let pairs = common(old, new);
+    let pairs = longest_common_subsequence(old, new);
     for (at_old, at_new) in
         pairs.into_iter().map(Some).chain([None]).map(|pair| pair.unwrap_or((old.len(), new.len())))
     {
@@ -198,9 +198,9 @@ fn match_words(old: &[Word], new: &[&str], span: Span) -> Vec<Word> {
     found
 }
 
-/// The longest common subsequence, as pairs of indices.
-fn common(old: &[Word], new: &[&str]) -> Vec<(usize, usize)> {
-    if old.len().saturating_mul(new.len()) > MOST_PAIRS {
+/// The longest common subsequence as pairs of indices, by dynamic programming.
+fn longest_common_subsequence(old: &[Word], new: &[&str]) -> Vec<(usize, usize)> {
+    if old.len().saturating_mul(new.len()) > MAX_PAIRS {
         return Vec::new();
     }
     let width = new.len() + 1;

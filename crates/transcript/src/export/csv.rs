@@ -1,18 +1,18 @@
 use std::io::{self, Write};
 
 use super::DEMONSTRATION_WARNING;
-use super::text::{Labels, one_line};
+use super::text::{SpeakerLabels, one_line};
 use crate::Transcript;
 
-/// Comma-separated values (RFC 4180, but with `\n` at the line ends): a line
-/// per segment under a line of names. Times in seconds; confidence is the mean
-/// probability of a token, 0 to 1.
+/// Comma-separated values (RFC 4180, but with `\n` at line ends): a header and a
+/// line per segment. Times are seconds; the confidence, 0 to 1, is the geometric
+/// mean of the tokens' probabilities.
 pub fn write(transcript: &Transcript, out: &mut dyn Write) -> io::Result<()> {
-    // A column more, since a table has no place for a remark.
+    // A table has no place for a remark, so the warning is a column.
     let warning = if transcript.model.demonstration { Some(DEMONSTRATION_WARNING) } else { None };
     write!(out, "start,end,speaker,language,confidence,text")?;
     writeln!(out, "{}", if warning.is_some() { ",warning" } else { "" })?;
-    let labels = Labels::of(transcript);
+    let labels = SpeakerLabels::of(transcript);
     for segment in &transcript.segments {
         let text = one_line(&segment.text);
         if text.is_empty() {

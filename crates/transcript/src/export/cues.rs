@@ -1,12 +1,12 @@
-//! Segments as subtitle cues: in order of time, each of them longer than
-//! nothing, none over another.
+//! Subtitle cues from segments. Cues are ordered by time, have a positive
+//! length and don't overlap.
 
 use super::shape;
-use super::text::{Labels, breaks_line, lines};
+use super::text::{SpeakerLabels, breaks_line, lines};
 use super::{Options, Shaping};
 use crate::{Segment, Time, Transcript, Word};
 
-/// A text without a length of its own is shown for this long where there is room.
+/// A segment of zero length is shown for this long, or until the next one starts.
 const SHORTEST: Time = Time::from_millis(100);
 const ONE_MILLISECOND: Time = Time::from_millis(1);
 
@@ -14,46 +14,46 @@ const ONE_MILLISECOND: Time = Time::from_millis(1);
 pub struct Cue {
     pub start: Time,
     pub end: Time,
-    pub lines: Vec<Line>,
+    pub lines: Vec<CueLine>,
 }
 
 #[derive(Debug, PartialEq, Default)]
-pub struct Line {
-    /// Who speaks, on the first line of what they say.
+pub struct CueLine {
+    /// The speaker, on the first line of each turn.
     pub label: Option<String>,
-    /// In order; together they are the line.
-    pub pieces: Vec<Piece>,
+    /// The parts of the line in order.
+    pub pieces: Vec<CuePiece>,
 }
 
-/// A word with the white space before it, or a whole line.
+/// A part of a line: a word with the white space before it, or the whole line.
 #[derive(Debug, PartialEq, Clone)]
-pub struct Piece {
+pub struct CuePiece {
     pub text: String,
-    /// When it is said, where that is known of the single word.
+    /// The start of the word, if word times are known.
     pub start: Option<Time>,
 }
 
-impl Line {
+impl CueLine {
     pub fn text(&self) -> String {
         self.pieces.iter().map(|piece| piece.text.as_str()).collect()
     }
 }
 
-/// The cues of a transcript, shaped where that was asked for.
+/// The cues of a transcript, laid out for a screen if the options say so.
 pub fn cues(transcript: &Transcript, options: &Options) -> Vec<Cue> {
-    let labels = Labels::of(transcript);
+    let labels = SpeakerLabels::of(transcript);
     let mut segments: Vec<&Segment> = transcript.segments.iter().collect();
-    // Stable, so that what begins together stays in the transcript's order.
+    // A stable sort: segments with the same start keep the transcript's order.
     segments.sort_by_key(|segment| segment.start);
     match &options.shaping {
-        None => as_they_are(&segments, &labels),
+        None => one_per_segment(&segments, &labels),
         Some(shaping) => shaped(&segments, &labels, shaping, transcript.source.duration),
     }
 }
 
-/// One cue per segment. Where two voices overlap, the earlier text makes room
-/// for the later one; where they begin together, both share a cue.
-fn as_they_are(segments: &[&Segment], labels: &Labels) -> Vec<Cue> {
+/// One cue per segment. A cue ends where the next one starts; segments with the
+/// same start share a cue.
+fn one_per_segment(segments: &[&Segment], labels: &SpeakerLabels) -> Vec<Cue> {
     let mut cues: Vec<Cue> = Vec::new();
     for segment in segments {
         let lines = labelled_lines(segment, labels);
@@ -72,7 +72,7 @@ fn as_they_are(segments: &[&Segment], labels: &Labels) -> Vec<Cue> {
         }
         cues.push(Cue { start: segment.start, end, lines });
     }
-    // Only at the very last representable millisecond is there no room after the start.
+    // A cue that starts at the last representable time has no later end.
     if let Some(last) = cues.last_mut()
         && last.end <= last.start
     {
@@ -81,7 +81,7 @@ fn as_they_are(segments: &[&Segment], labels: &Labels) -> Vec<Cue> {
     cues
 }
 
-fn labelled_lines(segment: &Segment, labels: &Labels) -> Vec<Line> {
+fn labelled_lines(segment: &Segment, labels: &SpeakerLabels) -> Vec<CueLine> {
     let mut label = labels.label(segment);
     let texts: Vec<&str> = lines(&segment.text).collect();
     let words = match texts.as_slice() {
@@ -89,9 +89,9 @@ fn labelled_lines(segment: &Segment, labels: &Labels) -> Vec<Line> {
         _ => None,
     };
     if let Some(words) = words {
-        let mut pieces: Vec<Piece> = words
+        let mut pieces: Vec<CuePiece> = words
             .iter()
-            .map(|word| Piece { text: word.text.clone(), start: Some(word.start) })
+            .map(|word| CuePiece { text: word.text.clone(), start: Some(word.start) })
             .skip_while(|piece| piece.text.trim().is_empty())
             .collect();
         if let Some(first) = pieces.first_mut() {
@@ -104,28 +104,27 @@ fn labelled_lines(segment: &Segment, labels: &Labels) -> Vec<Line> {
             }
             pieces.pop();
         }
-        return vec![Line { label, pieces }];
+        return vec![CueLine { label, pieces }];
     }
-    let whole = |text: &str| vec![Piece { text: text.into(), start: None }];
-    texts.into_iter().map(|text| Line { label: label.take(), pieces: whole(text) }).collect()
+    let whole = |text: &str| vec![CuePiece { text: text.into(), start: None }];
+    texts.into_iter().map(|text| CueLine { label: label.take(), pieces: whole(text) }).collect()
 }
 
-/// The segment's words, where they are still what its text says: somebody may
-/// have edited it.
+/// The segment's words if they spell `text`; an edited text may differ from them.
 pub fn matching_words<'a>(segment: &'a Segment, text: &str) -> Option<&'a [Word]> {
     let joined: String = segment.words.iter().map(|word| word.text.as_str()).collect();
-    // Also where a break hides in the white space that is trimmed away.
+    // A line break may hide in the white space that is trimmed.
     let one_line = !joined.contains(breaks_line);
     (!segment.words.is_empty() && one_line && joined.trim() == text).then_some(&segment.words)
 }
 
-/// Cues that fit a screen and can be read in time: see [`Shaping`].
-fn shaped(segments: &[&Segment], labels: &Labels, shaping: &Shaping, duration: Time) -> Vec<Cue> {
+/// Cues that fit a screen and stay long enough to be read, see [`Shaping`].
+fn shaped(segments: &[&Segment], labels: &SpeakerLabels, shaping: &Shaping, duration: Time) -> Vec<Cue> {
     let mut cues: Vec<Cue> =
         segments.iter().flat_map(|segment| shape::cues(segment, labels.label(segment), shaping)).collect();
     cues.sort_by_key(|cue| cue.start);
 
-    // Texts that overlap, since two people speak at once, follow each other.
+    // Overlapping segments, where two people speak at once, are shown one after the other.
     let mut earliest = Time::ZERO;
     for cue in &mut cues {
         let length = cue.end.saturating_sub(cue.start);
@@ -141,7 +140,7 @@ fn shaped(segments: &[&Segment], labels: &Labels, shaping: &Shaping, duration: T
         let wanted = cue.end.max(cue.start + shaping.min_duration).max(cue.start + reading);
         let wanted = wanted.min(cue.end.max(cue.start + shaping.max_duration));
         cue.end = match starts.get(index) {
-            // The gap is given up before the text is.
+            // If there is no room for the gap, the cue lasts until the next one.
             Some(next) => match next.saturating_sub(shaping.min_gap) {
                 limit if limit > cue.start => wanted.min(limit),
                 _ => *next,
@@ -163,7 +162,7 @@ mod tests {
         let found: Vec<_> = cues
             .iter()
             .map(|cue| {
-                let lines: Vec<String> = cue.lines.iter().map(Line::text).collect();
+                let lines: Vec<String> = cue.lines.iter().map(CueLine::text).collect();
                 (cue.start.millis(), cue.end.millis(), lines)
             })
             .collect();
@@ -175,28 +174,28 @@ mod tests {
     }
 
     #[test]
-    fn cues_never_overlap_and_always_last() {
-        // As they are.
+    fn cues_have_a_length_and_do_not_overlap() {
+        // In order.
         check(&[(0, 1000, "a"), (1000, 2000, "b")], &[(0, 1000, &["a"]), (1000, 2000, &["b"])]);
         // Overlapping: the first ends where the second begins.
         check(&[(0, 1500, "a"), (1000, 2000, "b")], &[(0, 1000, &["a"]), (1000, 2000, &["b"])]);
         // One within another.
         check(&[(0, 5000, "a"), (1000, 2000, "b")], &[(0, 1000, &["a"]), (1000, 2000, &["b"])]);
-        // Together: one cue with both.
+        // The same start: one cue with both texts.
         check(&[(0, 1500, "a"), (0, 2000, "b")], &[(0, 2000, &["a", "b"])]);
-        // Without a length, and reversed.
+        // Zero and negative lengths.
         check(&[(500, 500, "a"), (900, 800, "b")], &[(500, 600, &["a"]), (900, 1000, &["b"])]);
         check(&[(500, 500, "a"), (520, 800, "b")], &[(500, 520, &["a"]), (520, 800, &["b"])]);
-        // Out of order, as from channels one after the other.
+        // Out of order, as channels that were transcribed separately are.
         check(&[(2000, 3000, "b"), (0, 1000, "a")], &[(0, 1000, &["a"]), (2000, 3000, &["b"])]);
-        // Blank texts have no cue, blank lines no line.
+        // Blank texts and blank lines are left out.
         check(&[(0, 1000, " \n"), (1000, 2000, "b\n\nc")], &[(1000, 2000, &["b", "c"])]);
-        // At the end of time.
+        // At the largest time.
         check(&[(u32::MAX, u32::MAX, "a")], &[(u32::MAX - 1, u32::MAX, &["a"])]);
     }
 
     #[test]
-    fn words_that_are_no_longer_the_text_are_left_aside() {
+    fn words_are_used_only_if_they_spell_the_text() {
         let mut edited = segment(0, 1000, "Good evening.");
         let word = |text: &str| Word { text: text.into(), ..Word::default() };
         edited.words = vec![word(" Good"), word(" morning.")];

@@ -1,19 +1,21 @@
-//! A transcript as people read it: what is known about it, then paragraphs.
-//! What Markdown, HTML and Word share.
+//! A transcript as a document of facts and paragraphs, which Markdown, HTML and
+//! Word have in common.
 
 use std::borrow::Cow;
 
-use super::text::{Labels, one_line};
+use super::text::{SpeakerLabels, one_line};
 use crate::{Segment, Task, Time, Transcript};
 
-/// After this much of a paragraph the next full stop ends it.
+/// A paragraph longer than this ends at the next end of a sentence.
 const LONG_PARAGRAPH: Time = Time::from_millis(60_000);
-/// A silence as long as this begins a new paragraph.
+/// A pause of at least this length starts a new paragraph.
 const PAUSE: Time = Time::from_millis(3_000);
 
+/// Consecutive segments of one speaker.
 pub struct Paragraph<'a> {
+    /// Start of the first segment.
     pub start: Time,
-    /// Who speaks.
+    /// The speaker.
     pub label: Option<String>,
     pub sentences: Vec<Sentence<'a>>,
 }
@@ -22,7 +24,7 @@ pub struct Paragraph<'a> {
 pub struct Sentence<'a> {
     pub segment: &'a Segment,
     pub text: Cow<'a, str>,
-    /// To be written before it.
+    /// What separates it from the sentence before it.
     pub space: &'static str,
 }
 
@@ -33,7 +35,7 @@ pub fn title(transcript: &Transcript) -> Cow<'_, str> {
     }
 }
 
-/// Names and values, in the order in which to show them.
+/// Facts about the transcript as names and values, in the order in which to show them.
 pub fn facts(transcript: &Transcript) -> Vec<(&'static str, String)> {
     let mut facts = vec![("Length", reading_clock(transcript.source.duration))];
     let probability = transcript.language_probability;
@@ -65,10 +67,11 @@ pub fn reading_clock(time: Time) -> String {
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
 }
 
-/// Consecutive segments of one voice, parted at long silences and, when a
-/// paragraph has become long, at the end of a sentence.
+/// The paragraphs of a transcript. A new one starts with a new speaker or
+/// direction of writing, after a long pause and, if a paragraph has become
+/// long, after a sentence.
 pub fn paragraphs(transcript: &Transcript) -> Vec<Paragraph<'_>> {
-    let labels = Labels::of(transcript);
+    let labels = SpeakerLabels::of(transcript);
     let mut paragraphs: Vec<Paragraph<'_>> = Vec::new();
     let mut latest: Option<&Segment> = None;
     for segment in &transcript.segments {
@@ -100,7 +103,7 @@ pub fn paragraphs(transcript: &Transcript) -> Vec<Paragraph<'_>> {
     paragraphs
 }
 
-/// Scripts without spaces between words have none between sentences.
+/// The separator of two sentences: none between full-width characters.
 fn space_between(before: &str, after: &str) -> &'static str {
     use unicode_width::UnicodeWidthChar;
     let wide = |c: Option<char>| c.is_some_and(|c| c.width() == Some(2));
@@ -113,12 +116,12 @@ pub enum Direction {
     RightToLeft,
 }
 
-/// That of the first letter: what browsers do for `dir="auto"`.
+/// The direction of the first letter, as browsers determine it for `dir="auto"`.
 pub fn direction(text: &str) -> Direction {
     let first = text.chars().find(|c| c.is_alphabetic());
     let right_to_left = first.is_some_and(|c| {
-        // Hebrew to Arabic Extended-A, presentation forms, and the old scripts
-        // of that side of the Unicode planes.
+        // Hebrew to Arabic Extended-A, presentation forms, and the historic and
+        // other right-to-left scripts of the Supplementary Multilingual Plane.
         matches!(u32::from(c), 0x590..=0x8ff | 0xfb1d..=0xfdff | 0xfe70..=0xfeff | 0x10800..=0x10fff | 0x1e800..=0x1efff)
     });
     if right_to_left { Direction::RightToLeft } else { Direction::LeftToRight }
@@ -154,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_voice_begins_a_paragraph() {
+    fn a_new_speaker_starts_a_paragraph() {
         let by = |speaker: &str, segment: Segment| Segment { speaker: Some(speaker.into()), ..segment };
         check(
             vec![

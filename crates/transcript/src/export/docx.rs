@@ -1,76 +1,136 @@
+use std::fmt::Write as _;
 use std::io::{self, Cursor, Write};
 
-use docx_rs::{Docx, LineSpacing, Paragraph, Run, Style, StyleType};
+use zip::write::SimpleFileOptions;
+use zip::{DateTime, ZipWriter};
 
 use super::DEMONSTRATION_WARNING;
 use super::document::{Direction, direction, facts, paragraphs, reading_clock, title};
+use super::text::escape_markup;
 use crate::Transcript;
 
-/// Sizes in half points, distances in twentieths of a point: Word's units.
-const TEXT_SIZE: usize = 22;
-const SMALL_SIZE: usize = 18;
-const HEADING_SIZE: usize = 32;
-const SPACE_AFTER: u32 = 160;
-const GREY: &str = "5C5C66";
+/// The parts that are the same in every document. Elements stand in the order
+/// that the schema prescribes (ECMA-376 part 1, annex A).
+const CONTENT_TYPES: &str = r#"<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
+<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/><Override PartName="/word/document.xml" ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/><Override PartName="/word/styles.xml" ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.styles+xml"/><Override PartName="/word/settings.xml" ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.settings+xml"/></Types>
+"#;
+const PACKAGE_RELATIONSHIPS: &str = r#"<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
+<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" Target="word/document.xml"/></Relationships>
+"#;
+const DOCUMENT_RELATIONSHIPS: &str = r#"<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
+<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/styles" Target="styles.xml"/><Relationship Id="rId2" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/settings" Target="settings.xml"/></Relationships>
+"#;
+/// Sizes are half points: text of 11 points under a heading of 16.
+const STYLES: &str = r#"<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
+<w:styles xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:docDefaults><w:rPrDefault><w:rPr><w:sz w:val="22"/><w:szCs w:val="22"/></w:rPr></w:rPrDefault><w:pPrDefault/></w:docDefaults><w:style w:type="paragraph" w:default="1" w:styleId="Normal"><w:name w:val="Normal"/><w:qFormat/></w:style><w:style w:type="paragraph" w:styleId="Heading1"><w:name w:val="heading 1"/><w:basedOn w:val="Normal"/><w:qFormat/><w:rPr><w:b/><w:bCs/><w:sz w:val="32"/><w:szCs w:val="32"/></w:rPr></w:style></w:styles>
+"#;
+/// Without a compatibility mode Word lays the document out as Word 2007 did.
+const SETTINGS: &str = r#"<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
+<w:settings xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:compat><w:compatSetting w:name="compatibilityMode" w:uri="http://schemas.microsoft.com/office/word" w:val="15"/></w:compat></w:settings>
+"#;
+const DOCUMENT_START: &str = r#"<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
+<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body>
+"#;
+/// A4. Distances are twentieths of a point.
+const DOCUMENT_END: &str = r#"<w:sectPr><w:pgSz w:w="11906" w:h="16838"/><w:pgMar w:top="1985" w:right="1701" w:bottom="1701" w:left="1701" w:header="851" w:footer="992" w:gutter="0"/></w:sectPr></w:body></w:document>
+"#;
 
-/// A document for Word and LibreOffice (Office Open XML).
+/// A document for Word and LibreOffice (Office Open XML, ECMA-376).
 pub fn write(transcript: &Transcript, out: &mut dyn Write) -> io::Result<()> {
-    let mut body = Body { document: Docx::new().default_size(TEXT_SIZE), count: 0 };
-    let heading = Style::new("Heading1", StyleType::Paragraph).name("heading 1").size(HEADING_SIZE).bold();
-    body.document = body.document.add_style(heading);
+    let document = document(transcript);
+    // A fixed time, so that the same transcript gives the same bytes.
+    let options = SimpleFileOptions::default().last_modified_time(DateTime::default());
+    // A zip archive ends with a table of positions, which needs a target that can seek.
+    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, content) in [
+        ("[Content_Types].xml", CONTENT_TYPES),
+        ("_rels/.rels", PACKAGE_RELATIONSHIPS),
+        ("word/document.xml", document.as_str()),
+        ("word/_rels/document.xml.rels", DOCUMENT_RELATIONSHIPS),
+        ("word/styles.xml", STYLES),
+        ("word/settings.xml", SETTINGS),
+    ] {
+        archive.start_file(name, options)?;
+        archive.write_all(content.as_bytes())?;
+    }
+    out.write_all(archive.finish()?.get_ref())
+}
 
+/// The part `word/document.xml`.
+fn document(transcript: &Transcript) -> String {
+    let mut xml = DOCUMENT_START.to_owned();
     let name = title(transcript);
-    body.add(Paragraph::new().style("Heading1").add_run(run(&name)), &name);
+    paragraph(&mut xml, Some("Heading1"), &name, &[(RunStyle::Plain, &name)]);
     if transcript.model.demonstration {
-        body.add(Paragraph::new().add_run(run(DEMONSTRATION_WARNING).bold()), "");
+        paragraph(&mut xml, None, "", &[(RunStyle::Bold, DEMONSTRATION_WARNING)]);
     }
     for (name, value) in facts(transcript) {
-        let name = run(&format!("{name}: ")).size(SMALL_SIZE).color(GREY);
-        body.add(Paragraph::new().add_run(name).add_run(run(&value).size(SMALL_SIZE)), "");
+        let name = format!("{name}: ");
+        paragraph(&mut xml, None, "", &[(RunStyle::SmallGrey, &name), (RunStyle::Small, &value)]);
     }
-    for paragraph in paragraphs(transcript) {
-        let time = run(&format!("{} ", reading_clock(paragraph.start))).size(SMALL_SIZE).color(GREY);
-        let mut written = Paragraph::new().add_run(time);
-        if let Some(label) = &paragraph.label {
-            written = written.add_run(run(&format!("{label}: ")).bold());
-        }
-        for sentence in &paragraph.sentences {
-            let text = run(&format!("{}{}", sentence.space, sentence.text));
-            let doubtful = !sentence.segment.suspicions.is_empty();
-            written = written.add_run(if doubtful { text.highlight("yellow") } else { text });
-        }
-        body.add(written, &paragraph.sentences[0].text);
+    for spoken in paragraphs(transcript) {
+        let time = format!("{} ", reading_clock(spoken.start));
+        let label = spoken.label.map(|label| format!("{label}: "));
+        let sentences: Vec<(RunStyle, String)> = spoken
+            .sentences
+            .iter()
+            .map(|sentence| {
+                let doubtful = !sentence.segment.suspicions.is_empty();
+                let style = if doubtful { RunStyle::Highlighted } else { RunStyle::Plain };
+                (style, format!("{}{}", sentence.space, sentence.text))
+            })
+            .collect();
+        let mut runs = vec![(RunStyle::SmallGrey, time.as_str())];
+        runs.extend(label.as_deref().map(|label| (RunStyle::Bold, label)));
+        runs.extend(sentences.iter().map(|(style, text)| (*style, text.as_str())));
+        paragraph(&mut xml, None, &spoken.sentences[0].text, &runs);
     }
-
-    // A zip archive ends with a table of positions, so it is made in memory.
-    let mut archive = Cursor::new(Vec::new());
-    body.document.pack(&mut archive).map_err(io::Error::other)?;
-    out.write_all(archive.get_ref())
+    xml + DOCUMENT_END
 }
 
-struct Body {
-    document: Docx,
-    /// Paragraphs so far.
-    count: u32,
+/// How a run of text looks.
+#[derive(Debug, Clone, Copy)]
+enum RunStyle {
+    Plain,
+    Bold,
+    Small,
+    SmallGrey,
+    Highlighted,
 }
 
-impl Body {
-    /// Adds a paragraph in the direction of `text`.
-    fn add(&mut self, paragraph: Paragraph, text: &str) {
-        self.count += 1;
-        // Counted here: the library's own numbers go on from document to
-        // document, and the same transcript would not give the same bytes.
-        let mut paragraph =
-            paragraph.id(format!("{:08X}", self.count)).line_spacing(LineSpacing::new().after(SPACE_AFTER));
-        if direction(text) == Direction::RightToLeft {
-            paragraph.property = paragraph.property.bidi(true);
+impl RunStyle {
+    /// The content of the run's `w:rPr`; 18 half points are 9 points.
+    fn properties(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Bold => "<w:b/><w:bCs/>",
+            Self::Small => r#"<w:sz w:val="18"/><w:szCs w:val="18"/>"#,
+            Self::SmallGrey => r#"<w:color w:val="5C5C66"/><w:sz w:val="18"/><w:szCs w:val="18"/>"#,
+            Self::Highlighted => r#"<w:highlight w:val="yellow"/>"#,
         }
-        self.document = std::mem::take(&mut self.document).add_paragraph(paragraph);
     }
 }
 
-/// Two code points that no XML document may hold are left out; control
-/// characters are gone by now.
-fn run(text: &str) -> Run {
-    Run::new().add_text(text.replace(['\u{fffe}', '\u{ffff}'], ""))
+/// Appends a paragraph in the direction of `text`, with 8 points of space after it.
+fn paragraph(xml: &mut String, style: Option<&str>, text: &str, runs: &[(RunStyle, &str)]) {
+    xml.push_str("<w:p><w:pPr>");
+    if let Some(style) = style {
+        // Writing to a string can't fail.
+        let _ = write!(xml, r#"<w:pStyle w:val="{style}"/>"#);
+    }
+    if direction(text) == Direction::RightToLeft {
+        xml.push_str("<w:bidi/>");
+    }
+    xml.push_str(r#"<w:spacing w:after="160"/></w:pPr>"#);
+    for (style, text) in runs {
+        xml.push_str("<w:r>");
+        let properties = style.properties();
+        if !properties.is_empty() {
+            let _ = write!(xml, "<w:rPr>{properties}</w:rPr>");
+        }
+        // No XML document may hold these two code points. Control characters are gone by now.
+        let text = text.replace(['\u{fffe}', '\u{ffff}'], "");
+        let _ = write!(xml, r#"<w:t xml:space="preserve">{}</w:t></w:r>"#, escape_markup(&text));
+    }
+    xml.push_str("</w:p>\n");
 }

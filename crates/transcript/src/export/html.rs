@@ -2,10 +2,11 @@ use std::io::{self, Write};
 
 use super::DEMONSTRATION_WARNING;
 use super::document::{facts, paragraphs, reading_clock, title};
+use super::text::escape_markup;
 use crate::{Suspicion, Transcript};
 
-/// In light and dark, on screen and paper; system fonts, since nothing is to
-/// be fetched.
+/// For light and dark themes, screen and paper. System fonts, so that nothing is
+/// fetched.
 const STYLE: &str = "\
 :root { color-scheme: light dark; }
 body { max-width: 42rem; margin: 2rem auto; padding: 0 1rem; font: 1.05rem/1.6 system-ui, sans-serif;
@@ -19,7 +20,7 @@ mark { color: inherit; background: light-dark(#fff0c2, #5a4a12); }
 .warning { padding: 0.6rem 1rem; border: 1px solid light-dark(#b45309, #f59e0b); border-radius: 0.4rem; }
 ";
 
-/// A page of its own: no script, nothing fetched from anywhere.
+/// A web page without scripts that needs no other file.
 pub fn write(transcript: &Transcript, out: &mut dyn Write) -> io::Result<()> {
     let title = escape(&title(transcript));
     writeln!(out, "<!DOCTYPE html>\n<html lang=\"{}\">\n<head>", escape(&transcript.language))?;
@@ -36,7 +37,7 @@ pub fn write(transcript: &Transcript, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(out, "</dl>\n<main>")?;
     for paragraph in paragraphs(transcript) {
-        // The time is not part of what `auto` looks at: a digit has no direction.
+        // The time does not influence `dir="auto"`: digits have no direction.
         write!(out, "<p dir=\"auto\"><time>{}</time> ", reading_clock(paragraph.start))?;
         if let Some(label) = &paragraph.label {
             write!(out, "<b><bdi>{}</bdi></b> ", escape(label))?;
@@ -53,7 +54,7 @@ pub fn write(transcript: &Transcript, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "</main>\n</body>\n</html>")
 }
 
-/// Why a text is marked.
+/// The tooltip of a highlighted sentence.
 fn reason(suspicions: &[Suspicion]) -> Option<&'static str> {
     suspicions.first().map(|suspicion| match suspicion {
         Suspicion::Loop => "Doubtful: the same words over and over",
@@ -63,16 +64,7 @@ fn reason(suspicions: &[Suspicion]) -> Option<&'static str> {
     })
 }
 
+/// For text and for attributes in double quotes.
 fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            c => escaped.push(c),
-        }
-    }
-    escaped
+    escape_markup(text).replace('"', "&quot;")
 }

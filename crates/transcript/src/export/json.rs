@@ -5,20 +5,19 @@ use serde::Serialize;
 use super::{DEMONSTRATION_WARNING, Options};
 use crate::{Notice, Severity, Transcript};
 
-/// The whole transcript, indented, with what varies between runs in the field
-/// `run` and in notices about memory that left the text as it is.
+/// The whole transcript, indented. What varies between runs is in the field
+/// `run` and in notices about memory that did not affect the text.
 pub fn write(transcript: &Transcript, options: &Options, out: &mut dyn Write) -> io::Result<()> {
     #[derive(Serialize)]
     struct Saved<'a> {
-        /// Ignored when the file is read back: `model.demonstration` says it too.
+        /// For readers other than Steno, which reads `model.demonstration`.
         #[serde(skip_serializing_if = "Option::is_none")]
         warning: Option<&'a str>,
         #[serde(flatten)]
         transcript: &'a Transcript,
     }
 
-    // A shallow copy would do, but only little is to go and the derived form
-    // would have to be repeated by hand: a copy costs less care.
+    // Cloning everything is simpler than a second struct with all fields but one.
     let without_run: Transcript;
     let transcript = if options.reproducible {
         let mut copy = Transcript { run: None, ..transcript.clone() };
@@ -33,8 +32,8 @@ pub fn write(transcript: &Transcript, options: &Options, out: &mut dyn Write) ->
     writeln!(out)
 }
 
-/// Whether a notice tells of the machine at that moment: what other programs
-/// held, that a batch was halved. What changed the text is no such thing.
+/// Whether a notice describes the machine during this run (memory that other
+/// programs used, a halved batch) and not a change of the text.
 fn is_of_the_run(notice: &Notice) -> bool {
     notice.severity == Severity::Info && notice.code.starts_with("memory.")
 }
@@ -44,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_changed_the_text_is_told_whatever_the_run() {
+    fn only_notices_about_the_run_are_left_out() {
         for (code, severity, expected) in [
             ("memory.occupied", Severity::Info, true),
             ("memory.batch_halved", Severity::Info, true),

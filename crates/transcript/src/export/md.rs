@@ -27,8 +27,8 @@ pub fn write(transcript: &Transcript, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Nothing in a text stands at the start of a line here, so that only what has
-/// a meaning within a line needs its backslash.
+/// Escapes the characters that have a meaning within a line. No text stands at
+/// the start of a line here, so that markers of blocks need no escape.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,9 +1,10 @@
-//! A transcript in the forms that other programs read. One file per form;
-//! what they share (text clean-up, subtitle cues) has a file of its own.
+//! Exporting transcripts to the file formats of other programs, one module per
+//! format. A new format needs a module with a `write` function and a variant
+//! of [`Format`].
 //!
 //! Every exporter writes the same bytes for the same transcript and options,
-//! whatever the locale, the time zone or the operating system: line ends are
-//! `\n` and the encoding is UTF-8 without a byte order mark.
+//! independent of locale, time zone and operating system. Text formats are
+//! UTF-8 without a byte order mark, with `\n` at line ends.
 
 mod csv;
 mod cues;
@@ -30,15 +31,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::Transcript;
 
-/// What a transcript of the demonstration model says of itself in every form.
-/// In text it stands in brackets, which the usual text normalisers drop.
+/// The warning that every export of the demonstration model's text carries.
+/// Plain text has it in brackets, which the usual text normalisers drop.
 pub const DEMONSTRATION_WARNING: &str =
     "Demonstration model: this text is not reliable. Use a real model for your own recordings.";
 
-/// Writes `transcript` to `out`. Buffer `out` where calls are expensive.
+/// Writes `transcript` to `out` in many small pieces: buffer `out` if its calls
+/// are expensive.
 ///
 /// # Errors
-/// Only those of `out`.
+/// Only errors of `out`.
 pub fn export(
     transcript: &Transcript,
     format: Format,
@@ -59,44 +61,47 @@ pub fn export(
     }
 }
 
+/// How to export. Formats ignore the options that don't concern them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Options {
-    /// Leave out what varies between two runs of the same job ([`Transcript::run`]).
+    /// JSON: leave out what varies between runs of the same job ([`Transcript::run`]).
     pub reproducible: bool,
-    /// Divide srt and vtt into cues that fit a screen; `None`: a cue per segment.
+    /// SubRip and WebVTT: divide the text into cues that fit a screen; `None`
+    /// writes a cue per segment.
     pub shaping: Option<Shaping>,
-    /// Mark in vtt when each word is said.
+    /// WebVTT: write the time of each word.
     pub word_times: bool,
 }
 
+/// A file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
-    /// One segment per line.
+    /// Plain text, one segment per line.
     Txt,
     /// SubRip subtitles.
     Srt,
     /// WebVTT subtitles.
     Vtt,
-    /// Everything; the only form that [`Transcript::load`] reads back.
+    /// The whole transcript; the only format that [`Transcript::load`] reads.
     Json,
-    /// Markdown.
+    /// Markdown, in paragraphs.
     Md,
-    /// A page of its own.
+    /// A web page that needs no other file, in paragraphs.
     Html,
-    /// A document for Word and LibreOffice.
+    /// A document for Word and LibreOffice, in paragraphs.
     Docx,
-    /// A table for spreadsheets.
+    /// Comma-separated values for spreadsheets.
     Csv,
-    /// A table in the style of openai/whisper.
+    /// Tab-separated values with the columns of openai/whisper.
     Tsv,
-    /// JSON in the style of WhisperX.
+    /// JSON with the fields of WhisperX.
     Whisperx,
 }
 
 impl Format {
-    /// In the order in which to offer them.
+    /// All formats, in the order in which to offer them.
     pub const ALL: &[Format] = &[
         Format::Txt,
         Format::Srt,
@@ -110,7 +115,7 @@ impl Format {
         Format::Whisperx,
     ];
 
-    /// What the user types.
+    /// The name by which the user chooses the format, e.g. `srt`.
     pub fn name(self) -> &'static str {
         match self {
             Format::Txt => "txt",
@@ -126,16 +131,16 @@ impl Format {
         }
     }
 
-    /// What follows the recording's name, without the dot.
+    /// The file extension, without the leading dot.
     pub fn extension(self) -> &'static str {
         match self {
-            // So that it can lie beside our own json.
+            // Differs from `json`, so that both can be in one folder.
             Format::Whisperx => "whisperx.json",
             other => other.name(),
         }
     }
 
-    /// One line for a help text.
+    /// A phrase for help texts.
     pub fn description(self) -> &'static str {
         match self {
             Format::Txt => "plain text, one segment per line",
@@ -158,6 +163,7 @@ impl fmt::Display for Format {
     }
 }
 
+/// The name of no [`Format`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a format that transcripts can be written in; known are {known}",
     known = Format::ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", "))]
@@ -166,7 +172,7 @@ pub struct UnknownFormat(pub String);
 impl FromStr for Format {
     type Err = UnknownFormat;
 
-    /// Case does not matter, nor does a leading dot.
+    /// Ignores case and a leading dot.
     fn from_str(name: &str) -> Result<Self, UnknownFormat> {
         let wanted = name.trim();
         let wanted = wanted.strip_prefix('.').unwrap_or(wanted);

@@ -1,26 +1,28 @@
-//! Subtitles that fit a screen: one segment becomes cues of a few short lines,
-//! broken where a reader would pause.
+//! Subtitle layout: divides a segment into cues of a few short lines, broken
+//! where a reader would pause.
 
 use serde::{Deserialize, Serialize};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::cues::{Cue, Line, Piece, matching_words};
+use super::cues::{Cue, CueLine, CuePiece, matching_words};
 use super::text::one_line;
 use crate::{Segment, Time};
 
-/// How subtitles are to look. The defaults are what broadcasters commonly ask for.
+/// Limits for the layout of subtitles. The defaults are common among broadcasters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shaping {
-    /// Columns per line; a full-width character takes two.
+    /// Most columns of a line; a full-width character takes two.
     pub line_width: usize,
-    /// Lines per cue.
+    /// Most lines of a cue.
     pub lines: usize,
-    /// Columns per second that a reader manages. Cues stay longer for it where
-    /// there is room.
+    /// Columns that people read per second. Cues are extended for it until the
+    /// next one starts.
     pub reading_speed: f32,
-    /// Between two cues where they would touch.
+    /// Least pause between two cues.
     pub min_gap: Time,
+    /// Least duration of a cue, if the next one leaves room for it.
     pub min_duration: Time,
+    /// Duration beyond which a segment is divided into several cues.
     pub max_duration: Time,
 }
 
@@ -37,29 +39,30 @@ impl Default for Shaping {
     }
 }
 
-/// Breaking a line or a cue costs this much where nothing invites it, less
-/// after a comma, nothing after a full stop. In columns: that much unevenness
-/// is accepted for a better place.
+/// Costs of breaking a line or a cue, in columns of uneven line length that are
+/// accepted to avoid them: highest between two words, lower after a clause,
+/// none after a sentence.
 const COST_ANYWHERE: usize = 12;
 const COST_AFTER_CLAUSE: usize = 4;
-/// One cue less is worth any number of better places.
+/// Cost of each cue, higher than all costs of breaks: fewer cues are always better.
 const COST_OF_CUE: usize = 100;
-/// A pause in speech invites a new cue as a comma does.
+/// A pause of at least this length counts as the end of a clause.
 const PAUSE: Time = Time::from_millis(300);
 
-/// Columns that a text takes.
+/// Columns that a text occupies.
 pub fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
-/// What stays together on a line.
-struct Token {
+/// A piece of text that is not broken: a word, or a character of a script
+/// without spaces.
+struct Unit {
     text: String,
     space_before: bool,
     width: usize,
     start: Time,
     end: Time,
-    /// The time is the word's own, not worked out from the segment's.
+    /// Whether the start is a word's own and not estimated.
     timed: bool,
 }
 
@@ -67,16 +70,16 @@ struct Token {
 pub fn cues(segment: &Segment, label: Option<String>, shaping: &Shaping) -> Vec<Cue> {
     let line_width = shaping.line_width.max(2);
     let max_lines = shaping.lines.max(1);
-    let tokens = tokens(segment, line_width);
-    // The name and the colon and space after it; a name that leaves no room for text is not counted.
+    let units = units(segment, line_width);
+    // The name, a colon and a space. A name that leaves no room for text is not counted.
     let label_width = label.as_deref().map(|label| width(label) + 2).filter(|width| width * 2 <= line_width);
     let label_width = label_width.unwrap_or(0);
-    partition(&tokens, line_width, max_lines, label_width, shaping.max_duration)
+    partition(&units, line_width, max_lines, label_width, shaping.max_duration)
         .into_iter()
         .filter_map(|range| {
-            let tokens = &tokens[range];
-            let (first, last) = (tokens.first()?, tokens.last()?);
-            let mut lines = balanced(tokens, line_width, max_lines, label_width);
+            let units = &units[range];
+            let (first, last) = (units.first()?, units.last()?);
+            let mut lines = balanced(units, line_width, max_lines, label_width);
             if let Some(line) = lines.first_mut() {
                 line.label.clone_from(&label);
             }
@@ -85,14 +88,14 @@ pub fn cues(segment: &Segment, label: Option<String>, shaping: &Shaping) -> Vec<
         .collect()
 }
 
-fn tokens(segment: &Segment, line_width: usize) -> Vec<Token> {
+fn units(segment: &Segment, line_width: usize) -> Vec<Unit> {
     let text = one_line(&segment.text);
-    let mut tokens = Vec::new();
+    let mut units = Vec::new();
     if let Some(words) = matching_words(segment, &text) {
-        // White space after a word parts it from the next as well.
+        // White space can also be at the end of the word before.
         let mut gap_before = false;
         for word in words {
-            // Hardly ever more than one part: models write a word per word.
+            // More than one part is rare.
             let parts: Vec<&str> = word.text.split_whitespace().collect();
             let total = parts.iter().map(|part| width(part)).sum::<usize>().max(1) as f64;
             let length = word.end.saturating_sub(word.start).seconds();
@@ -100,16 +103,16 @@ fn tokens(segment: &Segment, line_width: usize) -> Vec<Token> {
             let at = |said: usize| word.start + Time::from_seconds(length * said as f64 / total);
             for (index, part) in parts.iter().enumerate() {
                 let apart = index > 0 || word.text.starts_with(char::is_whitespace) || gap_before;
-                let space_before = apart && !tokens.is_empty();
+                let space_before = apart && !units.is_empty();
                 let end = said + width(part);
-                add(&mut tokens, part, space_before, at(said)..at(end), index == 0, line_width);
+                add(&mut units, part, space_before, at(said)..at(end), index == 0, line_width);
                 said = end;
             }
             gap_before = word.text.ends_with(char::is_whitespace);
         }
-        return tokens;
+        return units;
     }
-    // Without words of their own, texts are taken to be said at an even pace.
+    // Without word times an even pace is assumed.
     let total = width(&text).max(1) as f64;
     let length = segment.end.saturating_sub(segment.start).seconds();
     let mut said = 0;
@@ -117,16 +120,15 @@ fn tokens(segment: &Segment, line_width: usize) -> Vec<Token> {
     for (index, word) in text.split_whitespace().enumerate() {
         said += usize::from(index > 0);
         let end = said + width(word);
-        add(&mut tokens, word, index > 0, at(said)..at(end), false, line_width);
+        add(&mut units, word, index > 0, at(said)..at(end), false, line_width);
         said = end;
     }
-    tokens
+    units
 }
 
-/// Adds a word, in parts where it has no white space to break at but may be
-/// broken: scripts that write none, and words longer than a line.
+/// Adds a word, divided if its script has no spaces or if it is longer than a line.
 fn add(
-    tokens: &mut Vec<Token>,
+    units: &mut Vec<Unit>,
     word: &str,
     space_before: bool,
     span: std::ops::Range<Time>,
@@ -149,14 +151,14 @@ fn add(
         }
         before = Some(c);
     }
-    // Parts that may not be broken can still be too long, as a row of brackets is.
+    // A part can still be too long, such as a row of brackets.
     let parts = parts.into_iter().flat_map(|part| cut(part, line_width));
     let length = span.end.saturating_sub(span.start).seconds();
     let mut said = 0;
     for (index, part) in parts.enumerate() {
         let columns = width(&part);
         let at = |said: usize| span.start + Time::from_seconds(length * said as f64 / whole.max(1) as f64);
-        tokens.push(Token {
+        units.push(Unit {
             width: columns,
             space_before: space_before && index == 0,
             start: at(said),
@@ -172,8 +174,9 @@ fn is_wide(c: char) -> bool {
     c.width() == Some(2)
 }
 
-/// Marks that combine stay with their letter; signs that close stay with what
-/// they close, signs that open with what they open.
+/// Whether a line may break between two characters. Combining marks stay with
+/// their letter, closing signs with the character before, opening signs with
+/// the character after.
 fn breaks_between(before: char, after: char, anywhere: bool) -> bool {
     const NOT_FIRST: &str =
         "、。，．・：；！？）］｝〕〉》」』】’”ーぁぃぅぇぉっゃゅょァィゥェォッャュョ々.,!?;:)]}%\"'…";
@@ -185,7 +188,7 @@ fn breaks_between(before: char, after: char, anywhere: bool) -> bool {
         && (anywhere || is_wide(before) || is_wide(after))
 }
 
-/// Last resort: no line is ever longer than it may be.
+/// Cuts a text into parts of at most `line_width` columns.
 fn cut(part: String, line_width: usize) -> Vec<String> {
     if width(&part) <= line_width {
         return vec![part];
@@ -200,11 +203,10 @@ fn cut(part: String, line_width: usize) -> Vec<String> {
     pieces
 }
 
-/// What it costs to break after this token.
-fn cost_after(tokens: &[Token], index: usize) -> usize {
-    let text = tokens[index].text.trim_end_matches(['"', '\'', '”', '’', ')', '」', '』', '）', '»']);
-    let pause =
-        tokens.get(index + 1).is_some_and(|next| next.start.saturating_sub(tokens[index].end) >= PAUSE);
+/// The cost of a break after a unit.
+fn cost_after(units: &[Unit], index: usize) -> usize {
+    let text = units[index].text.trim_end_matches(['"', '\'', '”', '’', ')', '」', '』', '）', '»']);
+    let pause = units.get(index + 1).is_some_and(|next| next.start.saturating_sub(units[index].end) >= PAUSE);
     match text.chars().last() {
         Some('.' | '!' | '?' | '…' | '。' | '！' | '？' | '؟' | '۔' | '।') => 0,
         Some(',' | ';' | ':' | '、' | '，' | '；' | '：' | '،' | '؛' | '–' | '—') => {
@@ -215,27 +217,28 @@ fn cost_after(tokens: &[Token], index: usize) -> usize {
     }
 }
 
-/// Divides tokens into cues: as few as can be, broken at the best places.
+/// Divides units into the fewest cues, broken at the cheapest places, by dynamic
+/// programming.
 fn partition(
-    tokens: &[Token],
+    units: &[Unit],
     line_width: usize,
     max_lines: usize,
     label_width: usize,
     longest: Time,
 ) -> Vec<std::ops::Range<usize>> {
-    // The cheapest way to divide the first so many tokens, and where its last cue begins.
+    // best[n]: the lowest cost of dividing the first n units, and the start of the last cue.
     let mut best: Vec<(usize, usize)> = vec![(0, 0)];
-    for end in 1..=tokens.len() {
+    for end in 1..=units.len() {
         let mut cheapest = (usize::MAX, end - 1);
         for start in (0..end).rev() {
-            let span = tokens[end - 1].end.saturating_sub(tokens[start].start);
+            let span = units[end - 1].end.saturating_sub(units[start].start);
             let alone = end - start == 1;
             if !alone
-                && (span > longest || lines_needed(&tokens[start..end], line_width, label_width) > max_lines)
+                && (span > longest || lines_needed(&units[start..end], line_width, label_width) > max_lines)
             {
                 break;
             }
-            let cost = best[start].0 + COST_OF_CUE + cost_after(tokens, end - 1);
+            let cost = best[start].0 + COST_OF_CUE + cost_after(units, end - 1);
             if cost < cheapest.0 {
                 cheapest = (cost, start);
             }
@@ -243,7 +246,7 @@ fn partition(
         best.push(cheapest);
     }
     let mut ranges = Vec::new();
-    let mut end = tokens.len();
+    let mut end = units.len();
     while end > 0 {
         let start = best[end].1;
         ranges.push(start..end);
@@ -253,42 +256,42 @@ fn partition(
     ranges
 }
 
-/// Lines that the tokens take when each is filled before the next is begun.
-fn lines_needed(tokens: &[Token], line_width: usize, label_width: usize) -> usize {
+/// The number of lines if each is filled before the next.
+fn lines_needed(units: &[Unit], line_width: usize, label_width: usize) -> usize {
     let mut lines = 1;
     let mut used = label_width;
-    for (index, token) in tokens.iter().enumerate() {
-        let space = usize::from(token.space_before && index > 0);
-        if index > 0 && used + space + token.width > line_width {
+    for (index, unit) in units.iter().enumerate() {
+        let space = usize::from(unit.space_before && index > 0);
+        if index > 0 && used + space + unit.width > line_width {
             lines += 1;
-            used = token.width;
+            used = unit.width;
         } else {
-            used += space + token.width;
+            used += space + unit.width;
         }
     }
     lines
 }
 
-/// Divides a cue's tokens into the fewest lines, of even length, broken at the
-/// best places.
-fn balanced(tokens: &[Token], line_width: usize, max_lines: usize, label_width: usize) -> Vec<Line> {
-    let lines = lines_needed(tokens, line_width, label_width).min(max_lines);
+/// Divides a cue's units into the fewest lines, of similar length and broken at
+/// the cheapest places.
+fn balanced(units: &[Unit], line_width: usize, max_lines: usize, label_width: usize) -> Vec<CueLine> {
+    let lines = lines_needed(units, line_width, label_width).min(max_lines);
     let mut widths: Vec<usize> = vec![0];
-    for (index, token) in tokens.iter().enumerate() {
-        let space = usize::from(token.space_before && index > 0);
-        widths.push(widths[index] + space + token.width);
+    for (index, unit) in units.iter().enumerate() {
+        let space = usize::from(unit.space_before && index > 0);
+        widths.push(widths[index] + space + unit.width);
     }
     let line = |start: usize, end: usize| {
-        let space = usize::from(start > 0 && tokens[start].space_before);
+        let space = usize::from(start > 0 && units[start].space_before);
         widths[end] - widths[start] - if start > 0 { space } else { 0 }
             + if start == 0 { label_width } else { 0 }
     };
-    let even = (widths[tokens.len()] + label_width).div_ceil(lines);
-    // best[n][end]: the cheapest way to put the first `end` tokens on n lines.
-    let mut best = vec![vec![(usize::MAX, 0); tokens.len() + 1]; lines + 1];
+    let even = (widths[units.len()] + label_width).div_ceil(lines);
+    // best[n][end]: the lowest cost of putting the first `end` units on n lines.
+    let mut best = vec![vec![(usize::MAX, 0); units.len() + 1]; lines + 1];
     best[0][0] = (0, 0);
     for count in 1..=lines {
-        for end in 1..=tokens.len() {
+        for end in 1..=units.len() {
             for start in (0..end).rev() {
                 let columns = line(start, end);
                 if columns > line_width && end - start > 1 {
@@ -299,7 +302,7 @@ fn balanced(tokens: &[Token], line_width: usize, max_lines: usize, label_width: 
                     continue;
                 }
                 let uneven = columns.abs_diff(even);
-                let place = if end < tokens.len() { cost_after(tokens, end - 1) } else { 0 };
+                let place = if end < units.len() { cost_after(units, end - 1) } else { 0 };
                 let cost = before + uneven + place;
                 if cost < best[count][end].0 {
                     best[count][end] = (cost, start);
@@ -307,7 +310,7 @@ fn balanced(tokens: &[Token], line_width: usize, max_lines: usize, label_width: 
             }
         }
     }
-    let mut ends = vec![tokens.len()];
+    let mut ends = vec![units.len()];
     for count in (1..=lines).rev() {
         let end = ends.last().copied().unwrap_or(0);
         ends.push(best[count][end].1);
@@ -315,17 +318,17 @@ fn balanced(tokens: &[Token], line_width: usize, max_lines: usize, label_width: 
     ends.reverse();
     ends.windows(2)
         .filter(|pair| pair[0] < pair[1])
-        .map(|pair| Line { label: None, pieces: pieces(&tokens[pair[0]..pair[1]]) })
+        .map(|pair| CueLine { label: None, pieces: pieces(&units[pair[0]..pair[1]]) })
         .collect()
 }
 
-fn pieces(tokens: &[Token]) -> Vec<Piece> {
-    tokens
+fn pieces(units: &[Unit]) -> Vec<CuePiece> {
+    units
         .iter()
         .enumerate()
-        .map(|(index, token)| {
-            let space = if token.space_before && index > 0 { " " } else { "" };
-            Piece { text: format!("{space}{}", token.text), start: token.timed.then_some(token.start) }
+        .map(|(index, unit)| {
+            let space = if unit.space_before && index > 0 { " " } else { "" };
+            CuePiece { text: format!("{space}{}", unit.text), start: unit.timed.then_some(unit.start) }
         })
         .collect()
 }
@@ -341,31 +344,31 @@ mod tests {
         let shaping = Shaping { line_width, lines, ..Shaping::default() };
         let found: Vec<String> = cues(&segment(0, 5000, text), None, &shaping)
             .iter()
-            .map(|cue| cue.lines.iter().map(Line::text).collect::<Vec<_>>().join("|"))
+            .map(|cue| cue.lines.iter().map(CueLine::text).collect::<Vec<_>>().join("|"))
             .collect();
         assert_eq!(found, expected, "{text}");
     }
 
     #[test]
-    fn lines_break_where_a_reader_would() {
+    fn lines_break_at_the_best_places() {
         check("Short enough.", 42, 2, &["Short enough."]);
-        // Even lines rather than a full one and a rest.
+        // Lines of similar length.
         check("one two three four five six", 20, 2, &["one two three|four five six"]);
-        // After a full stop rather than in the middle.
+        // After a sentence.
         check("I came early. Then I saw it all.", 20, 2, &["I came early.|Then I saw it all."]);
         check("I came. I saw. I won it all.", 10, 2, &["I came.|I saw.", "I won|it all."]);
         check("First this, then that", 16, 2, &["First this,|then that"]);
-        // Full-width characters take two columns; closing signs are not pushed to a new line.
+        // Full-width characters take two columns; closing signs start no line.
         check("これは字幕のテストです。", 12, 2, &["これは字幕の|テストです。"]);
-        // Longer than a line.
+        // A word longer than a line.
         check("Donaudampfschifffahrtsgesellschaft", 12, 3, &["Donaudampfsc|hifffahrtsge|sellschaft"]);
-        // More than a cue holds.
+        // A text longer than a cue.
         check("a b c d e f g h", 3, 2, &["a b|c d", "e f|g h"]);
         check("", 10, 2, &[]);
     }
 
     #[test]
-    fn cues_stay_long_enough_to_be_read_where_there_is_room() {
+    fn cues_are_extended_until_the_next_one() {
         let shaping = Shaping::default();
         let options = Options { shaping: Some(shaping.clone()), ..Options::default() };
         let mut transcript = transcript(vec![
@@ -378,7 +381,7 @@ mod tests {
             .iter()
             .map(|cue| (cue.start.millis(), cue.end.millis()))
             .collect();
-        // Shown for the shortest time; up to the gap before the next; up to the end of the file.
+        // For the least duration; until the gap before the next cue; until the end of the recording.
         assert_eq!(times, [(0, 833), (5_000, 5_440), (5_520, 6_100)]);
     }
 }

@@ -1,24 +1,25 @@
-//! Text as the exporters need it. Only line breaks, control characters and
-//! surrounding white space are ever touched: the order of characters, marks of
-//! direction and combining marks stay as they are.
+//! Cleaning of text for exporters. Only line breaks, control characters and
+//! surrounding white space are changed; the order of characters, direction
+//! marks and combining marks are kept.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::{Segment, Time, Transcript};
 
-/// Characters that end a line somewhere, or that no text file should hold.
+/// Whether some program takes the character for the end of a line, or it is a
+/// control character.
 pub fn breaks_line(c: char) -> bool {
     (c.is_control() && c != '\t') || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// The lines of a text, trimmed, without the blank ones: a blank line ends a
+/// The lines of a text, trimmed. Blank lines are left out, as they would end a
 /// subtitle cue.
 pub fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split(breaks_line).map(str::trim).filter(|line| !line.is_empty())
 }
 
-/// The text on one line.
+/// The text on one line, with single spaces for line breaks and tabs.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     let mut parts =
         text.split(|c| c == '\t' || breaks_line(c)).map(str::trim).filter(|part| !part.is_empty());
@@ -32,19 +33,19 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     joined
 }
 
-/// Says whose words a segment holds, where more than one voice is told apart.
-pub struct Labels {
+/// Labels of segments: the speaker or, if there are several, the channel.
+pub struct SpeakerLabels {
     several_channels: bool,
 }
 
-impl Labels {
+impl SpeakerLabels {
     pub fn of(transcript: &Transcript) -> Self {
         let channels: BTreeSet<_> =
             transcript.segments.iter().filter_map(|segment| segment.channel).collect();
         Self { several_channels: channels.len() > 1 }
     }
 
-    /// The speaker's name, else the channel counted from 1, else nothing.
+    /// The speaker's name, else the channel counted from 1, else `None`.
     pub fn label(&self, segment: &Segment) -> Option<String> {
         let speaker = segment.speaker.as_deref().map(one_line).filter(|name| !name.is_empty());
         speaker.map(Cow::into_owned).or_else(|| {
@@ -54,14 +55,28 @@ impl Labels {
     }
 }
 
-/// `01:02:03` and then, after `point`, milliseconds. Hours grow past two
-/// digits where a recording is that long.
+/// `01:02:03`, then `point` and milliseconds. Hours have at least two digits.
 pub fn clock(time: Time, point: char) -> String {
     let millis = time.millis();
     let (seconds, millis) = (millis / 1000, millis % 1000);
     let (minutes, seconds) = (seconds / 60, seconds % 60);
     let (hours, minutes) = (minutes / 60, minutes % 60);
     format!("{hours:02}:{minutes:02}:{seconds:02}{point}{millis:03}")
+}
+
+/// Writes `&`, `<` and `>` as the character references that HTML, XML and
+/// WebVTT have in common.
+pub fn escape_markup(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
 }
 
 #[cfg(test)]

@@ -1,20 +1,20 @@
 use std::io::{self, Write};
 
 use super::DEMONSTRATION_WARNING;
-use super::text::{Labels, one_line};
+use super::text::{SpeakerLabels, one_line};
 use crate::Transcript;
 
-/// Tab-separated values with the columns that openai/whisper writes: start and
-/// end in whole milliseconds, text. A speaker stands before the text.
+/// Tab-separated values with the columns of openai/whisper: start and end in
+/// whole milliseconds, and the text after the speaker's name.
 pub fn write(transcript: &Transcript, out: &mut dyn Write) -> io::Result<()> {
-    // A column more, since a table has no place for a remark.
+    // A table has no place for a remark, so the warning is a column.
     let (name, warning) = if transcript.model.demonstration {
         ("\twarning", format!("\t{DEMONSTRATION_WARNING}"))
     } else {
         ("", String::new())
     };
     writeln!(out, "start\tend\ttext{name}")?;
-    let labels = Labels::of(transcript);
+    let labels = SpeakerLabels::of(transcript);
     for segment in &transcript.segments {
         let text = one_line(&segment.text);
         if text.is_empty() {

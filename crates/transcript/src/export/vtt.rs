@@ -1,13 +1,12 @@
 use std::io::{self, Write};
 
-use super::cues::{Cue, Line, cues};
-use super::text::clock;
+use super::cues::{Cue, CueLine, cues};
+use super::text::{clock, escape_markup};
 use super::{DEMONSTRATION_WARNING, Options};
 use crate::Transcript;
 
-/// WebVTT (W3C): a header, then pairs of times with lines of text. Speakers
-/// are voice tags; on request each word has its time, for players that
-/// highlight what is being said.
+/// WebVTT (W3C): a header, then cues. Speakers are voice tags. If the options say
+/// so each word has its time, for players that highlight the current word.
 pub fn write(transcript: &Transcript, options: &Options, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "WEBVTT")?;
     if transcript.model.demonstration {
@@ -25,13 +24,13 @@ pub fn write(transcript: &Transcript, options: &Options, out: &mut dyn Write) ->
                 writeln!(out)?;
             }
             if let Some(label) = &line.label {
-                write!(out, "<v {}>", escape(label))?;
+                write!(out, "<v {}>", escape_markup(label))?;
                 voice_open = true;
             }
             let text = if options.word_times {
                 with_word_times(line, &cue, &mut latest)
             } else {
-                escape(&line.text())
+                escape_markup(&line.text())
             };
             write!(out, "{text}")?;
         }
@@ -40,32 +39,19 @@ pub fn write(transcript: &Transcript, options: &Options, out: &mut dyn Write) ->
     Ok(())
 }
 
-/// A time stands before its word, and only where it lies after the one before
-/// and within the cue, as the format demands. The first word has the cue's.
-fn with_word_times(line: &Line, cue: &Cue, latest: &mut crate::Time) -> String {
+/// The line with a time stamp before each word. The format demands that stamps
+/// increase and lie within the cue; others are left out, also the first word's,
+/// which is the cue's own.
+fn with_word_times(line: &CueLine, cue: &Cue, latest: &mut crate::Time) -> String {
     let mut text = String::new();
     for piece in &line.pieces {
         let word = piece.text.trim_start();
-        text += &escape(&piece.text[..piece.text.len() - word.len()]);
+        text += &escape_markup(&piece.text[..piece.text.len() - word.len()]);
         if let Some(start) = piece.start.filter(|start| *start > *latest && *start < cue.end) {
             *latest = start;
             text += &format!("<{}>", clock(start, '.'));
         }
-        text += &escape(word);
+        text += &escape_markup(word);
     }
     text
-}
-
-/// `>` as well, so that `-->` can't stand in a text.
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }

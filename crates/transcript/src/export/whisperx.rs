@@ -6,8 +6,8 @@ use super::DEMONSTRATION_WARNING;
 use super::text::one_line;
 use crate::{Segment, Transcript};
 
-/// JSON with the fields that WhisperX writes, for programs made for it: words
-/// with scores inside segments, all words again as one list, the language.
+/// JSON with the fields of WhisperX: segments with words and scores, a list of
+/// all words, and the language.
 pub fn write(transcript: &Transcript, out: &mut dyn Write) -> io::Result<()> {
     let segments: Vec<SegmentOut<'_>> = transcript
         .segments

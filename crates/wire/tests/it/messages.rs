@@ -6,8 +6,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::Debug;
 use std::io::Cursor;
 use transcript::{
-    Completeness, Model, Notice, Run, SCHEMA_VERSION, Segment, Severity, Source, Span, Suspicion, Task, Time,
-    Transcript, Word,
+    Completeness, Model, Notice, RunInfo, SCHEMA_VERSION, Segment, Severity, Source, Span, Suspicion, Task,
+    Time, Transcript, Word,
 };
 use wire::*;
 
@@ -103,7 +103,7 @@ fn transcript() -> Transcript {
         },
         notices: vec![notice()],
         complete: false,
-        run: Some(Run {
+        run: Some(RunInfo {
             finished_at: "2026-11-20T22:00:00Z".into(),
             device: "cpu".into(),
             engine: "0.1.0".into(),

@@ -54,7 +54,7 @@ fn a_recording_is_whole_once_it_stood_still_for_a_while() {
         (50, 0, false),
         (90, 0, false),
     ] {
-        let there = vec![(PathBuf::from("a.wav"), Stamp { bytes, modified: None })];
+        let there = vec![(PathBuf::from("a.wav"), FileStamp { bytes, modified: None })];
         let whole = memory.look(there, still, start + Duration::from_secs(at));
         assert_eq!(whole.len() == 1, told, "{bytes} bytes after {at} s");
     }
@@ -85,7 +85,7 @@ async fn new_recordings_are_taken_once_and_what_was_there_or_is_done_is_not() {
         let taken = session.inner.supervisor.journal().unwrap().clone();
         let identity = Identity::of(&file("monday/b.wav")).unwrap();
         session.remove(ids[0]);
-        while !taken.is_taken(&identity).unwrap() {
+        while !taken.is_processed(&identity).unwrap() {
             tokio::task::yield_now().await;
         }
         session.close().await;
@@ -147,6 +147,6 @@ async fn a_text_is_exported_where_its_folder_says_and_what_can_not_be_is_said() 
     let notices: Vec<&str> = text.notices.iter().map(|notice| notice.text.as_str()).collect();
     assert!(notices.len() == 1 && notices[0].contains("a.vtt"), "{notices:?}");
     let journal = session.inner.supervisor.journal().unwrap();
-    assert!(journal.is_taken(&Identity::of(&folder.join("a.wav")).unwrap()).unwrap());
+    assert!(journal.is_processed(&Identity::of(&folder.join("a.wav")).unwrap()).unwrap());
     session.close().await;
 }

@@ -330,7 +330,8 @@ fn a_follower_of_edits_gets_what_was_done_whenever_it_looks() {
 #[test]
 fn where_only_the_beginning_can_be_read_it_can_be_read_and_nothing_is_begun_anew() {
     let mut queue = queue(&[]);
-    let edited = Edited { document: library::DocumentId(1), course: Course::default(), revision: 0 };
+    let edited =
+        Edited { document: library::DocumentId(1), undo_position: UndoPosition::default(), revision: 0 };
     let id = queue.open("talk.wav".into(), false, vec![segment("begun")], edited);
     queue.opened(id, Err(failure()));
     let entry = queue.get(id).unwrap();

@@ -1,25 +1,32 @@
 //! The spectrogram against openai/whisper's own.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
-
-mod common;
-
 use std::path::Path;
 
 use audio::{LogMel, OpenOptions, PrepareOptions, Reader, log_mel_padded_window};
-use common::{decode, shared};
+use random_models::corpus;
+
+use crate::common::decode;
 
 #[test]
 fn padded_windows_equal_the_reference() {
-    let Some(shared) = shared() else { return };
+    check_padded_windows(&corpus::bundled(), 2);
+}
+
+#[test]
+#[ignore = "full corpus: make soak"]
+fn padded_windows_of_the_full_corpus_equal_the_reference() {
+    check_padded_windows(&corpus::full(), 4);
+}
+
+fn check_padded_windows(corpus: &Path, count: usize) {
     let mut checked = 0;
-    for entry in std::fs::read_dir(shared.join("reference/tensors")).unwrap() {
+    for entry in std::fs::read_dir(corpus.join("reference/tensors")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|extension| extension != "safetensors") {
             continue;
         }
         let name = path.file_stem().unwrap().to_str().unwrap();
-        let samples = decode(&find(&shared, name), &OpenOptions::default());
+        let samples = decode(&find(corpus, name), &OpenOptions::default());
         let mel = log_mel_padded_window(&samples, &mut LogMel::new(80));
         let expected = tensor(&path, "mel", &[80, 3000]);
         let worst = worst(&mel.data, &expected);
@@ -27,15 +34,14 @@ fn padded_windows_equal_the_reference() {
         assert!(worst < 1e-4, "{name}: off by {worst}");
         checked += 1;
     }
-    assert_eq!(checked, 4);
+    assert_eq!(checked, count);
 }
 
 /// Windows taken from anywhere are pieces of one spectrogram over the whole
 /// file, computed here the slow way.
 #[test]
 fn windows_of_a_recording_are_cut_from_one_spectrogram() {
-    let Some(shared) = shared() else { return };
-    let path = shared.join("audio/synthetic/en_minute_1.flac");
+    let path = corpus::bundled().join("audio/synthetic/en_minute_1.flac");
     let options = PrepareOptions { n_mels: 128, vad: None, ..PrepareOptions::default() };
     let recording = audio::prepare(&path, &options, &mut |_, _| std::ops::ControlFlow::Continue(())).unwrap();
 
@@ -69,8 +75,7 @@ fn windows_of_a_recording_are_cut_from_one_spectrogram() {
 
 #[test]
 fn a_limit_cuts_exactly() {
-    let Some(shared) = shared() else { return };
-    let path = shared.join("audio/synthetic/en_short_1.flac");
+    let path = corpus::bundled().join("audio/synthetic/en_short_1.flac");
     for (seconds, samples) in [(0.00025, 4), (1.0, 16_000), (2.5, 40_000)] {
         let options = OpenOptions { limit_seconds: Some(seconds), ..OpenOptions::default() };
         assert_eq!(decode(&path, &options).len(), samples);
@@ -78,10 +83,10 @@ fn a_limit_cuts_exactly() {
     assert!(Reader::open(&path, &OpenOptions::default()).is_ok());
 }
 
-fn find(shared: &Path, name: &str) -> std::path::PathBuf {
+fn find(corpus: &Path, name: &str) -> std::path::PathBuf {
     ["audio/synthetic", "audio/real", "audio/real/librispeech", "audio/conversations"]
         .iter()
-        .map(|folder| shared.join(folder).join(format!("{name}.flac")))
+        .map(|folder| corpus.join(folder).join(format!("{name}.flac")))
         .find(|path| path.exists())
         .unwrap()
 }

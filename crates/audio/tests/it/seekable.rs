@@ -1,16 +1,12 @@
-//! Any part of a recording is what decoding from the start gives there.
-
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
-
-mod common;
+//! Any part of a recording equals the same part of the whole.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use audio::{Index, Seekable, find_ffmpeg};
-use common::fixture;
+use crate::common::{ffmpeg, fixture};
+use audio::{SeekIndex, Seekable};
 
-/// The 16-bit samples of the whole, and what was learned of it.
+/// The 16-bit samples of the whole recording, and its index.
 fn whole(path: &Path) -> (Vec<i16>, Seekable) {
     let sound = Seekable::open(path, None).unwrap();
     let mut pass = sound.pass().unwrap();
@@ -22,10 +18,10 @@ fn whole(path: &Path) -> (Vec<i16>, Seekable) {
     (samples, sound)
 }
 
-/// A voice of `seconds` in which no second is like another: the fixture over
-/// and over, each time louder or softer, under a tone that rises.
+/// Writes `seconds` of speech without repetitions: the fixture with changing
+/// loudness and a rising tone.
 fn long_wav(folder: &Path, seconds: usize) -> PathBuf {
-    let voice = common::truth("left");
+    let voice = crate::common::truth("left");
     let samples: Vec<f32> = (0..seconds * 16_000)
         .map(|at| {
             let time = at as f32 / 16_000.0;
@@ -34,7 +30,7 @@ fn long_wav(folder: &Path, seconds: usize) -> PathBuf {
         })
         .collect();
     let path = folder.join("long.wav");
-    common::write_wav(&path, 1, &samples);
+    crate::common::write_wav(&path, 1, &samples);
     path
 }
 
@@ -58,9 +54,9 @@ fn compare(part: &[i16], whole: &[i16], from: usize, channels: usize, most: i64)
 struct Format {
     name: &'static str,
     arguments: &'static str,
-    /// Of the samples' size: rounding, and what a codec remembers for ever.
+    /// Largest relative difference: rounding, and codec state that never decays.
     apart: f64,
-    /// Milliseconds by which a place may be off before the pass is through.
+    /// Milliseconds by which a position may be off before a pass.
     early_ms: f64,
 }
 
@@ -93,7 +89,7 @@ const FORMATS: &[Format] = &[
     ),
 ];
 
-/// What has no fixture: clusters of any length, also beside moving pictures.
+/// Matroska with clusters of various lengths, and with video.
 const MATROSKA: &[Format] = &[
     format("speech.webm", "-c:a libopus -b:a 24k", 0.02, 2.0),
     format("sound.mkv", "-c:a aac -ar 44100", 0.001, 2.0),
@@ -104,11 +100,8 @@ const MATROSKA: &[Format] = &[
 ];
 
 #[test]
-fn a_part_is_what_decoding_from_the_start_gives() {
-    let Some(ffmpeg) = find_ffmpeg() else {
-        eprintln!("skipped: no ffmpeg is installed, which makes the recordings");
-        return;
-    };
+fn parts_equal_decoding_from_the_start() {
+    let ffmpeg = ffmpeg();
     let folder = tempfile::tempdir().unwrap();
     let wav = long_wav(folder.path(), 60);
     let mut failures = Vec::new();
@@ -130,13 +123,13 @@ fn a_part_is_what_decoding_from_the_start_gives() {
 fn check(path: &Path, format: &Format) -> Vec<String> {
     let mut fresh = Seekable::open(path, None).unwrap();
     let (samples, mut known) = whole(path);
-    let saved: Index = serde_json::from_slice(&serde_json::to_vec(&known.index()).unwrap()).unwrap();
+    let saved: SeekIndex = serde_json::from_slice(&serde_json::to_vec(&known.index()).unwrap()).unwrap();
     let mut reopened = Seekable::open(path, Some(saved)).unwrap();
     let (rate, channels) = (known.rate() as usize, known.channels());
     let frames = samples.len() / channels;
     assert!(known.is_exact(), "{}", format.name);
     let mut failures = Vec::new();
-    // Forward, backward, near, the beginning, the end.
+    // Forward and backward, near and far, the start and the end.
     let places = [40.0, 12.345, 12.5, 3.2, 0.0, 0.01, 59.5, 33.333, 20.0, 1.0];
     for (name, sound, early) in
         [("fresh", &mut fresh, true), ("known", &mut known, false), ("reopened", &mut reopened, false)]
@@ -162,7 +155,7 @@ fn check(path: &Path, format: &Format) -> Vec<String> {
 }
 
 #[test]
-fn every_fixture_is_read_in_parts_as_it_is_as_a_whole() {
+fn parts_of_every_fixture_equal_the_whole() {
     let mut failures = Vec::new();
     for entry in std::fs::read_dir(fixture("")).unwrap() {
         let path = entry.unwrap().path();
@@ -190,12 +183,12 @@ fn every_fixture_is_read_in_parts_as_it_is_as_a_whole() {
 }
 
 #[test]
-fn matroska_that_does_not_say_how_long_its_clusters_are_says_that_it_leads_nowhere() {
+fn matroska_without_cluster_sizes_is_not_exact() {
     const CLUSTER: [u8; 4] = [0x1f, 0x43, 0xb6, 0x75];
     for file in ["aac_48000.mkv", "opus_48000.webm"] {
         let mut bytes = std::fs::read(fixture(file)).unwrap();
         let at = bytes.windows(4).position(|window| window == CLUSTER).unwrap() + 4;
-        // As one that is sent while it is recorded: a length of ones alone means that nobody knows.
+        // As in a live stream: a size of all ones means unknown.
         let length = bytes[at].leading_zeros() as usize + 1;
         bytes[at] = 0xff >> (length - 1);
         bytes[at + 1..at + length].fill(0xff);
@@ -208,7 +201,7 @@ fn matroska_that_does_not_say_how_long_its_clusters_are_says_that_it_leads_nowhe
 }
 
 #[test]
-fn a_stream_that_changes_on_the_way_says_that_it_leads_nowhere() {
+fn chained_streams_of_different_rates_are_not_exact() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("chained.ogg");
     let parts = ["vorbis_44100.ogg", "vorbis_22050.ogg"];

@@ -1,18 +1,33 @@
-#![allow(dead_code, clippy::unwrap_used, reason = "helpers of tests, each of which uses what it needs")]
-
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use audio::{OpenOptions, Reader};
 
-/// The folder of reference recordings, or `None`, said aloud, where it is not there.
-pub fn shared() -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let folder = std::env::var_os("STENO_SHARED").map_or_else(beside, PathBuf::from);
-    if folder.join("audio").is_dir() {
-        return Some(folder);
+/// Names the test that runs in a process of its own.
+const CHILD: &str = "AUDIO_TEST_CHILD";
+
+/// Runs the test `name` once more in a process of its own, where the variables
+/// are set, and fails where it fails there. False in that process: the caller
+/// is to do its work.
+pub fn runs_in_child(name: &str, variables: &[(&str, &str)]) -> bool {
+    if std::env::var_os(CHILD).is_some_and(|child| child == name) {
+        return false;
     }
-    eprintln!("skipped: {} holds no reference recordings; STENO_SHARED names their folder", folder.display());
-    None
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture", "--include-ignored"])
+        .env(CHILD, name)
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    println!("{}", text(&output.stdout));
+    assert!(output.status.success(), "{name} failed in its own process: {}", text(&output.stderr));
+    true
+}
+
+/// The `ffmpeg` that scripts/setup.sh installs.
+pub fn ffmpeg() -> PathBuf {
+    audio::find_ffmpeg().expect("these tests need ffmpeg: run scripts/setup.sh test")
 }
 
 /// All samples of a file.

@@ -1,26 +1,33 @@
 //! Voice activity against the true speech of recordings.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
-
-mod common;
-
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use audio::{OpenOptions, PrepareOptions};
-use common::{decode, shared, write_wav};
+use random_models::corpus;
+
+use crate::common::{decode, write_wav};
 
 /// No stretch of speech longer than this may be missed, in seconds.
 const LONGEST_MISS: f64 = 0.5;
 
 #[test]
 fn speech_is_kept() {
-    let Some(shared) = shared() else { return };
+    check_speech_is_kept(&corpus::bundled(), &["synthetic"]);
+}
+
+#[test]
+#[ignore = "full corpus: make soak"]
+fn speech_is_kept_in_the_full_corpus() {
+    check_speech_is_kept(&corpus::full(), &["conversations", "synthetic"]);
+}
+
+fn check_speech_is_kept(corpus: &Path, folders: &[&str]) {
     let mut failures = Vec::new();
     println!("{:32} {:>8} {:>8} {:>8} {:>16}", "", "speech s", "kept %", "miss s", "rest kept s");
-    let mut files: Vec<_> = ["conversations", "synthetic"]
+    let mut files: Vec<_> = folders
         .iter()
-        .flat_map(|folder| std::fs::read_dir(shared.join("audio").join(folder)).unwrap())
+        .flat_map(|folder| std::fs::read_dir(corpus.join("audio").join(folder)).unwrap())
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "flac"))
         .collect();
@@ -41,10 +48,19 @@ fn speech_is_kept() {
 /// Far below what any recorder makes of speech.
 #[test]
 fn speech_is_kept_in_very_quiet_recordings() {
-    let Some(shared) = shared() else { return };
+    check_quiet_speech_is_kept(&corpus::bundled(), &["synthetic/mixed_languages"]);
+}
+
+#[test]
+#[ignore = "full corpus: make soak"]
+fn speech_is_kept_in_very_quiet_recordings_of_the_full_corpus() {
+    check_quiet_speech_is_kept(&corpus::full(), &["conversations/two_speakers", "synthetic/mixed_languages"]);
+}
+
+fn check_quiet_speech_is_kept(corpus: &Path, names: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["conversations/two_speakers", "synthetic/mixed_languages"] {
-        let path = shared.join("audio").join(name).with_extension("flac");
+    for name in names {
+        let path = corpus.join("audio").join(name).with_extension("flac");
         for decibels in [-30.0f32, -50.0] {
             let gain = 10f32.powf(decibels / 20.0);
             let quiet: Vec<f32> = decode(&path, &OpenOptions::default()).iter().map(|x| x * gain).collect();
@@ -60,7 +76,7 @@ fn speech_is_kept_in_very_quiet_recordings() {
     }
 }
 
-/// What was found of the true speech, in seconds where not said otherwise.
+/// How much of the true speech was found, in seconds unless noted otherwise.
 struct Score {
     speech: f64,
     /// Percent.

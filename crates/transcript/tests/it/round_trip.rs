@@ -1,16 +1,13 @@
 //! Whatever a transcript holds, what is written can be read back and says the
 //! same. The readers here follow the formats' descriptions, not our writers.
 
-// The exception for tests covers only functions marked as such, not their helpers.
-#![allow(clippy::unwrap_used)]
-
 use std::io::Read as _;
 
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use transcript::export::{DEMONSTRATION_WARNING, Format, Options, Shaping, export};
-use transcript::{Completeness, Model, Notice, Run, SCHEMA_VERSION, Segment, Severity, Source, Span};
+use transcript::{Completeness, Model, Notice, RunInfo, SCHEMA_VERSION, Segment, Severity, Source, Span};
 use transcript::{Suspicion, Task, Time, Transcript, Word};
 
 /// Text as people and models write it, and what breaks writers: markup,
@@ -127,7 +124,7 @@ prop_compose! {
                 .into_iter()
                 .collect(),
             complete,
-            run: run.map(|(device, factor, peak)| Run {
+            run: run.map(|(device, factor, peak)| RunInfo {
                 finished_at: "2026-01-02T03:04:05Z".into(),
                 device,
                 engine: "0.1.0".into(),

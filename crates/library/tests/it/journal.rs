@@ -1,31 +1,33 @@
-//! The journal on a real disk: what is written is there for whoever comes
-//! next, once and whole, and trouble with the file costs nobody a job.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test, helpers included")]
+//! The journal on a real disk: the next host reads everything that was written,
+//! once and complete, and errors of the file are reported.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use library::{Entry, FILE, Identity, Journal, Key, Kind, Opened, Problem, Reason, State, Step};
+use library::{
+    HostKind, Identity, JOURNAL_FILE, JobKey, Journal, JournalState, NewJob, OpenedJournal, Problem,
+    QuarantineReason, ReachedPoint,
+};
 use rusqlite::Connection;
 use serde_json::json;
 use transcript::{Notice, Segment, Severity, Span, Time};
 use wire::{Job, Point, Resume};
 
-struct Place {
+struct StateFolder {
     folder: tempfile::TempDir,
 }
 
-impl Place {
+impl StateFolder {
     fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
     fn file(&self) -> PathBuf {
-        self.folder.path().join("state").join(FILE)
+        self.folder.path().join("state").join(JOURNAL_FILE)
     }
 
     fn journal(&self) -> Journal {
-        let Opened { journal, aside } = Journal::open(&self.file()).unwrap();
+        let OpenedJournal { journal, aside } = Journal::open(&self.file()).unwrap();
         assert_eq!(aside, None);
         journal
     }
@@ -47,10 +49,11 @@ fn job() -> Job {
     job
 }
 
-fn add(journal: &Journal, queue_id: u64) -> Key {
+fn add(journal: &Journal, queue_id: u64) -> JobKey {
     let job = job();
     let outputs = json!({"formats": ["srt"]});
-    let entry = Entry { kind: Kind::CommandLine, queue_id, job: &job, identity: None, outputs: &outputs };
+    let entry =
+        NewJob { kind: HostKind::CommandLine, queue_id, job: &job, identity: None, outputs: &outputs };
     journal.add(&[entry]).unwrap()[0]
 }
 
@@ -73,14 +76,16 @@ fn point(channel: usize, position: u64) -> Point {
     }
 }
 
-fn reach(journal: &Journal, key: Key, point: &Point, numbers: &[u32]) -> bool {
+fn reach(journal: &Journal, key: JobKey, point: &Point, numbers: &[u32]) -> bool {
     let segments: Vec<_> = numbers.iter().map(|number| segment(*number)).collect();
-    journal.reached(key, &Step { point, segments: &segments, discarded: &[], marks: &[] }).unwrap()
+    journal
+        .record_point(key, &ReachedPoint { point, segments: &segments, discarded: &[], marks: &[] })
+        .unwrap()
 }
 
-/// What the next host finds.
-fn left(journal: &Journal) -> Vec<library::Left> {
-    journal.unfinished(Kind::CommandLine).unwrap().jobs
+/// The jobs that the next host finds.
+fn left(journal: &Journal) -> Vec<library::UnfinishedJob> {
+    journal.unfinished(HostKind::CommandLine).unwrap().jobs
 }
 
 fn texts(resume: &Resume) -> Vec<&str> {
@@ -88,17 +93,17 @@ fn texts(resume: &Resume) -> Vec<&str> {
 }
 
 #[test]
-fn everything_that_was_written_comes_back_to_the_next_host() {
-    let place = Place::new();
-    let journal = place.journal();
+fn the_next_host_reads_everything_that_was_written() {
+    let folder = StateFolder::new();
+    let journal = folder.journal();
     let mut job = job();
     job.resume = Some(Box::default());
-    let recording = place.folder.path().join("talk.flac");
+    let recording = folder.folder.path().join("talk.flac");
     std::fs::write(&recording, "sound").unwrap();
     let identity = Identity::of(&recording).unwrap();
     let outputs = json!({"formats": ["srt", "json"], "folder": "/results"});
-    let entry = Entry {
-        kind: Kind::CommandLine,
+    let entry = NewJob {
+        kind: HostKind::CommandLine,
         queue_id: 3,
         job: &job,
         identity: Some(&identity),
@@ -115,30 +120,30 @@ fn everything_that_was_written_comes_back_to_the_next_host() {
         speaker_place: memory::ladder::Processor::Gpu,
     });
     let begun = Resume { ladder: Some(ladder.clone()), skip: vec![480_000], ..Resume::default() };
-    journal.begin(key, 2, &begun).unwrap();
+    journal.begin_attempt(key, 2, &begun).unwrap();
     let span = Span::new(Time::from_millis(10), Time::from_millis(20));
-    journal.prepared(key, 0, &[span], 1.5).unwrap();
+    journal.record_channel(key, 0, &[span], 1.5).unwrap();
     let notice = Notice::new("audio.mono", Severity::Info, "It is mono.");
-    journal.notice(key, &notice).unwrap();
-    journal.notice(key, &notice).unwrap();
-    let found = Step {
+    journal.add_notice(key, &notice).unwrap();
+    journal.add_notice(key, &notice).unwrap();
+    let found = ReachedPoint {
         point: &point(0, 16_000),
         segments: &[segment(0), segment(1)],
         discarded: &[segment(9)],
         marks: &[],
     };
-    assert!(journal.reached(key, &found).unwrap());
+    assert!(journal.record_point(key, &found).unwrap());
     let host = journal.host();
     drop(journal);
 
-    let journal = place.journal();
+    let journal = folder.journal();
     let left = left(&journal).remove(0);
-    assert_eq!((left.queue_id, left.attempts, left.state), (3, 2, State::Running));
+    assert_eq!((left.queue_id, left.attempts, left.state), (3, 2, JournalState::Running));
     assert_eq!(left.job, Job { resume: None, ..job });
     assert_eq!(left.identity, Some(identity));
     assert_eq!(left.outputs, outputs);
     assert_eq!(left.host, host);
-    assert!(!left.is_worked_on);
+    assert!(!left.has_live_host);
     assert_eq!(
         left.resume,
         Resume {
@@ -153,9 +158,9 @@ fn everything_that_was_written_comes_back_to_the_next_host() {
 }
 
 #[test]
-fn a_point_that_comes_again_or_too_late_doubles_nothing() {
-    let place = Place::new();
-    let journal = place.journal();
+fn repeated_and_late_points_are_ignored() {
+    let folder = StateFolder::new();
+    let journal = folder.journal();
     let key = add(&journal, 1);
     // (channel, position, segments) -> whether it is new
     for (channel, position, numbers, is_new) in [
@@ -175,50 +180,50 @@ fn a_point_that_comes_again_or_too_late_doubles_nothing() {
 }
 
 #[test]
-fn jobs_of_a_living_host_are_left_alone_and_those_of_a_dead_one_are_taken_once() {
-    let place = Place::new();
-    let (first, second) = (place.journal(), place.journal());
+fn only_jobs_of_dead_hosts_are_taken_over_and_only_once() {
+    let folder = StateFolder::new();
+    let (first, second) = (folder.journal(), folder.journal());
     add(&first, 1);
     add(&second, 1);
-    let listed = second.unfinished(Kind::CommandLine).unwrap();
-    assert_eq!(listed.jobs.iter().map(|left| left.is_worked_on).collect::<Vec<_>>(), [true, true]);
-    assert!(second.take_over(Kind::CommandLine).unwrap().jobs.is_empty());
+    let listed = second.unfinished(HostKind::CommandLine).unwrap();
+    assert_eq!(listed.jobs.iter().map(|left| left.has_live_host).collect::<Vec<_>>(), [true, true]);
+    assert!(second.take_over(HostKind::CommandLine).unwrap().jobs.is_empty());
     drop(first);
-    let third = place.journal();
-    assert!(third.take_over(Kind::Window).unwrap().jobs.is_empty(), "not its kind");
-    let taken = third.take_over(Kind::CommandLine).unwrap().jobs;
+    let third = folder.journal();
+    assert!(third.take_over(HostKind::Window).unwrap().jobs.is_empty(), "not its kind");
+    let taken = third.take_over(HostKind::CommandLine).unwrap().jobs;
     assert_eq!((taken.len(), taken[0].host), (1, third.host()));
-    assert!(second.take_over(Kind::CommandLine).unwrap().jobs.is_empty(), "it has a living host again");
+    assert!(second.take_over(HostKind::CommandLine).unwrap().jobs.is_empty(), "it has a living host again");
 }
 
 #[test]
-fn a_finished_job_leaves_no_text_and_in_time_no_trace() {
-    let place = Place::new();
-    let journal = place.journal();
+fn finished_jobs_leave_no_text_and_old_ones_no_row() {
+    let folder = StateFolder::new();
+    let journal = folder.journal();
     for number in 0..105 {
         let key = add(&journal, number);
         reach(&journal, key, &point(0, 100), &[0]);
-        journal.finish(key, State::Finished).unwrap();
+        journal.finish(key, JournalState::Finished).unwrap();
     }
     let waiting = add(&journal, 999);
     assert_eq!(left(&journal).iter().map(|left| left.key).collect::<Vec<_>>(), [waiting]);
     drop(journal);
-    let connection = Connection::open(place.file()).unwrap();
+    let connection = Connection::open(folder.file()).unwrap();
     let count = |table: &str| -> i64 {
         connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
     };
     assert_eq!((count("jobs"), count("segments"), count("notices")), (101, 0, 0));
     drop(connection);
-    let bytes = std::fs::read(place.file()).unwrap();
+    let bytes = std::fs::read(folder.file()).unwrap();
     assert!(!bytes.windows(9).any(|bytes| bytes == b"Number 0."), "the text can still be read in the file");
 }
 
 #[test]
-fn a_job_that_starts_over_keeps_its_settings_alone() {
-    let place = Place::new();
-    let journal = place.journal();
+fn starting_over_keeps_only_the_settings() {
+    let folder = StateFolder::new();
+    let journal = folder.journal();
     let key = add(&journal, 1);
-    journal.begin(key, 1, &Resume { skip: vec![5], ..Resume::default() }).unwrap();
+    journal.begin_attempt(key, 1, &Resume { skip: vec![5], ..Resume::default() }).unwrap();
     reach(&journal, key, &point(0, 100), &[0, 1]);
     journal.start_over(key, None).unwrap();
     let left = left(&journal).remove(0);
@@ -228,7 +233,7 @@ fn a_job_that_starts_over_keeps_its_settings_alone() {
 }
 
 #[test]
-fn a_damaged_or_newer_file_is_moved_aside_and_a_new_one_begun() {
+fn damaged_and_newer_files_are_moved_aside() {
     fn overwrite(file: &Path, at: usize, with: &[u8]) {
         let mut bytes = std::fs::read(file).unwrap();
         bytes[at..at + with.len()].copy_from_slice(with);
@@ -246,16 +251,16 @@ fn a_damaged_or_newer_file_is_moved_aside_and_a_new_one_begun() {
         ),
     ];
     for (what, harm, word) in cases {
-        let place = Place::new();
-        let journal = place.journal();
+        let folder = StateFolder::new();
+        let journal = folder.journal();
         add(&journal, 1);
         drop(journal);
-        harm(&place.file());
-        let before = std::fs::read(place.file()).unwrap();
-        let Opened { journal, aside } = Journal::open(&place.file()).unwrap();
+        harm(&folder.file());
+        let before = std::fs::read(folder.file()).unwrap();
+        let OpenedJournal { journal, aside } = Journal::open(&folder.file()).unwrap();
         let aside = aside.unwrap_or_else(|| panic!("{what}: nothing was noticed"));
-        assert_eq!(matches!(aside.reason, Reason::Newer(99)), word == "newer", "{what}");
-        assert_eq!(aside.kept, place.folder.path().join(format!("state/{FILE}.{word}-1")), "{what}");
+        assert_eq!(matches!(aside.reason, QuarantineReason::Newer(99)), word == "newer", "{what}");
+        assert_eq!(aside.kept, folder.folder.path().join(format!("state/{JOURNAL_FILE}.{word}-1")), "{what}");
         if word == "damaged" {
             assert_eq!(std::fs::read(&aside.kept).unwrap(), before, "{what}");
         }
@@ -264,99 +269,99 @@ fn a_damaged_or_newer_file_is_moved_aside_and_a_new_one_begun() {
         assert!(left(&journal).is_empty());
         add(&journal, 2);
         assert_eq!(left(&journal).len(), 1, "{what}");
-        // A second one doesn't take the first one's place.
+        // A second one does not replace the first one.
         drop(journal);
-        harm(&place.file());
-        Journal::open(&place.file()).unwrap();
-        assert!(place.names().contains(&format!("{FILE}.{word}-2")), "{what}: {:?}", place.names());
+        harm(&folder.file());
+        Journal::open(&folder.file()).unwrap();
+        assert!(folder.names().contains(&format!("{JOURNAL_FILE}.{word}-2")), "{what}: {:?}", folder.names());
         assert!(aside.kept.exists());
     }
 }
 
 #[test]
-fn a_locked_file_is_an_error_soon_and_works_again_later() {
-    let place = Place::new();
-    let journal = place.journal();
+fn a_locked_file_is_an_error_until_it_is_unlocked() {
+    let folder = StateFolder::new();
+    let journal = folder.journal();
     let key = add(&journal, 1);
-    let other = Connection::open(place.file()).unwrap();
+    let other = Connection::open(folder.file()).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let asked = Instant::now();
-    let error = journal.begin(key, 1, &Resume::default()).unwrap_err();
+    let error = journal.begin_attempt(key, 1, &Resume::default()).unwrap_err();
     assert!(matches!(error.problem, Problem::Locked), "{error}");
     assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
     let told = error.failure().to_string();
-    assert!(told.contains(FILE) && told.contains("another program"), "{told}");
+    assert!(told.contains(JOURNAL_FILE) && told.contains("another program"), "{told}");
     other.execute_batch("ROLLBACK").unwrap();
-    journal.begin(key, 1, &Resume::default()).unwrap();
-    assert_eq!(left(&journal)[0].state, State::Running);
+    journal.begin_attempt(key, 1, &Resume::default()).unwrap();
+    assert_eq!(left(&journal)[0].state, JournalState::Running);
 }
 
 #[test]
-fn a_full_file_is_an_error_and_what_was_there_stays() {
-    let place = Place::new();
-    let journal = place.journal();
+fn a_full_disk_is_an_error_and_loses_nothing() {
+    let folder = StateFolder::new();
+    let journal = folder.journal();
     let key = add(&journal, 1);
     assert!(reach(&journal, key, &point(0, 100), &[0]));
     drop(journal);
-    // As many pages as there are: what a full disk does to SQLite.
-    let journal = place.journal();
+    // No more pages, as on a full disk.
+    let journal = folder.journal();
     journal.forbid_growth().unwrap();
     let long = Segment { text: "x".repeat(100_000), ..segment(1) };
-    let step = Step { point: &point(0, 200), segments: &[long], discarded: &[], marks: &[] };
-    let error = journal.reached(key, &step).unwrap_err();
+    let step = ReachedPoint { point: &point(0, 200), segments: &[long], discarded: &[], marks: &[] };
+    let error = journal.record_point(key, &step).unwrap_err();
     assert!(matches!(error.problem, Problem::Full), "{error}");
     assert_eq!(texts(&left(&journal)[0].resume), ["Number 0."]);
 }
 
 #[test]
-fn a_folder_that_can_not_be_used_is_named() {
-    let place = Place::new();
-    std::fs::write(place.folder.path().join("state"), "a file where the folder should be").unwrap();
-    let error = Journal::open(&place.file()).unwrap_err();
-    assert!(error.failure().to_string().contains(FILE), "{error}");
+fn an_unusable_folder_is_named() {
+    let folder = StateFolder::new();
+    std::fs::write(folder.folder.path().join("state"), "a file where the folder should be").unwrap();
+    let error = Journal::open(&folder.file()).unwrap_err();
+    assert!(error.failure().to_string().contains(JOURNAL_FILE), "{error}");
     assert!(error.remedy().contains("STENO_STATE_FOLDER"));
 }
 
 #[test]
-fn an_entry_of_another_version_does_not_hide_the_others() {
-    let place = Place::new();
-    let journal = place.journal();
+fn an_unreadable_job_does_not_hide_the_others() {
+    let folder = StateFolder::new();
+    let journal = folder.journal();
     add(&journal, 1);
     let second = add(&journal, 2);
     drop(journal);
-    let connection = Connection::open(place.file()).unwrap();
+    let connection = Connection::open(folder.file()).unwrap();
     connection.execute("UPDATE jobs SET job = '{\"other\": 1}' WHERE queue_id = 1", []).unwrap();
     drop(connection);
-    let journal = place.journal();
-    let listing = journal.unfinished(Kind::CommandLine).unwrap();
+    let journal = folder.journal();
+    let listing = journal.unfinished(HostKind::CommandLine).unwrap();
     assert_eq!(listing.jobs.iter().map(|left| left.key).collect::<Vec<_>>(), [second]);
     assert_eq!(listing.unreadable[0].file, Some("/recordings/talk.flac".into()));
-    journal.finish(listing.unreadable[0].key, State::Cancelled).unwrap();
-    assert!(journal.unfinished(Kind::CommandLine).unwrap().unreadable.is_empty());
+    journal.finish(listing.unreadable[0].key, JournalState::Cancelled).unwrap();
+    assert!(journal.unfinished(HostKind::CommandLine).unwrap().unreadable.is_empty());
 }
 
-/// A process that is killed between any two writes, and in them.
+/// Kills a process between writes and within them.
 #[cfg(unix)]
 #[test]
-fn a_host_that_is_killed_at_any_moment_leaves_whole_steps() {
+fn a_killed_host_leaves_complete_points() {
     use std::io::Read;
     const WRITER: &str = "STENO_TEST_JOURNAL_WRITER";
-    let test = "a_host_that_is_killed_at_any_moment_leaves_whole_steps";
+    let test = "journal::a_killed_host_leaves_complete_points";
     if let Some(file) = std::env::var_os(WRITER) {
         let journal = Journal::open(Path::new(&file)).unwrap().journal;
         let key = add(&journal, 1);
         println!("ready");
         for step in 0.. {
-            // Two segments per point: half of a step would show.
+            // Two segments per point, so that a partial write is visible.
             reach(&journal, key, &point(0, u64::from(step) + 1), &[2 * step, 2 * step + 1]);
         }
     }
     for round in 0..5 {
-        let place = Place::new();
-        std::fs::create_dir_all(place.file().parent().unwrap()).unwrap();
+        let folder = StateFolder::new();
+        std::fs::create_dir_all(folder.file().parent().unwrap()).unwrap();
         let mut child = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", test, "--nocapture"])
-            .env(WRITER, place.file())
+            .env(WRITER, folder.file())
             .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();
@@ -369,8 +374,8 @@ fn a_host_that_is_killed_at_any_moment_leaves_whole_steps() {
         std::thread::sleep(Duration::from_millis(7 * round + 3));
         child.kill().unwrap();
         child.wait().unwrap();
-        let journal = place.journal();
-        let taken = journal.take_over(Kind::CommandLine).unwrap().jobs.remove(0);
+        let journal = folder.journal();
+        let taken = journal.take_over(HostKind::CommandLine).unwrap().jobs.remove(0);
         let reached = taken.resume.point.as_ref().map_or(0, |point| point.position);
         let expected: Vec<_> = (0..2 * reached as u32).map(|number| format!("Number {number}.")).collect();
         assert_eq!(texts(&taken.resume), expected, "round {round}");

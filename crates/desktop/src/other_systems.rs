@@ -1,10 +1,10 @@
-//! Windows and macOS, by libraries.
+//! Windows and macOS, through libraries.
 
 use crate::NAME;
 
-pub type Held = keepawake::KeepAwake;
+pub type SleepInhibitor = keepawake::KeepAwake;
 
-pub fn stay_awake(why: &str) -> Result<Held, String> {
+pub fn stay_awake(why: &str) -> Result<SleepInhibitor, String> {
     let mut request = keepawake::Builder::default();
     request.display(false).idle(true).sleep(true).reason(why).app_name(NAME);
     request.app_reverse_domain("app.steno.Steno").create().map_err(|error| error.to_string())

@@ -1,7 +1,5 @@
-//! Memory does not grow with a recording's length. One test in an executable
-//! of its own, since it measures its process.
-
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+//! Memory does not grow with a recording's length. In a process of its own,
+//! since it measures that process.
 
 use std::fs::File;
 use std::io::Write;
@@ -10,8 +8,13 @@ use std::path::Path;
 
 use audio::{PrepareOptions, prepare};
 
+use crate::common::runs_in_child;
+
 #[test]
 fn half_an_hour_takes_no_more_memory_than_ten_minutes() {
+    if runs_in_child("memory::half_an_hour_takes_no_more_memory_than_ten_minutes", &[]) {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let mut peaks = Vec::new();
     for minutes in [10, 30] {

@@ -1,5 +1,5 @@
-//! Where the frames of an mp3 or ADTS stream are. Their demuxer says how long
-//! each is and what is in it, not at which byte it began: it is compared with
+//! Byte offsets of the frames of an mp3 or ADTS stream. The demuxer gives the
+//! content of each frame but not its offset, so the content is looked for in
 //! the file.
 
 use std::fs::File;
@@ -12,28 +12,28 @@ use symphonia::core::formats::probe::Hint;
 use symphonia::core::io::MediaSourceStream;
 use symphonia::core::meta::MetadataOptions;
 
-use crate::native::{Mark, STRIDE};
+use crate::native::{PacketMark, STRIDE};
 
-/// A tag before the first frame may hold pictures.
-const LONGEST_GARBAGE: usize = 16 << 20;
-/// Read at once.
+/// Most bytes between two frames, or before the first: a tag may contain pictures.
+const MAX_SKIPPED: usize = 16 << 20;
+/// Bytes of a read.
 const BLOCK: usize = 1 << 18;
-/// Of an ADTS frame's header, without and with a checksum.
+/// Lengths of an ADTS frame's header, without and with a checksum.
 const ADTS_HEADERS: [usize; 2] = [7, 9];
-/// Faults in a row after which a stream is taken to end.
+/// Consecutive errors after which the stream counts as ended.
 const MAX_FAULTS: usize = 64;
 
-/// Every 32nd frame of the first track, as many as could be found, and where
-/// all were the length of the whole. Places are counted by the lengths that
-/// the frames state.
-pub(crate) fn marks(path: &Path) -> (Vec<Mark>, Option<u64>) {
+/// Marks of every 32nd frame of the first track, up to the first that is not
+/// found, and the length of the recording in samples per channel if all were
+/// found. Positions are sums of the lengths that the frames state.
+pub(crate) fn marks(path: &Path) -> (Vec<PacketMark>, Option<u64>) {
     let mut marks = Vec::new();
-    // What stops it early makes places behind it slow to reach, and no more.
+    // If it stops early, later positions are reached by decoding, which is only slower.
     let counted = collect(path, &mut marks);
     (marks, counted)
 }
 
-fn collect(path: &Path, marks: &mut Vec<Mark>) -> Option<u64> {
+fn collect(path: &Path, marks: &mut Vec<PacketMark>) -> Option<u64> {
     let stream = MediaSourceStream::new(Box::new(File::open(path).ok()?), Default::default());
     let mut format = symphonia::default::get_probe()
         .probe(&Hint::new(), stream, FormatOptions::default(), MetadataOptions::default())
@@ -53,25 +53,25 @@ fn collect(path: &Path, marks: &mut Vec<Mark>) -> Option<u64> {
         faults = 0;
         let offset = file.find(&packet.data, headers)?;
         if ordinal > 0 && u64::is_multiple_of(ordinal, STRIDE) {
-            // An encoder's delay, which is dropped, stands before time 0.
+            // The encoder's delay, which is dropped, has negative time stamps.
             let position = u64::try_from(packet.pts.get()).unwrap_or(0);
-            marks.push(Mark { ordinal, stamp: packet.pts.get(), position, offset: Some(offset) });
+            marks.push(PacketMark { ordinal, stamp: packet.pts.get(), position, offset: Some(offset) });
         }
         ordinal += 1;
         position = u64::try_from(packet.pts.get()).unwrap_or(0) + packet.dur.get();
     }
-    // A header knows of the padding at the end, which is dropped.
+    // A header states the length without the padding at the end, which is dropped.
     let stated = format.tracks().first()?.num_frames;
     Some(stated.map_or(position, |stated| position.min(stated)))
 }
 
-/// A file that is searched from its start to its end.
+/// A file in which contents are found in order.
 struct Lookup {
     file: File,
-    /// A part of the file, and where it begins.
+    /// A part of the file, and its offset.
     block: Vec<u8>,
     start: u64,
-    /// Where the latest find ended.
+    /// End of the last content that was found.
     at: u64,
 }
 
@@ -80,8 +80,8 @@ impl Lookup {
         Ok(Self { file: File::open(path)?, block: Vec::new(), start: 0, at: 0 })
     }
 
-    /// The byte that a frame begins at whose content, behind a header of one
-    /// of these lengths, is the next to come.
+    /// The offset of the next frame that has this content after a header of one of
+    /// these lengths.
     fn find(&mut self, content: &[u8], headers: &[usize]) -> Option<u64> {
         for header in headers {
             let begins = self.at + *header as u64;
@@ -92,17 +92,17 @@ impl Lookup {
             }
         }
         let header = *headers.first()?;
-        let garbage = (0..LONGEST_GARBAGE as u64).find(|skipped| {
+        let skipped_bytes = (0..MAX_SKIPPED as u64).find(|skipped| {
             let begins = self.at + skipped;
             self.bytes(begins, content.len()).is_none_or(|bytes| bytes == content)
         })?;
-        let begins = self.at + garbage;
+        let begins = self.at + skipped_bytes;
         self.bytes(begins, content.len())?;
         self.at = begins + content.len() as u64;
         Some(begins.saturating_sub(header as u64))
     }
 
-    /// `None` behind the end.
+    /// `count` bytes from the offset `from` on; `None` beyond the end of the file.
     fn bytes(&mut self, from: u64, count: usize) -> Option<&[u8]> {
         let has =
             |this: &Self| from >= this.start && from + count as u64 <= this.start + this.block.len() as u64;

@@ -1,26 +1,25 @@
-//! The history on a real disk: edits without end, undone and done again after
-//! a restart, what was said found again, and what was deleted gone for good.
-#![allow(clippy::unwrap_used, reason = "a test, helpers included")]
+//! The history on a real disk: edits, undo and redo across restarts, search, and
+//! deletion.
 
 use std::path::{Path, PathBuf};
 
-use library::documents::{Course, FILE, Way};
+use library::documents::{HISTORY_FILE, StepDirection, UndoPosition};
 use library::{DocumentId, Documents, Identity, Problem};
-use transcript::edit::{self, Edit, Finding};
+use transcript::edit::{self, Edit, TextPattern};
 use transcript::{SCHEMA_VERSION, Segment, Time, Transcript, Word};
 
-struct Place(tempfile::TempDir);
+struct StateFolder(tempfile::TempDir);
 
-impl Place {
+impl StateFolder {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
     fn file(&self) -> PathBuf {
-        self.0.path().join("state").join(FILE)
+        self.0.path().join("state").join(HISTORY_FILE)
     }
 
-    /// As after a restart: nothing is kept from the time before.
+    /// Opens the history as after a restart.
     fn open(&self) -> Documents {
         let (documents, aside) = Documents::open(&self.file()).unwrap();
         assert_eq!(aside, None);
@@ -43,7 +42,7 @@ fn talk(texts: &[&str]) -> Transcript {
         Segment { start, end, text: (*text).into(), words: vec![word], ..Segment::default() }
     };
     talk.segments = texts.iter().enumerate().map(segment).collect();
-    edit::number(&mut talk);
+    edit::assign_ids(&mut talk);
     talk
 }
 
@@ -51,12 +50,12 @@ fn add(documents: &Documents, texts: &[&str]) -> DocumentId {
     documents.add(Path::new("/recordings/talk.wav"), None, &talk(texts)).unwrap()
 }
 
-/// As an editor does it: the step is written down, then applied.
+/// Records the edit, then applies it, as an editor does.
 fn change(documents: &Documents, id: DocumentId, edit: &Edit) -> Transcript {
     let mut opened = documents.read(id).unwrap().unwrap();
     let changes = edit.plan(&opened.transcript).unwrap();
-    let course = documents.record(id, opened.course.done, &changes).unwrap();
-    assert_eq!(course, Course { done: opened.course.done + 1, undone: 0 });
+    let undo_position = documents.record(id, opened.undo_position.done, &changes).unwrap();
+    assert_eq!(undo_position, UndoPosition { done: opened.undo_position.done + 1, undone: 0 });
     edit::apply(&mut opened.transcript, &changes).unwrap();
     assert_eq!(documents.read(id).unwrap().unwrap().transcript, opened.transcript);
     opened.transcript
@@ -66,8 +65,8 @@ fn say(documents: &Documents, id: DocumentId, text: &str) -> Transcript {
     change(documents, id, &Edit::SetText { segment: 1, text: text.into() })
 }
 
-fn step(documents: &Documents, id: DocumentId, way: Way) -> bool {
-    let done = documents.read(id).unwrap().unwrap().course.done;
+fn step(documents: &Documents, id: DocumentId, way: StepDirection) -> bool {
+    let done = documents.read(id).unwrap().unwrap().undo_position.done;
     documents.step(id, done, way).unwrap().is_some()
 }
 
@@ -76,46 +75,47 @@ fn found(documents: &Documents, words: &str) -> Vec<String> {
 }
 
 #[test]
-fn edits_are_undone_and_done_again_after_each_restart_however_many_there_were() {
-    let place = Place::new();
-    let id = add(&place.open(), &["begun", "second"]);
-    let mut texts = vec![place.open().read(id).unwrap().unwrap().transcript];
+fn hundreds_of_edits_are_undone_and_redone_across_restarts() {
+    let folder = StateFolder::new();
+    let id = add(&folder.open(), &["begun", "second"]);
+    let mut texts = vec![folder.open().read(id).unwrap().unwrap().transcript];
     {
-        let documents = place.open();
+        let documents = folder.open();
         texts.extend((0..450).map(|number| say(&documents, id, &format!("number {number}"))));
     }
-    let now = || place.open().read(id).unwrap().unwrap();
-    assert_eq!((&now().transcript, now().course.done), (texts.last().unwrap(), 450));
-    let documents = place.open();
+    let now = || folder.open().read(id).unwrap().unwrap();
+    assert_eq!((&now().transcript, now().undo_position.done), (texts.last().unwrap(), 450));
+    let documents = folder.open();
     for text in texts.iter().rev().skip(1) {
-        assert!(step(&documents, id, Way::Undo));
+        assert!(step(&documents, id, StepDirection::Undo));
         assert_eq!(documents.read(id).unwrap().unwrap().transcript, *text);
     }
-    assert!(!step(&documents, id, Way::Undo), "nothing is left to undo");
-    assert_eq!(now().course, Course { done: 0, undone: 450 });
+    assert!(!step(&documents, id, StepDirection::Undo), "nothing is left to undo");
+    assert_eq!(now().undo_position, UndoPosition { done: 0, undone: 450 });
     for text in &texts[1..] {
-        assert!(step(&place.open(), id, Way::Redo));
+        assert!(step(&folder.open(), id, StepDirection::Redo));
         assert_eq!(now().transcript, *text);
     }
-    assert!(!step(&documents, id, Way::Redo));
-    // From the middle another way: what was undone there is no more.
-    (0..300).for_each(|_| assert!(step(&documents, id, Way::Undo)));
+    assert!(!step(&documents, id, StepDirection::Redo));
+    // A new edit in the middle discards the edits that were undone.
+    (0..300).for_each(|_| assert!(step(&documents, id, StepDirection::Undo)));
     let other = say(&documents, id, "another way");
-    assert_eq!((now().transcript, now().course), (other, Course { done: 151, undone: 0 }));
-    assert!(step(&documents, id, Way::Undo));
+    assert_eq!((now().transcript, now().undo_position), (other, UndoPosition { done: 151, undone: 0 }));
+    assert!(step(&documents, id, StepDirection::Undo));
     assert_eq!(now().transcript, texts[150]);
 }
 
 #[test]
-fn the_beginning_of_a_long_text_is_there_before_the_rest_and_is_what_the_rest_goes_on_from() {
-    let place = Place::new();
+fn the_beginning_of_a_long_transcript_equals_the_start_of_the_whole() {
+    let folder = StateFolder::new();
     let texts: Vec<String> = (0..200).map(|number| format!("said {number}")).collect();
-    let id = add(&place.open(), &texts.iter().map(String::as_str).collect::<Vec<_>>());
-    let short = add(&place.open(), &["all of it"]);
-    let documents = place.open();
+    let id = add(&folder.open(), &texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let short = add(&folder.open(), &["all of it"]);
+    let documents = folder.open();
     let check = |least: usize| {
-        let (beginning, all) = (documents.begin(id).unwrap().unwrap(), documents.read(id).unwrap().unwrap());
-        assert_eq!((beginning.course, beginning.document), (all.course, all.document));
+        let (beginning, all) =
+            (documents.read_beginning(id).unwrap().unwrap(), documents.read(id).unwrap().unwrap());
+        assert_eq!((beginning.undo_position, beginning.document), (all.undo_position, all.document));
         let segments = &beginning.segments;
         assert!(segments.len() >= least, "{}", segments.len());
         assert_eq!(segments[..], all.transcript.segments[..segments.len()]);
@@ -127,33 +127,33 @@ fn the_beginning_of_a_long_text_is_there_before_the_rest_and_is_what_the_rest_go
     change(&documents, id, &Edit::Delete { segments: vec![5, 6, 200] });
     change(&documents, id, &Edit::SetSpeaker { segments: (7..=199).collect(), speaker: Some("Ann".into()) });
     check(50);
-    // What is deleted ends where nobody knows what follows.
+    // Deleted segments shorten the beginning, as the segments after it are not loaded.
     change(&documents, id, &Edit::Delete { segments: (40..80).collect() });
     check(30);
-    while step(&documents, id, Way::Undo) {
+    while step(&documents, id, StepDirection::Undo) {
         check(30);
     }
-    assert!(documents.begin(short).unwrap().is_none(), "it is all there as soon");
-    assert!(documents.begin(DocumentId(99)).unwrap().is_none());
+    assert!(documents.read_beginning(short).unwrap().is_none(), "it is all there as soon");
+    assert!(documents.read_beginning(DocumentId(99)).unwrap().is_none());
 }
 
 #[test]
-fn another_window_that_was_faster_is_noticed() {
-    let place = Place::new();
-    let (mine, theirs) = (place.open(), place.open());
+fn an_edit_of_another_window_is_a_conflict() {
+    let folder = StateFolder::new();
+    let (mine, theirs) = (folder.open(), folder.open());
     let id = add(&mine, &["a text"]);
     let changes = Edit::Delete { segments: vec![1] }.plan(&talk(&["a text"])).unwrap();
     say(&theirs, id, "another");
     let error = mine.record(id, 0, &changes).unwrap_err();
     assert!(matches!(error.problem, Problem::Changed), "{error}");
     assert!(error.failure().to_string().contains("Open the transcript again"), "{error}");
-    assert_eq!(mine.read(id).unwrap().unwrap().course.done, 1);
+    assert_eq!(mine.read(id).unwrap().unwrap().undo_position.done, 1);
 }
 
 #[test]
-fn what_was_said_is_found_by_any_letters_and_as_it_is_now() {
-    let place = Place::new();
-    let documents = place.open();
+fn search_finds_any_characters_of_the_current_text() {
+    let folder = StateFolder::new();
+    let documents = folder.open();
     let old =
         add(&documents, &["The ferry is late.", "大きな船が来る。", "100 % of \"it\"", "Über die Fähre"]);
     let new = add(&documents, &["No ferry today."]);
@@ -174,16 +174,16 @@ fn what_was_said_is_found_by_any_letters_and_as_it_is_now() {
     check("  ", &[]);
     let hit = documents.search("late").unwrap().remove(0);
     assert_eq!((hit.document, hit.segment, hit.title.as_str()), (old, 1, "talk.wav"));
-    // After edits, undone and not.
+    // After edits and after undo.
     say(&documents, old, "The boat is late.");
     check("ferry", &["No ferry today."]);
     check("boat", &["The boat is late."]);
-    step(&documents, old, Way::Undo);
+    step(&documents, old, StepDirection::Undo);
     check("boat", &[]);
     check("ferry", &["No ferry today.", "The ferry is late."]);
     say(&documents, new, "");
     check("today", &[]);
-    step(&documents, new, Way::Undo);
+    step(&documents, new, StepDirection::Undo);
     check("today", &["No ferry today."]);
     change(&documents, old, &Edit::Split { segment: 1, at: 9 });
     check("is late.", &["is late."]);
@@ -192,46 +192,49 @@ fn what_was_said_is_found_by_any_letters_and_as_it_is_now() {
 }
 
 #[test]
-fn what_many_changes_at_once_left_is_found_at_once_and_after_a_restart() {
-    let place = Place::new();
+fn edits_of_many_segments_are_searchable_at_once_and_after_a_restart() {
+    let folder = StateFolder::new();
     let texts: Vec<String> = (0..500).map(|number| format!("The ferry number {number}.")).collect();
-    let id = add(&place.open(), &texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let id = add(&folder.open(), &texts.iter().map(String::as_str).collect::<Vec<_>>());
     let replace = |documents: &Documents, from: &str, to: &str| {
-        let finding = Finding { text: from.into(), ..Finding::default() };
-        let (edit, places) = finding.replace_all(&documents.read(id).unwrap().unwrap().transcript, to);
+        let pattern = TextPattern { text: from.into(), ..TextPattern::default() };
+        let (edit, places) = pattern.replace_all(&documents.read(id).unwrap().unwrap().transcript, to);
         change(documents, id, &edit);
         places
     };
     // what is found afterwards, what is not
     let check = |documents: &Documents, there: &str, gone: &str| {
         assert_eq!((found(documents, there).len(), found(documents, gone).len()), (5, 0), "{there}");
-        assert_eq!((documents.with(there).unwrap(), documents.with(gone).unwrap()), (vec![id], vec![]));
+        assert_eq!(
+            (documents.containing(there).unwrap(), documents.containing(gone).unwrap()),
+            (vec![id], vec![])
+        );
     };
-    let documents = place.open();
+    let documents = folder.open();
     assert_eq!(replace(&documents, "ferry", "boat"), 500);
     check(&documents, "the boat", "ferry");
-    step(&documents, id, Way::Undo);
-    // Nothing waits until the index is done.
+    step(&documents, id, StepDirection::Undo);
+    // Closed while the index is incomplete.
     drop(documents);
-    check(&place.open(), "the ferry", "boat");
-    let documents = place.open();
+    check(&folder.open(), "the ferry", "boat");
+    let documents = folder.open();
     replace(&documents, "ferry", "ship");
     say(&documents, id, "A barge.");
     assert_eq!(found(&documents, "barge"), ["A barge."]);
     replace(&documents, "ship", "tug");
     check(&documents, "the tug", "ship");
     assert_eq!(found(&documents, "barge"), ["A barge."]);
-    step(&documents, id, Way::Undo);
-    step(&documents, id, Way::Undo);
+    step(&documents, id, StepDirection::Undo);
+    step(&documents, id, StepDirection::Undo);
     check(&documents, "the ship", "barge");
 }
 
 #[test]
 fn a_history_of_the_first_version_opens_and_is_edited() {
-    let place = Place::new();
-    std::fs::create_dir_all(place.file().parent().unwrap()).unwrap();
-    let connection = rusqlite::Connection::open(place.file()).unwrap();
-    connection.execute_batch(include_str!("../src/documents/1.sql")).unwrap();
+    let folder = StateFolder::new();
+    std::fs::create_dir_all(folder.file().parent().unwrap()).unwrap();
+    let connection = rusqlite::Connection::open(folder.file()).unwrap();
+    connection.execute_batch(include_str!("../../src/documents/1.sql")).unwrap();
     connection.pragma_update(None, "user_version", 1).unwrap();
     let before = talk(&["The ferry is late.", "So am I."]);
     let edit = Edit::SetText { segment: 2, text: "So are we.".into() }.plan(&before).unwrap();
@@ -253,21 +256,21 @@ fn a_history_of_the_first_version_opens_and_is_edited() {
         connection.execute("INSERT INTO passages (rowid, text, start_ms) VALUES (?1, ?2, 0)", row).unwrap();
     }
     drop(connection);
-    let documents = place.open();
+    let documents = folder.open();
     let id = documents.list().unwrap()[0].id;
     assert_eq!(documents.read(id).unwrap().unwrap().transcript, now);
     assert_eq!(found(&documents, "are we"), ["So are we."]);
-    assert!(step(&documents, id, Way::Undo));
+    assert!(step(&documents, id, StepDirection::Undo));
     assert_eq!(found(&documents, "so am"), ["So am I."]);
     let other = say(&documents, id, "The boat is late.");
-    assert_eq!(place.open().read(id).unwrap().unwrap().transcript, other);
+    assert_eq!(folder.open().read(id).unwrap().unwrap().transcript, other);
     assert_eq!((found(&documents, "boat").len(), found(&documents, "ferry").len()), (1, 0));
 }
 
 #[test]
-fn what_is_deleted_can_be_brought_back_until_it_is_removed_for_good() {
-    let place = Place::new();
-    let documents = place.open();
+fn deleted_transcripts_can_be_restored_until_they_are_removed() {
+    let folder = StateFolder::new();
+    let documents = folder.open();
     let id = add(&documents, &["a secret word"]);
     documents.delete(id, true).unwrap();
     assert!(documents.list().unwrap().is_empty() && found(&documents, "secret").is_empty());
@@ -275,8 +278,8 @@ fn what_is_deleted_can_be_brought_back_until_it_is_removed_for_good() {
     documents.delete(id, false).unwrap();
     assert_eq!((documents.list().unwrap().len(), found(&documents, "secret").len()), (1, 1));
     documents.delete(id, true).unwrap();
-    // Another start a moment later must not take away what can be brought back.
-    assert!(place.open().search("secret").unwrap().is_empty());
+    // Another start shortly after the deletion does not remove it.
+    assert!(folder.open().search("secret").unwrap().is_empty());
     documents.delete(id, false).unwrap();
     assert_eq!(documents.list().unwrap().len(), 1);
     documents.delete(id, true).unwrap();
@@ -284,22 +287,22 @@ fn what_is_deleted_can_be_brought_back_until_it_is_removed_for_good() {
     documents.delete(id, false).unwrap();
     assert!(documents.list().unwrap().is_empty());
     drop(documents);
-    let bytes = std::fs::read(place.file()).unwrap();
+    let bytes = std::fs::read(folder.file()).unwrap();
     assert!(!bytes.windows(6).any(|window| window == b"secret"), "the word is still in the file");
 }
 
 #[test]
-fn the_list_says_where_the_recording_is_and_what_it_was() {
-    let place = Place::new();
-    let recording = place.0.path().join("Gespräch.wav");
+fn the_list_has_the_path_and_identity_of_the_recording() {
+    let folder = StateFolder::new();
+    let recording = folder.0.path().join("Gespräch.wav");
     std::fs::write(&recording, "sound").unwrap();
     let identity = Identity::of(&recording).unwrap();
-    let documents = place.open();
+    let documents = folder.open();
     let id = documents.add(&recording, Some(&identity), &talk(&["a"])).unwrap();
     let later = add(&documents, &["b"]);
-    let moved = place.0.path().join("elsewhere.wav");
-    documents.place(id, &moved).unwrap();
-    let list = place.open().list().unwrap();
+    let moved = folder.0.path().join("elsewhere.wav");
+    documents.set_recording(id, &moved).unwrap();
+    let list = folder.open().list().unwrap();
     assert_eq!(list.iter().map(|one| one.id).collect::<Vec<_>>(), [later, id]);
     let one = &list[1];
     assert_eq!(
@@ -314,17 +317,17 @@ fn the_list_says_where_the_recording_is_and_what_it_was() {
 
 #[test]
 fn a_file_of_a_newer_version_stays_where_it_is_and_a_damaged_one_is_kept() {
-    let place = Place::new();
-    add(&place.open(), &["a"]);
-    let connection = rusqlite::Connection::open(place.file()).unwrap();
+    let folder = StateFolder::new();
+    add(&folder.open(), &["a"]);
+    let connection = rusqlite::Connection::open(folder.file()).unwrap();
     connection.pragma_update(None, "user_version", 99).unwrap();
     drop(connection);
-    let error = Documents::open(&place.file()).unwrap_err();
+    let error = Documents::open(&folder.file()).unwrap_err();
     assert!(matches!(error.problem, Problem::Newer(99)), "{error}");
     assert!(error.to_string().contains("The history was written by a newer version"), "{error}");
-    assert!(place.file().exists());
-    std::fs::write(place.file(), "no database ".repeat(1000)).unwrap();
-    let (documents, aside) = Documents::open(&place.file()).unwrap();
+    assert!(folder.file().exists());
+    std::fs::write(folder.file(), "no database ".repeat(1000)).unwrap();
+    let (documents, aside) = Documents::open(&folder.file()).unwrap();
     assert!(documents.list().unwrap().is_empty());
     assert!(aside.unwrap().kept.exists());
 }

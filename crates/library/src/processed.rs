@@ -1,5 +1,5 @@
-//! Which recordings of watched folders are not to be taken again, whatever
-//! they are called by now.
+//! The recordings of watched folders that were processed, recognised by content
+//! after they are renamed. The table is called `taken`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,28 +7,37 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use wire::FilePath;
 
 use crate::host::now;
-use crate::identity::Stamp;
+use crate::identity::FileStamp;
 use crate::journal::json;
 use crate::{Error, Identity, Journal};
 
 impl Journal {
-    /// This recording was transcribed.
-    pub fn take(&self, file: &Path, recording: &Identity) -> Result<(), Error> {
-        let stamp = Stamp { bytes: recording.bytes, modified: recording.modified };
+    /// Records that a recording was transcribed.
+    ///
+    /// # Errors
+    /// If the journal can't be written.
+    pub fn mark_processed(&self, file: &Path, recording: &Identity) -> Result<(), Error> {
+        let stamp = FileStamp { bytes: recording.bytes, modified: recording.modified };
         self.change(|transaction| insert(transaction, file, stamp, Some(&recording.digest)))
     }
 
-    /// These were there before anybody watched. They are known by name and
-    /// stamp alone, so that a full disk is not read for it.
-    pub fn pass_over(&self, files: &[(PathBuf, Stamp)]) -> Result<(), Error> {
+    /// Records files that were in a folder before it was watched and are not to be
+    /// transcribed. They are recorded by path and stamp alone, so that a large
+    /// folder need not be read.
+    ///
+    /// # Errors
+    /// If the journal can't be written.
+    pub fn mark_existing(&self, files: &[(PathBuf, FileStamp)]) -> Result<(), Error> {
         self.change(|transaction| {
             files.iter().try_for_each(|(file, stamp)| insert(transaction, file, *stamp, None))
         })
     }
 
-    /// Whether a file of that name and stamp is not to be taken again; what
-    /// is in it need not be read for this.
-    pub fn is_known(&self, file: &Path, stamp: Stamp) -> Result<bool, Error> {
+    /// Whether a file with this path and stamp is recorded. Its content is not read.
+    ///
+    /// # Errors
+    /// If the journal can't be read.
+    pub fn is_recorded(&self, file: &Path, stamp: FileStamp) -> Result<bool, Error> {
         self.change(|transaction| {
             let values = params![json(&FilePath::from(file))?, stamp.bytes as i64, stamp.modified];
             let query = "SELECT 1 FROM taken WHERE file = ?1 AND bytes = ?2 AND modified = ?3";
@@ -36,8 +45,11 @@ impl Journal {
         })
     }
 
-    /// Whether this recording was transcribed, under whatever name.
-    pub fn is_taken(&self, recording: &Identity) -> Result<bool, Error> {
+    /// Whether this recording was transcribed, under this name or another.
+    ///
+    /// # Errors
+    /// If the journal can't be read.
+    pub fn is_processed(&self, recording: &Identity) -> Result<bool, Error> {
         self.change(|transaction| {
             let values = params![&recording.digest[..], recording.bytes as i64];
             let query = "SELECT 1 FROM taken WHERE digest = ?1 AND bytes = ?2";
@@ -49,7 +61,7 @@ impl Journal {
 fn insert(
     transaction: &Transaction,
     file: &Path,
-    stamp: Stamp,
+    stamp: FileStamp,
     digest: Option<&[u8; 32]>,
 ) -> rusqlite::Result<()> {
     let digest = digest.map(|digest| &digest[..]);
@@ -65,32 +77,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recording_is_known_again_under_another_name_and_after_a_restart() {
+    fn processed_recordings_are_recognised_after_renaming_and_restart() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         for (name, content) in [("talk.wav", "sound"), ("other.wav", "Sound"), ("old.wav", "noise")] {
             std::fs::write(path(name), content).unwrap();
         }
         let identity = |name: &str| Identity::of(&path(name)).unwrap();
-        let stamp = |name: &str| Stamp::of(&std::fs::metadata(path(name)).unwrap());
+        let stamp = |name: &str| FileStamp::of(&std::fs::metadata(path(name)).unwrap());
         {
             let journal = Journal::open(&path("journal.sqlite")).unwrap().journal;
-            assert!(!journal.is_taken(&identity("talk.wav")).unwrap());
-            journal.take(&path("talk.wav"), &identity("talk.wav")).unwrap();
-            journal.take(&path("talk.wav"), &identity("talk.wav")).unwrap();
-            journal.pass_over(&[(path("old.wav"), stamp("old.wav"))]).unwrap();
+            assert!(!journal.is_processed(&identity("talk.wav")).unwrap());
+            journal.mark_processed(&path("talk.wav"), &identity("talk.wav")).unwrap();
+            journal.mark_processed(&path("talk.wav"), &identity("talk.wav")).unwrap();
+            journal.mark_existing(&[(path("old.wav"), stamp("old.wav"))]).unwrap();
         }
         std::fs::rename(path("talk.wav"), path("moved.wav")).unwrap();
         let journal = Journal::open(&path("journal.sqlite")).unwrap().journal;
-        // (name, known by its stamp, known by what is in it)
+        // (name, recognised by its stamp, recognised by its content)
         for (name, known, taken) in
             [("moved.wav", false, true), ("other.wav", false, false), ("old.wav", true, false)]
         {
-            assert_eq!(journal.is_known(&path(name), stamp(name)).unwrap(), known, "{name}");
-            assert_eq!(journal.is_taken(&identity(name)).unwrap(), taken, "{name}");
+            assert_eq!(journal.is_recorded(&path(name), stamp(name)).unwrap(), known, "{name}");
+            assert_eq!(journal.is_processed(&identity(name)).unwrap(), taken, "{name}");
         }
-        // Recorded over.
+        // The file was overwritten.
         std::fs::write(path("old.wav"), "another").unwrap();
-        assert!(!journal.is_known(&path("old.wav"), stamp("old.wav")).unwrap());
+        assert!(!journal.is_recorded(&path("old.wav"), stamp("old.wav")).unwrap());
     }
 }

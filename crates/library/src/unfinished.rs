@@ -1,60 +1,76 @@
-//! Reading back what was left by hosts that are gone.
+//! Reading unfinished jobs from the journal and taking them over.
 
 use rusqlite::{Connection, Row, Transaction, params};
 use serde::de::DeserializeOwned;
 use wire::{FilePath, Job, Resume};
 
-use crate::journal::{Key, Kind, State, not_json};
-use crate::{Error, Host, Identity, Journal};
+use crate::journal::{HostKind, JobKey, JournalState, not_json};
+use crate::{Error, HostProcess, Identity, Journal};
 
-/// A job that is not over.
+/// A job of the journal that has not ended.
 #[derive(Debug)]
-pub struct Left {
-    pub key: Key,
+pub struct UnfinishedJob {
+    /// Its key.
+    pub key: JobKey,
+    /// Number of the job in its host's queue.
     pub queue_id: u64,
+    /// The job without its results.
     pub job: Job,
-    /// Of the file as it was when the job was written down.
+    /// The recording when the job was added or last started.
     pub identity: Option<Identity>,
+    /// What the host does with the transcript, as the host wrote it.
     pub outputs: serde_json::Value,
-    pub state: State,
-    /// What was reached; for [`Job::resume`].
+    /// Its state.
+    pub state: JournalState,
+    /// Its results so far, for [`Job::resume`].
     pub resume: Resume,
+    /// Number of attempts that were started.
     pub attempts: u32,
-    pub host: Host,
-    /// Milliseconds since 1970 of the last thing that was heard of it.
+    /// The host that it belongs to.
+    pub host: HostProcess,
+    /// When the journal last heard of it, in milliseconds since 1970.
     pub changed: i64,
-    /// Its host lives and works on it.
-    pub is_worked_on: bool,
+    /// Whether its host is alive.
+    pub has_live_host: bool,
 }
 
-/// A job whose entry was written by another version and makes no sense to this one.
+/// A job that another version of the program wrote and this one can't read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unreadable {
-    pub key: Key,
+pub struct UnreadableJob {
+    /// Its key.
+    pub key: JobKey,
+    /// The recording, if at least that could be read.
     pub file: Option<FilePath>,
 }
 
-/// In the order in which they were written down.
+/// Unfinished jobs in the order in which they were added.
 #[derive(Debug, Default)]
-pub struct Listing {
-    pub jobs: Vec<Left>,
-    /// Of hosts that are gone.
-    pub unreadable: Vec<Unreadable>,
+pub struct UnfinishedJobs {
+    /// Jobs that this version can read.
+    pub jobs: Vec<UnfinishedJob>,
+    /// Other jobs, of hosts that have ended.
+    pub unreadable: Vec<UnreadableJob>,
 }
 
 impl Journal {
-    /// Jobs of this kind of host that are not over, whoever's they are.
-    pub fn unfinished(&self, kind: Kind) -> Result<Listing, Error> {
+    /// All unfinished jobs of this kind of host, of living and of ended ones.
+    ///
+    /// # Errors
+    /// If the journal can't be read.
+    pub fn unfinished(&self, kind: HostKind) -> Result<UnfinishedJobs, Error> {
         self.change(|transaction| self.list(transaction, kind))
     }
 
-    /// As [`Journal::unfinished`], but those of hosts that are gone alone, and
-    /// from now on they are this host's. No job is taken by two.
-    pub fn take_over(&self, kind: Kind) -> Result<Listing, Error> {
+    /// The unfinished jobs of hosts of this kind that have ended. They belong to
+    /// this host from now on; no job is taken over by two hosts.
+    ///
+    /// # Errors
+    /// If the journal can't be read or written.
+    pub fn take_over(&self, kind: HostKind) -> Result<UnfinishedJobs, Error> {
         let ours = self.host();
         self.change(|transaction| {
             let mut listing = self.list(transaction, kind)?;
-            listing.jobs.retain(|left| !left.is_worked_on);
+            listing.jobs.retain(|left| !left.has_live_host);
             for left in &mut listing.jobs {
                 transaction.execute(
                     "UPDATE jobs SET host_pid = ?2, host_started = ?3 WHERE id = ?1",
@@ -66,22 +82,22 @@ impl Journal {
         })
     }
 
-    fn list(&self, transaction: &Transaction, kind: Kind) -> rusqlite::Result<Listing> {
-        let mut listing = Listing::default();
+    fn list(&self, transaction: &Transaction, kind: HostKind) -> rusqlite::Result<UnfinishedJobs> {
+        let mut listing = UnfinishedJobs::default();
         let mut select = transaction.prepare(
             "SELECT * FROM jobs WHERE kind = ?1 AND state NOT IN ('finished', 'failed', 'cancelled') ORDER BY id",
         )?;
         let mut rows = select.query([kind.name()])?;
         while let Some(row) = rows.next()? {
-            let key = Key(row.get("id")?);
-            let host = Host { pid: row.get("host_pid")?, started: row.get("host_started")? };
-            let is_worked_on = self.0.sign.is_alive(host);
-            match read(transaction, row, key, host, is_worked_on) {
+            let key = JobKey(row.get("id")?);
+            let host = HostProcess { pid: row.get("host_pid")?, started: row.get("host_started")? };
+            let has_live_host = self.0.lock.is_alive(host);
+            match read(transaction, row, key, host, has_live_host) {
                 Ok(left) => listing.jobs.push(left),
                 Err(error) if is_about_content(&error) => {
-                    if !is_worked_on {
+                    if !has_live_host {
                         let file = serde_json::from_str(&row.get::<_, String>("file")?).ok();
-                        listing.unreadable.push(Unreadable { key, file });
+                        listing.unreadable.push(UnreadableJob { key, file });
                     }
                 }
                 Err(error) => return Err(error),
@@ -91,7 +107,7 @@ impl Journal {
     }
 }
 
-/// Whether the row was read and only not understood.
+/// Whether the error concerns the content of a row and not reading it.
 fn is_about_content(error: &rusqlite::Error) -> bool {
     use rusqlite::Error::{
         FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, ToSqlConversionFailure,
@@ -108,10 +124,10 @@ fn is_about_content(error: &rusqlite::Error) -> bool {
 fn read(
     connection: &Connection,
     row: &Row,
-    key: Key,
-    host: Host,
-    is_worked_on: bool,
-) -> rusqlite::Result<Left> {
+    key: JobKey,
+    host: HostProcess,
+    has_live_host: bool,
+) -> rusqlite::Result<UnfinishedJob> {
     let digest: Option<Vec<u8>> = row.get("file_digest")?;
     let digest = digest.and_then(|digest| <[u8; 32]>::try_from(digest).ok());
     let bytes: Option<i64> = row.get("file_bytes")?;
@@ -122,10 +138,10 @@ fn read(
         _ => None,
     };
     let state: String = row.get("state")?;
-    let state =
-        State::from_name(&state).ok_or_else(|| not_json(serde::de::Error::custom("an unknown state")))?;
+    let state = JournalState::from_name(&state)
+        .ok_or_else(|| not_json(serde::de::Error::custom("an unknown state")))?;
     let queue_id: i64 = row.get("queue_id")?;
-    Ok(Left {
+    Ok(UnfinishedJob {
         key,
         queue_id: queue_id as u64,
         job: from_json(&row.get::<_, String>("job")?)?,
@@ -147,16 +163,22 @@ fn read(
         attempts: row.get("attempts")?,
         host,
         changed: row.get("changed")?,
-        is_worked_on,
+        has_live_host,
     })
 }
 
+/// The JSON of a column that may be NULL.
 fn optional<T: DeserializeOwned>(row: &Row, column: &str) -> rusqlite::Result<Option<T>> {
     let text: Option<String> = row.get(column)?;
     text.as_deref().map(from_json).transpose()
 }
 
-fn column<T: DeserializeOwned>(connection: &Connection, query: &str, key: Key) -> rusqlite::Result<Vec<T>> {
+/// All rows of a query with one column of JSON.
+fn column<T: DeserializeOwned>(
+    connection: &Connection,
+    query: &str,
+    key: JobKey,
+) -> rusqlite::Result<Vec<T>> {
     let mut select = connection.prepare(query)?;
     let rows = select.query_map([key.0], |row| row.get::<_, String>(0))?;
     rows.map(|row| from_json(&row?)).collect()

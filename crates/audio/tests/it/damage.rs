@@ -1,24 +1,21 @@
 //! Truncated and bit-flipped files: an error or a shorter result, never a
-//! panic, never much memory. One test, since it changes the environment and
-//! measures its own process.
-
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
-
-mod common;
+//! panic, never much memory. In a process of its own, since it measures that
+//! process and has to do without `ffmpeg`.
 
 use std::path::Path;
 
+use crate::common::{fixture, runs_in_child};
 use audio::{AudioError, OpenOptions, Reader, Warning};
-use common::fixture;
 
 /// More than this above what undamaged files take is too much, in kilobytes.
 const MEMORY_KILOBYTES: u64 = 200 << 10;
 
 #[test]
 fn damaged_files_give_an_error_or_a_shorter_result() {
-    // SAFETY: this is the only test of its executable, so no other thread
-    // reads or writes the environment.
-    unsafe { std::env::set_var("STENO_FFMPEG", "none") };
+    let name = "damage::damaged_files_give_an_error_or_a_shorter_result";
+    if runs_in_child(name, &[("STENO_FFMPEG", "none")]) {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let mut files: Vec<_> =
         std::fs::read_dir(fixture("")).unwrap().map(|entry| entry.unwrap().path()).collect();

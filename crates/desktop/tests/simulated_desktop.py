@@ -1,7 +1,6 @@
 #!/usr/bin/python3
-"""Pretends to be logind and a desktop that shows notifications. Prints what it
-is asked, a line for each call, and when an inhibitor was given back. The reason
-"refuse" is refused."""
+"""Simulates logind and a desktop that shows notifications. Prints a line per call
+and "released" when an inhibitor is closed. Refuses the reason "refuse"."""
 
 import os
 import sys
