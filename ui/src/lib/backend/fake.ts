@@ -688,7 +688,7 @@ export class FakeBackend implements Backend {
     const progress = next(job.progress, job.duration ?? 60);
     if (!progress) return this.#end(job.id, "finished");
     this.#change(job.id, { progress });
-    if (progress.stage === "load_model") work.memory.begin();
+    if (progress.stage === "speech_model") work.memory.begin();
     if (progress.stage === "transcribe") this.squeezed && progress.position === 30 ? work.memory.squeeze() : work.memory.batch();
     this.#tellMemory(job.id);
     if (progress.stage === "transcribe" && progress.position > 0) {
@@ -747,10 +747,10 @@ function segment(start: number, text: string, id: number): Segment {
 
 function next(before: Progress | null, duration: number): Progress | null {
   const at = (stage: Progress["stage"], position: number): Progress => ({
-    stage, position, duration, speed: stage === "load_model" ? null : 3.2, left: stage === "load_model" ? null : (duration - position) / 3.2,
+    stage, position, duration, speed: stage === "speech_model" ? null : 3.2, left: stage === "speech_model" ? null : (duration - position) / 3.2,
   });
-  if (!before) return at("load_model", 0);
-  if (before.stage === "load_model") return at("preprocess", duration / 2);
+  if (!before) return at("speech_model", 0);
+  if (before.stage === "speech_model") return at("preprocess", duration / 2);
   if (before.stage === "preprocess") return at("transcribe", 0);
   return before.position >= duration ? null : at("transcribe", Math.min(duration, before.position + SECONDS_PER_TICK));
 }

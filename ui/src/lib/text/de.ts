@@ -347,7 +347,8 @@ export const de: Text = {
 
   stage: (progress) => {
     switch (progress.stage) {
-      case "load_model":
+      case "speech_model":
+      case "speaker_model":
         return "Modell wird geladen";
       case "preprocess":
         return "Aufnahme wird gelesen";

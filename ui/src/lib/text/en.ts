@@ -349,7 +349,8 @@ export const en = {
 
   stage: (progress: Progress): string => {
     switch (progress.stage) {
-      case "load_model":
+      case "speech_model":
+      case "speaker_model":
         return "Loading the model";
       case "preprocess":
         return "Reading the recording";

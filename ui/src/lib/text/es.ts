@@ -348,7 +348,8 @@ export const es: Text = {
 
   stage: (progress) => {
     switch (progress.stage) {
-      case "load_model":
+      case "speech_model":
+      case "speaker_model":
         return "Cargando el modelo";
       case "preprocess":
         return "Leyendo la grabación";

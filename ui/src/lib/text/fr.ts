@@ -351,7 +351,8 @@ export const fr: Text = {
 
   stage: (progress) => {
     switch (progress.stage) {
-      case "load_model":
+      case "speech_model":
+      case "speaker_model":
         return "Chargement du modèle";
       case "preprocess":
         return "Lecture de l’enregistrement";

@@ -348,7 +348,8 @@ export const ja: Text = {
 
   stage: (progress) => {
     switch (progress.stage) {
-      case "load_model":
+      case "speech_model":
+      case "speaker_model":
         return "モデルを読み込み中";
       case "preprocess":
         return "録音を読み取り中";

@@ -39,7 +39,7 @@ function said(text: Text): Map<string, string> {
     `state ${state}`,
     text.state({ state, progress: null } as Job),
   ]);
-  const stages = (["load_model", "preprocess", "transcribe", "diarize", "align"] as const).map((stage): [string, string] => [
+  const stages = (["speech_model", "preprocess", "transcribe", "diarize", "align"] as const).map((stage): [string, string] => [
     `stage ${stage}`,
     text.stage({ stage } as Progress),
   ]);

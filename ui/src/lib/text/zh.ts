@@ -348,7 +348,8 @@ export const zh: Text = {
 
   stage: (progress) => {
     switch (progress.stage) {
-      case "load_model":
+      case "speech_model":
+      case "speaker_model":
         return "正在加载模型";
       case "preprocess":
         return "正在读取录音";
