@@ -71,7 +71,11 @@ pub fn dimensions_in(folder: &Path) -> Result<Dimensions, Error> {
     }
 }
 
-/// A file of a model's folder.
+/// Reads a JSON file of a model's folder.
+///
+/// # Errors
+/// [`Error::Missing`] if there is no such file, [`Error::Io`] if it can't be
+/// read, [`Error::Invalid`] if it is not JSON of this type.
 pub fn read_json<T: DeserializeOwned>(folder: &Path, file: &'static str) -> Result<T, Error> {
     let path = folder.join(file);
     if !path.is_file() {

@@ -65,7 +65,7 @@ fn gguf(folder: &Path) -> Vec<u8> {
         for size in entry.shape.iter().rev() {
             header.extend((*size as u64).to_le_bytes());
         }
-        header.extend(formats::gguf::number(*entry.stored.as_ref().unwrap()).to_le_bytes());
+        header.extend(formats::gguf::type_number(*entry.stored.as_ref().unwrap()).to_le_bytes());
         header.extend((data.len() as u64).to_le_bytes());
         data.extend(&tensors.files[entry.file].1[entry.bytes.clone()]);
         data.resize(data.len().next_multiple_of(32), 0);

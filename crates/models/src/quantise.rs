@@ -107,7 +107,7 @@ fn header(tensors: &[(&str, &[usize], Precision)]) -> Vec<u8> {
         for size in shape.iter().rev() {
             header.extend((*size as u64).to_le_bytes());
         }
-        header.extend(gguf::number(*held).to_le_bytes());
+        header.extend(gguf::type_number(*held).to_le_bytes());
         header.extend(offset.to_le_bytes());
         let bytes = held.bytes(shape.iter().product::<usize>() as u64);
         offset = (offset + bytes).next_multiple_of(gguf::ALIGNMENT);

@@ -9,36 +9,50 @@ use memory::Precision;
 use crate::source::Source;
 use crate::{Error, ggml, gguf, safetensors};
 
-/// Where a tensor lies. Whoever adds one to an index has made sure that the
-/// file has these bytes and that they are as many as shape and type need.
+/// The position, shape and precision of a tensor in a model's files. The range
+/// lies within the file and has the length that shape and precision require;
+/// the parsers check both before they add a tensor to an index.
 #[derive(Debug)]
-pub struct Entry {
-    /// Which of the model's files.
+pub struct TensorInfo {
+    /// The number of the file in [`Tensors::files`].
     pub file: usize,
+    /// The values, as a range of the file. Meaningless where `stored` is an error.
     pub bytes: Range<usize>,
+    /// The dimensions, the fastest varying one last.
     pub shape: Vec<usize>,
-    /// The name of its type where that is none of ours.
+    /// The precision of the values, or the name of a type that is not supported.
     pub stored: Result<Precision, String>,
 }
 
-impl Entry {
-    /// `shape` with the dimension that varies fastest last.
-    pub fn new(file: usize, bytes: Range<usize>, shape: Vec<u64>, stored: Result<Precision, String>) -> Self {
+impl TensorInfo {
+    pub(crate) fn new(
+        file: usize,
+        bytes: Range<usize>,
+        shape: Vec<u64>,
+        stored: Result<Precision, String>,
+    ) -> Self {
         Self { file, bytes, shape: shape.into_iter().map(|size| size as usize).collect(), stored }
     }
 }
 
-/// Named tensors of a model: of `model.safetensors`, of the shards that
-/// `model.safetensors.index.json` names, of a GGUF file or one of whisper.cpp,
-/// by the names of the Hugging Face layout. Files are memory-mapped.
+/// The tensors of a model and its memory-mapped files: `model.safetensors`, the
+/// shards that `model.safetensors.index.json` names, a GGUF file, or a file of
+/// whisper.cpp.
 #[derive(Debug)]
 pub struct Tensors {
+    /// The files with their paths.
     pub files: Vec<(PathBuf, Mmap)>,
-    pub index: HashMap<String, Entry>,
+    /// The tensors by their names in the Hugging Face layout.
+    pub index: HashMap<String, TensorInfo>,
 }
 
 impl Tensors {
-    /// Of a model's folder, or of a GGUF or whisper.cpp file.
+    /// Maps the files of the model at `path` (a folder, or a GGUF or whisper.cpp
+    /// file) and reads their headers.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] for a folder without weights, [`Error::Invalid`] for
+    /// a damaged header, [`Error::Io`] for what can't be read.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let files = match Source::find(path)? {
             Source::Safetensors { files, .. } => files,
@@ -63,23 +77,27 @@ impl Tensors {
         Ok(tensors)
     }
 
-    /// How most of the matrices' weights are stored.
+    /// The precision that most weights of the matrices are stored in; F32 if
+    /// there are none.
     pub fn stored_precision(&self) -> Precision {
         let mut weights: HashMap<Precision, usize> = HashMap::new();
-        for entry in self.index.values().filter(|entry| entry.shape.len() == 2) {
-            if let Ok(stored) = entry.stored {
-                *weights.entry(stored).or_default() += entry.shape.iter().product::<usize>();
+        for tensor in self.index.values().filter(|tensor| tensor.shape.len() == 2) {
+            if let Ok(stored) = tensor.stored {
+                *weights.entry(stored).or_default() += tensor.shape.iter().product::<usize>();
             }
         }
         weights.into_iter().max_by_key(|(_, weights)| *weights).map_or(Precision::F32, |(stored, _)| stored)
     }
 }
 
+/// Maps a file into memory, read-only.
+///
+/// # Errors
+/// [`Error::Io`] if it can't be opened or mapped.
 pub fn map(path: &Path) -> Result<Mmap, Error> {
     let file = File::open(path).map_err(|source| Error::Io { path: path.into(), source })?;
-    // SAFETY: the map is only read. A file that another program truncates
-    // while it is mapped ends this process with SIGBUS, as it would for every
-    // reader of mapped files; installed models are replaced by rename, never
-    // written in place.
+    // SAFETY: the map is only read. If another program truncates the file while
+    // it is mapped, reading it raises SIGBUS, as for any reader of mapped files;
+    // installed models are replaced by rename and never written in place.
     unsafe { Mmap::map(&file) }.map_err(|source| Error::Io { path: path.into(), source })
 }
