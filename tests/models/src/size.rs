@@ -1,38 +1,47 @@
-/// Frames that the encoder sees after its second convolution: 30 s at 50 Hz.
+/// Positions of the encoder after its second convolution: 30 s at 50 Hz.
 pub(crate) const SOURCE_POSITIONS: usize = 1500;
-/// Tokens that the decoder can hold, prompt included.
+/// Positions of the decoder, prompt included.
 pub(crate) const TARGET_POSITIONS: usize = 448;
-/// Width of one attention head in every Whisper model.
+/// The width of an attention head in every Whisper model.
 const HEAD_WIDTH: usize = 64;
 
-/// Dimensions of a public Whisper model (openai/whisper, model card and
-/// `_ALIGNMENT_HEADS` in `__init__.py`).
+/// The dimensions of a Whisper model. Those of the public models are from the
+/// model card of openai/whisper and `_ALIGNMENT_HEADS` in its `__init__.py`.
 #[derive(Debug)]
 pub struct Size {
+    /// The name of the public model.
     pub name: &'static str,
+    /// The width of the hidden states.
     pub width: usize,
+    /// Layers of the encoder.
     pub encoder_layers: usize,
+    /// Layers of the decoder.
     pub decoder_layers: usize,
+    /// Mel bins of the spectrogram: 80 or 128.
     pub mel_bins: usize,
+    /// The vocabulary.
     pub vocabulary: Vocabulary,
-    /// Layer and head of the decoder's cross-attention whose weights follow time.
+    /// The (layer, head) pairs of the decoder whose cross-attention follows the
+    /// audio.
     pub alignment_heads: &'static [(usize, usize)],
 }
 
-/// Which tokens a model knows.
+/// The vocabulary of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Vocabulary {
-    /// The starter model's, a twelfth of the public one: for quick tests.
+    /// That of the demonstration model, a twelfth of the public one, for quick tests.
     Starter,
-    /// The `.en` models': one token less, no choice of language or task.
+    /// That of the `.en` models: one text token less, no languages or tasks.
     English,
-    /// Up to large-v2.
+    /// That of the multilingual models up to large-v2.
     Multilingual,
-    /// large-v3 and its turbo: Cantonese was added, ids behind it moved by one.
+    /// That of large-v3 and large-v3-turbo: with Cantonese, after which all ids are
+    /// one higher.
     Multilingual3,
 }
 
 impl Vocabulary {
+    /// The number of ids.
     pub fn len(self) -> usize {
         match self {
             Self::Starter => 4_315,
@@ -42,13 +51,15 @@ impl Vocabulary {
         }
     }
 
+    /// Always `false`.
     pub fn is_empty(self) -> bool {
         false
     }
 }
 
+/// The public models, and one that is small enough for quick tests.
 pub const SIZES: [Size; 8] = [
-    // Not a public model: small enough for a test of seconds.
+    // Not a public model.
     size("micro", 64, (2, 2), 80, Vocabulary::Starter, &[(1, 0)]),
     size(
         "tiny",
@@ -109,10 +120,12 @@ pub const SIZES: [Size; 8] = [
 ];
 
 impl Size {
+    /// The size of this name.
     pub fn named(name: &str) -> Option<&'static Size> {
         SIZES.iter().find(|size| size.name == name)
     }
 
+    /// Attention heads per layer.
     pub fn heads(&self) -> usize {
         self.width / HEAD_WIDTH
     }

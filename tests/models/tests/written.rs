@@ -1,4 +1,4 @@
-//! What was written, read back with the libraries that readers use.
+//! Reads written models back with the public `safetensors` crate.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
@@ -95,7 +95,7 @@ fn shards_hold_each_tensor_once_and_the_index_finds_it() {
 }
 
 #[test]
-fn a_seed_repeats_and_another_differs() {
+fn weights_depend_on_the_seed_alone() {
     let bytes = |seed| {
         let folder = written("micro", &Options { seed, ..Options::default() });
         fs::read(folder.path().join("model.safetensors")).unwrap()
@@ -105,7 +105,7 @@ fn a_seed_repeats_and_another_differs() {
 }
 
 #[test]
-fn vocabularies_name_every_id_once_and_the_settings_agree_with_them() {
+fn vocabularies_name_every_id_once_and_agree_with_the_configuration() {
     // Ids of the public models.
     for (size, names) in [
         (
@@ -120,7 +120,7 @@ fn vocabularies_name_every_id_once_and_the_settings_agree_with_them() {
     ] {
         check_vocabulary(&written(size, &Options::default()), &names);
     }
-    // The weights are not needed to see how the ids moved.
+    // Narrow, as only the ids are of interest.
     let large = Size { width: 64, encoder_layers: 1, decoder_layers: 1, ..*Size::named("large-v3").unwrap() };
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &large, &Options::default()).unwrap();

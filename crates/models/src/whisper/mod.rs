@@ -1,5 +1,5 @@
 //! Whisper (Radford et al. 2022, arXiv:2212.04356): configuration, vocabulary
-//! and network. How its tokens are searched for is the pipeline's business.
+//! and network. Searching for tokens is up to the `pipeline` crate.
 
 mod config;
 mod decoder;

@@ -8,36 +8,47 @@ use super::layers::{Held, Loader, Tick};
 use super::{Decoder, Encoder, Vocabulary};
 use crate::{Error, Source, Weights, ggml};
 
-/// A loaded Whisper model: immutable.
+/// A loaded Whisper model. Immutable.
 #[derive(Debug)]
 pub struct Whisper {
     pub config: Config,
     pub vocabulary: Vocabulary,
+    /// Its encoder.
     pub encoder: Encoder,
+    /// Its decoder.
     pub decoder: Decoder,
-    /// What activations are computed in.
+    /// The type of activations.
     pub dtype: DType,
-    /// How most of the weights are held. Not always what was asked for:
-    /// matrices whose rows don't fit a format take the next that they do.
+    /// The precision that most weights are held in. It may be larger than the
+    /// requested one, whose blocks the rows of some matrices do not fit.
     pub precision: Precision,
-    /// Bytes that the weights take on the device.
+    /// The bytes that the weights take on the device.
     pub weight_bytes: u64,
+    /// The device that holds the weights and computes.
     pub device: Device,
-    /// (layer, head) whose cross-attention follows the audio.
+    /// The decoder's (layer, head) pairs whose cross-attention follows the audio.
     pub alignment_heads: Vec<(usize, usize)>,
 }
 
 impl Whisper {
-    /// Loads a model, tensor by tensor: a folder in the Hugging Face layout with
-    /// safetensors or one GGUF file, such a GGUF file itself, or a file of
-    /// whisper.cpp, which has everything inside. Matrices are converted to `precision` as they are read, whatever the file has;
-    /// convolutions, norms, biases and positions are held as the device
-    /// computes: in 32 bits on the host, in 16 on a GPU unless `precision` is
+    /// Loads the model at `path`, tensor by tensor. `path` is a folder in the
+    /// Hugging Face layout with safetensors or one GGUF file, such a GGUF file, or
+    /// a file of whisper.cpp, which includes everything else.
+    ///
+    /// Matrices are converted to `precision`, whatever the file stores.
+    /// Convolutions, norms, biases and positions are held in the type of
+    /// activations: 32 bits on the host, 16 bits on a GPU unless `precision` is
     /// [`Precision::F32`].
     ///
-    /// The token embedding is one matrix with the output projection where the
-    /// model shares them, held as the others are: of the small models it is
-    /// the larger half. A token's row is widened when it is looked up.
+    /// The token embedding shares one matrix with the output projection unless
+    /// the model has a separate one. It is held in `precision` too, as it is the
+    /// larger half of the small models; a row is converted when it is looked up.
+    ///
+    /// # Errors
+    /// [`Error::Missing`], [`Error::Io`], [`Error::Invalid`] or
+    /// [`Error::Unsupported`] for files that are not a complete Whisper model;
+    /// [`Error::Interrupted`] if `on_layer` returned `false`; [`Error::Candle`]
+    /// if the device fails or has no memory left.
     pub fn load(path: &Path, device: &Device, precision: Precision, on_layer: &Tick) -> Result<Self, Error> {
         let dtype = dtype(device, precision);
         let held = Held::default();
@@ -78,7 +89,8 @@ impl Whisper {
         })
     }
 
-    /// What a device computes fastest without losing accuracy that matters.
+    /// The precision in which a device computes fastest without a significant loss
+    /// of accuracy.
     pub fn preferred(device: &Device) -> Precision {
         Precision::F32.usual_on(if device.is_cpu() { Kind::Host } else { Kind::Gpu })
     }
