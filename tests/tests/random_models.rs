@@ -7,7 +7,7 @@
 use std::process::Command;
 
 use end_to_end::{program, project};
-use random_models::{Options, Precision, Size, write};
+use random_models::{Options, Size, WeightType, write};
 use serde_json::Value;
 
 /// Text drawn from random weights means nothing and passes no threshold: one
@@ -37,9 +37,9 @@ fn transcribed(size: &str, options: &Options) -> Value {
 #[test]
 fn models_of_the_true_dimensions_run() {
     for (size, options) in [
-        ("micro", Options { precision: Precision::F32, ..Options::default() }),
+        ("micro", Options { precision: WeightType::F32, ..Options::default() }),
         ("micro", Options { activation: "gelu_new".into(), ..Options::default() }),
-        ("tiny", Options { precision: Precision::BF16, ..Options::default() }),
+        ("tiny", Options { precision: WeightType::BF16, ..Options::default() }),
         ("tiny.en", Options::default()),
         ("base", Options { shards: 2, ..Options::default() }),
     ] {

@@ -10,7 +10,7 @@ use transcript::Task;
 use wire::{Alternative, Job};
 
 use crate::fit::expects_gpu;
-use crate::network::Network;
+use crate::model_info::{self, ModelInfo};
 use crate::{ModelRef, models};
 
 /// Every way to hold `chosen` first, then every way to hold one of `models`,
@@ -18,7 +18,7 @@ use crate::{ModelRef, models};
 /// over.
 ///
 /// Precisions are those of a device of this kind, the one that a job has where
-/// it asks for none among them ([`Network::precisions`]).
+/// it asks for none among them ([`ModelInfo::precisions`]).
 pub fn alternatives(chosen: &ModelRef, models: &[ModelRef], job: &Job, kind: DeviceKind) -> Vec<Alternative> {
     let mut seen = BTreeSet::new();
     let mut names = BTreeSet::new();
@@ -27,7 +27,7 @@ pub fn alternatives(chosen: &ModelRef, models: &[ModelRef], job: &Job, kind: Dev
         if !seen.insert(identity(&model.path)) {
             continue;
         }
-        let Ok(network) = Network::read(&model.path) else { continue };
+        let Ok(network) = model_info::read(&model.path) else { continue };
         // A folder that was named may be called as an installed model is.
         let name =
             if names.contains(&model.name) { model.path.display().to_string() } else { model.name.clone() };
@@ -36,7 +36,7 @@ pub fn alternatives(chosen: &ModelRef, models: &[ModelRef], job: &Job, kind: Dev
         let suits = is_chosen || (suits(&network, job) && (chosen.demonstration || !model.demonstration));
         for precision in network.precisions(kind) {
             let weights = |kind| -> u64 {
-                let footprint: Footprint = network.footprint(kind, precision, job);
+                let footprint: Footprint = model_info::footprint(&network, kind, precision, job);
                 footprint.weights
             };
             found.push(Alternative {
@@ -67,7 +67,7 @@ pub fn with_alternatives(mut job: Job) -> Job {
 
 /// Whether a model can do the job's language and task.
 /// Whether a network knows the job's language and task.
-pub(crate) fn suits(network: &Network, job: &Job) -> bool {
+pub(crate) fn suits(network: &ModelInfo, job: &Job) -> bool {
     let knows_language = network.multilingual || job.language.as_deref() == Some("en");
     let does_task = match job.task {
         Task::Transcribe => true,
@@ -84,7 +84,7 @@ fn identity(path: &Path) -> std::path::PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::tests::write_model;
+    use crate::model_info::tests::write_model;
 
     struct Machine {
         folder: tempfile::TempDir,

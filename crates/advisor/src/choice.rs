@@ -10,7 +10,7 @@ use wire::{Failure, Job, NO_JOB};
 use crate::ModelRef;
 use crate::alternatives::suits;
 use crate::fit::{ModelFit, Room, expects_gpu};
-use crate::network::Network;
+use crate::model_info::{self, ModelInfo};
 use crate::recommend::{self, Candidate, Recommendation, advise};
 use crate::speed::{self, Measured};
 use supervisor::status::Gpus;
@@ -83,9 +83,9 @@ fn choices(
 }
 
 fn choice(model: &ModelRef, job: &Job, room: &Room, measured: &[Measured]) -> Result<Choice, Failure> {
-    let network = Network::read(&model.path)?;
+    let network = model_info::read(&model.path)?;
     let precision = job.precision.unwrap_or_else(|| network.usual(room.kind));
-    let footprint = network.footprint(room.kind, precision, job);
+    let footprint = model_info::footprint(&network, room.kind, precision, job);
     let fit = ModelFit::of(&model.name, precision.as_str(), &footprint, job, room);
     Ok(Choice {
         parts: footprint.parts(u64::from(fit.check.batch.max(1))),
@@ -117,7 +117,7 @@ fn recommended(models: &[ModelRef], job: &Job, room: &Room, measured: &[Measured
         Some(Candidate {
             // Two folders may have one name.
             id: index.to_string(),
-            network: Network::read(&model.path).ok()?,
+            network: model_info::read(&model.path).ok()?,
             installed: true,
             disk: None,
             languages: None,
@@ -126,7 +126,7 @@ fn recommended(models: &[ModelRef], job: &Job, room: &Room, measured: &[Measured
     };
     let real = models.iter().enumerate().filter(|(_, model)| !model.demonstration);
     let candidates: Vec<Candidate> = real.filter_map(candidate).collect();
-    let precisions = |network: &Network, kind| vec![job.precision.unwrap_or_else(|| network.usual(kind))];
+    let precisions = |network: &ModelInfo, kind| vec![job.precision.unwrap_or_else(|| network.usual(kind))];
     let advice = advise(room, &candidates, measured, job, precisions);
     let taken = advice.choices.get(advice.recommended?)?;
     taken.fit.model.parse().ok()
@@ -142,7 +142,7 @@ fn disk(folder: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::tests::write_model;
+    use crate::model_info::tests::write_model;
     use config::Preferences;
     use memory::DeviceKind;
     use memory::bytes::{GIB, MIB};
@@ -207,7 +207,7 @@ mod tests {
         let models = models(folder.path(), &names);
         let room = room(DeviceKind::Host, 32 * GIB);
         let job = example(None, Task::Transcribe, &Preferences::default());
-        let small = Network::read(&models[1].path).unwrap().dimensions;
+        let small = model_info::read(&models[1].path).unwrap().dimensions;
         for (speed, expected) in [(None, "small"), (Some(0.5), "base"), (Some(60.0), "medium")] {
             let measured: Vec<Measured> = speed
                 .map(|speed| Measured {

@@ -12,7 +12,7 @@ use memory::{
 use serde::Serialize;
 use wire::{Alternative, DeviceChoice, Job};
 
-use crate::network::Network;
+use crate::model_info;
 use supervisor::find;
 
 /// Where a job would compute, and what is free there. Bytes.
@@ -101,9 +101,9 @@ impl ModelFit {
 
     /// As [`ModelFit::of`], for the model in a folder.
     pub fn read(model: &str, folder: &Path, job: &Job, room: &Room) -> Result<Self, wire::Failure> {
-        let network = Network::read(folder)?;
+        let network = model_info::read(folder)?;
         let precision = job.precision.unwrap_or_else(|| network.usual(room.kind));
-        let footprint = network.footprint(room.kind, precision, job);
+        let footprint = model_info::footprint(&network, room.kind, precision, job);
         Ok(Self::of(model, precision.as_str(), &footprint, job, room))
     }
 
@@ -181,8 +181,8 @@ fn instead(job: &Job, room: &Room) -> Option<ModelFit> {
         .filter(|alternative| alternative.installed.suits)
         .filter_map(|alternative| {
             let precision: Precision = alternative.installed.precision.parse().ok()?;
-            let network = Network::read(alternative.path.as_path()).ok()?;
-            Some((alternative, network.footprint(room.kind, precision, job)))
+            let network = model_info::read(alternative.path.as_path()).ok()?;
+            Some((alternative, model_info::footprint(&network, room.kind, precision, job)))
         })
         .collect();
     open.sort_by_key(|(alternative, footprint)| {
@@ -253,7 +253,7 @@ fn stage_before(checkpoint: Checkpoint) -> Option<Stage> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::tests::write_model;
+    use crate::model_info::tests::write_model;
     use crate::{ModelRef, alternatives};
     use memory::bytes::{GIB, MIB};
     use memory::{Levels, Sample};

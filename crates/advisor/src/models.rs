@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use formats::Source;
+use formats::ModelFiles;
 use hub::{Cache, Catalogue, Manifest, Store};
 use serde::Deserialize;
 use wire::{ErrorCode, Failure};
@@ -71,7 +71,7 @@ pub fn model_at(path: &Path) -> Result<ModelRef, Failure> {
 /// A folder in the Hugging Face layout, or with one GGUF file or one of
 /// whisper.cpp, or such a file.
 fn is_model(path: &Path) -> bool {
-    path.join(CONFIG).is_file() || path.join(hub::MANIFEST).is_file() || Source::find(path).is_ok()
+    path.join(CONFIG).is_file() || path.join(hub::MANIFEST).is_file() || ModelFiles::find(path).is_ok()
 }
 
 /// Fails with `ModelInvalid` for a model of the store that is not whole.

@@ -11,7 +11,7 @@ use wire::{DeviceChoice, Failure, Job};
 
 use crate::alternatives::suits;
 use crate::fit::{ModelFit, Room};
-use crate::network::Network;
+use crate::model_info::{self, ModelInfo};
 use crate::speed::{self, Measured};
 use crate::{list_models, store};
 use config::Preferences;
@@ -30,7 +30,7 @@ const FAST_ENOUGH: f64 = 2.0;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
     pub id: String,
-    pub network: Network,
+    pub network: ModelInfo,
     pub installed: bool,
     /// On disk or to be downloaded, in bytes; `None`: not known.
     pub disk: Option<u64>,
@@ -135,7 +135,7 @@ pub fn candidates() -> Result<Vec<Candidate>, Failure> {
     let catalogue = Catalogue::public().map_err(store::failure)?;
     let mut found = of_catalogue(&catalogue);
     for model in list_models().into_iter().filter(|model| !model.demonstration) {
-        let Ok(network) = Network::read(&model.path) else { continue };
+        let Ok(network) = model_info::read(&model.path) else { continue };
         let disk = Some(hub::disk_use(&model.path));
         match found.iter_mut().find(|candidate| candidate.id == model.name) {
             Some(known) => {
@@ -164,7 +164,7 @@ pub fn of_catalogue(catalogue: &Catalogue) -> Vec<Candidate> {
         let dimensions = Dimensions::of_public(&entry.id)?;
         let disk = entry.approx_megabytes.map(|megabytes| megabytes * 1_000_000);
         let bytes_per_weight = disk.map_or(2, |bytes| bytes / dimensions.parameters().total());
-        let network = Network {
+        let network = ModelInfo {
             dimensions,
             stored: if bytes_per_weight > 2 { Precision::F32 } else { Precision::F16 },
             multilingual: entry.languages.as_deref() != Some("en"),
@@ -189,7 +189,7 @@ pub fn for_devices(
     speeds: &[Measured],
     job: &Job,
 ) -> Recommendation {
-    let precisions = |network: &Network, kind| match job.precision {
+    let precisions = |network: &ModelInfo, kind| match job.precision {
         Some(precision) => vec![precision],
         None => network.precisions(kind),
     };
@@ -233,14 +233,14 @@ pub(crate) fn advise(
     candidates: &[Candidate],
     speeds: &[Measured],
     job: &Job,
-    precisions: impl Fn(&Network, DeviceKind) -> Vec<Precision>,
+    precisions: impl Fn(&ModelInfo, DeviceKind) -> Vec<Precision>,
 ) -> Advice {
     let mut choices: Vec<(u64, Choice)> = Vec::new();
     for candidate in candidates.iter().filter(|candidate| suits(&candidate.network, job)) {
         let network = &candidate.network;
         let parameters = network.dimensions.parameters().total();
         for precision in precisions(network, room.kind) {
-            let footprint = network.footprint(room.kind, precision, job);
+            let footprint = model_info::footprint(network, room.kind, precision, job);
             let fit = ModelFit::of(&candidate.id, precision.as_str(), &footprint, job, room);
             let choice = Choice {
                 installed: candidate.installed,

@@ -1,8 +1,8 @@
 use std::io::{self, Write};
 
 use advisor::fit::{ModelFit, Room};
+use advisor::model_info;
 use advisor::models::Places;
-use advisor::network::Network;
 use config::Preferences;
 use memory::bytes::human;
 use serde::Serialize;
@@ -109,10 +109,10 @@ fn fits(room: &Room, preferences: &Preferences) -> Vec<ModelFit> {
         job.memory = preferences.memory.clone();
         // A model that can't be read is listed among the models; using it reports the
         // reason.
-        let Ok(network) = Network::read(&model.path) else { continue };
+        let Ok(network) = model_info::read(&model.path) else { continue };
         let set = preferences.precision.map(|precision| vec![precision]);
         for precision in set.unwrap_or_else(|| network.precisions(room.kind)) {
-            let footprint = network.footprint(room.kind, precision, &job);
+            let footprint = model_info::footprint(&network, room.kind, precision, &job);
             fits.push(ModelFit::of(&model.name, precision.as_str(), &footprint, &job, room));
         }
     }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use advisor::fit::{Room, used};
-use advisor::network::Network;
+use advisor::model_info;
 use config::Preferences;
 use memory::bytes::human;
 use memory::fit::BatchLimits;
@@ -41,7 +41,7 @@ pub async fn run(args: &Doctor, model: &OsStr, mut interrupt: Interrupt) -> Resu
     let preferences =
         Preferences::of_this_user(&args.flags()).map_err(|failure| Ended::Usage(failure.to_string()))?;
     let model = models::chosen(Some(model))?;
-    let network = Network::read(&model.path)?;
+    let network = model_info::read(&model.path)?;
     let mut console = Console::new(false);
     let asked = preferences.memory.batch_size;
     let mut smaller = None;
@@ -53,7 +53,7 @@ pub async fn run(args: &Doctor, model: &OsStr, mut interrupt: Interrupt) -> Resu
         // The largest batch that makes anything faster is tried first.
         let mut batch = smaller.or(asked).unwrap_or_else(|| fit::max_useful_batch(kind));
         let mut job = job(args, &preferences, &model.path, precision);
-        let footprint = network.footprint(kind, precision, &job);
+        let footprint = model_info::footprint(&network, kind, precision, &job);
         let room = Room::of(on_gpu, args.machine.device, &preferences.memory);
         if let Ok(room) = &room {
             // What the engine would refuse is not tried.

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use advisor::ModelRef;
 use advisor::fit::Room;
-use advisor::network::Network;
+use advisor::model_info::{self, ModelInfo};
 use advisor::speed::{self, Measured};
 use clap::Args;
 use config::Preferences;
@@ -64,7 +64,7 @@ async fn probe(args: Probe, mut interrupt: Interrupt) -> Result<(), Ended> {
         Some(model) => models::chosen(Some(model))?,
         None => largest()?,
     };
-    let network = Network::read(&model.path)?;
+    let network = model_info::read(&model.path)?;
     let signal = Signal::write(WINDOW_SECONDS * (WARM_UP + 1))?;
     let mut console = Console::new(false);
     let (engine, _lease) = own_engine::start(&args.machine, &mut console, &mut interrupt).await?;
@@ -98,7 +98,7 @@ async fn probe(args: Probe, mut interrupt: Interrupt) -> Result<(), Ended> {
 /// Of the installed ones that are no demonstration; else that.
 fn largest() -> Result<ModelRef, Ended> {
     let sizes = advisor::list_models().into_iter().filter(|model| !model.demonstration).filter_map(|model| {
-        let network = Network::read(&model.path).ok()?;
+        let network = model_info::read(&model.path).ok()?;
         Some((network.dimensions.parameters().total(), model))
     });
     match sizes.max_by_key(|(parameters, _)| *parameters) {
@@ -109,7 +109,7 @@ fn largest() -> Result<ModelRef, Ended> {
 
 /// Settings with which the work does not depend on the model's text: every window has as
 /// many tokens, and none is decoded twice.
-fn ready(mut job: Job, network: &Network, precision: Precision) -> Job {
+fn ready(mut job: Job, network: &ModelInfo, precision: Precision) -> Job {
     /// `<|endoftext|>` of the public vocabularies, by their sizes.
     const ENDS: [(u64, u32); 3] = [(51_864, 50_256), (51_865, 50_257), (51_866, 50_257)];
     job.language = Some("en".into());

@@ -4,9 +4,10 @@ use memory::Dimensions;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::{Error, Source, check, ggml, map};
+use crate::{Error, ModelFiles, check_dimensions, ggml, map_file};
 
 const CONFIG: &str = "config.json";
+
 /// A Whisper network, as its files describe it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WhisperConfig {
@@ -28,7 +29,7 @@ pub enum Activation {
     Relu,
 }
 
-/// As in the Hugging Face layout; what is not about the network is passed over.
+/// The fields of `config.json` in the Hugging Face layout that describe the network.
 #[derive(Debug, Deserialize)]
 struct Config {
     #[serde(default)]
@@ -48,17 +49,17 @@ struct Config {
 }
 
 impl WhisperConfig {
-    /// Reads what the files at `path` say of their network: a folder, or a
-    /// GGUF or whisper.cpp file.
+    /// Reads the configuration of the model at `path`: a folder, or a GGUF or
+    /// whisper.cpp file.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a network of another kind; otherwise what is
-    /// missing or wrong in a file.
+    /// [`Error::Unsupported`] if the model is not a Whisper model, otherwise
+    /// the file that is missing, unreadable or not valid.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let folder = match Source::find(path)? {
-            Source::Safetensors { folder, .. } | Source::Gguf { folder, .. } => folder,
-            Source::Ggml { file } => {
-                let contents = ggml::contents(&map(&file)?);
+        let folder = match ModelFiles::find(path)? {
+            ModelFiles::Safetensors { folder, .. } | ModelFiles::Gguf { folder, .. } => folder,
+            ModelFiles::Ggml { file } => {
+                let contents = ggml::contents(&map_file(&file)?);
                 return contents
                     .map(|it| it.dimensions.into())
                     .map_err(|reason| Error::invalid(file, reason));
@@ -90,7 +91,7 @@ impl WhisperConfig {
             vocabulary: config.vocab_size,
         };
         let invalid = |reason: String| Error::invalid(folder.join(CONFIG), reason);
-        check(&dimensions).map_err(invalid)?;
+        check_dimensions(&dimensions).map_err(invalid)?;
         let activation = match config.activation_function.as_deref() {
             None | Some("gelu") => Activation::Gelu,
             Some("gelu_new") => Activation::GeluNew,
@@ -107,14 +108,18 @@ impl WhisperConfig {
     }
 }
 
-/// Of a file that names no other activation than Whisper was trained with.
+/// The configuration of a model whose files name no activation: the default one.
 impl From<Dimensions> for WhisperConfig {
     fn from(dimensions: Dimensions) -> Self {
         Self { dimensions, activation: Activation::default() }
     }
 }
 
-/// A file of a model's folder.
+/// Reads a JSON file of a model's folder.
+///
+/// # Errors
+/// [`Error::Missing`] if there is no such file, [`Error::Io`] if it can't be
+/// read, [`Error::Invalid`] if it is not JSON of this type.
 pub fn read_json<T: DeserializeOwned>(folder: &Path, file: &'static str) -> Result<T, Error> {
     let path = folder.join(file);
     if !path.is_file() {

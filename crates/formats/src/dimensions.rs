@@ -1,9 +1,11 @@
 use memory::Dimensions;
 
-/// Dimensions that no network can have, or that would have us allocate more
-/// than any real one, are refused before anything is allocated. The error is a
-/// reason, by the names in config.json.
-pub fn check(dimensions: &Dimensions) -> Result<(), String> {
+/// Refuses dimensions that no network can have, or that are so far beyond any
+/// real network's that allocating for them could exhaust memory.
+///
+/// # Errors
+/// The reason, with the field's name in `config.json`.
+pub(crate) fn check_dimensions(dimensions: &Dimensions) -> Result<(), String> {
     const LIMIT: u64 = 1 << 20;
     let sizes = [
         ("num_mel_bins", dimensions.mel_bins),

@@ -1,31 +1,35 @@
-//! The files of whisper.cpp, `ggml-*.bin`: dimensions, mel filters, vocabulary
-//! and tensors in one, as its `convert-pt-to-ggml.py` writes them. Nothing in
-//! it is aligned.
+//! whisper.cpp's `ggml-*.bin`: dimensions, mel filters, vocabulary and tensors
+//! in one file, as its `convert-pt-to-ggml.py` writes them. Nothing is aligned.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use memory::Dimensions;
 
-use crate::reader::Reader;
-use crate::{Entry, check, gguf};
+use crate::reader::HeaderReader;
+use crate::{TensorInfo, check_dimensions, gguf};
 
-/// "ggml" as a number.
+/// The first four bytes: 0x67676d6c, "ggml", as a little-endian number.
 pub const MAGIC: [u8; 4] = *b"lmgg";
 
-/// What stands before the tensors, and where those are.
+/// The contents of a file: dimensions, and the positions of tokens and tensors.
 #[derive(Debug)]
 pub struct Contents {
+    /// The dimensions of the network.
     pub dimensions: Dimensions,
-    /// Spelling of each text token, as ranges of the file.
+    /// The bytes of each text token, as ranges of the file, in order of ids.
     pub tokens: Vec<Range<usize>>,
-    /// By the names of the Hugging Face layout.
-    pub index: HashMap<String, Entry>,
+    /// The tensors by their names in the Hugging Face layout.
+    pub index: HashMap<String, TensorInfo>,
 }
 
-/// The error is a reason.
+/// Reads the header of a file, `bytes` being the whole file.
+///
+/// # Errors
+/// The reason why it is not a valid file of whisper.cpp, for
+/// [`crate::Error::Invalid`].
 pub fn contents(bytes: &[u8]) -> Result<Contents, String> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = HeaderReader::new(bytes);
     if reader.bytes(4, "the magic number")? != MAGIC {
         return Err("it does not begin as a file of whisper.cpp does".into());
     }
@@ -40,7 +44,7 @@ pub fn contents(bytes: &[u8]) -> Result<Contents, String> {
     let decoder_heads = size("the decoder's heads")?;
     let decoder_layers = size("the decoder's layers")?;
     let mel_bins = size("the number of mel bins")?;
-    // How the file was quantised; each tensor says it for itself.
+    // The quantisation of the file; each tensor states its own type.
     let _ = size("the file's type")?;
     if decoder_width != width {
         return Err(format!("the encoder is {width} wide, the decoder {decoder_width}"));
@@ -58,9 +62,9 @@ pub fn contents(bytes: &[u8]) -> Result<Contents, String> {
         decoder_ffn: 4 * width,
         vocabulary,
     };
-    check(&dimensions)?;
+    check_dimensions(&dimensions)?;
 
-    // Every model has the filters of its number of bins, which `audio` knows.
+    // Skipped: the filters follow from the number of bins, and `audio` computes them.
     let filters =
         u64::from(reader.u32("the filters' number")?) * u64::from(reader.u32("the filters' width")?);
     let filters = filters.checked_mul(4).ok_or("too many filters")?;
@@ -89,28 +93,29 @@ pub fn contents(bytes: &[u8]) -> Result<Contents, String> {
         let mut shape = (0..dimensions)
             .map(|_| reader.u32("a dimension").map(u64::from))
             .collect::<Result<Vec<_>, _>>()?;
-        // The dimension that varies fastest comes first.
+        // In the file the fastest varying dimension comes first.
         shape.reverse();
         let name = reader.text(u64::from(length), "a tensor's name")?;
         let tensor = |reason: String| format!("the tensor {name:?}: {reason}");
-        // Without a known type nobody knows where the next tensor begins.
-        let stored = gguf::precision(kind).ok_or_else(|| tensor(format!("the unknown type {kind}")))?;
-        let size = gguf::size(&shape, stored).map_err(tensor)?;
+        // The size of an unknown type, and so the start of the next tensor, is unknown.
+        let stored =
+            gguf::precision_of_type(kind).ok_or_else(|| tensor(format!("the unknown type {kind}")))?;
+        let size = gguf::tensor_bytes(&shape, stored).map_err(tensor)?;
         let bytes = reader.range(size, "its data").map_err(tensor)?;
-        // Biases of convolutions are stored as columns.
+        // Biases of convolutions are stored as (width, 1).
         if name.ends_with(".bias") {
             shape.retain(|size| *size != 1);
         }
-        if index.insert(renamed(name), Entry::new(0, bytes, shape, Ok(stored))).is_some() {
+        if index.insert(hugging_face_name(name), TensorInfo::new(0, bytes, shape, Ok(stored))).is_some() {
             return Err(tensor("it is there twice".into()));
         }
     }
     Ok(Contents { dimensions, tokens, index })
 }
 
-/// openai/whisper's name of a tensor in the Hugging Face layout.
-fn renamed(name: &str) -> String {
-    /// In this order: a name may contain the one after it.
+/// The Hugging Face layout's name of the tensor that openai/whisper calls `name`.
+fn hugging_face_name(name: &str) -> String {
+    /// Replaced in this order: some names contain a later one.
     const PARTS: [(&str, &str); 17] = [
         ("encoder.ln_post", "encoder.layer_norm"),
         ("decoder.ln.", "decoder.layer_norm."),

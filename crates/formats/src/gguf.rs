@@ -1,26 +1,28 @@
-//! GGUF, versions 2 and 3: `docs/gguf.md` of the GGML project. Tensors have the
-//! names of the Hugging Face layout; everything else that a network needs to
-//! be told stands in the files beside it.
+//! GGUF, versions 2 and 3, as `docs/gguf.md` of the GGML project describes it.
+//! Tensors have the names of the Hugging Face layout. Dimensions and vocabulary
+//! are read from the files beside it, not from its metadata.
 
 use std::collections::HashMap;
 
 use memory::Precision;
 
-use crate::Entry;
-use crate::reader::Reader;
+use crate::TensorInfo;
+use crate::reader::HeaderReader;
 
+/// The first four bytes of a file.
 pub const MAGIC: [u8; 4] = *b"GGUF";
+/// The version that is written, and the latest that is read.
 pub const VERSION: u32 = 3;
-/// Where `general.alignment` says nothing else.
+/// Alignment of the tensors in bytes, unless `general.alignment` gives another.
 pub const ALIGNMENT: u64 = 32;
 
-/// Types of metadata values, by their numbers.
+/// The numbers of metadata types.
 const TEXT: u32 = 8;
 const ARRAY: u32 = 9;
-/// Arrays of arrays go so deep in no file that was meant well.
-const DEEPEST: usize = 4;
+/// Nesting of arrays beyond that of any real file; bounds the recursion.
+const MAX_ARRAY_DEPTH: usize = 4;
 
-/// The numbers of tensor types in files of GGML.
+/// `ggml_type` numbers, which GGUF and whisper.cpp files share.
 const TYPES: [(u32, Precision); 11] = [
     (0, Precision::F32),
     (1, Precision::F16),
@@ -35,17 +37,23 @@ const TYPES: [(u32, Precision); 11] = [
     (30, Precision::Bf16),
 ];
 
-pub fn precision(number: u32) -> Option<Precision> {
+/// The precision of a `ggml_type` number; `None` for types that are not supported.
+pub fn precision_of_type(number: u32) -> Option<Precision> {
     TYPES.iter().find(|(known, _)| *known == number).map(|(_, precision)| *precision)
 }
 
-pub fn number(precision: Precision) -> u32 {
+/// The `ggml_type` number of a precision.
+pub fn type_number(precision: Precision) -> u32 {
     TYPES.iter().find(|(_, known)| *known == precision).map_or(0, |(number, _)| *number)
 }
 
-/// Where each tensor of the file lies. The error is a reason.
-pub fn index(bytes: &[u8], file: usize) -> Result<HashMap<String, Entry>, String> {
-    let mut reader = Reader::new(bytes);
+/// The tensors of a GGUF file by name, `bytes` being the whole file and `file`
+/// its number among the model's files.
+///
+/// # Errors
+/// The reason why it is not a valid GGUF file, for [`crate::Error::Invalid`].
+pub fn index(bytes: &[u8], file: usize) -> Result<HashMap<String, TensorInfo>, String> {
+    let mut reader = HeaderReader::new(bytes);
     if reader.bytes(4, "the magic number")? != MAGIC {
         return Err("it does not begin as a GGUF file does".into());
     }
@@ -56,7 +64,7 @@ pub fn index(bytes: &[u8], file: usize) -> Result<HashMap<String, Entry>, String
     let tensors = reader.u64("the number of tensors")?;
     let values = reader.u64("the number of metadata values")?;
     let mut alignment = ALIGNMENT;
-    // A key's length, its type, and a byte.
+    // At least the length of the key, the type and a byte of value.
     for _ in 0..reader.count(values, 13, "metadata values")? {
         let length = reader.u64("a key's length")?;
         let key = reader.text(length, "a key")?;
@@ -70,7 +78,7 @@ pub fn index(bytes: &[u8], file: usize) -> Result<HashMap<String, Entry>, String
             skip(&mut reader, kind, 0).map_err(|reason| format!("the value {key:?}: {reason}"))?;
         }
     }
-    // A name's length, number of dimensions, type and offset.
+    // At least the length of the name, the number of dimensions, type and offset.
     let count = reader.count(tensors, 24, "tensors")?;
     let mut found = Vec::with_capacity(count);
     for _ in 0..count {
@@ -85,7 +93,7 @@ pub fn index(bytes: &[u8], file: usize) -> Result<HashMap<String, Entry>, String
         for _ in 0..dimensions {
             shape.push(reader.u64("a dimension").map_err(tensor)?);
         }
-        // The dimension that varies fastest comes first.
+        // In the file the fastest varying dimension comes first.
         shape.reverse();
         let kind = reader.u32("its type").map_err(tensor)?;
         let offset = reader.u64("its offset").map_err(tensor)?;
@@ -98,9 +106,9 @@ pub fn index(bytes: &[u8], file: usize) -> Result<HashMap<String, Entry>, String
         if !offset.is_multiple_of(alignment) {
             return Err(tensor(format!("its offset {offset} is no multiple of {alignment}")));
         }
-        let entry = match precision(kind) {
+        let tensor_info = match precision_of_type(kind) {
             Some(stored) => {
-                let size = size(&shape, stored).map_err(tensor)?;
+                let size = tensor_bytes(&shape, stored).map_err(tensor)?;
                 let end = start.checked_add(offset).and_then(|first| first.checked_add(size));
                 if end.is_none_or(|end| end > bytes.len() as u64) {
                     let length = bytes.len();
@@ -109,25 +117,29 @@ pub fn index(bytes: &[u8], file: usize) -> Result<HashMap<String, Entry>, String
                     )));
                 }
                 let first = (start + offset) as usize;
-                Entry::new(file, first..first + size as usize, shape, Ok(stored))
+                TensorInfo::new(file, first..first + size as usize, shape, Ok(stored))
             }
-            // Only who asks for it need know that it can't be read.
-            None => Entry::new(file, 0..0, shape, Err(format!("number {kind}"))),
+            // An error only if this tensor is needed.
+            None => TensorInfo::new(file, 0..0, shape, Err(format!("number {kind}"))),
         };
-        if index.insert(name.to_owned(), entry).is_some() {
+        if index.insert(name.to_owned(), tensor_info).is_some() {
             return Err(tensor("it is there twice".into()));
         }
     }
     Ok(index)
 }
 
-/// Bytes of a tensor, whose rows are whole blocks.
-pub fn size(shape: &[u64], stored: Precision) -> Result<u64, String> {
-    /// Weights that no model of speech has in one tensor: what is larger would
-    /// overflow sums of sizes.
-    const MOST: u64 = 1 << 40;
+/// The bytes that a tensor of this shape takes in a file.
+///
+/// # Errors
+/// The reason, if its rows are not a whole number of blocks of `stored`, or its
+/// shape is empty or implausibly large.
+pub fn tensor_bytes(shape: &[u64], stored: Precision) -> Result<u64, String> {
+    /// More weights than one tensor of any speech model has, and few enough
+    /// that sums of sizes do not overflow.
+    const MAX_WEIGHTS: u64 = 1 << 40;
     let weights = shape.iter().try_fold(1u64, |product, size| product.checked_mul(*size));
-    let weights = weights.filter(|weights| (1..=MOST).contains(weights));
+    let weights = weights.filter(|weights| (1..=MAX_WEIGHTS).contains(weights));
     let weights = weights.ok_or_else(|| format!("the shape {shape:?}"))?;
     let row = shape.last().copied().unwrap_or(1);
     if !row.is_multiple_of(stored.block_weights()) {
@@ -136,7 +148,8 @@ pub fn size(shape: &[u64], stored: Precision) -> Result<u64, String> {
     Ok(stored.bytes(weights))
 }
 
-fn skip(reader: &mut Reader, kind: u32, depth: usize) -> Result<(), String> {
+/// Skips a metadata value of type `kind`.
+fn skip(reader: &mut HeaderReader, kind: u32, depth: usize) -> Result<(), String> {
     let size = match kind {
         0 | 1 | 7 => 1,
         2 | 3 => 2,
@@ -146,15 +159,15 @@ fn skip(reader: &mut Reader, kind: u32, depth: usize) -> Result<(), String> {
         ARRAY => {
             let kind = reader.u32("the type of an array's values")?;
             let count = reader.u64("an array's length")?;
-            let least = match kind {
+            let min_bytes = match kind {
                 TEXT | 10..=12 => 8,
                 ARRAY => 12,
                 4..=6 => 4,
                 2 | 3 => 2,
                 _ => 1,
             };
-            let count = reader.count(count, least, "values")?;
-            if kind == ARRAY && depth == DEEPEST {
+            let count = reader.count(count, min_bytes, "values")?;
+            if kind == ARRAY && depth == MAX_ARRAY_DEPTH {
                 return Err("arrays within arrays within arrays".into());
             }
             for _ in 0..count {

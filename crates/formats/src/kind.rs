@@ -4,40 +4,50 @@ use std::path::Path;
 
 use crate::{Error, ggml, gguf};
 
-/// What a file is, by its first bytes.
+/// The format of a file, determined by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
+    /// Safetensors: the length of a JSON header, then that header.
     Safetensors,
+    /// GGUF of the GGML project.
     Gguf,
-    /// Of whisper.cpp.
+    /// whisper.cpp's `ggml-*.bin`.
     Ggml,
-    /// What PyTorch's `save` writes, today and long ago: reading it runs it.
+    /// A file of PyTorch's `save`, in its zip form or the older plain form.
+    /// Unpickling executes code from the file.
     Pickle,
-    /// `.nemo`, mostly: an archive with a pickle in it.
+    /// A tar or gzip archive. NeMo's `.nemo` files are such archives and contain
+    /// a pickle.
     Archive,
+    /// A JSON object.
     Json,
-    /// A pointer of Git LFS: the file itself did not come along.
+    /// A Git LFS pointer that stands in for a file that was not downloaded.
     LfsPointer,
-    /// A page of a web site that was saved in place of a file.
+    /// An HTML page, usually an error page saved under the name of a file.
     WebPage,
+    /// None of the above.
     Unknown,
 }
 
 impl FileKind {
+    /// Reads the first 512 bytes of `file` and determines its format.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the file can't be opened or read.
     pub fn of(file: &Path) -> Result<Self, Error> {
-        /// The mark of a tar archive lies at 257.
-        const ENOUGH: u64 = 512;
+        /// The signature of a tar archive is at offset 257.
+        const PREFIX_BYTES: u64 = 512;
         let mut start = Vec::new();
-        let read = File::open(file).and_then(|file| file.take(ENOUGH).read_to_end(&mut start));
+        let read = File::open(file).and_then(|file| file.take(PREFIX_BYTES).read_to_end(&mut start));
         read.map_err(|source| Error::Io { path: file.into(), source })?;
         Ok(Self::of_bytes(&start))
     }
 
-    /// By the first 512 bytes.
+    /// Determines the format from a file's first 512 bytes, or all of a shorter file.
     pub fn of_bytes(start: &[u8]) -> Self {
         let text = start.trim_ascii_start();
         let is_safetensors = start.get(..8).and_then(|length| length.try_into().ok()).is_some_and(|length| {
-            // A header's length, then JSON.
+            // The length of the header, then JSON.
             let length = u64::from_le_bytes(length);
             (2..1 << 32).contains(&length) && start.get(8) == Some(&b'{')
         });
@@ -46,7 +56,7 @@ impl FileKind {
             _ if start.starts_with(&ggml::MAGIC) => Self::Ggml,
             _ if is_safetensors => Self::Safetensors,
             _ if start.starts_with(b"PK\x03\x04") => Self::Pickle,
-            // The opcode PROTO with versions 2 to 5.
+            // Pickle's PROTO opcode with protocol versions 2 to 5.
             [0x80, 2..=5, ..] => Self::Pickle,
             _ if start.get(257..262) == Some(b"ustar") || start.starts_with(b"\x1f\x8b") => Self::Archive,
             _ if start.starts_with(b"version https://git-lfs") => Self::LfsPointer,

@@ -1,25 +1,29 @@
-//! Files of weights by what they begin with: safetensors, GGUF, and those of
-//! whisper.cpp. Where each tensor lies, in which shape and precision; the
-//! numbers themselves are left alone, so that hosts can look at a model without
-//! the libraries that compute with it.
+//! Headers of model files: safetensors, GGUF and whisper.cpp's `ggml-*.bin`,
+//! recognised by their first bytes. The headers give the position, shape and
+//! precision of every tensor. The values are never read, so the programs that
+//! only inspect models do not link the libraries that compute with them.
 //!
-//! Files may be damaged or made to do harm: every count in a header is checked
-//! against the file's length before it is believed.
+//! Files may be damaged or malicious: every count in a header is checked
+//! against the length of the file before it is used.
+
+#![warn(missing_docs, clippy::missing_errors_doc)]
 
 mod config;
 mod dimensions;
-mod entry;
 mod error;
 pub mod ggml;
 pub mod gguf;
 mod kind;
+mod model_files;
+mod model_info;
 mod reader;
 mod safetensors;
-mod source;
+mod tensors;
 
 pub use config::{Activation, WhisperConfig, read_json};
-pub use dimensions::check;
-pub use entry::{Entry, Tensors, map};
+use dimensions::check_dimensions;
 pub use error::Error;
 pub use kind::FileKind;
-pub use source::Source;
+pub use model_files::ModelFiles;
+pub use model_info::ModelInfo;
+pub use tensors::{TensorInfo, Tensors, map_file};

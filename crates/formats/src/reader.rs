@@ -1,36 +1,37 @@
 use std::ops::Range;
 
-/// Walks through the header of a file that may be damaged: nothing is read
-/// beyond its end, and no count is believed before what it counts could be
-/// there. Errors are reasons for [`crate::Error::Invalid`].
+/// Reads the header of a file that may be damaged. Nothing is read beyond the
+/// end, and [`HeaderReader::count`] refuses counts that the remaining bytes can't
+/// hold. Errors are reasons for [`crate::Error::Invalid`]; `what` names the
+/// value in them.
 #[derive(Debug)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct HeaderReader<'a> {
     bytes: &'a [u8],
-    at: usize,
+    position: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> HeaderReader<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+        Self { bytes, position: 0 }
     }
 
     pub fn position(&self) -> usize {
-        self.at
+        self.position
     }
 
     pub fn is_at_end(&self) -> bool {
-        self.at == self.bytes.len()
+        self.position == self.bytes.len()
     }
 
     /// The next `count` bytes, as a range of the file.
     pub fn range(&mut self, count: u64, what: &str) -> Result<Range<usize>, String> {
-        let left = (self.bytes.len() - self.at) as u64;
-        if count > left {
-            return Err(format!("{what} needs {count} bytes, {left} are left"));
+        let remaining = (self.bytes.len() - self.position) as u64;
+        if count > remaining {
+            return Err(format!("{what} needs {count} bytes, {remaining} are left"));
         }
-        let start = self.at;
-        self.at += count as usize;
-        Ok(start..self.at)
+        let start = self.position;
+        self.position += count as usize;
+        Ok(start..self.position)
     }
 
     pub fn bytes(&mut self, count: u64, what: &str) -> Result<&'a [u8], String> {
@@ -50,19 +51,21 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(self.array(what)?))
     }
 
-    /// A number of things that take at least `least` bytes each.
-    pub fn count(&self, count: u64, least: u64, what: &str) -> Result<usize, String> {
-        let left = (self.bytes.len() - self.at) as u64;
-        if count.checked_mul(least).is_none_or(|bytes| bytes > left) {
-            return Err(format!("{count} {what} can't be in the {left} bytes that are left"));
+    /// `count` as a `usize`, if that many values of at least `min_bytes` each
+    /// fit the remaining bytes.
+    pub fn count(&self, count: u64, min_bytes: u64, what: &str) -> Result<usize, String> {
+        let remaining = (self.bytes.len() - self.position) as u64;
+        if count.checked_mul(min_bytes).is_none_or(|bytes| bytes > remaining) {
+            return Err(format!("{count} {what} can't be in the {remaining} bytes that are left"));
         }
         Ok(count as usize)
     }
 
+    /// The next `length` bytes as UTF-8.
     pub fn text(&mut self, length: u64, what: &str) -> Result<&'a str, String> {
-        /// The names in any such file are much shorter.
-        const LONGEST: u64 = 1 << 16;
-        if length > LONGEST {
+        /// Names in real files are much shorter.
+        const MAX_BYTES: u64 = 1 << 16;
+        if length > MAX_BYTES {
             return Err(format!("{what} has {length} bytes"));
         }
         std::str::from_utf8(self.bytes(length, what)?).map_err(|_| format!("{what} is not UTF-8"))

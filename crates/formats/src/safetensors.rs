@@ -3,10 +3,11 @@ use std::collections::HashMap;
 use memory::Precision;
 use safetensors::{Dtype, SafeTensors};
 
-use crate::Entry;
+use crate::TensorInfo;
 
-/// Where each tensor of the file lies. The error is a reason.
-pub(crate) fn index(bytes: &[u8], file: usize) -> Result<HashMap<String, Entry>, String> {
+/// The tensors of a safetensors file by name. `file` is the number of the file
+/// among the model's files. The error is a reason for [`crate::Error::Invalid`].
+pub(crate) fn index(bytes: &[u8], file: usize) -> Result<HashMap<String, TensorInfo>, String> {
     let start = bytes.as_ptr() as usize;
     let tensors = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
     let index = tensors.iter().map(|(name, view)| {
@@ -18,7 +19,7 @@ pub(crate) fn index(bytes: &[u8], file: usize) -> Result<HashMap<String, Entry>,
             other => Err(format!("{other:?}")),
         };
         let bytes = first..first + view.data().len();
-        (name.to_owned(), Entry { file, bytes, shape: view.shape().to_vec(), stored })
+        (name.to_owned(), TensorInfo { file, bytes, shape: view.shape().to_vec(), stored })
     });
     Ok(index.collect())
 }

@@ -2,7 +2,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use formats::{FileKind, Source};
+use formats::{FileKind, ModelFiles};
 
 use crate::inspect::{inspect, invalid, kind};
 use crate::manifest::{Manifest, Origin, Stored};
@@ -77,14 +77,14 @@ type Named = (PathBuf, String);
 fn recognise(path: &Path) -> Result<Vec<Named>, Error> {
     if path.is_dir() {
         inspect(path)?;
-        let source = Source::find(path).map_err(invalid)?;
+        let source = ModelFiles::find(path).map_err(invalid)?;
         return Ok(match source {
-            Source::Safetensors { folder, files } => {
+            ModelFiles::Safetensors { folder, files } => {
                 let index = Some(folder.join(INDEX)).filter(|index| files.len() > 1 && index.is_file());
                 named(beside(&folder).into_iter().chain(files).chain(index))
             }
-            Source::Gguf { folder, file } => named(beside(&folder).into_iter().chain([file])),
-            Source::Ggml { file } => named([file]),
+            ModelFiles::Gguf { folder, file } => named(beside(&folder).into_iter().chain([file])),
+            ModelFiles::Ggml { file } => named([file]),
         });
     }
     match kind(path)? {

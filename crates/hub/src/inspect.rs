@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use formats::{FileKind, Source, Tensors};
+use formats::{FileKind, ModelFiles, Tensors};
 use memory::Dimensions;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -22,20 +22,20 @@ pub fn inspect(path: &Path) -> Result<(), Error> {
     if path.is_file() {
         kind(path)?;
     }
-    let source = Source::find(path).map_err(|error| match pickle_in(path) {
+    let source = ModelFiles::find(path).map_err(|error| match pickle_in(path) {
         Some(pickle) if matches!(error, formats::Error::Missing { .. }) => refuse_pickle(&pickle),
         _ => invalid(error),
     })?;
     let folder = match &source {
-        Source::Safetensors { folder, files } => {
+        ModelFiles::Safetensors { folder, files } => {
             for file in files.iter().filter(|file| file.is_file()) {
                 kind(file)?;
             }
             Some(folder)
         }
-        Source::Gguf { folder, .. } => Some(folder),
+        ModelFiles::Gguf { folder, .. } => Some(folder),
         // Its vocabulary is inside, and was read with its header.
-        Source::Ggml { .. } => None,
+        ModelFiles::Ggml { .. } => None,
     };
     if let Some(folder) = folder {
         for name in ["config.json", "tokenizer.json"].iter().filter(|name| folder.join(name).is_file()) {

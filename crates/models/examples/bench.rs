@@ -1,6 +1,6 @@
-//! How fast and how large a Whisper model is on this machine:
+//! Measures the speed and memory of a Whisper model on this machine:
 //! `cargo run -p models --example bench -- FOLDER [--cuda N] [--precision P]`.
-//! Prints one row of the table that scripts/bench.sh heads.
+//! Prints one row of the table of scripts/bench.sh.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,11 +9,11 @@ use anyhow::{Context, Result, bail};
 use candle_core::{DType, Device, Tensor};
 use models::whisper::{Decoder, Whisper, WhisperConfig};
 
-/// The usual number, where beams are asked for.
+/// The default of beam search.
 const BEAMS: usize = 5;
-/// Tokens of 30 s of fluent English speech, timestamps included.
+/// Tokens of 30 s of fluent English speech, including timestamps.
 const TYPICAL_TOKENS: usize = 110;
-/// Each figure is the best of so many runs: what disturbs a run only makes it longer.
+/// Runs per figure, of which the fastest counts: disturbances only slow a run down.
 const RUNS: usize = 3;
 
 const USAGE: &str = "usage: bench FOLDER [--cuda N] [--precision P]";
@@ -66,8 +66,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Operations per second of a large square matrix product: what the machine
-/// can do at best through the library that the network uses.
+/// Operations per second of a large square matrix product with the library that
+/// the network uses: an upper bound for this machine.
 fn matrix_peak(device: &Device, dtype: DType) -> Result<f64> {
     const SIDE: usize = 2048;
     let a = Tensor::randn(0f32, 1.0, (SIDE, SIDE), device)?.to_dtype(dtype)?;
@@ -75,7 +75,7 @@ fn matrix_peak(device: &Device, dtype: DType) -> Result<f64> {
     Ok(2.0 * (SIDE as f64).powi(3) / time.as_secs_f64())
 }
 
-/// Multiplications and additions of one window's encoding, matrix products only.
+/// Multiplications and additions in the matrix products of encoding one window.
 fn encoder_operations(config: &WhisperConfig) -> f64 {
     let positions = config.dimensions.audio_context as f64;
     let (width, hidden) = (config.dimensions.width as f64, config.dimensions.encoder_ffn as f64);
@@ -87,8 +87,8 @@ fn encoder_operations(config: &WhisperConfig) -> f64 {
     convolutions + config.dimensions.encoder_layers as f64 * (projections + attention + feed_forward)
 }
 
-/// Time of one step with `before` tokens in the cache: greedy search's choice
-/// for every row is forced, the logits are read back as a search reads them.
+/// The time of one step with `before` tokens in the cache. Tokens are forced; the
+/// logits are read back as in greedy search.
 fn time_per_token(model: &Whisper, audio: &Tensor, beams: usize, before: usize) -> Result<Duration> {
     const STEPS: usize = 16;
     let decoder: &Decoder = &model.decoder;
@@ -106,7 +106,7 @@ fn time_per_token(model: &Whisper, audio: &Tensor, beams: usize, before: usize) 
     Ok(time / STEPS as u32)
 }
 
-/// The shortest of several runs after one that is not counted.
+/// The shortest time of several runs after one for warming up.
 fn best<T>(device: &Device, mut run: impl FnMut() -> Result<T>) -> Result<(Duration, T)> {
     let mut result = run()?;
     let mut shortest = Duration::MAX;
@@ -120,7 +120,7 @@ fn best<T>(device: &Device, mut run: impl FnMut() -> Result<T>) -> Result<(Durat
     Ok((shortest, result))
 }
 
-/// The most that was resident at once, mapped weights included.
+/// The peak of resident memory in bytes, including mapped weights.
 fn peak_memory() -> Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;

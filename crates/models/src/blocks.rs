@@ -1,20 +1,21 @@
-//! The block formats of GGML, read back into 32-bit floats: `docs/gguf.md` and
-//! `ggml-common.h` of the GGML project describe them. A block holds 32 weights
-//! (256 for those with a K) and their scale; rows are whole numbers of blocks.
+//! Conversion of GGML's formats to 32-bit floats. `docs/gguf.md` and
+//! `ggml-common.h` of the GGML project describe the formats. A block holds 32
+//! weights (256 in the formats with a K) and their scale; a row of a matrix is a
+//! whole number of blocks.
 //!
-//! Written as plain loops that the compiler turns into vector instructions of
-//! the processor that runs them ([`crate::vectorised`]). candle's own
-//! conversions are compiled for the oldest processor, and its products of
-//! quantised matrices keep a second, repacked copy of every matrix they touch.
+//! The conversions are plain loops that the compiler vectorises for several
+//! generations of processors ([`crate::vectorised`]). candle's own conversions
+//! are compiled for the oldest generation only, and its products of quantised
+//! matrices keep a second, repacked copy of every matrix.
 
 use candle_core::quantized::GgmlDType;
 use half::bf16;
 use memory::Precision;
 
-use crate::products::BLOCK;
-use crate::vectorised::{Work, vectorised};
+use crate::products::BLOCK_WEIGHTS;
+use crate::vectorised::{Kernel, vectorised};
 
-/// candle's name of a format.
+/// candle's type for a precision.
 pub fn ggml(format: Precision) -> GgmlDType {
     match format {
         Precision::F32 => GgmlDType::F32,
@@ -31,33 +32,33 @@ pub fn ggml(format: Precision) -> GgmlDType {
     }
 }
 
-/// Bytes of `weights` weights, a whole number of blocks.
+/// The bytes of `weights` weights, rounded up to whole blocks.
 pub fn bytes_of(format: Precision, weights: usize) -> usize {
     format.bytes(weights as u64) as usize
 }
 
-/// `values` from `bytes` in `format`: as many as fit both; a block that is not
-/// whole is left out.
-pub fn widen(format: Precision, bytes: &[u8], values: &mut [f32]) {
-    struct Widen<'a>(Precision, &'a [u8], &'a mut [f32]);
-    impl Work for Widen<'_> {
+/// Converts weights from `bytes` in `format` to `values`, as many as both hold.
+/// An incomplete last block is ignored.
+pub fn to_f32(format: Precision, bytes: &[u8], values: &mut [f32]) {
+    struct ToF32<'a>(Precision, &'a [u8], &'a mut [f32]);
+    impl Kernel for ToF32<'_> {
         #[inline(always)]
         fn run<const FMA: bool>(self) {
-            widen_here::<FMA>(self.0, self.1, self.2);
+            to_f32_inline::<FMA>(self.0, self.1, self.2);
         }
     }
-    vectorised(Widen(format, bytes, values));
+    vectorised(ToF32(format, bytes, values));
 }
 
-/// As [`widen`], for work that is [`vectorised`] already.
+/// As [`to_f32`], to be called from a [`Kernel`].
 #[inline(always)]
-pub fn widen_here<const FMA: bool>(format: Precision, bytes: &[u8], values: &mut [f32]) {
+pub fn to_f32_inline<const FMA: bool>(format: Precision, bytes: &[u8], values: &mut [f32]) {
     match format {
         Precision::F32 => each::<4, 1>(bytes, values, |b, v| v[0] = f32::from_le_bytes(*b)),
         Precision::F16 => {
-            let whole = values.len().min(bytes.len() / 2) / BLOCK * BLOCK;
+            let whole = values.len().min(bytes.len() / 2) / BLOCK_WEIGHTS * BLOCK_WEIGHTS;
             let (first, last) = values.split_at_mut(whole);
-            each::<{ 2 * BLOCK }, BLOCK>(bytes, first, |b, v| *v = f16_weights::<FMA>(b));
+            each::<{ 2 * BLOCK_WEIGHTS }, BLOCK_WEIGHTS>(bytes, first, |b, v| *v = f16_weights::<FMA>(b));
             each::<2, 1>(&bytes[2 * whole..], last, |b, v| v[0] = f16_value(*b));
         }
         Precision::Bf16 => each::<2, 1>(bytes, values, |b, v| v[0] = bf16::from_le_bytes(*b).to_f32()),
@@ -72,6 +73,7 @@ pub fn widen_here<const FMA: bool>(format: Precision, bytes: &[u8], values: &mut
     }
 }
 
+/// Converts block after block.
 #[inline(always)]
 fn each<const BYTES: usize, const WEIGHTS: usize>(
     bytes: &[u8],
@@ -85,8 +87,9 @@ fn each<const BYTES: usize, const WEIGHTS: usize>(
     }
 }
 
-/// Exponent and mantissa stand where those of 32 bits do, 112 powers of two
-/// too low, which a product puts right, also for the smallest numbers.
+/// Converts a half-precision number. Its exponent and mantissa are moved to the
+/// positions of a 32-bit float's, and a multiplication corrects the difference
+/// of the exponents' biases, 127 - 15 = 112. This also converts subnormal numbers.
 #[inline(always)]
 fn f16_value(bytes: [u8; 2]) -> f32 {
     const TWO_TO_112: f32 = f32::from_bits((127 + 112) << 23);
@@ -97,15 +100,15 @@ fn f16_value(bytes: [u8; 2]) -> f32 {
     f32::from_bits((f32::from_bits(magnitude) * TWO_TO_112).to_bits() | not_finite | sign)
 }
 
-/// 32 of them; `FMA`, see [`Work::run`], with the instruction for it.
+/// Converts 32 half-precision numbers, with F16C instructions if `FMA` is true.
 #[inline(always)]
-pub fn f16_weights<const FMA: bool>(bytes: &[u8; 2 * BLOCK]) -> [f32; BLOCK] {
+pub fn f16_weights<const FMA: bool>(bytes: &[u8; 2 * BLOCK_WEIGHTS]) -> [f32; BLOCK_WEIGHTS] {
     #[cfg(target_arch = "x86_64")]
     if FMA {
-        // SAFETY: `vectorised` says so only where the processor has F16C too.
+        // SAFETY: `vectorised` sets `FMA` only where the processor has AVX2 and F16C too.
         return unsafe { f16_weights_by_instruction(bytes) };
     }
-    let mut weights = [0.0; BLOCK];
+    let mut weights = [0.0; BLOCK_WEIGHTS];
     for (weight, bytes) in weights.iter_mut().zip(bytes.as_chunks().0) {
         *weight = f16_value(*bytes);
     }
@@ -115,11 +118,11 @@ pub fn f16_weights<const FMA: bool>(bytes: &[u8; 2 * BLOCK]) -> [f32; BLOCK] {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn f16_weights_by_instruction(bytes: &[u8; 2 * BLOCK]) -> [f32; BLOCK] {
+fn f16_weights_by_instruction(bytes: &[u8; 2 * BLOCK_WEIGHTS]) -> [f32; BLOCK_WEIGHTS] {
     use std::arch::x86_64::{_mm_loadu_si128, _mm256_cvtph_ps, _mm256_storeu_ps};
-    let mut weights = [0.0; BLOCK];
+    let mut weights = [0.0; BLOCK_WEIGHTS];
     for (weights, halves) in weights.as_chunks_mut::<8>().0.iter_mut().zip(bytes.as_chunks::<16>().0) {
-        // SAFETY: 16 bytes are read, 8 numbers written, of arrays that long.
+        // SAFETY: both arrays have exactly the length that is read or written.
         unsafe {
             let halves = _mm_loadu_si128(halves.as_ptr().cast());
             _mm256_storeu_ps(weights.as_mut_ptr(), _mm256_cvtph_ps(halves));
@@ -128,22 +131,23 @@ fn f16_weights_by_instruction(bytes: &[u8; 2 * BLOCK]) -> [f32; BLOCK] {
     weights
 }
 
-/// A block's scale and weights.
+/// The scale of a block and its weights before scaling.
 #[inline(always)]
-pub fn q8_0_weights(block: &[u8; 34]) -> (f32, [f32; BLOCK]) {
-    let mut weights = [0.0; BLOCK];
+pub fn q8_0_weights(block: &[u8; 34]) -> (f32, [f32; BLOCK_WEIGHTS]) {
+    let mut weights = [0.0; BLOCK_WEIGHTS];
     for (weight, q) in weights.iter_mut().zip(&block[2..]) {
         *weight = f32::from(*q as i8);
     }
     (half(block, 0), weights)
 }
 
+/// The half-precision number at byte `at`.
 #[inline(always)]
 fn half(bytes: &[u8], at: usize) -> f32 {
     f16_value([bytes[at], bytes[at + 1]])
 }
 
-/// Scale, 32 signed bytes.
+/// A scale and 32 signed bytes.
 #[inline(always)]
 fn q8_0(block: &[u8; 34], values: &mut [f32; 32]) {
     let scale = half(block, 0);
@@ -152,7 +156,7 @@ fn q8_0(block: &[u8; 34], values: &mut [f32; 32]) {
     }
 }
 
-/// Scale, 32 x 4 bits: the low halves of the bytes, then the high ones.
+/// A scale and 32 x 4 bits: first the low halves of all bytes, then the high ones.
 #[inline(always)]
 fn q4_0(block: &[u8; 18], values: &mut [f32; 32]) {
     let scale = half(block, 0);
@@ -163,7 +167,7 @@ fn q4_0(block: &[u8; 18], values: &mut [f32; 32]) {
     }
 }
 
-/// As Q4_0, with a minimum instead of an offset of 8.
+/// As Q4_0, with a minimum per block instead of an offset of 8.
 #[inline(always)]
 fn q4_1(block: &[u8; 20], values: &mut [f32; 32]) {
     let (scale, minimum) = (half(block, 0), half(block, 2));
@@ -174,8 +178,8 @@ fn q4_1(block: &[u8; 20], values: &mut [f32; 32]) {
     }
 }
 
-/// The 32 weights of five bits of Q5_0 and Q5_1: four bits each in `qs`, low
-/// halves first, the fifth ones in the bits of `fifth`.
+/// The 32 five-bit weights of Q5_0 and Q5_1. Their low four bits are in `qs`,
+/// arranged as in Q4_0, their fifth bits in `fifth`.
 #[inline(always)]
 fn five_bits(fifth: [u8; 4], qs: &[u8; 16], values: &mut [f32; 32], value: impl Fn(i32) -> f32) {
     let fifth = u32::from_le_bytes(fifth);
@@ -187,7 +191,7 @@ fn five_bits(fifth: [u8; 4], qs: &[u8; 16], values: &mut [f32; 32], value: impl 
     }
 }
 
-/// Scale, the 32 fifth bits, 32 x 4 bits.
+/// A scale, the 32 fifth bits, and 32 x 4 bits.
 #[inline(always)]
 fn q5_0(block: &[u8; 22], values: &mut [f32; 32]) {
     let scale = half(block, 0);
@@ -195,7 +199,7 @@ fn q5_0(block: &[u8; 22], values: &mut [f32; 32]) {
     five_bits([block[2], block[3], block[4], block[5]], qs, values, |q| (q - 16) as f32 * scale);
 }
 
-/// As Q5_0, with a minimum instead of an offset of 16.
+/// As Q5_0, with a minimum per block instead of an offset of 16.
 #[inline(always)]
 fn q5_1(block: &[u8; 24], values: &mut [f32; 32]) {
     let (scale, minimum) = (half(block, 0), half(block, 2));
@@ -203,10 +207,10 @@ fn q5_1(block: &[u8; 24], values: &mut [f32; 32]) {
     five_bits([block[4], block[5], block[6], block[7]], qs, values, |q| q as f32 * scale + minimum);
 }
 
-/// Scale and minimum of part `j` of a superblock, six bits each, from the
-/// twelve bytes that eight of both are packed into.
+/// The scale and the minimum of sub-block `j` of a superblock, six bits each.
+/// Twelve bytes hold those of all eight sub-blocks.
 #[inline(always)]
-fn part(j: usize, packed: &[u8]) -> (f32, f32) {
+fn sub_block(j: usize, packed: &[u8]) -> (f32, f32) {
     let (scale, minimum) = if j < 4 {
         (packed[j] & 63, packed[j + 4] & 63)
     } else {
@@ -215,13 +219,13 @@ fn part(j: usize, packed: &[u8]) -> (f32, f32) {
     (f32::from(scale), f32::from(minimum))
 }
 
-/// Eight parts of 32 weights of 4 bits, with a scale and a minimum each.
+/// Eight sub-blocks of 32 weights of 4 bits, with a scale and a minimum each.
 #[inline(always)]
 fn q4_k(block: &[u8; 144], values: &mut [f32; 256]) {
     let (scale, minimum) = (half(block, 0), half(block, 2));
     let packed = &block[4..16];
     for (pair, (values, qs)) in values.chunks_exact_mut(64).zip(block[16..].chunks_exact(32)).enumerate() {
-        let (a, b) = (part(2 * pair, packed), part(2 * pair + 1, packed));
+        let (a, b) = (sub_block(2 * pair, packed), sub_block(2 * pair + 1, packed));
         let (scales, minima) = ([scale * a.0, scale * b.0], [minimum * a.1, minimum * b.1]);
         let (low, high) = values.split_at_mut(32);
         for ((low, high), q) in low.iter_mut().zip(high).zip(qs) {
@@ -231,13 +235,13 @@ fn q4_k(block: &[u8; 144], values: &mut [f32; 256]) {
     }
 }
 
-/// As Q4_K, with the fifth bits of all eight parts in 32 bytes.
+/// As Q4_K, with the fifth bits of all eight sub-blocks in 32 bytes.
 #[inline(always)]
 fn q5_k(block: &[u8; 176], values: &mut [f32; 256]) {
     let (scale, minimum) = (half(block, 0), half(block, 2));
     let (packed, fifth) = (&block[4..16], &block[16..48]);
     for (pair, (values, qs)) in values.chunks_exact_mut(64).zip(block[48..].chunks_exact(32)).enumerate() {
-        let (a, b) = (part(2 * pair, packed), part(2 * pair + 1, packed));
+        let (a, b) = (sub_block(2 * pair, packed), sub_block(2 * pair + 1, packed));
         let (scales, minima) = ([scale * a.0, scale * b.0], [minimum * a.1, minimum * b.1]);
         let (low, high) = values.split_at_mut(32);
         for (((low, high), q), fifth) in low.iter_mut().zip(high).zip(qs).zip(fifth) {
@@ -247,8 +251,8 @@ fn q5_k(block: &[u8; 176], values: &mut [f32; 256]) {
     }
 }
 
-/// Sixteen parts of 16 weights of 6 bits, with a scale of 8 bits each: low
-/// four bits, high two, scales, scale of the scales.
+/// Sixteen sub-blocks of 16 weights of 6 bits with a scale of 8 bits each, stored
+/// as the low four bits, the high two bits, the scales, and a scale of the scales.
 #[inline(always)]
 fn q6_k(block: &[u8; 210], values: &mut [f32; 256]) {
     let scale = half(block, 208);
@@ -276,12 +280,12 @@ mod tests {
 
     use super::*;
 
-    /// All of them: zeros, the smallest, infinities and what is no number too.
+    /// All bit patterns, including subnormal numbers, infinities and NaN.
     #[test]
-    fn every_number_of_16_bits_is_widened_exactly() {
+    fn every_half_precision_number_is_converted_exactly() {
         let bytes: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_le_bytes).collect();
         let mut values = vec![0.0; 1 << 16];
-        widen(Precision::F16, &bytes, &mut values);
+        to_f32(Precision::F16, &bytes, &mut values);
         let plain = bytes.as_chunks().0.iter().flat_map(f16_weights::<false>);
         for ((bits, value), plain) in (0..=u16::MAX).zip(values).zip(plain) {
             let expected = f16::from_bits(bits).to_f32();

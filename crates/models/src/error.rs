@@ -1,21 +1,48 @@
 use std::path::PathBuf;
 
-/// Why a model can't be loaded or run.
+/// An error in loading, running or quantising a model.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// A file that every model of this layout has is not there.
     #[error("{file} is missing in the model's folder {folder}", folder = .folder.display())]
-    Missing { folder: PathBuf, file: &'static str },
+    Missing {
+        /// The model's folder.
+        folder: PathBuf,
+        /// The name of the missing file.
+        file: &'static str,
+    },
+    /// A file or folder can't be opened or read.
     #[error("{} can't be read: {source}", .path.display())]
-    Io { path: PathBuf, source: std::io::Error },
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The error of the system.
+        source: std::io::Error,
+    },
+    /// An output file can't be written.
     #[error("{} can't be written: {source}", .path.display())]
-    Write { path: PathBuf, source: std::io::Error },
+    Write {
+        /// The output file.
+        path: PathBuf,
+        /// The error of the system.
+        source: std::io::Error,
+    },
+    /// A file is damaged, or its contents are not what the model needs.
     #[error("{} is not valid: {reason}", .path.display())]
-    Invalid { path: PathBuf, reason: String },
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, as the end of a sentence.
+        reason: String,
+    },
+    /// The model is not a Whisper model; `model_type` of its `config.json`.
     #[error("the model is of the kind {0:?}, which is not supported")]
     Unsupported(String),
-    /// The caller's tick asked to stop.
+    /// The caller's [`Tick`](crate::whisper::Tick) returned `false`.
     #[error("interrupted")]
     Interrupted,
+    /// A tensor operation failed: shapes do not match, or the device has no
+    /// memory left or reported an error.
     #[error(transparent)]
     Candle(#[from] candle_core::Error),
 }

@@ -1,9 +1,9 @@
-//! Attention and activation on the host, each in one pass: no library that
-//! candle offers does either without writing its intermediate results to
-//! memory and computing exponentials one at a time.
+//! Attention and activations on the host, each in one pass. candle's operations
+//! write every intermediate result to memory and compute exponentials one at a
+//! time.
 //!
-//! Matrix products are the `gemm` crate's, one thread each; threads share the
-//! work by blocks of queries.
+//! Matrix products are those of the `gemm` crate, each on one thread; blocks of
+//! queries are distributed over the threads.
 
 use candle_core::{CpuStorage, DType, InplaceOp2, Layout, Tensor};
 use gemm::Parallelism;
@@ -11,29 +11,28 @@ use rayon::prelude::*;
 
 use crate::Error;
 use crate::matrix::with_values;
-use crate::vectorised::{Work, vectorised};
+use crate::vectorised::{Kernel, vectorised};
 
-/// Queries that a thread attends to at once. Fewer, and the keys are packed too
-/// often for the products; more, and the scores leave the thread's cache.
-const QUERIES: usize = 128;
-/// Activations that a thread takes at a time: some tens of microseconds of work.
-const PIECE: usize = 1 << 15;
-/// As many as fit the widest vectors.
+/// Queries that a thread processes at once. With fewer, `gemm` packs the keys too
+/// often; with more, the scores do not fit the core's cache.
+const QUERIES_PER_BLOCK: usize = 128;
+/// Activations that a thread processes at a time: tens of microseconds of work.
+const ACTIVATIONS_PER_TASK: usize = 1 << 15;
+/// 32-bit floats in the widest vectors.
 const LANES: usize = 16;
 
-/// Whether the functions here can be used for a tensor.
-pub fn is_ours(x: &Tensor) -> bool {
+/// Whether the functions of this module support a tensor: on the host, in 32 bits.
+pub fn is_host_f32(x: &Tensor) -> bool {
     x.device().is_cpu() && x.dtype() == DType::F32
 }
 
-/// Attention of `heads` heads, side by side in the width: queries (windows,
-/// positions, width), keys and values (windows, other positions, width), all
-/// contiguous; the result is shaped as the queries. `scale` is applied to the
-/// scores.
+/// Scaled dot-product attention of `heads` heads, each a slice of the width. `q` is
+/// (windows, queries, width), `k` and `v` are (windows, keys, width), all
+/// contiguous; the result has the shape of `q`. Scores are multiplied by `scale`.
 pub fn attention(q: &Tensor, k: &Tensor, v: &Tensor, heads: usize, scale: f32) -> Result<Tensor, Error> {
     let (windows, queries, width) = q.dims3()?;
     let keys = k.dim(1)?;
-    let shape = Shape { queries, keys, width, heads, scale };
+    let shape = AttentionShape { queries, keys, width, heads, scale };
     if k.dims() != [windows, keys, width] || v.dims() != k.dims() || !width.is_multiple_of(heads.max(1)) {
         return Err(candle_core::Error::Msg(format!("{q:?} can't attend to {k:?} and {v:?}")).into());
     }
@@ -42,7 +41,7 @@ pub fn attention(q: &Tensor, k: &Tensor, v: &Tensor, heads: usize, scale: f32) -
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Shape {
+struct AttentionShape {
     queries: usize,
     keys: usize,
     width: usize,
@@ -50,95 +49,100 @@ struct Shape {
     scale: f32,
 }
 
-fn attend(q: &[f32], k: &[f32], v: &[f32], shape: Shape) -> Vec<f32> {
-    let Shape { queries, keys, width, .. } = shape;
+fn attend(q: &[f32], k: &[f32], v: &[f32], shape: AttentionShape) -> Vec<f32> {
+    let AttentionShape { queries, keys, width, .. } = shape;
     let mut out = vec![0.0; q.len()];
-    let of_window = |rows: usize| (rows * width).max(1);
+    let window_length = |rows: usize| (rows * width).max(1);
     let windows = out
-        .par_chunks_mut(of_window(queries))
-        .zip(q.par_chunks(of_window(queries)))
-        .zip(k.par_chunks(of_window(keys)).zip(v.par_chunks(of_window(keys))));
+        .par_chunks_mut(window_length(queries))
+        .zip(q.par_chunks(window_length(queries)))
+        .zip(k.par_chunks(window_length(keys)).zip(v.par_chunks(window_length(keys))));
     let blocks = windows.flat_map(|((out, q), (k, v))| {
-        let blocks = out.par_chunks_mut(of_window(QUERIES)).zip(q.par_chunks(of_window(QUERIES)));
+        let blocks = out
+            .par_chunks_mut(window_length(QUERIES_PER_BLOCK))
+            .zip(q.par_chunks(window_length(QUERIES_PER_BLOCK)));
         blocks.map(move |(out, q)| (out, q, k, v))
     });
-    // A buffer per thread, for all of its blocks.
+    // One buffer of scores per thread.
     blocks.for_each_init(
-        || vec![0.0; QUERIES * keys],
-        |scores, (out, q, k, v)| block(scores, out, q, k, v, shape),
+        || vec![0.0; QUERIES_PER_BLOCK * keys],
+        |scores, (out, q, k, v)| attend_block(scores, out, q, k, v, shape),
     );
     out
 }
 
-/// All heads of at most [`QUERIES`] queries.
-fn block(scores: &mut [f32], out: &mut [f32], q: &[f32], k: &[f32], v: &[f32], shape: Shape) {
-    let Shape { keys, width, heads, scale, .. } = shape;
+/// Attention of at most [`QUERIES_PER_BLOCK`] queries by all heads.
+fn attend_block(scores: &mut [f32], out: &mut [f32], q: &[f32], k: &[f32], v: &[f32], shape: AttentionShape) {
+    let AttentionShape { keys, width, heads, scale, .. } = shape;
     let count = q.len() / width;
     let head_width = width / heads;
     let scores = &mut scores[..count * keys];
-    let mut sums = [0.0; QUERIES];
+    let mut sums = [0.0; QUERIES_PER_BLOCK];
     for first in (0..width).step_by(head_width) {
-        let head = |values| View { values, first, row: width, column: 1 };
+        let head = |values| MatrixView { values, first, row: width, column: 1 };
         product(scores, (0, keys), head(q), head(k).transposed(), (count, head_width, keys), scale);
-        vectorised(Exponentials { scores, keys, sums: &mut sums });
-        let shares = View { values: scores, first: 0, row: keys, column: 1 };
+        vectorised(ExponentialsKernel { scores, keys, sums: &mut sums });
+        let shares = MatrixView { values: scores, first: 0, row: keys, column: 1 };
         product(out, (first, width), shares, head(v), (count, keys, head_width), 1.0);
-        // Dividing here is dividing less often than among the scores.
+        // The result has fewer elements to divide than the scores.
         for (row, sum) in out.chunks_exact_mut(width).zip(sums) {
             row[first..first + head_width].iter_mut().for_each(|value| *value /= sum);
         }
     }
 }
 
-/// Rows that a thread multiplies at least: with fewer, packing the weights for
-/// the product takes longer than sharing the work gains.
-const ROWS: usize = 64;
+/// The fewest rows that a thread multiplies. With fewer, packing the weights takes
+/// longer than another thread saves.
+const MIN_ROWS_PER_TASK: usize = 64;
 
-/// `x W'` for many rows: `x` is (count, columns), W is `rows` rows of `columns`;
-/// the result is (count, rows). Each thread has rows of `x` of its own, which
-/// measured a fifth faster than the library's own sharing of a product.
-pub fn product_of_many(weights: &[f32], rows: usize, columns: usize, x: &[f32]) -> Vec<f32> {
+/// `x W'` for many rows: `x` is (count, columns), W is (rows, columns), the result
+/// is (count, rows). The rows of `x` are divided among the threads, which was
+/// measured to be a fifth faster than `gemm`'s own parallelism.
+pub fn product_of_many_rows(weights: &[f32], rows: usize, columns: usize, x: &[f32]) -> Vec<f32> {
     let count = x.len() / columns.max(1);
-    let share = count.div_ceil(rayon::current_num_threads().max(1)).max(ROWS);
-    let weights = View { values: weights, first: 0, row: columns, column: 1 }.transposed();
+    let share = count.div_ceil(rayon::current_num_threads().max(1)).max(MIN_ROWS_PER_TASK);
+    let weights = MatrixView { values: weights, first: 0, row: columns, column: 1 }.transposed();
     let mut out = vec![0.0; count * rows];
     out.par_chunks_mut((share * rows).max(1)).zip(x.par_chunks((share * columns).max(1))).for_each(
         |(out, values)| {
-            let x = View { values, first: 0, row: columns, column: 1 };
+            let x = MatrixView { values, first: 0, row: columns, column: 1 };
             product(out, (0, rows), x, weights, (values.len() / columns, columns, rows), 1.0);
         },
     );
     out
 }
 
-/// A matrix within a slice: element (i, j) lies at first + i row + j column.
+/// A matrix within a slice: element (i, j) is at `first + i * row + j * column`.
 #[derive(Clone, Copy)]
-struct View<'a> {
+struct MatrixView<'a> {
     values: &'a [f32],
     first: usize,
     row: usize,
     column: usize,
 }
 
-impl View<'_> {
+impl MatrixView<'_> {
     fn transposed(self) -> Self {
         Self { row: self.column, column: self.row, ..self }
     }
 
-    /// Whether all of its rows x columns elements lie within the slice.
+    /// Whether a matrix of rows x columns elements lies within the slice.
     fn holds(&self, rows: usize, columns: usize) -> bool {
         let last = self.first + (rows - 1) * self.row + (columns - 1) * self.column;
         last < self.values.len()
     }
 }
 
-/// `out = scale a b`, on this thread. `out` is (its first element, its row's
-/// length); a is (m, k), b is (k, n).
+/// Computes `scale a b` on this thread; a is (m, k), b is (k, n). The result is
+/// written to `out` from element `first` on, its rows `row` elements apart.
+///
+/// # Panics
+/// If one of the matrices does not lie within its slice.
 fn product(
     out: &mut [f32],
     (first, row): (usize, usize),
-    a: View,
-    b: View,
+    a: MatrixView,
+    b: MatrixView,
     (m, k, n): (usize, usize, usize),
     scale: f32,
 ) {
@@ -146,8 +150,9 @@ fn product(
         return;
     }
     assert!(a.holds(m, k) && b.holds(k, n) && first + (m - 1) * row + n <= out.len() && n <= row);
-    // SAFETY: every element that is read or written lies within its slice, as
-    // was just seen; strides are no longer than slices, which fit an isize.
+    // SAFETY: the assertion above checks that every element that is read or
+    // written lies within its slice. Strides are at most the length of a slice,
+    // which fits an isize.
     unsafe {
         gemm::gemm(
             m,
@@ -173,14 +178,14 @@ fn product(
     }
 }
 
-/// exp(x - the row's most), and each row's sum of them.
-struct Exponentials<'a> {
+/// Applies [`exponentials`] to every row.
+struct ExponentialsKernel<'a> {
     scores: &'a mut [f32],
     keys: usize,
     sums: &'a mut [f32],
 }
 
-impl Work for Exponentials<'_> {
+impl Kernel for ExponentialsKernel<'_> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         for (row, sum) in self.scores.chunks_exact_mut(self.keys).zip(self.sums) {
@@ -189,28 +194,28 @@ impl Work for Exponentials<'_> {
     }
 }
 
-/// exp(x - the row's most), and their sum.
+/// Replaces each x of the row by exp(x - maximum of the row) and returns their sum.
 #[inline(always)]
 pub fn exponentials(row: &mut [f32]) -> f32 {
-    let most = most(row);
+    let highest = maximum(row);
     let mut lanes = [0.0; LANES];
     let mut chunks = row.chunks_exact_mut(LANES);
     for chunk in &mut chunks {
         for (lane, x) in lanes.iter_mut().zip(chunk) {
-            *x = exp(*x - most);
+            *x = exp(*x - highest);
             *lane += *x;
         }
     }
     let mut sum = lanes.iter().sum();
     for x in chunks.into_remainder() {
-        *x = exp(*x - most);
+        *x = exp(*x - highest);
         sum += *x;
     }
     sum
 }
 
-/// Logarithm of the sum of exponentials; minus infinity for nothing but masked
-/// entries. Within 1e-6.
+/// The logarithm of the sum of exponentials, within 1e-6. Minus infinity if all
+/// elements are.
 pub fn log_sum_exp(row: &[f32]) -> f32 {
     let (mut highest, mut sum) = (f32::NEG_INFINITY, 0.0);
     vectorised(LogSumExp { row, highest: &mut highest, sum: &mut sum });
@@ -223,10 +228,10 @@ struct LogSumExp<'a> {
     sum: &'a mut f32,
 }
 
-impl Work for LogSumExp<'_> {
+impl Kernel for LogSumExp<'_> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let highest = most(self.row);
+        let highest = maximum(self.row);
         let mut lanes = [0.0; LANES];
         let (chunks, rest) = self.row.as_chunks::<LANES>();
         for chunk in chunks {
@@ -240,7 +245,7 @@ impl Work for LogSumExp<'_> {
 }
 
 #[inline(always)]
-fn most(row: &[f32]) -> f32 {
+fn maximum(row: &[f32]) -> f32 {
     let larger = |a: f32, b: f32| if b > a { b } else { a };
     let mut lanes = [f32::NEG_INFINITY; LANES];
     let chunks = row.chunks_exact(LANES);
@@ -253,12 +258,12 @@ fn most(row: &[f32]) -> f32 {
     lanes.iter().chain(rest).copied().fold(f32::NEG_INFINITY, larger)
 }
 
-/// Within 2 units in the last place; 0 below -87, for x of at most 88. The
-/// reduction and the polynomial are those of Cephes' `expf`.
+/// exp(x) for x <= 88, within 2 units in the last place; 0 below -87. Range
+/// reduction and polynomial are those of Cephes' `expf`.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
-    /// Added and taken away again it leaves the nearest integer, which the
-    /// lowest bits of the sum hold.
+    /// 1.5 x 2^23. Adding it to a number of smaller magnitude rounds that to an
+    /// integer, which is then in the lowest bits of the sum.
     const ROUNDER: f32 = 12_582_912.0;
     const LN_2_HIGH: f32 = 0.693_359_4;
     const LN_2_LOW: f32 = -2.121_944_4e-4;
@@ -276,22 +281,22 @@ fn exp(x: f32) -> f32 {
     if is_small { 0.0 } else { y * power }
 }
 
-/// Within 1e-6; the quotient of polynomials is Eigen's.
+/// The error function within 1e-6, by the rational approximation of Eigen.
 #[inline(always)]
 fn erf(x: f32) -> f32 {
     let x = x.clamp(-4.0, 4.0);
     let square = x * x;
-    let mut above = -2.726_142_3e-10;
+    let mut numerator = -2.726_142_3e-10;
     for coefficient in
         [2.770_681_4e-8, -2.101_024e-6, -5.692_506_5e-5, -7.349_906_3e-4, -2.954_6e-3, -1.609_603_3e-2]
     {
-        above = above * square + coefficient;
+        numerator = numerator * square + coefficient;
     }
-    let mut below = -1.456_607_2e-5;
+    let mut denominator = -1.456_607_2e-5;
     for coefficient in [-2.133_740_5e-4, -1.682_827e-3, -7.373_329e-3, -1.426_473_9e-2] {
-        below = below * square + coefficient;
+        denominator = denominator * square + coefficient;
     }
-    x * above / below
+    x * numerator / denominator
 }
 
 #[inline(always)]
@@ -299,11 +304,12 @@ fn gelu(x: f32) -> f32 {
     0.5 * x * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2))
 }
 
-/// Adds a bias to every row, and where asked for applies the exact form of the
-/// Gaussian error linear unit, in place: for the result of a product that
-/// nobody else holds.
+/// Adds a bias to every row in place, and optionally applies GELU in its exact
+/// form (by the error function). The tensor must be contiguous and, as it is
+/// written to, not be shared.
 #[derive(Debug, Clone, Copy)]
 pub struct AddBias {
+    /// Whether to apply GELU.
     pub gelu: bool,
 }
 
@@ -331,19 +337,19 @@ impl InplaceOp2 for AddBias {
         if !x.len().is_multiple_of(width) {
             candle_core::bail!("{} numbers are no rows of {width}", x.len());
         }
-        let piece = (PIECE / width).max(1) * width;
-        x.par_chunks_mut(piece).for_each(|x| vectorised(Biased { x, bias, gelu: self.gelu }));
+        let task = (ACTIVATIONS_PER_TASK / width).max(1) * width;
+        x.par_chunks_mut(task).for_each(|x| vectorised(AddBiasKernel { x, bias, gelu: self.gelu }));
         Ok(())
     }
 }
 
-struct Biased<'a> {
+struct AddBiasKernel<'a> {
     x: &'a mut [f32],
     bias: &'a [f32],
     gelu: bool,
 }
 
-impl Work for Biased<'_> {
+impl Kernel for AddBiasKernel<'_> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         for row in self.x.chunks_exact_mut(self.bias.len()) {
@@ -362,7 +368,7 @@ mod tests {
     use candle_core::{D, Device};
 
     #[test]
-    fn exponentials_and_error_function_are_exact_enough() {
+    fn exponentials_and_error_function_are_accurate() {
         for step in -4_000..=4_000 {
             let x = step as f32 * 0.022;
             let (found, expected) = (f64::from(exp(x)), f64::from(x).exp());
@@ -382,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_of_a_vocabulary_is_exact_enough() {
+    fn log_sum_exp_of_a_vocabulary_is_accurate() {
         for (count, spread) in [(1, 1.0), (17, 30.0), (51_865, 4.0), (51_865, 90.0)] {
             let mut row: Vec<f32> =
                 (0..count).map(|i| ((i * 7919) % 1009) as f32 / 1009.0 * spread - spread).collect();
@@ -395,9 +401,10 @@ mod tests {
         assert_eq!(log_sum_exp(&[f32::NEG_INFINITY; 20]), f32::NEG_INFINITY);
     }
 
-    /// (windows, queries, keys, heads, head's width); one block, several, a last one that is short.
+    /// (windows, queries, keys, heads, head width): one block of queries, several,
+    /// and an incomplete last one.
     #[test]
-    fn attention_is_what_candle_makes_of_it_step_by_step() {
+    fn attention_equals_candle_step_by_step() {
         for (windows, queries, keys, heads, head_width) in
             [(1, 1, 1, 1, 4), (1, 7, 33, 2, 8), (2, 130, 130, 3, 16), (3, 300, 57, 2, 64)]
         {

@@ -1,6 +1,5 @@
-//! Keys and values of attention on the host, held as the few queries of a
-//! decoder's step read them: in one pass over memory, nothing copied, whatever
-//! the number of tokens so far.
+//! Keys and values of attention on the host, laid out so that a decoder's step,
+//! which has few queries, reads them in one pass without copying.
 
 use candle_core::Tensor;
 use rayon::prelude::*;
@@ -8,49 +7,50 @@ use rayon::prelude::*;
 use crate::Error;
 use crate::fused::exponentials;
 use crate::matrix::with_values;
-use crate::vectorised::{Work, mul_add, vectorised};
+use crate::vectorised::{Kernel, mul_add, vectorised};
 
-/// Positions whose scores are computed together: as many sums as the vector
-/// registers of a processor hold comfortably.
-const BLOCK: usize = 32;
-/// Positions whose values are weighed for all queries before the next ones are
-/// read: as many as the nearest cache holds.
-const WEIGHED: usize = 64;
+/// Positions whose scores are computed together. This many partial sums fit the
+/// vector registers of a processor.
+const BLOCK_POSITIONS: usize = 32;
+/// Positions whose values are applied to all queries before the next ones are
+/// read. This many values fit the first-level cache.
+const VALUES_PER_PASS: usize = 64;
 
-/// The KV cache of one attention.
+/// The KV cache of one attention layer.
 ///
-/// Keys lie in blocks of [`BLOCK`] positions, in which each number of a head's
-/// width stands side by side with those of the other positions: scores of a
-/// block are then sums of whole vectors.
+/// Keys are stored in blocks of [`BLOCK_POSITIONS`] positions. Within a block the
+/// same component of all positions' keys is contiguous, so that the scores of a
+/// block are sums of whole vectors.
 #[derive(Debug)]
 pub struct KvCache {
     rows: usize,
     heads: usize,
     head_width: usize,
-    /// Positions that there is room for, and the blocks that hold them.
+    /// Capacity in positions.
     positions: usize,
+    /// Capacity in blocks.
     blocks: usize,
-    /// (rows, heads, blocks, head width, [`BLOCK`])
+    /// (rows, heads, blocks, head width, [`BLOCK_POSITIONS`])
     keys: Vec<f32>,
-    /// (rows, heads, blocks x [`BLOCK`], head width)
+    /// (rows, heads, blocks x [`BLOCK_POSITIONS`], head width)
     values: Vec<f32>,
 }
 
-/// Which positions the queries of a row see.
+/// The positions that the queries of a row attend to.
 #[derive(Debug, Clone, Copy)]
-pub enum Seen {
-    /// All of the first so many.
-    All(usize),
-    /// Those of so many before the first query, and each query's own and those
-    /// of the queries before it.
+pub enum AttentionMask {
+    /// Every query attends to the first this many positions.
+    Full(usize),
+    /// A query attends to this many positions before the first query, to those
+    /// of earlier queries and to its own.
     Causal(usize),
 }
 
 impl KvCache {
-    /// Room for `capacity` positions of `rows` sequences.
+    /// A cache of zeros for `capacity` positions of `rows` sequences.
     pub fn new(rows: usize, heads: usize, head_width: usize, capacity: usize) -> Self {
-        let blocks = capacity.div_ceil(BLOCK);
-        let numbers = rows * heads * blocks * BLOCK * head_width;
+        let blocks = capacity.div_ceil(BLOCK_POSITIONS);
+        let numbers = rows * heads * blocks * BLOCK_POSITIONS * head_width;
         Self {
             rows,
             heads,
@@ -62,28 +62,30 @@ impl KvCache {
         }
     }
 
-    /// Positions that there is room for.
+    /// The capacity in positions.
     pub fn positions(&self) -> usize {
         self.positions
     }
 
-    /// Writes keys of the positions from `at` on: (rows, count, heads x head
-    /// width), contiguous.
+    /// Writes the keys of positions `at` to `at + count`: (rows, count, heads x
+    /// head width), contiguous.
     pub fn write_keys(&mut self, at: usize, keys: &Tensor) -> Result<(), Error> {
-        let count = self.checked(at, keys)?;
+        let count = self.check_write(at, keys)?;
         let head_width = self.head_width;
-        let to = |position: usize| position / BLOCK * head_width * BLOCK + position % BLOCK;
+        let offset = |position: usize| {
+            position / BLOCK_POSITIONS * head_width * BLOCK_POSITIONS + position % BLOCK_POSITIONS
+        };
         with_values(keys, |keys| {
             each_head(keys, self.heads, head_width, count, &mut self.keys, |position, key, cache| {
-                let places = cache[to(at + position)..].iter_mut().step_by(BLOCK);
-                places.zip(key).for_each(|(place, key)| *place = *key);
+                let slots = cache[offset(at + position)..].iter_mut().step_by(BLOCK_POSITIONS);
+                slots.zip(key).for_each(|(slot, key)| *slot = *key);
             });
         })
     }
 
-    /// As [`write_keys`](Self::write_keys), of values.
+    /// Writes values as [`write_keys`](Self::write_keys) writes keys.
     pub fn write_values(&mut self, at: usize, values: &Tensor) -> Result<(), Error> {
-        let count = self.checked(at, values)?;
+        let count = self.check_write(at, values)?;
         let head_width = self.head_width;
         with_values(values, |values| {
             each_head(values, self.heads, head_width, count, &mut self.values, |position, value, cache| {
@@ -92,45 +94,47 @@ impl KvCache {
         })
     }
 
-    /// How many positions are to be written.
-    fn checked(&self, at: usize, x: &Tensor) -> Result<usize, Error> {
+    /// Checks that `x` fits at position `at`, and returns its number of positions.
+    fn check_write(&self, at: usize, x: &Tensor) -> Result<usize, Error> {
         let (rows, count, width) = x.dims3()?;
-        let room = self.positions;
-        if rows != self.rows || width != self.heads * self.head_width || at + count > room {
-            return Err(candle_core::Error::Msg(format!("{x:?} at {at} into {room} positions")).into());
+        let capacity = self.positions;
+        if rows != self.rows || width != self.heads * self.head_width || at + count > capacity {
+            return Err(candle_core::Error::Msg(format!("{x:?} at {at} into {capacity} positions")).into());
         }
         Ok(count)
     }
 
-    /// What the queries, (rows x n, count, heads x head width), make of the
-    /// values; the result is shaped as they are. The n sequences of a row look
-    /// at the same keys.
-    pub fn attend(&self, q: &Tensor, seen: Seen, scale: f32) -> Result<Tensor, Error> {
-        let queries = self.queries_per_row(q, seen)?;
+    /// Scaled dot-product attention of the queries `q`, (rows x n, count, heads x
+    /// head width), to the cached keys and values; the result has the shape of
+    /// `q`. The n sequences of a row share its keys and values.
+    pub fn attend(&self, q: &Tensor, mask: AttentionMask, scale: f32) -> Result<Tensor, Error> {
+        let queries = self.queries_per_row(q, mask)?;
         let attended = with_values(q, |q| {
             let mut by_head = vec![0.0; q.len()];
             by_head.par_chunks_mut(queries * self.head_width).enumerate().for_each_init(
-                || vec![0.0; queries * self.blocks * BLOCK],
-                |scores, (number, out)| vectorised(self.look(q, number, queries, seen, scale, scores, out)),
+                || vec![0.0; queries * self.blocks * BLOCK_POSITIONS],
+                |scores, (number, out)| {
+                    vectorised(self.head_attention(q, number, queries, mask, scale, scores, out))
+                },
             );
             self.side_by_side(&by_head, queries)
         })?;
         Ok(Tensor::from_vec(attended, q.dims(), q.device())?)
     }
 
-    /// Scores of one head before the softmax: (rows x n, count, positions).
+    /// The scores of one head before the softmax, (rows x n, count, positions).
     pub fn scores(&self, q: &Tensor, head: usize, scale: f32) -> Result<Tensor, Error> {
         let positions = self.positions;
-        let seen = Seen::All(positions);
-        let queries = self.queries_per_row(q, seen)?;
-        let room = self.blocks * BLOCK;
+        let mask = AttentionMask::Full(positions);
+        let queries = self.queries_per_row(q, mask)?;
+        let padded = self.blocks * BLOCK_POSITIONS;
         let found = with_values(q, |q| {
             let mut found = Vec::with_capacity(self.rows * queries * positions);
-            let mut scores = vec![0.0; queries * room];
+            let mut scores = vec![0.0; queries * padded];
             for row in 0..self.rows {
                 let number = row * self.heads + head;
-                vectorised(self.look(q, number, queries, seen, scale, &mut scores, &mut []));
-                for scores in scores.chunks_exact(room) {
+                vectorised(self.head_attention(q, number, queries, mask, scale, &mut scores, &mut []));
+                for scores in scores.chunks_exact(padded) {
                     found.extend_from_slice(&scores[..positions]);
                 }
             }
@@ -139,24 +143,25 @@ impl KvCache {
         Ok(Tensor::from_vec(found, (q.dim(0)?, q.dim(1)?, positions), q.device())?)
     }
 
-    /// Goes on with these rows alone; the memory of the others is free afterwards.
+    /// Keeps only these rows and frees the memory of the others.
     pub fn keep(&mut self, rows: &[usize]) {
-        let of_row = self.heads * self.of_head();
+        let row_length = self.heads * self.head_length();
         let kept = |numbers: &[f32]| {
-            rows.iter().flat_map(|row| &numbers[row * of_row..][..of_row]).copied().collect()
+            rows.iter().flat_map(|row| &numbers[row * row_length..][..row_length]).copied().collect()
         };
         self.keys = kept(&self.keys);
         self.values = kept(&self.values);
         self.rows = rows.len();
     }
 
-    /// Row r gets the first `length` positions of what row `sources[r]` was.
+    /// Replaces the first `length` positions of each row r by those of row `sources[r]`.
     pub fn reorder(&mut self, sources: &[usize], length: usize) {
-        let (of_head, used) = (self.of_head(), length.div_ceil(BLOCK) * BLOCK * self.head_width);
+        let (head_length, used) =
+            (self.head_length(), length.div_ceil(BLOCK_POSITIONS) * BLOCK_POSITIONS * self.head_width);
         for numbers in [&mut self.keys, &mut self.values] {
             let before: Vec<f32> =
-                numbers.chunks_exact(of_head).flat_map(|head| &head[..used]).copied().collect();
-            for (number, head) in numbers.chunks_exact_mut(of_head).enumerate() {
+                numbers.chunks_exact(head_length).flat_map(|head| &head[..used]).copied().collect();
+            for (number, head) in numbers.chunks_exact_mut(head_length).enumerate() {
                 let (row, head_number) = (number / self.heads, number % self.heads);
                 if sources[row] != row {
                     let source = sources[row] * self.heads + head_number;
@@ -166,23 +171,23 @@ impl KvCache {
         }
     }
 
-    /// Numbers of one head of one row, among the keys as among the values.
-    fn of_head(&self) -> usize {
-        self.blocks * BLOCK * self.head_width
+    /// The length of one head of one row, in the keys as in the values.
+    fn head_length(&self) -> usize {
+        self.blocks * BLOCK_POSITIONS * self.head_width
     }
 
-    fn queries_per_row(&self, q: &Tensor, seen: Seen) -> Result<usize, Error> {
+    fn queries_per_row(&self, q: &Tensor, mask: AttentionMask) -> Result<usize, Error> {
         let (rows, count, width) = q.dims3()?;
-        let most = match seen {
-            Seen::All(positions) => positions,
-            Seen::Causal(before) => before + count,
+        let most = match mask {
+            AttentionMask::Full(positions) => positions,
+            AttentionMask::Causal(before) => before + count,
         };
         let fits = width == self.heads * self.head_width
             && self.rows > 0
             && rows.is_multiple_of(self.rows)
             && (1..=self.positions).contains(&most)
             // Each sequence's first query follows the same number of positions.
-            && (rows == self.rows || matches!(seen, Seen::All(_)));
+            && (rows == self.rows || matches!(mask, AttentionMask::Full(_)));
         if !fits {
             return Err(candle_core::Error::Msg(format!("{q:?} can't attend to {most} positions")).into());
         }
@@ -190,28 +195,28 @@ impl KvCache {
     }
 
     #[allow(clippy::too_many_arguments)]
-    fn look<'a>(
+    fn head_attention<'a>(
         &'a self,
         q: &'a [f32],
         number: usize,
         queries: usize,
-        seen: Seen,
+        mask: AttentionMask,
         scale: f32,
         scores: &'a mut [f32],
         out: &'a mut [f32],
-    ) -> Look<'a> {
+    ) -> HeadAttention<'a> {
         let (row, head) = (number / self.heads, number % self.heads);
         let width = self.heads * self.head_width;
-        let of_head = self.of_head();
-        Look {
+        let head_length = self.head_length();
+        HeadAttention {
             q: &q[row * queries * width + head * self.head_width..],
             width,
             queries,
-            keys: &self.keys[number * of_head..][..of_head],
-            values: &self.values[number * of_head..][..of_head],
+            keys: &self.keys[number * head_length..][..head_length],
+            values: &self.values[number * head_length..][..head_length],
             head_width: self.head_width,
-            room: self.blocks * BLOCK,
-            seen,
+            padded: self.blocks * BLOCK_POSITIONS,
+            mask,
             scale,
             scores,
             out,
@@ -236,8 +241,9 @@ impl KvCache {
     }
 }
 
-/// Hands each head's part of each position of `x`, (rows, count, heads x head
-/// width), to `put`, with the position's number and that head's part of a cache.
+/// Calls `put` for each position and head of `x`, (rows, count, heads x head
+/// width), with the position's number, its slice of `x` and the head's part of
+/// the cache.
 fn each_head(
     x: &[f32],
     heads: usize,
@@ -250,8 +256,8 @@ fn each_head(
     if count == 0 || width == 0 {
         return;
     }
-    let of_head = cache.len() / (x.len() / (count * head_width)).max(1);
-    for (number, cache) in cache.chunks_exact_mut(of_head.max(1)).enumerate() {
+    let head_length = cache.len() / (x.len() / (count * head_width)).max(1);
+    for (number, cache) in cache.chunks_exact_mut(head_length.max(1)).enumerate() {
         let (row, head) = (number / heads, number % heads);
         for (position, x) in x[row * count * width..][..count * width].chunks_exact(width).enumerate() {
             put(position, &x[head * head_width..][..head_width], cache);
@@ -259,44 +265,50 @@ fn each_head(
     }
 }
 
-/// The queries of one row, looked at by one head.
-struct Look<'a> {
-    /// From the first query's part for this head on; each is `width` long.
+/// Attention of the queries of one row by one head.
+struct HeadAttention<'a> {
+    /// All queries, from the first one's part for this head on. Consecutive
+    /// queries are `width` apart.
     q: &'a [f32],
     width: usize,
     queries: usize,
     keys: &'a [f32],
     values: &'a [f32],
     head_width: usize,
-    room: usize,
-    seen: Seen,
+    /// Positions rounded up to whole blocks: the length of a row of scores.
+    padded: usize,
+    mask: AttentionMask,
     scale: f32,
-    /// (queries, room): where the scores are left.
+    /// (queries, padded): receives the scores.
     scores: &'a mut [f32],
-    /// (queries, head width); empty: only the scores are wanted.
+    /// (queries, head width): receives the result. Empty to compute only the scores.
     out: &'a mut [f32],
 }
 
-impl Look<'_> {
+impl HeadAttention<'_> {
     #[inline(always)]
-    fn seen_by(&self, query: usize) -> usize {
-        match self.seen {
-            Seen::All(positions) => positions,
-            Seen::Causal(before) => before + query + 1,
+    /// The number of positions that a query attends to.
+    fn visible_to(&self, query: usize) -> usize {
+        match self.mask {
+            AttentionMask::Full(positions) => positions,
+            AttentionMask::Causal(before) => before + query + 1,
         }
     }
 }
 
-impl Work for Look<'_> {
+impl Kernel for HeadAttention<'_> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let most = self.seen_by(self.queries - 1);
-        for (number, keys) in
-            self.keys.chunks_exact(self.head_width * BLOCK).take(most.div_ceil(BLOCK)).enumerate()
+        let most = self.visible_to(self.queries - 1);
+        for (number, keys) in self
+            .keys
+            .chunks_exact(self.head_width * BLOCK_POSITIONS)
+            .take(most.div_ceil(BLOCK_POSITIONS))
+            .enumerate()
         {
-            for (query, scores) in self.scores.chunks_exact_mut(self.room).take(self.queries).enumerate() {
+            for (query, scores) in self.scores.chunks_exact_mut(self.padded).take(self.queries).enumerate() {
                 let q = &self.q[query * self.width..][..self.head_width];
-                let (blocks, _) = scores.as_chunks_mut::<BLOCK>();
+                let (blocks, _) = scores.as_chunks_mut::<BLOCK_POSITIONS>();
                 blocks[number] = block_of_scores::<FMA>(q, keys, self.scale);
             }
         }
@@ -305,28 +317,28 @@ impl Work for Look<'_> {
         }
         self.out.fill(0.0);
         for query in 0..self.queries {
-            let seen = self.seen_by(query);
-            let scores = &mut self.scores[query * self.room..][..self.room];
-            let sum = exponentials(&mut scores[..seen]);
-            scores[..seen].iter_mut().for_each(|share| *share /= sum);
-            scores[seen..].fill(0.0);
+            let visible = self.visible_to(query);
+            let scores = &mut self.scores[query * self.padded..][..self.padded];
+            let sum = exponentials(&mut scores[..visible]);
+            scores[..visible].iter_mut().for_each(|share| *share /= sum);
+            scores[visible..].fill(0.0);
         }
-        let values = self.values[..most * self.head_width].chunks(WEIGHED * self.head_width);
+        let values = self.values[..most * self.head_width].chunks(VALUES_PER_PASS * self.head_width);
         for (number, values) in values.enumerate() {
             for query in 0..self.queries {
                 let count = values.len() / self.head_width;
-                let shares = &self.scores[query * self.room + number * WEIGHED..][..count];
+                let shares = &self.scores[query * self.padded + number * VALUES_PER_PASS..][..count];
                 let out = &mut self.out[query * self.head_width..][..self.head_width];
-                weigh::<FMA>(shares, values, out);
+                add_weighted::<FMA>(shares, values, out);
             }
         }
     }
 }
 
 #[inline(always)]
-fn block_of_scores<const FMA: bool>(q: &[f32], keys: &[f32], scale: f32) -> [f32; BLOCK] {
-    let mut sums = [0.0; BLOCK];
-    let (keys, _) = keys.as_chunks::<BLOCK>();
+fn block_of_scores<const FMA: bool>(q: &[f32], keys: &[f32], scale: f32) -> [f32; BLOCK_POSITIONS] {
+    let mut sums = [0.0; BLOCK_POSITIONS];
+    let (keys, _) = keys.as_chunks::<BLOCK_POSITIONS>();
     for (q, keys) in q.iter().zip(keys) {
         for (sum, key) in sums.iter_mut().zip(keys) {
             *sum = mul_add::<FMA>(*q, *key, *sum);
@@ -335,27 +347,27 @@ fn block_of_scores<const FMA: bool>(q: &[f32], keys: &[f32], scale: f32) -> [f32
     sums.map(|sum| sum * scale)
 }
 
-/// Adds to `out` each row of `values` times its share.
+/// Adds each row of `values` times its share to `out`.
 #[inline(always)]
-fn weigh<const FMA: bool>(shares: &[f32], values: &[f32], out: &mut [f32]) {
+fn add_weighted<const FMA: bool>(shares: &[f32], values: &[f32], out: &mut [f32]) {
     let width = out.len();
     let mut at = 0;
     while at + 64 <= width {
-        weigh_part::<FMA, 64>(shares, values, &mut out[at..], width, at);
+        add_weighted_part::<FMA, 64>(shares, values, &mut out[at..], width, at);
         at += 64;
     }
     while at + 8 <= width {
-        weigh_part::<FMA, 8>(shares, values, &mut out[at..], width, at);
+        add_weighted_part::<FMA, 8>(shares, values, &mut out[at..], width, at);
         at += 8;
     }
     while at < width {
-        weigh_part::<FMA, 1>(shares, values, &mut out[at..], width, at);
+        add_weighted_part::<FMA, 1>(shares, values, &mut out[at..], width, at);
         at += 1;
     }
 }
 
 #[inline(always)]
-fn weigh_part<const FMA: bool, const WIDTH: usize>(
+fn add_weighted_part<const FMA: bool, const WIDTH: usize>(
     shares: &[f32],
     values: &[f32],
     out: &mut [f32],
@@ -390,7 +402,7 @@ mod tests {
         (a - b).unwrap().abs().unwrap().max_all().unwrap().to_scalar().unwrap()
     }
 
-    /// As the textbook has it, each step a tensor.
+    /// Attention by its definition, one tensor per step.
     fn expected(q: &Tensor, k: &Tensor, v: &Tensor, heads: usize, causal: bool) -> (Tensor, Tensor) {
         let (rows, count, width) = q.dims3().unwrap();
         let n = rows / k.dim(0).unwrap();
@@ -415,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn attention_is_what_candle_makes_of_it_step_by_step() {
+    fn attention_equals_candle_step_by_step() {
         // rows of the cache, sequences per row, queries, positions, heads, head width, causal
         for (rows, n, count, positions, heads, head_width, causal) in [
             (1, 1, 1, 1, 1, 4, false),
@@ -432,7 +444,7 @@ mod tests {
             };
             let (q, k, v) = (random(rows * n, count), random(rows, positions), random(rows, positions));
             let mut cache = KvCache::new(rows, heads, head_width, positions);
-            // In two parts, as a prompt and what follows it come.
+            // In two parts, as a prompt and the tokens after it.
             let first = positions / 2;
             for (at, length) in [(0, first), (first, positions - first)] {
                 if length > 0 {
@@ -441,10 +453,14 @@ mod tests {
                     cache.write_values(at, &part(&v)).unwrap();
                 }
             }
-            let seen = if causal { Seen::Causal(positions - count) } else { Seen::All(positions) };
+            let seen = if causal {
+                AttentionMask::Causal(positions - count)
+            } else {
+                AttentionMask::Full(positions)
+            };
             let (out, scores) = expected(&q, &k, &v, heads, causal);
             let off = largest_difference(&cache.attend(&q, seen, 0.3).unwrap(), &out);
-            // Sums of 1500 random shares, in another order: rounding alone.
+            // The difference of summing 1500 products in another order.
             assert!(off < 1e-4, "{case:?}: off by {off}");
             let head = heads - 1;
             let scores = scores.narrow(1, head, 1).unwrap().squeeze(1).unwrap();
@@ -470,7 +486,7 @@ mod tests {
         let q = random().narrow(1, 0, 1).unwrap().contiguous().unwrap();
         let look = |cache: &KvCache, rows| {
             let q = q.narrow(0, 0, rows).unwrap();
-            cache.attend(&q, Seen::All(positions), 1.0).unwrap()
+            cache.attend(&q, AttentionMask::Full(positions), 1.0).unwrap()
         };
         let mut cache = made(&k, &v);
         cache.reorder(&[1, 0, 2, 2], positions);
@@ -482,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn mismatched_shapes_are_refused() {
         let x = |rows: usize, count: usize, width: usize| {
             Tensor::zeros((rows, count, width), candle_core::DType::F32, &Device::Cpu).unwrap()
         };
@@ -491,9 +507,9 @@ mod tests {
         assert!(cache.write_keys(0, &x(1, 3, 8)).is_err());
         assert!(cache.write_values(30, &x(2, 3, 8)).is_err());
         assert!(cache.write_values(0, &x(2, 3, 4)).is_err());
-        assert!(cache.attend(&x(3, 1, 8), Seen::All(3), 1.0).is_err());
-        assert!(cache.attend(&x(4, 1, 8), Seen::Causal(3), 1.0).is_err());
-        assert!(cache.attend(&x(2, 1, 8), Seen::All(33), 1.0).is_err());
-        assert!(cache.attend(&x(2, 1, 4), Seen::All(3), 1.0).is_err());
+        assert!(cache.attend(&x(3, 1, 8), AttentionMask::Full(3), 1.0).is_err());
+        assert!(cache.attend(&x(4, 1, 8), AttentionMask::Causal(3), 1.0).is_err());
+        assert!(cache.attend(&x(2, 1, 8), AttentionMask::Full(33), 1.0).is_err());
+        assert!(cache.attend(&x(2, 1, 4), AttentionMask::Full(3), 1.0).is_err());
     }
 }

@@ -1,6 +1,8 @@
-//! candle networks and their weights, which are immutable
-//! and shared; the state of a decoding is a value of its own. No threads, no
-//! audio files, no decisions about what to decode.
+//! Neural networks on candle and their weights. Weights are immutable and
+//! shared; the state of a decoding is a separate value. This crate starts no
+//! threads of its own, reads no audio and does not decide what to decode.
+
+#![warn(missing_docs, clippy::missing_errors_doc)]
 
 mod blocks;
 mod error;
@@ -14,9 +16,9 @@ mod vectorised;
 mod weights;
 pub mod whisper;
 
-use formats::{Source, ggml, gguf};
+use formats::{ModelFiles, ggml, gguf};
 
 pub use error::Error;
 pub use fused::log_sum_exp;
-pub use quantise::{KeptOtherwise, quantise};
+pub use quantise::{PrecisionFallback, quantise};
 pub use weights::{Weights, stored_precision};

@@ -6,25 +6,24 @@ use memory::Precision;
 
 use crate::Error;
 use crate::blocks::{bytes_of, ggml};
-use crate::fused::{is_ours, product_of_many};
-use crate::packed::{FEW, Packed};
-use crate::products::{Wide, product_of_few};
+use crate::fused::{is_host_f32, product_of_many_rows};
+use crate::packed::{FEW_ROWS, PackedMatrix};
+use crate::products::{DenseRows, product_of_few_rows};
 
-/// Weights of a linear layer or an embedding, (output, input), in whichever
-/// way they are held.
+/// The weights of a linear layer or an embedding, (output, input).
 #[derive(Debug, Clone)]
 pub(crate) enum Matrix {
-    /// In the type that the device computes in.
+    /// In the floating-point type that the device computes in.
     Dense(Tensor),
-    /// On the host, in fewer bits, widened as they are used.
-    Packed(Arc<Packed>),
-    /// Quantised, on a GPU.
+    /// On the host in fewer than 32 bits, converted to 32 bits as they are used.
+    Packed(Arc<PackedMatrix>),
+    /// Quantised on a GPU.
     Quantised(Arc<QTensor>),
 }
 
 impl Matrix {
-    /// Blocks go to the host's own [`Packed`], or as they are to a GPU.
-    pub fn from_packed(packed: Packed, device: &Device) -> Result<Self, Error> {
+    /// Keeps packed weights on the host, or copies their bytes to a GPU.
+    pub fn from_packed(packed: PackedMatrix, device: &Device) -> Result<Self, Error> {
         if device.is_cpu() {
             return Ok(Self::Packed(Arc::new(packed)));
         }
@@ -33,7 +32,7 @@ impl Matrix {
         Ok(Self::Quantised(Arc::new(QTensor::new(storage, shape)?)))
     }
 
-    /// Rows of the matrix.
+    /// The number of rows.
     pub fn output(&self) -> Result<usize, Error> {
         Ok(match self {
             Self::Dense(weight) => weight.dim(0)?,
@@ -42,19 +41,20 @@ impl Matrix {
         })
     }
 
-    /// `x W'`: (rows, input) -> (rows, output). `x` is contiguous.
+    /// `x W'`: (rows, input) -> (rows, output). `x` must be contiguous.
     pub fn product(&self, x: &Tensor) -> Result<Tensor, Error> {
         match self {
-            Self::Dense(weight) if is_ours(x) => dense_product(weight, x),
+            Self::Dense(weight) if is_host_f32(x) => dense_product(weight, x),
             Self::Dense(weight) => Ok(x.matmul(&weight.t()?)?),
             Self::Packed(packed) => packed.product(x),
             Self::Quantised(weight) => {
-                /// Up to so many rows candle multiplies by the blocks
-                /// themselves; beyond, widening the matrix costs less than
-                /// losing the half-precision units.
-                const FEW_ON_A_GPU: usize = 8;
+                /// For up to this many rows candle's kernel for quantised
+                /// blocks is fastest. For more, converting the matrix to half
+                /// precision first is, as only then the product runs on the
+                /// half-precision units.
+                const FEW_ROWS_ON_GPU: usize = 8;
                 let dtype = x.dtype();
-                if x.dim(0)? > FEW_ON_A_GPU {
+                if x.dim(0)? > FEW_ROWS_ON_GPU {
                     let wide = weight.dequantize_f16(x.device())?.to_dtype(dtype)?;
                     return Ok(x.matmul(&wide.t()?)?);
                 }
@@ -64,7 +64,7 @@ impl Matrix {
         }
     }
 
-    /// The rows that `ids` names, (count, input) in `dtype`.
+    /// The rows `ids`, (count, input) in `dtype`.
     pub fn rows(&self, ids: &Tensor, dtype: DType) -> Result<Tensor, Error> {
         Ok(match self {
             Self::Dense(weight) => weight.index_select(ids, 0)?,
@@ -73,7 +73,7 @@ impl Matrix {
         })
     }
 
-    /// How the weights are held.
+    /// The precision that the weights are held in.
     pub fn format(&self) -> Precision {
         match self {
             Self::Dense(weight) => match weight.dtype() {
@@ -88,7 +88,7 @@ impl Matrix {
         }
     }
 
-    /// Bytes that the weights take.
+    /// The bytes that the weights take.
     pub fn bytes(&self) -> u64 {
         let weights = match self {
             Self::Dense(weight) => weight.elem_count(),
@@ -99,28 +99,29 @@ impl Matrix {
     }
 }
 
-/// `x W'` on the host in 32 bits: (count, columns) times (rows, columns).
+/// `x W'` on the host in 32 bits: `x` is (count, columns), W is (rows, columns),
+/// the result is (count, rows).
 pub(crate) fn dense_product(weight: &Tensor, x: &Tensor) -> Result<Tensor, Error> {
     let ((count, columns), rows) = (x.dims2()?, weight.dim(0)?);
     if weight.dim(1)? != columns {
         return Err(candle_core::Error::Msg(format!("{x:?} times {weight:?}")).into());
     }
     let product = with_values(weight, |weight| {
-        with_values(x, |x| match count <= FEW {
-            true => product_of_few(&Wide(weight), rows, columns, x),
-            false => product_of_many(weight, rows, columns, x),
+        with_values(x, |x| match count <= FEW_ROWS {
+            true => product_of_few_rows(&DenseRows(weight), rows, columns, x),
+            false => product_of_many_rows(weight, rows, columns, x),
         })
     })??;
     Ok(Tensor::from_vec(product, (count, rows), x.device())?)
 }
 
-/// Gives `work` the numbers of a contiguous tensor of 32-bit floats on the host.
-pub(crate) fn with_values<R>(x: &Tensor, work: impl FnOnce(&[f32]) -> R) -> Result<R, Error> {
+/// Calls `read` with the values of a contiguous tensor of 32-bit floats on the host.
+pub(crate) fn with_values<R>(x: &Tensor, read: impl FnOnce(&[f32]) -> R) -> Result<R, Error> {
     let (storage, layout) = x.storage_and_layout();
     let (Storage::Cpu(CpuStorage::F32(values)), Some((start, end))) =
         (&*storage, layout.contiguous_offsets())
     else {
         return Err(candle_core::Error::Msg(format!("{x:?} is not contiguous in 32 bits")).into());
     };
-    Ok(work(&values[start..end]))
+    Ok(read(&values[start..end]))
 }

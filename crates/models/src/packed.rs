@@ -6,66 +6,67 @@ use memory::Precision;
 use rayon::prelude::*;
 
 use crate::Error;
-use crate::blocks::{bytes_of, f16_weights, ggml, q8_0_weights, widen, widen_here};
+use crate::blocks::{bytes_of, f16_weights, ggml, q8_0_weights, to_f32, to_f32_inline};
 use crate::matrix::{dense_product, with_values};
-use crate::products::{BLOCK, Rows, blocks_times, product_of_few, row_times};
+use crate::products::{
+    BLOCK_WEIGHTS, WEIGHTS_PER_TASK, WeightRows, blocks_times, product_of_few_rows, row_times,
+};
 
-/// Up to so many rows of activations each row of weights is widened in the
-/// processor's nearest cache and multiplied at once; beyond, whole matrices
-/// are widened for the product of many rows. Measured with
-/// base's matrices: at 32 rows both take as long, at 128 the second half as
-/// long; at 1500 it takes what 32-bit weights take, where candle's quantised
-/// product takes from two thirds of that (Q8_0) to the 23-fold (Q5_0).
-pub const FEW: usize = 32;
+/// For up to this many rows of activations, each row of weights is converted to
+/// 32 bits in the first-level cache and multiplied at once; for more, whole
+/// matrices are converted first. Measured with the matrices of Whisper base: with
+/// 32 rows both take the same time, with 128 the second takes half. With 1500 it
+/// takes as long as with 32-bit weights, and candle's quantised product takes
+/// between two thirds (Q8_0) and 23 times (Q5_0) that.
+pub const FEW_ROWS: usize = 32;
 
-/// Most weights that are widened for one matrix product: 16 MiB of 32-bit
-/// floats, so that the output projection of a large vocabulary (66 million
-/// weights) takes no more than any other layer.
-const WIDENED: usize = 4 << 20;
-
-/// Weights that a thread takes at a time: some tens of microseconds of work.
-const PIECE: usize = 1 << 15;
+/// The most weights that are converted to 32 bits at once: 16 MiB. The output
+/// projection of a large vocabulary (66 million weights) then needs no more
+/// memory than any other layer.
+const MAX_CONVERTED_WEIGHTS: usize = 4 << 20;
 
 /// A matrix on the host whose weights take fewer than 32 bits each.
 ///
-/// It is multiplied by 32-bit activations as they are: quantising those too,
-/// as GGML does, is faster, but then a row's result would depend on which way
-/// it was computed, and batched decoding would no longer equal single.
+/// Activations keep their 32 bits. Quantising them as GGML does is faster, but
+/// then few and many rows would be computed with different precision, and
+/// decoding a batch would no longer equal decoding its windows one by one.
 #[derive(Debug)]
-pub(crate) struct Packed {
+pub(crate) struct PackedMatrix {
     format: Precision,
     rows: usize,
     columns: usize,
     bytes: Vec<u8>,
 }
 
-impl Packed {
-    /// Converts `rows` x `columns` weights from `bytes` in the format `stored`,
-    /// piece by piece: nothing but the result and a few pieces is held.
+impl PackedMatrix {
+    /// Converts `rows` x `columns` weights in the format `stored` to `format`. In
+    /// addition to the result only a few rows per thread are in memory.
     ///
-    /// The reason of a failure is for [`Error::Invalid`].
+    /// # Errors
+    /// A reason for [`Error::Invalid`].
     pub fn convert(
         stored: Precision,
         bytes: &[u8],
         (rows, columns): (usize, usize),
         format: Precision,
     ) -> Result<Self, String> {
-        let of_row = |format| bytes_of(format, columns);
-        if bytes.len() != rows * of_row(stored) || !columns.is_multiple_of(format.block_weights() as usize) {
+        let row_bytes = |format| bytes_of(format, columns);
+        if bytes.len() != rows * row_bytes(stored) || !columns.is_multiple_of(format.block_weights() as usize)
+        {
             return Err(format!("{rows} x {columns} weights don't fit {} bytes of {stored}", bytes.len()));
         }
         if stored == format {
             return Ok(Self { format, rows, columns, bytes: bytes.to_vec() });
         }
-        let mut packed = vec![0; rows * of_row(format)];
-        let rows_at_once = (PIECE / columns).max(1);
+        let mut packed = vec![0; rows * row_bytes(format)];
+        let rows_at_once = (WEIGHTS_PER_TASK / columns).max(1);
         packed
-            .par_chunks_mut(rows_at_once * of_row(format))
-            .zip(bytes.par_chunks(rows_at_once * of_row(stored)))
+            .par_chunks_mut(rows_at_once * row_bytes(format))
+            .zip(bytes.par_chunks(rows_at_once * row_bytes(stored)))
             .try_for_each(|(packed, bytes)| {
-                let mut values = vec![0.0; bytes.len() / of_row(stored) * columns];
-                widen(stored, bytes, &mut values);
-                narrow(format, values, packed)
+                let mut values = vec![0.0; bytes.len() / row_bytes(stored) * columns];
+                to_f32(stored, bytes, &mut values);
+                from_f32(format, values, packed)
             })?;
         Ok(Self { format, rows, columns, bytes: packed })
     }
@@ -83,24 +84,24 @@ impl Packed {
         &self.bytes
     }
 
-    /// `x W'`: (count, columns) -> (count, rows), 32-bit floats.
+    /// `x W'` in 32-bit floats: (count, columns) -> (count, rows).
     pub fn product(&self, x: &Tensor) -> Result<Tensor, Error> {
         let (count, columns) = x.dims2()?;
         if columns != self.columns {
             return Err(candle_core::Error::Msg(format!("{x:?} times {self:?}")).into());
         }
-        if count > FEW {
-            return self.product_of_many(x);
+        if count > FEW_ROWS {
+            return self.product_of_many_rows(x);
         }
-        let product = with_values(x, |x| product_of_few(self, self.rows, columns, x))?;
+        let product = with_values(x, |x| product_of_few_rows(self, self.rows, columns, x))?;
         Ok(Tensor::from_vec(product, (count, self.rows), &Device::Cpu)?)
     }
 
-    fn product_of_many(&self, x: &Tensor) -> Result<Tensor, Error> {
-        let at_once = (WIDENED / self.columns).clamp(1, self.rows);
+    fn product_of_many_rows(&self, x: &Tensor) -> Result<Tensor, Error> {
+        let at_once = (MAX_CONVERTED_WEIGHTS / self.columns).clamp(1, self.rows);
         let block = |start: usize| -> Result<Tensor, Error> {
             let rows = at_once.min(self.rows - start);
-            dense_product(&self.widened(start, rows)?, x)
+            dense_product(&self.rows_as_f32(start, rows)?, x)
         };
         if at_once == self.rows {
             return block(0);
@@ -112,7 +113,7 @@ impl Packed {
         Ok(product)
     }
 
-    /// The rows that `ids` names: (count, columns) in 32-bit floats.
+    /// The rows `ids` in 32-bit floats, (count, columns).
     pub fn rows(&self, ids: &[u32]) -> Result<Tensor, Error> {
         let mut values = vec![0.0; ids.len() * self.columns];
         for (id, values) in ids.iter().zip(values.chunks_exact_mut(self.columns)) {
@@ -120,20 +121,20 @@ impl Packed {
                 self.bytes.chunks_exact(self.row_bytes()).nth(*id as usize).ok_or_else(|| {
                     candle_core::Error::Msg(format!("row {id} of a matrix of {}", self.rows))
                 })?;
-            widen(self.format, row, values);
+            to_f32(self.format, row, values);
         }
         Ok(Tensor::from_vec(values, (ids.len(), self.columns), &Device::Cpu)?)
     }
 
-    /// `count` rows from `start` on in 32-bit floats.
-    fn widened(&self, start: usize, count: usize) -> Result<Tensor, Error> {
+    /// `count` rows from `start` on in 32-bit floats, (count, columns).
+    fn rows_as_f32(&self, start: usize, count: usize) -> Result<Tensor, Error> {
         let mut values = vec![0.0; count * self.columns];
-        let rows_at_once = (PIECE / self.columns).max(1);
+        let rows_at_once = (WEIGHTS_PER_TASK / self.columns).max(1);
         let bytes = &self.bytes[start * self.row_bytes()..(start + count) * self.row_bytes()];
         values
             .par_chunks_mut(rows_at_once * self.columns)
             .zip(bytes.par_chunks(rows_at_once * self.row_bytes()))
-            .for_each(|(values, bytes)| widen(self.format, bytes, values));
+            .for_each(|(values, bytes)| to_f32(self.format, bytes, values));
         Ok(Tensor::from_vec(values, (count, self.columns), &Device::Cpu)?)
     }
 
@@ -142,25 +143,25 @@ impl Packed {
     }
 }
 
-impl Rows for Packed {
+impl WeightRows for PackedMatrix {
     #[inline(always)]
-    fn times<const FMA: bool>(&self, number: usize, room: &mut [f32], x: &[f32], out: &mut [f32]) {
+    fn multiply_row<const FMA: bool>(&self, number: usize, scratch: &mut [f32], x: &[f32], out: &mut [f32]) {
         let row = &self.bytes[number * self.row_bytes()..][..self.row_bytes()];
         match self.format {
             Precision::Q8_0 => blocks_times::<FMA, _>(row.as_chunks().0, x, out, q8_0_weights),
-            Precision::F16 if self.columns.is_multiple_of(BLOCK) => {
+            Precision::F16 if self.columns.is_multiple_of(BLOCK_WEIGHTS) => {
                 blocks_times::<FMA, _>(row.as_chunks().0, x, out, |block| (1.0, f16_weights::<FMA>(block)));
             }
             _ => {
-                widen_here::<FMA>(self.format, row, room);
-                row_times::<FMA>(room, x, out);
+                to_f32_inline::<FMA>(self.format, row, scratch);
+                row_times::<FMA>(scratch, x, out);
             }
         }
     }
 }
 
-/// Writes `values` to `bytes` in `format`; candle rounds, as GGML does.
-fn narrow(format: Precision, values: Vec<f32>, bytes: &mut [u8]) -> Result<(), String> {
+/// Converts `values` to `format`. candle quantises them, with the rounding of GGML.
+fn from_f32(format: Precision, values: Vec<f32>, bytes: &mut [u8]) -> Result<(), String> {
     if !values.iter().all(|value| value.is_finite()) {
         return Err("it has values that are no numbers".into());
     }
@@ -210,7 +211,7 @@ fn narrow(format: Precision, values: Vec<f32>, bytes: &mut [u8]) -> Result<(), S
 mod tests {
     use super::*;
 
-    /// Numbers as weights have them, the same everywhere.
+    /// Pseudo-random numbers with the distribution of weights.
     fn numbers(count: usize, seed: u64) -> Vec<f32> {
         let mut state = seed;
         let mut next = || {
@@ -220,9 +221,9 @@ mod tests {
         (0..count).map(|_| (next() + next() + next()) * 0.1).collect()
     }
 
-    fn packed(values: &[f32], shape: (usize, usize), format: Precision) -> Packed {
+    fn packed(values: &[f32], shape: (usize, usize), format: Precision) -> PackedMatrix {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        Packed::convert(Precision::F32, &bytes, shape, format).unwrap()
+        PackedMatrix::convert(Precision::F32, &bytes, shape, format).unwrap()
     }
 
     fn tensor(values: Vec<f32>, shape: (usize, usize)) -> Tensor {
@@ -234,10 +235,10 @@ mod tests {
         (a - b).unwrap().abs().unwrap().flatten_all().unwrap().max(0).unwrap().to_scalar().unwrap()
     }
 
-    /// Every format, at a width of several blocks: the weights are those that
-    /// candle quantises and reads back, bit for bit.
+    /// In every format the weights are bit-identical to those that candle
+    /// quantises and converts back.
     #[test]
-    fn packed_weights_are_those_of_candle() {
+    fn packed_weights_equal_those_of_candle() {
         let shape = (37, 768);
         let values = numbers(shape.0 * shape.1, 1);
         let dense = tensor(values.clone(), shape);
@@ -246,7 +247,7 @@ mod tests {
             let theirs = QTensor::quantize(&dense, ggml(format)).unwrap();
             assert_eq!(packed.bytes(), &*theirs.data().unwrap(), "{format}");
             let expected = theirs.dequantize(&Device::Cpu).unwrap();
-            let ours = packed.widened(0, shape.0).unwrap();
+            let ours = packed.rows_as_f32(0, shape.0).unwrap();
             assert_eq!(largest_difference(&ours, &expected), 0.0, "{format}");
             let some = packed.rows(&[36, 0, 7]).unwrap();
             let ids = Tensor::new(&[36u32, 0, 7], &Device::Cpu).unwrap();
@@ -255,15 +256,16 @@ mod tests {
         }
     }
 
-    /// Few rows, many rows, and a matrix widened in several parts: all are the
-    /// product with the weights that are held.
+    /// For few rows, for many, and for a matrix that is converted in several parts.
     #[test]
-    fn products_are_those_of_the_widened_weights() {
-        for (shape, counts) in [((70, 256), vec![1, 2, FEW, FEW + 1, 150]), ((9000, 512), vec![FEW + 1])] {
+    fn products_equal_those_of_the_converted_weights() {
+        for (shape, counts) in
+            [((70, 256), vec![1, 2, FEW_ROWS, FEW_ROWS + 1, 150]), ((9000, 512), vec![FEW_ROWS + 1])]
+        {
             let values = numbers(shape.0 * shape.1, 2);
             for format in [Precision::F16, Precision::Q8_0, Precision::Q5_0, Precision::Q4K] {
                 let packed = packed(&values, shape, format);
-                let dense = packed.widened(0, shape.0).unwrap();
+                let dense = packed.rows_as_f32(0, shape.0).unwrap();
                 for count in &counts {
                     let x = tensor(numbers(count * shape.1, 3), (*count, shape.1));
                     let expected = x.matmul(&dense.t().unwrap()).unwrap();
@@ -274,7 +276,7 @@ mod tests {
         }
     }
 
-    /// What one sequence computes must not depend on how many are beside it.
+    /// The result of a sequence must not depend on the others in its batch.
     #[test]
     fn a_row_is_the_same_alone_and_among_others() {
         let (shape, count) = ((100, 384), 7);
@@ -288,15 +290,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_matrix_is_refused() {
+    fn invalid_matrices_are_refused() {
         let bytes = vec![0; 64 * 4];
-        let convert = |shape, format| Packed::convert(Precision::F32, &bytes, shape, format);
+        let convert = |shape, format| PackedMatrix::convert(Precision::F32, &bytes, shape, format);
         assert!(convert((2, 32), Precision::Q8_0).is_ok());
         assert!(convert((3, 32), Precision::Q8_0).is_err());
         assert!(convert((4, 16), Precision::Q8_0).is_err());
         let mut bytes = bytes;
         bytes[4..8].copy_from_slice(&f32::NAN.to_le_bytes());
-        let error = Packed::convert(Precision::F32, &bytes, (2, 32), Precision::Q8_0).unwrap_err();
+        let error = PackedMatrix::convert(Precision::F32, &bytes, (2, 32), Precision::Q8_0).unwrap_err();
         assert!(error.contains("no numbers"), "{error}");
     }
 }

@@ -6,35 +6,44 @@ use memory::Precision;
 
 use crate::{Error, Weights, gguf};
 
-/// A tensor that is not in the format that was asked for, since its rows are
-/// no whole number of that format's blocks.
+/// A tensor that was written in another precision than requested, as its rows
+/// are not a whole number of the requested format's blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptOtherwise {
+pub struct PrecisionFallback {
+    /// The name of the tensor.
     pub tensor: String,
+    /// The precision that it was written in.
     pub precision: Precision,
 }
 
-/// Writes the weights of the model at `path` as the GGUF file `out`, every
-/// matrix in `precision` or the next better format that its rows fit; returns
-/// which took another. Convolutions, norms, biases and positions stay as they
-/// are stored. Tensor by tensor: no more than one is held.
+/// Writes the weights of the model at `path` as the GGUF file `out`, with every
+/// matrix in `precision` or the next larger one whose blocks its rows fit.
+/// Returns the matrices that took another precision. Convolutions, norms, biases
+/// and positions keep their stored precision. One tensor is in memory at a time.
 ///
-/// `tick` is asked after every tensor whether to go on. The file appears under its name when it is whole. config.json,
-/// tokenizer.json and generation_config.json belong beside it.
+/// `tick` is called after every tensor; writing stops when it returns `false`.
+/// The file is written under a temporary name and renamed when it is complete.
+/// To be loaded it needs the model's `config.json`, `tokenizer.json` and
+/// `generation_config.json` beside it, which this function does not copy.
+///
+/// # Errors
+/// [`Error::Interrupted`] if `tick` returned `false`, [`Error::Write`] if `out`
+/// can't be written, [`Error::Invalid`] if a weight is not finite, and the
+/// errors of [`Weights::open`].
 pub fn quantise(
     path: &Path,
     precision: Precision,
     out: &Path,
     tick: &dyn Fn() -> bool,
-) -> Result<Vec<KeptOtherwise>, Error> {
+) -> Result<Vec<PrecisionFallback>, Error> {
     let weights = Weights::open(path)?;
-    let mut kept = Vec::new();
+    let mut fallbacks = Vec::new();
     let mut tensors = Vec::new();
     for (name, shape, stored) in weights.tensors() {
         let columns = shape.last().copied().unwrap_or(1) as u64;
         let held = if is_matrix(name, shape) { precision.for_width(columns) } else { stored };
         if is_matrix(name, shape) && held != precision {
-            kept.push(KeptOtherwise { tensor: name.to_owned(), precision: held });
+            fallbacks.push(PrecisionFallback { tensor: name.to_owned(), precision: held });
         }
         tensors.push((name, shape, held));
     }
@@ -43,13 +52,13 @@ pub fn quantise(
         std::fs::rename(&partial, out).map_err(|source| Error::Write { path: out.into(), source })
     });
     if written.is_err() {
-        // What can't be removed was perhaps never made; the first error counts.
+        // Ignored: there may be no file yet, and the first error is the one to report.
         let _ = std::fs::remove_file(&partial);
     }
-    written.map(|()| kept)
+    written.map(|()| fallbacks)
 }
 
-/// Weights of linear layers and the token embedding, which shares them.
+/// Whether a tensor is the weight of a linear layer or the token embedding.
 fn is_matrix(name: &str, shape: &[usize]) -> bool {
     shape.len() == 2 && !name.ends_with("embed_positions.weight")
 }
@@ -87,7 +96,7 @@ fn pad(file: &mut impl Write, at: &mut u64) -> io::Result<()> {
 }
 
 fn header(tensors: &[(&str, &[usize], Precision)]) -> Vec<u8> {
-    /// A metadata value that is text.
+    /// The metadata type of strings.
     const TEXT: u32 = 8;
     let text = |header: &mut Vec<u8>, text: &str| {
         header.extend((text.len() as u64).to_le_bytes());
@@ -107,7 +116,7 @@ fn header(tensors: &[(&str, &[usize], Precision)]) -> Vec<u8> {
         for size in shape.iter().rev() {
             header.extend((*size as u64).to_le_bytes());
         }
-        header.extend(gguf::number(*held).to_le_bytes());
+        header.extend(gguf::type_number(*held).to_le_bytes());
         header.extend(offset.to_le_bytes());
         let bytes = held.bytes(shape.iter().product::<usize>() as u64);
         offset = (offset + bytes).next_multiple_of(gguf::ALIGNMENT);

@@ -5,68 +5,79 @@ use formats::Tensors;
 use memory::Precision;
 
 use crate::Error;
-use crate::blocks::widen;
+use crate::blocks::to_f32;
 use crate::matrix::Matrix;
-use crate::packed::Packed;
+use crate::packed::PackedMatrix;
 
-/// Named tensors of a model: of `model.safetensors`, of the shards that
-/// `model.safetensors.index.json` names, of a GGUF file or one of whisper.cpp.
-/// Files are memory-mapped and each tensor goes to the device on its own, so
-/// that the host never holds a second copy of the model.
+/// The weights of a model by name, from safetensors, GGUF or whisper.cpp files.
+/// The files are memory-mapped and tensors are copied to the device one by one,
+/// so the host never holds a second copy of the model.
 #[derive(Debug)]
 pub struct Weights {
     tensors: Tensors,
 }
 
 impl Weights {
-    /// Of a model's folder, or of a GGUF or whisper.cpp file.
+    /// Opens the model at `path`: a folder, or a GGUF or whisper.cpp file.
+    ///
+    /// # Errors
+    /// [`Error::Missing`], [`Error::Io`] or [`Error::Invalid`] if its files are
+    /// missing, unreadable or damaged.
     pub fn open(path: &Path) -> Result<Self, Error> {
         Ok(Self { tensors: Tensors::open(path)? })
     }
 
+    /// Whether there is a tensor of this name.
     pub fn contains(&self, name: &str) -> bool {
         self.tensors.index.contains_key(name)
     }
 
-    /// Bytes of all files, as stored.
+    /// The total size of the files in bytes.
     pub fn stored_bytes(&self) -> u64 {
         self.tensors.files.iter().map(|(_, map)| map.len() as u64).sum()
     }
 
-    /// (name, shape, how it is stored) of every tensor, by name.
+    /// (name, shape, stored precision) of every tensor of a supported type, sorted
+    /// by name.
     pub(crate) fn tensors(&self) -> Vec<(&str, &[usize], Precision)> {
         let mut tensors: Vec<_> = self
             .tensors
             .index
             .iter()
-            .filter_map(|(name, entry)| {
-                Some((name.as_str(), entry.shape.as_slice(), *entry.stored.as_ref().ok()?))
+            .filter_map(|(name, tensor)| {
+                Some((name.as_str(), tensor.shape.as_slice(), *tensor.stored.as_ref().ok()?))
             })
             .collect();
         tensors.sort_unstable();
         tensors
     }
 
-    /// The bytes of a tensor, `rows` x `columns` of any shape, in `precision`.
+    /// A tensor converted to `precision`, as a matrix whose columns are the
+    /// tensor's last dimension and whose rows are all others.
     pub(crate) fn bytes_in(
         &self,
         name: &str,
         shape: &[usize],
         precision: Precision,
-    ) -> Result<Packed, Error> {
+    ) -> Result<PackedMatrix, Error> {
         let columns = shape.last().copied().unwrap_or(1).max(1);
         let rows = shape.iter().product::<usize>() / columns;
         let (path, stored, bytes) = self.find(name, shape)?;
-        Packed::convert(stored, bytes, (rows, columns), precision)
+        PackedMatrix::convert(stored, bytes, (rows, columns), precision)
             .map_err(|reason| Error::invalid(path, format!("the tensor {name}: {reason}")))
     }
 
-    /// How most of the matrices' weights are stored.
+    /// The precision that most weights of the matrices are stored in; F32 if
+    /// there are none.
     pub fn stored_precision(&self) -> Precision {
         self.tensors.stored_precision()
     }
 
-    /// The tensor `name` of the given shape, converted to `dtype` on `device`.
+    /// The tensor `name`, converted to `dtype` on `device`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if there is no such tensor, or it has another shape or
+    /// an unsupported type; [`Error::Candle`] if the device has no room for it.
     pub fn get(&self, name: &str, shape: &[usize], dtype: DType, device: &Device) -> Result<Tensor, Error> {
         let (_, stored, bytes) = self.find(name, shape)?;
         let tensor = match stored {
@@ -74,15 +85,16 @@ impl Weights {
             Precision::Bf16 => Tensor::from_raw_buffer(bytes, DType::BF16, shape, &Device::Cpu)?,
             other => {
                 let mut values = vec![0.0; shape.iter().product()];
-                widen(other, bytes, &mut values);
+                to_f32(other, bytes, &mut values);
                 Tensor::from_vec(values, shape, &Device::Cpu)?
             }
         };
         Ok(tensor.to_dtype(dtype)?.to_device(device)?)
     }
 
-    /// The matrix `name` of (output, input) weights, held in `precision` or
-    /// the next that its rows fit; `dtype` is what the device computes in.
+    /// The matrix `name` of (output, input) weights, held in `precision` or the
+    /// next larger one whose blocks its rows fit ([`Precision::for_width`]).
+    /// `dtype` is the type that the device computes in.
     pub(crate) fn matrix(
         &self,
         name: &str,
@@ -98,24 +110,24 @@ impl Weights {
         Matrix::from_packed(self.bytes_in(name, &[output, input], held)?, device)
     }
 
-    /// The file, type and bytes of a tensor of this shape.
+    /// The file, stored precision and bytes of a tensor of this shape.
     fn find(&self, name: &str, shape: &[usize]) -> Result<(&Path, Precision, &[u8]), Error> {
         let first = || self.tensors.files.first().map_or_else(PathBuf::new, |(path, _)| path.clone());
-        let entry = self
+        let tensor = self
             .tensors
             .index
             .get(name)
             .ok_or_else(|| Error::invalid(first(), format!("the tensor {name} is missing")))?;
-        let (path, map) = &self.tensors.files[entry.file];
-        if entry.shape != shape {
-            let found = &entry.shape;
+        let (path, map) = &self.tensors.files[tensor.file];
+        if tensor.shape != shape {
+            let found = &tensor.shape;
             return Err(Error::invalid(
                 path,
                 format!("the tensor {name} has the shape {found:?}, config.json asks for {shape:?}"),
             ));
         }
-        match &entry.stored {
-            Ok(stored) => Ok((path, *stored, &map[entry.bytes.clone()])),
+        match &tensor.stored {
+            Ok(stored) => Ok((path, *stored, &map[tensor.bytes.clone()])),
             Err(other) => Err(Error::invalid(
                 path,
                 format!("the tensor {name} is of the type {other}, which is not supported"),
@@ -124,8 +136,11 @@ impl Weights {
     }
 }
 
-/// How most of the weights of the model at `path` are stored; reads no more
-/// than the headers of its files.
+/// The precision that most weights of the model at `path` are stored in. Reads
+/// only the headers of its files.
+///
+/// # Errors
+/// As [`Weights::open`].
 pub fn stored_precision(path: &Path) -> Result<Precision, Error> {
     Ok(Tensors::open(path)?.stored_precision())
 }

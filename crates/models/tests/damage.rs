@@ -1,6 +1,8 @@
-//! Damaged models are refused with a reason, and nothing in them is believed
-//! before the file's length bears it out. `STENO_DAMAGE_ROUNDS` asks for more
-//! damage than an ordinary run does (scripts/soak.sh does).
+//! Damaged models are refused with a reason, and counts in their headers never
+//! lead to large allocations. `STENO_DAMAGE_ROUNDS` sets the number of rounds;
+//! scripts/soak.sh runs more of them.
+//!
+//! A test executable of its own, as it limits the allocations of its process.
 // Helpers of tests may panic as tests do.
 #![allow(clippy::unwrap_used)]
 
@@ -16,20 +18,20 @@ use models::whisper::{Whisper, WhisperConfig};
 use models::{Error, Weights, quantise};
 use random_models::{Options, Size, write};
 
-/// What reading a small file may take; its own size is 0.5 MB.
-const MOST: usize = 4 << 20;
+/// Bytes. Reading a file of 0.5 MB must take less.
+const MAX_ALLOCATED: usize = 4 << 20;
 
 #[global_allocator]
 static ALLOCATOR: Counted = Counted::new(|| std::process::abort());
 
-/// The limit is on the whole process: one test after the other.
+/// Held by each test, as the limit applies to the whole process.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn micro(folder: &Path) {
     write(folder, Size::named("micro").unwrap(), &Options::default()).unwrap();
 }
 
-/// A folder with the GGUF file instead of the safetensors.
+/// Writes a model with a GGUF file instead of safetensors.
 fn micro_gguf(folder: &Path, precision: Precision) -> PathBuf {
     micro(folder);
     let file = folder.join("model.gguf");
@@ -38,8 +40,8 @@ fn micro_gguf(folder: &Path, precision: Precision) -> PathBuf {
     file
 }
 
-/// A file of whisper.cpp with the tensors of `folder` and a few tokens: not
-/// one that transcribes, but whole.
+/// A valid file of whisper.cpp with the dimensions of `folder`, two tokens and two
+/// tensors.
 fn small_ggml(folder: &Path) -> Vec<u8> {
     let config = WhisperConfig::read(folder).unwrap();
     let mut file = b"lmgg".to_vec();
@@ -79,7 +81,7 @@ fn small_ggml(folder: &Path) -> Vec<u8> {
     file
 }
 
-/// Everything that reads the file: none may panic, or believe a number.
+/// Calls everything that reads the file.
 fn read(path: &Path) -> Result<(), Error> {
     let _ = WhisperConfig::read(path)?;
     let weights = Weights::open(path)?;
@@ -108,7 +110,7 @@ fn damaged_files_are_refused_with_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     let gguf_file = micro_gguf(folder.path(), Precision::Q8_0);
     let gguf = fs::read(&gguf_file).unwrap();
-    // The norm's fields follow its name: dimensions, size, type, offset.
+    // After the name of a tensor: number of dimensions, size, type, offset.
     let norm = b"model.decoder.layer_norm.weight";
     let field = position(&gguf, norm) + norm.len();
     let most = [0xff; 8];
@@ -148,7 +150,7 @@ fn damaged_files_are_refused_with_a_reason() {
         ("ggml cut", ggml[..ggml.len() - 1].to_vec(), "its data needs"),
     ] {
         fs::write(&gguf_file, bytes).unwrap();
-        match limited(MOST, || read(&gguf_file)) {
+        match limited(MAX_ALLOCATED, || read(&gguf_file)) {
             Ok(()) => assert_eq!(reason, "", "{name}"),
             Err(Error::Invalid { reason: found, .. }) => {
                 assert!(!reason.is_empty() && found.contains(reason), "{name}: {found}");
@@ -158,7 +160,7 @@ fn damaged_files_are_refused_with_a_reason() {
     }
 }
 
-/// Whatever happens to a file, it is read or refused.
+/// Any damage leaves a file that is read or refused.
 #[test]
 fn no_damage_panics_or_allocates_what_is_not_there() {
     let _alone = ALONE.lock();
@@ -185,7 +187,7 @@ fn no_damage_panics_or_allocates_what_is_not_there() {
             bytes
         };
         fs::write(&file, bytes).unwrap();
-        match limited(MOST, || read(&file)) {
+        match limited(MAX_ALLOCATED, || read(&file)) {
             Ok(()) => (),
             Err(Error::Invalid { .. } | Error::Unsupported(_)) => refused += 1,
             Err(other) => panic!("round {round}: {other}"),
@@ -195,8 +197,7 @@ fn no_damage_panics_or_allocates_what_is_not_there() {
     assert!(refused > rounds / 2);
 }
 
-/// The texts beside the weights, and the header of safetensors: what was
-/// damaged is loaded or refused.
+/// The JSON files beside the weights, and the header of safetensors.
 #[test]
 fn no_damage_of_a_folder_panics_or_allocates_what_is_not_there() {
     /// Loading the whole model takes a few megabytes.
@@ -210,7 +211,7 @@ fn no_damage_of_a_folder_panics_or_allocates_what_is_not_there() {
     for name in ["config.json", "generation_config.json", "tokenizer.json", "model.safetensors"] {
         let path = folder.path().join(name);
         let whole = fs::read(&path).unwrap();
-        // Of the weights only the header: any weight is as good as another.
+        // Only the header of the weights, as any bits are valid weights.
         let reach = match name {
             "model.safetensors" => 8 + u64::from_le_bytes(whole[..8].try_into().unwrap()) as usize,
             _ => whole.len(),
@@ -245,7 +246,7 @@ fn no_damage_of_a_folder_panics_or_allocates_what_is_not_there() {
     limited(MOST_TO_LOAD, load).unwrap();
 }
 
-/// A number of the text becomes a much larger one.
+/// Prepends digits to a number of the text.
 fn digits_changed(whole: &[u8], reach: usize, random: &mut Random) -> Vec<u8> {
     let from = random.below(reach);
     let Some(at) = (from..reach).find(|at| whole[*at].is_ascii_digit()) else { return whole.to_vec() };
@@ -258,7 +259,7 @@ fn rounds(ordinary: usize) -> usize {
     std::env::var("STENO_DAMAGE_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(ordinary)
 }
 
-/// Knuth's MMIX generator: the same damage on every run.
+/// Knuth's MMIX generator, seeded for the same damage on every run.
 struct Random(u64);
 
 impl Random {

@@ -1,6 +1,7 @@
-//! Weights held in fewer bits: what that does to logits, and that memory is
-//! really saved, as much as is predicted. One test after the other: they
-//! measure the process that they share.
+//! Weights held in fewer bits: the error of the logits, and the memory of the
+//! process compared with its prediction.
+//!
+//! A test executable of its own, as it measures the memory of its process.
 // Helpers of tests may panic as tests do.
 #![allow(clippy::unwrap_used)]
 
@@ -12,15 +13,15 @@ use memory::{DeviceKind, Dimensions, Footprint, Host, Plan, Precision, Probe};
 use models::whisper::Whisper;
 use random_models::{Options, Size, write};
 
-/// Tokens that a sequence may have: few, since only a few are decoded.
+/// Tokens per sequence. Only a few are decoded.
 const CAPACITY: usize = 8;
 const MB: f64 = (1 << 20) as f64;
-/// The vocabulary, which the prediction counts among what a process takes
+/// Bytes of the vocabulary, which the prediction counts as memory of the process
 /// without a model.
 const VOCABULARY: u64 = 16 << 20;
-/// Precisions, and how far logits may be off: the root mean square of the
-/// difference from 32 bits over that of the logits. Random weights are the
-/// worst case: nothing in them is redundant.
+/// Precisions with the largest permitted error of the logits: the root mean square
+/// of the difference from 32 bits, relative to that of the logits. Random weights
+/// are the worst case, as they have no redundancy.
 const ALL: [(Precision, f32); 8] = [
     (Precision::F32, 0.0),
     (Precision::F16, 0.002),
@@ -36,8 +37,8 @@ fn load(folder: &Path, precision: Precision) -> Whisper {
     Whisper::load(folder, &Device::Cpu, precision, &|| true).unwrap()
 }
 
-/// Encodes a window of noise and decodes `tokens` greedily forced ones with
-/// five beams; the logits of the last.
+/// Encodes a window of noise, decodes `tokens` forced tokens with five beams and
+/// returns the logits of the last one.
 fn decoded(model: &Whisper, tokens: usize) -> Tensor {
     const BEAMS: usize = 5;
     let (bins, frames) = (model.config.dimensions.mel_bins as usize, model.config.window_frames());
@@ -55,8 +56,8 @@ fn decoded(model: &Whisper, tokens: usize) -> Tensor {
     logits.unwrap()
 }
 
-/// Root of the mean square.
-fn size(x: &Tensor) -> f32 {
+/// The root mean square.
+fn rms(x: &Tensor) -> f32 {
     x.sqr().unwrap().mean_all().unwrap().sqrt().unwrap().to_scalar().unwrap()
 }
 
@@ -69,7 +70,8 @@ fn anonymous() -> u64 {
 #[test]
 fn logits_stay_near_and_memory_is_what_was_predicted() {
     memory::platform::fix_allocator(memory::platform::AllocatorSettings::default());
-    // Rows of base, and of those that STENO_PRECISION_MODELS names, are whole blocks of every format.
+    // Rows of base and larger models, which STENO_PRECISION_MODELS may name, are
+    // whole blocks of every format.
     let more = std::env::var("STENO_PRECISION_MODELS").unwrap_or_default();
     let more = more.split(',').filter(|name| !name.is_empty()).map(|name| (name, &ALL[..]));
     for (name, precisions) in [("tiny", &ALL[..3]), ("base", &ALL[..])].into_iter().chain(more) {
@@ -94,11 +96,11 @@ fn logits_stay_near_and_memory_is_what_was_predicted() {
             let loaded = anonymous() - before;
             let logits = decoded(&model, 3);
             let peak = host.read().unwrap().ours.unwrap().peak.unwrap() - before;
-            // The process without a model is no part of either.
+            // Neither figure includes the process without a model.
             let weights = predicted.weights;
             let predicted = predicted.peak(1) - predicted.fixed + VOCABULARY;
             let exact = exact.get_or_insert_with(|| logits.clone());
-            let error = size(&(&logits - &*exact).unwrap()) / size(exact);
+            let error = rms(&(&logits - &*exact).unwrap()) / rms(exact);
             let off = predicted as f64 / peak as f64 - 1.0;
             println!(
                 "{name} {precision}: logits off by {:.2} %; weights {:.0} MB, loaded {:.0} MB, peak {:.0} MB, predicted {:.0} MB ({:+.1} %)",
@@ -110,14 +112,13 @@ fn logits_stay_near_and_memory_is_what_was_predicted() {
                 100.0 * off,
             );
             assert!(error <= tolerance, "{name} {precision}: {error}");
-            // Stacks and per-thread caches of the allocator come and go.
+            // Stacks and per-thread caches of the allocator vary.
             let slack = 0.15 * peak as f64 + host.noise() as f64;
             assert!(
                 (predicted as f64 - peak as f64).abs() < slack,
                 "{name} {precision}: {predicted} for {peak}"
             );
-            // Once loaded, what is saved on the weights is saved on the whole. The peak is
-            // held against its prediction above.
+            // After loading, the process must be smaller by what is saved on the weights.
             let (wide_loaded, wide_weights) = *wide.get_or_insert((loaded, weights));
             let saved = wide_loaded as f64 - loaded as f64;
             let expected = (wide_weights - weights) as f64;

@@ -1,6 +1,7 @@
-//! Whisper models of the true dimensions with random weights, in the Hugging
-//! Face layout. They transcribe nothing; they show that a model of that size
-//! and kind loads and runs, how fast, and in how much memory.
+#![warn(missing_docs, clippy::missing_errors_doc)]
+//! Writes Whisper models with random weights in the Hugging Face layout. They
+//! have the dimensions and vocabularies of the public models, so they serve to
+//! test loading, speed and memory; what they transcribe is meaningless.
 //!
 //! The same size, precision and seed give the same bytes on every machine.
 
@@ -9,7 +10,7 @@ mod size;
 mod vocabulary;
 mod weights;
 
-pub use size::{SIZES, Size, Vocabulary};
+pub use size::{SIZES, Size, VocabularyKind};
 
 use std::fs;
 use std::io::{self, Write};
@@ -17,33 +18,42 @@ use std::path::Path;
 
 use serde_json::json;
 
+/// The type that weights are stored in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Precision {
+pub enum WeightType {
+    /// IEEE 754 single precision.
     F32,
+    /// IEEE 754 half precision.
     F16,
+    /// bfloat16: the upper half of single precision.
     BF16,
 }
 
-/// How the weights are drawn and stored.
+/// Options of [`write()`].
 #[derive(Debug, Clone)]
 pub struct Options {
-    pub precision: Precision,
-    /// Number of safetensors files; above 1 an index names them.
+    /// The type of the weights.
+    pub precision: WeightType,
+    /// The number of safetensors files. With more than 1 an index names them.
     pub shards: usize,
+    /// The seed of the weights.
     pub seed: u64,
-    /// `activation_function` in config.json: `gelu`, or `gelu_new` for the tanh form.
+    /// `activation_function` in `config.json`: `gelu`, or `gelu_new` for the tanh form.
     pub activation: String,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { precision: Precision::F16, shards: 1, seed: 0, activation: "gelu".into() }
+        Self { precision: WeightType::F16, shards: 1, seed: 0, activation: "gelu".into() }
     }
 }
 
-/// Writes a model into `folder`, which is made where it is missing. Memory
-/// stays flat whatever the size. config.json comes last and is renamed into
-/// place: a folder that has one is complete.
+/// Writes a model to `folder`, which is created if necessary. The memory that this
+/// takes does not depend on the size. `config.json` is written last and renamed
+/// into place, so a folder that has it is complete.
+///
+/// # Errors
+/// The error of the file system, if a file can't be written.
 pub fn write(folder: &Path, size: &Size, options: &Options) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     weights::write(folder, size, options)?;
@@ -79,15 +89,15 @@ pub fn write(folder: &Path, size: &Size, options: &Options) -> io::Result<()> {
             "scale_embedding": false,
             "tie_word_embeddings": true,
             "torch_dtype": match options.precision {
-                Precision::F32 => "float32",
-                Precision::F16 => "float16",
-                Precision::BF16 => "bfloat16",
+                WeightType::F32 => "float32",
+                WeightType::F16 => "float16",
+                WeightType::BF16 => "bfloat16",
             },
         }),
     )
 }
 
-/// True where [`write()`] has already finished in this folder.
+/// Whether [`write()`] has completed a model in this folder.
 pub fn is_complete(folder: &Path) -> bool {
     folder.join("config.json").is_file()
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use random_models::{Options, Precision, SIZES, Size};
+use random_models::{Options, SIZES, Size, WeightType};
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {
@@ -31,9 +31,9 @@ fn run(mut arguments: impl Iterator<Item = String>) -> Result<String, String> {
         match argument.as_str() {
             "--precision" => {
                 options.precision = match value.as_str() {
-                    "f32" => Precision::F32,
-                    "f16" => Precision::F16,
-                    "bf16" => Precision::BF16,
+                    "f32" => WeightType::F32,
+                    "f16" => WeightType::F16,
+                    "bf16" => WeightType::BF16,
                     _ => return Err(format!("no precision {value}; there are f32, f16 and bf16")),
                 }
             }

@@ -4,31 +4,32 @@ use std::io::{self, Read};
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
-use crate::{Size, Vocabulary};
+use crate::{Size, VocabularyKind};
 
-/// Whisper's multilingual vocabulary of 51,865 tokens, from openai/whisper (MIT).
+/// Whisper's multilingual vocabulary of 51,865 ids, from openai/whisper (MIT).
 const FULL: &[u8] = include_bytes!("../tokenizer.json.gz");
-/// What belongs to it; its ids are those of [`FULL`].
+/// The generation configuration with the ids of [`FULL`].
 const FULL_GENERATION: &str = include_str!("../generation_config.json");
 const STARTER: &str = include_str!("../../../models/starter-whisper/tokenizer.json");
 const STARTER_GENERATION: &str = include_str!("../../../models/starter-whisper/generation_config.json");
 
-pub(crate) struct Loaded {
-    /// tokenizer.json without its added tokens.
+/// The contents of `tokenizer.json` and `generation_config.json`.
+pub(crate) struct TokenizerFiles {
+    /// `tokenizer.json` without its added tokens.
     tokenizer: Value,
     /// Special tokens and timestamps, in order of their ids.
     added: Vec<Value>,
     generation: Value,
-    /// From an id in `generation` to the id in `tokenizer`.
+    /// The new ids of special tokens by their ids in `generation`.
     moved: BTreeMap<u64, u64>,
-    kind: Vocabulary,
+    kind: VocabularyKind,
 }
 
-/// The full vocabulary, changed into the other public ones by the few tokens
-/// in which they differ.
-pub(crate) fn load(kind: Vocabulary) -> io::Result<Loaded> {
+/// Loads a vocabulary. The public ones are derived from [`FULL`], as they differ
+/// in a few tokens.
+pub(crate) fn load(kind: VocabularyKind) -> io::Result<TokenizerFiles> {
     let (mut tokenizer, generation): (Value, _) = match kind {
-        Vocabulary::Starter => (serde_json::from_str(STARTER)?, STARTER_GENERATION),
+        VocabularyKind::Starter => (serde_json::from_str(STARTER)?, STARTER_GENERATION),
         _ => {
             let mut text = String::new();
             GzDecoder::new(FULL).read_to_string(&mut text)?;
@@ -39,12 +40,12 @@ pub(crate) fn load(kind: Vocabulary) -> io::Result<Loaded> {
     let Value::Array(added) = tokenizer["added_tokens"].take() else {
         return Err(io::Error::other("tokenizer.json has no added tokens"));
     };
-    let mut loaded = Loaded { tokenizer, added, generation, moved: BTreeMap::new(), kind };
+    let mut loaded = TokenizerFiles { tokenizer, added, generation, moved: BTreeMap::new(), kind };
     match kind {
-        Vocabulary::Starter => {}
-        Vocabulary::Multilingual => loaded.rename("<|nospeech|>", "<|nocaptions|>"),
-        Vocabulary::Multilingual3 => loaded.add_language("<|yue|>", "<|su|>")?,
-        Vocabulary::English => {
+        VocabularyKind::Starter => {}
+        VocabularyKind::Multilingual => loaded.rename("<|nospeech|>", "<|nocaptions|>"),
+        VocabularyKind::Multilingual3 => loaded.add_language("<|yue|>", "<|su|>")?,
+        VocabularyKind::English => {
             loaded.rename("<|nospeech|>", "<|nocaptions|>");
             loaded.drop_last_text_token();
         }
@@ -52,13 +53,15 @@ pub(crate) fn load(kind: Vocabulary) -> io::Result<Loaded> {
     Ok(loaded)
 }
 
-impl Loaded {
+impl TokenizerFiles {
+    /// `tokenizer.json`.
     pub fn tokenizer(&self) -> Value {
         let mut tokenizer = self.tokenizer.clone();
         tokenizer["added_tokens"] = Value::Array(self.added.clone());
         tokenizer
     }
 
+    /// The id of a special token.
     pub fn id(&self, content: &str) -> io::Result<u64> {
         self.added
             .iter()
@@ -67,7 +70,7 @@ impl Loaded {
             .ok_or_else(|| io::Error::other(format!("the vocabulary has no {content}")))
     }
 
-    /// generation_config.json with the ids of this vocabulary.
+    /// `generation_config.json` with the ids of this vocabulary.
     pub fn generation_config(&self, size: &Size) -> io::Result<Value> {
         let mut config = self.generation.clone();
         self.move_ids(&mut config);
@@ -76,15 +79,15 @@ impl Loaded {
         };
         fields.insert("alignment_heads".into(), json!(size.alignment_heads));
         match self.kind {
-            Vocabulary::English => {
+            VocabularyKind::English => {
                 fields.insert("is_multilingual".into(), json!(false));
                 fields.remove("lang_to_id");
                 fields.remove("task_to_id");
             }
-            Vocabulary::Multilingual3 => {
+            VocabularyKind::Multilingual3 => {
                 fields["lang_to_id"]["<|yue|>"] = json!(self.id("<|yue|>")?);
             }
-            Vocabulary::Starter | Vocabulary::Multilingual => {}
+            VocabularyKind::Starter | VocabularyKind::Multilingual => {}
         }
         Ok(config)
     }
@@ -102,21 +105,21 @@ impl Loaded {
         }
     }
 
-    /// Adds a language token behind another and moves all behind it by one.
+    /// Inserts a language token after another one. All later ids grow by one.
     fn add_language(&mut self, content: &str, after: &str) -> io::Result<()> {
         let id = self.id(after)? + 1;
         self.shift_from(id, 1);
-        let place = self.added.partition_point(|token| token["id"].as_u64() < Some(id));
-        let mut token = self.added[place - 1].clone();
+        let index = self.added.partition_point(|token| token["id"].as_u64() < Some(id));
+        let mut token = self.added[index - 1].clone();
         token["id"] = json!(id);
         token["content"] = json!(content);
-        self.added.insert(place, token);
+        self.added.insert(index, token);
         Ok(())
     }
 
-    /// The `.en` vocabulary is another one of the same kind with one token
-    /// less. The last is the empty string, which no merge makes: dropping it
-    /// gives that size and those ids.
+    /// Gives the vocabulary the size and ids of the `.en` models, which have
+    /// another vocabulary with one text token less. The dropped token is the empty
+    /// string, which no merge produces.
     fn drop_last_text_token(&mut self) {
         let first_special = self.added.iter().filter_map(|token| token["id"].as_u64()).min().unwrap_or(0);
         if let Some(vocabulary) = self.tokenizer["model"]["vocab"].as_object_mut() {
@@ -125,6 +128,7 @@ impl Loaded {
         self.shift_from(first_special, -1);
     }
 
+    /// Adds `by` to all ids of special tokens from `first` on.
     fn shift_from(&mut self, first: u64, by: i64) {
         let mut moved = BTreeMap::new();
         for token in &mut self.added {

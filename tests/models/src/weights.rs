@@ -7,10 +7,10 @@ use half::{bf16, f16};
 use serde_json::{Map, Value, json};
 
 use crate::size::{SOURCE_POSITIONS, TARGET_POSITIONS};
-use crate::{Options, Precision, Size};
+use crate::{Options, Size, WeightType};
 
-/// Values drawn, converted and written at a time.
-const BLOCK: usize = 1 << 16;
+/// Values that are generated and written at a time.
+const CHUNK: usize = 1 << 16;
 
 /// Writes model.safetensors, or its shards and their index.
 pub(crate) fn write(folder: &Path, size: &Size, options: &Options) -> io::Result<()> {
@@ -42,7 +42,7 @@ enum Values {
         mean: f32,
         deviation: f32,
     },
-    /// Rows are positions: sines, then cosines, of wave lengths from 2 pi to 20,000 pi.
+    /// Position embeddings: sines, then cosines, of wavelengths from 2 pi to 20,000 pi.
     Sinusoids,
 }
 
@@ -51,11 +51,11 @@ impl Tensor {
         self.shape.iter().product()
     }
 
-    fn bytes(&self, precision: Precision) -> usize {
+    fn bytes(&self, precision: WeightType) -> usize {
         self.len() * bytes_per_value(precision)
     }
 
-    /// Values from `start` on.
+    /// Generates values from index `start` on.
     fn fill(&self, seed: u64, start: usize, block: &mut [f32]) {
         match self.values {
             Values::Normal { mean, deviation } => {
@@ -74,8 +74,8 @@ impl Tensor {
     }
 }
 
-/// Every tensor of the network, sorted by name. The deviations keep the
-/// activations near 1 through all layers, so that F16 holds them.
+/// All tensors of the network, sorted by name. The deviations keep activations
+/// near 1 through all layers, within the range of F16.
 fn tensors(size: &Size) -> Vec<Tensor> {
     let width = size.width;
     let mut tensors = Vec::new();
@@ -83,7 +83,7 @@ fn tensors(size: &Size) -> Vec<Tensor> {
         tensors.push(Tensor { name, shape: shape.to_vec(), values });
     };
     let normal = |deviation| Values::Normal { mean: 0.0, deviation };
-    // Variance in = variance out.
+    // Keeps the variance of the activations.
     let weight = |fan_in: usize| normal((fan_in as f32).sqrt().recip());
     let bias = normal(0.02);
     let scale = Values::Normal { mean: 1.0, deviation: 0.05 };
@@ -126,8 +126,9 @@ fn tensors(size: &Size) -> Vec<Tensor> {
     tensors
 }
 
-/// Runs of tensors of about the same number of bytes; never an empty one.
-fn split(tensors: &[Tensor], shards: usize, precision: Precision) -> Vec<&[Tensor]> {
+/// Divides the tensors into shards of about the same number of bytes. No shard is
+/// empty.
+fn split(tensors: &[Tensor], shards: usize, precision: WeightType) -> Vec<&[Tensor]> {
     let total: usize = tensors.iter().map(|tensor| tensor.bytes(precision)).sum();
     let mut parts = Vec::new();
     let (mut start, mut before) = (0, 0);
@@ -141,8 +142,8 @@ fn split(tensors: &[Tensor], shards: usize, precision: Precision) -> Vec<&[Tenso
     parts
 }
 
-/// The safetensors format: length of the header in eight bytes, the header as
-/// JSON padded to a multiple of eight, then the values without gaps.
+/// Writes a safetensors file: the length of the header in eight bytes, the header
+/// as JSON padded to a multiple of eight bytes, then the values without gaps.
 fn write_file(path: &Path, tensors: &[Tensor], options: &Options) -> io::Result<()> {
     let mut header = Map::new();
     header.insert("__metadata__".into(), json!({ "format": "pt" }));
@@ -153,9 +154,9 @@ fn write_file(path: &Path, tensors: &[Tensor], options: &Options) -> io::Result<
             tensor.name.clone(),
             json!({
                 "dtype": match options.precision {
-                    Precision::F32 => "F32",
-                    Precision::F16 => "F16",
-                    Precision::BF16 => "BF16",
+                    WeightType::F32 => "F32",
+                    WeightType::F16 => "F16",
+                    WeightType::BF16 => "BF16",
                 },
                 "shape": tensor.shape,
                 "data_offsets": [offset, end],
@@ -170,11 +171,11 @@ fn write_file(path: &Path, tensors: &[Tensor], options: &Options) -> io::Result<
     let mut file = BufWriter::with_capacity(1 << 20, File::create(&partial)?);
     file.write_all(&(header.len() as u64).to_le_bytes())?;
     file.write_all(&header)?;
-    let mut block = vec![0.0; BLOCK];
-    let mut bytes = Vec::with_capacity(BLOCK * 4);
+    let mut block = vec![0.0; CHUNK];
+    let mut bytes = Vec::with_capacity(CHUNK * 4);
     for tensor in tensors {
-        for start in (0..tensor.len()).step_by(BLOCK) {
-            let block = &mut block[..BLOCK.min(tensor.len() - start)];
+        for start in (0..tensor.len()).step_by(CHUNK) {
+            let block = &mut block[..CHUNK.min(tensor.len() - start)];
             tensor.fill(options.seed, start, block);
             encode(block, options.precision, &mut bytes);
             file.write_all(&bytes)?;
@@ -184,23 +185,23 @@ fn write_file(path: &Path, tensors: &[Tensor], options: &Options) -> io::Result<
     fs::rename(partial, path)
 }
 
-fn bytes_per_value(precision: Precision) -> usize {
+fn bytes_per_value(precision: WeightType) -> usize {
     match precision {
-        Precision::F32 => 4,
-        Precision::F16 | Precision::BF16 => 2,
+        WeightType::F32 => 4,
+        WeightType::F16 | WeightType::BF16 => 2,
     }
 }
 
-fn encode(values: &[f32], precision: Precision, bytes: &mut Vec<u8>) {
+fn encode(values: &[f32], precision: WeightType, bytes: &mut Vec<u8>) {
     bytes.clear();
     match precision {
-        Precision::F32 => values.iter().for_each(|value| bytes.extend(value.to_le_bytes())),
-        Precision::F16 => {
+        WeightType::F32 => values.iter().for_each(|value| bytes.extend(value.to_le_bytes())),
+        WeightType::F16 => {
             let mut halves = vec![f16::ZERO; values.len()];
             halves.convert_from_f32_slice(values);
             halves.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
         }
-        Precision::BF16 => {
+        WeightType::BF16 => {
             let mut halves = vec![bf16::ZERO; values.len()];
             halves.convert_from_f32_slice(values);
             halves.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
@@ -208,13 +209,14 @@ fn encode(values: &[f32], precision: Precision, bytes: &mut Vec<u8>) {
     }
 }
 
-/// Nearly a standard normal value, never beyond 3.5: the sum of four uniform
-/// ones, which the sixteen-bit parts of one hashed number are. A value depends
-/// on its place alone, and drawing a thousand million of them takes seconds.
-fn normal(place: u64) -> f32 {
-    /// Deviation of the sum of four uniform numbers between 0 and 1.
+/// The value of an approximately standard normal distribution at `index`: the sum
+/// of four uniform numbers, the 16-bit parts of a hash of `index`. Its magnitude
+/// is at most 3.5. Values are independent of each other, and a billion of them
+/// takes seconds.
+fn normal(index: u64) -> f32 {
+    /// The standard deviation of the sum of four uniform numbers between 0 and 1.
     const DEVIATION: f32 = 0.577_350_26;
-    let bits = mix(place);
+    let bits = mix(index);
     let sum: u64 = (0..4).map(|i| (bits >> (16 * i)) & 0xffff).sum();
     (sum as f32 / 65_536.0 - 2.0 + 2.0 / 65_536.0) / DEVIATION
 }
@@ -228,11 +230,11 @@ fn mix(state: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Positions as the encoder knows them (openai/whisper `sinusoids`).
+/// A position embedding of the encoder (`sinusoids` of openai/whisper).
 fn sinusoid(position: usize, column: usize, width: usize) -> f32 {
-    const LONGEST: f64 = 10_000.0;
-    let waves = width / 2;
-    let wave = (column % waves) as f64;
-    let angle = position as f64 * (-LONGEST.ln() * wave / (waves as f64 - 1.0)).exp();
-    (if column < waves { angle.sin() } else { angle.cos() }) as f32
+    const MAX_TIMESCALE: f64 = 10_000.0;
+    let half = width / 2;
+    let wave = (column % half) as f64;
+    let angle = position as f64 * (-MAX_TIMESCALE.ln() * wave / (half as f64 - 1.0)).exp();
+    (if column < half { angle.sin() } else { angle.cos() }) as f32
 }

@@ -1,4 +1,4 @@
-//! What was written, read back with the libraries that readers use.
+//! Reads written models back with the public `safetensors` crate.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use random_models::{Options, Precision, SIZES, Size, write};
+use random_models::{Options, SIZES, Size, WeightType, write};
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ fn written(size: &str, options: &Options) -> tempfile::TempDir {
 #[test]
 fn weights_have_the_shapes_and_type_of_the_configuration() {
     for (precision, dtype) in
-        [(Precision::F32, Dtype::F32), (Precision::F16, Dtype::F16), (Precision::BF16, Dtype::BF16)]
+        [(WeightType::F32, Dtype::F32), (WeightType::F16, Dtype::F16), (WeightType::BF16, Dtype::BF16)]
     {
         let folder = written("micro", &Options { precision, ..Options::default() });
         let bytes = fs::read(folder.path().join("model.safetensors")).unwrap();
@@ -48,7 +48,7 @@ fn weights_have_the_shapes_and_type_of_the_configuration() {
 
 #[test]
 fn values_are_spread_as_intended() {
-    let folder = written("micro", &Options { precision: Precision::F32, ..Options::default() });
+    let folder = written("micro", &Options { precision: WeightType::F32, ..Options::default() });
     let bytes = fs::read(folder.path().join("model.safetensors")).unwrap();
     let tensors = SafeTensors::deserialize(&bytes).unwrap();
     for (name, mean, deviation) in [
@@ -95,7 +95,7 @@ fn shards_hold_each_tensor_once_and_the_index_finds_it() {
 }
 
 #[test]
-fn a_seed_repeats_and_another_differs() {
+fn weights_depend_on_the_seed_alone() {
     let bytes = |seed| {
         let folder = written("micro", &Options { seed, ..Options::default() });
         fs::read(folder.path().join("model.safetensors")).unwrap()
@@ -105,7 +105,7 @@ fn a_seed_repeats_and_another_differs() {
 }
 
 #[test]
-fn vocabularies_name_every_id_once_and_the_settings_agree_with_them() {
+fn vocabularies_name_every_id_once_and_agree_with_the_configuration() {
     // Ids of the public models.
     for (size, names) in [
         (
@@ -120,7 +120,7 @@ fn vocabularies_name_every_id_once_and_the_settings_agree_with_them() {
     ] {
         check_vocabulary(&written(size, &Options::default()), &names);
     }
-    // The weights are not needed to see how the ids moved.
+    // Narrow, as only the ids are of interest.
     let large = Size { width: 64, encoder_layers: 1, decoder_layers: 1, ..*Size::named("large-v3").unwrap() };
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &large, &Options::default()).unwrap();

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use advisor::fit::Room;
+use advisor::model_info;
 use advisor::recommend::{Advice, Candidate, Recommendation, for_devices, of_catalogue};
 use advisor::speed::Measured;
 use hub::Catalogue;
@@ -122,7 +123,7 @@ fn what_is_recommended_is_what_memory_predicts() {
             for choice in &advice.choices {
                 let network = candidates().into_iter().find(|it| it.id == choice.fit.model).unwrap().network;
                 let precision = choice.fit.precision.parse().unwrap();
-                let footprint = network.footprint(advice.room.kind, precision, &job);
+                let footprint = model_info::footprint(&network, advice.room.kind, precision, &job);
                 let speakers = Footprint::speakers(advice.room.kind);
                 let peak = footprint.peak(1).max(speakers.peak(1));
                 assert_eq!(choice.fit.check.peak, peak, "{name}: {}", choice.fit.model);

@@ -5,7 +5,7 @@ use transcript::Notice;
 use wire::{Job, JobId};
 
 use advisor::fit::expects_gpu;
-use advisor::network::Network;
+use advisor::model_info;
 
 /// Samples of one job, over all the engines that it took; their times grow.
 #[derive(Debug, Clone, Default)]
@@ -70,11 +70,11 @@ pub struct MemoryChange {
 impl Forecast {
     /// `None` for a model that can't be read: the job says so.
     pub fn of(job: &Job) -> Option<Self> {
-        let network = Network::read(job.model.as_path()).ok()?;
+        let network = model_info::read(job.model.as_path()).ok()?;
         let kind = if expects_gpu(job.device) { DeviceKind::Gpu } else { DeviceKind::Host };
         let precision = job.precision.unwrap_or_else(|| network.usual(kind));
         // The window's jobs work on one window after the other.
-        Some(Self { kind, parts: network.footprint(kind, precision, job).parts(1) })
+        Some(Self { kind, parts: model_info::footprint(&network, kind, precision, job).parts(1) })
     }
 }
 

@@ -65,7 +65,7 @@ fn gguf(folder: &Path) -> Vec<u8> {
         for size in entry.shape.iter().rev() {
             header.extend((*size as u64).to_le_bytes());
         }
-        header.extend(formats::gguf::number(*entry.stored.as_ref().unwrap()).to_le_bytes());
+        header.extend(formats::gguf::type_number(*entry.stored.as_ref().unwrap()).to_le_bytes());
         header.extend((data.len() as u64).to_le_bytes());
         data.extend(&tensors.files[entry.file].1[entry.bytes.clone()]);
         data.resize(data.len().next_multiple_of(32), 0);
@@ -127,7 +127,7 @@ fn ggml(folder: &Path, quantised: bool) -> Vec<u8> {
             shape.push(1);
         }
         let is_matrix = shape.len() == 2 && name.ends_with(".weight") && !name.contains("positions");
-        let kind = formats::gguf::number(*entry.stored.as_ref().unwrap());
+        let kind = formats::gguf::type_number(*entry.stored.as_ref().unwrap());
         number(&mut file, shape.len() as u64);
         number(&mut file, theirs.len() as u64);
         number(&mut file, if quantised && is_matrix { 8 } else { u64::from(kind) });

@@ -2,13 +2,13 @@ use candle_core::{DType, Device, Module, Tensor};
 
 use super::layers::{FeedForward, Linear, Loader, Projections, Tick, tick};
 use crate::Error;
-use crate::fused::is_ours;
-use crate::kv_cache::{KvCache, Seen};
+use crate::fused::is_host_f32;
+use crate::kv_cache::{AttentionMask, KvCache};
 use crate::matrix::Matrix;
 use formats::WhisperConfig;
 
-/// Predicts the next token from the tokens so far and the encoded audio.
-/// Immutable: what a decoding accumulates is in [`DecoderState`].
+/// Whisper's decoder, which predicts the next token from the tokens so far and
+/// the encoded audio. Immutable: the state of a decoding is in [`DecoderState`].
 #[derive(Debug)]
 pub struct Decoder {
     embedding: Matrix,
@@ -31,9 +31,9 @@ struct Layer {
     feed_forward: FeedForward,
 }
 
-/// Key and value caches of a decoding of `windows` windows with `beams`
-/// sequences each; row `w * beams + b` is sequence b of window w. Allocated
-/// once, written in place.
+/// The key and value caches of a decoding of `windows` windows with `beams`
+/// sequences each. Row `w * beams + b` is sequence b of window w. The caches are
+/// allocated once and written in place.
 #[derive(Debug)]
 pub struct DecoderState {
     layers: Vec<LayerState>,
@@ -65,42 +65,50 @@ struct DeviceCaches {
     cross_values: Tensor,
 }
 
-/// Cross-attention before the softmax: word times come from it.
+/// Collects cross-attention scores before the softmax, from which word times are
+/// computed.
 #[derive(Debug)]
 pub struct CrossScores {
-    /// (layer, head) to collect.
+    /// The (layer, head) pairs to collect.
     pub heads: Vec<(usize, usize)>,
-    /// One per head, in order of layers: (rows, tokens, source positions).
+    /// The scores of each head in order of layers: (rows, tokens, source positions).
     pub found: Vec<Tensor>,
 }
 
 impl DecoderState {
-    /// Tokens per sequence so far.
+    /// The number of tokens per sequence so far.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// Tokens per sequence that fit.
+    /// The capacity in tokens per sequence.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
+    /// The number of rows: windows times sequences per window.
     pub fn rows(&self) -> usize {
         self.windows * self.beams
     }
 
-    /// Forgets all but the first `length` tokens of every sequence.
+    /// Drops all but the first `length` tokens of every sequence.
     pub fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
     }
 
-    /// Goes on with these windows alone, given by their places in rising order;
-    /// the memory of the others is free afterwards.
+    /// Keeps only the windows with these numbers, in ascending order, and frees
+    /// the memory of the others.
+    ///
+    /// # Errors
+    /// [`Error::Candle`] if the device fails or has no memory left.
+    ///
+    /// # Panics
+    /// If there is no window of one of these numbers.
     pub fn keep(&mut self, windows: &[usize]) -> Result<(), Error> {
         let beams = self.beams;
         let rows: Vec<usize> =
             windows.iter().flat_map(|window| window * beams..(window + 1) * beams).collect();
-        // Layer by layer: never are all caches there twice.
+        // Layer by layer, so that only one layer's caches exist twice at a time.
         for layer in &mut self.layers {
             layer.keep(&rows, windows)?;
         }
@@ -108,7 +116,13 @@ impl DecoderState {
         Ok(())
     }
 
-    /// Row r goes on from what row `sources[r]` was.
+    /// Replaces the tokens of each row r by those of row `sources[r]`.
+    ///
+    /// # Errors
+    /// [`Error::Candle`] if the device fails or has no memory left.
+    ///
+    /// # Panics
+    /// If `sources` names a row that does not exist.
     pub fn reorder(&mut self, sources: &[usize]) -> Result<(), Error> {
         if self.length == 0 || sources.iter().enumerate().all(|(row, source)| row == *source) {
             return Ok(());
@@ -129,7 +143,7 @@ impl LayerState {
             }
             Self::Device(caches) => {
                 let device = caches.self_keys.device().clone();
-                let (rows, windows) = (numbers(rows, &device)?, numbers(windows, &device)?);
+                let (rows, windows) = (indices(rows, &device)?, indices(windows, &device)?);
                 caches.self_keys = caches.self_keys.index_select(&rows, 0)?;
                 caches.self_values = caches.self_values.index_select(&rows, 0)?;
                 caches.cross_keys = caches.cross_keys.index_select(&windows, 0)?;
@@ -143,7 +157,7 @@ impl LayerState {
         match self {
             Self::Host(caches) => caches.tokens.reorder(sources, length),
             Self::Device(caches) => {
-                let sources = numbers(sources, caches.self_keys.device())?;
+                let sources = indices(sources, caches.self_keys.device())?;
                 for cache in [&caches.self_keys, &caches.self_values] {
                     let used = cache.narrow(2, 0, length)?.contiguous()?.index_select(&sources, 0)?;
                     cache.slice_set(&used, 2, 0)?;
@@ -154,9 +168,10 @@ impl LayerState {
     }
 }
 
-fn numbers(numbers: &[usize], device: &Device) -> Result<Tensor, Error> {
-    let numbers: Vec<u32> = numbers.iter().map(|number| *number as u32).collect();
-    Ok(Tensor::new(numbers.as_slice(), device)?)
+/// A tensor of indices.
+fn indices(indices: &[usize], device: &Device) -> Result<Tensor, Error> {
+    let indices: Vec<u32> = indices.iter().map(|index| *index as u32).collect();
+    Ok(Tensor::new(indices.as_slice(), device)?)
 }
 
 impl Decoder {
@@ -215,8 +230,12 @@ impl Decoder {
         })
     }
 
-    /// Caches for `beams` sequences of up to `capacity` tokens on each window
-    /// of `audio`, which is (windows, source positions, width).
+    /// Allocates the state for `beams` sequences of up to `capacity` tokens for
+    /// each window of `audio`, the encoder's output, (windows, source positions,
+    /// width), and computes the keys and values of cross-attention.
+    ///
+    /// # Errors
+    /// [`Error::Candle`] if the device fails or has no memory left.
     pub fn start(&self, audio: &Tensor, beams: usize, capacity: usize) -> Result<DecoderState, Error> {
         let windows = audio.dim(0)?;
         let capacity = capacity.min(self.positions.dim(0)?);
@@ -226,16 +245,16 @@ impl Decoder {
             .iter()
             .map(|layer| {
                 let cross = &layer.cross_attention;
-                if is_ours(audio) {
+                if is_host_f32(audio) {
                     let cache = |rows, positions| KvCache::new(rows, self.heads, self.head_width, positions);
-                    let mut heard = cache(windows, audio.dim(1)?);
-                    heard.write_keys(0, &cross.k.forward(audio)?)?;
-                    heard.write_values(0, &cross.v.forward(audio)?)?;
+                    let mut audio_cache = cache(windows, audio.dim(1)?);
+                    audio_cache.write_keys(0, &cross.k.forward(audio)?)?;
+                    audio_cache.write_values(0, &cross.v.forward(audio)?)?;
                     let tokens = cache(windows * beams, capacity);
-                    return Ok(LayerState::Host(HostCaches { tokens, audio: heard }));
+                    return Ok(LayerState::Host(HostCaches { tokens, audio: audio_cache }));
                 }
-                // A statement each: what a projection was made of is freed
-                // before the next one.
+                // Separate statements, so that intermediate tensors are freed
+                // before the next projection.
                 let keys = cross.split(&cross.k.forward(audio)?)?;
                 let cross_keys = keys.t()?.contiguous()?;
                 drop(keys);
@@ -251,11 +270,16 @@ impl Decoder {
         Ok(DecoderState { layers, windows, beams, capacity, length: 0 })
     }
 
-    /// Feeds `tokens`, the same number for every row, in order of rows, and
+    /// Appends `tokens`, the same number for every row, in order of rows, and
     /// returns the last hidden states, (rows, tokens per row, width).
     ///
-    /// Where `scores` is given it receives the cross-attention scores of its
-    /// heads; one sequence per window is required then.
+    /// `scores`, if given, receives the cross-attention scores of its heads. It
+    /// requires one sequence per window.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] if `on_layer` returned `false`; [`Error::Candle`]
+    /// if the tokens exceed the capacity of the state, or the device fails or has
+    /// no memory left.
     pub fn forward(
         &self,
         tokens: &[u32],
@@ -276,13 +300,13 @@ impl Decoder {
         let ids = Tensor::new(tokens, &self.device)?;
         let embedded = self.embedding.rows(&ids, self.dtype)?.reshape((rows, count, ()))?;
         let mut x = embedded.broadcast_add(&self.positions.narrow(0, state.length, count)?)?;
-        let place = Place { windows: state.windows, beams: state.beams, length: state.length };
+        let extent = CacheExtent { windows: state.windows, beams: state.beams, length: state.length };
         for (number, (layer, caches)) in self.layers.iter().zip(&mut state.layers).enumerate() {
             let wanted: Vec<usize> = match &scores {
                 Some(scores) => scores.heads.iter().filter(|it| it.0 == number).map(|it| it.1).collect(),
                 None => Vec::new(),
             };
-            let (y, found) = layer.forward(&x, caches, place, &wanted)?;
+            let (y, found) = layer.forward(&x, caches, extent, &wanted)?;
             x = y;
             if let Some(scores) = &mut scores {
                 scores.found.extend(found);
@@ -293,14 +317,18 @@ impl Decoder {
         Ok(self.norm.forward(&x)?)
     }
 
-    /// Scores of all tokens, (rows, vocabulary) in 32-bit floats, from hidden
+    /// The logits of all tokens, (rows, vocabulary) in 32-bit floats, for hidden
     /// states of (rows, width).
+    ///
+    /// # Errors
+    /// [`Error::Candle`] if the device fails or has no memory left.
     pub fn logits(&self, hidden: &Tensor) -> Result<Tensor, Error> {
         Ok(self.output.forward(&hidden.contiguous()?)?.to_dtype(DType::F32)?)
     }
 }
 
-/// (count, before + count): 0 where a token may look, minus infinity where not.
+/// The mask of causal attention, (count, before + count): 0 where a token attends,
+/// minus infinity elsewhere.
 fn causal_mask(count: usize, before: usize, like: &Tensor) -> Result<Tensor, Error> {
     let width = before + count;
     let mask: Vec<f32> = (0..count * width)
@@ -311,49 +339,55 @@ fn causal_mask(count: usize, before: usize, like: &Tensor) -> Result<Tensor, Err
         .to_device(like.device())?)
 }
 
-/// Where in the caches a step stands.
+/// The extent of the caches before a step.
 #[derive(Clone, Copy)]
-struct Place {
+struct CacheExtent {
     windows: usize,
     beams: usize,
+    /// Tokens per sequence.
     length: usize,
 }
 
 impl Layer {
-    /// Returns the new hidden states and the cross-attention scores of the
-    /// wanted heads before the softmax, (rows, tokens, source positions) each.
+    /// Returns the new hidden states, and for each head in `wanted` the
+    /// cross-attention scores before the softmax, (rows, tokens, source positions).
     fn forward(
         &self,
         x: &Tensor,
         caches: &mut LayerState,
-        place: Place,
+        extent: CacheExtent,
         wanted: &[usize],
     ) -> Result<(Tensor, Vec<Tensor>), Error> {
         let y = self.self_norm.forward(x)?;
         let y = match caches {
-            LayerState::Host(caches) => self.attend_to_tokens_here(&y, &mut caches.tokens, place)?,
-            LayerState::Device(caches) => self.attend_to_tokens(&y, caches, place)?,
+            LayerState::Host(caches) => self.attend_to_tokens_on_host(&y, &mut caches.tokens, extent)?,
+            LayerState::Device(caches) => self.attend_to_tokens(&y, caches, extent)?,
         };
         let x = (x + y)?;
         let y = self.cross_norm.forward(&x)?;
         let (y, scores) = match caches {
-            LayerState::Host(caches) => self.attend_to_audio_here(&y, &caches.audio, wanted)?,
-            LayerState::Device(caches) => self.attend_to_audio(&y, caches, place, wanted)?,
+            LayerState::Host(caches) => self.attend_to_audio_on_host(&y, &caches.audio, wanted)?,
+            LayerState::Device(caches) => self.attend_to_audio(&y, caches, extent, wanted)?,
         };
         let x = self.feed_forward.forward(&(x + y)?)?;
         Ok((x, scores))
     }
 
-    fn attend_to_tokens_here(&self, x: &Tensor, cache: &mut KvCache, place: Place) -> Result<Tensor, Error> {
+    fn attend_to_tokens_on_host(
+        &self,
+        x: &Tensor,
+        cache: &mut KvCache,
+        extent: CacheExtent,
+    ) -> Result<Tensor, Error> {
         let attention = &self.self_attention;
-        cache.write_keys(place.length, &attention.k.forward(x)?)?;
-        cache.write_values(place.length, &attention.v.forward(x)?)?;
-        let seen = Seen::Causal(place.length);
-        let y = cache.attend(&attention.q.forward(x)?, seen, attention.scale() as f32)?;
+        cache.write_keys(extent.length, &attention.k.forward(x)?)?;
+        cache.write_values(extent.length, &attention.v.forward(x)?)?;
+        let mask = AttentionMask::Causal(extent.length);
+        let y = cache.attend(&attention.q.forward(x)?, mask, attention.scale() as f32)?;
         attention.out.forward(&y)
     }
 
-    fn attend_to_audio_here(
+    fn attend_to_audio_on_host(
         &self,
         x: &Tensor,
         cache: &KvCache,
@@ -361,23 +395,28 @@ impl Layer {
     ) -> Result<(Tensor, Vec<Tensor>), Error> {
         let attention = &self.cross_attention;
         let (q, scale) = (attention.q.forward(x)?, attention.scale() as f32);
-        let y = attention.out.forward(&cache.attend(&q, Seen::All(cache.positions()), scale)?)?;
+        let y = attention.out.forward(&cache.attend(&q, AttentionMask::Full(cache.positions()), scale)?)?;
         let scores = wanted.iter().map(|head| cache.scores(&q, *head, scale));
         Ok((y, scores.collect::<Result<_, Error>>()?))
     }
 
-    fn attend_to_tokens(&self, x: &Tensor, caches: &DeviceCaches, place: Place) -> Result<Tensor, Error> {
+    fn attend_to_tokens(
+        &self,
+        x: &Tensor,
+        caches: &DeviceCaches,
+        extent: CacheExtent,
+    ) -> Result<Tensor, Error> {
         let attention = &self.self_attention;
         let q = attention.queries(x)?;
         let count = x.dim(1)?;
-        let length = place.length + count;
-        caches.self_keys.slice_set(&attention.split(&attention.k.forward(x)?)?, 2, place.length)?;
-        caches.self_values.slice_set(&attention.split(&attention.v.forward(x)?)?, 2, place.length)?;
+        let length = extent.length + count;
+        caches.self_keys.slice_set(&attention.split(&attention.k.forward(x)?)?, 2, extent.length)?;
+        caches.self_values.slice_set(&attention.split(&attention.v.forward(x)?)?, 2, extent.length)?;
         let k = caches.self_keys.narrow(2, 0, length)?;
         let v = caches.self_values.narrow(2, 0, length)?;
         let mut scores = q.matmul(&k.t()?)?;
         if count > 1 {
-            scores = scores.broadcast_add(&causal_mask(count, place.length, &scores)?)?;
+            scores = scores.broadcast_add(&causal_mask(count, extent.length, &scores)?)?;
         }
         attention.join(&candle_nn::ops::softmax_last_dim(&scores)?.matmul(&v)?)
     }
@@ -386,15 +425,15 @@ impl Layer {
         &self,
         x: &Tensor,
         caches: &DeviceCaches,
-        place: Place,
+        extent: CacheExtent,
         wanted: &[usize],
     ) -> Result<(Tensor, Vec<Tensor>), Error> {
         let attention = &self.cross_attention;
         let (rows, count, _) = x.dims3()?;
         let (heads, head_width) = (attention.heads, attention.head_width);
-        // The sequences of a window listen to the same audio: as more queries
-        // on one set of keys they need no copy of it.
-        let Place { windows, beams, .. } = place;
+        // The sequences of a window share its keys: treated as further queries
+        // of one sequence they need no copies of them.
+        let CacheExtent { windows, beams, .. } = extent;
         let q = attention.queries(x)?;
         let q = if beams > 1 {
             q.reshape((windows, beams, heads, count, head_width))?
@@ -415,8 +454,8 @@ impl Layer {
             y
         };
         let y = attention.join(&y)?;
-        // Wanted with one sequence per window only. A copy: a view would keep
-        // the scores of all heads.
+        // `wanted` is empty unless there is one sequence per window. Copied, as a
+        // view would keep the scores of all heads in memory.
         let head = |head: &usize| Ok(scores.narrow(1, *head, 1)?.squeeze(1)?.force_contiguous()?);
         Ok((y, wanted.iter().map(head).collect::<Result<_, Error>>()?))
     }

@@ -2,16 +2,17 @@ use candle_core::{Module, Tensor};
 
 use super::layers::{FeedForward, Linear, Loader, Projections, Tick, biased, tick};
 use crate::Error;
-use crate::fused::{self, is_ours};
+use crate::fused::{self, is_host_f32};
 use crate::matrix::Matrix;
 use formats::{Activation, WhisperConfig};
 
-/// Queries attended to at once on a GPU. Bounds the attention scores to
-/// heads x 256 x positions instead of heads x positions squared: for the
-/// largest model 31 MB in 32-bit floats instead of 180.
-pub const QUERY_BLOCK: usize = 256;
+/// Queries per product on a GPU. Bounds the attention scores to heads x 256 x
+/// positions instead of heads x positions squared: for the largest model 31 MB in
+/// 32-bit floats instead of 180 MB.
+const QUERY_BLOCK: usize = 256;
 
-/// Turns a window of log-mel into what the decoder listens to.
+/// Whisper's encoder, which turns windows of log-mel frames into the sequences
+/// that the decoder attends to.
 #[derive(Debug)]
 pub struct Encoder {
     conv1: Convolution,
@@ -39,7 +40,7 @@ impl Encoder {
         let positions = if loader.weights.contains(&positions_name) {
             loader.get(&positions_name, &[config.dimensions.audio_context as usize, width])?
         } else {
-            // Some conversions leave them out, since they are a formula.
+            // Some conversions omit them, as they follow from a formula.
             sinusoids(config.dimensions.audio_context as usize, width, loader)?
         };
         let layers = (0..config.dimensions.encoder_layers as usize)
@@ -66,10 +67,14 @@ impl Encoder {
         Ok(Self { conv1, conv2, positions, layers, norm: loader.norm(&format!("{name}.layer_norm"), width)? })
     }
 
-    /// `mel` is (windows, mel bins, 2 x source positions); the result is
+    /// Encodes `mel`, (windows, mel bins, 2 x source positions). The result is
     /// (windows, source positions, width).
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] if `on_layer` returned `false`; [`Error::Candle`]
+    /// if the shape is wrong, or the device fails or has no memory left.
     pub fn forward(&self, mel: &Tensor, on_layer: &Tick) -> Result<Tensor, Error> {
-        // What a step was made of is freed before the next one.
+        // Scopes free the input of each step before the next one.
         let mut x = {
             let x = {
                 let mel = mel.transpose(1, 2)?.contiguous()?;
@@ -88,15 +93,15 @@ impl Encoder {
 
 impl Layer {
     fn forward(&self, x: &Tensor) -> Result<Tensor, Error> {
-        // A value of its own: nothing of the attention is left when the widest
-        // part, the feed-forward layers, begins.
+        // A separate value, so that the tensors of attention are freed before
+        // the feed-forward layers, which take the most memory.
         let x = (x + self.attend(x)?)?;
         self.feed_forward.forward(&x)
     }
 
     fn attend(&self, x: &Tensor) -> Result<Tensor, Error> {
         let normed = self.norm.forward(x)?;
-        if is_ours(x) {
+        if is_host_f32(x) {
             let Projections { q, k, v, out, heads, .. } = &self.attention;
             let (q, k, v) = (q.forward(&normed)?, k.forward(&normed)?, v.forward(&normed)?);
             drop(normed);
@@ -122,8 +127,8 @@ impl Layer {
     }
 }
 
-/// A convolution of width 3 with padding 1 over time, as products of shifted
-/// views: no copy of every neighbourhood (im2col) is made.
+/// A convolution over time of width 3 with padding 1, computed as matrix products
+/// of shifted views. Unlike im2col this does not copy every neighbourhood.
 #[derive(Debug)]
 struct Convolution {
     /// One linear layer per tap, (output, input) each.
@@ -160,7 +165,7 @@ impl Convolution {
     fn forward_stride_2(&self, x: &Tensor) -> Result<Tensor, Error> {
         let (windows, length, input) = x.dims3()?;
         let half = length / 2;
-        // Pairs of neighbours: pair i holds samples 2i and 2i + 1 of the padded signal.
+        // Pair i holds samples 2i and 2i + 1 of the padded signal.
         let pairs = x.pad_with_zeros(1, 1, 1)?.reshape((windows, half + 1, 2, input))?;
         let tap = |number: usize| -> Result<Tensor, Error> {
             let view = pairs.narrow(1, number / 2, half)?.narrow(2, number % 2, 1)?.squeeze(2)?;
@@ -170,8 +175,8 @@ impl Convolution {
     }
 }
 
-/// Sinusoidal positions as in `whisper/model.py`: sines, then cosines, of
-/// wavelengths from 2 pi to 10,000 x 2 pi.
+/// Sinusoidal position embeddings as in openai/whisper's `model.py`: sines, then
+/// cosines, of wavelengths from 2 pi to 10,000 x 2 pi.
 fn sinusoids(length: usize, width: usize, loader: Loader) -> Result<Tensor, Error> {
     let half = width / 2;
     let step = 10_000f64.ln() / (half.max(2) - 1) as f64;

@@ -1,40 +1,33 @@
-use std::collections::HashMap;
 use std::path::Path;
 
+use formats::read_json;
 use serde::Deserialize;
 
 use crate::Error;
 
-/// What `generation_config.json` says about the tokens; everything in it is
-/// optional, since old models come without.
+const FILE: &str = "generation_config.json";
+
+/// The parts of `generation_config.json` that concern tokens. All of them are
+/// optional, as old models come without this file.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct GenerationConfig {
-    /// (layer, head) whose cross-attention follows the audio.
+pub(super) struct GenerationConfig {
+    /// The decoder's (layer, head) pairs whose cross-attention follows the audio.
     pub alignment_heads: Option<Vec<(usize, usize)>>,
+    /// Tokens that are never generated.
     pub suppress_tokens: Option<Vec<u32>>,
+    /// Tokens that are never generated as the first one of a window.
     pub begin_suppress_tokens: Option<Vec<u32>>,
-    pub lang_to_id: Option<HashMap<String, u32>>,
+    /// Whether the model knows languages besides English.
     pub is_multilingual: Option<bool>,
 }
 
 impl GenerationConfig {
+    /// Reads the file of a model's folder; the default if there is none.
     pub fn read(folder: &Path) -> Result<Self, Error> {
-        if !folder.join("generation_config.json").is_file() {
+        if !folder.join(FILE).is_file() {
             return Ok(Self::default());
         }
-        read_json(folder, "generation_config.json")
+        Ok(read_json(folder, FILE)?)
     }
-}
-
-pub(crate) fn read_json<T: serde::de::DeserializeOwned>(
-    folder: &Path,
-    file: &'static str,
-) -> Result<T, Error> {
-    let path = folder.join(file);
-    if !path.is_file() {
-        return Err(Error::Missing { folder: folder.into(), file });
-    }
-    let text = std::fs::read_to_string(&path).map_err(|source| Error::Io { path: path.clone(), source })?;
-    serde_json::from_str(&text).map_err(|error| Error::invalid(path, error))
 }

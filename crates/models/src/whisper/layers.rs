@@ -6,44 +6,45 @@ use std::collections::HashMap;
 use candle_core::{D, DType, Device, Tensor};
 use memory::Precision;
 
-use crate::fused::{AddBias, is_ours};
+use crate::fused::{AddBias, is_host_f32};
 use crate::matrix::Matrix;
 use crate::{Error, Weights};
 use formats::{Activation, WhisperConfig};
 
-/// Called after every layer; answers whether to go on. Keeps a long encoder
-/// pass cancellable and shows a watchdog that it moves.
+/// A callback after every layer, which returns whether to continue. It makes a
+/// long computation cancellable and shows a watchdog that it progresses.
 pub type Tick<'a> = dyn Fn() -> bool + 'a;
 
+/// Calls `tick`; [`Error::Interrupted`] if it returns `false`.
 pub(super) fn tick(tick: &Tick) -> Result<(), Error> {
     if tick() { Ok(()) } else { Err(Error::Interrupted) }
 }
 
-/// Where tensors come from and where they go.
+/// Loads tensors and counts their bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Loader<'a> {
     pub weights: &'a Weights,
-    /// How matrices are held; all else is held as the device computes.
+    /// The precision of matrices. All other tensors are held in `dtype`.
     pub precision: Precision,
     pub dtype: DType,
     pub device: &'a Device,
-    pub held: &'a Held,
+    pub loaded: &'a LoadedBytes,
 }
 
-/// Bytes of the weights that were loaded, by how they are held.
+/// Counts the bytes of loaded weights by precision.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct LoadedBytes {
     matrices: RefCell<HashMap<Precision, u64>>,
     others: RefCell<u64>,
 }
 
-impl Held {
-    /// Of matrices and everything else together.
+impl LoadedBytes {
+    /// The bytes of all weights.
     pub fn bytes(&self) -> u64 {
         self.matrices.borrow().values().sum::<u64>() + *self.others.borrow()
     }
 
-    /// How most of the matrices are held.
+    /// The precision that takes the most bytes among the matrices.
     pub fn precision(&self) -> Option<Precision> {
         let matrices = self.matrices.borrow();
         matrices.iter().max_by_key(|(_, bytes)| **bytes).map(|(precision, _)| *precision)
@@ -53,14 +54,14 @@ impl Held {
 impl Loader<'_> {
     pub fn get(&self, name: &str, shape: &[usize]) -> Result<Tensor, Error> {
         let tensor = self.weights.get(name, shape, self.dtype, self.device)?;
-        *self.held.others.borrow_mut() += (tensor.elem_count() * self.dtype.size_in_bytes()) as u64;
+        *self.loaded.others.borrow_mut() += (tensor.elem_count() * self.dtype.size_in_bytes()) as u64;
         Ok(tensor)
     }
 
-    /// (output, input)
+    /// Loads a matrix of (output, input).
     pub fn matrix(&self, name: &str, output: usize, input: usize) -> Result<Matrix, Error> {
         let matrix = self.weights.matrix(name, (output, input), self.precision, self.dtype, self.device)?;
-        *self.held.matrices.borrow_mut().entry(matrix.format()).or_default() += matrix.bytes();
+        *self.loaded.matrices.borrow_mut().entry(matrix.format()).or_default() += matrix.bytes();
         Ok(matrix)
     }
 
@@ -96,13 +97,13 @@ impl Linear {
         self.activated(x, None)
     }
 
-    /// The same, with an activation behind it.
+    /// As [`forward`](Self::forward), followed by an activation.
     pub fn activated(&self, x: &Tensor, activation: Option<Activation>) -> Result<Tensor, Error> {
         let input = x.dim(D::Minus1)?;
         let output = self.weight.output()?;
         let rows = x.elem_count() / input;
         let mut shape = x.dims().to_vec();
-        // One product of two matrices is much faster than one per batch.
+        // One product of two matrices is much faster than one per row of a batch.
         let y = self.weight.product(&x.reshape((rows, input))?)?;
         if let Some(last) = shape.last_mut() {
             *last = output;
@@ -115,7 +116,7 @@ impl Linear {
     }
 }
 
-/// The four projections of an attention; `k` has no bias.
+/// The four projections of an attention layer; `k` has no bias.
 #[derive(Debug, Clone)]
 pub(super) struct Projections {
     pub q: Linear,
@@ -144,17 +145,19 @@ impl Projections {
         Ok(x.reshape((rows, length, self.heads, self.head_width))?.transpose(1, 2)?.contiguous()?)
     }
 
-    /// What the scores are multiplied by.
+    /// The factor of the scores: 1 / sqrt(head width).
     pub fn scale(&self) -> f64 {
         (self.head_width as f64).powf(-0.5)
     }
 
-    /// Queries, already divided by the square root of the head width.
+    /// The queries multiplied by [`scale`](Self::scale), (rows, heads, length, head
+    /// width).
     pub fn queries(&self, x: &Tensor) -> Result<Tensor, Error> {
         self.split(&(self.q.forward(x)? * self.scale())?)
     }
 
-    /// (rows, heads, length, head width) -> (rows, length, width), projected.
+    /// Joins the heads and applies the output projection: (rows, heads, length,
+    /// head width) -> (rows, length, width).
     pub fn join(&self, x: &Tensor) -> Result<Tensor, Error> {
         let (rows, _, length, _) = x.dims4()?;
         let joined = x.transpose(1, 2)?.reshape((rows, length, self.heads * self.head_width))?;
@@ -162,7 +165,7 @@ impl Projections {
     }
 }
 
-/// The two linear layers at the end of a block, with their norm.
+/// The feed-forward part of a block: a norm and two linear layers.
 #[derive(Debug, Clone)]
 pub(super) struct FeedForward {
     norm: candle_nn::LayerNorm,
@@ -182,17 +185,17 @@ impl FeedForward {
         })
     }
 
-    /// Adds its result to `x`.
+    /// Returns `x` plus the result.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor, Error> {
         let y = self.up.activated(&candle_core::Module::forward(&self.norm, x)?, Some(self.activation))?;
         Ok((x + self.down.forward(&y)?)?)
     }
 }
 
-/// `y` with its bias and its activation; `y` is the caller's alone and is
-/// written over.
+/// Adds a bias to `y` and applies an activation. `y` may be overwritten and must
+/// not be shared.
 pub(super) fn biased(y: Tensor, bias: &Tensor, activation: Option<Activation>) -> Result<Tensor, Error> {
-    if is_ours(&y) {
+    if is_host_f32(&y) {
         let gelu = activation == Some(Activation::Gelu);
         y.inplace_op2(bias, &AddBias { gelu })?;
         return activated(y, activation.filter(|_| !gelu));

@@ -4,61 +4,74 @@ use candle_core::{DType, Device};
 use memory::{DeviceKind, Precision};
 
 use super::generation::GenerationConfig;
-use super::layers::{Held, Loader, Tick};
+use super::layers::{LoadedBytes, Loader, Tick};
 use super::{Decoder, Encoder, Vocabulary};
-use crate::{Error, Source, Weights, ggml};
+use crate::{Error, ModelFiles, Weights, ggml};
 use formats::WhisperConfig;
 
-/// A loaded Whisper model: immutable.
+/// A loaded Whisper model. Immutable.
 #[derive(Debug)]
 pub struct Whisper {
+    /// Its dimensions and activation.
     pub config: WhisperConfig,
+    /// Its tokens.
     pub vocabulary: Vocabulary,
+    /// Its encoder.
     pub encoder: Encoder,
+    /// Its decoder.
     pub decoder: Decoder,
-    /// What activations are computed in.
+    /// The type of activations.
     pub dtype: DType,
-    /// How most of the weights are held. Not always what was asked for:
-    /// matrices whose rows don't fit a format take the next that they do.
+    /// The precision that most weights are held in. It may be larger than the
+    /// requested one, whose blocks the rows of some matrices do not fit.
     pub precision: Precision,
-    /// Bytes that the weights take on the device.
+    /// The bytes that the weights take on the device.
     pub weight_bytes: u64,
+    /// The device that holds the weights and computes.
     pub device: Device,
-    /// (layer, head) whose cross-attention follows the audio.
+    /// The decoder's (layer, head) pairs whose cross-attention follows the audio.
     pub alignment_heads: Vec<(usize, usize)>,
 }
 
 impl Whisper {
-    /// Loads a model, tensor by tensor: a folder in the Hugging Face layout with
-    /// safetensors or one GGUF file, such a GGUF file itself, or a file of
-    /// whisper.cpp, which has everything inside. Matrices are converted to `precision` as they are read, whatever the file has;
-    /// convolutions, norms, biases and positions are held as the device
-    /// computes: in 32 bits on the host, in 16 on a GPU unless `precision` is
+    /// Loads the model at `path`, tensor by tensor. `path` is a folder in the
+    /// Hugging Face layout with safetensors or one GGUF file, such a GGUF file, or
+    /// a file of whisper.cpp, which includes everything else.
+    ///
+    /// Matrices are converted to `precision`, whatever the file stores.
+    /// Convolutions, norms, biases and positions are held in the type of
+    /// activations: 32 bits on the host, 16 bits on a GPU unless `precision` is
     /// [`Precision::F32`].
     ///
-    /// The token embedding is one matrix with the output projection where the
-    /// model shares them, held as the others are: of the small models it is
-    /// the larger half. A token's row is widened when it is looked up.
+    /// The token embedding shares one matrix with the output projection unless
+    /// the model has a separate one. It is held in `precision` too, as it is the
+    /// larger half of the small models; a row is converted when it is looked up.
+    ///
+    /// # Errors
+    /// [`Error::Missing`], [`Error::Io`], [`Error::Invalid`] or
+    /// [`Error::Unsupported`] for files that are not a complete Whisper model;
+    /// [`Error::Interrupted`] if `on_layer` returned `false`; [`Error::Candle`]
+    /// if the device fails or has no memory left.
     pub fn load(path: &Path, device: &Device, precision: Precision, on_layer: &Tick) -> Result<Self, Error> {
         let dtype = dtype(device, precision);
-        let held = Held::default();
+        let loaded = LoadedBytes::default();
         let config = WhisperConfig::read(path)?;
-        let (generation, vocabulary) = match Source::find(path)? {
-            Source::Safetensors { folder, .. } | Source::Gguf { folder, .. } => {
+        let (generation, vocabulary) = match ModelFiles::find(path)? {
+            ModelFiles::Safetensors { folder, .. } | ModelFiles::Gguf { folder, .. } => {
                 let generation = GenerationConfig::read(&folder)?;
                 let vocabulary =
                     Vocabulary::read(&folder, &generation, config.dimensions.vocabulary as usize)?;
                 (generation, vocabulary)
             }
-            Source::Ggml { file } => {
-                let map = formats::map(&file)?;
+            ModelFiles::Ggml { file } => {
+                let map = formats::map_file(&file)?;
                 let vocabulary =
                     ggml::contents(&map).and_then(|contents| Vocabulary::of_ggml(&map, &contents));
                 (GenerationConfig::default(), vocabulary.map_err(|reason| Error::invalid(&file, reason))?)
             }
         };
         let weights = Weights::open(path)?;
-        let loader = Loader { weights: &weights, precision, dtype, device, held: &held };
+        let loader = Loader { weights: &weights, precision, dtype, device, loaded: &loaded };
         let encoder = Encoder::load(loader, &config, on_layer)?;
         let decoder = Decoder::load(loader, &config, on_layer)?;
         let alignment_heads = generation
@@ -76,14 +89,15 @@ impl Whisper {
             encoder,
             decoder,
             dtype,
-            precision: held.precision().unwrap_or(precision),
-            weight_bytes: held.bytes(),
+            precision: loaded.precision().unwrap_or(precision),
+            weight_bytes: loaded.bytes(),
             device: device.clone(),
             alignment_heads,
         })
     }
 
-    /// What a device computes fastest without losing accuracy that matters.
+    /// The precision in which a device computes fastest without a significant loss
+    /// of accuracy.
     pub fn preferred(device: &Device) -> Precision {
         Precision::F32.usual_on(if device.is_cpu() { DeviceKind::Host } else { DeviceKind::Gpu })
     }
@@ -99,10 +113,10 @@ fn dtype(device: &Device, precision: Precision) -> DType {
     }
 }
 
-/// Every head of the later half of the layers, as openai/whisper takes where
-/// a model names none.
+/// The heads that openai/whisper uses for models that name none: all heads of the
+/// later half of the layers.
 fn default_alignment_heads(config: &WhisperConfig) -> Vec<(usize, usize)> {
-    (config.dimensions.decoder_layers as usize / 2..config.dimensions.decoder_layers as usize)
-        .flat_map(|layer| (0..config.dimensions.decoder_heads as usize).map(move |head| (layer, head)))
-        .collect()
+    let (layers, heads) =
+        (config.dimensions.decoder_layers as usize, config.dimensions.decoder_heads as usize);
+    (layers / 2..layers).flat_map(|layer| (0..heads).map(move |head| (layer, head))).collect()
 }

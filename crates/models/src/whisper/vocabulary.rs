@@ -1,35 +1,46 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use formats::read_json;
 use tokenizers::Tokenizer;
 
-use super::generation::{GenerationConfig, read_json};
+use super::generation::GenerationConfig;
 use crate::Error;
 
-/// What the tokens are: every special one found by its name, since ids differ
-/// from model to model.
+/// The tokens of a model. Special tokens are found by name, as their ids differ
+/// between models.
 #[derive(Debug)]
 pub struct Vocabulary {
     encoder: Tokenizer,
-    /// Raw bytes of each text token, by id.
+    /// The bytes of each text token by id.
     bytes: Vec<Vec<u8>>,
-    /// Spelling of tokens that are not text.
+    /// The names of tokens that are not text.
     special: HashMap<u32, String>,
+    /// The number of ids.
     pub size: usize,
+    /// `<|endoftext|>`, the first id that is not text.
     pub end_of_text: u32,
+    /// `<|startoftranscript|>`.
     pub start_of_transcript: u32,
+    /// `<|startofprev|>`, which precedes the text of the previous window.
     pub start_of_previous: Option<u32>,
+    /// `<|transcribe|>`; `None` for an English-only model.
     pub transcribe: Option<u32>,
+    /// `<|translate|>`; `None` for an English-only model.
     pub translate: Option<u32>,
+    /// `<|nospeech|>`, which older models call `<|nocaptions|>`.
     pub no_speech: Option<u32>,
+    /// `<|notimestamps|>`.
     pub no_timestamps: u32,
-    /// `<|0.00|>`; later ones follow in steps of 0.02 s.
+    /// `<|0.00|>`. The other timestamps follow in steps of 0.02 s.
     pub timestamp_begin: u32,
-    /// (ISO code, token), in order of tokens. Empty for an English-only model.
+    /// (ISO 639 code, token) in order of tokens. Empty for an English-only model.
     pub languages: Vec<(String, u32)>,
-    /// Never written: sounds, brackets, and tokens that only steer.
+    /// Tokens that are never generated: symbols for sounds, brackets, and special
+    /// tokens that belong in prompts. Sorted.
     pub suppressed: Vec<u32>,
-    /// Not written as the first token of a window: a space, the end.
+    /// Tokens that are never generated as the first one of a window: a space and
+    /// the end of the text.
     pub begin_suppressed: Vec<u32>,
 }
 
@@ -40,7 +51,7 @@ impl Vocabulary {
         vocab_size: usize,
     ) -> Result<Self, Error> {
         let path = folder.join("tokenizer.json");
-        // Read as JSON first: a missing or broken file then has an error that names it.
+        // Read as JSON first, as the error of a missing or broken file then names it.
         let _: serde::de::IgnoredAny = read_json(folder, "tokenizer.json")?;
         let encoder = Tokenizer::from_file(&path).map_err(|error| Error::invalid(&path, error))?;
         Self::new(encoder, generation, vocab_size).map_err(|reason| Error::invalid(path, reason))
@@ -57,7 +68,7 @@ impl Vocabulary {
         let end_of_text = need("<|endoftext|>")?;
         let start_of_transcript = need("<|startoftranscript|>")?;
         let no_timestamps = need("<|notimestamps|>")?;
-        // Older tokenizers don't list the time tokens; they follow directly.
+        // Older tokenizers do not list the timestamps, which follow directly.
         let timestamp_begin = token("<|0.00|>").unwrap_or(no_timestamps + 1);
 
         let mut bytes = vec![Vec::new(); vocab_size];
@@ -87,13 +98,13 @@ impl Vocabulary {
             languages.clear();
         }
 
-        let steering =
+        let prompt_tokens =
             ["<|translate|>", "<|transcribe|>", "<|startoftranscript|>", "<|startofprev|>", "<|startoflm|>"];
         let mut suppressed = match &generation.suppress_tokens {
             Some(tokens) => tokens.clone(),
             None => non_speech_tokens(&encoder, end_of_text),
         };
-        suppressed.extend(steering.iter().filter_map(|name| token(name)));
+        suppressed.extend(prompt_tokens.iter().filter_map(|name| token(name)));
         let no_speech = ["<|nospeech|>", "<|nocaptions|>"].iter().find_map(|name| token(name));
         suppressed.extend(no_speech);
         suppressed.retain(|id| (*id as usize) < vocab_size);
@@ -122,28 +133,32 @@ impl Vocabulary {
         })
     }
 
+    /// The token of a language by its ISO 639 code.
     pub fn language_token(&self, code: &str) -> Option<u32> {
         self.languages.iter().find(|(known, _)| known == code).map(|(_, id)| *id)
     }
 
+    /// Whether the model knows languages besides English.
     pub fn is_multilingual(&self) -> bool {
         !self.languages.is_empty()
     }
 
+    /// Whether `token` is text, not special.
     pub fn is_text(&self, token: u32) -> bool {
         token < self.end_of_text
     }
 
+    /// Whether `token` is a timestamp.
     pub fn is_timestamp(&self, token: u32) -> bool {
         token >= self.timestamp_begin
     }
 
+    /// The tokens of a text, without special tokens.
     pub fn encode(&self, text: &str) -> Vec<u32> {
         encode(&self.encoder, text)
     }
 
-    /// The text of the text tokens among `tokens`; bytes that are not UTF-8
-    /// become U+FFFD.
+    /// The text of the text tokens among `tokens`. Invalid UTF-8 becomes U+FFFD.
     pub fn decode(&self, tokens: &[u32]) -> String {
         let bytes: Vec<u8> = tokens
             .iter()
@@ -153,7 +168,7 @@ impl Vocabulary {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// As [`Self::decode`], with special tokens spelled out.
+    /// As [`Self::decode`], with the names of special tokens.
     pub fn decode_with_special(&self, tokens: &[u32]) -> String {
         let mut bytes = Vec::new();
         for token in tokens {
@@ -167,13 +182,13 @@ impl Vocabulary {
 }
 
 fn encode(encoder: &Tokenizer, text: &str) -> Vec<u32> {
-    // Encoding plain text with a byte-level vocabulary can't fail; a broken
-    // tokenizer that does so anyway contributes nothing to the prompt.
+    // Encoding plain text with a byte-level vocabulary can't fail. If a broken
+    // tokenizer does fail, the prompt lacks this text.
     encoder.encode_fast(text, false).map(|e| e.get_ids().to_vec()).unwrap_or_default()
 }
 
-/// The characters that GPT-2's byte-level vocabulary spells bytes with:
-/// printable ones stand for themselves, the others follow from U+0100.
+/// The characters that stand for bytes in GPT-2's byte-level vocabulary: printable
+/// bytes stand for themselves, the others are numbered from U+0100.
 pub(super) fn byte_alphabet() -> HashMap<char, u8> {
     let printable = |byte: u8| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
     let mut next = 0x100;
@@ -189,8 +204,8 @@ pub(super) fn byte_alphabet() -> HashMap<char, u8> {
         .collect()
 }
 
-/// Tokens that describe sounds rather than speech, for models that come
-/// without a list: the symbols that openai/whisper's tokenizer names.
+/// Tokens that describe sounds rather than speech, for models without a list of
+/// suppressed tokens: the `non_speech_tokens` of openai/whisper's tokenizer.
 fn non_speech_tokens(encoder: &Tokenizer, end_of_text: u32) -> Vec<u32> {
     let symbols: Vec<&str> = "\" # ( ) * + / : ; < = > @ [ \\ ] ^ _ ` { | } ~ 「 」 『 』 << >> <<< >>> -- --- -( -[ (' (\" (( )) ((( ))) [[ ]] {{ }} ♪♪ ♪♪♪"
         .split(' ')

@@ -1,4 +1,4 @@
-//! Networks and their weights against the reference and against each other.
+//! Networks compared with reference outputs, and models compared between formats.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test, helpers included")]
 
 mod reference;

@@ -1,5 +1,5 @@
-//! The network against the outputs of openai/whisper (`tensors/` of the
-//! shared reference), and against candle-transformers' Whisper.
+//! The network compared with the outputs of openai/whisper in
+//! tests/data/corpus/reference/tensors, and with candle-transformers' Whisper.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -53,8 +53,8 @@ fn check_encoder_and_logits_equal_the_reference(corpus: &Path, names: &[&str]) {
     }
 }
 
-/// A model with the parts that candle-transformers hard-wires: the tanh form
-/// of GELU and sinusoidal positions.
+/// Writes a model with what candle-transformers always uses: the tanh form of GELU
+/// and sinusoidal positions.
 fn random_model(folder: &Path) -> WhisperConfig {
     let config = serde_json::json!({
         "model_type": "whisper", "num_mel_bins": 80, "max_source_positions": 60, "max_target_positions": 32,
@@ -110,7 +110,7 @@ fn random_model(folder: &Path) -> WhisperConfig {
             let count = shape.iter().product();
             let data: Vec<f32> = (0..count)
                 .map(|_| {
-                    // A linear congruential generator: the same numbers everywhere.
+                    // A linear congruential generator gives the same numbers on every machine.
                     seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
                     ((seed >> 40) as f32 / (1u64 << 24) as f32 - 0.5) * 0.4
                 })
@@ -155,7 +155,7 @@ fn network_agrees_with_candle_transformers() {
 
     let tokens = [2708u32, 2709, 2809, 17, 99, 1203];
     let mut state = ours.decoder.start(&audio, 1, tokens.len()).unwrap();
-    // One token after the other through the cache, against all at once.
+    // One token at a time with the cache, compared with all tokens at once.
     let rows: Vec<Tensor> = tokens
         .iter()
         .map(|token| {
@@ -172,7 +172,7 @@ fn network_agrees_with_candle_transformers() {
     assert!(encoder < TOLERANCE && logits < TOLERANCE, "encoder {encoder}, logits {logits}");
 }
 
-/// Rows of one state decode as each would alone, whatever the order they are put in.
+/// The rows of a batch give the results that they give alone, also after reordering.
 #[test]
 fn batched_rows_equal_single_ones() {
     let folder = tempfile::tempdir().unwrap();
@@ -185,7 +185,7 @@ fn batched_rows_equal_single_ones() {
     let audio = model.encoder.forward(&mel, &|| true).unwrap();
     let (a, b) = ([2708u32, 2709, 5], [2708u32, 2714, 6]);
     let next = [11u32, 12, 13, 14];
-    // Two beams per window; rows 1 and 2 change over to their window's first beam.
+    // Two beams per window, some of which are replaced by the other one.
     let mut state = model.decoder.start(&audio, 2, 8).unwrap();
     let tokens: Vec<u32> = [a, a, b, b].concat();
     model.decoder.forward(&tokens, &mut state, None, &|| true).unwrap();

@@ -1,5 +1,4 @@
-//! Models from GGUF files and files of whisper.cpp: the same network as from
-//! safetensors.
+//! Models from GGUF and whisper.cpp files compute the same as from safetensors.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +13,7 @@ fn load(path: &Path, precision: Precision) -> Whisper {
     Whisper::load(path, &Device::Cpu, precision, &|| true).unwrap()
 }
 
-/// Logits of one window and a few tokens.
+/// The logits of one window and a few tokens.
 fn logits(model: &Whisper, mel: &Tensor) -> Tensor {
     let audio = model.encoder.forward(mel, &|| true).unwrap();
     let mut state = model.decoder.start(&audio, 1, 8).unwrap();
@@ -22,9 +21,9 @@ fn logits(model: &Whisper, mel: &Tensor) -> Tensor {
     model.decoder.logits(&hidden.squeeze(0).unwrap()).unwrap()
 }
 
-/// The most likely tokens after the model's prompt.
+/// The tokens of greedy search.
 fn greedy(model: &Whisper, mel: &Tensor) -> Vec<u32> {
-    const MOST: usize = 60;
+    const MAX_TOKENS: usize = 60;
     let vocabulary = &model.vocabulary;
     let audio = model.encoder.forward(mel, &|| true).unwrap();
     let english = vocabulary.language_token("en").unwrap();
@@ -34,9 +33,9 @@ fn greedy(model: &Whisper, mel: &Tensor) -> Vec<u32> {
         vocabulary.transcribe.unwrap(),
         vocabulary.no_timestamps,
     ];
-    let mut state = model.decoder.start(&audio, 1, MOST + next.len()).unwrap();
+    let mut state = model.decoder.start(&audio, 1, MAX_TOKENS + next.len()).unwrap();
     let mut tokens = Vec::new();
-    while tokens.len() < MOST && tokens.last() != Some(&vocabulary.end_of_text) {
+    while tokens.len() < MAX_TOKENS && tokens.last() != Some(&vocabulary.end_of_text) {
         let hidden = model.decoder.forward(&next, &mut state, None, &|| true).unwrap();
         let last = hidden.squeeze(0).unwrap().narrow(0, next.len() - 1, 1).unwrap();
         let scores = model.decoder.logits(&last).unwrap().squeeze(0).unwrap();
@@ -60,7 +59,7 @@ fn micro(folder: &Path) {
     write(folder, Size::named("micro").unwrap(), &Options::default()).unwrap();
 }
 
-/// A folder with the GGUF file instead of the safetensors.
+/// Writes a model with a GGUF file instead of safetensors.
 fn micro_gguf(folder: &Path, precision: Precision) -> PathBuf {
     micro(folder);
     let file = folder.join("model.gguf");
@@ -70,7 +69,7 @@ fn micro_gguf(folder: &Path, precision: Precision) -> PathBuf {
 }
 
 #[test]
-fn a_gguf_file_is_the_model_that_it_was_made_of() {
+fn a_gguf_file_computes_the_same_as_its_original() {
     for precision in [Precision::F32, Precision::F16, Precision::Q8_0, Precision::Q5_1, Precision::Q4_0] {
         let folder = tempfile::tempdir().unwrap();
         micro(folder.path());
@@ -81,20 +80,21 @@ fn a_gguf_file_is_the_model_that_it_was_made_of() {
         };
         let file = micro_gguf(folder.path(), precision);
         assert_eq!(stored_precision(folder.path()).unwrap(), precision);
-        // Its folder and the file itself mean the same.
+        // The folder and the file both name the model.
         for path in [folder.path(), &file] {
             let model = load(path, precision);
             assert_eq!((model.precision, model.weight_bytes), (precision, direct.weight_bytes));
             assert_eq!(difference(&logits(&model, &mel(&model)), &expected), 0.0, "{precision}");
         }
-        // What is stored in fewer bits can be held in more.
+        // Quantised weights can be held in 32 bits.
         let wide = load(&file, Precision::F32);
         assert_eq!(wide.precision, Precision::F32);
         assert!(difference(&logits(&wide, &mel(&wide)), &expected) < 1e-4, "{precision}");
     }
 }
 
-/// golden/make_blocks.py wrote both the blocks and what they mean.
+/// golden/make_blocks.py wrote the blocks and the values that the public `gguf`
+/// package reads from them.
 #[test]
 fn every_format_reads_as_the_gguf_package_reads_it() {
     const SHAPE: [usize; 2] = [3, 512];
@@ -109,13 +109,13 @@ fn every_format_reads_as_the_gguf_package_reads_it() {
 }
 
 #[test]
-fn rows_that_fit_no_block_are_named() {
+fn tensors_in_another_precision_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     micro(folder.path());
     let out = folder.path().join("q4.gguf");
     let kept = quantise(folder.path(), Precision::Q4K, &out, &|| true).unwrap();
-    // Rows of 64 weights are two blocks of 32; those behind the hidden layer,
-    // of 256, are whole.
+    // Rows of 64 weights fit blocks of 32 only; those of 256, after the hidden
+    // layer, also fit the blocks of Q4_K.
     assert!(kept.iter().any(|kept| kept.tensor == "model.decoder.embed_tokens.weight"));
     assert!(kept.iter().all(|kept| kept.precision == Precision::Q5_0));
     assert!(!kept.iter().any(|kept| kept.tensor.ends_with("fc2.weight") || kept.tensor.contains("conv")));
@@ -133,7 +133,7 @@ fn rows_that_fit_no_block_are_named() {
 
 #[test]
 #[ignore = "full corpus: make soak"]
-fn a_file_of_whisper_cpp_gives_the_tokens_of_its_twin() {
+fn a_file_of_whisper_cpp_gives_the_same_tokens_as_safetensors() {
     let shared = corpus::full();
     let twin = load(&shared.join("models/starter-full"), Precision::F32);
     for (name, held) in [("ggml-starter.bin", Precision::F32), ("ggml-starter-q8_0.bin", Precision::Q8_0)] {

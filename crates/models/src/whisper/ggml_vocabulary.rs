@@ -1,5 +1,6 @@
-//! The vocabulary inside a file of whisper.cpp: text tokens by their spelling,
-//! in order; special ones by what every model of OpenAI's has behind them.
+//! The vocabulary of a file of whisper.cpp. The file lists the bytes of text
+//! tokens in order of ids; the special tokens after them are the same in all of
+//! OpenAI's models and are not in the file.
 
 use std::collections::HashMap;
 
@@ -10,32 +11,34 @@ use super::generation::GenerationConfig;
 use super::vocabulary::{Vocabulary, byte_alphabet};
 use crate::ggml::Contents;
 
-/// ISO codes in the order of their tokens (`LANGUAGES` of openai/whisper's
-/// `tokenizer.py`); models before large-v3 lack the last.
+/// ISO 639 codes in the order of their tokens (`LANGUAGES` of openai/whisper's
+/// `tokenizer.py`). Models before large-v3 lack the last one.
 const LANGUAGES: &str = "en zh de es ru ko fr ja pt tr pl ca nl ar sv it id hi fi vi he uk el ms cs ro da hu ta no \
                          th ur hr bg lt la mi ml cy sk te fa lv bn sr az sl kn et mk br eu is hy ne mn bs kk sq sw \
                          gl mr pa si km sn yo so af oc ka be tg sd gu am yi lo uz fo ht ps tk nn mt sa lb my bo tl \
                          mg as tt haw ln ha ba jw su yue";
-/// Ids of a multilingual vocabulary of 99 languages; an English-only one has a
-/// text token less.
+/// The size of a multilingual vocabulary of 99 languages. English-only ones have
+/// one text token less.
 const MULTILINGUAL: usize = 51_865;
-/// `<|0.00|>` to `<|30.00|>`.
-const TIMES: usize = 1_501;
-/// Behind the languages.
-const STEERING: [&str; 6] =
+/// The number of timestamps, `<|0.00|>` to `<|30.00|>`.
+const TIMESTAMPS: usize = 1_501;
+/// The special tokens after the languages.
+const PROMPT_TOKENS: [&str; 6] =
     ["translate", "transcribe", "startoflm", "startofprev", "nospeech", "notimestamps"];
 
 impl Vocabulary {
-    /// The error is a reason.
+    /// Builds the vocabulary of a file. The error is a reason for
+    /// [`Error::Invalid`](crate::Error::Invalid).
     pub(super) fn of_ggml(file: &[u8], contents: &Contents) -> Result<Self, String> {
         let size = contents.dimensions.vocabulary as usize;
         let spellings: Vec<&[u8]> = contents.tokens.iter().map(|range| &file[range.clone()]).collect();
         let is_multilingual = size >= MULTILINGUAL;
         let codes: Vec<&str> = LANGUAGES.split_whitespace().collect();
-        // End of text, start of transcript, languages, steering, times.
-        let behind_text = size.checked_sub(2 + STEERING.len() + TIMES);
+        // After the text: end of text, start of transcript, languages, prompt tokens,
+        // timestamps.
+        let after_text = size.checked_sub(2 + PROMPT_TOKENS.len() + TIMESTAMPS);
         let text = if is_multilingual { 50_257 } else { 50_256 };
-        let languages = behind_text.and_then(|ids| ids.checked_sub(text));
+        let languages = after_text.and_then(|ids| ids.checked_sub(text));
         let languages =
             languages.filter(|count| (1..=codes.len()).contains(count) && spellings.len() >= text);
         let Some(languages) = languages else {
@@ -45,8 +48,8 @@ impl Vocabulary {
 
         let mut special = vec!["endoftext".to_owned(), "startoftranscript".to_owned()];
         special.extend(codes[..languages].iter().map(|code| (*code).to_owned()));
-        special.extend(STEERING.map(str::to_owned));
-        special.extend((0..TIMES).map(|step| format!("{:.2}", step as f64 * 0.02)));
+        special.extend(PROMPT_TOKENS.map(str::to_owned));
+        special.extend((0..TIMESTAMPS).map(|step| format!("{:.2}", step as f64 * 0.02)));
         let special: Vec<(usize, String)> =
             special.into_iter().enumerate().map(|(i, name)| (text + i, format!("<|{name}|>"))).collect();
 
@@ -95,18 +98,18 @@ fn encoder(spellings: &[&[u8]], special: &[(usize, String)]) -> Result<Tokenizer
     Tokenizer::from_bytes(description.to_string()).map_err(|error| format!("the vocabulary: {error}"))
 }
 
-/// The pair that each token of several bytes is merged from, in order of
-/// tokens: what is left when its bytes are merged by the tokens before it.
+/// The pair that each token of several bytes is merged from, in order of tokens:
+/// the two parts that remain when its bytes are merged with all earlier merges.
 fn merges<'a>(spellings: &[&'a [u8]]) -> Vec<(&'a [u8], &'a [u8])> {
     let ranks: HashMap<&[u8], usize> = spellings.iter().enumerate().map(|(id, bytes)| (*bytes, id)).collect();
     let mut merges = Vec::new();
     for (id, token) in spellings.iter().enumerate() {
-        /// No text token is nearly as long.
-        const LONGEST: usize = 256;
-        if token.len() < 2 || token.len() > LONGEST {
+        /// Bytes. Real tokens are much shorter.
+        const MAX_BYTES: usize = 256;
+        if token.len() < 2 || token.len() > MAX_BYTES {
             continue;
         }
-        // Where each part begins, and the end.
+        // The offsets of the parts, and the end.
         let mut bounds: Vec<usize> = (0..=token.len()).collect();
         while bounds.len() > 3 {
             let rank = |i: &usize| ranks.get(&token[bounds[*i]..bounds[*i + 2]]).filter(|rank| **rank < id);

@@ -2,15 +2,29 @@ use std::path::{Path, PathBuf};
 
 use crate::{Error, FileKind};
 
-/// Where a model comes from. What a file is, its first bytes say, not its name.
+/// The files that a model is read from. Formats are recognised by the first
+/// bytes of a file, not by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
-    /// A folder in the Hugging Face layout, with these files of weights.
-    Safetensors { folder: PathBuf, files: Vec<PathBuf> },
-    /// One file of weights, beside the other files of that layout.
-    Gguf { folder: PathBuf, file: PathBuf },
-    /// A file of whisper.cpp: everything in one.
-    Ggml { file: PathBuf },
+pub enum ModelFiles {
+    /// A folder in the Hugging Face layout.
+    Safetensors {
+        /// The folder of `config.json` and the tokenizer.
+        folder: PathBuf,
+        /// `model.safetensors`, or the shards that the index names.
+        files: Vec<PathBuf>,
+    },
+    /// A GGUF file beside the other files of the Hugging Face layout.
+    Gguf {
+        /// The folder of `config.json` and the tokenizer.
+        folder: PathBuf,
+        /// The weights.
+        file: PathBuf,
+    },
+    /// A file of whisper.cpp, which includes dimensions and vocabulary.
+    Ggml {
+        /// The file.
+        file: PathBuf,
+    },
 }
 
 const SINGLE: &str = "model.safetensors";
@@ -21,8 +35,14 @@ struct ShardIndex {
     weight_map: std::collections::HashMap<String, String>,
 }
 
-impl Source {
-    /// `path` is a model's folder, or a GGUF or whisper.cpp file.
+impl ModelFiles {
+    /// Finds the files of the model at `path`: a folder, or a GGUF or
+    /// whisper.cpp file. A folder's safetensors take precedence over other files.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] for a folder without weights, [`Error::Invalid`] for
+    /// one with several GGUF or whisper.cpp files, for a file of another format
+    /// and for a damaged index of shards, [`Error::Io`] for what can't be read.
     pub fn find(path: &Path) -> Result<Self, Error> {
         if !path.is_dir() {
             return Self::of_file(path)?.ok_or_else(|| {
@@ -37,8 +57,9 @@ impl Source {
         let unreadable = |source| Error::Io { path: path.into(), source };
         for entry in std::fs::read_dir(path).map_err(unreadable)? {
             let file = entry.map_err(unreadable)?.path();
-            let is_named_so = file.extension().is_some_and(|ending| ending == "gguf" || ending == "bin");
-            if is_named_so
+            let has_model_extension =
+                file.extension().is_some_and(|ending| ending == "gguf" || ending == "bin");
+            if has_model_extension
                 && file.is_file()
                 && let Some(source) = Self::of_file(&file)?
             {
@@ -67,7 +88,7 @@ impl Source {
     }
 }
 
-/// The safetensors files of a folder, where it has any.
+/// The safetensors files of a folder, if it has any.
 fn safetensors(folder: &Path) -> Result<Option<Vec<PathBuf>>, Error> {
     let index_path = folder.join(INDEX);
     if folder.join(SINGLE).is_file() {
@@ -83,7 +104,7 @@ fn safetensors(folder: &Path) -> Result<Option<Vec<PathBuf>>, Error> {
     let mut names: Vec<String> = index.weight_map.into_values().collect();
     names.sort();
     names.dedup();
-    // A name with a folder in it could lead anywhere on the disk.
+    // A name with a path separator could refer to any file on the disk.
     if let Some(name) = names.iter().find(|name| name.contains(['/', '\\'])) {
         return Err(Error::invalid(index_path, format!("the shard name {name:?} is not a file name")));
     }

@@ -1,0 +1,299 @@
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use memory::{DeviceKind, Dimensions, Precision};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{Error, ModelFiles, Tensors, WhisperConfig, read_json};
+
+const GENERATION_CONFIG: &str = "generation_config.json";
+
+/// The smallest vocabulary of a multilingual model. English-only models have
+/// at most 51,864 tokens.
+const MULTILINGUAL_VOCABULARY: u64 = 51_865;
+
+/// Bytes. The headers of the largest public models take a few hundred kilobytes.
+const MAX_HEADER_BYTES: u64 = 64 << 20;
+
+/// A Whisper model as its files describe it: enough to predict what it takes
+/// to run it, without reading its weights.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelInfo {
+    /// The dimensions of the network.
+    pub dimensions: Dimensions,
+    /// The precision that most weights are stored in.
+    pub stored: Precision,
+    /// Whether the model knows languages besides English.
+    pub multilingual: bool,
+    /// Whether the model was trained to translate to English.
+    pub translates: bool,
+}
+
+impl ModelInfo {
+    /// Reads the configuration and the headers of the model at `path`: a
+    /// folder, or a GGUF or whisper.cpp file. A missing or damaged
+    /// `generation_config.json` is no error, as old models have none; loading
+    /// the model reports a damaged one.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the model is not a Whisper model, otherwise
+    /// the file that is missing, unreadable or not valid.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let dimensions = WhisperConfig::read(path)?.dimensions;
+        let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
+        let generation: GenerationConfig = read_json(folder, GENERATION_CONFIG).unwrap_or_default();
+        let multilingual =
+            generation.is_multilingual.unwrap_or(dimensions.vocabulary >= MULTILINGUAL_VOCABULARY);
+        Ok(Self {
+            dimensions,
+            stored: stored_precision(path)?,
+            multilingual,
+            // Models with a shortened decoder (turbo, distil) were trained for
+            // transcription only.
+            translates: multilingual && dimensions.decoder_layers >= dimensions.encoder_layers,
+        })
+    }
+
+    /// The precision that the weights are held in by default on this kind of device.
+    pub fn usual(&self, kind: DeviceKind) -> Precision {
+        self.stored.usual_on(kind)
+    }
+
+    /// The precisions that the weights can be held in on this kind of device,
+    /// the largest first: the default one; the stored one, if it is smaller
+    /// (the weights are then widened as they are used, and results are the
+    /// same); and Q8_0, which weights can be quantised to while they are loaded.
+    pub fn precisions(&self, kind: DeviceKind) -> Vec<Precision> {
+        /// Enough for whole blocks of every precision.
+        const WEIGHTS: u64 = 1 << 20;
+        let mut precisions = vec![self.usual(kind)];
+        for smaller in [self.stored, Precision::Q8_0] {
+            if smaller.bytes(WEIGHTS) < precisions.last().map_or(0, |last| last.bytes(WEIGHTS)) {
+                precisions.push(smaller);
+            }
+        }
+        precisions
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct GenerationConfig {
+    is_multilingual: Option<bool>,
+}
+
+/// The precision that most bytes of the first file of weights are stored in.
+fn stored_precision(path: &Path) -> Result<Precision, Error> {
+    let file = match ModelFiles::find(path)? {
+        ModelFiles::Safetensors { files, folder } => files.into_iter().next().unwrap_or(folder),
+        ModelFiles::Gguf { file, .. } | ModelFiles::Ggml { file } => {
+            return Ok(Tensors::open(&file)?.stored_precision());
+        }
+    };
+    let header = safetensors_header(&file).map_err(|error| Error::invalid(&file, error))?;
+    let mut bytes: BTreeMap<&str, u64> = BTreeMap::new();
+    for tensor in header.values() {
+        if let (Some(dtype), Some([start, end])) =
+            (tensor["dtype"].as_str(), tensor["data_offsets"].as_array().map(Vec::as_slice))
+        {
+            let length = end.as_u64().unwrap_or(0).saturating_sub(start.as_u64().unwrap_or(0));
+            *bytes.entry(dtype).or_default() += length;
+        }
+    }
+    let most = bytes.into_iter().max_by_key(|(_, length)| *length);
+    match most.map(|(dtype, _)| dtype) {
+        Some("F32") => Ok(Precision::F32),
+        Some("F16") => Ok(Precision::F16),
+        Some("BF16") => Ok(Precision::Bf16),
+        other => {
+            Err(Error::invalid(&file, format!("its weights are of the type {}", other.unwrap_or("none"))))
+        }
+    }
+}
+
+/// The header of a safetensors file: 8 bytes of length, little-endian, then a
+/// JSON object with a member per tensor. Unlike [`Tensors::open`] this does not
+/// require the file to be complete.
+fn safetensors_header(path: &Path) -> std::io::Result<BTreeMap<String, Value>> {
+    let mut file = File::open(path)?;
+    let mut length = [0; 8];
+    file.read_exact(&mut length)?;
+    let length = u64::from_le_bytes(length);
+    if length > MAX_HEADER_BYTES {
+        return Err(std::io::Error::other("its header is longer than any real one"));
+    }
+    let mut text = Vec::new();
+    file.take(length).read_to_end(&mut text)?;
+    Ok(serde_json::from_slice(&text)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    const CONFIG: &str = "config.json";
+    const WEIGHTS: &str = "model.safetensors";
+
+    /// Writes a model's folder with a true configuration, and a safetensors
+    /// header without values.
+    fn write_model(folder: &Path, name: &str, dtype: &str, multilingual: Option<bool>) -> PathBuf {
+        let dimensions = Dimensions::of_public(name).unwrap();
+        let folder = folder.join(name);
+        fs::create_dir_all(&folder).unwrap();
+        let config = serde_json::json!({
+            "model_type": "whisper",
+            "num_mel_bins": dimensions.mel_bins,
+            "max_source_positions": dimensions.audio_context,
+            "max_target_positions": dimensions.text_context,
+            "d_model": dimensions.width,
+            "encoder_layers": dimensions.encoder_layers,
+            "encoder_attention_heads": dimensions.encoder_heads,
+            "encoder_ffn_dim": dimensions.encoder_ffn,
+            "decoder_layers": dimensions.decoder_layers,
+            "decoder_attention_heads": dimensions.decoder_heads,
+            "decoder_ffn_dim": dimensions.decoder_ffn,
+            "vocab_size": dimensions.vocabulary,
+            "torch_dtype": "ignored",
+        });
+        fs::write(folder.join(CONFIG), config.to_string()).unwrap();
+        if let Some(multilingual) = multilingual {
+            let generation = serde_json::json!({ "is_multilingual": multilingual });
+            fs::write(folder.join(GENERATION_CONFIG), generation.to_string()).unwrap();
+        }
+        let header = serde_json::json!({
+            "__metadata__": { "format": "pt" },
+            "a.bias": { "dtype": "F32", "shape": [2], "data_offsets": [0, 8] },
+            "a.weight": { "dtype": dtype, "shape": [4, 4], "data_offsets": [8, 40] },
+        })
+        .to_string();
+        let mut file = (header.len() as u64).to_le_bytes().to_vec();
+        file.extend(header.as_bytes());
+        fs::write(folder.join(WEIGHTS), file).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_folder_is_described_without_its_weights() {
+        let folder = tempfile::tempdir().unwrap();
+        // (name, type of the weights, `is_multilingual`), (stored, multilingual, translates)
+        for ((name, dtype, is_multilingual), expected) in [
+            (("tiny", "F16", None), (Precision::F16, true, true)),
+            (("tiny.en", "F32", None), (Precision::F32, false, false)),
+            (("small", "F32", Some(false)), (Precision::F32, false, false)),
+            (("large-v3-turbo", "BF16", Some(true)), (Precision::Bf16, true, false)),
+        ] {
+            let info = ModelInfo::read(&write_model(folder.path(), name, dtype, is_multilingual)).unwrap();
+            assert_eq!(info.dimensions, Dimensions::of_public(name).unwrap(), "{name}");
+            assert_eq!((info.stored, info.multilingual, info.translates), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_demonstration_model_is_described() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/starter-whisper");
+        let info = ModelInfo::read(&folder).unwrap();
+        assert_eq!((info.dimensions.width, info.stored), (192, Precision::F16));
+        assert!(info.multilingual && info.translates);
+    }
+
+    /// A file of whisper.cpp with these dimensions and one matrix of a type.
+    fn ggml_file(of: &Dimensions, ggml_type: u32, bytes: usize) -> Vec<u8> {
+        let mut file = crate::ggml::MAGIC.to_vec();
+        let mut number = |number: u64| file.extend((number as u32).to_le_bytes());
+        [of.vocabulary, of.audio_context, of.width, of.encoder_heads, of.encoder_layers]
+            .into_iter()
+            .chain([of.text_context, of.width, of.decoder_heads, of.decoder_layers, of.mel_bins])
+            // The file's type, filters of no width, no tokens.
+            .chain([u64::from(ggml_type), of.mel_bins, 0, 0])
+            .for_each(&mut number);
+        let name = "decoder.token_embedding.weight";
+        [2, name.len() as u64, u64::from(ggml_type), 64, 2].into_iter().for_each(&mut number);
+        file.extend(name.as_bytes());
+        file.extend(vec![0; bytes]);
+        file
+    }
+
+    #[test]
+    fn a_file_of_whisper_cpp_is_described() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ggml-tiny.bin");
+        for (name, multilingual) in [("tiny", true), ("tiny.en", false)] {
+            let dimensions = Dimensions::of_public(name).unwrap();
+            for (ggml_type, bytes, stored) in [(1, 2 * 64 * 2, Precision::F16), (8, 4 * 34, Precision::Q8_0)]
+            {
+                fs::write(&file, ggml_file(&dimensions, ggml_type, bytes)).unwrap();
+                let info = ModelInfo::read(&file).unwrap();
+                let expected = ModelInfo { dimensions, stored, multilingual, translates: multilingual };
+                assert_eq!(info, expected, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    #[ignore = "full corpus: make soak"]
+    fn files_that_whisper_cpp_wrote_are_described() {
+        let models = random_models::corpus::full().join("models");
+        let twin = ModelInfo::read(&models.join("starter-full")).unwrap();
+        for (name, stored) in
+            [("ggml-starter.bin", Precision::F16), ("ggml-starter-q8_0.bin", Precision::Q8_0)]
+        {
+            let info = ModelInfo::read(&models.join("starter-ggml").join(name)).unwrap();
+            assert_eq!(info, ModelInfo { stored, ..twin.clone() }, "{name}");
+        }
+    }
+
+    #[test]
+    fn precisions_are_offered_from_the_largest_down() {
+        use Precision::{Bf16, F16, F32, Q4_0, Q8_0};
+        let dimensions = Dimensions::of_public("tiny").unwrap();
+        for (stored, kind, expected) in [
+            (F32, DeviceKind::Host, vec![F32, Q8_0]),
+            (F16, DeviceKind::Host, vec![F32, F16, Q8_0]),
+            (F16, DeviceKind::Gpu, vec![F16, Q8_0]),
+            (Bf16, DeviceKind::Gpu, vec![Bf16, Q8_0]),
+            (Q8_0, DeviceKind::Host, vec![Q8_0]),
+            (Q4_0, DeviceKind::Gpu, vec![Q4_0]),
+        ] {
+            let info = ModelInfo { dimensions, stored, multilingual: true, translates: true };
+            assert_eq!(info.precisions(kind), expected, "{stored} {kind:?}");
+            assert_eq!(info.usual(kind), expected[0], "{stored} {kind:?}");
+        }
+    }
+
+    #[test]
+    fn errors_name_the_file_and_the_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let cases: [(&str, &str, &[u8], &str); 4] = [
+            ("tiny", CONFIG, b"{}", "config.json is not valid: missing field"),
+            ("base", CONFIG, b"", "config.json is not valid: EOF"),
+            (
+                "small",
+                WEIGHTS,
+                b"\xff\xff\xff\xff\xff\xff\xff\xff",
+                "model.safetensors is not valid: its header is longer",
+            ),
+            ("medium", WEIGHTS, b"\x02\0\0\0\0\0\0\0{}", "its weights are of the type none"),
+        ];
+        for (name, file, bytes, expected) in cases {
+            let path = write_model(folder.path(), name, "F16", None);
+            fs::write(path.join(file), bytes).unwrap();
+            let error = ModelInfo::read(&path).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        let path = write_model(folder.path(), "large-v2", "F16", None);
+        fs::remove_file(path.join(WEIGHTS)).unwrap();
+        let error = ModelInfo::read(&path).unwrap_err();
+        assert!(matches!(error, Error::Missing { file: WEIGHTS, .. }), "{error}");
+        let path = write_model(folder.path(), "large-v3", "F16", None);
+        let config = fs::read_to_string(path.join(CONFIG)).unwrap().replace("whisper", "wav2vec2");
+        fs::write(path.join(CONFIG), config).unwrap();
+        let error = ModelInfo::read(&path).unwrap_err();
+        assert!(matches!(&error, Error::Unsupported { kind, .. } if kind == "wav2vec2"), "{error}");
+    }
+}
