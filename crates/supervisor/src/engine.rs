@@ -12,6 +12,7 @@ use wire::{
 use crate::Limits;
 use crate::find::{self, Candidate, Found};
 use crate::memory_log::MemoryLog;
+use crate::progress::JobProgress;
 use crate::runs::{AtWork, Entry, Runs};
 use crate::watch::{self, Link, Request};
 use config::Priority;
@@ -122,10 +123,20 @@ impl Engine {
     }
 
     /// Queues a job. Its `id` is assigned here, whatever it was.
-    pub fn transcribe(&self, mut job: Job) -> JobHandle {
+    pub fn transcribe(&self, job: Job) -> JobHandle {
+        let progress = JobProgress::new(Box::new(job.clone()));
+        let mut handle = self.attempt(job);
+        handle.progress = Some(progress);
+        handle
+    }
+
+    /// As [`Engine::transcribe`], for one of several attempts at a job, whose
+    /// progress the caller keeps: a transcript that the engine did not add to
+    /// its last event is not added by the handle either.
+    pub(crate) fn attempt(&self, mut job: Job) -> JobHandle {
         job.id = self.next_id();
         let job = Box::new(job);
-        self.run(job.clone(), Command::Transcribe(job))
+        self.run(&job.clone(), Command::Transcribe(job))
     }
 
     /// Queues the detection of each file's language, with `job`'s model,
@@ -134,16 +145,16 @@ impl Engine {
     pub fn detect_languages(&self, files: Vec<FilePath>, mut job: Job) -> JobHandle {
         job.id = self.next_id();
         let job = Box::new(job);
-        self.run(job.clone(), Command::DetectLanguages { id: job.id, files, job })
+        self.run(&job.clone(), Command::DetectLanguages { id: job.id, files, job })
     }
 
     /// Queues the making of a model: `output` is a folder that is not there
     /// yet. The last event is `Quantised`, `Failed` or `Cancelled`.
     pub fn quantise(&self, model: &Path, precision: memory::Precision, output: &Path) -> JobHandle {
         let id = self.next_id();
-        let job = Box::new(Job::new(id, output, model));
+        let job = Job::new(id, output, model);
         let asked = Quantise { id, model: model.into(), precision, output: output.into() };
-        self.run(job, Command::Quantise(Box::new(asked)))
+        self.run(&job, Command::Quantise(Box::new(asked)))
     }
 
     /// Ends the engine, its job with it, and waits until the process is gone:
@@ -190,15 +201,15 @@ impl Engine {
         self.latest_id.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    fn run(&self, job: Box<Job>, command: Command) -> JobHandle {
+    fn run(&self, job: &Job, command: Command) -> JobHandle {
         let (to_handle, events) = mpsc::unbounded_channel();
         let id = job.id;
         let model = job.model.as_path().file_name().unwrap_or_default().to_string_lossy();
         let at_work = self.entry.as_ref().map(|entry| entry.begin(&self.device(job.device), &model));
-        let log = MemoryLog::of(&job);
-        self.link.send(Request::Run { job, command, events: to_handle });
+        let log = MemoryLog::of(job);
+        self.link.send(Request::Run { id, file: job.file.clone(), command, events: to_handle });
         let canceller = Canceller { id, link: self.link.0.clone() };
-        JobHandle { events, ended: false, canceller, at_work, log }
+        JobHandle { events, ended: false, canceller, at_work, log, progress: None }
     }
 
     /// The device that a job computes on: `cpu` or `cuda:N`.
@@ -237,6 +248,8 @@ pub struct JobHandle {
     canceller: Canceller,
     at_work: Option<AtWork>,
     log: Option<MemoryLog>,
+    /// `None` for an attempt, whose caller keeps it, and for other commands.
+    progress: Option<JobProgress>,
 }
 
 impl JobHandle {
@@ -250,14 +263,26 @@ impl JobHandle {
         if self.ended {
             return None;
         }
-        let event = self
-            .events
-            .recv()
-            .await
-            .unwrap_or_else(|| Event::Failed { error: self.canceller.link.reason(), partial: None });
+        let mut event = self.events.recv().await.unwrap_or_else(|| Event::Failed {
+            error: self.canceller.link.reason(),
+            partial: None,
+        });
         self.ended = event.is_last();
         self.note(&event);
+        self.add_partial(&mut event);
         Some(event)
+    }
+
+    /// Adds what there is of the transcript to a last event that an engine
+    /// ended without.
+    fn add_partial(&mut self, event: &mut Event) {
+        let Some(progress) = &mut self.progress else { return };
+        progress.handle_event(event);
+        if let Event::Failed { partial: partial @ None, .. }
+        | Event::Cancelled { partial: partial @ None, .. } = event
+        {
+            *partial = progress.partial();
+        }
     }
 
     /// Keeps the job's memory log and what others see of the engine.

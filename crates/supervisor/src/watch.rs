@@ -10,14 +10,12 @@ use std::time::{Duration, Instant};
 use memory::death::{self, Death};
 use tokio::sync::{mpsc::UnboundedSender, oneshot};
 use wire::{
-    Command, Description, Envelope, ErrorCode, Event, Failure, FilePath, Job, JobId, PROTOCOL_VERSION,
-    exit_status,
+    Command, Description, Envelope, ErrorCode, Event, Failure, FilePath, JobId, PROTOCOL_VERSION, exit_status,
 };
 
 use crate::Limits;
 use crate::engine::Hello;
 use crate::find::Candidate;
-use crate::partial::Partial;
 use crate::process::{End, Heard, Process};
 use config::Priority;
 
@@ -25,7 +23,7 @@ use config::Priority;
 #[derive(Debug)]
 pub enum Request {
     Tell(Command),
-    Run { job: Box<Job>, command: Command, events: UnboundedSender<Event> },
+    Run { id: JobId, file: FilePath, command: Command, events: UnboundedSender<Event> },
     Cancel(JobId),
     Describe(oneshot::Sender<Result<Description, Failure>>),
     Shutdown(Option<oneshot::Sender<()>>),
@@ -129,7 +127,6 @@ enum Greeting {
 struct Watched {
     file: FilePath,
     events: UnboundedSender<Event>,
-    partial: Partial,
     cancelled: Option<Instant>,
 }
 
@@ -190,11 +187,11 @@ impl Watch {
     fn obey(&mut self, request: Request) {
         match request {
             Request::Tell(command) => self.process.tell(command),
-            Request::Run { job, command, events } => {
+            Request::Run { id, file, command, events } => {
                 if self.jobs.is_empty() {
                     self.ping.moved = Instant::now();
                 }
-                self.jobs.insert(job.id, Watched::new(job, events));
+                self.jobs.insert(id, Watched::new(file, events));
                 self.process.tell(command);
             }
             Request::Cancel(id) => {
@@ -265,10 +262,9 @@ impl Watch {
         self.ping.moved = Instant::now();
         if event.is_last() {
             if let Some(job) = self.jobs.remove(&id) {
-                job.end(event);
+                let _ = job.events.send(event);
             }
         } else {
-            job.partial.see(&event);
             // Fails where nobody listens: then its handle was dropped, which
             // cancels it.
             let _ = job.events.send(event);
@@ -345,8 +341,8 @@ impl Watch {
         // What was asked in the meantime waits for an answer as well.
         while let Ok(message) = self.messages.try_recv() {
             match message {
-                Message::Request(Request::Run { job, events, .. }) => {
-                    self.jobs.insert(job.id, Watched::new(job, events));
+                Message::Request(Request::Run { id, file, events, .. }) => {
+                    self.jobs.insert(id, Watched::new(file, events));
                 }
                 Message::Request(Request::Cancel(id)) => {
                     if let Some(job) = self.jobs.get_mut(&id) {
@@ -369,7 +365,7 @@ impl Watch {
             } else {
                 Event::Failed { error: failure.clone().file(job.file.clone()), partial: None }
             };
-            job.end(event);
+            let _ = job.events.send(event);
         }
         for asker in self.askers {
             let _ = asker.send(Err(failure.clone()));
@@ -434,19 +430,8 @@ impl Watch {
 }
 
 impl Watched {
-    fn new(job: Box<Job>, events: UnboundedSender<Event>) -> Self {
-        Self { file: job.file.clone(), events, partial: Partial::new(job), cancelled: None }
-    }
-
-    /// Sends the last event, with what there is of the transcript where the
-    /// engine did not add it.
-    fn end(self, mut event: Event) {
-        if let Event::Failed { partial: partial @ None, .. }
-        | Event::Cancelled { partial: partial @ None, .. } = &mut event
-        {
-            *partial = self.partial.into_transcript();
-        }
-        let _ = self.events.send(event);
+    fn new(file: FilePath, events: UnboundedSender<Event>) -> Self {
+        Self { file, events, cancelled: None }
     }
 }
 

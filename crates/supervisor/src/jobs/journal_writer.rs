@@ -1,62 +1,75 @@
-//! Writes one job's journal. Whatever goes wrong with it, the job goes on.
+//! Writes one job's journal. A journal that can't be written never fails the job.
 
 use library::{Error, JobKey, Journal, ReachedPoint};
 use memory::Mark;
 use memory::ladder::LadderState;
-use transcript::{Notice, Segment, Severity, Span};
-use wire::{Point, Resume};
+use transcript::{Notice, Severity, Span};
+use wire::{Job, Resume};
+
+use crate::progress::JobProgress;
 
 /// What the journal is told.
 #[derive(Debug)]
 pub enum Record {
-    Begun { attempts: u32, resume: Box<Resume> },
-    Prepared { channel: usize, speech: Vec<Span>, log_mel_maximum: f32 },
-    Reached { point: Box<Point>, segments: Vec<Segment>, discarded: Vec<Segment> },
+    Begun {
+        attempts: u32,
+        ladder: Option<LadderState>,
+        skip: Vec<u64>,
+    },
+    Prepared {
+        channel: usize,
+        speech: Vec<Span>,
+        log_mel_maximum: f32,
+    },
+    /// The progress has a new point.
+    Reached,
     Notice(Notice),
     Ladder(LadderState),
     Mark(Mark),
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct JournalWriter {
     journal: Option<(Journal, JobKey)>,
-    /// What is to be written with the next point. A step that could not be
-    /// written stays here, so that the one after it has both.
-    step: Unwritten,
+    written: Written,
+    /// To be written with the next point.
+    marks: Vec<Mark>,
     /// That the journal fails is said once per job.
-    told: bool,
+    complained: bool,
 }
 
-#[derive(Debug, Default)]
-struct Unwritten {
-    point: Option<Box<Point>>,
-    segments: Vec<Segment>,
-    discarded: Vec<Segment>,
-    marks: Vec<Mark>,
+/// How much of the progress the journal has: what comes after that is written
+/// with the next point, so that a point that could not be written is made up
+/// for by the one after it.
+#[derive(Debug, Clone, Copy)]
+struct Written {
+    segments: usize,
+    discarded: usize,
 }
 
 impl JournalWriter {
-    pub fn new(journal: Option<(Journal, JobKey)>) -> Self {
-        Self { journal, ..Self::default() }
+    /// For a job whose `resume`, if it has one, is in the journal already.
+    pub fn new(journal: Option<(Journal, JobKey)>, job: &Job) -> Self {
+        let written = job.resume.as_ref().map_or(Written { segments: 0, discarded: 0 }, |resume| Written {
+            segments: resume.segments.len(),
+            discarded: resume.discarded.len(),
+        });
+        Self { journal, written, marks: Vec::new(), complained: false }
     }
 
     /// Returns when the record is on the disk, and what to tell the user where
-    /// it could not be written.
-    pub async fn record(&mut self, record: Record) -> Option<Notice> {
+    /// it could not be written. Of the text, what is written is what `progress`
+    /// has before its point.
+    pub async fn record(&mut self, record: Record, progress: &JobProgress) -> Option<Notice> {
         let (journal, key) = self.journal.clone()?;
         let result = match record {
             Record::Mark(mark) => {
-                self.step.marks.push(mark);
+                self.marks.push(mark);
                 return None;
             }
-            Record::Reached { point, segments, discarded } => {
-                let step = &mut self.step;
-                step.point = Some(point);
-                step.segments.extend(segments);
-                step.discarded.extend(discarded);
-                return self.write_step(journal, key).await;
-            }
-            Record::Begun { attempts, resume } => {
+            Record::Reached => self.write_point(journal, key, progress).await,
+            Record::Begun { attempts, ladder, skip } => {
+                let resume = Resume { ladder, skip, ..Resume::default() };
                 blocking(move || journal.begin_attempt(key, attempts, &resume)).await
             }
             Record::Prepared { channel, speech, log_mel_maximum } => {
@@ -68,31 +81,32 @@ impl JournalWriter {
         result.err().and_then(|error| self.complain(&error))
     }
 
-    async fn write_step(&mut self, journal: Journal, key: JobKey) -> Option<Notice> {
-        let step = std::mem::take(&mut self.step);
-        let (step, result) = blocking(move || {
-            let Some(point) = &step.point else { return (step, Ok(false)) };
-            let found = ReachedPoint {
-                point,
-                segments: &step.segments,
-                discarded: &step.discarded,
-                marks: &step.marks,
-            };
-            let result = journal.record_point(key, &found);
-            (step, result)
+    async fn write_point(&mut self, journal: Journal, key: JobKey, progress: &JobProgress) -> Result<(), Error> {
+        let Some(point) = progress.point().cloned() else { return Ok(()) };
+        let segments = progress.reached_segments(self.written.segments);
+        let discarded = progress.discarded().get(self.written.discarded..).unwrap_or_default().to_vec();
+        let marks = std::mem::take(&mut self.marks);
+        let (marks, result) = blocking(move || {
+            let step = ReachedPoint { point: &point, segments: &segments, discarded: &discarded, marks: &marks };
+            let result = journal.record_point(key, &step);
+            (marks, result)
         })
         .await;
         match result {
-            Ok(_) => None,
+            Ok(_) => {
+                let (segments, discarded) = (progress.reached(), progress.discarded().len());
+                self.written = Written { segments, discarded };
+                Ok(())
+            }
             Err(error) => {
-                self.step = step;
-                self.complain(&error)
+                self.marks = marks;
+                Err(error)
             }
         }
     }
 
     fn complain(&mut self, error: &Error) -> Option<Notice> {
-        if std::mem::replace(&mut self.told, true) {
+        if std::mem::replace(&mut self.complained, true) {
             return None;
         }
         let text = format!(

@@ -2,7 +2,6 @@
 //! keeps one warm between jobs, and where one dies, hangs or can't be trusted
 //! any more it starts another, which goes on from what was reached.
 
-mod deduplicator;
 mod journal_writer;
 mod recovery;
 mod run;
@@ -152,7 +151,8 @@ impl Supervisor {
         let id = job.id;
         let (to_job, events) = mpsc::unbounded_channel();
         let stop = Stop::new(self.inner.closed.subscribe());
-        let run = Run::new(Arc::clone(&self.inner), job, JournalWriter::new(kept), to_job, stop.clone());
+        let writer = JournalWriter::new(kept, &job);
+        let run = Run::new(Arc::clone(&self.inner), job, writer, to_job, stop.clone());
         tokio::spawn(run.run());
         SupervisedJob { id, events, ended: false, stop }
     }

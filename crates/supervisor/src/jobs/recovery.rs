@@ -7,13 +7,12 @@ use std::collections::BTreeMap;
 use memory::death::{Death, says_device_failed};
 use memory::ladder::{Ladder, LadderState, Processor, Step, Trouble, gave_up};
 use memory::{Mark, Stage};
-use transcript::{Notice, Segment, Severity, Time, Transcript};
+use transcript::{Notice, Severity, Time, Transcript};
 use wire::{ErrorCode, Event, Failure, Job, Resume};
 
-use super::deduplicator::EventDeduplicator;
 use super::journal_writer::Record;
 use super::rungs;
-use crate::partial::Partial;
+use crate::progress::JobProgress;
 
 /// Restarts of the engine for one job. A job that still fails then fails alone,
 /// so that the others get their turn.
@@ -23,15 +22,13 @@ const MOST_DEATHS: u32 = 3;
 
 #[derive(Debug)]
 pub struct RecoveryPolicy {
-    /// As it was submitted.
+    /// As it was submitted, without `resume`.
     job: Job,
-    /// What was reached, and where the job stands on its ladder.
-    resume: Resume,
-    /// Segments since the last point.
-    pending: Vec<Segment>,
-    told: EventDeduplicator,
-    /// Everything that was told, for the case that no engine can sum it up.
-    partial: Option<Partial>,
+    progress: JobProgress,
+    /// Where the job stands on its ladder; `None`: at the top.
+    ladder: Option<LadderState>,
+    /// Windows to pass over, by their first sample.
+    skip: Vec<u64>,
     stage: Stage,
     /// What the engine is at: channel and sample.
     window: Option<(usize, u64)>,
@@ -75,24 +72,23 @@ pub enum Next {
 impl RecoveryPolicy {
     /// `learned`: where the file before ended up on its ladder.
     pub fn new(mut job: Job, learned: Option<LadderState>) -> Self {
-        let mut resume = job.resume.take().map(|resume| *resume).unwrap_or_default();
-        let is_lesser = resume.ladder.is_some() || learned.is_some();
-        if resume.ladder.is_none() {
-            resume.ladder = learned;
-        }
-        let told = EventDeduplicator::new(resume.segments.clone(), resume.notices.clone());
-        let partial = Partial::new(Box::new(Job { resume: Some(Box::new(resume.clone())), ..job.clone() }));
+        let (ladder, skip) = match &mut job.resume {
+            Some(resume) => (resume.ladder.take(), std::mem::take(&mut resume.skip)),
+            None => (None, Vec::new()),
+        };
+        let ladder = ladder.or(learned);
+        let progress = JobProgress::new(Box::new(job.clone()));
+        job.resume = None;
         Self {
             job,
-            resume,
-            pending: Vec::new(),
-            told,
-            partial: Some(partial),
+            progress,
+            is_lesser: ladder.is_some(),
+            ladder,
+            skip,
             stage: Stage::SpeechModel,
             window: None,
             top: None,
             place: Processor::Cpu,
-            is_lesser,
             renewing: false,
             deaths: BTreeMap::new(),
             deaths_elsewhere: 0,
@@ -105,25 +101,39 @@ impl RecoveryPolicy {
     pub fn next_job(&mut self, place: Processor) -> Job {
         self.place = place;
         self.attempts += 1;
-        self.pending.clear();
-        self.told.begin_attempt();
+        self.progress.begin_attempt();
         self.stage = Stage::SpeechModel;
         self.window = None;
         self.renewing = false;
         let mut job = self.job.clone();
-        if let Some(state) = &self.resume.ladder {
+        if let Some(state) = &self.ladder {
             rungs::apply(&mut job, &state.settings);
         }
-        job.resume = (self.resume != Resume::default()).then(|| Box::new(self.resume.clone()));
+        let resume = self.resume();
+        job.resume = (resume != Resume::default()).then(|| Box::new(resume));
         job
     }
 
-    pub fn attempts(&self) -> u32 {
-        self.attempts
+    /// What an engine needs to go on from the latest point.
+    pub fn resume(&self) -> Resume {
+        Resume {
+            point: self.progress.point().cloned(),
+            segments: self.progress.reached_segments(0),
+            discarded: self.progress.discarded().to_vec(),
+            notices: self.progress.notices().to_vec(),
+            ladder: self.ladder.clone(),
+            skip: self.skip.clone(),
+        }
     }
 
-    pub fn resume(&self) -> &Resume {
-        &self.resume
+    /// What is known of the job's text.
+    pub fn progress(&self) -> &JobProgress {
+        &self.progress
+    }
+
+    /// The journal's record of an attempt that begins.
+    pub fn attempt(&self) -> Record {
+        Record::Begun { attempts: self.attempts, ladder: self.ladder.clone(), skip: self.skip.clone() }
     }
 
     /// Takes in what an engine says, up to its last event.
@@ -136,7 +146,6 @@ impl RecoveryPolicy {
                 return Heard::default();
             }
             Event::Progress { progress, .. } => self.stage = progress.stage,
-            Event::Segment { segment, .. } => self.pending.push(segment.clone()),
             Event::Prepared { channel, speech, log_mel_maximum, .. } => {
                 self.stage = Stage::Transcribe;
                 record = Some(Record::Prepared {
@@ -149,38 +158,36 @@ impl RecoveryPolicy {
                 self.stage = Stage::Transcribe;
                 self.window = Some((*channel, *position));
             }
-            Event::Reached { point, discarded, .. } => {
+            Event::Reached { point, .. } => {
                 self.window = None;
-                let segments = std::mem::take(&mut self.pending);
-                let before = self.resume.point.as_ref().map(|before| (before.channel, before.position));
-                if before.is_none_or(|before| before < (point.channel, point.position)) {
-                    self.resume.point = Some((**point).clone());
-                    self.resume.segments.extend(segments.iter().cloned());
-                    self.resume.discarded.extend(discarded.iter().cloned());
-                    if let Some(state) = &mut self.resume.ladder {
+                if self.progress.is_beyond(point) {
+                    if let Some(state) = &mut self.ladder {
                         state.progressed();
                     }
-                    let (point, discarded) = (point.clone(), discarded.clone());
-                    record = Some(Record::Reached { point, segments, discarded });
+                    record = Some(Record::Reached);
                 }
             }
-            Event::Notice { notice, .. } if !self.resume.notices.contains(notice) => {
-                self.resume.notices.push(notice.clone());
+            Event::Notice { notice, .. } if !self.progress.notices().contains(notice) => {
                 record = Some(Record::Notice(notice.clone()));
             }
             Event::Memory { sample } => record = Some(Record::Mark(Mark::Sample((**sample).clone()))),
             Event::Rung { rung, .. } => {
                 self.renewing = rung.step == Step::RenewEngine;
                 self.is_lesser |= rung.from != rung.to.settings;
-                self.resume.ladder = Some(rung.to.clone());
+                self.ladder = Some(rung.to.clone());
                 record = Some(Record::Ladder(rung.to.clone()));
             }
             _ => {}
         }
-        let tell = self.told.sift(event);
-        // What is replayed after it is remembered from the start.
-        let replays = matches!(tell.first(), Some(Event::Started { .. }));
-        self.remember(if replays { &tell[..1] } else { &tell });
+        if !self.progress.handle_event(&event) {
+            return Heard { tell: Vec::new(), record };
+        }
+        // A client learns first what the file is, then what was found before.
+        let is_start = matches!(event, Event::Started { .. });
+        let mut tell = vec![event];
+        if is_start {
+            tell.extend(self.progress.replay());
+        }
         Heard { tell, record }
     }
 
@@ -204,7 +211,7 @@ impl RecoveryPolicy {
             _ => return Next::GiveUp { tell: Vec::new(), failure },
         };
         let rung = trouble.and_then(|trouble| {
-            let state = self.resume.ladder.clone().or_else(|| self.top.clone());
+            let state = self.ladder.clone().or_else(|| self.top.clone());
             let state = state.unwrap_or_else(|| rungs::top(&self.job, self.place));
             let installed = rungs::installed(&self.job, &state.settings);
             let ladder = Ladder { pins: self.job.memory.pins(), installed };
@@ -225,7 +232,7 @@ impl RecoveryPolicy {
             Some(rung) => {
                 let notice = wire::notice::from_memory(&rung.notice());
                 self.is_lesser |= rung.from != rung.to.settings;
-                self.resume.ladder = Some(rung.to.clone());
+                self.ladder = Some(rung.to.clone());
                 record.push(Record::Ladder(rung.to.clone()));
                 tell.push(Event::Rung { rung: Box::new(rung) });
                 notice
@@ -238,42 +245,34 @@ impl RecoveryPolicy {
             }
         };
         for notice in std::iter::once(notice).chain(skipped) {
-            if !self.resume.notices.contains(&notice) {
-                self.resume.notices.push(notice.clone());
+            if self.progress.add_notice(&notice) {
                 record.push(Record::Notice(notice.clone()));
             }
             tell.push(Event::Notice { notice });
         }
-        self.remember(&tell);
         Next::Again { tell, record }
     }
 
     /// The notices that no engine knew of are added to its transcript.
     pub fn complete(&self, transcript: &mut Transcript) {
-        for notice in &self.resume.notices {
+        for notice in self.progress.notices() {
             if !transcript.notices.contains(notice) {
                 transcript.notices.push(notice.clone());
             }
         }
     }
 
-    /// What there is of the text, the engine's own account of it or ours,
-    /// whichever holds more.
-    pub fn partial(&mut self, of_engine: Option<Box<Transcript>>) -> Option<Box<Transcript>> {
-        let ours = self.partial.take().and_then(Partial::into_transcript);
+    /// What there is of the text, the engine's own account of it or the
+    /// host's, whichever holds more.
+    pub fn partial(&self, of_engine: Option<Box<Transcript>>) -> Option<Box<Transcript>> {
+        let ours = self.progress.partial();
         let length = |partial: &Option<Box<Transcript>>| partial.as_ref().map_or(0, |it| it.segments.len());
         if length(&of_engine) >= length(&ours) { of_engine } else { ours }
     }
 
-    fn remember(&mut self, events: &[Event]) {
-        if let Some(partial) = &mut self.partial {
-            events.iter().for_each(|event| partial.see(event));
-        }
-    }
-
     /// What the next file can start from, where this one went down its ladder.
     pub fn learned(&self) -> Option<LadderState> {
-        self.resume.ladder.as_ref().filter(|_| self.is_lesser).map(LadderState::for_next_file)
+        self.ladder.as_ref().filter(|_| self.is_lesser).map(LadderState::for_next_file)
     }
 
     /// Notes where the engine died. A place that ended it twice is passed over
@@ -288,16 +287,16 @@ impl RecoveryPolicy {
         *deaths += 1;
         let enough = if may_help { 3 } else { 2 };
         let (_, position) = window;
-        if *deaths < enough || self.resume.skip.contains(&position) {
+        if *deaths < enough || self.skip.contains(&position) {
             return None;
         }
-        self.resume.skip.push(position);
+        self.skip.push(position);
         let text = format!("The engine ended {deaths} times at this place, which is passed over.");
         Some(Notice::new("engine.window_skipped", Severity::Failed, text).at(time(position)))
     }
 
     fn deaths_at_large(&self) -> u32 {
-        let skipped = |(_, position): &(usize, u64)| self.resume.skip.contains(position);
+        let skipped = |(_, position): &(usize, u64)| self.skip.contains(position);
         let at_windows = self.deaths.iter().filter(|(window, _)| !skipped(window)).map(|(_, deaths)| deaths);
         at_windows.sum::<u32>() + self.deaths_elsewhere
     }

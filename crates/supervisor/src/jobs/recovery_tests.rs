@@ -1,6 +1,7 @@
 use super::*;
 use memory::death::Evidence;
 use memory::ladder::{Installed, Pins, Processor};
+use transcript::Segment;
 use wire::{Alternative, DeviceChoice, Point};
 
 const OOM: Option<Death> = Some(Death::OutOfMemory(Evidence::Killed));
@@ -128,7 +129,8 @@ fn a_new_engine_goes_on_from_the_last_point_and_nothing_is_told_twice() {
     assert_eq!(told(&mut course, third), [""; 0]);
     let fourth = [segment(3000, "d"), reached(200), segment(4000, "e"), reached(300)];
     assert_eq!(told(&mut course, fourth), ["e", "reached 300"]);
-    let texts: Vec<_> = course.resume().segments.iter().map(|segment| segment.text.as_str()).collect();
+    let resume = course.resume();
+    let texts: Vec<_> = resume.segments.iter().map(|segment| segment.text.as_str()).collect();
     assert_eq!(texts, ["a", "b", "c", "d", "e"]);
 }
 

@@ -9,6 +9,7 @@ use super::journal_writer::{JournalWriter, Record};
 use super::recovery::{Next, RecoveryPolicy};
 use super::slot::EngineSlot;
 use super::{Inner, Stop};
+use crate::progress::JobProgress;
 use crate::runs::{DeviceLease, Holder};
 use crate::{Engine, JobHandle};
 
@@ -49,7 +50,7 @@ impl Run {
         let learned = slot.as_ref().and_then(|slot| slot.learned_for(&self.job));
         let mut course = RecoveryPolicy::new(self.job.clone(), learned);
         match slot {
-            None => self.cancelled(&mut course, None),
+            None => self.cancelled(&course, None),
             Some(mut slot) => {
                 self.attempts(&mut slot, &mut course).await;
                 slot.learn(self.job.clone(), course.learned());
@@ -80,9 +81,8 @@ impl Run {
             }
             let is_cpu = engine.device(self.job.device) == "cpu";
             let job = course.next_job(if is_cpu { Processor::Cpu } else { Processor::Gpu });
-            let resume = Box::new(course.resume().clone());
-            self.record(Record::Begun { attempts: course.attempts(), resume }).await;
-            let handle = engine.transcribe(job);
+            self.record(course.attempt(), course.progress()).await;
+            let handle = engine.attempt(job);
             self.stop.reach(handle.canceller());
             let (failure, partial) = match self.follow(slot, course, handle).await {
                 Ended::Over => return,
@@ -91,7 +91,7 @@ impl Run {
             match course.failed(failure, engine.death()) {
                 Next::Again { tell, record } => {
                     for one in record {
-                        self.record(one).await;
+                        self.record(one, course.progress()).await;
                     }
                     tell.into_iter().for_each(|event| self.tell(event));
                     drop(engine);
@@ -144,7 +144,7 @@ impl Run {
                 event => {
                     let heard = course.hear(event);
                     if let Some(record) = heard.record {
-                        self.record(record).await;
+                        self.record(record, course.progress()).await;
                     }
                     heard.tell.into_iter().for_each(|event| self.tell(event));
                 }
@@ -154,8 +154,8 @@ impl Run {
         Ended::Over
     }
 
-    async fn record(&mut self, record: Record) {
-        if let Some(notice) = self.keeper.record(record).await {
+    async fn record(&mut self, record: Record, progress: &JobProgress) {
+        if let Some(notice) = self.keeper.record(record, progress).await {
             self.notice(notice);
         }
     }
@@ -164,13 +164,13 @@ impl Run {
         self.tell(Event::Notice { notice });
     }
 
-    fn cancelled(&self, course: &mut RecoveryPolicy, partial: Option<Box<transcript::Transcript>>) {
+    fn cancelled(&self, course: &RecoveryPolicy, partial: Option<Box<transcript::Transcript>>) {
         self.tell(Event::Cancelled { partial: course.partial(partial) });
     }
 
     fn gave_up(
         &self,
-        course: &mut RecoveryPolicy,
+        course: &RecoveryPolicy,
         tell: Vec<Event>,
         mut error: Failure,
         partial: Option<Box<transcript::Transcript>>,
