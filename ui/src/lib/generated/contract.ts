@@ -2,28 +2,52 @@
 
 export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "preferences" | "change_preference" | "diagnostics" | "watch" | "watch_memory" | "save" | "save_chart" | "close" | "play_source" | "shelf" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "documents" | "search_documents" | "open_document" | "locate_recording" | "save_documents";
 
-export type ErrorCode = "file_not_found" | "file_unreadable" | "not_a_file" | "file_empty" | "no_audio_track" | "no_such_track" | "unknown_format" | "unsupported_codec" | "needs_ffmpeg" | "audio_broken" | "model_not_found" | "model_invalid" | "model_unsupported" | "language_unknown" | "bad_settings" | "device_unavailable" | "out_of_memory" | "network_off" | "network_failed" | "download_refused" | "model_corrupt" | "model_in_use" | "disk_full" | "output_exists" | "output_unwritable" | "engine_not_found" | "engine_failed" | "engine_silent" | "player_failed" | "protocol_mismatch" | "cancelled" | "internal";
-
-export type Backend = "cpu" | "cuda";
-
-export type Stage = "load_model" | "preprocess" | "transcribe" | "diarize" | "align";
-
-export type Format = "txt" | "srt" | "vtt" | "json" | "md" | "html" | "docx" | "csv" | "tsv" | "whisperx";
-
-export type Severity = "info" | "degraded" | "failed";
-
-export type Suspicion = "loop" | "too_fast" | "over_silence" | "low_confidence";
-
-export type FitWord = "does_not_fit" | "tight" | "comfortable";
-
-export type DeviceKind = "gpu" | "host";
-
-export type MemoryStage = "preprocess" | "speech_model" | "transcribe" | "speaker_model" | "diarize" | "align";
-
 export type PreferenceName = "memory_profile" | "batch_size" | "speaker_batch_size" | "skip_speakers" | "fast_path" | "memory_fraction" | "trim_every" | "renew_after" | "memory_limit" | "ram_limit" | "keep" | "precision" | "threads" | "priority" | "hf_endpoint" | "proxy" | "offline";
 
 /** A word of less probability is uncertain. */
 export const UNSURE = 0.5;
+
+/**
+ * What programs branch on. The text of a message may change, these may not.
+ */
+export type ErrorCode = "file_not_found" | "file_unreadable" | "not_a_file" | "file_empty" | "no_audio_track" | "no_such_track" | "unknown_format" | "unsupported_codec" | "needs_ffmpeg" | "audio_broken" | "model_not_found" | "model_invalid" | "model_unsupported" | "language_unknown" | "bad_settings" | "device_unavailable" | "out_of_memory" | "network_off" | "network_failed" | "download_refused" | "model_corrupt" | "model_in_use" | "disk_full" | "output_exists" | "output_unwritable" | "engine_not_found" | "engine_failed" | "engine_silent" | "player_failed" | "protocol_mismatch" | "cancelled" | "internal";
+
+/**
+ * What an engine was built to compute on.
+ */
+export type Backend = "cpu" | "cuda";
+
+/**
+ * The stages of a job and the models that they load: everything that holds
+ * memory for a while. A model is a stage of its own because it may stay loaded
+ * for the next file.
+ */
+export type Stage = "preprocess" | "speech_model" | "transcribe" | "speaker_model" | "diarize" | "align";
+
+/**
+ * A file format.
+ */
+export type Format = "txt" | "srt" | "vtt" | "json" | "md" | "html" | "docx" | "csv" | "tsv" | "whisperx";
+
+/**
+ * How far a result differs from what was asked for; later variants are worse.
+ */
+export type Severity = "info" | "degraded" | "failed";
+
+/**
+ * A reason to doubt a segment.
+ */
+export type Suspicion = "loop" | "too_fast" | "over_silence" | "low_confidence";
+
+/**
+ * How a job's predicted peak compares with what is free.
+ */
+export type Fit = "does_not_fit" | "tight" | "comfortable";
+
+/**
+ * Where memory is.
+ */
+export type DeviceKind = "gpu" | "host";
 
 /**
  * What the page needs at its start.
@@ -807,7 +831,7 @@ export type ModelFacts = {
 /**
  * Whether it fits into what is free now.
  */
-fit: FitWord, 
+fit: Fit, 
 /**
  * How its weights would be held.
  */
@@ -1021,7 +1045,7 @@ export type StageUse = {
 /**
  * The stage.
  */
-stage: MemoryStage, 
+stage: Stage, 
 /**
  * The device.
  */
@@ -1189,7 +1213,7 @@ export type OfferFacts = {
 /**
  * Whether it fits into what is free now.
  */
-fit: FitWord, 
+fit: Fit, 
 /**
  * How its weights would be held.
  */
