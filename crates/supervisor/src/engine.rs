@@ -263,10 +263,11 @@ impl JobHandle {
         if self.ended {
             return None;
         }
-        let mut event = self.events.recv().await.unwrap_or_else(|| Event::Failed {
-            error: self.canceller.link.reason(),
-            partial: None,
-        });
+        let mut event = self
+            .events
+            .recv()
+            .await
+            .unwrap_or_else(|| Event::Failed { error: self.canceller.link.reason(), partial: None });
         self.ended = event.is_last();
         self.note(&event);
         self.add_partial(&mut event);

@@ -81,13 +81,19 @@ impl JournalWriter {
         result.err().and_then(|error| self.complain(&error))
     }
 
-    async fn write_point(&mut self, journal: Journal, key: JobKey, progress: &JobProgress) -> Result<(), Error> {
+    async fn write_point(
+        &mut self,
+        journal: Journal,
+        key: JobKey,
+        progress: &JobProgress,
+    ) -> Result<(), Error> {
         let Some(point) = progress.point().cloned() else { return Ok(()) };
         let segments = progress.reached_segments(self.written.segments);
         let discarded = progress.discarded().get(self.written.discarded..).unwrap_or_default().to_vec();
         let marks = std::mem::take(&mut self.marks);
         let (marks, result) = blocking(move || {
-            let step = ReachedPoint { point: &point, segments: &segments, discarded: &discarded, marks: &marks };
+            let step =
+                ReachedPoint { point: &point, segments: &segments, discarded: &discarded, marks: &marks };
             let result = journal.record_point(key, &step);
             (marks, result)
         })
