@@ -1,4 +1,18 @@
 //! Random access to a recording at its own rate, for playback.
+//!
+//! Any part is as decoding from the start would have given it. An index has every 32nd
+//! packet with its position in the decoded sound; a seek goes to one packet earlier in
+//! the index, decodes, drops what comes until the known packet, and counts from there.
+//! Streams of bare frames (mp3, ADTS) state no times: the byte of each 32nd frame is
+//! looked up when they are opened, without decoding. Matroska is read from the cluster
+//! before a position on, with the tracks' description put in front of it, since Symphonia
+//! loses blocks at the end of the cluster that it seeks to. Elsewhere the container seeks.
+//!
+//! One pass over the whole in the background completes the index and finds the exact
+//! length and the peaks of the waveform. Before that pass positions follow from time
+//! stamps (up to 10 ms off), and the length is the header's. What ffmpeg decodes, Matroska
+//! whose clusters don't state their size, and chained streams are decoded from the start
+//! alone: the pass writes their sound to a temporary file without a name.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,3 +1,11 @@
+//! Downloads of models, and the only use of the network.
+//!
+//! Size and checksum are those of the hub's first answer, which is requested without
+//! following its redirect. They are pinned (`.pins`): the same name must bring the same
+//! commit and the same files from then on. The token goes to the hub's own address and
+//! is decided anew for every redirect. A part is continued by a range with the tag of
+//! the server that sent it; whether the whole is right, its checksum on disk decides.
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

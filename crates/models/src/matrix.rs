@@ -1,3 +1,12 @@
+//! How a matrix is held: dense, packed in 16 bits or GGML's blocks on the host, or
+//! quantised on a GPU. No other module knows.
+//!
+//! A lower precision needs no file of its own, since matrices are quantised piece by
+//! piece as they are read. On the host, packed weights are widened as they are used and
+//! multiplied by activations of 32 bits, so that a sequence's result does not depend on
+//! how many are decoded beside it. candle's own quantised products would quantise the
+//! activations too, and keep a repacked copy of every matrix.
+
 use std::sync::Arc;
 
 use candle_core::quantized::{QMatMul, QStorage, QTensor};

@@ -1,4 +1,9 @@
 //! Limits how far ahead of playback a recording is sent.
+//!
+//! WebKit reads media as fast as they come, and would keep all of it for as long as it
+//! is played. So ten seconds are sent at once and then hardly more than is played, at
+//! the speed that the page reports (`TOKEN/speed/N`). An answer shorter than the range
+//! that was asked for would bound it more simply, but WebKit waits for the rest for ever.
 
 use std::time::Duration;
 

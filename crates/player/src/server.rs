@@ -1,4 +1,11 @@
 //! The HTTP server.
+//!
+//! Threads and `httparse` serve it: one window asks, and decoding is no work for an
+//! async task. Port and token are random and told to the host alone; a request that
+//! names another host, or comes from another page, is refused.
+//!
+//! The window plays one format alone, a WAV file, because WebKit plays by GStreamer,
+//! which seeks wrongly in VBR mp3, stops in long FLAC and depends on installed plugins.
 
 use std::collections::HashMap;
 use std::io::{self, Write};

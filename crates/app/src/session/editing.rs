@@ -1,5 +1,11 @@
 //! Edits of finished transcripts: planned on the current text, stored in the history,
 //! then shown.
+//!
+//! An edit is planned under the queue's lock, written without it, and then applied. The
+//! page gets the same changes and applies them too, so that ten thousand replaced words
+//! are one message. A part that is transcribed again takes its place at once where there
+//! was no text; as an attempt with another model or language it waits until the user
+//! chooses, and is an edit then.
 
 use std::sync::{MutexGuard, PoisonError};
 

@@ -1,3 +1,19 @@
+//! What the two strategies share: fallback, repair and times of one window.
+//!
+//! The sequential strategy takes window after window, each beginning where the last
+//! one's text ended, as the reference does. The batched one packs the speech into windows
+//! that end in pauses and decodes several together. Packing depends on the recording
+//! alone, and windows of a batch are not told of each other's text, so the text is the
+//! same however many are decoded together, and a batch may be halved between two batches.
+//! Only the first decoding is made together; a window that fails is decoded alone.
+//!
+//! An `Observer` is asked for the size of each batch and told when a window begins and
+//! ends. With a finished window comes a `wire::Point`, which is all that the next window
+//! depends on. An error of the observer ends the run, and nothing of the window stays.
+//!
+//! On the host the windows of a batch are encoded one after the other, since one is work
+//! enough for all cores. A GPU encodes them at once.
+
 use std::ops::Range;
 
 use audio::Recording;
