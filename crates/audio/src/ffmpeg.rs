@@ -36,7 +36,7 @@ pub fn find_ffmpeg() -> Option<PathBuf> {
     }
 }
 
-/// Names of the codecs that an installed `ffmpeg` adds to [`codecs`](crate::codecs).
+/// Names of the codecs that an installed `ffmpeg` adds to [`codecs`](crate::codecs()).
 pub fn ffmpeg_codecs() -> Vec<String> {
     const WANTED: &[(&str, &str)] = &[
         ("aac", "HE-AAC"),
