@@ -110,7 +110,7 @@ pub fn example(language: Option<&str>, task: Task, preferences: &config::Prefere
 }
 
 /// The index of the model to take of `models`, by the ranking of
-/// [`recommend`](crate::recommend), each held as the next job would load it.
+/// [`crate::recommend`], each held as the next job would load it.
 /// Never the demonstration.
 fn recommended(models: &[ModelRef], job: &Job, room: &Room, measured: &[Measured]) -> Option<usize> {
     let candidate = |(index, model): (usize, &ModelRef)| {
