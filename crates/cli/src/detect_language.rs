@@ -156,7 +156,7 @@ impl Remaining {
                 take_rung(&mut self.job, &rung);
                 self.renewing = rung.step == Step::RenewEngine;
             }
-            Event::LanguagesDone { .. } => return ControlFlow::Break(Ok(())),
+            Event::LanguagesDone => return ControlFlow::Break(Ok(())),
             _ => {}
         }
         ControlFlow::Continue(())
