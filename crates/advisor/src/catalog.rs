@@ -15,12 +15,15 @@ use config::Preferences;
 /// A model that could be had.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offer {
+    /// The model's name.
     pub id: String,
+    /// How much of it is there.
     pub stands: Stands,
     /// To be downloaded; for what came in part, of the whole, where known.
     pub bytes: Option<u64>,
     /// `en`, `99+`: as the catalogue has it.
     pub languages: Option<String>,
+    /// As in the catalogue: an SPDX identifier.
     pub licence: Option<String>,
     /// Slower than most recordings on this device, as far as anybody knows.
     pub slow: bool,
@@ -31,20 +34,26 @@ pub struct Offer {
     pub can_be_had: bool,
 }
 
+/// How much of a model is on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stands {
+    /// Nothing.
     Offered,
     /// Its download goes on where it ended.
     Interrupted {
+        /// Bytes on disk.
         done: u64,
+        /// Bytes of the whole, where that is known.
         total: Option<u64>,
     },
     /// Files that are missing or are not what they were.
     Damaged {
+        /// The names of those files.
         files: Vec<String>,
     },
 }
 
+/// The models that can be installed or repaired.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shelf {
     /// What was begun first, then the recommended one, then the best first.
@@ -55,11 +64,15 @@ pub struct Shelf {
     pub offline: bool,
     /// Where models go, and how many bytes are free there.
     pub folder: Option<PathBuf>,
+    /// Bytes that are free there.
     pub free: Option<u64>,
 }
 
 impl Shelf {
     /// As it is now, for jobs like `job`. Waits for the card's driver and the disk.
+    ///
+    /// # Errors
+    /// Where the catalogue or the store can't be read.
     pub fn now(preferences: &Preferences, job: &Job) -> Result<Self, Failure> {
         let store = store::store().ok();
         let entries = match &store {

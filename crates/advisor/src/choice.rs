@@ -18,6 +18,7 @@ use supervisor::status::Gpus;
 /// An installed model, as it can be used now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
+    /// What it needs and whether that fits.
     pub fit: ModelFit,
     /// Of the peak that `fit` tells.
     pub parts: Parts,
@@ -25,7 +26,9 @@ pub struct Choice {
     pub parameters: u64,
     /// All files of the model, bytes.
     pub disk: u64,
+    /// Whether it knows other languages than English.
     pub multilingual: bool,
+    /// Whether it was trained to translate.
     pub translates: bool,
     /// Whether it can do what the job asks for.
     pub suits: bool,

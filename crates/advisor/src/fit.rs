@@ -18,10 +18,13 @@ use supervisor::find;
 /// Where a job would compute, and what is free there. Bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Room {
+    /// Whether it is a GPU or the host.
     pub kind: DeviceKind,
     /// To follow "on": `the CPU`, or a card's name.
     pub name: String,
+    /// Free now, within the user's limits.
     pub free: u64,
+    /// In all, within the user's limits.
     pub total: u64,
 }
 
@@ -35,6 +38,10 @@ pub fn expects_gpu(choice: DeviceChoice) -> bool {
 impl Room {
     /// The room of a job: on a GPU where `gpu` says that the engine computes on
     /// one, else on the host; no more than the settings' limits.
+    ///
+    /// # Errors
+    /// Where the driver or the system does not say what is free, or there is no
+    /// such card.
     pub fn of(gpu: bool, choice: DeviceChoice, settings: &MemorySettings) -> Result<Self, Unavailable> {
         if gpu {
             let cards = Driver::open()?.gpus()?;
@@ -75,8 +82,11 @@ fn card(cards: Vec<Gpu>, choice: DeviceChoice) -> Option<Gpu> {
 /// What a model needs for a job, against the room.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModelFit {
+    /// The model's name.
     pub model: String,
+    /// How its weights would be held.
     pub precision: String,
+    /// The prediction against what is free.
     pub check: FitCheck,
     /// Windows that fit together, no more than make anything faster; 0: not
     /// even one fits.
@@ -100,6 +110,9 @@ impl ModelFit {
     }
 
     /// As [`ModelFit::of`], for the model in a folder.
+    ///
+    /// # Errors
+    /// As [`crate::model_info::read`].
     pub fn read(model: &str, folder: &Path, job: &Job, room: &Room) -> Result<Self, wire::Failure> {
         let network = model_info::read(folder)?;
         let precision = job.precision.unwrap_or_else(|| network.usual(room.kind));
@@ -128,13 +141,20 @@ impl ModelFit {
 /// not fit, the largest of the job's alternatives that does.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Announcement {
+    /// Where the job would compute, and what is free there.
     pub room: Room,
+    /// Of the job's own model.
     pub fit: ModelFit,
+    /// What fits, where the job's own model does not.
     pub instead: Option<ModelFit>,
 }
 
 impl Announcement {
     /// `model` is what the job's model is called.
+    ///
+    /// # Errors
+    /// Where the driver or the system does not say what is free, or there is no
+    /// such card.
     pub fn of(model: &str, job: &Job, room: Room) -> Result<Self, wire::Failure> {
         let fit = ModelFit::read(model, job.model.as_path(), job, &room)?;
         let instead = (fit.check.fit == Fit::DoesNotFit).then(|| instead(job, &room)).flatten();

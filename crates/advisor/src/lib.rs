@@ -2,6 +2,8 @@
 //! fits, what may take over from it, the recommendation, and downloads under
 //! way.
 
+#![warn(missing_docs, clippy::missing_errors_doc)]
+
 mod alternatives;
 pub mod catalog;
 pub mod choice;

@@ -24,6 +24,7 @@ const CONFIG: &str = "config.json";
 /// A model on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelRef {
+    /// By which it is chosen.
     pub name: String,
     /// Its folder, or the one file that it consists of.
     pub path: PathBuf,
@@ -40,6 +41,11 @@ pub struct ModelRef {
 /// the executable was built in, and at last among the models that other
 /// programs got from the hub. Fails with `ModelNotFound`, naming the models that
 /// there are, or `ModelInvalid` for a folder without a model.
+///
+/// # Errors
+/// `ModelNotFound`, naming the models that there are; `ModelInvalid` for a
+/// folder without a model; `ModelCorrupt` for a model of the store that is not
+/// whole.
 pub fn find_model(name_or_path: Option<&str>) -> Result<ModelRef, Failure> {
     Places::of_this_process().find(name_or_path)
 }
@@ -50,6 +56,9 @@ pub fn list_models() -> Vec<ModelRef> {
 }
 
 /// The model at a path, which may hold any bytes.
+///
+/// # Errors
+/// As [`find_model`].
 pub fn model_at(path: &Path) -> Result<ModelRef, Failure> {
     let Ok(metadata) = std::fs::metadata(path) else {
         return Err(Failure::new(ErrorCode::ModelNotFound, "There is no such model folder or file.")
@@ -94,6 +103,7 @@ pub struct Places {
     pub chosen: Option<OsString>,
     /// As `~/.local/share`.
     pub data_folder: Option<PathBuf>,
+    /// Of this process: models may lie beside it.
     pub executable: Option<PathBuf>,
     /// Folders to look in last.
     pub package_folders: Vec<PathBuf>,
@@ -102,6 +112,7 @@ pub struct Places {
 }
 
 impl Places {
+    /// As this process's environment and executable say.
     pub fn of_this_process() -> Self {
         let package = ["/usr/share/steno/models", "/usr/lib/steno/models"];
         Self {
@@ -113,6 +124,10 @@ impl Places {
         }
     }
 
+    /// As [`find_model`].
+    ///
+    /// # Errors
+    /// As [`find_model`].
     pub fn find(&self, name_or_path: Option<&str>) -> Result<ModelRef, Failure> {
         let wanted = name_or_path.unwrap_or(DEFAULT_MODEL);
         let path = Path::new(wanted);

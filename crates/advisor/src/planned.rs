@@ -19,6 +19,8 @@ pub struct Planned {
 }
 
 impl Planned {
+    /// For jobs with `model` on the device of that choice. Looks for the installed
+    /// models.
     pub fn new(preferences: Preferences, model: ModelRef, device: DeviceChoice) -> Self {
         let kind = if expects_gpu(device) { DeviceKind::Gpu } else { DeviceKind::Host };
         Self { preferences, model, installed: list_models(), kind }

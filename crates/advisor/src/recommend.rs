@@ -29,27 +29,38 @@ const FAST_ENOUGH: f64 = 2.0;
 /// A model that could be had or is there.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
+    /// The model's name.
     pub id: String,
+    /// Its dimensions and what it can do.
     pub network: ModelInfo,
+    /// Whether it is on this machine.
     pub installed: bool,
     /// On disk or to be downloaded, in bytes; `None`: not known.
     pub disk: Option<u64>,
+    /// As in the catalogue: `en`, `99+`.
     pub languages: Option<String>,
+    /// As in the catalogue: an SPDX identifier.
     pub licence: Option<String>,
 }
 
 /// How a model would do on a device.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Choice {
+    /// Whether it is on this machine.
     pub installed: bool,
+    /// On disk or to be downloaded, in bytes; `None`: not known.
     pub disk: Option<u64>,
+    /// As in the catalogue: `en`, `99+`.
     pub languages: Option<String>,
+    /// As in the catalogue: an SPDX identifier.
     pub licence: Option<String>,
+    /// Numbers in the network.
     pub parameters: u64,
     /// Seconds of recording per second, where this machine's speed was measured.
     pub speed: Option<f64>,
     /// Why it is comfortable, tight or does not fit.
     pub reason: String,
+    /// What it needs and whether that fits.
     #[serde(flatten)]
     pub fit: ModelFit,
 }
@@ -57,9 +68,11 @@ pub struct Choice {
 /// A device, and every choice for it, the best models first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Advice {
+    /// The device, and what is free there.
     pub room: Room,
     /// Held by others, or by whatever else runs, in bytes.
     pub in_use: u64,
+    /// Every model in every precision, the best first.
     pub choices: Vec<Choice>,
     /// Which of the choices to take.
     pub recommended: Option<usize>,
@@ -70,7 +83,9 @@ pub struct Advice {
 /// Advice for every device, and the device to take.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Recommendation {
+    /// In the order in which the devices were given.
     pub devices: Vec<Advice>,
+    /// The index of the device to take; `None` where no device has a model that fits.
     pub device: Option<usize>,
     /// What to take, on which device, and why, in a sentence.
     pub reason: String,
@@ -78,6 +93,9 @@ pub struct Recommendation {
 
 /// Advice for this machine, for recordings in `language` (`None`: any), with or
 /// without telling speakers apart.
+///
+/// # Errors
+/// Where the user's own part of the catalogue can't be read.
 pub fn recommend(
     preferences: &Preferences,
     language: Option<&str>,
@@ -131,6 +149,9 @@ impl Room {
 
 /// The speech models of the catalogue whose dimensions are known, and those
 /// that are installed.
+///
+/// # Errors
+/// Where the catalogue can't be read.
 pub fn candidates() -> Result<Vec<Candidate>, Failure> {
     let catalogue = Catalogue::public().map_err(store::failure)?;
     let mut found = of_catalogue(&catalogue);
@@ -159,6 +180,8 @@ pub fn is_candidate(entry: &KnownModel) -> bool {
         && entry.files.is_some()
 }
 
+/// The speech models of the catalogue whose dimensions are known, as if none
+/// were installed.
 pub fn of_catalogue(catalogue: &Catalogue) -> Vec<Candidate> {
     let candidate = |entry: &KnownModel| {
         let dimensions = Dimensions::of_public(&entry.id)?;

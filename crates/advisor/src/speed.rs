@@ -26,7 +26,9 @@ const DECODER_WEIGHT: u64 = 10;
 pub struct Measured {
     /// As [`crate::fit::Room`] calls it.
     pub device: String,
+    /// How its weights were held.
     pub precision: Precision,
+    /// Of the network that was measured.
     pub dimensions: Dimensions,
     /// Seconds of recording per second.
     pub speed: f64,
@@ -41,6 +43,9 @@ pub fn measured() -> Vec<Measured> {
 
 /// Remembers a measurement, in place of an earlier one of the same model on the
 /// same device.
+///
+/// # Errors
+/// `OutputUnwritable` where the file can't be written.
 pub fn remember(new: Measured) -> Result<(), Failure> {
     let Some(file) = file() else { return Ok(()) };
     let mut all = measured();

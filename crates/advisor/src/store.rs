@@ -17,6 +17,9 @@ const ELSEWHERE: &str = "steno/models-folder";
 
 /// The user's store. Fails where the system has no place for one and none was
 /// named.
+///
+/// # Errors
+/// Where the system has no folder for one and none was named.
 pub fn store() -> Result<Store, Failure> {
     let folder = Places::of_this_process().store_folder();
     folder.map(Store::at).ok_or_else(|| {
@@ -33,6 +36,9 @@ pub fn is_own(path: &Path) -> bool {
 
 /// Whoever downloads, as settings and environment allow. `off` forbids the
 /// network in any case.
+///
+/// # Errors
+/// Where a setting of the network is wrong or its TLS can't be set up.
 pub fn puller(preferences: &Preferences, off: bool) -> Result<Puller, Failure> {
     let log = connections_log().map_or_else(Connections::nowhere, Connections::in_file);
     Puller::new(settings(preferences, off)?, log).map_err(failure)
@@ -59,6 +65,10 @@ fn settings(preferences: &Preferences, off: bool) -> Result<HubSettings, Failure
 
 /// What to get for a model of the catalogue, or for one that the store has
 /// unfinished or damaged; no other name leads anywhere.
+///
+/// # Errors
+/// `UnknownModel` for any other name, `NotOffered` for a model that can't be
+/// downloaded, and those of reading the catalogue.
 pub fn wanted(store: &Store, id: &str) -> Result<Wanted, hub::Error> {
     let catalogue = Catalogue::with_own(store.folder())?;
     let known = || catalogue.find(id).map(hub::KnownModel::wanted);
@@ -79,6 +89,10 @@ pub fn wanted(store: &Store, id: &str) -> Result<Wanted, hub::Error> {
 /// Removes a model of the store, finished or not, and the user's own entry of
 /// that name; `None` where there was the entry alone. Fails with
 /// `UnknownModel` for one that somebody else put there.
+///
+/// # Errors
+/// `UnknownModel` for a model that is not the store's, and those of the file
+/// system.
 pub fn remove(store: &Store, id: &str) -> Result<Option<Model>, hub::Error> {
     let entry = UserEntry::forget(store.folder(), id)?;
     match store.remove(id) {
@@ -89,6 +103,9 @@ pub fn remove(store: &Store, id: &str) -> Result<Option<Model>, hub::Error> {
 }
 
 /// Every connection there was, the newest first.
+///
+/// # Errors
+/// Where the log can't be read.
 pub fn connections() -> Result<Vec<Connection>, Failure> {
     let Some(log) = connections_log() else { return Ok(Vec::new()) };
     let mut all = Connections::read(&log).map_err(failure)?;
@@ -104,6 +121,10 @@ pub fn connections_log() -> Option<PathBuf> {
 
 /// Moves the store to another folder; from then on models are looked for and
 /// put there. `on_model` hears of each.
+///
+/// # Errors
+/// `BadSettings` where `STENO_MODELS` names the folder, and those of the file
+/// system.
 pub fn move_store(to: &Path, on_model: &mut dyn FnMut(&str)) -> Result<Store, Failure> {
     let places = Places::of_this_process();
     if places.chosen.is_some() {

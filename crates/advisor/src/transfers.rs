@@ -21,9 +21,11 @@ const PAUSE_BETWEEN_CHANGES: Duration = Duration::from_millis(100);
 pub struct Transfer {
     /// The model's name; of an import the name of what is imported.
     pub id: String,
+    /// Whether it comes from this machine and not from the network.
     pub is_import: bool,
     /// `None` before it has begun.
     pub progress: Option<TransferProgress>,
+    /// Whether the user paused it.
     pub paused: bool,
     /// Why it ended. What has come stays; it goes on when it is begun again.
     pub failure: Option<Failure>,
@@ -116,6 +118,7 @@ impl Transfers {
         Follower { transfers: self.clone(), version }
     }
 
+    /// Every transfer that is under way or failed, by name.
     pub fn list(&self) -> Vec<Transfer> {
         self.lock().values().map(|(transfer, _)| transfer.clone()).collect()
     }
@@ -175,6 +178,7 @@ fn plain_name(name: &str) -> String {
     if plain.is_empty() { "model".into() } else { plain.to_owned() }
 }
 
+/// Tells of changes of the transfers.
 #[derive(Debug)]
 pub struct Follower {
     transfers: Transfers,

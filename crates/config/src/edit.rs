@@ -23,12 +23,18 @@ pub struct Stands {
 }
 
 /// Every setting of this user. Errors as in [`stand`].
+///
+/// # Errors
+/// As [`stand`], and where this system has no folder for settings.
 pub fn stand_of_this_user() -> Result<Vec<Stands>, Failure> {
     stand(&file_of_this_user()?, &environment())
 }
 
 /// Changes one of this user's, named by its variable or by its key in the file.
 /// Errors as in [`change`].
+///
+/// # Errors
+/// As [`change`], and where the system has no folder for settings.
 pub fn change_of_this_user(name: &str, value: Option<&str>) -> Result<(), Failure> {
     let variable = variables().map(|(name, _)| name).find(|variable| memory::settings::key(variable) == name);
     change(&file_of_this_user()?, variable.unwrap_or(name), value)
@@ -42,6 +48,9 @@ fn file_of_this_user() -> Result<ConfigFile, Failure> {
 }
 
 /// Every setting, in the order of the table.
+///
+/// # Errors
+/// `BadSettings`, naming the file, for one that can't be read.
 pub fn stand(file: &ConfigFile, environment: &Values) -> Result<Vec<Stands>, Failure> {
     let in_file = file.read()?;
     let of = |values: &Values, wanted: &str| {

@@ -68,6 +68,9 @@ pub fn runtime() -> Option<PathBuf> {
 }
 
 /// Makes a folder, and those that it lies in, for this user alone.
+///
+/// # Errors
+/// Those of the file system.
 pub fn make_private(folder: &std::path::Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);

@@ -46,7 +46,9 @@ const MEMORY: &str = "memory";
 const NETWORK: &str = "network";
 const ENGINE: &str = "engine";
 
+/// The number of threads: its variable, and what it takes.
 pub const THREADS: (&str, &str) = ("STENO_THREADS", "a number from 1: threads that the engine computes with");
+/// The priority of the engine: its variable, and what it takes.
 pub const PRIORITY: (&str, &str) =
     ("STENO_PRIORITY", "low or normal: low leaves the processor to other programs while they want it");
 
@@ -61,10 +63,13 @@ const NETWORK_KEYS: [(&str, &str, &str); 3] = [
 /// What is in force.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Preferences {
+    /// What the user allows of memory.
     pub memory: MemorySettings,
     /// `None`: as stored.
     pub precision: Option<Precision>,
+    /// How the engine computes.
     pub engine: EnginePreferences,
+    /// How downloads use the network.
     pub network: NetworkPreferences,
 }
 
@@ -73,13 +78,16 @@ pub struct Preferences {
 pub struct EnginePreferences {
     /// `None`: one per core.
     pub threads: Option<usize>,
+    /// Against other programs.
     pub priority: Priority,
 }
 
 /// How the engine's process stands against those of other programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Priority {
+    /// Other programs go first.
     Low,
+    /// As any program.
     #[default]
     Normal,
 }
@@ -126,6 +134,7 @@ pub fn environment() -> Values {
 /// Where the user's config file is, and whether it has to be there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigFile {
+    /// Where it is, whether or not it exists.
     pub path: PathBuf,
     /// It was named: that it is missing is an error.
     pub named: bool,
@@ -143,6 +152,10 @@ impl ConfigFile {
 
     /// Its values. Fails with `BadSettings`, naming the file, for one that
     /// can't be read, for what is not TOML, and for a key that is not known.
+    ///
+    /// # Errors
+    /// `BadSettings`, naming the file, where it can't be read, is not TOML or
+    /// has a key that is not known.
     pub fn read(&self) -> Result<Values, Failure> {
         let bytes = match std::fs::read(&self.path) {
             Ok(bytes) => bytes,
@@ -171,13 +184,18 @@ impl ConfigFile {
 }
 
 impl Preferences {
-    /// Of the user who runs this process, with what `flags` say on top. Fails
-    /// with `BadSettings`, naming variable, flag or file and what it takes.
+    /// The settings of the user who runs this process, with `flags` on top.
+    ///
+    /// # Errors
+    /// `BadSettings`, naming the variable, flag or file and what it takes.
     pub fn of_this_user(flags: &Values) -> Result<Self, Failure> {
         Self::of(ConfigFile::of_this_user().as_ref(), &environment(), flags)
     }
 
     /// As [`Preferences::of_this_user`], from these sources.
+    ///
+    /// # Errors
+    /// As [`Preferences::of_this_user`].
     pub fn of(file: Option<&ConfigFile>, environment: &Values, flags: &Values) -> Result<Self, Failure> {
         let in_file = file.map(ConfigFile::read).transpose()?.unwrap_or_default();
         let sources: [(&Values, &dyn Fn(BadSetting) -> Failure); 3] = [
@@ -217,6 +235,9 @@ impl Preferences {
     }
 
     /// Whether a value would be taken; for a flag, as soon as it is read.
+    ///
+    /// # Errors
+    /// What the setting takes, to follow "NAME: ".
     pub fn check(name: &'static str, value: &str) -> Result<(), String> {
         let checked = match name {
             name if name == PROFILE.0 => Profile::read(value).map(drop),

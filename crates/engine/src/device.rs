@@ -12,9 +12,13 @@ use crate::{panics, reader::Described};
 /// What the device thread owns. [`pipeline::Engine`] is one; tests have
 /// another that misbehaves on demand.
 pub trait Device {
+    /// What this engine and its devices are.
     fn describe(&mut self) -> Description;
 
     /// As [`pipeline::Engine::transcribe`].
+    ///
+    /// # Errors
+    /// What the job failed with; the partial transcript goes with the event.
     fn transcribe(
         &mut self,
         job: &Job,
@@ -23,6 +27,9 @@ pub trait Device {
     ) -> Result<Transcript, Stopped>;
 
     /// As [`pipeline::Engine::detect_languages`].
+    ///
+    /// # Errors
+    /// What stopped the detection of all files. A file that can't be decoded is an event and no error.
     fn detect_languages(
         &mut self,
         files: &[FilePath],
@@ -32,6 +39,9 @@ pub trait Device {
     ) -> Result<(), Failure>;
 
     /// As [`pipeline::Engine::quantise`].
+    ///
+    /// # Errors
+    /// Where the model can't be read, the output can't be written, or the job was cancelled.
     fn quantise(&mut self, asked: &Quantise, control: &Control) -> Result<Event, Failure>;
 
     /// As [`pipeline::Engine::renewal`].

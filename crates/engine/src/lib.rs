@@ -13,6 +13,8 @@
 //! The engine ends within a second of its input closing or its host dying,
 //! whatever it is doing, and takes the programs it started with it.
 
+#![warn(missing_docs, clippy::missing_errors_doc)]
+
 mod device;
 mod ending;
 mod output;

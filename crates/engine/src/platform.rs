@@ -32,6 +32,9 @@ mod unix {
     /// of everyone else's reach: descriptor 0 becomes `/dev/null` and 1 becomes
     /// standard error, so that neither a stray print nor a program started
     /// from here takes part in it.
+    ///
+    /// # Errors
+    /// Where a stream can't be duplicated.
     pub fn take_streams() -> io::Result<(File, File)> {
         let input = duplicate(libc::STDIN_FILENO)?;
         let output = duplicate(libc::STDOUT_FILENO)?;
@@ -61,6 +64,7 @@ mod unix {
         }
     }
 
+    /// The process that started this one.
     pub fn parent_id() -> u32 {
         std::os::unix::process::parent_id()
     }

@@ -15,10 +15,12 @@ impl Control {
         Self { cancelled: Arc::default(), work: Arc::clone(&self.work) }
     }
 
+    /// Asks the job to stop at the next opportunity.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
+    /// Whether the job was asked to stop.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
@@ -28,6 +30,7 @@ impl Control {
         self.work.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Layers, tokens and blocks of sound that were worked on so far.
     pub fn work(&self) -> u64 {
         self.work.load(Ordering::Relaxed)
     }

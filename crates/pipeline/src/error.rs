@@ -4,10 +4,13 @@ use wire::{ErrorCode, Failure, FilePath, Job, sentence};
 /// Why a stage could not finish.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
+    /// The recording can't be decoded.
     #[error(transparent)]
     Audio(#[from] AudioError),
+    /// The model can't be loaded, or computing failed.
     #[error(transparent)]
     Model(#[from] models::Error),
+    /// An error that is worded already.
     #[error("{0}")]
     Failed(Failure),
     /// Not enough memory; nothing was allocated.

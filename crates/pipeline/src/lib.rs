@@ -1,6 +1,8 @@
 //! The job and its stages. Knows audio, models and memory; knows no process,
 //! no database and no window.
 
+#![warn(missing_docs, clippy::missing_errors_doc)]
+
 mod attempt;
 mod completeness;
 mod control;
@@ -48,6 +50,7 @@ pub struct Engine {
 }
 
 impl Engine {
+    /// An engine without a device and without a model; the first job has them opened and loaded.
     pub fn new() -> Self {
         memory::platform::fix_allocator(memory::platform::AllocatorSettings::default());
         Self::default()
@@ -61,6 +64,9 @@ impl Engine {
     /// Runs one job from file to transcript. Sends `Started`, `Progress`,
     /// `Segment` and `Notice` events as it goes; the caller turns the result
     /// into `Finished`, `Failed` or `Cancelled`.
+    ///
+    /// # Errors
+    /// What the job failed with, and the transcript until then.
     pub fn transcribe(
         &mut self,
         job: &Job,
@@ -88,6 +94,9 @@ impl Engine {
     }
 
     /// Sends a `Language` or `FileFailed` event per file.
+    ///
+    /// # Errors
+    /// What stopped the detection of all files.
     pub fn detect_languages(
         &mut self,
         files: &[FilePath],
@@ -99,6 +108,9 @@ impl Engine {
     }
 
     /// Answers with `Quantised`. Touches no device.
+    ///
+    /// # Errors
+    /// Where the model can't be read, the output can't be written, or the job was cancelled.
     pub fn quantise(&mut self, asked: &Quantise, control: &Control) -> Result<Event, Failure> {
         quantise::quantise(asked, control)
     }

@@ -17,13 +17,16 @@ use crate::runs::{AtWork, Entry, Runs};
 use crate::watch::{self, Link, Request};
 use config::Priority;
 
+/// How an engine is started.
 #[derive(Debug, Clone, Default)]
 pub struct EngineOptions {
     /// The engine's executable; `None`: the one that [`find_engine`](crate::find_engine) finds.
     pub program: Option<PathBuf>,
     /// Never start the CUDA engine, whatever is installed.
     pub cpu_only: bool,
+    /// Of its process.
     pub priority: Priority,
+    /// How long to wait for it.
     pub limits: Limits,
 }
 
@@ -54,6 +57,10 @@ impl Engine {
     ///
     /// Fails with `EngineNotFound`, `EngineFailed` (it ended; the message has
     /// its last words), `EngineSilent` or `ProtocolMismatch`.
+    ///
+    /// # Errors
+    /// `EngineNotFound`, `EngineFailed` (it ended; the message has
+    /// its last words), `EngineSilent` or `ProtocolMismatch`.
     pub async fn start(options: &EngineOptions) -> Result<Self, Failure> {
         Self::try_start(options).await.map_err(|(failure, _)| failure)
     }
@@ -69,6 +76,9 @@ impl Engine {
     }
 
     /// As [`Engine::start`], among engines that were already found.
+    ///
+    /// # Errors
+    /// As [`Engine::start`].
     pub async fn start_first(found: Found, limits: &Limits) -> Result<Self, Failure> {
         let options = EngineOptions { limits: limits.clone(), ..EngineOptions::default() };
         Self::try_first(found, &options).await.map_err(|(failure, _)| failure)
@@ -116,6 +126,9 @@ impl Engine {
 
     /// Devices, codecs and versions. From a busy engine: as they were when it
     /// was last asked, or, where it never was, after its job.
+    ///
+    /// # Errors
+    /// Where the engine ended or can't say.
     pub async fn describe(&self) -> Result<Description, Failure> {
         let (answer, description) = oneshot::channel();
         self.link.send(Request::Describe(answer));
@@ -171,18 +184,22 @@ impl Engine {
         self.backend_note.as_deref()
     }
 
+    /// What it computes with.
     pub fn backend(&self) -> Backend {
         self.hello.backend
     }
 
+    /// The version of Steno that it is of.
     pub fn version(&self) -> &str {
         &self.hello.version
     }
 
+    /// The number of its process.
     pub fn pid(&self) -> u32 {
         self.hello.pid
     }
 
+    /// Its executable.
     pub fn program(&self) -> &Path {
         &self.program
     }
@@ -317,6 +334,7 @@ impl JobHandle {
         self.canceller.clone()
     }
 
+    /// The number of the job.
     pub fn id(&self) -> JobId {
         self.canceller.id
     }
@@ -338,6 +356,8 @@ pub struct Canceller {
 }
 
 impl Canceller {
+    /// Asks the job to stop. Its last event follows within little more than a
+    /// second: an engine that doesn't obey is ended.
     pub fn cancel(&self) {
         self.link.send(Request::Cancel(self.id));
     }

@@ -27,6 +27,9 @@ const PACKAGE_FOLDER: &str = "/usr/lib/steno";
 /// a driver for it and `STENO_BACKEND` is not `cpu`.
 ///
 /// Fails with `EngineNotFound`, naming the paths that were tried.
+///
+/// # Errors
+/// `EngineNotFound`, naming the paths that were tried.
 pub fn find_engine() -> Result<PathBuf, Failure> {
     let found = engines(&Surroundings::of_this_process(false))?;
     found.candidates.into_iter().next().map(|candidate| candidate.program).ok_or_else(|| not_found(&[]))
@@ -41,13 +44,16 @@ pub struct Surroundings {
     pub executable: Option<PathBuf>,
     /// Folders to look in after those that follow from the executable.
     pub package_folders: Vec<PathBuf>,
+    /// Never the CUDA engine.
     pub cpu_only: bool,
+    /// Whether the driver can be loaded.
     pub has_cuda_driver: bool,
     /// `LD_LIBRARY_PATH`.
     pub library_path: Option<OsString>,
 }
 
 impl Surroundings {
+    /// As this process's environment and executable say.
     pub fn of_this_process(cpu_only: bool) -> Self {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let cpu_only = cpu_only || variable("STENO_BACKEND").is_some_and(|value| value == "cpu");
@@ -82,6 +88,7 @@ impl Surroundings {
 /// An engine that may be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
+    /// Its executable.
     pub program: PathBuf,
     /// `LD_LIBRARY_PATH` for this process alone; `None`: inherited.
     pub library_path: Option<OsString>,
@@ -90,18 +97,23 @@ pub struct Candidate {
 /// Engines in the order in which to try them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
+    /// The best first.
     pub candidates: Vec<Candidate>,
     /// Why an installed CUDA engine is not among them.
     pub note: Option<String>,
 }
 
 impl Found {
+    /// This engine alone.
     pub fn only(program: PathBuf) -> Self {
         Self { candidates: vec![Candidate { program, library_path: None }], note: None }
     }
 }
 
 /// Looks for engines; the list is not empty.
+///
+/// # Errors
+/// `EngineNotFound`, naming the paths that were tried.
 pub fn engines(around: &Surroundings) -> Result<Found, Failure> {
     if let Some(chosen) = &around.chosen {
         let program = PathBuf::from(chosen);
@@ -150,6 +162,9 @@ pub fn engines(around: &Surroundings) -> Result<Found, Failure> {
 /// engine is looked for.
 ///
 /// Fails with `PlayerFailed`, naming the paths that were tried.
+///
+/// # Errors
+/// `PlayerFailed`, naming the paths that were tried.
 pub fn find_player() -> Result<PathBuf, Failure> {
     let remedy = "Install Steno again, or set STENO_PLAYER to the path of a `steno-player`.";
     if let Some(chosen) = std::env::var_os("STENO_PLAYER").filter(|value| !value.is_empty()) {

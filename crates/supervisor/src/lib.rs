@@ -13,6 +13,8 @@
 //! # }
 //! ```
 
+#![warn(missing_docs, clippy::missing_errors_doc)]
+
 mod engine;
 pub mod find;
 mod jobs;

@@ -9,32 +9,40 @@ use crate::runs::{Run, Runs};
 /// One look at everything. Bytes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Status {
+    /// The cards.
     #[serde(flatten)]
     pub gpu: Gpus,
     /// Ours is what this program itself holds; engines have figures of their own.
     pub host: Result<Reading, Unavailable>,
+    /// This user's engines, in order of their process numbers.
     pub engines: Vec<Engine>,
 }
 
 /// The cards that the driver tells of, and what is wrong with the driver.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Gpus {
+    /// In the driver's order.
     pub cards: Vec<Card>,
     /// A sentence or two, with what to do.
     pub gpu_problem: Option<String>,
 }
 
+/// One card, and what is held on it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Card {
+    /// The card itself, as the driver describes it.
     #[serde(flatten)]
     pub gpu: Gpu,
     /// Whose it is, as far as the driver says; ours are this user's engines.
     pub reading: Result<Reading, Unavailable>,
+    /// Each process on it, with what it holds.
     pub processes: Vec<ProcessUse>,
 }
 
+/// One of this user's engines, and what its process holds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Engine {
+    /// As its host describes it.
     #[serde(flatten)]
     pub run: Run,
     /// Of its resident memory, what is backed by no file; `None` where this
@@ -48,6 +56,7 @@ pub struct Engine {
 }
 
 impl Status {
+    /// As it is now. `runs`: where engines are written down.
     pub fn now(runs: Option<&Runs>) -> Self {
         let engines: Vec<Engine> =
             runs.map(Runs::list).unwrap_or_default().into_iter().map(Engine::of).collect();

@@ -14,7 +14,9 @@ use crate::Control;
 pub struct WindowOptions<'a> {
     /// ISO code; ignored by an English-only model.
     pub language: &'a str,
+    /// Transcribe, or translate into English.
     pub task: Task,
+    /// Whether timestamp tokens are decoded.
     pub timestamps: bool,
     /// Tokens of previous text, the latest last.
     pub prompt: &'a [u32],
@@ -22,14 +24,19 @@ pub struct WindowOptions<'a> {
     pub beam_size: usize,
     /// Sequences drawn above temperature 0.
     pub best_of: usize,
+    /// How many finished sequences a beam search waits for, as a factor of its beams.
     pub patience: f32,
     /// Exponent of Google's length penalty; `None`: the mean per token decides.
     pub length_penalty: Option<f32>,
+    /// The most tokens to decode; `None`: half of the decoder's positions.
     pub max_tokens: Option<usize>,
     /// Seconds.
     pub max_initial_timestamp: Option<f32>,
+    /// Tokens that are never chosen, besides those of the model.
     pub suppress: &'a [u32],
+    /// 0 takes the most likely token; above it tokens are sampled.
     pub temperature: f32,
+    /// Seeds the sampling.
     pub seed: u64,
 }
 
@@ -38,17 +45,24 @@ pub struct WindowOptions<'a> {
 pub struct Decoded {
     /// Time tokens included, the end of text not.
     pub tokens: Vec<u32>,
+    /// The text of the tokens.
     pub text: String,
     /// Per token, that of the end included.
     pub mean_log_probability: f32,
+    /// The probability that nobody speaks in the window, 0 to 1.
     pub no_speech_probability: f32,
+    /// The length of the text over its length when compressed by zlib: repetition makes it large.
     pub compression_ratio: f32,
+    /// The temperature that it was decoded at.
     pub temperature: f32,
 }
 
 /// Decodes one window, as openai/whisper's `DecodingTask.run`.
 ///
 /// `audio` is the encoder's output for one window, (1, source positions, width).
+///
+/// # Errors
+/// Where computing fails, and [`models::Error::Interrupted`] where the job was cancelled.
 pub fn decode(
     model: &Whisper,
     audio: &Tensor,
@@ -64,6 +78,9 @@ pub fn decode(
 ///
 /// `audio` is (windows, source positions, width), `options` one per window;
 /// number of sequences and length of the prompt must be the same for all.
+///
+/// # Errors
+/// As [`decode`].
 pub fn decode_together(
     model: &Whisper,
     audio: &Tensor,

@@ -8,6 +8,9 @@ use crate::Control;
 ///
 /// `audio` is the encoder's output, (windows, source positions, width). An
 /// English-only model answers English with certainty.
+///
+/// # Errors
+/// Where computing fails, the model knows one language only, or the job was cancelled.
 pub fn detect_language(
     model: &Whisper,
     audio: &Tensor,

@@ -107,6 +107,9 @@ pub fn next_start(speech: &[Range<usize>], seek: usize) -> Option<usize> {
 
 /// Runs the encoder on one window of log-mel of the model's length:
 /// (1, source positions, width).
+///
+/// # Errors
+/// Where computing fails, or the job was cancelled.
 pub fn encode_window(model: &Whisper, mel: Mel, control: &Control) -> Result<Tensor, models::Error> {
     let mel = Tensor::from_vec(mel.data, (1, mel.n_mels, mel.frames), &Device::Cpu)?
         .to_device(&model.device)?
@@ -118,6 +121,9 @@ pub fn encode_window(model: &Whisper, mel: Mel, control: &Control) -> Result<Ten
 ///
 /// A GPU gets them all at once. On the host one window is work enough for all
 /// cores, and one after the other needs the activations of one alone.
+///
+/// # Errors
+/// As [`encode_window`].
 pub fn encode_windows(model: &Whisper, mels: Vec<Mel>, control: &Control) -> Result<Tensor, models::Error> {
     if model.device.is_cpu() || mels.len() == 1 {
         let encoded =

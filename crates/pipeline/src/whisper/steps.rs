@@ -19,7 +19,13 @@ pub enum Step {
     /// the 16 kHz stream on. Where several were decoded together, each is
     /// announced once more before its times are computed and its text is
     /// repaired: whatever kills the engine then is that window's doing.
-    Began { position: u64, windows: usize },
+    /// Decoding begins at this sample, so many windows together.
+    Began {
+        /// The first sample of the 16 kHz stream.
+        position: u64,
+        /// How many windows are decoded together.
+        windows: usize,
+    },
     /// A window is done.
     Found(Found),
 }
@@ -27,6 +33,7 @@ pub enum Step {
 /// What one window gave.
 #[derive(Debug, Default, PartialEq)]
 pub struct Found {
+    /// The segments of the window, in order of time.
     pub segments: Vec<Segment>,
     /// Text over silence that the model itself doubted.
     pub discarded: Vec<Segment>,
@@ -59,6 +66,9 @@ pub trait Observer {
     }
 
     /// An error ends the run at once: nothing of the window is kept.
+    ///
+    /// # Errors
+    /// Whatever is to end the run.
     fn step(&mut self, step: Step) -> Result<(), StageError>;
 }
 

@@ -11,10 +11,15 @@ use crate::Control;
 /// A word with its times in seconds from the window's start.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlignedWord {
+    /// The word, with the white space before it.
     pub text: String,
+    /// Its tokens.
     pub tokens: Vec<u32>,
+    /// When it begins, in seconds from the beginning of the window.
     pub start: f64,
+    /// When it ends, in seconds.
     pub end: f64,
+    /// The mean probability of its tokens, 0 to 1.
     pub probability: f32,
 }
 
@@ -31,6 +36,9 @@ const LOGIT_BLOCK: usize = 16;
 ///
 /// `audio` is one window's encoder output, `frames` its real length in frames
 /// of 10 ms.
+///
+/// # Errors
+/// Where computing fails, or the job was cancelled.
 pub fn align(
     model: &Whisper,
     audio: &Tensor,

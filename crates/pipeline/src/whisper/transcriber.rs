@@ -43,8 +43,11 @@ const SURE: f32 = 0.5;
 /// Finds the text of a recording, window by window.
 #[derive(Debug, Clone, Copy)]
 pub struct Transcriber<'a> {
+    /// The model.
     pub model: &'a Whisper,
+    /// How to decode.
     pub settings: &'a DecodingOptions,
+    /// Transcribe, or translate into English.
     pub task: Task,
     /// The recording's, ISO code.
     pub main_language: &'a str,
@@ -54,6 +57,7 @@ pub struct Transcriber<'a> {
     pub span: Option<Span>,
     /// Same recording, same seed.
     pub seed: u64,
+    /// Says when to stop.
     pub control: &'a Control,
 }
 
@@ -65,6 +69,9 @@ impl Transcriber<'_> {
     ///
     /// `speech` is in frames, `None` where it is not known. A window that
     /// begins at a sample in `skip` is left without text.
+    ///
+    /// # Errors
+    /// The error of the observer, a failure to compute or to read the sound, or that the job was cancelled.
     pub fn run(
         &self,
         strategy: Strategy,

@@ -27,8 +27,10 @@ pub use rungs::{step_down, take as take_rung};
 /// From one look for an engine that a job has started to the next.
 const AGAIN: Duration = Duration::from_millis(200);
 
+/// How a [`Supervisor`] works.
 #[derive(Debug, Clone, Default)]
 pub struct SupervisorOptions {
+    /// How its engines are started.
     pub engine: EngineOptions,
     /// Where jobs are written down that were added to it.
     pub journal: Option<Journal>,
@@ -78,6 +80,9 @@ impl Supervisor {
     }
 
     /// Makes sure that there is an engine: without one every job would fail alike.
+    ///
+    /// # Errors
+    /// As [`Engine::start`]; `Cancelled` where the program is being closed.
     pub async fn ready(&self) -> Result<Arc<Engine>, Failure> {
         self.unless_closed(async { self.inner.slot.lock().await.engine(&self.inner).await }).await
     }
@@ -96,6 +101,9 @@ impl Supervisor {
 
     /// As [`Engine::describe`], with why it is not the CUDA engine, where
     /// there is something to explain. Starts an engine where there is none.
+    ///
+    /// # Errors
+    /// As [`Engine::start`] and [`Engine::describe`].
     pub async fn describe(&self) -> Result<(Description, Option<String>), Failure> {
         let engine = loop {
             // Also while it works.
@@ -124,6 +132,7 @@ impl Supervisor {
         self.enqueue(job, self.inner.journal.clone().map(|journal| (journal, key)))
     }
 
+    /// Where its jobs are written down.
     pub fn journal(&self) -> Option<&Journal> {
         self.inner.journal.as_ref()
     }
@@ -203,6 +212,7 @@ impl SupervisedJob {
         self.stop.clone()
     }
 
+    /// The number of the job.
     pub fn id(&self) -> JobId {
         self.id
     }
@@ -230,6 +240,7 @@ impl Stop {
         Self { asked: Arc::new(watch::Sender::new(false)), closed, canceller: Arc::default() }
     }
 
+    /// As [`SupervisedJob::cancel`].
     pub fn ask(&self) {
         let canceller = self.canceller.lock().unwrap_or_else(PoisonError::into_inner);
         self.asked.send_replace(true);

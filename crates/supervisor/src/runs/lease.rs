@@ -15,6 +15,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Who has a device now, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holder {
+    /// The number of its process; `None` where it is not known.
     pub pid: Option<u32>,
 }
 
@@ -44,6 +45,9 @@ impl Runs {
     ///
     /// Cancel safe: dropping the future gives up the place. An error means that
     /// the folder can't be used; nothing is to be gained by not working then.
+    ///
+    /// # Errors
+    /// Where the folder can't be used. The caller may work without a lease then.
     pub async fn lease(&self, device: &str, waiting: impl FnOnce(Holder)) -> io::Result<DeviceLease> {
         folders::make_private(&self.folder)?;
         let (mut place, next) = (self.open(device, "lock")?, self.open(device, "next")?);

@@ -32,6 +32,7 @@ pub struct Runs {
 /// A process, told from another that got its number later.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
+    /// Its number.
     pub pid: u32,
     /// When it started; `None` where this system does not say.
     pub started: Option<String>,
@@ -40,7 +41,9 @@ pub struct Process {
 /// An engine, as its file describes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
+    /// The engine's process.
     pub engine: Process,
+    /// The process that started it.
     pub host: Process,
     /// `cpu` or `cuda:N`.
     pub device: String,
@@ -58,6 +61,7 @@ pub struct Run {
 /// An engine of a host that is gone.
 #[derive(Debug)]
 pub struct Orphan {
+    /// As its file described it.
     pub run: Run,
     /// Why it could not be ended.
     pub error: Option<io::Error>,
@@ -70,6 +74,7 @@ impl Process {
         (started.is_some() || !platform::KNOWS_STARTS).then_some(Self { pid, started })
     }
 
+    /// The process that asks.
     pub fn this() -> Self {
         let pid = std::process::id();
         Self { pid, started: platform::started_at(pid) }
@@ -94,11 +99,15 @@ impl Runs {
         Some(Self { folder: folder.or_else(|| Some(folders::steno_state()?.join("run")))? })
     }
 
+    /// The runs whose files lie in `folder`.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
 
     /// Writes down an engine of this host, until what is returned is dropped.
+    ///
+    /// # Errors
+    /// `NotFound` where there is no such process, and those of the file system.
     pub fn register(&self, engine: u32, device: &str) -> io::Result<Entry> {
         folders::make_private(&self.folder)?;
         let engine = Process::running(engine).ok_or(io::ErrorKind::NotFound)?;
@@ -160,6 +169,7 @@ impl Runs {
         found
     }
 
+    /// Where the files lie.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -168,6 +178,10 @@ impl Runs {
 impl Run {
     /// Asks the engine to end and waits for that, `patience` at most; then
     /// ends it by `force`, if that is wished. Returns whether it is gone.
+    ///
+    /// # Errors
+    /// Where the process can't be told from a later one of the same number, or
+    /// can't be signalled.
     pub fn end(&self, patience: Duration, force: bool) -> io::Result<bool> {
         let wait = |patience| {
             let until = Instant::now() + patience;
