@@ -106,8 +106,9 @@ pub fn take_desk<'a>(
 
 pub fn tell_marks(context: &DeviceContext, draft: &mut Draft, emit: Emit) {
     for mark in context.take_marks() {
-        if let Mark::Notice(notice) = &mark {
-            draft.memory_notice(notice, emit);
+        match mark {
+            Mark::Sample(sample) => emit(Event::Memory { sample: Box::new(sample) }),
+            Mark::Notice(notice) => draft.memory_notice(&notice, emit),
         }
     }
 }

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::time::Duration;
 
 use audio::{LogMel, OpenOptions, PrepareOptions};
@@ -46,6 +47,26 @@ impl Observer for OneBatch {
     }
 }
 
+/// Writes a recording several times over, as a WAV file of 16 kHz.
+fn repeat(recording: &Path, times: usize, output: &Path) {
+    let mut reader = audio::Reader::open(recording, &OpenOptions::default()).unwrap();
+    let mut samples = Vec::new();
+    while let Some(block) = reader.next_block().unwrap() {
+        samples.extend(block.iter().flat_map(|sample| ((sample * 32767.0) as i16).to_le_bytes()));
+    }
+    let samples = samples.repeat(times);
+    let length = samples.len() as u32;
+    let mut file = b"RIFF".to_vec();
+    file.extend((36 + length).to_le_bytes());
+    file.extend(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
+    file.extend(16_000u32.to_le_bytes());
+    file.extend(32_000u32.to_le_bytes());
+    file.extend(b"\x02\0\x10\0data");
+    file.extend(length.to_le_bytes());
+    file.extend(samples);
+    std::fs::write(output, file).unwrap();
+}
+
 #[test]
 fn decoding_takes_what_was_predicted() {
     platform::fix_allocator(platform::AllocatorSettings::default());
@@ -56,7 +77,8 @@ fn decoding_takes_what_was_predicted() {
         open: OpenOptions { limit_seconds: Some(130.0), ..OpenOptions::default() },
         ..PrepareOptions::default()
     };
-    let path = random_models::corpus::bundled().join("audio/synthetic/en_minute_1.flac");
+    let path = folder.path().join("three_minutes.wav");
+    repeat(&random_models::corpus::bundled().join("audio/synthetic/en_minute_1.flac"), 3, &path);
     let recording = audio::prepare(&path, &options, &mut |_, _| ControlFlow::Continue(())).unwrap();
     let frames =
         |region: &audio::SpeechRegion| (region.start / 160) as usize..region.end.div_ceil(160) as usize;
