@@ -83,7 +83,7 @@ fn another_engine_goes_on_with_the_recordings_that_are_left() {
             &["a.mp3", "hungry.mp3", "c.mp3"],
             0,
             &["a.mp3", "hungry.mp3", "c.mp3"],
-            "The engine ended for lack of memory",
+            "The engine ran out of memory and ended",
         ),
         (&["hungry.mp3", "c.mp3"], 0, &["hungry.mp3", "c.mp3"], "q8_0 instead of f16"),
     ];
