@@ -16,7 +16,7 @@ before(() => {
   model = join(files.folder, "real-model");
   mkdirSync(model);
   for (const name of readdirSync(starter)) {
-    if (name !== "steno-model.json") copyFileSync(join(starter, name), join(model, name));
+    if (!["steno-model.json", "training"].includes(name)) copyFileSync(join(starter, name), join(model, name));
   }
 });
 after(() => files?.remove());
