@@ -20,7 +20,8 @@ pub fn runs_in_child(name: &str, variables: &[(&str, &str)]) -> bool {
         .output()
         .unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    println!("{}", text(&output.stdout));
+    // Indented, so that its result is not taken for another of this process.
+    text(&output.stdout).lines().for_each(|line| println!("  {line}"));
     assert!(output.status.success(), "{name} failed in its own process: {}", text(&output.stderr));
     true
 }
