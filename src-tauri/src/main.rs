@@ -78,7 +78,7 @@ fn main() -> Result<(), tauri::Error> {
             commands::save_chart,
             commands::close,
             commands::play_source,
-            store::shelf,
+            store::catalog,
             store::download,
             store::import_model,
             store::connections,

@@ -6,14 +6,15 @@ use tauri::{AppHandle, Manager, State, WebviewWindow};
 use crate::commands::{Answer, blocking};
 use crate::dialogs;
 use crate::shell::Shell;
-use app::view::{Connection, Shelf};
+use advisor::catalog::ModelCatalog;
+use app::view::Connection;
 
 /// The catalogue, and what was begun or is damaged, for the settings in force.
 #[tauri::command]
-pub async fn shelf(shell: State<'_, Shell>) -> Answer<Shelf> {
+pub async fn catalog(shell: State<'_, Shell>) -> Answer<ModelCatalog> {
     let (_, job) = shell.state.models_and_job();
     let preferences = shell.state.session.preferences();
-    blocking(move || Ok(advisor::catalog::Shelf::now(&preferences, &job)?.into())).await
+    blocking(move || Ok(ModelCatalog::now(&preferences, &job)?)).await
 }
 
 /// The one command that uses the network. Begins, or goes on with, a download;

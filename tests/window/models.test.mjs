@@ -36,7 +36,7 @@ after(async () => {
   files?.remove();
 });
 
-const row = (id) => `[data-testid=offer][data-id="${id}"]`;
+const row = (id) => `[data-testid=catalog-entry][data-id="${id}"]`;
 const store = () => join(files.folder, "data/steno/models");
 
 test("nothing is asked of the network until the button is pressed; a killed download is listed and goes on", async () => {

@@ -65,7 +65,7 @@ test("segments appear while it works, the broken file failed alone", async () =>
 
   await window.click(`${by("queue")} li:nth-child(2) .row`);
   const failure = await until("the failure", () => window.text(by("failure")));
-  assert.match(failure, /Not a recording|Damaged recording|not supported/i);
+  assert.match(failure, /Not an audio or video file|Damaged recording|not supported/i);
   assert.equal(await window.text(by("title")), BROKEN);
   await picture(window, "failed");
 });

@@ -84,7 +84,7 @@ fn identity(path: &Path) -> std::path::PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model_info::tests::write_model;
+    use random_models::describe;
 
     struct Machine {
         folder: tempfile::TempDir,
@@ -100,7 +100,7 @@ mod tests {
             ("small", "F32", false),
             ("large-v3-turbo", "F16", false),
         ] {
-            let path = write_model(folder.path(), name, dtype, None);
+            let path = describe(folder.path(), name, dtype, None).unwrap();
             models.push(ModelRef { name: name.into(), path, demonstration, note: None });
         }
         Machine { folder, models }
@@ -179,7 +179,7 @@ mod tests {
     fn a_folder_that_was_named_is_among_them_once_and_under_a_name_of_its_own() {
         let machine = machine();
         let elsewhere = machine.folder.path().join("elsewhere");
-        let path = write_model(&elsewhere, "small", "F16", None);
+        let path = describe(&elsewhere, "small", "F16", None).unwrap();
         let chosen = ModelRef { name: "small".into(), path: path.clone(), demonstration: false, note: None };
         let job = Job::new(1, "talk.flac", path);
         let names = |models: &[ModelRef]| -> BTreeSet<String> {

@@ -1,52 +1,75 @@
-//! What a user chooses from beside the models that are installed: those of the
-//! catalogue, and what lies unfinished or damaged in the store, each with how
-//! it would do on this machine.
+//! The models of the catalogue that are not installed, and those of the store that are
+//! incomplete or damaged, each with how it would run on this machine.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use hub::{Catalogue, KnownModel, Model, Origin, StoredState};
+use memory::fit::Fit;
+use serde::Serialize;
 use wire::{Failure, Job};
 
 use crate::recommend::{self, Advice, Choice, Recommendation};
 use crate::{list_models, store};
 use config::Preferences;
 
-/// A model that could be had.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Offer {
-    /// The model's name.
+/// A model that can be installed or repaired. Amounts are bytes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
+pub struct CatalogEntry {
+    /// Its name in the catalogue.
     pub id: String,
-    /// How much of it is there.
-    pub stands: Stands,
-    /// To be downloaded; for what came in part, of the whole, where known.
+    /// How much of it is on this machine.
+    pub state: InstallState,
+    /// The size of its download; null where that is not known.
     pub bytes: Option<u64>,
     /// `en`, `99+`: as the catalogue has it.
     pub languages: Option<String>,
-    /// As in the catalogue: an SPDX identifier.
+    /// Its licence, an SPDX identifier.
     pub licence: Option<String>,
-    /// Slower than most recordings on this device, as far as anybody knows.
+    /// Slower than most recordings on this device, as far as it was measured.
     pub slow: bool,
-    /// In the precision that suits it best; `None` where nobody knows the
-    /// network before it is there, or where it can't do the job.
-    pub choice: Option<Choice>,
-    /// Whether the network can bring it, or what it lacks.
-    pub can_be_had: bool,
+    /// In the precision that suits it best. Null where its network is not known before
+    /// it is installed, and where it can't do the job.
+    pub facts: Option<EntryFacts>,
+    /// Whether it, or what it lacks, can be downloaded.
+    pub downloadable: bool,
+}
+
+/// How a model of the catalogue would run on this machine. Amounts are bytes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
+pub struct EntryFacts {
+    /// Whether it fits into what is free now.
+    pub fit: Fit,
+    /// How its weights would be held.
+    pub precision: String,
+    /// The predicted peak.
+    pub peak: u64,
+    /// Free where it would compute.
+    pub free: u64,
+    /// What would have to become free.
+    pub missing: u64,
+    /// Numbers in the network.
+    pub parameters: u64,
+    /// Seconds of recording per second, where this machine's speed was measured.
+    pub speed: Option<f64>,
 }
 
 /// How much of a model is on this machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stands {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum InstallState {
     /// Nothing.
     Offered,
-    /// Its download goes on where it ended.
+    /// A part: its download was interrupted and can be resumed.
     Interrupted {
         /// Bytes on disk.
         done: u64,
-        /// Bytes of the whole, where that is known.
+        /// Bytes of all its files, where that is known.
         total: Option<u64>,
     },
-    /// Files that are missing or are not what they were.
+    /// Files are missing or do not match their checksums.
     Damaged {
         /// The names of those files.
         files: Vec<String>,
@@ -54,106 +77,125 @@ pub enum Stands {
 }
 
 /// The models that can be installed or repaired.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Shelf {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
+pub struct ModelCatalog {
     /// What was begun first, then the recommended one, then the best first.
-    pub offers: Vec<Offer>,
+    pub entries: Vec<CatalogEntry>,
     /// The name of the model to take, which may be installed already.
     pub recommended: Option<String>,
     /// The user forbids any use of the network.
     pub offline: bool,
-    /// Where models go, and how many bytes are free there.
-    pub folder: Option<PathBuf>,
-    /// Bytes that are free there.
+    /// The folder of the models, for people to read.
+    pub folder: Option<String>,
+    /// Bytes that are free on the disk of that folder; null where the system does not say.
     pub free: Option<u64>,
 }
 
-impl Shelf {
+impl ModelCatalog {
     /// As it is now, for jobs like `job`. Waits for the card's driver and the disk.
     ///
     /// # Errors
     /// Where the catalogue or the store can't be read.
     pub fn now(preferences: &Preferences, job: &Job) -> Result<Self, Failure> {
         let store = store::store().ok();
-        let entries = match &store {
+        let known = match &store {
             Some(store) => Catalogue::with_own(store.folder()),
             None => Catalogue::public(),
         };
-        let entries = entries.map_err(store::failure)?.models;
+        let known = known.map_err(store::failure)?.models;
         let stored = match &store {
             Some(store) => store.list().map_err(store::failure)?,
             None => Vec::new(),
         };
         let advice = recommend::now(preferences, job)?;
         let installed = list_models().into_iter().map(|model| model.name).collect();
-        let (offers, recommended) = offers(&entries, &stored, &installed, &advice);
+        let (entries, recommended) = entries(&known, &stored, &installed, &advice);
         let folder = store.map(|store| store.folder().to_owned());
         // It need not be there yet.
         let free = folder.iter().flat_map(|folder| folder.ancestors()).find_map(hub::platform::free_space);
-        Ok(Self { offers, recommended, offline: store::is_offline(preferences), folder, free })
+        let folder = folder.map(|folder| folder.display().to_string());
+        Ok(Self { entries, recommended, offline: store::is_offline(preferences), folder, free })
+    }
+}
+
+impl From<Choice> for EntryFacts {
+    fn from(choice: Choice) -> Self {
+        let check = choice.fit.check;
+        Self {
+            fit: check.fit,
+            peak: check.peak,
+            free: check.free,
+            missing: check.missing(),
+            precision: choice.fit.precision,
+            parameters: choice.parameters,
+            speed: choice.speed,
+        }
     }
 }
 
 /// What there is of the catalogue and the store that is not installed, and the
 /// name of the model to take.
-fn offers(
-    entries: &[KnownModel],
+fn entries(
+    known: &[KnownModel],
     stored: &[Model],
     installed: &BTreeSet<String>,
     recommendation: &Recommendation,
-) -> (Vec<Offer>, Option<String>) {
+) -> (Vec<CatalogEntry>, Option<String>) {
     let advice = recommendation.advice();
     let choices = advice.map_or(&[][..], |advice| &advice.choices);
     let recommended = recommendation.model().map(str::to_owned);
-    let mut offers: Vec<Offer> = Vec::new();
+    let mut entries: Vec<CatalogEntry> = Vec::new();
     for model in stored {
-        let stands = match &model.state {
+        let state = match &model.state {
             StoredState::Ready => continue,
-            StoredState::Interrupted { done, total } => Stands::Interrupted { done: *done, total: *total },
-            StoredState::Damaged { files } => Stands::Damaged { files: files.clone() },
+            StoredState::Interrupted { done, total } => {
+                InstallState::Interrupted { done: *done, total: *total }
+            }
+            StoredState::Damaged { files } => InstallState::Damaged { files: files.clone() },
         };
-        let entry = entries.iter().find(|entry| entry.id == model.id);
-        let mut offer = offer(&model.id, entry, advice);
-        offer.can_be_had = match &model.origin {
+        let known = known.iter().find(|known| known.id == model.id);
+        let mut entry = entry(&model.id, known, advice);
+        entry.downloadable = match &model.origin {
             Some(Origin::Import { .. }) => false,
             Some(_) => true,
-            None => offer.can_be_had,
+            None => entry.downloadable,
         };
-        if let Stands::Interrupted { total: Some(total), .. } = stands {
-            offer.bytes = Some(total).filter(|total| *total > 0).or(offer.bytes);
+        if let InstallState::Interrupted { total: Some(total), .. } = state {
+            entry.bytes = Some(total).filter(|total| *total > 0).or(entry.bytes);
         }
-        offers.push(Offer { stands, ..offer });
+        entries.push(CatalogEntry { state, ..entry });
     }
-    let is_new = |entry: &&KnownModel| {
-        let begun = offers.iter().any(|offer| offer.id == entry.id);
-        !begun && !installed.contains(&entry.id) && (entry.own || recommend::is_candidate(entry))
+    let is_new = |known: &&KnownModel| {
+        let begun = entries.iter().any(|entry| entry.id == known.id);
+        !begun && !installed.contains(&known.id) && (known.own || recommend::is_candidate(known))
     };
-    let mut rest: Vec<Offer> =
-        entries.iter().filter(is_new).map(|entry| offer(&entry.id, Some(entry), advice)).collect();
-    rest.retain(|offer| offer.can_be_had);
-    let place = |offer: &Offer| {
-        let place = choices.iter().position(|choice| choice.fit.model == offer.id);
-        (recommended.as_ref() != Some(&offer.id), place.unwrap_or(usize::MAX))
+    let mut rest: Vec<CatalogEntry> =
+        known.iter().filter(is_new).map(|known| entry(&known.id, Some(known), advice)).collect();
+    rest.retain(|entry| entry.downloadable);
+    let place = |entry: &CatalogEntry| {
+        let place = choices.iter().position(|choice| choice.fit.model == entry.id);
+        (recommended.as_ref() != Some(&entry.id), place.unwrap_or(usize::MAX))
     };
     rest.sort_by_key(place);
-    offers.extend(rest);
-    (offers, recommended)
+    entries.extend(rest);
+    (entries, recommended)
 }
 
-fn offer(id: &str, entry: Option<&KnownModel>, advice: Option<&Advice>) -> Offer {
-    let megabytes = entry.and_then(|entry| entry.approx_megabytes);
+fn entry(id: &str, known: Option<&KnownModel>, advice: Option<&Advice>) -> CatalogEntry {
+    let megabytes = known.and_then(|known| known.approx_megabytes);
     let choice = advice.and_then(|advice| best(advice, id));
-    Offer {
+    CatalogEntry {
         id: id.to_owned(),
-        stands: Stands::Offered,
+        state: InstallState::Offered,
         bytes: megabytes.map(|megabytes| megabytes * 1_000_000),
-        languages: entry.and_then(|entry| entry.languages.clone()),
-        licence: entry.and_then(|entry| entry.licence.clone()),
+        languages: known.and_then(|known| known.languages.clone()),
+        licence: known.and_then(|known| known.licence.clone()),
         slow: advice
             .zip(choice.as_ref())
-            .is_some_and(|(advice, choice)| !recommend::is_fast(advice.room.kind, choice)),
-        choice,
-        can_be_had: entry.is_some_and(|entry| entry.wanted().is_ok()),
+            .is_some_and(|(advice, choice)| !recommend::is_fast(advice.device.kind, choice)),
+        facts: choice.map(EntryFacts::from),
+        downloadable: known.is_some_and(|known| known.wanted().is_ok()),
     }
 }
 
@@ -168,59 +210,59 @@ fn best(advice: &Advice, id: &str) -> Option<Choice> {
 mod tests {
     use super::*;
     use crate::choice::example;
-    use crate::fit::Room;
+    use crate::fit::DeviceMemory;
     use memory::DeviceKind;
     use memory::bytes::GIB;
     use memory::fit::Fit;
     use transcript::Task;
 
-    fn shelf(
+    fn catalog(
         free: u64,
         language: Option<&str>,
         stored: &[Model],
         installed: &[&str],
-    ) -> (Vec<Offer>, Option<String>) {
+    ) -> (Vec<CatalogEntry>, Option<String>) {
         let catalogue = Catalogue::public().unwrap();
-        let room = Room { kind: DeviceKind::Host, name: "the CPU".into(), free, total: 32 * GIB };
+        let room = DeviceMemory { kind: DeviceKind::Host, name: "the CPU".into(), free, total: 32 * GIB };
         let job = example(language, Task::Transcribe, &Preferences::default());
         let candidates = recommend::of_catalogue(&catalogue);
         let advice = recommend::for_devices(&[room], &candidates, &[], &job);
         let installed = installed.iter().map(|name| (*name).to_owned()).collect();
-        offers(&catalogue.models, stored, &installed, &advice)
+        entries(&catalogue.models, stored, &installed, &advice)
     }
 
     fn model(id: &str, state: StoredState, origin: Option<Origin>) -> Model {
-        Model { id: id.into(), state, bytes: 1, origin, folder: PathBuf::new() }
+        Model { id: id.into(), state, bytes: 1, origin, folder: std::path::PathBuf::new() }
     }
 
     #[test]
     fn the_recommended_one_is_first_and_the_others_say_whether_they_fit() {
-        let (offers, recommended) = shelf(8 * GIB, None, &[], &[]);
+        let (entries, recommended) = catalog(8 * GIB, None, &[], &[]);
         assert_eq!(recommended.as_deref(), Some("whisper-small"));
-        assert_eq!(offers[0].id, "whisper-small");
-        assert_eq!(offers[0].bytes, Some(967_000_000));
-        let slow: Vec<_> = offers.iter().filter(|it| it.slow).map(|it| it.id.as_str()).collect();
+        assert_eq!(entries[0].id, "whisper-small");
+        assert_eq!(entries[0].bytes, Some(967_000_000));
+        let slow: Vec<_> = entries.iter().filter(|it| it.slow).map(|it| it.id.as_str()).collect();
         assert!(slow.contains(&"whisper-large-v3") && !slow.contains(&"whisper-small"), "{slow:?}");
         let fit = |id: &str| {
-            let offer = offers.iter().find(|offer| offer.id == id).unwrap();
-            offer.choice.as_ref().map(|choice| choice.fit.check.fit)
+            let entry = entries.iter().find(|entry| entry.id == id).unwrap();
+            entry.facts.as_ref().map(|facts| facts.fit)
         };
         assert_eq!(fit("whisper-tiny"), Some(Fit::Comfortable));
         // English alone, where any language may come.
         assert_eq!(fit("whisper-tiny.en"), None);
         // Files of whisper.cpp and other kinds of models are not for the picker.
         assert!(
-            offers.iter().all(|offer| !offer.id.starts_with("ggml") && !offer.id.contains("segmentation"))
+            entries.iter().all(|entry| !entry.id.starts_with("ggml") && !entry.id.contains("segmentation"))
         );
     }
 
     #[test]
     fn a_large_model_on_a_small_machine_is_offered_with_what_it_lacks() {
-        let (offers, _) = shelf(GIB, None, &[], &[]);
-        let large = offers.iter().find(|offer| offer.id == "whisper-large-v3").unwrap();
-        let check = &large.choice.as_ref().unwrap().fit.check;
-        assert_eq!(check.fit, Fit::DoesNotFit);
-        assert!(check.missing() > 0);
+        let (entries, _) = catalog(GIB, None, &[], &[]);
+        let large = entries.iter().find(|entry| entry.id == "whisper-large-v3").unwrap();
+        let facts = large.facts.as_ref().unwrap();
+        assert_eq!(facts.fit, Fit::DoesNotFit);
+        assert!(facts.missing > 0);
     }
 
     #[test]
@@ -233,9 +275,12 @@ mod tests {
             model("copied", half, Some(Origin::Import { path: "/x".into() })),
             model("whisper-tiny", StoredState::Ready, None),
         ];
-        let (offers, _) = shelf(8 * GIB, None, &stored, &["whisper-tiny"]);
-        let begun: Vec<_> =
-            offers.iter().take(3).map(|offer| (offer.id.as_str(), offer.can_be_had, offer.bytes)).collect();
+        let (entries, _) = catalog(8 * GIB, None, &stored, &["whisper-tiny"]);
+        let begun: Vec<_> = entries
+            .iter()
+            .take(3)
+            .map(|entry| (entry.id.as_str(), entry.downloadable, entry.bytes))
+            .collect();
         assert_eq!(
             begun,
             [
@@ -245,9 +290,9 @@ mod tests {
             ]
         );
         for id in ["whisper-tiny", "whisper-base"] {
-            let count = offers.iter().filter(|offer| offer.id == id).count();
+            let count = entries.iter().filter(|entry| entry.id == id).count();
             assert_eq!(count, usize::from(id == "whisper-base"), "{id}");
         }
-        assert_eq!(offers[3].id, "whisper-small");
+        assert_eq!(entries[3].id, "whisper-small");
     }
 }

@@ -1,4 +1,4 @@
-//! The installed models side by side, for whoever has to choose one: whether
+//! The installed models side by side, for the user who chooses one: whether
 //! each fits into what is free now, what it can do, and which to take.
 
 use std::path::Path;
@@ -9,7 +9,7 @@ use wire::{Failure, Job, NO_JOB};
 
 use crate::ModelRef;
 use crate::alternatives::suits;
-use crate::fit::{ModelFit, Room, expects_gpu};
+use crate::fit::{DeviceMemory, ModelFit, expects_gpu};
 use crate::model_info::{self, ModelInfo};
 use crate::recommend::{self, Candidate, Recommendation, advise};
 use crate::speed::{self, Measured};
@@ -39,9 +39,9 @@ pub struct Choice {
 /// What there is to choose from, and where it would compute.
 #[derive(Debug, Clone)]
 pub struct Choices {
-    /// `None` where nobody can say what is free.
-    pub room: Option<Room>,
-    /// One per model, in their order; none without a room.
+    /// `None` where the free memory can't be read.
+    pub device: Option<DeviceMemory>,
+    /// One per model, in their order; none without a device.
     pub models: Vec<Result<Choice, Failure>>,
     /// The index of the best installed model.
     pub recommended: Option<usize>,
@@ -56,40 +56,49 @@ impl Choices {
     /// As it is now, for jobs like [`example`]. Waits for the card's driver and the disk.
     pub fn now(models: &[ModelRef], job: &Job, preferences: &config::Preferences) -> Self {
         let gpu_problem = Gpus::now(Vec::new()).gpu_problem;
-        match Room::of(expects_gpu(job.device), job.device, &job.memory) {
-            Ok(room) => {
+        match DeviceMemory::of(expects_gpu(job.device), job.device, &job.memory) {
+            Ok(device) => {
                 let measured = speed::measured();
-                let choices = choices(models, job, &room, &measured);
-                let recommended = recommended(models, job, &room, &measured);
+                let choices = choices(models, job, &device, &measured);
+                let recommended = recommended(models, job, &device, &measured);
                 let of_all = recommend::now(preferences, job).ok();
                 let of_all = of_all.as_ref().and_then(Recommendation::model);
                 let best = recommended.and_then(|index| models.get(index));
                 let is_best_of_all = best.is_some_and(|best| of_all.is_none_or(|name| name == best.name));
-                Self { room: Some(room), models: choices, recommended, is_best_of_all, gpu_problem }
+                Self { device: Some(device), models: choices, recommended, is_best_of_all, gpu_problem }
             }
-            Err(_) => {
-                Self { room: None, models: Vec::new(), recommended: None, is_best_of_all: false, gpu_problem }
-            }
+            Err(_) => Self {
+                device: None,
+                models: Vec::new(),
+                recommended: None,
+                is_best_of_all: false,
+                gpu_problem,
+            },
         }
     }
 }
 
-/// Each of `models` in `room`, for jobs with these settings; what is wrong
+/// Each of `models` in `device`, for jobs with these settings; what is wrong
 /// with it for one that can't be read.
 fn choices(
     models: &[ModelRef],
     job: &Job,
-    room: &Room,
+    device: &DeviceMemory,
     measured: &[Measured],
 ) -> Vec<Result<Choice, Failure>> {
-    models.iter().map(|model| choice(model, job, room, measured)).collect()
+    models.iter().map(|model| choice(model, job, device, measured)).collect()
 }
 
-fn choice(model: &ModelRef, job: &Job, room: &Room, measured: &[Measured]) -> Result<Choice, Failure> {
+fn choice(
+    model: &ModelRef,
+    job: &Job,
+    device: &DeviceMemory,
+    measured: &[Measured],
+) -> Result<Choice, Failure> {
     let network = model_info::read(&model.path)?;
-    let precision = job.precision.unwrap_or_else(|| network.usual(room.kind));
-    let footprint = model_info::footprint(&network, room.kind, precision, job);
-    let fit = ModelFit::of(&model.name, precision.as_str(), &footprint, job, room);
+    let precision = job.precision.unwrap_or_else(|| network.usual(device.kind));
+    let footprint = model_info::footprint(&network, device.kind, precision, job);
+    let fit = ModelFit::of(&model.name, precision.as_str(), &footprint, job, device);
     Ok(Choice {
         parts: footprint.parts(u64::from(fit.check.batch.max(1))),
         fit,
@@ -98,7 +107,7 @@ fn choice(model: &ModelRef, job: &Job, room: &Room, measured: &[Measured]) -> Re
         multilingual: network.multilingual,
         translates: network.translates,
         suits: suits(&network, job),
-        speed: speed::predict(measured, &room.name, precision, &network.dimensions),
+        speed: speed::predict(measured, &device.name, precision, &network.dimensions),
     })
 }
 
@@ -115,7 +124,12 @@ pub fn example(language: Option<&str>, task: Task, preferences: &config::Prefere
 /// The index of the model to take of `models`, by the ranking of
 /// [`crate::recommend`], each held as the next job would load it.
 /// Never the demonstration.
-fn recommended(models: &[ModelRef], job: &Job, room: &Room, measured: &[Measured]) -> Option<usize> {
+fn recommended(
+    models: &[ModelRef],
+    job: &Job,
+    device: &DeviceMemory,
+    measured: &[Measured],
+) -> Option<usize> {
     let candidate = |(index, model): (usize, &ModelRef)| {
         Some(Candidate {
             // Two folders may have one name.
@@ -130,7 +144,7 @@ fn recommended(models: &[ModelRef], job: &Job, room: &Room, measured: &[Measured
     let real = models.iter().enumerate().filter(|(_, model)| !model.demonstration);
     let candidates: Vec<Candidate> = real.filter_map(candidate).collect();
     let precisions = |network: &ModelInfo, kind| vec![job.precision.unwrap_or_else(|| network.usual(kind))];
-    let advice = advise(room, &candidates, measured, job, precisions);
+    let advice = advise(device, &candidates, measured, job, precisions);
     let taken = advice.choices.get(advice.recommended?)?;
     taken.fit.model.parse().ok()
 }
@@ -145,23 +159,23 @@ fn disk(folder: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model_info::tests::write_model;
     use config::Preferences;
     use memory::DeviceKind;
     use memory::bytes::{GIB, MIB};
+    use random_models::describe;
 
     fn models(folder: &Path, names: &[&str]) -> Vec<ModelRef> {
         let model = |name: &&str| ModelRef {
             name: (*name).into(),
-            path: write_model(folder, name, "F16", None),
+            path: describe(folder, name, "F16", None).unwrap(),
             demonstration: *name == "tiny",
             note: None,
         };
         names.iter().map(model).collect()
     }
 
-    fn room(kind: DeviceKind, free: u64) -> Room {
-        Room { kind, name: "it".into(), free, total: 32 * GIB }
+    fn device(kind: DeviceKind, free: u64) -> DeviceMemory {
+        DeviceMemory { kind, name: "it".into(), free, total: 32 * GIB }
     }
 
     #[test]
@@ -182,7 +196,7 @@ mod tests {
             (Host, 1024, None, Task::Transcribe, Some("base")),
         ] {
             let job = example(language, task, &Preferences::default());
-            let index = recommended(&models, &job, &room(kind, free * MIB), &[]);
+            let index = recommended(&models, &job, &device(kind, free * MIB), &[]);
             assert_eq!(index.map(|index| names[index]), expected, "{kind:?} {free} {language:?} {task:?}");
         }
     }
@@ -194,13 +208,13 @@ mod tests {
         std::fs::remove_file(models[1].path.join("config.json")).unwrap();
         models.push(ModelRef { path: models[0].path.clone(), ..models[0].clone() });
         let job = example(Some("de"), Task::Transcribe, &Preferences::default());
-        let room = room(DeviceKind::Host, 8 * GIB);
-        let found = choices(&models, &job, &room, &[]);
+        let device = device(DeviceKind::Host, 8 * GIB);
+        let found = choices(&models, &job, &device, &[]);
         assert!(!found[0].as_ref().unwrap().suits);
         assert!(found[0].as_ref().unwrap().disk > 0);
         let failure = found[1].as_ref().unwrap_err();
         assert_eq!(failure.code, wire::ErrorCode::ModelInvalid);
-        assert_eq!(recommended(&models, &job, &room, &[]), None);
+        assert_eq!(recommended(&models, &job, &device, &[]), None);
     }
 
     #[test]
@@ -208,20 +222,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let names = ["base", "small", "medium"];
         let models = models(folder.path(), &names);
-        let room = room(DeviceKind::Host, 32 * GIB);
+        let device = device(DeviceKind::Host, 32 * GIB);
         let job = example(None, Task::Transcribe, &Preferences::default());
         let small = model_info::read(&models[1].path).unwrap().dimensions;
         for (speed, expected) in [(None, "small"), (Some(0.5), "base"), (Some(60.0), "medium")] {
             let measured: Vec<Measured> = speed
                 .map(|speed| Measured {
-                    device: room.name.clone(),
+                    device: device.name.clone(),
                     precision: memory::Precision::F32,
                     dimensions: small,
                     speed,
                 })
                 .into_iter()
                 .collect();
-            let index = recommended(&models, &job, &room, &measured);
+            let index = recommended(&models, &job, &device, &measured);
             assert_eq!(index.map(|index| names[index]), Some(expected), "{speed:?}");
         }
     }

@@ -17,7 +17,8 @@ use supervisor::find;
 
 /// Where a job would compute, and what is free there. Bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Room {
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
+pub struct DeviceMemory {
     /// Whether it is a GPU or the host.
     pub kind: DeviceKind,
     /// To follow "on": `the CPU`, or a card's name.
@@ -35,8 +36,8 @@ pub fn expects_gpu(choice: DeviceChoice) -> bool {
     choice != DeviceChoice::Cpu && find::find_engine().is_ok_and(is_cuda)
 }
 
-impl Room {
-    /// The room of a job: on a GPU where `gpu` says that the engine computes on
+impl DeviceMemory {
+    /// The device of a job: on a GPU where `gpu` says that the engine computes on
     /// one, else on the host; no more than the settings' limits.
     ///
     /// # Errors
@@ -49,14 +50,14 @@ impl Room {
                 cause: memory::Cause::NoSuchDevice,
                 reason: "There is no NVIDIA card in this machine.".into(),
             })?;
-            let room = Self { kind: DeviceKind::Gpu, name: card.name, free: card.free, total: card.total };
-            return Ok(room.limited(settings.memory_limit));
+            let device = Self { kind: DeviceKind::Gpu, name: card.name, free: card.free, total: card.total };
+            return Ok(device.limited(settings.memory_limit));
         }
         let reading = Host::new().read()?;
-        let room =
+        let device =
             Self { kind: DeviceKind::Host, name: "the CPU".into(), free: reading.free, total: reading.total };
         // The device that computes is the host itself: both limits hold.
-        Ok(room.limited(settings.memory_limit).limited(settings.ram_limit))
+        Ok(device.limited(settings.memory_limit).limited(settings.ram_limit))
     }
 
     fn limited(self, limit: Option<u64>) -> Self {
@@ -79,7 +80,7 @@ fn card(cards: Vec<Gpu>, choice: DeviceChoice) -> Option<Gpu> {
     }
 }
 
-/// What a model needs for a job, against the room.
+/// What a model needs for a job, against the device.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModelFit {
     /// The model's name.
@@ -96,15 +97,15 @@ pub struct ModelFit {
 impl ModelFit {
     /// `batch` windows at a time where the user wants so many, else one: what
     /// the model needs at the least.
-    pub fn of(model: &str, precision: &str, footprint: &Footprint, job: &Job, room: &Room) -> Self {
-        let limits = batch_limits(job, room.kind);
-        let largest = fit::batch(footprint, room.free, &limits).windows;
-        let speakers = (job.speakers && !job.memory.skip_speakers).then(|| Footprint::speakers(room.kind));
+    pub fn of(model: &str, precision: &str, footprint: &Footprint, job: &Job, device: &DeviceMemory) -> Self {
+        let limits = batch_limits(job, device.kind);
+        let largest = fit::batch(footprint, device.free, &limits).windows;
+        let speakers = (job.speakers && !job.memory.skip_speakers).then(|| Footprint::speakers(device.kind));
         let batch = job.memory.batch_size.filter(|_| job.is_batched()).unwrap_or(1);
         Self {
             model: model.to_owned(),
             precision: precision.to_owned(),
-            check: fit::check(footprint, speakers.as_ref(), room.free, batch),
+            check: fit::check(footprint, speakers.as_ref(), device.free, batch),
             largest_batch: largest,
         }
     }
@@ -113,11 +114,11 @@ impl ModelFit {
     ///
     /// # Errors
     /// As [`crate::model_info::read`].
-    pub fn read(model: &str, folder: &Path, job: &Job, room: &Room) -> Result<Self, wire::Failure> {
+    pub fn read(model: &str, folder: &Path, job: &Job, device: &DeviceMemory) -> Result<Self, wire::Failure> {
         let network = model_info::read(folder)?;
-        let precision = job.precision.unwrap_or_else(|| network.usual(room.kind));
-        let footprint = model_info::footprint(&network, room.kind, precision, job);
-        Ok(Self::of(model, precision.as_str(), &footprint, job, room))
+        let precision = job.precision.unwrap_or_else(|| network.usual(device.kind));
+        let footprint = model_info::footprint(&network, device.kind, precision, job);
+        Ok(Self::of(model, precision.as_str(), &footprint, job, device))
     }
 
     /// One word or three.
@@ -142,7 +143,7 @@ impl ModelFit {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Announcement {
     /// Where the job would compute, and what is free there.
-    pub room: Room,
+    pub device: DeviceMemory,
     /// Of the job's own model.
     pub fit: ModelFit,
     /// What fits, where the job's own model does not.
@@ -155,20 +156,20 @@ impl Announcement {
     /// # Errors
     /// Where the driver or the system does not say what is free, or there is no
     /// such card.
-    pub fn of(model: &str, job: &Job, room: Room) -> Result<Self, wire::Failure> {
-        let fit = ModelFit::read(model, job.model.as_path(), job, &room)?;
-        let instead = (fit.check.fit == Fit::DoesNotFit).then(|| instead(job, &room)).flatten();
-        Ok(Self { room, fit, instead })
+    pub fn of(model: &str, job: &Job, device: DeviceMemory) -> Result<Self, wire::Failure> {
+        let fit = ModelFit::read(model, job.model.as_path(), job, &device)?;
+        let instead = (fit.check.fit == Fit::DoesNotFit).then(|| instead(job, &device)).flatten();
+        Ok(Self { device, fit, instead })
     }
 
     /// In a line.
     pub fn text(&self) -> String {
-        let Self { room, fit, .. } = self;
+        let Self { device, fit, .. } = self;
         let reason = match fit.check.fit {
             Fit::DoesNotFit => fit.check.reason(),
             _ => format!("{} {}.", fit.check.reason(), capital(&fit.windows())),
         };
-        format!("{} ({}) on {}: {}. {reason}", fit.model, fit.precision, room.name, fit.word())
+        format!("{} ({}) on {}: {}. {reason}", fit.model, fit.precision, device.name, fit.word())
     }
 
     /// What is to be warned of: that it will not fit, and what will be done.
@@ -194,7 +195,7 @@ impl Announcement {
 
 /// The best of the job's alternatives that fits; its own model with a smaller
 /// batch goes before all others.
-fn instead(job: &Job, room: &Room) -> Option<ModelFit> {
+fn instead(job: &Job, device: &DeviceMemory) -> Option<ModelFit> {
     let mut open: Vec<(&Alternative, Footprint)> = job
         .alternatives
         .iter()
@@ -202,7 +203,7 @@ fn instead(job: &Job, room: &Room) -> Option<ModelFit> {
         .filter_map(|alternative| {
             let precision: Precision = alternative.installed.precision.parse().ok()?;
             let network = model_info::read(alternative.path.as_path()).ok()?;
-            Some((alternative, model_info::footprint(&network, room.kind, precision, job)))
+            Some((alternative, model_info::footprint(&network, device.kind, precision, job)))
         })
         .collect();
     open.sort_by_key(|(alternative, footprint)| {
@@ -216,9 +217,9 @@ fn instead(job: &Job, room: &Room) -> Option<ModelFit> {
         .iter()
         .map(|(alternative, footprint)| Candidate { name: name(alternative), footprint: *footprint })
         .collect();
-    let speakers = (job.speakers && !job.memory.skip_speakers).then(|| Footprint::speakers(room.kind));
-    let limits = batch_limits(job, room.kind);
-    let (found, batch, check) = fit::best_that_fits(&candidates, speakers.as_ref(), room.free, &limits)?;
+    let speakers = (job.speakers && !job.memory.skip_speakers).then(|| Footprint::speakers(device.kind));
+    let limits = batch_limits(job, device.kind);
+    let (found, batch, check) = fit::best_that_fits(&candidates, speakers.as_ref(), device.free, &limits)?;
     let (alternative, _) = open.iter().find(|(alternative, _)| name(alternative) == found.name)?;
     Some(ModelFit {
         model: alternative.installed.model.clone(),
@@ -273,14 +274,14 @@ fn stage_before(checkpoint: Checkpoint) -> Option<Stage> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model_info::tests::write_model;
     use crate::{ModelRef, alternatives};
     use memory::bytes::{GIB, MIB};
     use memory::{Levels, Sample};
+    use random_models::describe;
     use wire::Strategy;
 
-    fn room(free: u64) -> Room {
-        Room { kind: DeviceKind::Host, name: "the CPU".into(), free, total: 16 * GIB }
+    fn device(free: u64) -> DeviceMemory {
+        DeviceMemory { kind: DeviceKind::Host, name: "the CPU".into(), free, total: 16 * GIB }
     }
 
     /// `tiny`, `small` and `large-v3` are installed, in 16 bits.
@@ -290,7 +291,7 @@ mod tests {
             .into_iter()
             .map(|name| ModelRef {
                 name: name.into(),
-                path: write_model(folder.path(), name, "F16", None),
+                path: describe(folder.path(), name, "F16", None).unwrap(),
                 demonstration: false,
                 note: None,
             })
@@ -300,7 +301,7 @@ mod tests {
         job.memory.batch_size = batch;
         job.strategy = if batch.is_some() { Strategy::Batched } else { Strategy::Auto };
         job.alternatives = alternatives(chosen, &models, &job, DeviceKind::Host);
-        Announcement::of(&chosen.name, &job, room(free)).unwrap()
+        Announcement::of(&chosen.name, &job, device(free)).unwrap()
     }
 
     #[test]
@@ -351,7 +352,7 @@ mod tests {
     fn limits_make_the_room_smaller() {
         let free = |memory_limit, ram_limit| {
             let settings = MemorySettings { memory_limit, ram_limit, ..MemorySettings::default() };
-            Room::of(false, DeviceChoice::Auto, &settings).map(|room| room.free)
+            DeviceMemory::of(false, DeviceChoice::Auto, &settings).map(|device| device.free)
         };
         let Ok(all) = free(None, None) else { return println!("skipped: no /proc") };
         for (memory_limit, ram_limit) in [(Some(MIB), None), (None, Some(MIB)), (Some(MIB), Some(all))] {

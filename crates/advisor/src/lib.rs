@@ -8,14 +8,14 @@ mod alternatives;
 pub mod catalog;
 pub mod choice;
 pub mod fit;
+mod job_template;
 pub mod model_info;
 pub mod models;
-mod planned;
 pub mod recommend;
 pub mod speed;
 pub mod store;
 pub mod transfers;
 
 pub use alternatives::{alternatives, with_alternatives};
+pub use job_template::JobTemplate;
 pub use models::{ModelRef, find_model, list_models};
-pub use planned::Planned;

@@ -51,52 +51,11 @@ fn invalid(path: &Path, problem: impl std::fmt::Display) -> Failure {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use std::path::PathBuf;
-
-    use memory::Dimensions;
-
+mod tests {
     use super::*;
 
     const CONFIG: &str = "config.json";
     const WEIGHTS: &str = "model.safetensors";
-
-    /// A model's folder of which nothing but the description is real.
-    pub(crate) fn write_model(folder: &Path, name: &str, dtype: &str, multilingual: Option<bool>) -> PathBuf {
-        let dimensions = Dimensions::of_public(name).unwrap();
-        let folder = folder.join(name);
-        std::fs::create_dir_all(&folder).unwrap();
-        let config = serde_json::json!({
-            "model_type": "whisper",
-            "num_mel_bins": dimensions.mel_bins,
-            "max_source_positions": dimensions.audio_context,
-            "max_target_positions": dimensions.text_context,
-            "d_model": dimensions.width,
-            "encoder_layers": dimensions.encoder_layers,
-            "encoder_attention_heads": dimensions.encoder_heads,
-            "encoder_ffn_dim": dimensions.encoder_ffn,
-            "decoder_layers": dimensions.decoder_layers,
-            "decoder_attention_heads": dimensions.decoder_heads,
-            "decoder_ffn_dim": dimensions.decoder_ffn,
-            "vocab_size": dimensions.vocabulary,
-            "torch_dtype": "whatever",
-        });
-        std::fs::write(folder.join(CONFIG), config.to_string()).unwrap();
-        if let Some(multilingual) = multilingual {
-            let generation = serde_json::json!({ "is_multilingual": multilingual });
-            std::fs::write(folder.join("generation_config.json"), generation.to_string()).unwrap();
-        }
-        let header = serde_json::json!({
-            "__metadata__": { "format": "pt" },
-            "a.bias": { "dtype": "F32", "shape": [2], "data_offsets": [0, 8] },
-            "a.weight": { "dtype": dtype, "shape": [4, 4], "data_offsets": [8, 40] },
-        })
-        .to_string();
-        let mut file = (header.len() as u64).to_le_bytes().to_vec();
-        file.extend(header.as_bytes());
-        std::fs::write(folder.join(WEIGHTS), file).unwrap();
-        folder
-    }
 
     #[test]
     fn a_footprint_follows_from_the_precision_and_the_decoding() {
@@ -115,7 +74,7 @@ pub(crate) mod tests {
     #[test]
     fn failures_name_the_file() {
         let folder = tempfile::tempdir().unwrap();
-        let model = |name: &str| write_model(folder.path(), name, "F16", None);
+        let model = |name: &str| random_models::describe(folder.path(), name, "F16", None).unwrap();
         let cases: [(&str, &str, &[u8], &str); 4] = [
             ("tiny", CONFIG, b"{}", "config.json: The model can't be used: missing field"),
             ("base", CONFIG, b"", "config.json: The model can't be used: EOF"),
@@ -133,7 +92,7 @@ pub(crate) mod tests {
             let failure = read(&path).unwrap_err().to_string();
             assert!(failure.contains(expected), "{failure}");
         }
-        let path = model("large-v2");
+        let path = model("large-v3");
         std::fs::remove_file(path.join(WEIGHTS)).unwrap();
         assert!(read(&path).unwrap_err().to_string().contains("This model has no model.safetensors."));
     }

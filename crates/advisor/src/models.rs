@@ -30,7 +30,7 @@ pub struct ModelRef {
     pub path: PathBuf,
     /// Its text is not to be relied on and must say so wherever it goes.
     pub demonstration: bool,
-    /// A sentence for whoever chooses a model.
+    /// A sentence for the user who chooses a model.
     pub note: Option<String>,
 }
 
@@ -182,7 +182,7 @@ impl Places {
                 folders.push(prefix.join("lib/steno/models"));
             }
             // `target/debug/deps` is three levels down; a `models` folder
-            // without the workspace's manifest beside it is somebody else's.
+            // without the workspace's manifest beside it belongs to another program.
             let checkout = beside.ancestors().take(4).find(|folder| folder.join("Cargo.lock").is_file());
             folders.extend(checkout.map(|folder| folder.join("models")));
         }
@@ -251,7 +251,7 @@ fn named(name: String, path: &Path) -> ModelRef {
     if model.demonstration { model } else { ModelRef { name, ..model } }
 }
 
-/// A marker that can't be read counts as none: it must not keep anybody from
+/// A marker that can't be read counts as none: it must not keep a user from
 /// using a model.
 fn describe(path: &Path) -> ModelRef {
     let text = std::fs::read(path.join(MARKER)).unwrap_or_default();

@@ -10,7 +10,7 @@ use serde::Serialize;
 use wire::{DeviceChoice, Failure, Job};
 
 use crate::alternatives::suits;
-use crate::fit::{ModelFit, Room};
+use crate::fit::{DeviceMemory, ModelFit};
 use crate::model_info::{self, ModelInfo};
 use crate::speed::{self, Measured};
 use crate::{list_models, store};
@@ -69,8 +69,8 @@ pub struct Choice {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Advice {
     /// The device, and what is free there.
-    pub room: Room,
-    /// Held by others, or by whatever else runs, in bytes.
+    pub device: DeviceMemory,
+    /// Held by other programs, in bytes.
     pub in_use: u64,
     /// Every model in every precision, the best first.
     pub choices: Vec<Choice>,
@@ -114,7 +114,7 @@ pub fn recommend(
 /// # Errors
 /// Where the user's own part of the catalogue can't be read.
 pub fn now(preferences: &Preferences, job: &Job) -> Result<Recommendation, Failure> {
-    Ok(for_devices(&rooms(preferences), &candidates()?, &speed::measured(), job))
+    Ok(for_devices(&devices(preferences), &candidates()?, &speed::measured(), job))
 }
 
 impl Recommendation {
@@ -132,14 +132,14 @@ impl Recommendation {
 }
 
 /// Every card, then the CPU, each with what is free now.
-pub fn rooms(preferences: &Preferences) -> Vec<Room> {
+pub fn devices(preferences: &Preferences) -> Vec<DeviceMemory> {
     let cards = Driver::open().and_then(|driver| driver.gpus()).unwrap_or_default();
     let limit = preferences.memory.memory_limit;
-    let host = Room::of(false, DeviceChoice::Cpu, &preferences.memory).ok();
-    cards.into_iter().map(|card| Room::of_card(card, limit)).chain(host).collect()
+    let host = DeviceMemory::of(false, DeviceChoice::Cpu, &preferences.memory).ok();
+    cards.into_iter().map(|card| DeviceMemory::of_card(card, limit)).chain(host).collect()
 }
 
-impl Room {
+impl DeviceMemory {
     fn of_card(card: Gpu, limit: Option<u64>) -> Self {
         let limit = limit.unwrap_or(u64::MAX);
         let (free, total) = (card.free.min(limit), card.total.min(limit));
@@ -207,7 +207,7 @@ pub fn of_catalogue(catalogue: &Catalogue) -> Vec<Candidate> {
 
 /// As [`recommend`], for these devices and models.
 pub fn for_devices(
-    rooms: &[Room],
+    devices: &[DeviceMemory],
     candidates: &[Candidate],
     speeds: &[Measured],
     job: &Job,
@@ -217,7 +217,7 @@ pub fn for_devices(
         None => network.precisions(kind),
     };
     let devices: Vec<Advice> =
-        rooms.iter().map(|room| advise(room, candidates, speeds, job, precisions)).collect();
+        devices.iter().map(|device| advise(device, candidates, speeds, job, precisions)).collect();
     let chosen = |advice: &Advice| advice.recommended.and_then(|number| advice.choices.get(number).cloned());
     // The better model; of equals the device where more is free. A GPU is many
     // times faster, so that the CPU counts only where no GPU has a choice.
@@ -226,15 +226,20 @@ pub fn for_devices(
         .enumerate()
         .filter_map(|(number, advice)| Some((number, advice, chosen(advice)?)))
         .max_by_key(|(_, advice, choice)| {
-            (advice.room.kind == DeviceKind::Gpu, choice.fit.check.fit, choice.parameters, advice.room.free)
+            (
+                advice.device.kind == DeviceKind::Gpu,
+                choice.fit.check.fit,
+                choice.parameters,
+                advice.device.free,
+            )
         })
         .map(|(number, ..)| number);
     let taken = device.and_then(|number| devices.get(number));
     let reason = match taken.and_then(|advice| Some((advice, chosen(advice)?))) {
         Some((advice, choice)) => {
-            let several = rooms.iter().filter(|room| room.kind == DeviceKind::Gpu).count() > 1;
-            let where_ = if several || advice.room.kind == DeviceKind::Host {
-                format!(" on {}", advice.room.name)
+            let several = devices.iter().filter(|advice| advice.device.kind == DeviceKind::Gpu).count() > 1;
+            let where_ = if several || advice.device.kind == DeviceKind::Host {
+                format!(" on {}", advice.device.name)
             } else {
                 String::new()
             };
@@ -252,7 +257,7 @@ pub fn for_devices(
 /// catalogue and the list of installed models. `precisions` says in which
 /// precisions each may be held.
 pub(crate) fn advise(
-    room: &Room,
+    device: &DeviceMemory,
     candidates: &[Candidate],
     speeds: &[Measured],
     job: &Job,
@@ -262,16 +267,16 @@ pub(crate) fn advise(
     for candidate in candidates.iter().filter(|candidate| suits(&candidate.network, job)) {
         let network = &candidate.network;
         let parameters = network.dimensions.parameters().total();
-        for precision in precisions(network, room.kind) {
-            let footprint = model_info::footprint(network, room.kind, precision, job);
-            let fit = ModelFit::of(&candidate.id, precision.as_str(), &footprint, job, room);
+        for precision in precisions(network, device.kind) {
+            let footprint = model_info::footprint(network, device.kind, precision, job);
+            let fit = ModelFit::of(&candidate.id, precision.as_str(), &footprint, job, device);
             let choice = Choice {
                 installed: candidate.installed,
                 disk: candidate.disk,
                 languages: candidate.languages.clone(),
                 licence: candidate.licence.clone(),
                 parameters,
-                speed: speed::predict(speeds, &room.name, precision, &network.dimensions),
+                speed: speed::predict(speeds, &device.name, precision, &network.dimensions),
                 reason: fit.check.reason(),
                 fit,
             };
@@ -289,15 +294,21 @@ pub(crate) fn advise(
     };
     choices.sort_by(|(a_weights, a), (b_weights, b)| (rank(b), b_weights).cmp(&(rank(a), a_weights)));
     let choices: Vec<Choice> = choices.into_iter().map(|(_, choice)| choice).collect();
-    let recommended = choose(room, &choices);
-    let reason = reason(room, &choices, recommended);
-    Advice { in_use: room.total.saturating_sub(room.free), room: room.clone(), choices, recommended, reason }
+    let recommended = choose(device, &choices);
+    let reason = reason(device, &choices, recommended);
+    Advice {
+        in_use: device.total.saturating_sub(device.free),
+        device: device.clone(),
+        choices,
+        recommended,
+        reason,
+    }
 }
 
 /// The best model that is comfortable, in the precision that keeps most of it;
 /// else the best that fits at all; where none is fast enough, the smallest.
-fn choose(room: &Room, choices: &[Choice]) -> Option<usize> {
-    let is_right = |choice: &Choice, fit: Fit| choice.fit.check.fit == fit && is_fast(room.kind, choice);
+fn choose(device: &DeviceMemory, choices: &[Choice]) -> Option<usize> {
+    let is_right = |choice: &Choice, fit: Fit| choice.fit.check.fit == fit && is_fast(device.kind, choice);
     let first = |fit: Fit| choices.iter().position(|choice| is_right(choice, fit));
     let least = || choices.iter().rposition(|choice| choice.fit.check.fit > Fit::DoesNotFit);
     first(Fit::Comfortable).or_else(|| first(Fit::Tight)).or_else(least)
@@ -312,22 +323,22 @@ pub fn is_fast(kind: DeviceKind, choice: &Choice) -> bool {
     }
 }
 
-fn reason(room: &Room, choices: &[Choice], recommended: Option<usize>) -> String {
+fn reason(device: &DeviceMemory, choices: &[Choice], recommended: Option<usize>) -> String {
     let Some((number, choice)) = recommended.and_then(|number| Some((number, choices.get(number)?))) else {
-        return format!("No model fits into the {} that are free on {}.", human(room.free), room.name);
+        return format!("No model fits into the {} that are free on {}.", human(device.free), device.name);
     };
-    let is_slow = room.kind == DeviceKind::Host && choice.speed.is_some_and(|speed| speed < FAST_ENOUGH);
+    let is_slow = device.kind == DeviceKind::Host && choice.speed.is_some_and(|speed| speed < FAST_ENOUGH);
     let what = match choice.fit.check.fit {
         _ if is_slow => "No model is fast on this machine, and it is the smallest",
         Fit::Comfortable => "It is the best that fits comfortably",
         _ => "Nothing fits comfortably, and it is the best that fits at all",
     };
-    let slower = room.kind == DeviceKind::Host
+    let slower = device.kind == DeviceKind::Host
         && !is_slow
         && choices.iter().take(number).any(|better| better.fit.check.fit > Fit::DoesNotFit);
     let speed = choice.speed.map(|speed| format!(", at about {speed:.1} times real time"));
     let speed = speed.unwrap_or_default();
-    let memory = format!("{} of {} that are free", human(choice.fit.check.peak), human(room.free));
+    let memory = format!("{} of {} that are free", human(choice.fit.check.peak), human(device.free));
     if slower {
         format!("{what} and is fast enough without a GPU, with {memory}{speed}.")
     } else {

@@ -24,7 +24,7 @@ const DECODER_WEIGHT: u64 = 10;
 /// One model, tried on one device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// As [`crate::fit::Room`] calls it.
+    /// As [`crate::fit::DeviceMemory`] calls it.
     pub device: String,
     /// How its weights were held.
     pub precision: Precision,

@@ -34,7 +34,7 @@ pub fn is_own(path: &Path) -> bool {
     own.is_some_and(|store| path.parent() == Some(store.folder()) && path.join(hub::MANIFEST).is_file())
 }
 
-/// Whoever downloads, as settings and environment allow. `off` forbids the
+/// The puller, as settings and environment allow. `off` forbids the
 /// network in any case.
 ///
 /// # Errors
@@ -88,7 +88,7 @@ pub fn wanted(store: &Store, id: &str) -> Result<Wanted, hub::Error> {
 
 /// Removes a model of the store, finished or not, and the user's own entry of
 /// that name; `None` where there was the entry alone. Fails with
-/// `UnknownModel` for one that somebody else put there.
+/// `UnknownModel` for one that another program put there.
 ///
 /// # Errors
 /// `UnknownModel` for a model that is not the store's, and those of the file

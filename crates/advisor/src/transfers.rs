@@ -13,7 +13,7 @@ use wire::{ErrorCode, Failure};
 use crate::store;
 use config::Preferences;
 
-/// Nobody reads more than ten numbers a second.
+/// A reader can't follow more than ten changes a second.
 const PAUSE_BETWEEN_CHANGES: Duration = Duration::from_millis(100);
 
 /// A download or import, as it stands.

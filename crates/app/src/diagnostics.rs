@@ -6,7 +6,7 @@ use wire::{Description, Failure, FilePath};
 
 use advisor::models::Places;
 use advisor::{ModelRef, list_models};
-use config::edit::{Stands, stand};
+use config::edit::{SettingStatus, setting_statuses};
 use config::preferences::{ConfigFile, environment};
 use supervisor::find_engine;
 use supervisor::status::Gpus;
@@ -83,13 +83,13 @@ pub fn text(
 /// Settings that differ from the defaults, as `name = value (where)`.
 fn settings() -> Result<Vec<String>, Failure> {
     let Some(file) = ConfigFile::of_this_user() else { return Ok(Vec::new()) };
-    let said = |stands: Stands| {
+    let said = |stands: SettingStatus| {
         let of = |value: Option<String>, place: &str| {
             value.map(|value| format!("{} = {value} ({place})", stands.name))
         };
         [of(stands.in_environment.clone(), "environment"), of(stands.in_file.clone(), "file")]
     };
-    Ok(stand(&file, &environment())?.into_iter().flat_map(said).flatten().collect())
+    Ok(setting_statuses(&file, &environment())?.into_iter().flat_map(said).flatten().collect())
 }
 
 fn model(model: &ModelRef) -> String {

@@ -30,10 +30,10 @@ pub const EXIT_STDOUT_CLOSED: u8 = 141;
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    everything was done
-  1    some of it failed; each failure was reported on standard error
-  2    the arguments make no sense together
-  130  cancelled (Ctrl-C; a second one ends everything at once)";
+  0    everything succeeded
+  1    something failed; each failure was reported on standard error
+  2    wrong usage
+  130  cancelled (Ctrl-C; a second one stops immediately)";
 
 /// Turns recordings into transcripts, on this machine alone.
 #[derive(Debug, Parser)]
@@ -66,19 +66,19 @@ impl Command {
 const TRANSCRIBE_LONG: &str = "\
 Transcribe recordings.
 
-Any sound or film file will do. A folder stands for the recordings that lie directly in it.
+FILE is an audio or video file, or a folder of them.
 
-Where the result goes: one recording alone, without --format and --output, is printed as plain text. \
-Otherwise files are written, named after the recording (talk.mp3 becomes talk.srt) and beside it, or in \
-the folder that --output names. Two recordings of the same name get different ones: the second keeps \
-its ending (talk.wav.srt). No file is ever replaced without --force. A job that is cancelled or fails \
-midway leaves what it has in NAME.partial.json, which `steno export` can turn into any format.";
+A single recording without --format and --output is printed as plain text. Otherwise files are \
+written, named after the recording (talk.mp3 becomes talk.srt), next to it or in the folder that \
+--output names. If two recordings have the same name, the second keeps its extension \
+(talk.wav.srt). No file is replaced without --force. A job that is cancelled or fails saves its \
+partial transcript in NAME.partial.json, which `steno export` can turn into any format.";
 
 const JSON_EVENTS: &str = "\
-Print what happens as one line of JSON per event, for other programs. Field `event` names the kind: \
+Print events as JSON lines, for other programs. The field `event` names the kind: \
 queued (id and file of each recording), progress, started, segment, notice, then one of finished (with \
 the whole transcript), failed (with code, message and remedy) and cancelled; saved (with path) for each \
-file written. Field `id` tells recordings apart, 0 stands for none of them. Files are written only with \
+file written. The field `id` identifies the recording; 0 means none. Files are written only with \
 --format or --output.";
 
 /// Transcribe recordings
@@ -98,35 +98,35 @@ pub struct Transcribe {
     #[arg(long, short, value_parser = values::language, default_value = "auto", value_name = "CODE")]
     pub language: Language,
 
-    /// What to write
+    /// Whether to transcribe, or to translate into English
     #[arg(long, value_parser = values::task(), default_value = "transcribe")]
     pub task: Task,
 
-    /// Short for --task translate: write English
+    /// Same as --task translate
     #[arg(long, conflicts_with = "task")]
     pub translate: bool,
 
-    /// Formats to write, divided by commas
+    /// Formats to write, separated by commas
     #[arg(long, short, value_parser = values::format(), value_delimiter = ',', ignore_case = true)]
     pub format: Vec<Format>,
 
-    /// Folder to write to, made where there is none; - prints instead
+    /// Folder to write to, created if missing; - writes to standard output
     #[arg(long, short, value_name = "FOLDER|-")]
     pub output: Option<PathBuf>,
 
-    /// Replace files that are there already
+    /// Replace existing files
     #[arg(long)]
     pub force: bool,
 
-    /// Leave values out of json that differ between two runs, such as dates and speeds
+    /// Omit from json what differs between two runs, such as dates and speeds
     #[arg(long)]
     pub reproducible: bool,
 
-    /// Events as lines of JSON on standard output, for programs
+    /// Print events as JSON lines on standard output
     #[arg(long, long_help = JSON_EVENTS)]
     pub json_events: bool,
 
-    /// No progress: only warnings and errors
+    /// Print no progress, only warnings and errors
     #[arg(long, short)]
     pub quiet: bool,
 
@@ -147,7 +147,7 @@ pub struct Transcribe {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Subtitles")]
 pub struct Subtitles {
-    /// Divide the text into cues that fit a screen; also meant by the options below
+    /// Divide the text into cues that fit the screen; implied by the options below
     #[arg(long)]
     pub shape: bool,
 
@@ -159,7 +159,7 @@ pub struct Subtitles {
     #[arg(long, value_name = "N", value_parser = positive)]
     pub lines: Option<usize>,
 
-    /// Columns per second that a reader manages; cues stay longer where there is room [default: 17]
+    /// Reading speed in columns per second; cues are shown longer where possible [default: 17]
     #[arg(long, value_name = "N", value_parser = reading_speed)]
     pub reading_speed: Option<f32>,
 
@@ -167,15 +167,15 @@ pub struct Subtitles {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub min_gap: Option<Time>,
 
-    /// Shortest time that a cue is shown where there is room, in seconds [default: 0.833]
+    /// Shortest duration of a cue where possible, in seconds [default: 0.833]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub min_duration: Option<Time>,
 
-    /// Longest time that a cue is shown, in seconds [default: 7]
+    /// Longest duration of a cue, in seconds [default: 7]
     #[arg(long, value_name = "SECONDS", value_parser = times::parse)]
     pub max_duration: Option<Time>,
 
-    /// Mark in vtt when each word is said
+    /// Add word timestamps to vtt
     #[arg(long)]
     pub word_tags: bool,
 }
@@ -202,11 +202,11 @@ impl Subtitles {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Machine")]
 pub struct Machine {
-    /// auto, cpu, cuda or cuda:N
+    /// The device to compute on: auto, cpu, cuda or cuda:N
     #[arg(long, value_parser = values::device, default_value = "auto")]
     pub device: DeviceChoice,
 
-    /// Threads to compute with [default: one per core]
+    /// Number of threads [default: one per core]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = checked(THREADS.0))]
     pub threads: Option<String>,
 
@@ -218,7 +218,7 @@ pub struct Machine {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Machine")]
 pub struct Process {
-    /// low leaves the processor to other programs while they want it [default: normal]
+    /// low yields the processor to other programs [default: normal]
     #[arg(long, value_name = "PRIORITY", value_parser = PossibleValuesParser::new(["low", "normal"]))]
     pub priority: Option<String>,
 }
@@ -266,27 +266,27 @@ impl Machine {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sound")]
 pub struct Sound {
-    /// Stop after this much of each recording: seconds, or a clock such as 1:30
+    /// Stop after this much of each recording: seconds, or a time such as 1:30
     #[arg(long, value_parser = times::parse, value_name = "SECONDS")]
     pub limit: Option<Time>,
 
-    /// Begin here: only what is said from here on is transcribed, times stay those of the recording
+    /// Start of the part to transcribe; times stay those of the recording
     #[arg(long, value_parser = times::parse, value_name = "SECONDS")]
     pub from: Option<Time>,
 
-    /// End here; between both everything is taken for speech
+    /// End of the part to transcribe; voice activity is not detected within a part
     #[arg(long, value_parser = times::parse, value_name = "SECONDS")]
     pub to: Option<Time>,
 
-    /// Which channels to listen to
+    /// Which channels to transcribe
     #[arg(long, value_parser = values::channels(), default_value = "mix")]
     pub channels: Channels,
 
-    /// Which of several sound tracks, counted from 0 [default: the file's own]
+    /// Which of several audio tracks, counted from 0 [default: the file's default track]
     #[arg(long, value_name = "N")]
     pub track: Option<usize>,
 
-    /// off, or the probability of speech (0 to 1) from which on sound is transcribed
+    /// Voice activity detection: off, or the speech probability (0 to 1) above which audio is transcribed
     /// [default: 0.5]
     #[arg(long, value_parser = values::voice_activity, value_name = "off|THRESHOLD")]
     pub vad: Option<VoiceActivity>,
@@ -295,86 +295,85 @@ pub struct Sound {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Decoding")]
 pub struct Decoding {
-    /// Alternatives followed at once; 5 finds likelier texts in twice the time [default: 1]
+    /// Beams of the search; 5 is more accurate and takes twice the time [default: 1]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub beam_size: Option<usize>,
 
-    /// Drafts to choose from at temperatures above 0 [default: 5]
+    /// Samples to choose from at temperatures above 0 [default: 5]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub best_of: Option<usize>,
 
-    /// Temperatures to try in turn until the text is plausible; one alone means no second try
+    /// Temperatures to try in turn until the text is plausible; a single one means no fallback
     /// [default: 0,0.2,0.4,0.6,0.8,1]
     #[arg(long, value_parser = values::probability, value_delimiter = ',', value_name = "T[,T...]")]
     pub temperature: Vec<f32>,
 
-    /// Text to go before: its spelling and style are taken up
+    /// Text that the model takes as spoken before: guides spelling and style
     #[arg(long, value_name = "TEXT")]
     pub prompt: Option<String>,
 
-    /// Words to expect, such as names, divided by commas
+    /// Words to expect, such as names, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "WORDS")]
     pub vocabulary: Vec<String>,
 
-    /// How a recording is cut into windows
+    /// How a recording is divided into windows
     #[arg(long, value_parser = values::strategy(), default_value = "auto", hide_default_value = true)]
     pub strategy: Strategy,
 
-    /// Detect the language of each stretch of speech anew, for recordings in several languages
+    /// Detect the language of each passage, for recordings in several languages
     #[arg(long)]
     pub language_per_region: bool,
 
-    /// Let each window know the text before it (more even, but loops are likelier)
+    /// Show each window the text before it: more consistent, but loops are likelier
     #[arg(long)]
     pub condition_on_previous_text: bool,
 
-    /// No times for single words
+    /// Write no word times
     #[arg(long)]
     pub no_word_times: bool,
 
-    /// Let the model write no times: one segment per window
+    /// Let the model predict no timestamps: one segment per window
     #[arg(long)]
     pub no_timestamps: bool,
 
-    /// Leave loops and inventions as they are
+    /// Keep loops and hallucinations instead of transcribing them again
     #[arg(long)]
     pub no_repair: bool,
 
-    /// Start of the random numbers used at temperatures above 0 [default: 0]
+    /// Seed of the random numbers used at temperatures above 0 [default: 0]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 }
 
 const RESUME_LONG: &str = "\
-Go on with what was interrupted.
+Resume interrupted jobs.
 
-Where `steno transcribe` was ended by force (a crash, a power cut, kill -9), what it had done until then \
-is kept. This command does the rest, with the same settings and to the same files, whatever folder it is \
-started in. Jobs that another `steno` is working on are left alone. A recording that changed since is \
-begun anew.";
+When `steno transcribe` is ended by a crash, a power cut or kill -9, the text so far is kept. This \
+command finishes the jobs with the same settings and writes the same files, from any folder. Jobs \
+that another `steno` is running are left alone. A recording that has changed since is started anew.";
 
-/// Go on with what was interrupted
+/// Resume interrupted jobs
 #[derive(Debug, Args)]
 #[command(long_about = RESUME_LONG, after_help = EXIT_CODES)]
 pub struct Resume {
-    /// Only list the interrupted recordings
+    /// List the interrupted jobs only
     #[arg(long, conflicts_with_all = ["discard", "json_events"])]
     pub list: bool,
 
-    /// Forget what was interrupted
+    /// Discard the interrupted jobs
     #[arg(long, conflicts_with = "json_events")]
     pub discard: bool,
 
-    /// Events as lines of JSON on standard output, for programs
+    /// Print events as JSON lines on standard output
     #[arg(long, long_help = JSON_EVENTS)]
     pub json_events: bool,
 
-    /// No progress: only warnings and errors
+    /// Print no progress, only warnings and errors
     #[arg(long, short)]
     pub quiet: bool,
 }
 
-/// Tell which language is spoken in recordings
+/// Detect the language of recordings
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct DetectLanguage {
@@ -386,11 +385,11 @@ pub struct DetectLanguage {
     #[arg(long, short, value_name = "NAME|FOLDER", env = "STENO_MODEL", hide_env_values = true)]
     pub model: Option<OsString>,
 
-    /// One line of JSON per recording, with the probabilities of all languages
+    /// Print one JSON line per recording, with the probabilities of all languages
     #[arg(long)]
     pub json: bool,
 
-    /// Which of several sound tracks, counted from 0 [default: the file's own]
+    /// Which of several audio tracks, counted from 0 [default: the file's default track]
     #[arg(long, value_name = "N")]
     pub track: Option<usize>,
 
@@ -398,7 +397,7 @@ pub struct DetectLanguage {
     pub machine: Machine,
 }
 
-/// Turn saved transcripts (json) into other formats
+/// Convert saved transcripts (json) to other formats
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct Export {
@@ -406,20 +405,20 @@ pub struct Export {
     #[arg(required = true, value_name = "FILE.json")]
     pub files: Vec<PathBuf>,
 
-    /// Formats to write, divided by commas
+    /// Formats to write, separated by commas
     #[arg(long, short, required = true, value_parser = values::format(), value_delimiter = ',',
         ignore_case = true)]
     pub format: Vec<Format>,
 
-    /// Folder to write to, made where there is none [default: beside the transcript]; - prints instead
+    /// Folder to write to, created if missing [default: next to the transcript]; - writes to standard output
     #[arg(long, short, value_name = "FOLDER|-")]
     pub output: Option<PathBuf>,
 
-    /// Replace files that are there already
+    /// Replace existing files
     #[arg(long)]
     pub force: bool,
 
-    /// Leave out of json what varies between two runs, such as dates and speeds
+    /// Omit from json what differs between two runs, such as dates and speeds
     #[arg(long)]
     pub reproducible: bool,
 
@@ -427,14 +426,14 @@ pub struct Export {
     pub subtitles: Subtitles,
 }
 
-/// The models that are installed and that could be: list, download, import, remove, recommend
+/// List, recommend, download, import, verify and remove models
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Models {
     #[command(subcommand)]
     pub command: Option<ModelsCommand>,
 
-    /// As JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -454,10 +453,10 @@ pub enum ModelsCommand {
     Quantize(Quantize),
 }
 
-/// Show what this machine and this installation can do
+/// Check this computer and this installation
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// As JSON, for programs
+    /// Print JSON
     #[arg(long, conflicts_with = "fit")]
     pub json: bool,
 

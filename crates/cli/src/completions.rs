@@ -9,7 +9,7 @@ const EXAMPLE: &str = "\
 For bash, for example:
   steno completions bash > ~/.local/share/bash-completion/completions/steno";
 
-/// Print a script that completes commands and options in a shell
+/// Print a shell completion script
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub struct Completions {

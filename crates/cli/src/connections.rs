@@ -3,10 +3,10 @@ use clap::Args;
 use crate::ended::Ended;
 use crate::outputs::print;
 
-/// Show every connection that Steno ever made: when, to which host, how many bytes, why
+/// Show every network connection that Steno made: time, host, bytes, purpose
 #[derive(Debug, Args)]
 pub struct Connections {
-    /// As JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -24,7 +24,7 @@ pub fn run(args: &Connections) -> Ended {
             return writeln!(out);
         }
         if connections.is_empty() {
-            return writeln!(out, "There was none.");
+            return writeln!(out, "No connections.");
         }
         connections.iter().try_for_each(|it| {
             let bytes = it.bytes.map_or_else(|| "?".into(), |bytes| bytes.to_string());
@@ -34,20 +34,12 @@ pub fn run(args: &Connections) -> Ended {
     printed.map_or_else(|ended| ended, |()| Ended::Done)
 }
 
-/// `2026-11-21 19:05:43Z`, by Howard Hinnant's "days to civil".
+/// Seconds since 1970 as `2026-11-21 19:05:43Z`; the number itself where no date has it.
 fn utc(seconds: u64) -> String {
-    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
-    let shifted = days + 719_468;
-    let era = shifted / 146_097;
-    let of_era = shifted % 146_097;
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}Z")
+    i64::try_from(seconds)
+        .ok()
+        .and_then(|seconds| jiff::Timestamp::from_second(seconds).ok())
+        .map_or_else(|| seconds.to_string(), |time| time.strftime("%F %TZ").to_string())
 }
 
 #[cfg(test)]
@@ -60,6 +52,7 @@ mod tests {
             (0, "1970-01-01 00:00:00Z"),
             (951_782_400, "2000-02-29 00:00:00Z"),
             (1_795_287_943, "2026-11-21 19:05:43Z"),
+            (u64::MAX, "18446744073709551615"),
         ] {
             assert_eq!(utc(seconds), expected);
         }

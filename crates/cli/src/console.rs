@@ -72,7 +72,7 @@ impl Drop for Console {
 }
 
 /// One write per message, so that messages of two programs don't mix within a
-/// line. Nobody is left to tell when standard error itself fails.
+/// line. There is no way left to report when standard error itself fails.
 fn to_stderr(text: &str) {
     let mut out = io::stderr().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -1,7 +1,7 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use advisor::Planned;
+use advisor::JobTemplate;
 use config::Preferences;
 use memory::death::{Death, says_device_failed};
 use memory::ladder::{Processor, Step};
@@ -55,7 +55,7 @@ async fn detect(
     let mut job = Job::new(1, files[0].as_path(), model.path.as_path());
     job.device = args.machine.device;
     job.track = args.track;
-    let job = Planned::new(preferences, model, args.machine.device).fill(job);
+    let job = JobTemplate::new(preferences, model, args.machine.device).fill(job);
     let mut left = Remaining::new(files, job);
     while !left.files.is_empty() {
         let given = left.next();

@@ -1,6 +1,6 @@
 use std::io::{self, Write};
 
-use advisor::fit::{ModelFit, Room};
+use advisor::fit::{DeviceMemory, ModelFit};
 use advisor::model_info;
 use advisor::models::Places;
 use config::Preferences;
@@ -33,7 +33,7 @@ struct Report {
     /// What is wrong with the user's settings; the defaults are in force then.
     settings_failure: Option<Failure>,
     /// What is free where jobs compute.
-    room: Option<Room>,
+    device: Option<DeviceMemory>,
     /// Which of the installed models fit into it.
     fits: Vec<ModelFit>,
     /// Where models are looked for, first to last; not all of them need exist.
@@ -75,7 +75,7 @@ async fn report(args: &Doctor) -> Report {
         failure: None,
         gpu: Gpus::now(Vec::new()),
         settings_failure,
-        room: None,
+        device: None,
         fits: Vec::new(),
         model_folders: Places::of_this_process().folders().into_iter().map(FilePath::from).collect(),
         models: models::listed(),
@@ -94,15 +94,15 @@ async fn report(args: &Doctor) -> Report {
     }
     let on_gpu = report.engine.as_ref().is_some_and(|engine| engine.backend == Backend::Cuda);
     let on_gpu = on_gpu && args.machine.device != DeviceChoice::Cpu;
-    if let Ok(room) = Room::of(on_gpu, args.machine.device, &preferences.memory) {
-        report.fits = fits(&room, &preferences);
-        report.room = Some(room);
+    if let Ok(device) = DeviceMemory::of(on_gpu, args.machine.device, &preferences.memory) {
+        report.fits = fits(&device, &preferences);
+        report.device = Some(device);
     }
     report
 }
 
 /// Every installed model in every precision, or in the one that is set.
-fn fits(room: &Room, preferences: &Preferences) -> Vec<ModelFit> {
+fn fits(device: &DeviceMemory, preferences: &Preferences) -> Vec<ModelFit> {
     let mut fits = Vec::new();
     for model in advisor::list_models() {
         let mut job = Job::new(wire::NO_JOB, "", model.path.as_path());
@@ -111,9 +111,9 @@ fn fits(room: &Room, preferences: &Preferences) -> Vec<ModelFit> {
         // reason.
         let Ok(network) = model_info::read(&model.path) else { continue };
         let set = preferences.precision.map(|precision| vec![precision]);
-        for precision in set.unwrap_or_else(|| network.precisions(room.kind)) {
-            let footprint = model_info::footprint(&network, room.kind, precision, &job);
-            fits.push(ModelFit::of(&model.name, precision.as_str(), &footprint, &job, room));
+        for precision in set.unwrap_or_else(|| network.precisions(device.kind)) {
+            let footprint = model_info::footprint(&network, device.kind, precision, &job);
+            fits.push(ModelFit::of(&model.name, precision.as_str(), &footprint, &job, device));
         }
     }
     fits
@@ -175,8 +175,8 @@ fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     for model in models::lines(&report.models) {
         line("model", &model)?;
     }
-    if let Some(room) = &report.room {
-        let limits = format!("{} free of {} on {}", human(room.free), human(room.total), room.name);
+    if let Some(device) = &report.device {
+        let limits = format!("{} free of {} on {}", human(device.free), human(device.total), device.name);
         line("memory", &limits)?;
     }
     for fit in fit_lines(&report.fits) {

@@ -3,7 +3,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use advisor::fit::{Room, used};
+use advisor::fit::{DeviceMemory, used};
 use advisor::model_info;
 use config::Preferences;
 use memory::bytes::human;
@@ -54,7 +54,7 @@ pub async fn run(args: &Doctor, model: &OsStr, mut interrupt: Interrupt) -> Resu
         let mut batch = smaller.or(asked).unwrap_or_else(|| fit::max_useful_batch(kind));
         let mut job = job(args, &preferences, &model.path, precision);
         let footprint = model_info::footprint(&network, kind, precision, &job);
-        let room = Room::of(on_gpu, args.machine.device, &preferences.memory);
+        let room = DeviceMemory::of(on_gpu, args.machine.device, &preferences.memory);
         if let Ok(room) = &room {
             // What the engine would refuse is not tried.
             let limits = BatchLimits {

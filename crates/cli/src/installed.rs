@@ -15,93 +15,93 @@ use crate::interrupt::Interrupt;
 use crate::outputs::print;
 use crate::pull::{self, Network, Shown};
 
-/// Copy a model from this machine into the folder of models
+/// Copy a model from this computer into the model folder
 ///
 /// A folder in the Hugging Face layout, a safetensors or GGUF file with its config.json and tokenizer.json
-/// beside it, or a ggml-*.bin of whisper.cpp. It is looked into first, and nothing in it is run.
+/// next to it, or a ggml-*.bin of whisper.cpp. It is checked first. Nothing in it is executed.
 #[derive(Debug, Args)]
 pub struct Import {
     #[arg(value_name = "FOLDER|FILE")]
     pub path: PathBuf,
 
-    /// What the model will be called [default: as it is called now]
+    /// The name to install it under [default: its current name]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
-    /// As JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
 
-/// Read models again and compare them with what they were when they were installed
+/// Check that installed models are unchanged
 #[derive(Debug, Args)]
 pub struct Verify {
-    /// [default: all that were downloaded or imported]
+    /// [default: all downloaded and imported models]
     #[arg(value_name = "NAME")]
     pub models: Vec<String>,
 
-    /// Download again what is damaged, and nothing else
+    /// Download damaged files again
     #[arg(long)]
     pub repair: bool,
 
     #[command(flatten)]
     pub network: Network,
 
-    /// As JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
 
-/// Remove models that were downloaded or imported, finished or not
+/// Remove downloaded and imported models, complete or not
 #[derive(Debug, Args)]
 pub struct Remove {
     #[arg(required = true, value_name = "NAME")]
     pub models: Vec<String>,
 
-    /// As JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
 
-/// Move all models to another folder, such as one on another disk
+/// Move all models to another folder, for example on another disk
 #[derive(Debug, Args)]
 pub struct Move {
     #[arg(value_name = "FOLDER")]
     pub to: PathBuf,
 
-    /// As JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
 
-/// Add a model to the list of those that can be named
+/// Add a model to the catalogue
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false, id = "place")]
 pub struct AddPlace {
-    /// On the hub
+    /// Its repository on the hub
     #[arg(long, value_name = "OWNER/NAME")]
     pub repository: Option<String>,
 
-    /// The address of a GGUF file or one of whisper.cpp
+    /// The address of a GGUF file or a whisper.cpp file
     #[arg(long, value_name = "ADDRESS")]
     pub url: Option<String>,
 
-    /// On this machine, used where it lies
+    /// Its folder or file on this computer, used without copying
     #[arg(long, value_name = "FOLDER|FILE")]
     pub path: Option<PathBuf>,
 }
 
-/// Add a model to the list of those that can be named
+/// Add a model to the catalogue
 #[derive(Debug, Args)]
 pub struct Add {
-    /// What it will be called
+    /// Its name
     #[arg(value_name = "NAME")]
     pub name: String,
 
     #[command(flatten)]
     pub place: AddPlace,
 
-    /// As JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }

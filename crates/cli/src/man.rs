@@ -18,10 +18,10 @@ To install all pages:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub struct Man {
-    /// The page of one command, such as transcribe [default: the overview]
+    /// The command, such as transcribe [default: the overview]
     pub command: Option<String>,
 
-    /// Write the pages of all commands to this folder instead
+    /// Write the pages of all commands to this folder
     #[arg(long, short, value_name = "FOLDER", conflicts_with = "command")]
     pub output: Option<PathBuf>,
 }

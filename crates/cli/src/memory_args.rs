@@ -10,9 +10,9 @@ use memory::settings::PROFILE;
 
 /// Follows the help of the command that has all of these flags.
 pub const SETTINGS: &str = "\
-Settings of memory:
+Memory settings:
   Every option under \"Memory\", and --threads and --priority, can also be set in the environment (--batch-size as STENO_BATCH_SIZE) \
-and in the file steno/config.toml in the folder for settings (Linux: ~/.config), or in the file that \
+and in the settings file: steno/config.toml in the user's configuration folder (Linux: ~/.config), or the file that \
 STENO_CONFIG names:
     [memory]
     profile = \"safe\"
@@ -21,8 +21,8 @@ STENO_CONFIG names:
     [engine]
     threads = 4
     priority = \"low\"
-  A flag goes before the environment, the environment before the file, the file before the profile. \
-STENO_FAST_PATH=false is the same as to keep the speakers.";
+  A flag overrides the environment, the environment the file, the file the profile. \
+STENO_FAST_PATH=false is the same as --keep speakers.";
 
 /// All settings of memory, for commands that transcribe.
 #[derive(Debug, Args)]
@@ -33,26 +33,26 @@ pub struct Memory {
     #[command(flatten)]
     pub limits: Limits,
 
-    /// As --batch-size, for telling speakers apart, which Steno does not do yet [default: what fits]
+    /// Batch size of the speaker models; Steno does not identify speakers yet [default: what fits]
     #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = checked("STENO_SPEAKER_BATCH_SIZE"))]
     pub speaker_batch_size: Option<String>,
 
-    /// Never tell speakers apart, which Steno does not do yet
+    /// Never identify speakers; Steno does not identify them yet
     #[arg(long)]
     pub skip_speakers: bool,
 
-    /// Batches between two looks at fragmented memory, 0 for never [default: 5]
+    /// Batches between two checks for fragmented memory; 0: never [default: 5]
     #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = checked("STENO_TRIM_EVERY"))]
     pub trim_every: Option<String>,
 
-    /// Recordings after which the engine is started anew, 0 for never [default: 50]
+    /// Recordings after which the engine is restarted; 0: never [default: 50]
     #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = checked("STENO_RENEW_AFTER"))]
     pub renew_after: Option<String>,
 
-    /// What must not change when memory runs out, divided by commas: gpu means never to go on on the CPU
+    /// What must not change when memory runs out, separated by commas; gpu: never continue on the CPU
     #[arg(long, value_delimiter = ',', value_name = "WHAT", ignore_case = true,
         value_parser = PossibleValuesParser::new(["model", "precision", "gpu", "speakers"]))]
     pub keep: Vec<String>,
@@ -62,16 +62,16 @@ pub struct Memory {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Memory")]
 pub struct Batches {
-    /// Several of the others at once: safe for long runs unattended, fast for a few files
+    /// Sets several of the options below: safe for long unattended runs, fast for a few files
     #[arg(long, value_name = "PROFILE", value_parser = PossibleValuesParser::new(["safe", "fast"]))]
     pub memory_profile: Option<String>,
 
-    /// Windows of 30 seconds decoded together at most [default: what fits]
+    /// Maximum number of 30-second windows decoded together [default: 1; with --strategy batched what fits]
     #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = checked("STENO_BATCH_SIZE"))]
     pub batch_size: Option<String>,
 
-    /// Part of the free memory that any one buffer may take, such as 0.125 [default: no such limit]
+    /// Share of the free memory that a batch may use, such as 0.125 [default: no limit]
     #[arg(long, value_name = "PART", allow_negative_numbers = true,
         value_parser = checked("STENO_MEMORY_FRACTION"))]
     pub memory_fraction: Option<String>,
@@ -81,17 +81,17 @@ pub struct Batches {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Memory")]
 pub struct Limits {
-    /// Most to be held of the device that computes, such as 6GiB [default: what is free]
+    /// Memory limit on the computing device, such as 6GiB [default: what is free]
     #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true,
         value_parser = checked("STENO_MEMORY_LIMIT"))]
     pub memory_limit: Option<String>,
 
-    /// Most to be held of the machine's own memory, such as 4GiB [default: what is free]
+    /// Limit on main memory, such as 4GiB [default: what is free]
     #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true,
         value_parser = checked("STENO_RAM_LIMIT"))]
     pub ram_limit: Option<String>,
 
-    /// How the model's weights are held: q8_0 takes half of f16, with a few words different [default: as
+    /// Precision of the weights: q8_0 takes half the memory of f16 and changes a few words [default: as
     /// stored]
     #[arg(long, value_name = "PRECISION", ignore_case = true,
         value_parser = PossibleValuesParser::new(Precision::ALL.map(Precision::as_str)))]

@@ -3,7 +3,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use memory::bytes::human;
-use supervisor::runs::{Run, Runs};
+use supervisor::runs::{EngineRun, Runs};
 use supervisor::status::{Card, Engine, Status};
 
 use crate::console::Console;
@@ -19,29 +19,29 @@ Steno's engines are listed with what they hold of the machine's memory; the weig
 from its file, and the system drops those pages by itself when memory is short. docs/troubleshooting.md \
 explains every figure and every notice.";
 
-/// Show who holds memory now; end engines that have nothing to do
+/// Show what uses memory now; stop idle engines
 #[derive(Debug, Args)]
 #[command(after_help = EXPLANATION)]
 pub struct Memory {
-    /// As JSON, for programs; with --watch one line per look
+    /// Print JSON; with --watch one line per update
     #[arg(long)]
     pub json: bool,
 
-    /// Look again and again, until it is ended with Ctrl-C
+    /// Update continuously until Ctrl-C
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2",
         value_parser = clap::value_parser!(u32).range(1..))]
     pub watch: Option<u32>,
 
-    /// End engines that have nothing to do; they are started again when they are needed
+    /// Stop idle engines; they are started again when needed
     #[arg(long, conflicts_with = "watch")]
     pub release: bool,
 
-    /// With --release: end also those that don't answer within a second
+    /// With --release: also kill engines that don't respond within a second
     #[arg(long, requires = "release")]
     pub force: bool,
 
-    /// Count the highest resident memory of every engine of this user anew from here on. A GPU's highest needs
-    /// no reset: each report of an engine states the highest since the report before
+    /// Reset the peak of resident memory of every engine of this user. The peak of a GPU needs no reset:
+    /// each report of an engine states the peak since the previous one
     #[arg(long, conflicts_with = "watch")]
     pub reset_peak: bool,
 }
@@ -127,7 +127,7 @@ fn reset_peaks(runs: &Runs) -> bool {
     all_done
 }
 
-fn name(run: &Run) -> String {
+fn name(run: &EngineRun) -> String {
     format!("The engine with the process id {}", run.engine.pid)
 }
 

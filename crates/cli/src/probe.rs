@@ -3,7 +3,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use advisor::ModelRef;
-use advisor::fit::Room;
+use advisor::fit::DeviceMemory;
 use advisor::model_info::{self, ModelInfo};
 use advisor::speed::{self, Measured};
 use clap::Args;
@@ -25,17 +25,17 @@ use crate::{models, own_engine};
 /// Windows before the one that counts: at the first one memory is fresh.
 const WARM_UP: u32 = 1;
 
-/// Learn how fast this machine is, in a few seconds
+/// Measure the speed of this computer, in a few seconds
 ///
-/// One window of a made-up signal is transcribed with an installed model, as many tokens as ordinary speech
-/// has. `steno models recommend` tells from then on how fast other models will be.
+/// Transcribes one window of a synthetic signal with an installed model, with as many tokens as ordinary
+/// speech has. From then on `steno models recommend` predicts the speed of other models.
 #[derive(Debug, Args)]
 pub struct Probe {
     /// An installed model [default: the largest]
     #[arg(long, short, value_name = "NAME|FOLDER")]
     pub model: Option<OsString>,
 
-    /// As JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 
@@ -71,7 +71,7 @@ async fn probe(args: Probe, mut interrupt: Interrupt) -> Result<(), Ended> {
     let on_gpu = engine.backend() == Backend::Cuda && args.machine.device != DeviceChoice::Cpu;
     let kind = if on_gpu { DeviceKind::Gpu } else { DeviceKind::Host };
     let precision = preferences.precision.unwrap_or_else(|| network.usual(kind));
-    let device = match Room::of(on_gpu, args.machine.device, &preferences.memory) {
+    let device = match DeviceMemory::of(on_gpu, args.machine.device, &preferences.memory) {
         Ok(room) => room.name,
         Err(_) => "the CPU".into(),
     };

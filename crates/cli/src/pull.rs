@@ -37,22 +37,22 @@ pub struct Pull {
     #[arg(required = true, value_name = "NAME|OWNER/NAME|ADDRESS")]
     pub models: Vec<String>,
 
-    /// What the model will be called
+    /// The name to install it under
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
-    /// Take what there is now, also where it is not what it was at the first download
+    /// Accept files that differ from those of the first download
     #[arg(long)]
     pub renew: bool,
 
     #[command(flatten)]
     pub network: Network,
 
-    /// As JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 
-    /// No progress: only errors
+    /// Print no progress, only errors
     #[arg(long, short)]
     pub quiet: bool,
 }
@@ -60,15 +60,15 @@ pub struct Pull {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Network")]
 pub struct Network {
-    /// The hub or a mirror of it [default: huggingface.co]
+    /// The server: the hub or a mirror [default: huggingface.co]
     #[arg(long, value_name = "ADDRESS")]
     pub hub: Option<String>,
 
-    /// A proxy to go through, such as http://HOST:PORT
+    /// The proxy, such as http://HOST:PORT
     #[arg(long, value_name = "ADDRESS")]
     pub proxy: Option<String>,
 
-    /// Never use the network: whatever would need it is an error
+    /// Never use the network: fail instead
     #[arg(long)]
     pub offline: bool,
 }
@@ -182,7 +182,7 @@ pub fn line(id: &str, progress: &TransferProgress) -> String {
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
     let (done, total) = (megabytes(progress.done), megabytes(progress.total));
     match progress.stage {
-        TransferStage::Look => format!("{id}: asking what there is"),
+        TransferStage::Look => format!("{id}: contacting the server"),
         TransferStage::Wait => {
             let why = progress.why.as_deref().unwrap_or("paused");
             let seconds = progress.wait.map(|seconds| format!(" Again in {}.", wait(seconds)));

@@ -16,22 +16,22 @@ use crate::interrupt::Interrupt;
 use crate::outputs::print;
 use crate::{models, own_engine};
 
-/// Make a smaller copy of an installed model, its weights in fewer bits
+/// Make a smaller copy of an installed model with quantised weights
 #[derive(Debug, Args)]
 pub struct Quantize {
-    /// The model to copy, which stays as it is
+    /// The model to copy; it is not changed
     #[arg(value_name = "NAME|FOLDER")]
     pub model: OsString,
 
-    /// How weights are held: q8_0 (a quarter of f32, next to lossless), q6_k, q5_1, q5_0, q4_k, q4_0, f16
+    /// The format of the weights: q8_0 (a quarter of f32, almost lossless), q6_k, q5_1, q5_0, q4_k, q4_0, f16
     #[arg(long, value_name = "FORMAT", default_value = "q8_0")]
     pub to: Precision,
 
-    /// The folder to make, instead of NAME-FORMAT among the installed models
+    /// The folder to create [default: NAME-FORMAT in the model folder]
     #[arg(long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
 
-    /// As JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 

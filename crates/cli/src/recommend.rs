@@ -10,24 +10,24 @@ use crate::memory_args::Limits;
 use crate::outputs::print;
 use crate::values::{self, Language};
 
-/// Say which model to take on this machine, and why
+/// Recommend a model for this computer, with the reason
 ///
-/// What each model would need is predicted and held against what is free now, on each graphics card and on
-/// the CPU, with telling speakers apart unless --skip-speakers says otherwise. Nothing is loaded.
+/// Compares the predicted memory of each model with what is free now, on each graphics card and on the CPU.
+/// Includes the memory of the speaker models unless --skip-speakers is given. Nothing is loaded.
 #[derive(Debug, Args)]
 pub struct Recommend {
     /// The language spoken, as two letters (en, de, ...); auto for any
     #[arg(long, short, value_parser = values::language, default_value = "auto", value_name = "CODE")]
     pub language: Language,
 
-    /// As JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 
     #[command(flatten)]
     pub limits: Limits,
 
-    /// Plan without the memory that telling speakers apart will take
+    /// Leave out the memory of the speaker models
     #[arg(long, help_heading = "Memory")]
     pub skip_speakers: bool,
 }
@@ -54,9 +54,9 @@ pub fn run(args: &Recommend) -> Ended {
 
 fn write(recommendation: &Recommendation, out: &mut dyn Write) -> io::Result<()> {
     for advice in &recommendation.devices {
-        let room = &advice.room;
-        let (free, total) = (human(room.free), human(room.total));
-        writeln!(out, "{}: {free} free of {total}, {} in use", room.name, human(advice.in_use))?;
+        let device = &advice.device;
+        let (free, total) = (human(device.free), human(device.total));
+        writeln!(out, "{}: {free} free of {total}, {} in use", device.name, human(advice.in_use))?;
         rows(advice).iter().try_for_each(|row| writeln!(out, "{row}"))?;
         writeln!(out)?;
     }

@@ -13,9 +13,9 @@ use wire::{Envelope, ErrorCode, Event, Failure, FilePath, Job, JobId, NO_JOB};
 use crate::console::Console;
 use crate::ended::{Ended, from_save};
 use crate::events::{HostEvent, print_event};
+use crate::fit_notice::help;
 use crate::interrupt::Interrupt;
 use crate::outputs::{Output, Request};
-use crate::planned::help;
 use crate::progress::ProgressLine;
 use crate::times::{clock, wait};
 

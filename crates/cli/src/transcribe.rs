@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use advisor::Planned;
+use advisor::JobTemplate;
 use config::Preferences;
 use supervisor::runs::Runs;
 use supervisor::{Supervisor, SupervisorOptions};
@@ -13,10 +13,10 @@ use crate::args::Transcribe;
 use crate::console::Console;
 use crate::ended::Ended;
 use crate::events::{HostEvent, print_event};
+use crate::fit_notice::announce;
 use crate::inputs::{self, Inputs};
 use crate::interrupt::Interrupt;
 use crate::outputs::{Destination, Request, plan};
-use crate::planned::announce;
 use crate::runner::{Item, Runner};
 use crate::{models, stored};
 
@@ -101,7 +101,7 @@ fn items(
     };
 
     let outputs = plan(&inputs.recordings, request);
-    let planned = Planned::new(preferences.clone(), model.clone(), args.machine.device);
+    let template = JobTemplate::new(preferences.clone(), model.clone(), args.machine.device);
     let mut items = Vec::new();
     for (id, (file, output)) in (1..).zip(inputs.recordings.into_iter().zip(outputs)) {
         if args.json_events {
@@ -112,11 +112,11 @@ fn items(
             let why = "another recording has the same name";
             runner.console.info(&format!("{}: results are named {name}, since {why}", file.display()));
         }
-        let job = planned.fill(job(id, &file, &model.path, args));
+        let job = template.fill(job(id, &file, &model.path, args));
         items.push(Item { id, file, job, output, request: request.clone(), key: None });
     }
     if let Some(first) = items.first() {
-        announce(&planned, &first.job, &mut runner.console);
+        announce(&template, &first.job, &mut runner.console);
     }
     Ok(items)
 }

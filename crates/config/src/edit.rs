@@ -11,7 +11,7 @@ use crate::preferences::{ConfigFile, Preferences, Values, environment, place_in_
 
 /// One setting as it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stands {
+pub struct SettingStatus {
     /// The variable.
     pub name: &'static str,
     /// What it takes, in a few words.
@@ -22,12 +22,12 @@ pub struct Stands {
     pub in_environment: Option<String>,
 }
 
-/// Every setting of this user. Errors as in [`stand`].
+/// Every setting of this user. Errors as in [`setting_statuses`].
 ///
 /// # Errors
-/// As [`stand`], and where this system has no folder for settings.
-pub fn stand_of_this_user() -> Result<Vec<Stands>, Failure> {
-    stand(&file_of_this_user()?, &environment())
+/// As [`setting_statuses`], and where this system has no folder for settings.
+pub fn user_settings() -> Result<Vec<SettingStatus>, Failure> {
+    setting_statuses(&user_config_file()?, &environment())
 }
 
 /// Changes one of this user's, named by its variable or by its key in the file.
@@ -35,12 +35,12 @@ pub fn stand_of_this_user() -> Result<Vec<Stands>, Failure> {
 ///
 /// # Errors
 /// As [`change`], and where the system has no folder for settings.
-pub fn change_of_this_user(name: &str, value: Option<&str>) -> Result<(), Failure> {
+pub fn change_user_setting(name: &str, value: Option<&str>) -> Result<(), Failure> {
     let variable = variables().map(|(name, _)| name).find(|variable| memory::settings::key(variable) == name);
-    change(&file_of_this_user()?, variable.unwrap_or(name), value)
+    change(&user_config_file()?, variable.unwrap_or(name), value)
 }
 
-fn file_of_this_user() -> Result<ConfigFile, Failure> {
+fn user_config_file() -> Result<ConfigFile, Failure> {
     ConfigFile::of_this_user().ok_or_else(|| {
         let message = "This system has no folder for the settings of its users.";
         Failure::new(ErrorCode::BadSettings, message).remedy("Set STENO_CONFIG to a file.")
@@ -51,13 +51,13 @@ fn file_of_this_user() -> Result<ConfigFile, Failure> {
 ///
 /// # Errors
 /// `BadSettings`, naming the file, for one that can't be read.
-pub fn stand(file: &ConfigFile, environment: &Values) -> Result<Vec<Stands>, Failure> {
+pub fn setting_statuses(file: &ConfigFile, environment: &Values) -> Result<Vec<SettingStatus>, Failure> {
     let in_file = file.read()?;
     let of = |values: &Values, wanted: &str| {
         values.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.clone())
     };
     Ok(variables()
-        .map(|(name, takes)| Stands {
+        .map(|(name, takes)| SettingStatus {
             name,
             takes,
             in_file: of(&in_file, name),
@@ -83,7 +83,7 @@ pub fn change(file: &ConfigFile, name: &str, value: Option<&str>) -> Result<(), 
                 .remedy("Enter another value, or none.")
         })?;
     }
-    // So that nobody's mistake is written over.
+    // So that a mistake in the file is not overwritten.
     file.read()?;
     let text = std::fs::read_to_string(&file.path).unwrap_or_default();
     let mut document: DocumentMut = text.parse().map_err(|_| unwritable(&file.path, "it is not TOML"))?;
@@ -148,7 +148,7 @@ mod tests {
             let file = file(folder.path(), before);
             change(&file, name, value).unwrap();
             assert_eq!(std::fs::read_to_string(&file.path).unwrap(), expected, "{name}");
-            let stands = stand(&file, &Vec::new()).unwrap();
+            let stands = setting_statuses(&file, &Vec::new()).unwrap();
             let found = stands.into_iter().find(|one| one.name == name).unwrap().in_file;
             assert_eq!(found.as_deref(), value);
         }
@@ -186,7 +186,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = file(folder.path(), "[memory]\nprofile = \"safe\"\n");
         let environment = vec![("STENO_MEMORY_PROFILE", "fast".to_owned())];
-        let first = stand(&file, &environment).unwrap().remove(0);
+        let first = setting_statuses(&file, &environment).unwrap().remove(0);
         assert_eq!(first.name, "STENO_MEMORY_PROFILE");
         assert_eq!((first.in_file.as_deref(), first.in_environment.as_deref()), (Some("safe"), Some("fast")));
     }

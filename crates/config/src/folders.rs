@@ -50,7 +50,7 @@ pub fn config() -> Option<PathBuf> {
 }
 
 /// Where a user's programs keep what is of use from one start to the next and
-/// nobody would miss: logs above all.
+/// can be lost without harm: logs above all.
 pub fn state() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if cfg!(any(windows, target_os = "macos")) {

@@ -104,7 +104,7 @@ pub fn start<D: Device>(
                 run(device, work, &control, &output, &described);
             });
             if let Err(panic) = result {
-                // Whatever the panic left half done must not serve the next
+                // A state that the panic left half changed must not serve the next
                 // job. Dropping it may panic as well: then it is leaked.
                 let broken = device.take();
                 let _ = panics::catch(move || drop(broken));

@@ -51,7 +51,7 @@ impl Output {
     }
 }
 
-/// Takes `messages` by value: once this returns nobody waits for a flush.
+/// Takes `messages` by value: once this returns no caller waits for a flush.
 fn write_all(messages: Receiver<Message>, to: impl Write) -> Result<(), wire::FrameError> {
     let mut to = BufWriter::new(to);
     for message in messages {

@@ -47,7 +47,7 @@ mod unix {
     /// A second descriptor, above the standard ones, closed in child processes.
     fn duplicate(descriptor: RawFd) -> io::Result<File> {
         // SAFETY: the call takes numbers only; the descriptor that it returns
-        // belongs to nobody else.
+        // belongs to no other process.
         unsafe {
             match libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, libc::STDERR_FILENO + 1) {
                 -1 => Err(io::Error::last_os_error()),

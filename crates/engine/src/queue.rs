@@ -67,7 +67,7 @@ impl Queue {
             return false;
         }
         match work {
-            // It is quick, and somebody looks at a screen until it is answered.
+            // It is quick, and a user waits for the answer.
             Work::Describe => state.waiting.push_front(work),
             _ => state.waiting.push_back(work),
         }

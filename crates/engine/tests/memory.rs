@@ -18,7 +18,7 @@ use memory::ladder::{Installed, LadderSettings, LadderState, Processor, Step};
 use memory::{Checkpoint, Host, Precision, Probe};
 use support::{Engine, project, recording};
 use transcript::Transcript;
-use wire::{Alternative, Command, DeviceChoice, Event, Job, Resume, Strategy};
+use wire::{Alternative, Command, DeviceChoice, Event, FilePath, Job, Resume, Strategy};
 
 /// Measured peaks may lie this far above the limit.
 const TOLERANCE: u64 = 32 * MIB;
@@ -202,6 +202,27 @@ fn speakers_are_dropped_last() {
     assert!(outcome.peak <= 75 * MIB + TOLERANCE, "{} MB", outcome.peak / MIB);
 }
 
+/// What became of each file, in order: its language, or the code of its failure; and the steps taken.
+fn languages(engine: &mut Engine, files: &[FilePath], job: Job) -> (Vec<String>, Vec<Step>) {
+    engine.send(Command::DetectLanguages { id: 1, files: files.to_vec(), job: Box::new(job) });
+    let (mut rungs, mut answers) = (Vec::new(), Vec::new());
+    loop {
+        let answer = match engine.next() {
+            Event::Rung { rung, .. } => {
+                rungs.push(rung.step);
+                continue;
+            }
+            Event::Language { file, probabilities } => (file, probabilities[0].0.clone()),
+            Event::FileFailed { file, error } => (file, format!("{:?}", error.code)),
+            Event::LanguagesDone => return (answers, rungs),
+            Event::Failed { error, .. } => panic!("{error}"),
+            _ => continue,
+        };
+        assert_eq!(answer.0, files[answers.len()]);
+        answers.push(answer.1);
+    }
+}
+
 /// A limit that the weights as stored do not keep for long.
 #[test]
 fn a_language_is_found_under_a_limit() {
@@ -211,22 +232,25 @@ fn a_language_is_found_under_a_limit() {
     let mut engine = Engine::greeted(support::real());
     let host = Host::of_process(engine.id()).sampled(Duration::from_millis(2));
     host.reset_peak();
-    let files = vec![job.file.clone(), job.file.clone()];
-    engine.send(Command::DetectLanguages { id: 1, files, job: Box::new(job) });
-    let (mut rungs, mut languages) = (Vec::new(), Vec::new());
-    loop {
-        match engine.next() {
-            Event::Rung { rung, .. } => rungs.push(rung.step),
-            Event::Language { probabilities, .. } => languages.push(probabilities[0].0.clone()),
-            Event::LanguagesDone => break,
-            Event::Failed { error, .. } | Event::FileFailed { error, .. } => panic!("{error}"),
-            _ => {}
-        }
-    }
+    let (answers, rungs) = languages(&mut engine, &[job.file.clone(), job.file.clone()], job);
     assert_eq!(rungs, [Step::RetryAfterTrim, Step::LowerPrecision]);
-    assert_eq!(languages, ["en", "en"]);
+    assert_eq!(answers, ["en", "en"]);
     let peak = host.read().unwrap().ours.unwrap().peak.unwrap();
     assert!(peak <= 46 * MIB + TOLERANCE, "{} MB", peak / MIB);
+}
+
+/// Files are listened to together where the user asks for a batch; one that can't be used fails alone.
+#[test]
+fn languages_of_several_files_are_found_together() {
+    let sample = FilePath::from(project("tests/data/sample.flac"));
+    let missing = FilePath::from(project("tests/data/missing.flac"));
+    let files = [sample.clone(), missing, sample.clone(), sample.clone(), sample.clone()];
+    let mut engine = Engine::greeted(support::real());
+    let mut job = job(sample.as_path(), Strategy::Sequential, 4, None);
+    job.language = None;
+    let (answers, rungs) = languages(&mut engine, &files, job);
+    assert_eq!(answers, ["en", "FileNotFound", "en", "en", "en"]);
+    assert_eq!(rungs, []);
 }
 
 /// File after file in one engine: after each nothing is left but the model

@@ -133,50 +133,13 @@ fn safetensors_header(path: &Path) -> std::io::Result<BTreeMap<String, Value>> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::path::PathBuf;
+
+    use random_models::describe;
 
     use super::*;
 
     const CONFIG: &str = "config.json";
     const WEIGHTS: &str = "model.safetensors";
-
-    /// Writes a model's folder with a true configuration, and a safetensors
-    /// header without values.
-    fn write_model(folder: &Path, name: &str, dtype: &str, multilingual: Option<bool>) -> PathBuf {
-        let dimensions = Dimensions::of_public(name).unwrap();
-        let folder = folder.join(name);
-        fs::create_dir_all(&folder).unwrap();
-        let config = serde_json::json!({
-            "model_type": "whisper",
-            "num_mel_bins": dimensions.mel_bins,
-            "max_source_positions": dimensions.audio_context,
-            "max_target_positions": dimensions.text_context,
-            "d_model": dimensions.width,
-            "encoder_layers": dimensions.encoder_layers,
-            "encoder_attention_heads": dimensions.encoder_heads,
-            "encoder_ffn_dim": dimensions.encoder_ffn,
-            "decoder_layers": dimensions.decoder_layers,
-            "decoder_attention_heads": dimensions.decoder_heads,
-            "decoder_ffn_dim": dimensions.decoder_ffn,
-            "vocab_size": dimensions.vocabulary,
-            "torch_dtype": "ignored",
-        });
-        fs::write(folder.join(CONFIG), config.to_string()).unwrap();
-        if let Some(multilingual) = multilingual {
-            let generation = serde_json::json!({ "is_multilingual": multilingual });
-            fs::write(folder.join(GENERATION_CONFIG), generation.to_string()).unwrap();
-        }
-        let header = serde_json::json!({
-            "__metadata__": { "format": "pt" },
-            "a.bias": { "dtype": "F32", "shape": [2], "data_offsets": [0, 8] },
-            "a.weight": { "dtype": dtype, "shape": [4, 4], "data_offsets": [8, 40] },
-        })
-        .to_string();
-        let mut file = (header.len() as u64).to_le_bytes().to_vec();
-        file.extend(header.as_bytes());
-        fs::write(folder.join(WEIGHTS), file).unwrap();
-        folder
-    }
 
     #[test]
     fn a_folder_is_described_without_its_weights() {
@@ -188,7 +151,8 @@ mod tests {
             (("small", "F32", Some(false)), (Precision::F32, false, false)),
             (("large-v3-turbo", "BF16", Some(true)), (Precision::Bf16, true, false)),
         ] {
-            let info = ModelInfo::read(&write_model(folder.path(), name, dtype, is_multilingual)).unwrap();
+            let info =
+                ModelInfo::read(&describe(folder.path(), name, dtype, is_multilingual).unwrap()).unwrap();
             assert_eq!(info.dimensions, Dimensions::of_public(name).unwrap(), "{name}");
             assert_eq!((info.stored, info.multilingual, info.translates), expected, "{name}");
         }
@@ -281,16 +245,16 @@ mod tests {
             ("medium", WEIGHTS, b"\x02\0\0\0\0\0\0\0{}", "its weights are of the type none"),
         ];
         for (name, file, bytes, expected) in cases {
-            let path = write_model(folder.path(), name, "F16", None);
+            let path = describe(folder.path(), name, "F16", None).unwrap();
             fs::write(path.join(file), bytes).unwrap();
             let error = ModelInfo::read(&path).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
-        let path = write_model(folder.path(), "large-v2", "F16", None);
+        let path = describe(folder.path(), "large-v3", "F16", None).unwrap();
         fs::remove_file(path.join(WEIGHTS)).unwrap();
         let error = ModelInfo::read(&path).unwrap_err();
         assert!(matches!(error, Error::Missing { file: WEIGHTS, .. }), "{error}");
-        let path = write_model(folder.path(), "large-v3", "F16", None);
+        let path = describe(folder.path(), "large-v3-turbo", "F16", None).unwrap();
         let config = fs::read_to_string(path.join(CONFIG)).unwrap().replace("whisper", "wav2vec2");
         fs::write(path.join(CONFIG), config).unwrap();
         let error = ModelInfo::read(&path).unwrap_err();

@@ -97,7 +97,7 @@ pub(crate) fn length(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
 
-/// One request for whatever is missing. `Ok` where the file is complete.
+/// One request for the missing part. `Ok` where the file is complete.
 async fn attempt(
     client: &Client,
     file: &Piece<'_>,

@@ -11,6 +11,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// What a download or import is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub enum TransferStage {
     /// Asking the server which files there are, and how large.
     Look,

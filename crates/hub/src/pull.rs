@@ -43,7 +43,7 @@ pub struct Wanted {
     pub sha1: Option<String>,
     /// Whether its weights must be those of a Whisper network.
     pub is_whisper: bool,
-    /// Take whatever the name brings now, also where it is not what it was at
+    /// Take what the name stands for now, even where that differs from
     /// the first download.
     pub renew: bool,
 }

@@ -11,25 +11,26 @@ use crate::ladder::Pins;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MemorySettings {
-    /// Windows decoded together at most; `None`: what fits.
+    /// The most windows decoded together. A number above 1 makes the default strategy decode
+    /// several windows together; `None`: one, or with the batched strategy what fits.
     pub batch_size: Option<u32>,
     /// Windows of the speakers' models together; `None`: what fits.
     pub speaker_batch_size: Option<u32>,
-    /// Never tell speakers apart.
+    /// Never identify speakers.
     pub skip_speakers: bool,
-    /// Whether speakers may be dropped where memory does not suffice for them.
+    /// Whether speakers may be skipped when memory runs out.
     pub fast_path: bool,
-    /// Part of the free memory that any one buffer may take, 0 to 1.
+    /// Share of the free memory that a batch may use, 0 to 1.
     pub memory_fraction: Option<f64>,
-    /// Batches between looks at fragmentation; 0: never.
+    /// Batches between checks for fragmentation; 0: never.
     pub trim_every: u32,
-    /// Files after which the engine is renewed; 0: never.
+    /// Files after which the engine is restarted; 0: never.
     pub renew_after: u32,
-    /// Most that this program may hold of the device that computes, in bytes.
+    /// Limit on the memory of the computing device, in bytes.
     pub memory_limit: Option<u64>,
-    /// Most that this program may hold of the host's memory, in bytes.
+    /// Limit on main memory, in bytes.
     pub ram_limit: Option<u64>,
-    /// What must not be given up when memory runs out.
+    /// What must not change when memory runs out.
     pub pins: Pins,
     /// For measuring what they save and cost only: models of a stage that is
     /// done are freed, and memory is watched.
@@ -42,9 +43,9 @@ pub struct MemorySettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Profile {
-    /// For long runs unattended: small batches, often tidied up.
+    /// For long unattended runs: small batches, frequent clean-up.
     Safe,
-    /// For a few files: as much at once as fits.
+    /// For a few files: no checks for fragmentation, no restarts of the engine.
     Fast,
 }
 
@@ -82,22 +83,22 @@ pub struct BadSetting {
 /// The environment variables, each with what it takes, for `--help`. The config
 /// file has the same settings under the names that [`key`] gives.
 pub const VARIABLES: [(&str, &str); 10] = [
-    ("STENO_BATCH_SIZE", "a number from 1: windows decoded together at most"),
-    ("STENO_SPEAKER_BATCH_SIZE", "a number from 1: windows of the speakers' models at most"),
-    ("STENO_SKIP_SPEAKERS", "true or false: never tell speakers apart"),
-    ("STENO_FAST_PATH", "true or false: drop the speakers where memory does not suffice for them"),
-    ("STENO_MEMORY_FRACTION", "a number above 0 and up to 1: part of the free memory for one buffer"),
-    ("STENO_TRIM_EVERY", "a number: batches between looks at fragmentation, 0 for never"),
-    ("STENO_RENEW_AFTER", "a number: files after which the engine is renewed, 0 for never"),
-    ("STENO_MEMORY_LIMIT", "an amount such as 6GiB: most to be held of the device that computes"),
-    ("STENO_RAM_LIMIT", "an amount such as 4GiB: most to be held of the host's memory"),
-    ("STENO_KEEP", "any of model, precision, gpu and speakers, divided by commas: what is never given up"),
+    ("STENO_BATCH_SIZE", "a number from 1: the most windows decoded together"),
+    ("STENO_SPEAKER_BATCH_SIZE", "a number from 1: batch size of the speaker models"),
+    ("STENO_SKIP_SPEAKERS", "true or false: never identify speakers"),
+    ("STENO_FAST_PATH", "true or false: skip speakers when memory runs out"),
+    ("STENO_MEMORY_FRACTION", "a number above 0 and up to 1: share of the free memory for a batch"),
+    ("STENO_TRIM_EVERY", "a number: batches between checks for fragmentation; 0: never"),
+    ("STENO_RENEW_AFTER", "a number: files after which the engine is restarted; 0: never"),
+    ("STENO_MEMORY_LIMIT", "an amount such as 6GiB: limit on the memory of the computing device"),
+    ("STENO_RAM_LIMIT", "an amount such as 4GiB: limit on main memory"),
+    ("STENO_KEEP", "any of model, precision, gpu and speakers, separated by commas: what must not change"),
 ];
 
 /// Names a [`Profile`]. Not among [`VARIABLES`]: it comes before all of them,
 /// wherever it is said.
 pub const PROFILE: (&str, &str) =
-    ("STENO_MEMORY_PROFILE", "safe or fast: several of the other settings at once");
+    ("STENO_MEMORY_PROFILE", "safe or fast: sets several of the other settings");
 
 /// The name of a variable's setting in the config file: `batch_size`.
 pub fn key(variable: &str) -> String {
@@ -286,7 +287,7 @@ mod tests {
         }
         assert_eq!(
             read("STENO_SKIP_SPEAKERS", "maybe").unwrap_err(),
-            "STENO_SKIP_SPEAKERS is \"maybe\"; it takes true or false: never tell speakers apart"
+            "STENO_SKIP_SPEAKERS is \"maybe\"; it takes true or false: never identify speakers"
         );
     }
 
@@ -295,7 +296,7 @@ mod tests {
         assert_eq!((Profile::read("safe"), Profile::read(" Fast")), (Ok(Profile::Safe), Ok(Profile::Fast)));
         assert_eq!(
             Profile::read("quick").unwrap_err().to_string(),
-            "STENO_MEMORY_PROFILE is \"quick\"; it takes safe or fast: several of the other settings at once"
+            "STENO_MEMORY_PROFILE is \"quick\"; it takes safe or fast: sets several of the other settings"
         );
         assert_eq!(key("STENO_BATCH_SIZE"), "batch_size");
     }

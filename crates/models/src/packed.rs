@@ -43,7 +43,7 @@ impl PackedMatrix {
     /// addition to the result only a few rows per thread are in memory.
     ///
     /// # Errors
-    /// A reason for [`Error::Invalid`].
+    /// A reason for [`Error::Files`].
     pub fn convert(
         stored: Precision,
         bytes: &[u8],

@@ -28,7 +28,7 @@ pub struct PrecisionFallback {
 ///
 /// # Errors
 /// [`Error::Interrupted`] if `tick` returned `false`, [`Error::Write`] if `out`
-/// can't be written, [`Error::Invalid`] if a weight is not finite, and the
+/// can't be written, [`Error::Files`] if a weight is not finite, and the
 /// errors of [`Weights::open`].
 pub fn quantise(
     path: &Path,

@@ -21,7 +21,7 @@ impl Weights {
     /// Opens the model at `path`: a folder, or a GGUF or whisper.cpp file.
     ///
     /// # Errors
-    /// [`Error::Missing`], [`Error::Io`] or [`Error::Invalid`] if its files are
+    /// [`Error::Files`] if its files are
     /// missing, unreadable or damaged.
     pub fn open(path: &Path) -> Result<Self, Error> {
         Ok(Self { tensors: Tensors::open(path)? })
@@ -76,7 +76,7 @@ impl Weights {
     /// The tensor `name`, converted to `dtype` on `device`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if there is no such tensor, or it has another shape or
+    /// [`Error::Files`] if there is no such tensor, or it has another shape or
     /// an unsupported type; [`Error::Candle`] if the device has no room for it.
     pub fn get(&self, name: &str, shape: &[usize], dtype: DType, device: &Device) -> Result<Tensor, Error> {
         let (_, stored, bytes) = self.find(name, shape)?;

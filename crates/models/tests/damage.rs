@@ -152,7 +152,7 @@ fn damaged_files_are_refused_with_a_reason() {
         fs::write(&gguf_file, bytes).unwrap();
         match limited(MAX_ALLOCATED, || read(&gguf_file)) {
             Ok(()) => assert_eq!(reason, "", "{name}"),
-            Err(Error::Invalid { reason: found, .. }) => {
+            Err(Error::Files(formats::Error::Invalid { reason: found, .. })) => {
                 assert!(!reason.is_empty() && found.contains(reason), "{name}: {found}");
             }
             Err(other) => panic!("{name}: {other}"),
@@ -189,7 +189,9 @@ fn no_damage_panics_or_allocates_what_is_not_there() {
         fs::write(&file, bytes).unwrap();
         match limited(MAX_ALLOCATED, || read(&file)) {
             Ok(()) => (),
-            Err(Error::Invalid { .. } | Error::Unsupported(_)) => refused += 1,
+            Err(Error::Files(formats::Error::Invalid { .. } | formats::Error::Unsupported { .. })) => {
+                refused += 1
+            }
             Err(other) => panic!("round {round}: {other}"),
         }
     }

@@ -240,7 +240,7 @@ impl<'a> Work<'a> {
         };
         let gated = job.voice_activity != VoiceActivity::Off;
         let regions: Vec<Range<usize>> = match job.span {
-            // Whoever asks for a part of it has heard that somebody speaks there.
+            // A caller that asks for a part of it has heard speech there.
             Some(span) => std::iter::once(whisper::frame(span.start)..whisper::frame(span.end)).collect(),
             None => recording
                 .speech

@@ -56,14 +56,9 @@ pub fn model_failure(error: &models::Error, file: &FilePath) -> Failure {
     let remedy = "Install the model again, or choose another one with --model.";
     match error {
         Error::Interrupted => Failure::new(ErrorCode::Cancelled, "Cancelled.").file(file.clone()),
-        Error::Missing { .. } | Error::Io { .. } | Error::Write { .. } => {
+        Error::Files(files) => Failure::new(code_of(files), sentence(&files.to_string())).remedy(remedy),
+        Error::Write { .. } => {
             Failure::new(ErrorCode::ModelNotFound, sentence(&error.to_string())).remedy(remedy)
-        }
-        Error::Invalid { .. } => {
-            Failure::new(ErrorCode::ModelInvalid, sentence(&error.to_string())).remedy(remedy)
-        }
-        Error::Unsupported(_) => {
-            Failure::new(ErrorCode::ModelUnsupported, sentence(&error.to_string())).remedy(remedy)
         }
         Error::Candle(error) if memory::death::says_out_of_memory(&error.to_string()) => {
             Failure::new(ErrorCode::OutOfMemory, sentence(&first_line(error))).file(file.clone())
@@ -71,6 +66,14 @@ pub fn model_failure(error: &models::Error, file: &FilePath) -> Failure {
         Error::Candle(error) => {
             Failure::new(ErrorCode::Internal, sentence(&first_line(error))).file(file.clone())
         }
+    }
+}
+
+fn code_of(error: &formats::Error) -> ErrorCode {
+    match error {
+        formats::Error::Missing { .. } | formats::Error::Io { .. } => ErrorCode::ModelNotFound,
+        formats::Error::Invalid { .. } => ErrorCode::ModelInvalid,
+        formats::Error::Unsupported { .. } => ErrorCode::ModelUnsupported,
     }
 }
 

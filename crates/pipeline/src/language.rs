@@ -8,38 +8,120 @@ use crate::device_context::DeviceContext;
 use crate::loaded::Loaded;
 use crate::start::{self, Models};
 use crate::trouble::{Broken, during};
-use crate::whisper::{detect_language, encode_window, language_name_or_code};
+use crate::whisper::{detect_language, encode_window, encode_windows, language_name_or_code};
 use crate::{Control, Emit, StageError, attempt, job, sound};
 
 /// How much of a file is searched for speech whose language is asked for.
 const LISTENED_TO: Time = Time::from_millis(5 * 60 * 1000);
 
-/// The language of each file's first speech. Where memory runs out it steps
-/// down as a transcription does, and the next file starts from there.
+/// The language of each file's first speech, of several files together where that is faster.
+/// Where memory runs out it steps down as a transcription does, and the next files start from
+/// there.
 pub fn detect_languages(
     context: &mut Option<DeviceContext>,
     files: &[FilePath],
     job: &Job,
     control: &Control,
     emit: Emit,
+    refuse: Option<u64>,
 ) -> Result<(), Failure> {
-    let mut listening = Listening::begin(context, job, control).map_err(|error| error.failure(job))?;
-    for file in files {
-        let job = Job { file: file.clone(), limit: Some(job.limit.unwrap_or(LISTENED_TO)), ..job.clone() };
-        match listening.to(&job, emit) {
-            Ok(probabilities) => {
-                emit(Event::Language { file: file.clone(), probabilities });
+    let result = detect_all(context, files, job, control, emit, refuse);
+    if let Some(context) = context {
+        // Nothing of this run belongs to the timeline of the next job.
+        context.take_marks();
+        context.device.budget().refuse_nth(None);
+    }
+    result
+}
+
+fn detect_all(
+    context: &mut Option<DeviceContext>,
+    files: &[FilePath],
+    job: &Job,
+    control: &Control,
+    emit: Emit,
+    refuse: Option<u64>,
+) -> Result<(), Failure> {
+    let mut listening =
+        Listening::begin(context, job, control, refuse).map_err(|error| error.failure(job))?;
+    let mut rest = files.iter();
+    loop {
+        let batch = listening.state.settings.batch as usize;
+        let mut together: Vec<Candidate> =
+            rest.by_ref().take(batch).map(|file| Candidate::new(file, job)).collect();
+        if together.is_empty() {
+            return Ok(());
+        }
+        let answered = listening.to(&mut together, emit);
+        if answered.is_err() && together.len() > 1 {
+            // Only the file that is at fault fails.
+            for candidate in &mut together {
+                let answered = listening.to(std::slice::from_mut(candidate), emit);
+                answer(candidate, answered, emit)?;
             }
-            Err(error) => {
-                let error = error.failure(&job);
-                if error.code == ErrorCode::Cancelled {
-                    return Err(error);
-                }
-                emit(Event::FileFailed { file: file.clone(), error });
-            }
+            continue;
+        }
+        let mut failure = answered.err();
+        for candidate in &mut together {
+            answer(candidate, failure.take().map_or(Ok(()), Err), emit)?;
         }
     }
+}
+
+/// Tells the host what became of a file. An error only where the run was cancelled.
+fn answer(candidate: &mut Candidate, outcome: Result<(), StageError>, emit: Emit) -> Result<(), Failure> {
+    let file = candidate.job.file.clone();
+    let outcome = candidate.failure.take().map_or(outcome, Err);
+    match outcome.map_err(|error| error.failure(&candidate.job)) {
+        Ok(()) => {
+            emit(Event::Language { file, probabilities: candidate.votes.take().unwrap_or_default().result() })
+        }
+        Err(error) if error.code == ErrorCode::Cancelled => return Err(error),
+        Err(error) => emit(Event::FileFailed { file, error }),
+    }
     Ok(())
+}
+
+/// A file whose language is asked for.
+struct Candidate {
+    job: Job,
+    /// With the number of mel bins that it was prepared for; kept from attempt to attempt.
+    recording: Option<(usize, Recording)>,
+    votes: Option<Votes>,
+    /// Why the file can't be used.
+    failure: Option<StageError>,
+}
+
+impl Candidate {
+    fn new(file: &FilePath, job: &Job) -> Self {
+        let job = Job { file: file.clone(), limit: Some(job.limit.unwrap_or(LISTENED_TO)), ..job.clone() };
+        Self { job, recording: None, votes: None, failure: None }
+    }
+
+    /// Where its next window begins, in frames of the log-mel.
+    fn next_window(&self) -> Option<usize> {
+        if self.failure.is_some() { None } else { self.votes.as_ref()?.next_window() }
+    }
+
+    /// Decodes the file, unless that was done. A file that can't be decoded is set aside with
+    /// its failure.
+    fn prepare(&mut self, n_mels: usize, window: usize, control: &Control) -> Result<(), Broken> {
+        let is_prepared = self.recording.as_ref().is_some_and(|(with, _)| *with == n_mels);
+        if is_prepared || self.failure.is_some() {
+            return Ok(());
+        }
+        let prepared =
+            sound::prepare(&self.job, n_mels, ChannelMode::Mix, &mut |_, _| !control.is_cancelled());
+        match during(Stage::Preprocess, prepared) {
+            Ok(recording) => {
+                self.votes.get_or_insert_with(|| Votes::new(&recording, window));
+                self.recording = Some((n_mels, recording));
+            }
+            Err(broken) if broken.trouble().is_none() => self.failure = Some(broken.error),
+            Err(broken) => return Err(broken),
+        }
+        Ok(())
+    }
 }
 
 /// What all files are listened to with.
@@ -55,10 +137,14 @@ impl<'a> Listening<'a> {
         context: &'a mut Option<DeviceContext>,
         job: &Job,
         control: &'a Control,
+        refuse: Option<u64>,
     ) -> Result<Self, StageError> {
         let at = job::take_desk(context, job.device, job)?;
-        let models = Models::of(job, at.device.device().kind())?;
-        let state = start::state(&models, job, at)?;
+        at.device.budget().refuse_nth(refuse);
+        let kind = at.device.device().kind();
+        let models = Models::of(job, kind)?;
+        let mut state = start::state(&models, job, at)?;
+        state.settings.batch = start::detection_batch(&models, job, at);
         let mut listening = Self { context, models, state, control };
         // A model that can't be used is no one file's fault.
         match listening.load(job) {
@@ -68,15 +154,12 @@ impl<'a> Listening<'a> {
     }
 
     /// Attempt after attempt, each with less, until one comes through.
-    fn to(&mut self, job: &Job, emit: Emit) -> Result<Vec<(String, f32)>, StageError> {
+    fn to(&mut self, candidates: &mut [Candidate], emit: Emit) -> Result<(), StageError> {
+        let Some(job) = candidates.first().map(|first| first.job.clone()) else { return Ok(()) };
         let ladder = Ladder { pins: job.memory.pins(), installed: self.models.installed() };
-        let mut recording = None;
         loop {
-            let broken = match self.attempt(job, &mut recording) {
-                Ok(found) => {
-                    self.state.progressed();
-                    return Ok(found);
-                }
+            let broken = match self.attempt(&job, candidates) {
+                Ok(()) => return Ok(()),
                 Err(broken) => broken,
             };
             let Some(trouble) = broken.trouble() else { return Err(broken.error) };
@@ -85,35 +168,42 @@ impl<'a> Listening<'a> {
                 return Err(Failure::new(ErrorCode::OutOfMemory, text).file(job.file.clone()).into());
             };
             emit(Event::Rung { rung: Box::new(rung.clone()) });
-            self.step_down(job, rung)?;
+            self.step_down(&job, rung)?;
         }
     }
 
-    /// `recording` is kept from attempt to attempt.
-    fn attempt(
-        &mut self,
-        job: &Job,
-        recording: &mut Option<(usize, Recording)>,
-    ) -> Result<Vec<(String, f32)>, Broken> {
+    /// Listens to windows of several files at a time until every file is answered or set aside.
+    fn attempt(&mut self, job: &Job, candidates: &mut [Candidate]) -> Result<(), Broken> {
         const STAGE: Stage = Stage::Transcribe;
         self.load(job)?;
         let control = self.control;
         let context: &DeviceContext = during(STAGE, self.context.as_ref().ok_or_else(no_device))?;
         let model = attempt::loaded(context, STAGE)?;
         let n_mels = model.whisper.config.dimensions.mel_bins as usize;
-        let recording = match recording {
-            Some((with, recording)) if *with == n_mels => recording,
-            other => {
-                let heard =
-                    sound::prepare(job, n_mels, ChannelMode::Mix, &mut |_, _| !control.is_cancelled());
-                &other.insert((n_mels, during(Stage::Preprocess, heard)?)).1
+        let window = model.whisper.config.window_frames();
+        for candidate in candidates.iter_mut() {
+            candidate.prepare(n_mels, window, control)?;
+        }
+        let mut mel = LogMel::new(n_mels);
+        loop {
+            let mut listened: Vec<&mut Candidate> =
+                candidates.iter_mut().filter(|candidate| candidate.next_window().is_some()).collect();
+            listened.truncate(self.state.settings.batch.max(1) as usize);
+            if listened.is_empty() {
+                return Ok(());
             }
-        };
-        let demand = model.footprint(job, context.device.device().kind()).work_demand(1);
-        let scope = during(STAGE, Scope::enter(&context.device, STAGE, demand))?;
-        let found = during(STAGE, language_of(model, recording, control))?;
-        scope.leave(|| ());
-        Ok(found)
+            let demand =
+                model.footprint(job, context.device.device().kind()).work_demand(listened.len() as u64);
+            let scope = during(STAGE, Scope::enter(&context.device, STAGE, demand))?;
+            let found = during(STAGE, listen(model, &listened, &mut mel, control))?;
+            scope.leave(|| ());
+            self.state.progressed();
+            for (candidate, found) in listened.iter_mut().zip(found) {
+                if let Some(votes) = &mut candidate.votes {
+                    votes.add(found);
+                }
+            }
+        }
     }
 
     fn load(&mut self, job: &Job) -> Result<(), Broken> {
@@ -167,6 +257,24 @@ pub fn known_language(model: &Loaded, language: &str) -> Result<String, StageErr
     }
 }
 
+/// Probabilities of all languages in the next window of each candidate.
+fn listen(
+    model: &Loaded,
+    candidates: &[&mut Candidate],
+    mel: &mut LogMel,
+    control: &Control,
+) -> Result<Vec<Vec<(String, f32)>>, StageError> {
+    let frames = model.whisper.config.window_frames();
+    let mut windows = Vec::with_capacity(candidates.len());
+    for candidate in candidates {
+        if let (Some((_, recording)), Some(start)) = (&candidate.recording, candidate.next_window()) {
+            windows.push(recording.log_mel(mel, start, frames)?);
+        }
+    }
+    let audio = encode_windows(&model.whisper, windows, control)?;
+    Ok(detect_language(&model.whisper, &audio, control)?)
+}
+
 /// Detected where speech begins; where the first window leaves it open, the
 /// mean over up to three.
 pub fn language_of(
@@ -174,40 +282,74 @@ pub fn language_of(
     recording: &Recording,
     control: &Control,
 ) -> Result<Vec<(String, f32)>, StageError> {
-    const SURE: f32 = 0.5;
-    const WINDOWS: usize = 3;
     let whisper = &model.whisper;
     let frames = whisper.config.window_frames();
     let mut mel = LogMel::new(whisper.config.dimensions.mel_bins as usize);
-    let mut starts: Vec<usize> = Vec::new();
-    for region in &recording.speech {
-        let start = (region.start / 160) as usize;
-        if starts.last().is_none_or(|last| start >= last + frames) {
-            starts.push(start);
-        }
-    }
-    if starts.is_empty() {
-        starts.push(0);
-    }
-    let mut sum: Vec<(String, f32)> = Vec::new();
-    for start in starts.into_iter().take(WINDOWS) {
+    let mut votes = Votes::new(recording, frames);
+    while let Some(start) = votes.next_window() {
         let audio = encode_window(whisper, recording.log_mel(&mut mel, start, frames)?, control)?;
-        let found = detect_language(whisper, &audio, control)?.into_iter().next().unwrap_or_default();
-        let sure = found.first().is_some_and(|(_, probability)| *probability >= SURE);
-        if sum.is_empty() {
-            sum = found;
-        } else {
-            for (code, probability) in &mut sum {
-                let other = found.iter().find(|(other, _)| other == code);
-                *probability += other.map_or(0.0, |(_, probability)| *probability);
+        votes.add(detect_language(whisper, &audio, control)?.into_iter().next().unwrap_or_default());
+    }
+    Ok(votes.result())
+}
+
+/// What the windows of a recording say of its language.
+#[derive(Default)]
+struct Votes {
+    /// Where windows begin, in frames of the log-mel.
+    starts: Vec<usize>,
+    /// Windows that were listened to.
+    listened: usize,
+    sum: Vec<(String, f32)>,
+    is_sure: bool,
+}
+
+impl Votes {
+    /// A window is believed alone from this probability on.
+    const SURE: f32 = 0.5;
+    const MOST_WINDOWS: usize = 3;
+
+    /// `window`: its frames. Windows begin where speech does; a recording without speech has one,
+    /// at its beginning.
+    fn new(recording: &Recording, window: usize) -> Self {
+        let mut starts: Vec<usize> = Vec::new();
+        for region in &recording.speech {
+            let start = (region.start / 160) as usize;
+            if starts.last().is_none_or(|last| start >= last + window) {
+                starts.push(start);
             }
         }
-        if sure {
-            break;
+        if starts.is_empty() {
+            starts.push(0);
+        }
+        starts.truncate(Self::MOST_WINDOWS);
+        Self { starts, ..Self::default() }
+    }
+
+    fn next_window(&self) -> Option<usize> {
+        if self.is_sure { None } else { self.starts.get(self.listened).copied() }
+    }
+
+    /// Takes the probabilities of one window, the likeliest first.
+    fn add(&mut self, found: Vec<(String, f32)>) {
+        self.listened += 1;
+        self.is_sure = found.first().is_some_and(|(_, probability)| *probability >= Self::SURE);
+        if self.sum.is_empty() {
+            self.sum = found;
+            return;
+        }
+        for (code, probability) in &mut self.sum {
+            let other = found.iter().find(|(other, _)| other == code);
+            *probability += other.map_or(0.0, |(_, probability)| *probability);
         }
     }
-    let total: f32 = sum.iter().map(|(_, probability)| probability).sum();
-    sum.iter_mut().for_each(|(_, probability)| *probability /= total.max(f32::MIN_POSITIVE));
-    sum.sort_by(|a, b| b.1.total_cmp(&a.1));
-    Ok(sum)
+
+    /// The mean over the windows, the likeliest first.
+    fn result(self) -> Vec<(String, f32)> {
+        let mut sum = self.sum;
+        let total: f32 = sum.iter().map(|(_, probability)| probability).sum();
+        sum.iter_mut().for_each(|(_, probability)| *probability /= total.max(f32::MIN_POSITIVE));
+        sum.sort_by(|a, b| b.1.total_cmp(&a.1));
+        sum
+    }
 }

@@ -38,7 +38,7 @@ use device_context::DeviceContext;
 type Emit<'a> = &'a mut (dyn FnMut(Event) + Send);
 
 /// One device and what is loaded on it. Lives on the thread that owns the
-/// device; whoever else wants something of it sends that thread a command.
+/// device; other threads send that thread a command.
 #[derive(Debug, Default)]
 pub struct Engine {
     /// Kept for the next job on the same device under the same limits.
@@ -104,7 +104,8 @@ impl Engine {
         control: &Control,
         emit: &mut (dyn FnMut(Event) + Send),
     ) -> Result<(), Failure> {
-        self.on_threads(job, |context| language::detect_languages(context, files, job, control, emit))
+        let refuse = self.refuse.take();
+        self.on_threads(job, |context| language::detect_languages(context, files, job, control, emit, refuse))
     }
 
     /// Answers with `Quantised`. Touches no device.

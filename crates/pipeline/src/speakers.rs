@@ -1,4 +1,4 @@
-//! Stands in for telling speakers apart until that exists: takes and gives
+//! SettingStatus in for telling speakers apart until that exists: takes and gives
 //! back the memory that it is predicted to need, so that its place in the
 //! plan, on the timeline and on the ladder is real.
 

@@ -136,6 +136,23 @@ pub fn state(models: &Models, job: &Job, context: &DeviceContext) -> Result<Ladd
     }))
 }
 
+/// Windows of different files whose language is detected together. On the host one window keeps all
+/// cores busy, so that several are taken only where the user asks for them.
+pub fn detection_batch(models: &Models, job: &Job, context: &DeviceContext) -> u32 {
+    /// Of the free memory, where the user sets no other share.
+    const FRACTION: f64 = 0.125;
+    let kind = context.device.device().kind();
+    let user = job.memory.batch_size;
+    if kind == DeviceKind::Host && user.is_none() {
+        return 1;
+    }
+    let footprint = footprint(&models.dimensions, models.precision, kind, job);
+    let free = context.device.device().read().map_or(u64::MAX, |reading| reading.free);
+    let limits = job.memory.batch_limits(Some(fit::max_useful_batch(kind)));
+    let limits = BatchLimits { buffer_fraction: limits.buffer_fraction.or(Some(FRACTION)), ..limits };
+    batch(&footprint, free, &limits)
+}
+
 /// Where not even one window fits the ladder decides what to do about it.
 fn batch(footprint: &Footprint, free: u64, limits: &BatchLimits) -> u32 {
     fit::batch(footprint, free, limits).windows.max(1)

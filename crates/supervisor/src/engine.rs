@@ -10,10 +10,10 @@ use wire::{
 };
 
 use crate::Limits;
-use crate::find::{self, Candidate, Found};
+use crate::find::{self, EngineProgram, EnginePrograms};
 use crate::memory_log::MemoryLog;
 use crate::progress::JobProgress;
-use crate::runs::{AtWork, Entry, Runs};
+use crate::runs::{BusyGuard, RegisteredEngine, Runs};
 use crate::watch::{self, Link, Request};
 use config::Priority;
 
@@ -40,7 +40,7 @@ pub struct Engine {
     backend_note: Option<String>,
     latest_id: AtomicU64,
     /// In the user's run folder; `None` where there is none to write to.
-    entry: Option<Entry>,
+    entry: Option<RegisteredEngine>,
 }
 
 /// How the engine introduced itself.
@@ -68,8 +68,8 @@ impl Engine {
     /// As [`Engine::start`]; with what it died of, where it had been started.
     pub(crate) async fn try_start(options: &EngineOptions) -> Result<Self, (Failure, Option<Death>)> {
         let found = match &options.program {
-            Some(program) => Found::only(program.clone()),
-            None => find::engines(&find::Surroundings::of_this_process(options.cpu_only))
+            Some(program) => EnginePrograms::only(program.clone()),
+            None => find::engines(&find::SearchContext::of_this_process(options.cpu_only))
                 .map_err(|failure| (failure, None))?,
         };
         Self::try_first(found, options).await
@@ -79,12 +79,15 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::start`].
-    pub async fn start_first(found: Found, limits: &Limits) -> Result<Self, Failure> {
+    pub async fn start_first(found: EnginePrograms, limits: &Limits) -> Result<Self, Failure> {
         let options = EngineOptions { limits: limits.clone(), ..EngineOptions::default() };
         Self::try_first(found, &options).await.map_err(|(failure, _)| failure)
     }
 
-    async fn try_first(found: Found, options: &EngineOptions) -> Result<Self, (Failure, Option<Death>)> {
+    async fn try_first(
+        found: EnginePrograms,
+        options: &EngineOptions,
+    ) -> Result<Self, (Failure, Option<Death>)> {
         let mut note = found.note;
         let mut candidates = found.candidates.into_iter().peekable();
         while let Some(candidate) = candidates.next() {
@@ -101,11 +104,11 @@ impl Engine {
     }
 
     async fn start_candidate(
-        candidate: &Candidate,
+        candidate: &EngineProgram,
         options: &EngineOptions,
     ) -> Result<Self, (Failure, Option<Death>)> {
         let (hello, greeting) = oneshot::channel();
-        // Owned from here on: a start that nobody waits for any more leaves no
+        // Owned from here on: a start whose caller is gone leaves no
         // process behind.
         let started = watch::start(candidate, options.priority, options.limits.clone(), hello);
         let link = OwnedLink(started.map_err(|failure| (failure, None))?);
@@ -263,7 +266,7 @@ pub struct JobHandle {
     events: mpsc::UnboundedReceiver<Event>,
     ended: bool,
     canceller: Canceller,
-    at_work: Option<AtWork>,
+    at_work: Option<BusyGuard>,
     log: Option<MemoryLog>,
     /// `None` for an attempt, whose caller keeps it, and for other commands.
     progress: Option<JobProgress>,

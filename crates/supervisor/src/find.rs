@@ -31,13 +31,13 @@ const PACKAGE_FOLDER: &str = "/usr/lib/steno";
 /// # Errors
 /// `EngineNotFound`, naming the paths that were tried.
 pub fn find_engine() -> Result<PathBuf, Failure> {
-    let found = engines(&Surroundings::of_this_process(false))?;
+    let found = engines(&SearchContext::of_this_process(false))?;
     found.candidates.into_iter().next().map(|candidate| candidate.program).ok_or_else(|| not_found(&[]))
 }
 
 /// What the search depends on.
 #[derive(Debug, Clone, Default)]
-pub struct Surroundings {
+pub struct SearchContext {
     /// `STENO_ENGINE`.
     pub chosen: Option<OsString>,
     /// The host's executable.
@@ -52,7 +52,7 @@ pub struct Surroundings {
     pub library_path: Option<OsString>,
 }
 
-impl Surroundings {
+impl SearchContext {
     /// As this process's environment and executable say.
     pub fn of_this_process(cpu_only: bool) -> Self {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
@@ -87,7 +87,7 @@ impl Surroundings {
 
 /// An engine that may be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
+pub struct EngineProgram {
     /// Its executable.
     pub program: PathBuf,
     /// `LD_LIBRARY_PATH` for this process alone; `None`: inherited.
@@ -96,17 +96,17 @@ pub struct Candidate {
 
 /// Engines in the order in which to try them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct EnginePrograms {
     /// The best first.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<EngineProgram>,
     /// Why an installed CUDA engine is not among them.
     pub note: Option<String>,
 }
 
-impl Found {
+impl EnginePrograms {
     /// This engine alone.
     pub fn only(program: PathBuf) -> Self {
-        Self { candidates: vec![Candidate { program, library_path: None }], note: None }
+        Self { candidates: vec![EngineProgram { program, library_path: None }], note: None }
     }
 }
 
@@ -114,7 +114,7 @@ impl Found {
 ///
 /// # Errors
 /// `EngineNotFound`, naming the paths that were tried.
-pub fn engines(around: &Surroundings) -> Result<Found, Failure> {
+pub fn engines(around: &SearchContext) -> Result<EnginePrograms, Failure> {
     if let Some(chosen) = &around.chosen {
         let program = PathBuf::from(chosen);
         if !program.is_file() {
@@ -126,7 +126,7 @@ pub fn engines(around: &Surroundings) -> Result<Found, Failure> {
             .remedy("Set it to the path of a `steno-engine`, or unset it."));
         }
         let library_path = is_cuda(&program).then(|| library_path(&program, around)).flatten();
-        return Ok(Found { candidates: vec![Candidate { program, library_path }], note: None });
+        return Ok(EnginePrograms { candidates: vec![EngineProgram { program, library_path }], note: None });
     }
 
     let mut tried = Vec::new();
@@ -137,13 +137,13 @@ pub fn engines(around: &Surroundings) -> Result<Found, Failure> {
         tried.extend(paths);
         found
     };
-    let mut found = Found { candidates: Vec::new(), note: None };
+    let mut found = EnginePrograms { candidates: Vec::new(), note: None };
     if !around.cpu_only
         && let Some(program) = first(CUDA_ENGINE)
     {
         let library_path = library_path(&program, around);
         if around.has_cuda_driver || library_path.as_ref().is_some_and(has_driver) {
-            found.candidates.push(Candidate { program, library_path });
+            found.candidates.push(EngineProgram { program, library_path });
         } else {
             found.note = Some(
                 "The CPU computes: the CUDA engine is installed, but the library of the NVIDIA driver \
@@ -153,7 +153,7 @@ pub fn engines(around: &Surroundings) -> Result<Found, Failure> {
         }
     }
     if let Some(program) = first(CPU_ENGINE) {
-        found.candidates.push(Candidate { program, library_path: None });
+        found.candidates.push(EngineProgram { program, library_path: None });
     }
     if found.candidates.is_empty() { Err(not_found(&tried)) } else { Ok(found) }
 }
@@ -176,7 +176,7 @@ pub fn find_player() -> Result<PathBuf, Failure> {
         return Err(Failure::new(ErrorCode::PlayerFailed, text).file(program).remedy(remedy));
     }
     let file = format!("{PLAYER}{}", std::env::consts::EXE_SUFFIX);
-    let folders = Surroundings::of_this_process(true).folders();
+    let folders = SearchContext::of_this_process(true).folders();
     let paths: Vec<PathBuf> = folders.iter().map(|folder| folder.join(&file)).collect();
     if let Some(found) = paths.iter().find(|path| path.is_file()) {
         return Ok(found.clone());
@@ -191,7 +191,7 @@ fn is_cuda(program: &Path) -> bool {
 }
 
 /// The folders named beside the CUDA engine, before those of the host.
-fn library_path(program: &Path, around: &Surroundings) -> Option<OsString> {
+fn library_path(program: &Path, around: &SearchContext) -> Option<OsString> {
     let beside = program.parent()?;
     let mut folders = Vec::new();
     let text = std::fs::read_to_string(beside.join(CUDA_ENVIRONMENT)).unwrap_or_default();

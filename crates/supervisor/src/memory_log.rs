@@ -15,7 +15,7 @@ use wire::Job;
 
 use config::folders;
 
-/// More than anybody looks back through; each is some ten kilobytes.
+/// More than a user looks back through; each is some ten kilobytes.
 pub const MOST_LOGS: usize = 50;
 
 /// In the folder for state.

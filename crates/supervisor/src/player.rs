@@ -1,4 +1,4 @@
-//! The process that decodes recordings for listening: started when somebody
+//! The process that decodes recordings for listening: started when a host
 //! first listens, started anew when it is gone, ended with the host.
 
 use std::fmt::Write as _;
@@ -67,7 +67,7 @@ impl Player {
         }
     }
 
-    /// Ends the process until somebody asks again.
+    /// Ends the process until it is asked for again.
     pub fn rest(&self) {
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }

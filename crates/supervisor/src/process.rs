@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use wire::{Command, Envelope, ErrorCode, Failure, read_frame, write_frame};
 
-use crate::find::Candidate;
+use crate::find::EngineProgram;
 use crate::platform;
 use config::Priority;
 
 /// What the threads that read from an engine tell the one that watches it.
 #[derive(Debug)]
-pub enum Heard {
+pub enum ProcessEvent {
     Event(Envelope),
     /// Its output closed; the text says so where it could not be read.
     End(Option<String>),
@@ -44,10 +44,10 @@ pub struct Process {
 
 impl Process {
     pub fn start<M: Send + 'static>(
-        candidate: &Candidate,
+        candidate: &EngineProgram,
         priority: Priority,
         inbox: Sender<M>,
-        wrap: impl Fn(Heard) -> M + Send + 'static,
+        wrap: impl Fn(ProcessEvent) -> M + Send + 'static,
     ) -> Result<Self, Failure> {
         let mut program = Program::new(&candidate.program);
         program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -81,7 +81,7 @@ impl Process {
                 let end = loop {
                     match read_frame(&mut output) {
                         Ok(Some(event)) => {
-                            if inbox.send(wrap(Heard::Event(event))).is_err() {
+                            if inbox.send(wrap(ProcessEvent::Event(event))).is_err() {
                                 return;
                             }
                         }
@@ -89,7 +89,7 @@ impl Process {
                         Err(error) => break Some(error.to_string()),
                     }
                 };
-                let _ = inbox.send(wrap(Heard::End(end)));
+                let _ = inbox.send(wrap(ProcessEvent::End(end)));
             }),
             spawn("engine-errors", move || {
                 last_words.listen(error);
@@ -119,7 +119,7 @@ impl Process {
         }
         let forced = !platform::has_ended(&mut self.child);
         // Before the process is collected: until then its number, which is
-        // also its group's, can't become anybody else's.
+        // also its group's, can't become another process's.
         platform::kill_group(&mut self.child);
         let status = self.child.wait();
         // What it wrote may still be on its way through the pipe.
@@ -163,7 +163,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread::Builder::new().name(name.into()).spawn(work).map(drop)
 }
 
-fn cannot_start(candidate: &Candidate, error: &io::Error) -> Failure {
+fn cannot_start(candidate: &EngineProgram, error: &io::Error) -> Failure {
     let code = match error.kind() {
         io::ErrorKind::NotFound => ErrorCode::EngineNotFound,
         _ => ErrorCode::EngineFailed,

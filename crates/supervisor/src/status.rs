@@ -4,7 +4,7 @@ use memory::nvml::{Driver, Gpu, GpuId};
 use memory::{Cause, Host, Levels, Probe, ProcessUse, Reading, Unavailable, platform};
 use serde::Serialize;
 
-use crate::runs::{Run, Runs};
+use crate::runs::{EngineRun, Runs};
 
 /// One look at everything. Bytes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -44,7 +44,7 @@ pub struct Card {
 pub struct Engine {
     /// As its host describes it.
     #[serde(flatten)]
-    pub run: Run,
+    pub run: EngineRun,
     /// Of its resident memory, what is backed by no file; `None` where this
     /// system does not say.
     pub anonymous: Option<u64>,
@@ -103,7 +103,7 @@ fn problem(computes: bool, cards: &[Card], unavailable: Option<Unavailable>) -> 
 }
 
 impl Engine {
-    fn of(run: Run) -> Self {
+    fn of(run: EngineRun) -> Self {
         let pid = run.engine.pid;
         let resident = platform::resident(Some(pid));
         Self {

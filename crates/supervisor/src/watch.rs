@@ -15,8 +15,8 @@ use wire::{
 
 use crate::Limits;
 use crate::engine::Hello;
-use crate::find::Candidate;
-use crate::process::{End, Heard, Process};
+use crate::find::EngineProgram;
+use crate::process::{End, Process, ProcessEvent};
 use config::Priority;
 
 /// What a host wants of an engine.
@@ -32,7 +32,7 @@ pub enum Request {
 #[derive(Debug)]
 enum Message {
     Request(Request),
-    Heard(Heard),
+    Process(ProcessEvent),
 }
 
 /// The way to the watching thread.
@@ -71,13 +71,13 @@ impl Link {
 /// Starts an engine and the thread that watches it. `hello` learns whether it
 /// can be talked to.
 pub fn start(
-    candidate: &Candidate,
+    candidate: &EngineProgram,
     priority: Priority,
     limits: Limits,
     hello: oneshot::Sender<Result<Hello, Failure>>,
 ) -> Result<Link, Failure> {
     let (inbox, messages) = mpsc::channel();
-    let process = Process::start(candidate, priority, inbox.clone(), Message::Heard)?;
+    let process = Process::start(candidate, priority, inbox.clone(), Message::Process)?;
     let link = Link { inbox, end: Arc::new(OnceLock::new()) };
     let now = Instant::now();
     let watch = Watch {
@@ -150,9 +150,9 @@ enum Verdict {
     Stranger(Failure),
     Garbled(String),
     /// A cancelled job went on.
-    Stubborn,
+    CancelTimeout,
     /// It was asked to shut down and did not.
-    Lingering,
+    ShutdownTimeout,
 }
 
 /// A pause of the watching thread of this much more than it asked for means
@@ -164,9 +164,9 @@ impl Watch {
     fn run(mut self) {
         let patience = loop {
             match self.messages.recv_timeout(self.time_to_next_look()) {
-                Ok(Message::Request(request)) => self.obey(request),
-                Ok(Message::Heard(Heard::Event(event))) => self.hear(event),
-                Ok(Message::Heard(Heard::End(problem))) => {
+                Ok(Message::Request(request)) => self.handle_request(request),
+                Ok(Message::Process(ProcessEvent::Event(event))) => self.handle_event(event),
+                Ok(Message::Process(ProcessEvent::End(problem))) => {
                     if let Some(problem) = problem {
                         self.verdict.get_or_insert(Verdict::Garbled(problem));
                     }
@@ -181,10 +181,10 @@ impl Watch {
                 break Duration::ZERO;
             }
         };
-        self.bury(patience);
+        self.reap(patience);
     }
 
-    fn obey(&mut self, request: Request) {
+    fn handle_request(&mut self, request: Request) {
         match request {
             Request::Tell(command) => self.process.tell(command),
             Request::Run { id, file, command, events } => {
@@ -214,7 +214,7 @@ impl Watch {
         }
     }
 
-    fn hear(&mut self, Envelope { job, body: event }: Envelope) {
+    fn handle_event(&mut self, Envelope { job, body: event }: Envelope) {
         if let Greeting::Awaited { hello, .. } = &mut self.greeting {
             match greet(event, &self.program) {
                 Ok(introduction) => {
@@ -265,7 +265,7 @@ impl Watch {
                 let _ = job.events.send(event);
             }
         } else {
-            // Fails where nobody listens: then its handle was dropped, which
+            // Fails where the receiver is gone: then its handle was dropped, which
             // cancels it.
             let _ = job.events.send(event);
         }
@@ -305,10 +305,10 @@ impl Watch {
         let is_overdue =
             |asked: Option<Instant>| asked.is_some_and(|asked| now >= asked + self.limits.cancel);
         if self.jobs.values().any(|job| is_overdue(job.cancelled)) {
-            self.verdict.get_or_insert(Verdict::Stubborn);
+            self.verdict.get_or_insert(Verdict::CancelTimeout);
         }
         if self.leaving.as_ref().is_some_and(|leaving| now >= leaving.deadline) {
-            self.verdict.get_or_insert(Verdict::Lingering);
+            self.verdict.get_or_insert(Verdict::ShutdownTimeout);
         }
     }
 
@@ -330,7 +330,7 @@ impl Watch {
     }
 
     /// Makes sure that the process is gone and tells everybody who waits.
-    fn bury(mut self, patience: Duration) {
+    fn reap(mut self, patience: Duration) {
         let end = self.process.end(patience);
         let failure = self.failure(&end.how);
         // The engine runs jobs in the order of their ids: the first one left is
@@ -350,14 +350,14 @@ impl Watch {
                     }
                 }
                 // The others see their channel close.
-                Message::Request(_) | Message::Heard(_) => {}
+                Message::Request(_) | Message::Process(_) => {}
             }
         }
         if let Greeting::Awaited { hello: Some(hello), .. } = self.greeting {
             let _ = hello.send(Err(failure.clone()));
         }
         for (id, job) in self.jobs {
-            // Whoever wanted the job or the engine to end has what was wanted.
+            // The job or the engine was asked to end, and it did.
             let event = if job.cancelled.is_some() || self.leaving.is_some() {
                 Event::Cancelled { partial: None }
             } else if too_greedy && running == Some(id) {
@@ -379,7 +379,7 @@ impl Watch {
         match &self.verdict {
             // That it was killed here tells nothing about what was wrong with it.
             Some(Verdict::Silent(_) | Verdict::Garbled(_) | Verdict::Stranger(_)) => Death::Crash,
-            Some(Verdict::Stubborn | Verdict::Lingering) => Death::Wanted,
+            Some(Verdict::CancelTimeout | Verdict::ShutdownTimeout) => Death::Wanted,
             None if self.leaving.is_some() => Death::Wanted,
             // It closed its output and lived on.
             None if end.forced => Death::Crash,
@@ -391,7 +391,7 @@ impl Watch {
                     wanted: false,
                     stderr_tail,
                 }) {
-                    // With success, and yet nobody had asked it to end.
+                    // With success, although it was not asked to end.
                     Death::Wanted => Death::Crash,
                     death => death,
                 }
@@ -407,10 +407,10 @@ impl Watch {
                 ErrorCode::EngineFailed,
                 format!("It {how}; what it said last can't be understood: {problem}."),
             ),
-            Some(Verdict::Stubborn) => {
+            Some(Verdict::CancelTimeout) => {
                 (ErrorCode::EngineFailed, "It was ended, since a cancelled job did not stop.".into())
             }
-            Some(Verdict::Lingering) => {
+            Some(Verdict::ShutdownTimeout) => {
                 (ErrorCode::EngineFailed, "It was ended, since it did not shut down when asked to.".into())
             }
             None if self.leaving.is_some() => (ErrorCode::EngineFailed, "It was shut down.".into()),

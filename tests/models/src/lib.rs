@@ -14,7 +14,7 @@ pub use size::{SIZES, Size, VocabularyKind};
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -65,36 +65,73 @@ pub fn write(folder: &Path, size: &Size, options: &Options) -> io::Result<()> {
     write_json(&folder.join("tokenizer.json"), &vocabulary.tokenizer())?;
     write_json(&folder.join("generation_config.json"), &vocabulary.generation_config(size)?)?;
     write_json(&folder.join("preprocessor_config.json"), &preprocessor_config(size))?;
-    write_json(
-        &folder.join("config.json"),
-        &json!({
-            "architectures": ["WhisperForConditionalGeneration"],
-            "model_type": "whisper",
-            "activation_function": options.activation,
-            "d_model": size.width,
-            "encoder_layers": size.encoder_layers,
-            "decoder_layers": size.decoder_layers,
-            "encoder_attention_heads": size.heads(),
-            "decoder_attention_heads": size.heads(),
-            "encoder_ffn_dim": 4 * size.width,
-            "decoder_ffn_dim": 4 * size.width,
-            "num_mel_bins": size.mel_bins,
-            "max_source_positions": size::SOURCE_POSITIONS,
-            "max_target_positions": size::TARGET_POSITIONS,
-            "vocab_size": size.vocabulary.len(),
-            "bos_token_id": end,
-            "eos_token_id": end,
-            "pad_token_id": end,
-            "decoder_start_token_id": start,
-            "scale_embedding": false,
-            "tie_word_embeddings": true,
-            "torch_dtype": match options.precision {
-                WeightType::F32 => "float32",
-                WeightType::F16 => "float16",
-                WeightType::BF16 => "bfloat16",
-            },
-        }),
-    )
+    let mut config = described_config(size, size.vocabulary);
+    let more = json!({
+        "architectures": ["WhisperForConditionalGeneration"],
+        "activation_function": options.activation,
+        "bos_token_id": end,
+        "eos_token_id": end,
+        "pad_token_id": end,
+        "decoder_start_token_id": start,
+        "scale_embedding": false,
+        "tie_word_embeddings": true,
+        "torch_dtype": match options.precision {
+            WeightType::F32 => "float32",
+            WeightType::F16 => "float16",
+            WeightType::BF16 => "bfloat16",
+        },
+    });
+    if let (Some(config), serde_json::Value::Object(more)) = (config.as_object_mut(), more) {
+        config.extend(more);
+    }
+    write_json(&folder.join("config.json"), &config)
+}
+
+/// Writes a folder that describes a public model, with `.en` or without, and has none of its
+/// weights: for tests of what reads descriptions alone. `stored`: the type of the weights as
+/// safetensors names it. `multilingual`: `is_multilingual` in `generation_config.json`, which is
+/// not written for `None`. Returns the folder, which is `name` in `folder`.
+///
+/// # Errors
+/// Where `name` is not among [`SIZES`], or a file can't be written.
+pub fn describe(folder: &Path, name: &str, stored: &str, multilingual: Option<bool>) -> io::Result<PathBuf> {
+    let base = name.trim_end_matches(".en");
+    let size = SIZES.iter().find(|size| size.name == base).ok_or(io::ErrorKind::NotFound)?;
+    let vocabulary = if base == name { size.vocabulary } else { VocabularyKind::English };
+    let folder = folder.join(name);
+    fs::create_dir_all(&folder)?;
+    write_json(&folder.join("config.json"), &described_config(size, vocabulary))?;
+    if let Some(multilingual) = multilingual {
+        write_json(&folder.join("generation_config.json"), &json!({ "is_multilingual": multilingual }))?;
+    }
+    let header = json!({
+        "__metadata__": { "format": "pt" },
+        "a.bias": { "dtype": "F32", "shape": [2], "data_offsets": [0, 8] },
+        "a.weight": { "dtype": stored, "shape": [4, 4], "data_offsets": [8, 40] },
+    })
+    .to_string();
+    let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    file.extend(header.as_bytes());
+    fs::write(folder.join("model.safetensors"), file)?;
+    Ok(folder)
+}
+
+/// The kind and dimensions, as `config.json` has them.
+fn described_config(size: &Size, vocabulary: VocabularyKind) -> serde_json::Value {
+    json!({
+        "model_type": "whisper",
+        "d_model": size.width,
+        "encoder_layers": size.encoder_layers,
+        "decoder_layers": size.decoder_layers,
+        "encoder_attention_heads": size.heads(),
+        "decoder_attention_heads": size.heads(),
+        "encoder_ffn_dim": 4 * size.width,
+        "decoder_ffn_dim": 4 * size.width,
+        "num_mel_bins": size.mel_bins,
+        "max_source_positions": size::SOURCE_POSITIONS,
+        "max_target_positions": size::TARGET_POSITIONS,
+        "vocab_size": vocabulary.len(),
+    })
 }
 
 /// Whether [`write()`] has completed a model in this folder.

@@ -2,7 +2,7 @@ import { asFailure, type Backend } from "./backend";
 import type {
   Attempt, ChartFile, EngineInfo, Exporting, Failure, Gap, Job, Look, ModelFits, SaveLocation, Saved, Settings, Setup, Switches, WindowEvent,
 } from "./generated/contract";
-import { ModelShelf } from "./models/shelf.svelte";
+import { CatalogState } from "./models/catalog.svelte";
 import { Usage } from "./memory/usage.svelte";
 import { Editor } from "./transcript/editor.svelte";
 import { Text } from "./transcript/text.svelte";
@@ -69,7 +69,7 @@ export class Steno {
   readonly held = $derived(this.jobs.filter((job) => job.state === "held"));
 
   readonly backend: Backend;
-  readonly shelf: ModelShelf;
+  readonly catalog: CatalogState;
   #backend: Backend;
   #toasts = 0;
   /** Notices about memory that were told of, by job. */
@@ -78,7 +78,7 @@ export class Steno {
   constructor(backend: Backend) {
     this.backend = backend;
     this.#backend = backend;
-    this.shelf = new ModelShelf(backend, (failure) => this.#fail(failure, null));
+    this.catalog = new CatalogState(backend, (failure) => this.#fail(failure, null));
     void this.#try(async () => this.#take(await backend.attach((event) => this.#hear(event))));
     void this.#look();
   }
@@ -88,10 +88,10 @@ export class Steno {
     await drawn();
     void this.findEngine();
     void this.findFits();
-    void this.shelf.look();
+    void this.catalog.look();
   }
 
-  /** What is free changes by itself: asked for anew whenever somebody looks. */
+  /** What is free changes by itself: asked for anew whenever it is shown. */
   async findFits(): Promise<void> {
     try {
       this.fits = await this.#backend.modelFits();
@@ -105,7 +105,7 @@ export class Steno {
     this.view = view;
     if (view !== "models") return;
     void this.findFits();
-    void this.shelf.look();
+    void this.catalog.look();
   }
 
   async findEngine(): Promise<void> {
@@ -283,7 +283,7 @@ export class Steno {
         void this.#beforeClosing(event.unfinished, event.unsaved);
         break;
       case "transfers":
-        this.shelf.apply(event.transfers);
+        this.catalog.apply(event.transfers);
         break;
     }
   }
@@ -304,14 +304,14 @@ export class Steno {
     const asks = ({ settings, models }: Setup) => JSON.stringify([settings.language, settings.translate, models.map((model) => model.folder)]);
     if (!before || asks(before) === asks(setup)) return;
     void this.findFits();
-    void this.shelf.look();
+    void this.catalog.look();
   }
 
   /** What a job had to give up, said once and wherever the user is. */
   #tellOfMemory(usage: Usage): void {
     const told = this.#told.get(usage.job);
     this.#told.set(usage.job, usage.notices.length);
-    // What was there before anybody looked is not news.
+    // What was there before the first look is not news.
     if (told === undefined && this.job?.state !== "running") return;
     for (const notice of usage.notices.slice(told ?? 0)) {
       if (notice.severity !== "info" || STEPS.has(notice.code)) this.#push({ text: notice.text, failure: null, warning: true, action: null });

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use advisor::fit::Room;
+use advisor::fit::DeviceMemory;
 use advisor::model_info;
 use advisor::recommend::{Advice, Candidate, Recommendation, for_devices, of_catalogue};
 use advisor::speed::Measured;
@@ -18,14 +18,14 @@ use wire::Job;
 /// What a screen and the driver take of a card.
 const SCREEN: u64 = 400 * MIB;
 
-fn card(gigabytes: u64, half_taken: bool) -> Room {
+fn card(gigabytes: u64, half_taken: bool) -> DeviceMemory {
     let total = gigabytes * GIB;
     let free = (if half_taken { total / 2 } else { total }).saturating_sub(SCREEN);
-    Room { kind: DeviceKind::Gpu, name: format!("a card of {gigabytes} GB"), free, total }
+    DeviceMemory { kind: DeviceKind::Gpu, name: format!("a card of {gigabytes} GB"), free, total }
 }
 
-fn host() -> Room {
-    Room { kind: DeviceKind::Host, name: "the CPU".into(), free: 12 * GIB, total: 16 * GIB }
+fn host() -> DeviceMemory {
+    DeviceMemory { kind: DeviceKind::Host, name: "the CPU".into(), free: 12 * GIB, total: 16 * GIB }
 }
 
 fn job() -> Job {
@@ -38,12 +38,12 @@ fn candidates() -> Vec<Candidate> {
     of_catalogue(&Catalogue::public().unwrap())
 }
 
-fn on(cards: Vec<Room>) -> Recommendation {
-    let rooms: Vec<Room> = cards.into_iter().chain([host()]).collect();
-    for_devices(&rooms, &candidates(), &[], &job())
+fn on(cards: Vec<DeviceMemory>) -> Recommendation {
+    let devices: Vec<DeviceMemory> = cards.into_iter().chain([host()]).collect();
+    for_devices(&devices, &candidates(), &[], &job())
 }
 
-fn machines() -> Vec<(String, Vec<Room>)> {
+fn machines() -> Vec<(String, Vec<DeviceMemory>)> {
     let mut machines = vec![("no card".to_owned(), vec![])];
     for gigabytes in [2, 4, 6, 8, 12, 16, 24, 80] {
         for half in [false, true] {
@@ -58,7 +58,7 @@ fn machines() -> Vec<(String, Vec<Room>)> {
 }
 
 fn table(advice: &Advice, out: &mut String) {
-    writeln!(out, "  on {}, {} free:", advice.room.name, human(advice.room.free)).unwrap();
+    writeln!(out, "  on {}, {} free:", advice.device.name, human(advice.device.free)).unwrap();
     for (number, choice) in advice.choices.iter().enumerate() {
         let mark = if advice.recommended == Some(number) { '*' } else { ' ' };
         let peak = human(choice.fit.check.peak);
@@ -78,7 +78,7 @@ fn recommendations_are_as_they_were_read() {
         writeln!(text, "\n{name}\n  {}", recommendation.reason).unwrap();
         // The CPU is the same each time.
         let gpus =
-            recommendation.devices.iter().filter(|it| it.room.kind == DeviceKind::Gpu || name == "no card");
+            recommendation.devices.iter().filter(|it| it.device.kind == DeviceKind::Gpu || name == "no card");
         gpus.for_each(|advice| table(advice, &mut text));
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden/recommendations.txt");
@@ -123,18 +123,18 @@ fn what_is_recommended_is_what_memory_predicts() {
             for choice in &advice.choices {
                 let network = candidates().into_iter().find(|it| it.id == choice.fit.model).unwrap().network;
                 let precision = choice.fit.precision.parse().unwrap();
-                let footprint = model_info::footprint(&network, advice.room.kind, precision, &job);
-                let speakers = Footprint::speakers(advice.room.kind);
+                let footprint = model_info::footprint(&network, advice.device.kind, precision, &job);
+                let speakers = Footprint::speakers(advice.device.kind);
                 let peak = footprint.peak(1).max(speakers.peak(1));
                 assert_eq!(choice.fit.check.peak, peak, "{name}: {}", choice.fit.model);
-                let fits = peak + RESERVE <= advice.room.free;
+                let fits = peak + RESERVE <= advice.device.free;
                 assert_eq!(choice.fit.check.fit > Fit::DoesNotFit, fits, "{name}: {}", choice.fit.model);
             }
             // Nothing better that is as comfortable was passed over on a GPU.
             let Some(number) = advice.recommended else { continue };
             let taken = advice.choices[number].fit.check.fit;
             assert!(taken > Fit::DoesNotFit, "{name}");
-            if advice.room.kind == DeviceKind::Gpu {
+            if advice.device.kind == DeviceKind::Gpu {
                 let passed = &advice.choices[..number];
                 assert!(passed.iter().all(|it| it.fit.check.fit < taken), "{name}");
             }
@@ -146,9 +146,9 @@ fn what_is_recommended_is_what_memory_predicts() {
 fn english_alone_and_limits_are_taken_into_account() {
     let mut english = job();
     english.language = Some("en".into());
-    let rooms = [card(2, false), host()];
+    let devices = [card(2, false), host()];
     let models = |job: &Job| -> Vec<String> {
-        for_devices(&rooms, &candidates(), &[], job).devices[0]
+        for_devices(&devices, &candidates(), &[], job).devices[0]
             .choices
             .iter()
             .map(|it| it.fit.model.clone())
@@ -158,7 +158,7 @@ fn english_alone_and_limits_are_taken_into_account() {
     assert!(!models(&job()).iter().any(|model| model.ends_with(".en") || model.starts_with("distil")));
     let mut pinned = job();
     pinned.precision = Some(memory::Precision::Q4_0);
-    let choices = for_devices(&rooms, &candidates(), &[], &pinned).devices.remove(0).choices;
+    let choices = for_devices(&devices, &candidates(), &[], &pinned).devices.remove(0).choices;
     assert!(choices.iter().all(|it| it.fit.precision == "q4_0"));
 }
 

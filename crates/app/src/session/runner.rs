@@ -10,7 +10,7 @@ use super::queue::{JobState, QueueEntry};
 use super::queue_journal::Outputs;
 use super::usage::Forecast;
 use super::{Inner, JobSettings, Session};
-use advisor::fit::{Announcement, Room, expects_gpu};
+use advisor::fit::{Announcement, DeviceMemory, expects_gpu};
 use advisor::models::model_at;
 use advisor::with_alternatives;
 use config::Preferences;
@@ -125,9 +125,9 @@ async fn transcribe(
 /// What to warn of before a job is loaded, where its model is not expected to
 /// fit into what is free now.
 fn will_not_fit(job: &Job) -> Option<Announcement> {
-    let room = Room::of(expects_gpu(job.device), job.device, &job.memory).ok()?;
+    let device = DeviceMemory::of(expects_gpu(job.device), job.device, &job.memory).ok()?;
     let model = model_at(job.model.as_path()).ok()?;
-    let announcement = Announcement::of(&model.name, job, room).ok()?;
+    let announcement = Announcement::of(&model.name, job, device).ok()?;
     announcement.notice().is_some().then_some(announcement)
 }
 
@@ -164,7 +164,7 @@ mod tests {
         };
         let limit = 40 << 20;
         let announcement = will_not_fit(&job(Some(limit))).unwrap();
-        assert_eq!((announcement.fit.model.as_str(), announcement.room.free), ("starter-whisper", limit));
+        assert_eq!((announcement.fit.model.as_str(), announcement.device.free), ("starter-whisper", limit));
         assert!(announcement.fit.check.peak > limit && announcement.fit.check.missing() > 0);
         assert_eq!(will_not_fit(&job(None)), None);
     }

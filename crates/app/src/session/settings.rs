@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(job.decoding.vocabulary, ["Aarhus"]);
         let json = serde_json::to_string(&Stored::from(&settings)).unwrap();
         assert_eq!(serde_json::from_str::<Stored>(&json).unwrap().settings(), settings);
-        // A file of an earlier version, and what nobody should have written.
+        // A file of an earlier version, and values that Steno never writes.
         let old: Stored = serde_json::from_str(r#"{"language": "de", "decoding": {"beams": 900}}"#).unwrap();
         old.settings().fill(&mut job);
         assert_eq!(job.decoding.beam_size, MOST_BEAMS as usize);

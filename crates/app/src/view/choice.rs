@@ -2,9 +2,8 @@
 //! the config file.
 
 use advisor::choice::{Choice, Choices};
-use advisor::fit::{Announcement, Room};
-use config::edit::{Stands, change_of_this_user, stand_of_this_user};
-use memory::DeviceKind;
+use advisor::fit::{Announcement, DeviceMemory};
+use config::edit::{SettingStatus, change_user_setting, user_settings};
 use memory::fit::Fit;
 use serde::Serialize;
 use ts_rs::TS;
@@ -16,7 +15,7 @@ use super::memory_use::MemoryParts;
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct ModelFits {
     /// Where the next job is expected to compute; null where that can't be found out.
-    pub room: Option<MemoryRoom>,
+    pub device: Option<DeviceMemory>,
     /// One per model, by its number.
     pub models: Vec<ModelFit>,
     /// The number of the best installed model.
@@ -25,19 +24,6 @@ pub struct ModelFits {
     pub is_best_of_all: bool,
     /// What is wrong with the card's driver, in a sentence or two.
     pub gpu_problem: Option<String>,
-}
-
-/// The device of the next job, and what is free there. Bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
-pub struct MemoryRoom {
-    /// A graphics card, or the main memory.
-    pub kind: DeviceKind,
-    /// The name of the device.
-    pub name: String,
-    /// What a job may take.
-    pub free: u64,
-    /// All of it, or the limit that is set.
-    pub total: u64,
 }
 
 /// How one model fits. Amounts are bytes.
@@ -87,7 +73,7 @@ pub struct FitWarning {
     /// How its weights would be held.
     pub precision: String,
     /// Where it was to compute.
-    pub room: MemoryRoom,
+    pub device: DeviceMemory,
     /// Needed at the least.
     pub needed: u64,
     /// What would have to become free.
@@ -119,21 +105,15 @@ pub struct Preference {
     pub overruled: Option<String>,
 }
 
-impl From<Room> for MemoryRoom {
-    fn from(room: Room) -> Self {
-        Self { kind: room.kind, name: room.name, free: room.free, total: room.total }
-    }
-}
-
 impl From<Announcement> for FitWarning {
     fn from(announcement: Announcement) -> Self {
-        let Announcement { room, fit, instead } = announcement;
+        let Announcement { device, fit, instead } = announcement;
         Self {
             needed: fit.check.peak,
             missing: fit.check.missing(),
             model: fit.model,
             precision: fit.precision,
-            room: room.into(),
+            device,
             instead: instead.map(|instead| FitInstead {
                 model: instead.model,
                 precision: instead.precision,
@@ -148,7 +128,7 @@ impl From<Choices> for ModelFits {
         let number = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
         let fits = choices.models.into_iter().enumerate();
         Self {
-            room: choices.room.map(Into::into),
+            device: choices.device,
             models: fits.map(|(index, one)| ModelFit::new(number(index), one)).collect(),
             recommended: choices.recommended.map(number),
             is_best_of_all: choices.is_best_of_all,
@@ -191,7 +171,7 @@ impl Preference {
     /// # Errors
     /// Where the config file can't be read.
     pub fn all() -> Result<Vec<Self>, wire::Failure> {
-        Ok(stand_of_this_user()?.into_iter().map(Self::from).collect())
+        Ok(user_settings()?.into_iter().map(Self::from).collect())
     }
 
     /// Writes one to the config file, or takes it out.
@@ -199,12 +179,12 @@ impl Preference {
     /// # Errors
     /// As [`config::edit::change`].
     pub fn change(name: &str, value: Option<&str>) -> Result<(), wire::Failure> {
-        change_of_this_user(name, value)
+        change_user_setting(name, value)
     }
 }
 
-impl From<Stands> for Preference {
-    fn from(stands: Stands) -> Self {
+impl From<SettingStatus> for Preference {
+    fn from(stands: SettingStatus) -> Self {
         Self {
             name: memory::settings::key(stands.name),
             value: stands.in_file,

@@ -32,6 +32,12 @@ fn contract() -> String {
         transcript::Suspicion,
         memory::fit::Fit,
         memory::DeviceKind,
+        advisor::fit::DeviceMemory,
+        advisor::catalog::ModelCatalog,
+        advisor::catalog::CatalogEntry,
+        advisor::catalog::EntryFacts,
+        advisor::catalog::InstallState,
+        hub::TransferStage,
         Setup,
         ModelChoice,
         Settings,
@@ -60,7 +66,6 @@ fn contract() -> String {
         NotSaved,
         Failure,
         ModelFits,
-        MemoryRoom,
         ModelFit,
         ModelFacts,
         FitWarning,
@@ -74,12 +79,7 @@ fn contract() -> String {
         Forecast,
         MemoryParts,
         ChartFile,
-        Shelf,
-        Offer,
-        Stands,
-        OfferFacts,
         Transfer,
-        TransferStage,
         Connection,
         Edit,
         EditCommand,
@@ -118,18 +118,19 @@ fn the_pages_contract_is_not_stale() {
 
 #[test]
 fn a_fit_warning_tells_what_is_missing_and_what_fits_instead() {
-    use advisor::fit::{Announcement, Room};
+    use advisor::fit::{Announcement, DeviceMemory};
     let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/starter-whisper");
     let job = advisor::with_alternatives(wire::Job::new(wire::NO_JOB, "talk.flac", model));
     let warning = |free| {
-        let room = Room { kind: memory::DeviceKind::Host, name: "the CPU".into(), free, total: 16 << 30 };
-        FitWarning::from(Announcement::of("starter-whisper", &job, room).unwrap())
+        let device =
+            DeviceMemory { kind: memory::DeviceKind::Host, name: "the CPU".into(), free, total: 16 << 30 };
+        FitWarning::from(Announcement::of("starter-whisper", &job, device).unwrap())
     };
     let nothing = warning(1 << 20);
     assert_eq!((nothing.model.as_str(), nothing.instead.as_ref()), ("starter-whisper", None));
     // More than the difference: some of what is free stays free.
-    assert!(nothing.room.free == 1 << 20 && nothing.missing > nothing.needed - nothing.room.free);
-    let instead = warning(nothing.room.free + nothing.missing - 1).instead.unwrap();
+    assert!(nothing.device.free == 1 << 20 && nothing.missing > nothing.needed - nothing.device.free);
+    let instead = warning(nothing.device.free + nothing.missing - 1).instead.unwrap();
     assert_eq!(instead.model, "starter-whisper");
     assert!(instead.precision != nothing.precision && instead.windows >= 1, "{instead:?}");
 }

@@ -139,12 +139,12 @@ mod engines {
     use super::*;
     use std::os::unix::process::CommandExt;
     use std::process::{Child, Command, Stdio};
-    use supervisor::runs::{Entry, Runs};
+    use supervisor::runs::{RegisteredEngine, Runs};
 
     /// A process that stands for an engine, written down as one.
     struct Engine {
         process: Child,
-        entry: Entry,
+        entry: RegisteredEngine,
     }
 
     impl Engine {

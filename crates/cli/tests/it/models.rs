@@ -296,24 +296,11 @@ fn the_models_move_and_are_found_where_they_are() {
     Ran::from(output).ends(1).says("STENO_MODELS says where the models are");
 }
 
-#[test]
-fn models_of_every_kind_are_told_whether_they_fit() {
-    let machine = Machine::new();
-    let source = micro(&machine.sandbox, "source");
-    machine.run(&["models", "import", source.to_str().unwrap(), "--name", "mine"]).ends(0);
-    machine.run(&["models", "add", "here", "--path", source.to_str().unwrap()]).ends(0);
-    let mut names = vec!["mine", "here"];
-    let ggml = crate::support::project().join("../shared/models/starter-ggml/ggml-starter-q8_0.bin");
-    if ggml.is_file() {
-        machine.run(&["models", "import", ggml.to_str().unwrap()]).ends(0);
-        names.push("ggml-starter-q8_0");
-    } else {
-        println!("skipped: {} is not there", ggml.display());
-    }
+fn are_told_whether_they_fit(machine: &Machine, names: &[&str]) {
     let report = machine.json(&["doctor", "--json"]);
     let recommended = machine.json(&["models", "recommend", "--json"]);
     let cpu = recommended["devices"].as_array().unwrap().last().unwrap().clone();
-    for name in names {
+    for &name in names {
         let fits = report["fits"].as_array().unwrap();
         assert!(fits.iter().any(|fit| fit["model"] == name), "{name} is not in {fits:?}");
         let choice =
@@ -322,6 +309,24 @@ fn models_of_every_kind_are_told_whether_they_fit() {
         let ran = machine.run(&["transcribe", "talk.flac", "--force", "--model", name]).ends(0);
         ran.says(name).says("comfortable");
     }
+}
+
+#[test]
+#[ignore = "full corpus: make soak"]
+fn a_file_of_whisper_cpp_is_told_whether_it_fits() {
+    let machine = Machine::new();
+    let file = random_models::corpus::full().join("models/starter-ggml/ggml-starter-q8_0.bin");
+    machine.run(&["models", "import", file.to_str().unwrap()]).ends(0);
+    are_told_whether_they_fit(&machine, &["ggml-starter-q8_0"]);
+}
+
+#[test]
+fn models_of_every_kind_are_told_whether_they_fit() {
+    let machine = Machine::new();
+    let source = micro(&machine.sandbox, "source");
+    machine.run(&["models", "import", source.to_str().unwrap(), "--name", "mine"]).ends(0);
+    machine.run(&["models", "add", "here", "--path", source.to_str().unwrap()]).ends(0);
+    are_told_whether_they_fit(&machine, &["mine", "here"]);
     let ran = machine.run(&["models", "recommend"]).ends(0);
     assert!(ran.out.contains("Take "), "{}", ran.out);
     machine.run(&["models", "remove", "here"]).ends(0);

@@ -354,7 +354,7 @@ fn a_recommendation_keeps_to_its_options() {
         all["devices"].as_array().unwrap().last().unwrap().clone()
     };
     for limit in ["--ram-limit", "--memory-limit"] {
-        assert_eq!(recommended(&[limit, "300MiB"])["room"]["free"], 300 << 20, "{limit}");
+        assert_eq!(recommended(&[limit, "300MiB"])["device"]["free"], 300 << 20, "{limit}");
     }
     let choices = |advice: &Value| advice["choices"].as_array().unwrap().clone();
     let precise = choices(&recommended(&["--precision", "q8_0"]));

@@ -28,7 +28,7 @@ const PROMPT_TOKENS: [&str; 6] =
 
 impl Vocabulary {
     /// Builds the vocabulary of a file. The error is a reason for
-    /// [`Error::Invalid`](crate::Error::Invalid).
+    /// [`Error::Files`](crate::Error::Files).
     pub(super) fn of_ggml(file: &[u8], contents: &Contents) -> Result<Self, String> {
         let size = contents.dimensions.vocabulary as usize;
         let spellings: Vec<&[u8]> = contents.tokens.iter().map(|range| &file[range.clone()]).collect();

@@ -48,8 +48,7 @@ impl Whisper {
     /// larger half of the small models; a row is converted when it is looked up.
     ///
     /// # Errors
-    /// [`Error::Missing`], [`Error::Io`], [`Error::Invalid`] or
-    /// [`Error::Unsupported`] for files that are not a complete Whisper model;
+    /// [`Error::Files`] for files that are not a complete Whisper model;
     /// [`Error::Interrupted`] if `on_layer` returned `false`; [`Error::Candle`]
     /// if the device fails or has no memory left.
     pub fn load(path: &Path, device: &Device, precision: Precision, on_layer: &Tick) -> Result<Self, Error> {

@@ -49,7 +49,7 @@ pub struct Decoded {
     pub text: String,
     /// Per token, that of the end included.
     pub mean_log_probability: f32,
-    /// The probability that nobody speaks in the window, 0 to 1.
+    /// The probability that the window has no speech, 0 to 1.
     pub no_speech_probability: f32,
     /// The length of the text over its length when compressed by zlib: repetition makes it large.
     pub compression_ratio: f32,

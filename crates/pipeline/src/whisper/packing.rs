@@ -16,7 +16,7 @@ const SEARCHED_SHARE: usize = 3;
 const SHORTEST_PAUSE: usize = 25;
 /// Longer than pauses within a sentence, in frames.
 const LONGEST_WITHIN: usize = 60;
-/// Width of the quietest place, where nobody pauses, in frames.
+/// Width of the quietest place of speech without a pause, in frames.
 const QUIET_PLACE: usize = 20;
 
 /// Windows of at most `longest` frames that hold all speech of the recording,
@@ -55,7 +55,7 @@ fn apart(voiced: &[Range<usize>]) -> Vec<Range<usize>> {
     regions
 }
 
-/// `quietest` is asked where to cut speech in which nobody pauses.
+/// `quietest` is asked where to cut speech without a pause.
 fn fill<E>(
     regions: &[Range<usize>],
     pauses: &[Range<usize>],
@@ -131,7 +131,7 @@ mod tests {
         let cases: &[(&[Range<usize>], &[Range<usize>])] = &[
             (&[], &[]),
             (&[10..90], &[5..90]),
-            // A breath, then somebody else.
+            // A breath, then another speaker.
             (&[100..200, 250..300, 400..500], &[70..300, 370..500]),
             (&[100..200, 262..300], &[70..200, 232..300]),
         ];
@@ -154,7 +154,7 @@ mod tests {
             // The second begins within reach: the pause between them is the longest.
             ("a region that reaches beyond", &[0..2500, 2800..4000], &[0..2460, 2840..4000], &[0..2800, 2800..5800]),
             ("a long region", &[0..7000], &[0..2100, 2140..2700, 2800..5200, 5230..7000], &[0..2750, 2750..5215, 5215..8000]),
-            // Nobody pauses: cut where it is quietest (asked below).
+            // No pause: cut where it is quietest (asked below).
             ("no pause", &[0..4000], &[0..4000], &[0..2500, 2500..5500]),
             ("a pause within a word", &[0..4000], &[0..2200, 2210..4000], &[0..2500, 2500..5500]),
             ("beyond the end", &[0..8005], &[0..2500, 2600..4900, 5000..8000], &[0..2550, 2550..4950, 4950..7450, 7450..8000]),

@@ -68,7 +68,7 @@ pub trait Observer {
     /// An error ends the run at once: nothing of the window is kept.
     ///
     /// # Errors
-    /// Whatever is to end the run.
+    /// What ends the run early.
     fn step(&mut self, step: Step) -> Result<(), StageError>;
 }
 

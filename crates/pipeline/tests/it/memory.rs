@@ -61,6 +61,38 @@ fn every_reservation_may_be_refused() {
     }
 }
 
+/// Four files are listened to together; each reservation on the way may be refused.
+#[test]
+fn a_refused_reservation_costs_no_language() {
+    let mut job = job(Strategy::Auto);
+    job.memory.batch_size = Some(4);
+    let files = vec![job.file.clone(); 4];
+    let detect = |refuse: Option<u64>| {
+        let mut engine = Engine::new();
+        if let Some(k) = refuse {
+            engine.refuse_nth(k);
+        }
+        let (mut found, mut events) = (Vec::new(), Vec::new());
+        let emit = &mut |event| match event {
+            Event::Language { probabilities, .. } => found.push(probabilities),
+            other => events.push(other),
+        };
+        engine.detect_languages(&files, &job, &Control::default(), emit).unwrap();
+        (found, rungs(&events), engine.reservations())
+    };
+    let (expected, _, reservations) = detect(None);
+    assert_eq!((expected.len(), expected[0][0].0.as_str()), (4, "en"));
+    // The model, and one batch of four windows.
+    assert_eq!(reservations, 2);
+    for k in 1..=reservations {
+        let (found, steps, _) = detect(Some(k));
+        assert_eq!(found, expected, "reservation {k}");
+        // The model is loaded before the first file; where that fails the first file tries again.
+        let expected: &[Step] = if k == 1 { &[] } else { &[Step::RetryAfterTrim] };
+        assert_eq!(steps, expected, "reservation {k}");
+    }
+}
+
 #[test]
 fn a_job_leaves_its_checkpoints() {
     let (_, events, _) = run(&job(Strategy::Sequential), None);

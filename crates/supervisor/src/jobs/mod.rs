@@ -19,7 +19,7 @@ use wire::{Description, ErrorCode, Event, Failure, Job, JobId, NO_JOB};
 use crate::runs::Runs;
 use crate::{Canceller, Engine, EngineOptions};
 use journal_writer::JournalWriter;
-use run::Run;
+use run::JobRun;
 use slot::EngineSlot;
 
 pub use rungs::{step_down, take as take_rung};
@@ -34,7 +34,7 @@ pub struct SupervisorOptions {
     pub engine: EngineOptions,
     /// Where jobs are written down that were added to it.
     pub journal: Option<Journal>,
-    /// Where hosts take turns at a device; `None`: this one asks nobody.
+    /// Where hosts take turns at a device; `None`: this one takes no turns.
     pub runs: Option<Runs>,
     /// For when engines are renewed; what a job may take stands in the job.
     pub memory: memory::settings::MemorySettings,
@@ -150,7 +150,7 @@ impl Supervisor {
         if let Some(engine) = current {
             engine.shutdown().await;
         }
-        // Whoever held it has been told to stop; an engine that was being
+        // Its holder has been told to stop; an engine that was being
         // started meanwhile is ended here.
         self.inner.slot.lock().await.leave(&self.inner).await;
     }
@@ -161,7 +161,7 @@ impl Supervisor {
         let (to_job, events) = mpsc::unbounded_channel();
         let stop = Stop::new(self.inner.closed.subscribe());
         let writer = JournalWriter::new(kept, &job);
-        let run = Run::new(Arc::clone(&self.inner), job, writer, to_job, stop.clone());
+        let run = JobRun::new(Arc::clone(&self.inner), job, writer, to_job, stop.clone());
         tokio::spawn(run.run());
         SupervisedJob { id, events, ended: false, stop }
     }

@@ -49,7 +49,7 @@ pub struct RecoveryPolicy {
 
 /// What an event means.
 #[derive(Debug, Default)]
-pub struct Heard {
+pub struct PolicyOutcome {
     /// For the client, in order.
     pub tell: Vec<Event>,
     pub record: Option<Record>,
@@ -137,13 +137,13 @@ impl RecoveryPolicy {
     }
 
     /// Takes in what an engine says, up to its last event.
-    pub fn hear(&mut self, event: Event) -> Heard {
+    pub fn handle_event(&mut self, event: Event) -> PolicyOutcome {
         let mut record = None;
         match &event {
             Event::Ladder { state, .. } => {
                 self.top = Some((**state).clone());
                 // For the supervisor alone.
-                return Heard::default();
+                return PolicyOutcome::default();
             }
             Event::Progress { progress, .. } => self.stage = progress.stage,
             Event::Prepared { channel, speech, log_mel_maximum, .. } => {
@@ -180,7 +180,7 @@ impl RecoveryPolicy {
             _ => {}
         }
         if !self.progress.handle_event(&event) {
-            return Heard { tell: Vec::new(), record };
+            return PolicyOutcome { tell: Vec::new(), record };
         }
         // A client learns first what the file is, then what was found before.
         let is_start = matches!(event, Event::Started { .. });
@@ -188,7 +188,7 @@ impl RecoveryPolicy {
         if is_start {
             tell.extend(self.progress.replay());
         }
-        Heard { tell, record }
+        PolicyOutcome { tell, record }
     }
 
     /// An attempt failed. `death`: what the engine died of, where it did.
@@ -199,7 +199,7 @@ impl RecoveryPolicy {
             return Next::Again { tell: Vec::new(), record: Vec::new() };
         }
         let engine_failed = matches!(failure.code, ErrorCode::EngineFailed | ErrorCode::EngineSilent);
-        // A panic that the engine caught leaves it in a state that nobody knows.
+        // A panic that the engine caught leaves it in an unknown state.
         let is_fault = failure.code == ErrorCode::Internal;
         let trouble = match death {
             None if says_device_failed(&failure.message) => Some(Trouble::DeviceError),
@@ -207,7 +207,7 @@ impl RecoveryPolicy {
             Some(Death::Device) if engine_failed => Some(Trouble::DeviceError),
             Some(Death::Crash) if engine_failed => None,
             None if is_fault => None,
-            // The file is to blame, or somebody wanted the engine to end.
+            // The file is the cause, or the engine was asked to end.
             _ => return Next::GiveUp { tell: Vec::new(), failure },
         };
         let rung = trouble.and_then(|trouble| {

@@ -21,23 +21,23 @@ enum Ended {
 }
 
 /// One job from its turn to its last event.
-pub struct Run {
+pub struct JobRun {
     inner: Arc<Inner>,
     job: Job,
-    keeper: JournalWriter,
+    journal: JournalWriter,
     events: UnboundedSender<Event>,
     stop: Stop,
 }
 
-impl Run {
+impl JobRun {
     pub fn new(
         inner: Arc<Inner>,
         job: Job,
-        keeper: JournalWriter,
+        journal: JournalWriter,
         events: UnboundedSender<Event>,
         stop: Stop,
     ) -> Self {
-        Self { inner, job, keeper, events, stop }
+        Self { inner, job, journal, events, stop }
     }
 
     pub async fn run(mut self) {
@@ -48,56 +48,56 @@ impl Run {
             slot = inner.slot.lock() => Some(slot),
         };
         let learned = slot.as_ref().and_then(|slot| slot.learned_for(&self.job));
-        let mut course = RecoveryPolicy::new(self.job.clone(), learned);
+        let mut policy = RecoveryPolicy::new(self.job.clone(), learned);
         match slot {
-            None => self.cancelled(&course, None),
+            None => self.cancelled(&policy, None),
             Some(mut slot) => {
-                self.attempts(&mut slot, &mut course).await;
-                slot.learn(self.job.clone(), course.learned());
+                self.attempts(&mut slot, &mut policy).await;
+                slot.learn(self.job.clone(), policy.learned());
             }
         }
     }
 
-    async fn attempts(&mut self, slot: &mut EngineSlot, course: &mut RecoveryPolicy) {
+    async fn attempts(&mut self, slot: &mut EngineSlot, policy: &mut RecoveryPolicy) {
         // One turn for all attempts at a file.
         let mut lease = None;
         loop {
             let inner = Arc::clone(&self.inner);
             let engine = tokio::select! {
                 biased;
-                () = self.stop.asked() => return self.cancelled(course, None),
+                () = self.stop.asked() => return self.cancelled(policy, None),
                 engine = slot.engine(&inner) => engine,
             };
             let engine = match engine {
                 Ok(engine) => engine,
-                Err(failure) => return self.gave_up(course, Vec::new(), failure, None),
+                Err(failure) => return self.gave_up(policy, Vec::new(), failure, None),
             };
             if lease.is_none() {
                 lease = tokio::select! {
                     biased;
-                    () = self.stop.asked() => return self.cancelled(course, None),
+                    () = self.stop.asked() => return self.cancelled(policy, None),
                     lease = self.lease(&engine) => lease,
                 };
             }
             let is_cpu = engine.device(self.job.device) == "cpu";
-            let job = course.next_job(if is_cpu { Processor::Cpu } else { Processor::Gpu });
-            self.record(course.attempt(), course.progress()).await;
+            let job = policy.next_job(if is_cpu { Processor::Cpu } else { Processor::Gpu });
+            self.record(policy.attempt(), policy.progress()).await;
             let handle = engine.attempt(job);
             self.stop.reach(handle.canceller());
-            let (failure, partial) = match self.follow(slot, course, handle).await {
+            let (failure, partial) = match self.follow(slot, policy, handle).await {
                 Ended::Over => return,
                 Ended::Failed(failure, partial) => (failure, partial),
             };
-            match course.failed(failure, engine.death()) {
+            match policy.failed(failure, engine.death()) {
                 Next::Again { tell, record } => {
                     for one in record {
-                        self.record(one, course.progress()).await;
+                        self.record(one, policy.progress()).await;
                     }
                     tell.into_iter().for_each(|event| self.tell(event));
                     drop(engine);
                     slot.leave(&inner).await;
                 }
-                Next::GiveUp { tell, failure } => return self.gave_up(course, tell, failure, partial),
+                Next::GiveUp { tell, failure } => return self.gave_up(policy, tell, failure, partial),
             }
         }
     }
@@ -117,24 +117,24 @@ impl Run {
     async fn follow(
         &mut self,
         slot: &mut EngineSlot,
-        course: &mut RecoveryPolicy,
+        policy: &mut RecoveryPolicy,
         mut handle: JobHandle,
     ) -> Ended {
         while let Some(event) = handle.next().await {
             match event {
                 Event::Finished { mut transcript, renewal, .. } => {
-                    course.complete(&mut transcript);
+                    policy.complete(&mut transcript);
                     slot.worked(renewal);
                     self.tell(Event::Finished { transcript, renewal });
                     return Ended::Over;
                 }
                 Event::Cancelled { partial, .. } => {
                     slot.worked(None);
-                    self.cancelled(course, partial);
+                    self.cancelled(policy, partial);
                     return Ended::Over;
                 }
                 Event::Failed { partial, .. } if self.stop.is_asked() => {
-                    self.cancelled(course, partial);
+                    self.cancelled(policy, partial);
                     return Ended::Over;
                 }
                 Event::Failed { error, partial, .. } => {
@@ -142,11 +142,11 @@ impl Run {
                     return Ended::Failed(error, partial);
                 }
                 event => {
-                    let heard = course.hear(event);
-                    if let Some(record) = heard.record {
-                        self.record(record, course.progress()).await;
+                    let outcome = policy.handle_event(event);
+                    if let Some(record) = outcome.record {
+                        self.record(record, policy.progress()).await;
                     }
-                    heard.tell.into_iter().for_each(|event| self.tell(event));
+                    outcome.tell.into_iter().for_each(|event| self.tell(event));
                 }
             }
         }
@@ -155,7 +155,7 @@ impl Run {
     }
 
     async fn record(&mut self, record: Record, progress: &JobProgress) {
-        if let Some(notice) = self.keeper.record(record, progress).await {
+        if let Some(notice) = self.journal.record(record, progress).await {
             self.notice(notice);
         }
     }
@@ -164,25 +164,25 @@ impl Run {
         self.tell(Event::Notice { notice });
     }
 
-    fn cancelled(&self, course: &RecoveryPolicy, partial: Option<Box<transcript::Transcript>>) {
-        self.tell(Event::Cancelled { partial: course.partial(partial) });
+    fn cancelled(&self, policy: &RecoveryPolicy, partial: Option<Box<transcript::Transcript>>) {
+        self.tell(Event::Cancelled { partial: policy.partial(partial) });
     }
 
     fn gave_up(
         &self,
-        course: &RecoveryPolicy,
+        policy: &RecoveryPolicy,
         tell: Vec<Event>,
         mut error: Failure,
         partial: Option<Box<transcript::Transcript>>,
     ) {
         tell.into_iter().for_each(|event| self.tell(event));
         error.file.get_or_insert_with(|| self.job.file.clone());
-        let partial = course.partial(partial);
+        let partial = policy.partial(partial);
         self.tell(Event::Failed { error, partial });
     }
 
     fn tell(&self, event: Event) {
-        // Fails where nobody listens: then the job was dropped, which stops it.
+        // Fails where the receiver is gone: then the job was dropped, which stops it.
         let _ = self.events.send(event);
     }
 }

@@ -11,7 +11,7 @@ use crate::Engine;
 /// Tries at starting an engine that is killed before it can say its name.
 const STARTS: u32 = 3;
 
-/// The one engine, for whoever's turn it is.
+/// The one engine, for the job whose turn it is.
 #[derive(Debug, Default)]
 pub struct EngineSlot {
     engine: Option<Arc<Engine>>,

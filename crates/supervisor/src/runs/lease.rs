@@ -39,7 +39,7 @@ impl Runs {
     /// Waits for this host's turn at a device (`cpu`, `cuda:0`). `waiting` is
     /// called once, if the device is not free.
     ///
-    /// Whoever waits holds the place in front of the device, and whoever wants
+    /// A waiting host holds the place in front of the device, and one that wants
     /// it again has to stand there first: a host with a long queue lets others
     /// have a turn between two of its files.
     ///

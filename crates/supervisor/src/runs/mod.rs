@@ -31,7 +31,7 @@ pub struct Runs {
 
 /// A process, told from another that got its number later.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Process {
+pub struct ProcessId {
     /// Its number.
     pub pid: u32,
     /// When it started; `None` where this system does not say.
@@ -40,11 +40,11 @@ pub struct Process {
 
 /// An engine, as its file describes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Run {
+pub struct EngineRun {
     /// The engine's process.
-    pub engine: Process,
+    pub engine: ProcessId,
     /// The process that started it.
-    pub host: Process,
+    pub host: ProcessId,
     /// `cpu` or `cuda:N`.
     pub device: String,
     /// The name of the model of its latest job.
@@ -62,12 +62,12 @@ pub struct Run {
 #[derive(Debug)]
 pub struct Orphan {
     /// As its file described it.
-    pub run: Run,
+    pub run: EngineRun,
     /// Why it could not be ended.
     pub error: Option<io::Error>,
 }
 
-impl Process {
+impl ProcessId {
     /// `None` where there is no process of that number.
     pub fn running(pid: u32) -> Option<Self> {
         let started = platform::started_at(pid);
@@ -80,7 +80,7 @@ impl Process {
         Self { pid, started: platform::started_at(pid) }
     }
 
-    /// Whether this very process runs; taken to be so where nobody can say.
+    /// Whether this very process runs; assumed where the system does not say.
     pub fn is_alive(&self) -> bool {
         match &self.started {
             Some(started) => platform::started_at(self.pid).as_ref() == Some(started),
@@ -108,14 +108,15 @@ impl Runs {
     ///
     /// # Errors
     /// `NotFound` where there is no such process, and those of the file system.
-    pub fn register(&self, engine: u32, device: &str) -> io::Result<Entry> {
+    pub fn register(&self, engine: u32, device: &str) -> io::Result<RegisteredEngine> {
         folders::make_private(&self.folder)?;
-        let engine = Process::running(engine).ok_or(io::ErrorKind::NotFound)?;
+        let engine = ProcessId::running(engine).ok_or(io::ErrorKind::NotFound)?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         let path = self.folder.join(format!("engine-{}.json", engine.pid));
-        let host = Process::this();
-        let run = Run { engine, host, device: device.into(), model: None, since, busy: false, levels: None };
-        let entry = Entry {
+        let host = ProcessId::this();
+        let run =
+            EngineRun { engine, host, device: device.into(), model: None, since, busy: false, levels: None };
+        let entry = RegisteredEngine {
             inner: Arc::new(Inner {
                 path,
                 state: Mutex::new(State { run, jobs: 0, written: Instant::now() }),
@@ -127,8 +128,8 @@ impl Runs {
 
     /// The engines that run, in order of their numbers. Files that can't be
     /// read, and those of engines that ended, are passed over.
-    pub fn list(&self) -> Vec<Run> {
-        let alive = |(_, run): (PathBuf, Run)| run.engine.is_alive().then_some(run);
+    pub fn list(&self) -> Vec<EngineRun> {
+        let alive = |(_, run): (PathBuf, EngineRun)| run.engine.is_alive().then_some(run);
         self.files().into_iter().filter_map(alive).collect()
     }
 
@@ -154,9 +155,9 @@ impl Runs {
         orphans
     }
 
-    fn files(&self) -> Vec<(PathBuf, Run)> {
+    fn files(&self) -> Vec<(PathBuf, EngineRun)> {
         let Ok(entries) = fs::read_dir(&self.folder) else { return Vec::new() };
-        let mut found: Vec<(PathBuf, Run)> = entries
+        let mut found: Vec<(PathBuf, EngineRun)> = entries
             .flatten()
             .map(|entry| entry.path())
             .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
@@ -175,7 +176,7 @@ impl Runs {
     }
 }
 
-impl Run {
+impl EngineRun {
     /// Asks the engine to end and waits for that, `patience` at most; then
     /// ends it by `force`, if that is wished. Returns whether it is gone.
     ///
@@ -212,7 +213,7 @@ impl Run {
 
 impl fmt::Display for Orphan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Run { engine, host, device, model, .. } = &self.run;
+        let EngineRun { engine, host, device, model, .. } = &self.run;
         let model = model.as_ref().map(|model| format!(" with {model}")).unwrap_or_default();
         write!(
             f,
@@ -228,7 +229,7 @@ impl fmt::Display for Orphan {
 
 /// The file of an engine of this host; removed when the last clone is dropped.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct RegisteredEngine {
     inner: Arc<Inner>,
 }
 
@@ -240,7 +241,7 @@ struct Inner {
 
 #[derive(Debug)]
 struct State {
-    run: Run,
+    run: EngineRun,
     /// That were begun and have not ended.
     jobs: u32,
     /// When the file was last written.
@@ -249,22 +250,22 @@ struct State {
 
 /// A job of an engine, for as long as it lasts.
 #[derive(Debug)]
-pub struct AtWork {
-    entry: Entry,
+pub struct BusyGuard {
+    entry: RegisteredEngine,
 }
 
-/// Figures of memory come with every batch; nobody reads them as often.
+/// Figures of memory come with every batch; they are not read as often.
 const BETWEEN_LEVELS: Duration = Duration::from_secs(1);
 
-impl Entry {
+impl RegisteredEngine {
     /// The engine is given a job: it is not idle until what is returned is dropped.
-    pub fn begin(&self, device: &str, model: &str) -> AtWork {
+    pub fn begin(&self, device: &str, model: &str) -> BusyGuard {
         self.change(|state| {
             state.jobs += 1;
             state.run.model = Some(model.to_owned());
             device.clone_into(&mut state.run.device);
         });
-        AtWork { entry: self.clone() }
+        BusyGuard { entry: self.clone() }
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
@@ -280,7 +281,7 @@ impl Entry {
         }
     }
 
-    fn write(&self, run: &Run) -> io::Result<()> {
+    fn write(&self, run: &EngineRun) -> io::Result<()> {
         let json = serde_json::to_vec_pretty(run)?;
         write_file(&self.inner.path, Existing::Replace, |out| out.write_all(&json)).map_err(io::Error::other)
     }
@@ -290,7 +291,7 @@ impl Entry {
     }
 }
 
-impl AtWork {
+impl BusyGuard {
     /// What the engine reported of its memory.
     pub fn levels(&self, levels: Levels) {
         let mut state = self.entry.lock();
@@ -302,7 +303,7 @@ impl AtWork {
     }
 }
 
-impl Drop for AtWork {
+impl Drop for BusyGuard {
     fn drop(&mut self) {
         self.entry.change(|state| state.jobs = state.jobs.saturating_sub(1));
     }

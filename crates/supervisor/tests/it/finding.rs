@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use supervisor::find::{Found, Surroundings, engines};
+use supervisor::find::{EnginePrograms, SearchContext, engines};
 use wire::ErrorCode;
 
 /// A folder with empty files at the paths given.
@@ -17,17 +17,17 @@ fn tree(files: &[&str]) -> tempfile::TempDir {
     root
 }
 
-fn around(root: &Path) -> Surroundings {
-    Surroundings {
+fn around(root: &Path) -> SearchContext {
+    SearchContext {
         executable: Some(root.join("usr/local/bin/steno")),
         package_folders: vec![root.join("usr/lib/steno")],
         has_cuda_driver: true,
-        ..Surroundings::default()
+        ..SearchContext::default()
     }
 }
 
 /// The programs relative to `root`.
-fn programs(root: &Path, found: &Found) -> Vec<String> {
+fn programs(root: &Path, found: &EnginePrograms) -> Vec<String> {
     let relative = |path: &PathBuf| path.strip_prefix(root).unwrap().display().to_string();
     found.candidates.iter().map(|candidate| relative(&candidate.program)).collect()
 }
@@ -39,10 +39,10 @@ fn engines_are_tried_from_the_nearest_and_cuda_first_where_it_can_work() {
     const PREFIX: &str = "usr/local/lib/steno/steno-engine";
     const PACKAGE: &str = "usr/lib/steno/steno-engine";
     const PACKAGE_CUDA: &str = "usr/lib/steno/steno-engine-cuda";
-    let driver = |around: &mut Surroundings| around.has_cuda_driver = true;
-    let no_driver = |around: &mut Surroundings| around.has_cuda_driver = false;
-    let cpu_only = |around: &mut Surroundings| around.cpu_only = true;
-    type Change = fn(&mut Surroundings);
+    let driver = |around: &mut SearchContext| around.has_cuda_driver = true;
+    let no_driver = |around: &mut SearchContext| around.has_cuda_driver = false;
+    let cpu_only = |around: &mut SearchContext| around.cpu_only = true;
+    type Change = fn(&mut SearchContext);
     let cases: [(&[&str], Change, &[&str], bool); 8] = [
         (&[BESIDE, PREFIX, PACKAGE], driver, &[BESIDE], false),
         (&[PREFIX, PACKAGE], driver, &[PREFIX], false),
@@ -83,7 +83,7 @@ fn an_engine_that_is_not_there_is_an_error_that_names_the_paths() {
 #[test]
 fn a_chosen_engine_is_the_only_one() {
     let root = tree(&["usr/local/bin/steno-engine", "mine/engine"]);
-    let chosen = |path: &str| Surroundings {
+    let chosen = |path: &str| SearchContext {
         chosen: Some(root.path().join(path).into_os_string()),
         ..around(root.path())
     };
@@ -102,7 +102,7 @@ fn libraries_named_beside_the_cuda_engine_are_for_it_alone() {
     let beside = "usr/local/bin";
     let root = tree(&["usr/local/bin/steno-engine", "usr/local/bin/steno-engine-cuda"]);
     let folder = root.path().join(beside);
-    let library_path = |around: &Surroundings| {
+    let library_path = |around: &SearchContext| {
         let found = engines(around).unwrap();
         assert_eq!(found.candidates.last().unwrap().library_path, None, "the CPU's needs none");
         found.candidates[0].library_path.clone()
@@ -127,7 +127,7 @@ fn libraries_named_beside_the_cuda_engine_are_for_it_alone() {
     assert_eq!(library_path(&around), Some(expected.clone()));
 
     // The same for an engine chosen by path.
-    let chosen = Surroundings { chosen: Some(folder.join("steno-engine-cuda").into()), ..around.clone() };
+    let chosen = SearchContext { chosen: Some(folder.join("steno-engine-cuda").into()), ..around.clone() };
     assert_eq!(engines(&chosen).unwrap().candidates[0].library_path, Some(expected));
 
     // A driver that only the engine's path holds counts too.

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use crate::support::{double, is_running, last, options, start, until, wait_for_end};
-use supervisor::find::{Candidate, Found};
+use supervisor::find::{EngineProgram, EnginePrograms};
 use supervisor::{Engine, EngineOptions, JobHandle, Limits};
 use transcript::Transcript;
 use wire::{ErrorCode, Event, Failure, Job};
@@ -152,8 +152,8 @@ async fn what_is_no_engine_of_this_version_is_refused_by_name() {
 
 #[tokio::test]
 async fn where_the_cuda_engine_cannot_start_the_cpu_one_serves_and_it_is_said_why() {
-    let candidate = |behaviour: &str| Candidate { program: double(behaviour), library_path: None };
-    let found = |first: &str, second: &str| Found {
+    let candidate = |behaviour: &str| EngineProgram { program: double(behaviour), library_path: None };
+    let found = |first: &str, second: &str| EnginePrograms {
         candidates: vec![candidate(first), candidate(second)],
         note: None,
     };

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::{PATIENCE, double, is_running, options, wait_for_end};
-use supervisor::runs::{Process, Runs};
+use supervisor::runs::{ProcessId, Runs};
 use supervisor::{SupervisedJob, Supervisor, SupervisorOptions};
 use wire::{Event, Job};
 
@@ -70,7 +70,7 @@ fn an_engine_is_written_down_for_as_long_as_it_is_kept() {
     };
     let pid = engine.child.id();
     assert_eq!(listed(&runs), Some((pid, None, false)));
-    assert_eq!(runs.list()[0].host, Process::this());
+    assert_eq!(runs.list()[0].host, ProcessId::this());
     // Busy until the last of its jobs ends.
     let first = entry.begin("cuda:0", "small");
     let second = entry.begin("cuda:1", "large");

@@ -22,7 +22,7 @@ function facts(fit: Fit, peak: number, weights: number, count: number, more: Par
 }
 
 export const FITS: ModelFits = {
-  room: { kind: "host", name: "the CPU", free: 3.4 * 2 ** 30, total: 16 * 2 ** 30 },
+  device: { kind: "host", name: "the CPU", free: 3.4 * 2 ** 30, total: 16 * 2 ** 30 },
   models: [
     { model: 0, failure: null, facts: facts("comfortable", 96, 44, 11_800_000, { precision: "f32" }) },
     { model: 1, failure: null, facts: facts("comfortable", 1180, 967, 244_000_000) },

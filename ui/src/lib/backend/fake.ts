@@ -1,13 +1,13 @@
 import type {
   Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Format, Gap, Hit, Job, Look,
-  MemoryUpdate, ModelChoice, ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Preset, Progress, Replaced, Review, Saved, Segment, Settings, Setup, Shelf, Switches, TextChange, TextUpdate, Transfer,
+  MemoryUpdate, ModelChoice, ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Preset, Progress, Replaced, Review, Saved, Segment, Settings, Setup, ModelCatalog, Switches, TextChange, TextUpdate, Transfer,
   WatchedFolder, WindowEvent,
 } from "../generated/contract";
 import type { Backend } from ".";
 import { FITS, PREFERENCES } from "./fake-choices";
 import { FakeText, words } from "./fake-editor";
 import { FakeMemory } from "./fake-memory";
-import { BEGUN, BROKEN_OFF, CONNECTIONS, RECOMMENDED, SHELF, SHELF_WITH_RECOMMENDED, transfer } from "./fake-shelf";
+import { BEGUN, BROKEN_OFF, CONNECTIONS, RECOMMENDED, CATALOG, CATALOG_WITH_RECOMMENDED, transfer } from "./fake-catalog";
 import { ENGINE, FILES, MODELS, recording, SENTENCES, silence } from "./fake-data";
 
 /** What a pretended job is worked on with: recording seconds per tick, milliseconds per tick. */
@@ -55,7 +55,7 @@ export class FakeBackend implements Backend {
   still = false;
   paused = false;
   models: ModelChoice[] = MODELS;
-  shelfNow: Shelf = SHELF;
+  catalogNow: ModelCatalog = CATALOG;
   transfers: Transfer[] = [];
   removed: string[] = [];
   imported: boolean[] = [];
@@ -143,17 +143,17 @@ export class FakeBackend implements Backend {
         this.drop(FILES.slice(0, 2));
         this.#transfer(transfer(RECOMMENDED));
       },
-      shelf: () => {
-        this.shelfNow = { ...SHELF, offers: [...BEGUN, ...SHELF.offers] };
+      catalog: () => {
+        this.catalogNow = { ...CATALOG, entries: [...BEGUN, ...CATALOG.entries] };
         this.#transfer(transfer("whisper-large-v2", { total: 6170e6, left: 960 }), BROKEN_OFF, transfer("whisper-medium", { is_import: true, stage: "copy", speed: 210e6, left: 3 }));
       },
       nothing: () => this.#onlyDemonstration(),
       offline: () => {
-        this.shelfNow = { ...SHELF, offline: true };
+        this.catalogNow = { ...CATALOG, offline: true };
       },
       offline_held: () => {
         this.#onlyDemonstration();
-        this.shelfNow = { ...this.shelfNow, offline: true };
+        this.catalogNow = { ...this.catalogNow, offline: true };
         this.drop(FILES.slice(0, 2));
       },
       watched: () => {
@@ -379,8 +379,8 @@ export class FakeBackend implements Backend {
     this.closed = really;
   }
 
-  async shelf(): Promise<Shelf> {
-    return this.shelfNow;
+  async catalog(): Promise<ModelCatalog> {
+    return this.catalogNow;
   }
 
   async download(id: string): Promise<void> {
@@ -397,7 +397,7 @@ export class FakeBackend implements Backend {
   arrive(id: string): void {
     const model = { id: this.models.length, name: id, folder: `/home/me/models/${id}`, demonstration: false, note: null, removable: true };
     this.models = [...this.models, model];
-    this.shelfNow = { ...this.shelfNow, offers: this.shelfNow.offers.filter((offer) => offer.id !== id) };
+    this.catalogNow = { ...this.catalogNow, entries: this.catalogNow.entries.filter((offer) => offer.id !== id) };
     void this.stopDownload(id);
     void this.changeSettings({ ...this.settings, model: model.id });
   }
@@ -419,7 +419,7 @@ export class FakeBackend implements Backend {
   async removeModel(id: string): Promise<void> {
     this.removed.push(id);
     this.models = this.models.filter((model) => model.name !== id);
-    this.shelfNow = { ...this.shelfNow, offers: this.shelfNow.offers.filter((offer) => offer.id !== id) };
+    this.catalogNow = { ...this.catalogNow, entries: this.catalogNow.entries.filter((offer) => offer.id !== id) };
     this.#tellSetup();
   }
 
@@ -437,7 +437,7 @@ export class FakeBackend implements Backend {
 
   #onlyDemonstration(): void {
     this.models = MODELS.slice(0, 1);
-    this.shelfNow = SHELF_WITH_RECOMMENDED;
+    this.catalogNow = CATALOG_WITH_RECOMMENDED;
     this.fits = { ...FITS, models: FITS.models.slice(0, 1), recommended: null };
   }
 

@@ -1,6 +1,6 @@
 import type {
   Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Gap, Hit, Look, MemoryUpdate,
-  ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, Settings, Setup, Shelf, Switches, TextUpdate, WindowEvent,
+  ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, Settings, Setup, ModelCatalog, Switches, TextUpdate, WindowEvent,
 } from "../generated/contract";
 
 /**
@@ -44,7 +44,7 @@ export interface Backend {
   saveChart(job: number, kind: ChartFile, bytes: Uint8Array): Promise<string | null>;
   close(really: boolean): Promise<void>;
   /** Models that could be had. */
-  shelf(): Promise<Shelf>;
+  catalog(): Promise<ModelCatalog>;
   /** Begins a download or goes on with it; how it goes is told in events. */
   download(id: string): Promise<void>;
   pauseDownload(id: string, paused: boolean): Promise<void>;

@@ -1,7 +1,7 @@
 import { Channel, invoke } from "@tauri-apps/api/core";
 import type {
   Attempt, BlockingCommand, ChartFile, CommandName, Connection, DocumentInfo, Edit, EditCommand, Edited, EngineInfo, Exporting, Finding, Gap, Hit,
-  Look, MemoryUpdate, ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, Settings, Setup, Shelf, Switches, TextUpdate,
+  Look, MemoryUpdate, ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, Settings, Setup, ModelCatalog, Switches, TextUpdate,
   WindowCommand, WindowEvent,
 } from "../generated/contract";
 import { t } from "../text";
@@ -101,8 +101,8 @@ export class TauriBackend implements Backend {
   close(really: boolean): Promise<void> {
     return call("close", { really });
   }
-  shelf(): Promise<Shelf> {
-    return call("shelf");
+  catalog(): Promise<ModelCatalog> {
+    return call("catalog");
   }
   download(id: string): Promise<void> {
     return call("download", { id });

@@ -1,6 +1,6 @@
 // Made from crates/app by `STENO_WRITE_CONTRACT=1 cargo test -p app`.
 
-export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "preferences" | "change_preference" | "diagnostics" | "watch" | "watch_memory" | "save" | "save_chart" | "close" | "play_source" | "shelf" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "documents" | "search_documents" | "open_document" | "locate_recording" | "save_documents";
+export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "preferences" | "change_preference" | "diagnostics" | "watch" | "watch_memory" | "save" | "save_chart" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "documents" | "search_documents" | "open_document" | "locate_recording" | "save_documents";
 
 export type PreferenceName = "memory_profile" | "batch_size" | "speaker_batch_size" | "skip_speakers" | "fast_path" | "memory_fraction" | "trim_every" | "renew_after" | "memory_limit" | "ram_limit" | "keep" | "precision" | "threads" | "priority" | "hf_endpoint" | "proxy" | "offline";
 
@@ -48,6 +48,145 @@ export type Fit = "does_not_fit" | "tight" | "comfortable";
  * Where memory is.
  */
 export type DeviceKind = "gpu" | "host";
+
+/**
+ * Where a job would compute, and what is free there. Bytes.
+ */
+export type DeviceMemory = { 
+/**
+ * Whether it is a GPU or the host.
+ */
+kind: DeviceKind, 
+/**
+ * To follow "on": `the CPU`, or a card's name.
+ */
+name: string, 
+/**
+ * Free now, within the user's limits.
+ */
+free: number, 
+/**
+ * In all, within the user's limits.
+ */
+total: number, };
+
+/**
+ * The models that can be installed or repaired.
+ */
+export type ModelCatalog = { 
+/**
+ * What was begun first, then the recommended one, then the best first.
+ */
+entries: Array<CatalogEntry>, 
+/**
+ * The name of the model to take, which may be installed already.
+ */
+recommended: string | null, 
+/**
+ * The user forbids any use of the network.
+ */
+offline: boolean, 
+/**
+ * The folder of the models, for people to read.
+ */
+folder: string | null, 
+/**
+ * Bytes that are free on the disk of that folder; null where the system does not say.
+ */
+free: number | null, };
+
+/**
+ * A model that can be installed or repaired. Amounts are bytes.
+ */
+export type CatalogEntry = { 
+/**
+ * Its name in the catalogue.
+ */
+id: string, 
+/**
+ * How much of it is on this machine.
+ */
+state: InstallState, 
+/**
+ * The size of its download; null where that is not known.
+ */
+bytes: number | null, 
+/**
+ * `en`, `99+`: as the catalogue has it.
+ */
+languages: string | null, 
+/**
+ * Its licence, an SPDX identifier.
+ */
+licence: string | null, 
+/**
+ * Slower than most recordings on this device, as far as it was measured.
+ */
+slow: boolean, 
+/**
+ * In the precision that suits it best. Null where its network is not known before
+ * it is installed, and where it can't do the job.
+ */
+facts: EntryFacts | null, 
+/**
+ * Whether it, or what it lacks, can be downloaded.
+ */
+downloadable: boolean, };
+
+/**
+ * How a model of the catalogue would run on this machine. Amounts are bytes.
+ */
+export type EntryFacts = { 
+/**
+ * Whether it fits into what is free now.
+ */
+fit: Fit, 
+/**
+ * How its weights would be held.
+ */
+precision: string, 
+/**
+ * The predicted peak.
+ */
+peak: number, 
+/**
+ * Free where it would compute.
+ */
+free: number, 
+/**
+ * What would have to become free.
+ */
+missing: number, 
+/**
+ * Numbers in the network.
+ */
+parameters: number, 
+/**
+ * Seconds of recording per second, where this machine's speed was measured.
+ */
+speed: number | null, };
+
+/**
+ * How much of a model is on this machine.
+ */
+export type InstallState = { "kind": "offered" } | { "kind": "interrupted", 
+/**
+ * Bytes on disk.
+ */
+done: number, 
+/**
+ * Bytes of all its files, where that is known.
+ */
+total: number | null, } | { "kind": "damaged", 
+/**
+ * The names of those files.
+ */
+files: Array<string>, };
+
+/**
+ * What a download or import is doing.
+ */
+export type TransferStage = "look" | "download" | "copy" | "wait" | "verify" | "install" | "installed";
 
 /**
  * What the page needs at its start.
@@ -768,7 +907,7 @@ export type ModelFits = {
 /**
  * Where the next job is expected to compute; null where that can't be found out.
  */
-room: MemoryRoom | null, 
+device: DeviceMemory | null, 
 /**
  * One per model, by its number.
  */
@@ -785,27 +924,6 @@ is_best_of_all: boolean,
  * What is wrong with the card's driver, in a sentence or two.
  */
 gpu_problem: string | null, };
-
-/**
- * The device of the next job, and what is free there. Bytes.
- */
-export type MemoryRoom = { 
-/**
- * A graphics card, or the main memory.
- */
-kind: DeviceKind, 
-/**
- * The name of the device.
- */
-name: string, 
-/**
- * What a job may take.
- */
-free: number, 
-/**
- * All of it, or the limit that is set.
- */
-total: number, };
 
 /**
  * How one model fits. Amounts are bytes.
@@ -889,7 +1007,7 @@ precision: string,
 /**
  * Where it was to compute.
  */
-room: MemoryRoom, 
+device: DeviceMemory, 
 /**
  * Needed at the least.
  */
@@ -1127,119 +1245,6 @@ workspace: number, };
 export type ChartFile = "csv" | "png";
 
 /**
- * What there is beside the installed models.
- */
-export type Shelf = { 
-/**
- * In the order in which to show them.
- */
-offers: Array<Offer>, 
-/**
- * The name of the model to take on this machine, installed or not.
- */
-recommended: string | null, 
-/**
- * The user forbids any use of the network.
- */
-offline: boolean, 
-/**
- * Where models go, and what is free there.
- */
-folder: string | null, 
-/**
- * Free bytes on the disk of that folder; null where the system does not say.
- */
-free: number | null, };
-
-/**
- * A model that can be downloaded.
- */
-export type Offer = { 
-/**
- * Its name in the catalogue.
- */
-id: string, 
-/**
- * How much of it is here.
- */
-stands: Stands, 
-/**
- * What is to be downloaded in all.
- */
-bytes: number | null, 
-/**
- * `en`, `99+`.
- */
-languages: string | null, 
-/**
- * Its licence, by name.
- */
-licence: string | null, 
-/**
- * Slower than most recordings on this device, as far as it was measured.
- */
-slow: boolean, 
-/**
- * Null where it is not known before it is there, or not for the language
- * and task that are set.
- */
-facts: OfferFacts | null, 
-/**
- * Whether the network can bring it, or what it lacks.
- */
-can_be_had: boolean, };
-
-/**
- * How much of an offered model is on this machine.
- */
-export type Stands = { "kind": "offered" } | { "kind": "interrupted", 
-/**
- * Bytes that are here.
- */
-done: number, 
-/**
- * Bytes of all its files; null where that is not known.
- */
-total: number | null, } | { "kind": "damaged", 
-/**
- * Their names.
- */
-files: Array<string>, };
-
-/**
- * What is known of an offered model, for the settings in force.
- */
-export type OfferFacts = { 
-/**
- * Whether it fits into what is free now.
- */
-fit: Fit, 
-/**
- * How its weights would be held.
- */
-precision: string, 
-/**
- * Predicted peak, what is free for it, and what would have to become free.
- */
-peak: number, 
-/**
- * Free where it would compute.
- */
-free: number, 
-/**
- * What would have to become free.
- */
-missing: number, 
-/**
- * Numbers in the network.
- */
-parameters: number, 
-/**
- * Seconds of recording per second, where this machine's speed was measured.
- */
-speed: number | null, };
-
-/**
  * A download or import under way, or one that failed.
  */
 export type Transfer = { 
@@ -1287,11 +1292,6 @@ paused: boolean,
  * Why it failed.
  */
 failure: Failure | null, };
-
-/**
- * The steps of a download or an import.
- */
-export type TransferStage = "look" | "download" | "copy" | "wait" | "verify" | "install";
 
 /**
  * One use of the network.

@@ -172,7 +172,7 @@ test("a model that does not fit into the free memory is announced above the queu
   const warning = {
     model: "whisper-medium",
     precision: "f16",
-    room: { kind: "host" as const, name: "the CPU", free: 2e9, total: 16e9 },
+    device: { kind: "host" as const, name: "the CPU", free: 2e9, total: 16e9 },
     needed: 5e9,
     missing: 3e9,
     instead: { model: "whisper-small", precision: "q8_0", windows: 2 },

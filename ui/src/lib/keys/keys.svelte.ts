@@ -1,10 +1,10 @@
 import type { Look } from "../generated/contract";
 import { t } from "../text";
 
-/** Whatever can be done by key. */
+/** Every action that has a key. */
 export type Action = keyof typeof DEFAULTS;
 
-/** Where a key means it: wherever nobody types, also while a segment is written in, only there, or only elsewhere. */
+/** Where a key means it: outside text fields, also while a segment is edited, only there, or only elsewhere. */
 type Where = "anywhere" | "writing" | "reading";
 
 /** Seconds that a step back or forward is. */
@@ -76,7 +76,7 @@ function latin({ key, code }: KeyboardEvent): string {
   return (isForeign && /^Key([A-Z])$/.exec(code)?.[1]) || key;
 }
 
-/** Without a modifier it writes or moves something where somebody types. */
+/** Without a modifier it writes or moves something in a text field. */
 const TYPED = /^(Shift\+)?(.|Space|Enter|Escape|Tab|Backspace|Delete|Home|End|PageUp|PageDown|Arrow\w+)$/u;
 /** What belongs to any field. */
 const OF_FIELDS = /^Ctrl\+(Shift\+)?(Arrow\w+|Home|End|Backspace|Delete|[ACVX])$/;

@@ -12,7 +12,7 @@ export interface Series {
   samples: Known[];
   times: number[];
   ours: number[];
-  /** Ours and others together; null where nobody says what others hold. */
+  /** Ours and others together; null where it is not known what others hold. */
   used: (number | null)[];
   /** The most of ours since the sample before. */
   peaks: number[];

@@ -63,7 +63,7 @@ test("without sound a player's process that is gone is asked for anew, at the sa
   expect(player.failure).toBeNull();
   await vi.advanceTimersByTimeAsync(60_000);
   expect(opened, "once, then it is said").toBe(2);
-  expect(player.failure?.message).toMatch(/No sound comes/);
+  expect(player.failure?.message).toMatch(/Playback stopped/);
   expect([element.paused, player.wanted]).toEqual([true, false]);
 });
 

@@ -5,7 +5,7 @@ import { t } from "../text";
 export const SPEEDS = [0.5, 0.75, 1, 1.25, 1.5, 1.75, 2, 2.5, 3];
 
 /** Milliseconds: what is said is not told more often, since every telling costs a drawing. A frame's turn would come twice as often,
- *  and never in a window that nobody sees, where a passage has to end too. */
+ *  and never in a hidden window, where a passage has to end too. */
 const FOLLOWED = 40;
 
 /** Seconds from the place that was asked for; more was a seek. */
@@ -39,7 +39,7 @@ export class Player {
   failure = $state.raw<Failure | null>(null);
   /** Sound comes. */
   playing = $state(false);
-  /** Somebody wants to hear it. */
+  /** The user asked to hear it. */
   wanted = $state(false);
   position = $state(0);
   /** A place was chosen in it: what is said there is marked, also while it rests. */
@@ -99,7 +99,7 @@ export class Player {
     return this.#audio;
   }
 
-  /** Has it ready before somebody wants to listen; says nothing where that fails. */
+  /** Prepares it before the user wants to listen; says nothing where that fails. */
   async prepare(): Promise<void> {
     if (this.wanted || this.failure) return;
     await this.#open();
@@ -123,7 +123,7 @@ export class Player {
     else this.#unwanted();
   }
 
-  /** Where it was heard last, before anybody asks for sound. */
+  /** Where it was heard last, before sound is asked for. */
   restAt(position: number): void {
     this.position = position;
     this.begun = true;
@@ -211,7 +211,7 @@ export class Player {
     if (this.#target === null) this.position = audio.currentTime;
     this.#rest();
     if (!this.wanted || audio.ended) return;
-    // Keys of the desktop have it rest too: that is what somebody wants.
+    // Keys of the desktop have it rest too: that is what the user wants.
     if (nudged || performance.now() - this.#seeked < UNSETTLED) this.#settle();
     else this.#unwanted();
   }
@@ -254,7 +254,7 @@ export class Player {
   }
 
   /** Tells the player's process how fast sound is heard: without that it stutters at worst.
-   *  False where nobody is there to hear it. */
+   *  False where there is no listener. */
   #answers(): Promise<boolean> {
     if (!this.source) return Promise.resolve(false);
     return fetch(this.source.speed + String(this.speed)).then(

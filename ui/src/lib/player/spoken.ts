@@ -93,9 +93,9 @@ export function spokenAtPoint(root: HTMLElement, text: Text, x: number, y: numbe
   return { segment, word: word < 0 ? found.words.length - 1 : word };
 }
 
-/** Scrolls to what is said, where what was said before is in view: whoever looks elsewhere is left there. */
+/** Scrolls to what is said, where what was said before is in view: a user who looks elsewhere is left there. */
 export function follow(root: HTMLElement, before: number | null, segment: number): void {
-  const view = root.querySelector(".scroller")?.getBoundingClientRect();
+  const view = root.querySelector(".text-scroller")?.getBoundingClientRect();
   const last = before === null ? undefined : shown(root, before)?.getBoundingClientRect();
   if (!view || !last || last.bottom < view.top || last.top > view.bottom) return;
   shown(root, segment)?.scrollIntoView({ block: "nearest" });

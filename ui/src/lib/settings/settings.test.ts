@@ -64,7 +64,7 @@ test("every model says whether it fits, and one that can’t be read says why", 
   expect(models.map((model) => model.dataset["fit"])).toEqual(["comfortable", "comfortable", "tight", "does_not_fit", undefined]);
   expect(models[1]?.textContent).toContain(t.models.recommended);
   expect(models[2]?.textContent).toContain(t.models.unsuited);
-  expect(models[3]?.textContent).toContain("3.6 GB are missing");
+  expect(models[3]?.textContent).toContain("3.6 GB short");
   expect(models[4]?.textContent).toContain("its header is cut off");
   expect((await found("why-cpu")).textContent).toContain("There is no NVIDIA driver");
   await fireEvent.click(within(models[1] as HTMLElement).getByRole("radio"));

@@ -11,7 +11,7 @@ export type { Language };
 
 export const texts: Record<Language, Text> = { en, de, es, fr, zh, ja };
 
-/** In a browser, for whoever works on the page: `?lang=de`. */
+/** In a browser, for developers of the page: `?lang=de`. */
 const forced = import.meta.env.DEV ? new URLSearchParams(location.search).get("lang") : null;
 
 const languageOf = (tag: string): string => tag.split("-")[0] ?? "";

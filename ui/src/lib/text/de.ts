@@ -17,7 +17,7 @@ export const de: Text = {
   views: { label: "Teile des Fensters", recordings: "Aufnahmen", history: "Verlauf", models: "Modelle", settings: "Einstellungen" },
 
   device: {
-    room: (free, total) => `${free} von ${total} frei für Steno`,
+    free: (free, total) => `${free} von ${total} frei für Steno`,
     unknown: "Wie viel Speicher frei ist, ist nicht bekannt.",
   },
 
@@ -73,6 +73,7 @@ export const de: Text = {
       wait: "Wartet auf die Verbindung",
       verify: "Dateien werden geprüft",
       install: "Fast fertig",
+      installed: "Installiert",
     },
     paused: "Angehalten",
     bytes: (done, total) => `${done} von ${total}`,

@@ -1,7 +1,7 @@
 import { clock, factor, keyName, memorySize, span } from "../ui/format";
 import type { Text } from "./en";
 
-/** Nobody is addressed: neither "tú" nor "usted". */
+/** The user is not addressed: neither "tú" nor "usted". */
 export const es: Text = {
   app: "Steno",
   language: "es",
@@ -18,7 +18,7 @@ export const es: Text = {
   views: { label: "Secciones de la ventana", recordings: "Grabaciones", history: "Historial", models: "Modelos", settings: "Ajustes" },
 
   device: {
-    room: (free, total) => `${free} de ${total} libres para Steno`,
+    free: (free, total) => `${free} de ${total} libres para Steno`,
     unknown: "No se sabe cuánta memoria hay libre.",
   },
 
@@ -74,6 +74,7 @@ export const es: Text = {
       wait: "Esperando la conexión",
       verify: "Comprobando los archivos",
       install: "Casi listo",
+      installed: "Instalado",
     },
     paused: "En pausa",
     bytes: (done, total) => `${done} de ${total}`,

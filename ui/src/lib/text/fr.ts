@@ -21,7 +21,7 @@ export const fr: Text = {
   views: { label: "Sections de la fenêtre", recordings: "Enregistrements", history: "Historique", models: "Modèles", settings: "Réglages" },
 
   device: {
-    room: (free, total) => `${free} libres sur ${total} pour Steno`,
+    free: (free, total) => `${free} libres sur ${total} pour Steno`,
     unknown: "La quantité de mémoire libre n’est pas connue.",
   },
 
@@ -77,6 +77,7 @@ export const fr: Text = {
       wait: "En attente de la connexion",
       verify: "Vérification des fichiers",
       install: "Presque terminé",
+      installed: "Installé",
     },
     paused: "En pause",
     bytes: (done, total) => `${done} sur ${total}`,

@@ -18,7 +18,7 @@ export const ja: Text = {
   views: { label: "ウィンドウの各部分", recordings: "録音", history: "履歴", models: "モデル", settings: "設定" },
 
   device: {
-    room: (free, total) => `${total}中${free}をStenoで使用できます`,
+    free: (free, total) => `${total}中${free}をStenoで使用できます`,
     unknown: "メモリの空き容量は不明です。",
   },
 
@@ -74,6 +74,7 @@ export const ja: Text = {
       wait: "接続を待機中",
       verify: "検証中",
       install: "まもなく完了",
+      installed: "インストール済み",
     },
     paused: "一時停止中",
     bytes: (done, total) => `${done} / ${total}`,

@@ -18,7 +18,7 @@ export const zh: Text = {
   views: { label: "窗口的各个部分", recordings: "录音", history: "历史记录", models: "模型", settings: "设置" },
 
   device: {
-    room: (free, total) => `共 ${total}，Steno 可用 ${free}`,
+    free: (free, total) => `共 ${total}，Steno 可用 ${free}`,
     unknown: "无法得知有多少可用内存。",
   },
 
@@ -74,6 +74,7 @@ export const zh: Text = {
       wait: "正在等待连接",
       verify: "正在校验",
       install: "即将完成",
+      installed: "已安装",
     },
     paused: "已暂停",
     bytes: (done, total) => `${done} / ${total}`,

@@ -94,7 +94,7 @@ test("the arrow keys go on from a passage that was chosen or accepted by key", a
 });
 
 test("what is said is set in its own direction, in the text and among the passages", async () => {
-  const undirected = () => [...document.querySelectorAll(".scroller .words, .said")].filter((words) => !words.closest("[dir=auto]"));
+  const undirected = () => [...document.querySelectorAll(".text-scroller .words, .said")].filter((words) => !words.closest("[dir=auto]"));
   await screen.findAllByTestId("segment");
   expect(undirected()).toEqual([]);
   await click("tab-review");

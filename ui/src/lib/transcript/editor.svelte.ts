@@ -12,7 +12,7 @@ const LONGEST = 800;
 /** Longest that one waits for the text that has an edit, in milliseconds: it may be that of a recording that is gone. */
 const LONGEST_WAIT = 3000;
 
-/** What is put into a segment that somebody adds, to be written over. */
+/** The placeholder text of an added segment. */
 const INSERTED = "…";
 
 /** Where in a text, in UTF-16 units. */
@@ -55,7 +55,7 @@ export class Editor {
   listed = $state.raw<Passage | null>(null);
   /** How far it was listened to, in seconds, for the next player. */
   heard = 0;
-  /** Plays a passage, from a little before it; null while nobody can. */
+  /** Plays a passage, from a little before it; null while there is no player. */
   hear: ((start: number, end: number) => void) | null = null;
   /** A segment's number to be shown. */
   shown = $state.raw<{ number: number } | null>(null);
@@ -370,7 +370,7 @@ export class Editor {
     }
     const typed = inserted(before, after);
     const now = typed && text.slice(0, place.from) + typed + text.slice(place.to);
-    // Whoever adds a segment goes on with that one, wherever they looked meanwhile.
+    // The user goes on with the segment that was added, wherever the view was meanwhile.
     if (!isHere && edit.kind === "insert") void this.#write();
     else if (!isHere) {
       if (now) await this.#setText(place.segment, now);
@@ -400,7 +400,7 @@ export class Editor {
       this.#sent = draft;
       return this.#setText(active, draft);
     }
-    // Somebody took back by hand what could not be written down.
+    // The user undid by hand what could not be saved.
     if (active !== null && !this.#isHeld && !this.#onTheWay.has(active)) this.#kept.delete(active);
     await this.#last;
     return active === null || !this.#kept.has(active);

@@ -11,7 +11,7 @@ const watches = new WeakMap<Element, Watch>();
 
 /** Tells when an element comes within that distance of its scroller's view, or leaves it; returns what ends that. */
 export function whenNear(element: Element, margin: string, tell: Tell): () => void {
-  const root = element.closest(".scroller");
+  const root = element.closest(".text-scroller");
   if (typeof IntersectionObserver === "undefined" || !root) return () => {};
   const watch = watches.get(root) ?? begin(root, margin);
   watch.tell.set(element, tell);

@@ -28,7 +28,7 @@ export function pageOf(pages: Segment[][], starts: number[], number: number): nu
 export class Draft {
   pages: Segment[][];
   #starts: number[];
-  /** Pages that nobody else has. */
+  /** Pages that no other snapshot shares. */
   #own = new Set<Segment[]>();
 
   constructor(pages: Segment[][]) {

@@ -31,7 +31,7 @@ const UNITS: Record<Language, [hour: string, minute: string, second: string, bet
   ja: ["時間", "分", "秒", ""],
 };
 
-/** How long something takes, no more exact than anybody can know: 20 s, 4 min, 1 h 20 min. */
+/** How long something takes, no more exact than it can be known: 20 s, 4 min, 1 h 20 min. */
 export function span(seconds: number, language: Language): string {
   const [hour, minute, second, between] = UNITS[language];
   if (seconds < 55) return `${Math.max(5, Math.ceil(seconds / 5) * 5)}${second}`;
@@ -49,7 +49,7 @@ export function fileSize(bytes: number): string {
   return new Intl.NumberFormat(locale(), { style: "unit", unit: unit as string, maximumFractionDigits: value < 10 ? 1 : 0 }).format(value);
 }
 
-/** A language's name in the user's language; its code where nobody knows one. */
+/** A language's name in the user's language; its code where it has none. */
 export function languageName(code: string): string {
   try {
     return new Intl.DisplayNames([locale()], { type: "language" }).of(code) ?? code;

@@ -343,10 +343,14 @@ fn where_only_the_beginning_can_be_read_it_can_be_read_and_nothing_is_begun_anew
 
 #[test]
 fn a_warning_that_the_model_does_not_fit_lasts_as_long_as_the_job() {
-    let room =
-        advisor::fit::Room { kind: memory::DeviceKind::Host, name: "the CPU".into(), free: 1, total: 2 };
+    let device = advisor::fit::DeviceMemory {
+        kind: memory::DeviceKind::Host,
+        name: "the CPU".into(),
+        free: 1,
+        total: 2,
+    };
     let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/starter-whisper");
-    let announcement = Announcement::of("starter", &wire::Job::new(1, "a", model), room).unwrap();
+    let announcement = Announcement::of("starter", &wire::Job::new(1, "a", model), device).unwrap();
     for end in [
         Event::Finished { transcript: transcript(&["one"]), renewal: None },
         Event::Cancelled { partial: None },

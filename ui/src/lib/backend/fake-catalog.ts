@@ -1,24 +1,24 @@
-import type { Connection, Fit, Offer, OfferFacts, Shelf, Stands, Transfer } from "../generated/contract";
+import type { Connection, Fit, CatalogEntry, EntryFacts, ModelCatalog, InstallState, Transfer } from "../generated/contract";
 
 const GB = 2 ** 30;
 const FREE = 3.4 * GB;
 
-function facts(fit: Fit, gigabytes: number, parameters: number, missing = 0): OfferFacts {
+function facts(fit: Fit, gigabytes: number, parameters: number, missing = 0): EntryFacts {
   return { fit, precision: "f16", peak: gigabytes * GB, free: FREE, missing: missing * GB, parameters, speed: null };
 }
 
-function offer(id: string, megabytes: number, languages: string, facts: OfferFacts | null, stands: Stands = { kind: "offered" }): Offer {
-  return { id, stands, bytes: megabytes * 1e6, languages, licence: "Apache-2.0", slow: (facts?.parameters ?? 0) > 500e6, facts, can_be_had: true };
+function entry(id: string, megabytes: number, languages: string, facts: EntryFacts | null, state: InstallState = { kind: "offered" }): CatalogEntry {
+  return { id, state, bytes: megabytes * 1e6, languages, licence: "Apache-2.0", slow: (facts?.parameters ?? 0) > 500e6, facts, downloadable: true };
 }
 
 export const RECOMMENDED = "whisper-small";
 
-export const SHELF: Shelf = {
-  offers: [
-    offer("whisper-large-v3-turbo", 1620, "99+", facts("tight", 2.9, 809e6)),
-    offer("whisper-large-v2", 6170, "99+", facts("does_not_fit", 6.7, 1543e6, 3.6)),
-    offer("whisper-base.en", 290, "en", null),
-    { ...offer("my-own-model", 0, "", null), bytes: null, languages: null, licence: null },
+export const CATALOG: ModelCatalog = {
+  entries: [
+    entry("whisper-large-v3-turbo", 1620, "99+", facts("tight", 2.9, 809e6)),
+    entry("whisper-large-v2", 6170, "99+", facts("does_not_fit", 6.7, 1543e6, 3.6)),
+    entry("whisper-base.en", 290, "en", null),
+    { ...entry("my-own-model", 0, "", null), bytes: null, languages: null, licence: null },
   ],
   recommended: RECOMMENDED,
   offline: false,
@@ -27,15 +27,15 @@ export const SHELF: Shelf = {
 };
 
 /** The same where the recommended one is not installed. */
-export const SHELF_WITH_RECOMMENDED: Shelf = {
-  ...SHELF,
-  offers: [offer(RECOMMENDED, 967, "99+", { ...facts("comfortable", 1.2, 244e6), speed: 2.6 }), ...SHELF.offers],
+export const CATALOG_WITH_RECOMMENDED: ModelCatalog = {
+  ...CATALOG,
+  entries: [entry(RECOMMENDED, 967, "99+", { ...facts("comfortable", 1.2, 244e6), speed: 2.6 }), ...CATALOG.entries],
 };
 
 /** What an earlier start left. */
-export const BEGUN: Offer[] = [
-  offer("whisper-base", 290, "99+", facts("comfortable", 0.7, 74e6), { kind: "interrupted", done: 120e6, total: 290e6 }),
-  offer("whisper-tiny", 151, "99+", facts("comfortable", 0.4, 39e6), { kind: "damaged", files: ["model.safetensors"] }),
+export const BEGUN: CatalogEntry[] = [
+  entry("whisper-base", 290, "99+", facts("comfortable", 0.7, 74e6), { kind: "interrupted", done: 120e6, total: 290e6 }),
+  entry("whisper-tiny", 151, "99+", facts("comfortable", 0.4, 39e6), { kind: "damaged", files: ["model.safetensors"] }),
 ];
 
 export function transfer(id: string, more: Partial<Transfer> = {}): Transfer {

@@ -1,16 +1,16 @@
 import { asFailure, type Backend } from "../backend";
-import type { Failure, Offer, Shelf, Transfer } from "../generated/contract";
+import type { Failure, CatalogEntry, ModelCatalog, Transfer } from "../generated/contract";
 
 /** The models that could be had, and what is being downloaded or imported. */
-export class ModelShelf {
-  shelf = $state.raw<Shelf | null>(null);
+export class CatalogState {
+  catalog = $state.raw<ModelCatalog | null>(null);
   failure = $state.raw<Failure | null>(null);
   transfers = $state.raw<Transfer[]>([]);
   /** The name of the model that is removed when the user says so. */
   removing = $state<string | null>(null);
 
-  readonly offers = $derived(this.shelf?.offers ?? []);
-  readonly recommended = $derived(this.offers.find((offer) => offer.id === this.shelf?.recommended) ?? null);
+  readonly entries = $derived(this.catalog?.entries ?? []);
+  readonly recommended = $derived(this.entries.find((entry) => entry.id === this.catalog?.recommended) ?? null);
   readonly underWay = $derived(this.transfers.filter((transfer) => !transfer.failure));
 
   #backend: Backend;
@@ -21,10 +21,10 @@ export class ModelShelf {
     this.#fail = fail;
   }
 
-  /** What is free, and what is there, changes by itself: asked for anew whenever somebody looks. */
+  /** What is free, and what is there, changes by itself: asked for anew whenever it is shown. */
   async look(): Promise<void> {
     try {
-      this.shelf = await this.#backend.shelf();
+      this.catalog = await this.#backend.catalog();
       this.failure = null;
     } catch (error) {
       this.failure = asFailure(error);
@@ -41,7 +41,7 @@ export class ModelShelf {
     return this.transfers.find((transfer) => transfer.id === id) ?? null;
   }
 
-  download = (offer: Offer) => this.#try(() => this.#backend.download(offer.id));
+  download = (entry: CatalogEntry) => this.#try(() => this.#backend.download(entry.id));
   /** After a failure it is begun again, and goes on where it ended. */
   again = (id: string) => this.#try(() => this.#backend.download(id));
   pause = (id: string, paused: boolean) => this.#try(() => this.#backend.pauseDownload(id, paused));

@@ -1,14 +1,14 @@
 //! What is reported about memory before a queue starts, and where notices are explained.
 
-use advisor::Planned;
+use advisor::JobTemplate;
 use memory::{Code, Notice, Severity};
 use wire::Job;
 
 use crate::console::Console;
 
 /// Reports whether the model fits into what is free now, and warns where it does not.
-pub fn announce(planned: &Planned, job: &Job, console: &mut Console) {
-    let Some(told) = planned.announcement(job) else { return };
+pub fn announce(template: &JobTemplate, job: &Job, console: &mut Console) {
+    let Some(told) = template.announcement(job) else { return };
     match told.notice() {
         Some(notice) => console.warning(&format!("{}{}", notice.text, help(notice.code.as_str()))),
         None => console.info(&told.text()),

@@ -2,7 +2,7 @@ import { fireEvent, render, screen, waitFor, within } from "@testing-library/sve
 import { beforeAll, beforeEach, expect, test, vi } from "vitest";
 import App from "../../App.svelte";
 import { FakeBackend } from "../backend/fake";
-import { BROKEN_OFF, RECOMMENDED, transfer } from "../backend/fake-shelf";
+import { BROKEN_OFF, RECOMMENDED, transfer } from "../backend/fake-catalog";
 import { FILES } from "../backend/fake-data";
 import { Steno } from "../steno.svelte";
 import { t } from "../text";
@@ -40,9 +40,9 @@ async function show(scene: string) {
 
 const found = (id: string) => screen.findByTestId(id);
 const click = async (id: string) => fireEvent.click(await found(id));
-const offer = async (id: string) => {
-  await screen.findAllByTestId("offer");
-  return document.querySelector(`[data-testid=offer][data-id="${id}"]`) as HTMLElement;
+const row = async (id: string) => {
+  await screen.findAllByTestId("catalog-entry");
+  return document.querySelector(`[data-testid=catalog-entry][data-id="${id}"]`) as HTMLElement;
 };
 
 test("the first drop offers the recommended model; the queue starts as soon as it is here", async () => {
@@ -77,8 +77,8 @@ test("where the network is off the button says so, and leads to the switch", asy
   await fireEvent.click(off);
   await found("settings-page");
   await click("view-models");
-  const row = await offer(RECOMMENDED);
-  const button = within(row).getByTestId("download");
+  const entry = await row(RECOMMENDED);
+  const button = within(entry).getByTestId("download");
   expect(button.textContent).toContain(t.offers.off);
   expect((button as HTMLButtonElement).disabled).toBe(true);
   expect(backend.transfers).toEqual([]);
@@ -87,23 +87,23 @@ test("where the network is off the button says so, and leads to the switch", asy
 test("a download says how far it is, is paused, goes on and is stopped", async () => {
   await show("nothing");
   await click("view-models");
-  const row = await offer(RECOMMENDED);
-  expect(row.dataset["fit"]).toBe("comfortable");
-  await fireEvent.click(within(row).getByTestId("download"));
+  const entry = await row(RECOMMENDED);
+  expect(entry.dataset["fit"]).toBe("comfortable");
+  await fireEvent.click(within(entry).getByTestId("download"));
   await found("transfer");
   backend.progress(RECOMMENDED, transfer(RECOMMENDED));
-  await waitFor(() => expect(row.textContent).toMatch(/312\s?MB of 967\s?MB · 6\.1\s?MB\/s · 2 min left/));
+  await waitFor(() => expect(entry.textContent).toMatch(/312\s?MB of 967\s?MB · 6\.1\s?MB\/s · 2 min left/));
   await click("pause-download");
-  await waitFor(() => expect(row.textContent).toContain(t.transfers.paused));
-  expect(row.textContent).not.toContain("left");
+  await waitFor(() => expect(entry.textContent).toContain(t.transfers.paused));
+  expect(entry.textContent).not.toContain("left");
   await click("pause-download");
-  await waitFor(() => expect(row.textContent).toContain("left"));
+  await waitFor(() => expect(entry.textContent).toContain("left"));
   await click("stop-download");
   await waitFor(() => expect(screen.queryByTestId("transfer")).toBeNull());
 });
 
 test("what broke off says why and what to do, in words of the window", async () => {
-  await show("shelf");
+  await show("catalog");
   await click("view-models");
   const failure = await found("transfer-failure");
   expect(failure.textContent).toContain(t.errors.network_failed);
@@ -114,12 +114,12 @@ test("what broke off says why and what to do, in words of the window", async () 
 });
 
 test("what an earlier start left unfinished or damaged is listed, with what to do", async () => {
-  await show("shelf");
+  await show("catalog");
   await click("view-models");
-  const half = await offer("whisper-base");
+  const half = await row("whisper-base");
   expect(half.textContent).toMatch(/Interrupted at 120\s?MB of 290\s?MB/);
   expect(within(half).getByTestId("download").textContent).toContain(t.transfers.resume);
-  const damaged = await offer("whisper-tiny");
+  const damaged = await row("whisper-tiny");
   expect(damaged.textContent).toContain("model.safetensors");
   await fireEvent.click(within(damaged).getByTestId("download"));
   expect(backend.transfers.map(({ id }) => id)).toContain("whisper-tiny");

@@ -3,14 +3,14 @@
 use memory::DeviceKind;
 use wire::{DeviceChoice, Job};
 
-use crate::fit::{Announcement, Room, expects_gpu};
+use crate::fit::{Announcement, DeviceMemory, expects_gpu};
 use crate::{ModelRef, alternatives, list_models};
 use config::Preferences;
 use supervisor::find_engine;
 
 /// The user's wishes, the model that was chosen, and what may take over from it.
 #[derive(Debug, Clone)]
-pub struct Planned {
+pub struct JobTemplate {
     preferences: Preferences,
     model: ModelRef,
     installed: Vec<ModelRef>,
@@ -18,7 +18,7 @@ pub struct Planned {
     kind: DeviceKind,
 }
 
-impl Planned {
+impl JobTemplate {
     /// For jobs with `model` on the device of that choice. Looks for the installed
     /// models.
     pub fn new(preferences: Preferences, model: ModelRef, device: DeviceChoice) -> Self {
@@ -38,11 +38,11 @@ impl Planned {
 
     /// Whether the model fits into what is free now, to be told before a queue
     /// starts. `None` for a model that can't be read and where there is no
-    /// engine: the job itself says so. `None` too for a device that nobody can
+    /// engine: the job itself says so. `None` too for a device that can't be
     /// ask.
     pub fn announcement(&self, job: &Job) -> Option<Announcement> {
         find_engine().ok()?;
-        let room = Room::of(self.kind == DeviceKind::Gpu, job.device, &job.memory).ok()?;
-        Announcement::of(&self.model.name, job, room).ok()
+        let device = DeviceMemory::of(self.kind == DeviceKind::Gpu, job.device, &job.memory).ok()?;
+        Announcement::of(&self.model.name, job, device).ok()
     }
 }
