@@ -52,7 +52,7 @@ test("the chart shows a job's memory with its stages, and its table is saved", a
     );
     console.log(`${coloured} coloured pixels`);
     const stages = await window.texts(`${by("stages")} tbody th`);
-    for (const wanted of ["Sound", "Model", "Transcription"]) assert.ok(stages.includes(wanted), `${wanted} in ${stages}`);
+    for (const wanted of ["Audio", "Model", "Transcription"]) assert.ok(stages.includes(wanted), `${wanted} in ${stages}`);
     const [predicted, measured] = [await window.text(by("predicted")), await window.text(by("measured"))];
     assert.match(predicted, /^\d+ MB$/);
     assert.match(measured, /^\d+ MB$/);

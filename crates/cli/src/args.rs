@@ -350,7 +350,8 @@ Resume interrupted jobs.
 
 When `steno transcribe` is ended by a crash, a power cut or kill -9, the text so far is kept. This \
 command finishes the jobs with the same settings and writes the same files, from any folder. Jobs \
-that another `steno` is running are left alone. A recording that has changed since is started anew.";
+that another `steno` is running are left alone. A recording that has changed since is started anew. \
+A finished transcript that could not be written is kept too: --output writes it to another folder.";
 
 /// Resume interrupted jobs
 #[derive(Debug, Args)]
@@ -363,6 +364,10 @@ pub struct Resume {
     /// Discard the interrupted jobs
     #[arg(long, conflicts_with = "json_events")]
     pub discard: bool,
+
+    /// Write to this folder instead, created if missing
+    #[arg(long, short, value_name = "FOLDER", conflicts_with_all = ["list", "discard"])]
+    pub output: Option<PathBuf>,
 
     /// Print events as JSON lines on standard output
     #[arg(long, long_help = JSON_EVENTS)]

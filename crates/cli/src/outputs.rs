@@ -73,13 +73,18 @@ impl Request {
     /// Makes the folder, and finds out early whether it can be written to.
     pub fn prepare(&self) -> Result<(), Failure> {
         let Destination::Folder(folder) = &self.place else { return Ok(()) };
-        fs::create_dir_all(folder).map_err(|error| {
-            Failure::new(ErrorCode::OutputUnwritable, format!("The folder could not be made ({error})."))
-                .remedy("Choose another one.")
-                .file(folder)
-        })?;
+        make_folder(folder)?;
         save::check_writable(folder).map_err(|error| from_save(&error))
     }
+}
+
+/// Makes the folder of the results, and those above it.
+pub fn make_folder(folder: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(folder).map_err(|error| {
+        Failure::new(ErrorCode::OutputUnwritable, format!("The folder could not be created ({error})."))
+            .remedy("Choose another one.")
+            .file(folder)
+    })
 }
 
 /// Where one result goes.
@@ -105,6 +110,12 @@ impl Output {
             save::check_free(path, existing).map_err(|error| from_save(&error))?;
         }
         save::check_writable(&self.folder).map_err(|error| from_save(&error))
+    }
+
+    /// The same names in another folder.
+    pub fn in_folder(&self, folder: &Path, formats: &[Format]) -> Self {
+        let files = files(folder, &self.name, formats);
+        Self { folder: folder.into(), name: self.name.clone(), files, renamed: self.renamed }
     }
 
     /// Writes the files and returns what was written, or prints.

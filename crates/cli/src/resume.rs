@@ -1,11 +1,15 @@
 //! `steno resume`: what was interrupted goes on where it was.
 
+use std::path::Path;
+
 use config::Preferences;
 use config::preferences::Values;
 use library::{HostKind, Journal, JournalState, UnfinishedJob, UnfinishedJobs};
 use supervisor::runs::Runs;
 use supervisor::{EngineOptions, Supervisor, SupervisorOptions};
 use transcript::Time;
+use transcript::export::Format;
+use transcript::save::Existing;
 use wire::{DeviceChoice, ErrorCode, Failure, FilePath};
 
 use crate::args::Resume;
@@ -13,7 +17,7 @@ use crate::console::Console;
 use crate::ended::Ended;
 use crate::events::{HostEvent, print_event};
 use crate::interrupt::Interrupt;
-use crate::outputs::print;
+use crate::outputs::{Destination, Output, Request, make_folder, print};
 use crate::runner::{Item, Runner};
 use crate::stored::Stored;
 use crate::times::clock;
@@ -112,21 +116,41 @@ async fn go_on(
         memory,
     });
     let mut runner = Runner::new(console, interrupt, supervisor, args.json_events);
+    if let Some(folder) = &args.output {
+        if let Err(failure) = make_folder(folder) {
+            return runner.end(Err(failure.into())).await;
+        }
+    }
     runner.keeps_curable = true;
-    let ended = match items(&journal, listing, &mut runner) {
+    let ended = match items(args, &journal, listing, &mut runner) {
         Ok(items) => runner.all(items).await,
         Err(ended) => Err(ended),
     };
     runner.end(ended).await
 }
 
-fn items(journal: &Journal, listing: UnfinishedJobs, runner: &mut Runner) -> Result<Vec<Item>, Ended> {
+/// The same files in another folder, where nothing is replaced. What was for standard output
+/// becomes files too.
+fn moved(output: Output, request: Request, folder: &Path) -> (Output, Request) {
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.into());
+    let formats = if request.formats.is_empty() { vec![Format::Txt] } else { request.formats.clone() };
+    let request =
+        Request { place: Destination::Folder(folder.clone()), existing: Existing::Keep, formats, ..request };
+    (output.in_folder(&folder, &request.formats), request)
+}
+
+fn items(
+    args: &Resume,
+    journal: &Journal,
+    listing: UnfinishedJobs,
+    runner: &mut Runner,
+) -> Result<Vec<Item>, Ended> {
     for other in listing.unreadable {
         let mut failure =
             Failure::new(ErrorCode::BadSettings, "It was interrupted in another version of Steno.")
                 .remedy("Go on with that version, or start it again; `steno resume --discard` forgets it.");
         failure.file = other.file;
-        runner.failed(wire::NO_JOB, failure, None)?;
+        runner.failed(wire::NO_JOB, failure)?;
     }
     let mut items = Vec::new();
     for (id, left) in (1..).zip(listing.jobs) {
@@ -135,12 +159,16 @@ fn items(journal: &Journal, listing: UnfinishedJobs, runner: &mut Runner) -> Res
                 Failure::new(ErrorCode::BadSettings, "What was to be written is not known any more.")
                     .remedy("Start it again; `steno resume --discard` forgets it.")
                     .file(left.job.file.clone());
-            runner.failed(wire::NO_JOB, failure, None)?;
+            runner.failed(wire::NO_JOB, failure)?;
             continue;
         };
         // Events were all that was asked for.
         runner.json_events |= stored.is_for_events_alone();
         let (output, request) = stored.restore(left.state == JournalState::Saving);
+        let (output, request) = match &args.output {
+            Some(folder) => moved(output, request, folder),
+            None => (output, request),
+        };
         let job = supervisor::journal::resumed(journal, &left);
         let file = job.file.0.clone();
         items.push(Item { id, file, job, output, request, key: Some(left.key) });

@@ -1,6 +1,7 @@
 //! Recordings from job to files, one after the other: what `transcribe` and
 //! `resume` have in common.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -60,6 +61,8 @@ pub struct Runner {
     pub json_events: bool,
     /// Jobs that fail because something is missing stay in the journal.
     pub keeps_curable: bool,
+    /// Jobs whose text is in no file: they stay in the journal, whatever happens later.
+    unsaved: HashSet<JobKey>,
     pub demonstration_told: bool,
     pub some_failed: bool,
 }
@@ -72,6 +75,7 @@ impl Runner {
             supervisor,
             json_events,
             keeps_curable: false,
+            unsaved: HashSet::new(),
             demonstration_told: false,
             some_failed: false,
         }
@@ -85,7 +89,7 @@ impl Runner {
         // program leaves jobs in the journal.
         let is_kept = self.keeps_curable && matches!(result, Err(Ended::Failed(_)));
         if result.is_err() && !is_kept {
-            for key in keys {
+            for key in keys.into_iter().filter(|key| !self.unsaved.contains(key)).collect::<Vec<_>>() {
                 self.finish(Some(key), JournalState::Cancelled).await;
             }
         }
@@ -98,8 +102,12 @@ impl Runner {
                 return Err(Ended::Cancelled);
             }
             if let Err(failure) = item.output.check(item.request.existing) {
-                self.finish(item.key, JournalState::Failed).await;
-                self.failed(item.id, failure, None)?;
+                self.failed(item.id, failure)?;
+                // A job that is resumed has a text already.
+                match item.key.filter(|_| item.job.resume.is_some()) {
+                    Some(key) => self.stays_in_journal(key, &item.file),
+                    None => self.finish(item.key, JournalState::Failed).await,
+                }
                 continue;
             }
             self.one(item).await?;
@@ -141,13 +149,18 @@ impl Runner {
                 self.journal(key, |journal, key| journal.set_saving(key)).await;
                 let written = match output.write(&transcript, &request) {
                     Ok(written) => written,
-                    Err(Ended::Failed(failure)) => {
-                        // Hours of work are not lost to a full disk if another place takes them.
-                        self.failed(id, failure, Some((&transcript, &output, &request)))?;
-                        self.finish(key, JournalState::Failed).await;
-                        return Ok(());
+                    Err(ended) => {
+                        let ended = match ended {
+                            Ended::Failed(failure) => {
+                                self.failed(id, failure)?;
+                                Ok(())
+                            }
+                            // Standard output is closed: there is no reader to report to.
+                            ended => Err(ended),
+                        };
+                        self.keep_text(id, key, &file, Some(&transcript), &output, &request).await?;
+                        return ended;
                     }
-                    Err(ended) => return Err(ended),
                 };
                 self.finish(key, JournalState::Finished).await;
                 self.saved(id, &written)?;
@@ -155,22 +168,20 @@ impl Runner {
                 Ok(())
             }
             Ending::Cancelled(partial) => {
-                self.keep_partial(id, partial.as_deref(), &output, &request)?;
-                self.finish(key, JournalState::Cancelled).await;
+                self.keep_text(id, key, &file, partial.as_deref(), &output, &request).await?;
                 if self.interrupt.is_raised() {
                     return Err(Ended::Cancelled);
                 }
                 // The cancellation did not come from this program.
                 let failure = Failure::new(ErrorCode::Cancelled, "The job was cancelled.").file(file);
-                self.failed(id, failure, None)
+                self.failed(id, failure)
             }
             Ending::Failed(mut failure, partial) => {
                 let is_kept = self.keeps_curable && CURABLE.contains(&failure.code);
-                failure.file.get_or_insert_with(|| file.into());
-                let left = partial.as_deref().filter(|_| !is_kept);
-                self.failed_after(id, failure, left.map(|partial| (partial, &output, &request)))?;
+                failure.file.get_or_insert_with(|| file.clone().into());
+                self.failed_after(failure);
                 if !is_kept {
-                    self.finish(key, JournalState::Failed).await;
+                    self.keep_text(id, key, &file, partial.as_deref(), &output, &request).await?;
                 }
                 Ok(())
             }
@@ -262,54 +273,85 @@ impl Runner {
     }
 
     /// Reports a failure that did not come from the engine.
-    pub fn failed(
-        &mut self,
-        id: JobId,
-        failure: Failure,
-        left: Option<(&Transcript, &Output, &Request)>,
-    ) -> Result<(), Ended> {
+    pub fn failed(&mut self, id: JobId, failure: Failure) -> Result<(), Ended> {
         if self.json_events {
             let job = (id != NO_JOB).then_some(id);
             let body = Event::Failed { error: failure.clone(), partial: None };
             print_event(&Envelope { job, body })?;
         }
-        self.failed_after(id, failure, left)
+        self.failed_after(failure);
+        Ok(())
     }
 
-    fn failed_after(
-        &mut self,
-        id: JobId,
-        failure: Failure,
-        left: Option<(&Transcript, &Output, &Request)>,
-    ) -> Result<(), Ended> {
+    fn failed_after(&mut self, failure: Failure) {
         self.some_failed = true;
         self.console.error(&failure.to_string());
-        match left {
-            Some((transcript, output, request)) => self.keep_partial(id, Some(transcript), output, request),
-            None => Ok(()),
-        }
     }
 
-    /// Saves what a job left behind. Without a segment there is nothing to keep.
-    fn keep_partial(
+    /// Ends a job in the journal whose outputs were not written, once its text is safe: in a file
+    /// beside them, else in the journal itself, else in a file in the folder of the program's
+    /// state. Without a segment there is nothing to keep.
+    async fn keep_text(
         &mut self,
         id: JobId,
-        partial: Option<&Transcript>,
+        key: Option<JobKey>,
+        file: &Path,
+        text: Option<&Transcript>,
         output: &Output,
         request: &Request,
     ) -> Result<(), Ended> {
-        let Some(partial) = partial.filter(|partial| !partial.segments.is_empty()) else { return Ok(()) };
-        match save::save_partial(partial, &request.options, &output.folder, &output.name) {
+        let Some(text) = text.filter(|text| !text.segments.is_empty()) else {
+            self.finish(key, JournalState::Cancelled).await;
+            return Ok(());
+        };
+        let failure = match self.keep_partial(id, text, &output.folder, output, request)? {
+            Ok(()) => {
+                self.finish(key, JournalState::Cancelled).await;
+                return Ok(());
+            }
+            Err(failure) => failure,
+        };
+        // A journal that could not be written to may lack a part.
+        let is_in_journal = !text.notices.iter().any(|notice| notice.code == "journal.unavailable");
+        if let Some(key) = key.filter(|_| is_in_journal) {
+            self.stays_in_journal(key, file);
+            return Ok(());
+        }
+        let folder = config::folders::steno_state().map(|state| state.join("unsaved"));
+        let saved = match folder.filter(|folder| config::folders::make_private(folder).is_ok()) {
+            Some(folder) => self.keep_partial(id, text, &folder, output, request)?.is_ok(),
+            None => false,
+        };
+        if !saved {
+            self.failed_after(failure);
+        }
+        Ok(())
+    }
+
+    fn stays_in_journal(&mut self, key: JobKey, file: &Path) {
+        self.unsaved.insert(key);
+        self.console.warning(&format!(
+            "{}: The text is kept. `steno resume --output FOLDER` writes it to another folder.",
+            file.display()
+        ));
+    }
+
+    fn keep_partial(
+        &mut self,
+        id: JobId,
+        partial: &Transcript,
+        folder: &Path,
+        output: &Output,
+        request: &Request,
+    ) -> Result<Result<(), Failure>, Ended> {
+        match save::save_partial(partial, &request.options, folder, &output.name) {
             Ok(path) => {
                 let until = partial.segments.last().map(|segment| clock(segment.end)).unwrap_or_default();
                 self.console.warning(&format!("{}: holds the text until {until}", path.display()));
-                self.saved(id, &[path])
+                self.saved(id, &[path])?;
+                Ok(Ok(()))
             }
-            Err(error) => {
-                self.some_failed = true;
-                self.console.error(&from_save(&error).to_string());
-                Ok(())
-            }
+            Err(error) => Ok(Err(from_save(&error))),
         }
     }
 

@@ -87,7 +87,7 @@ fn items(
 ) -> Result<Vec<Item>, Ended> {
     request.prepare()?;
     for failure in inputs.failures {
-        runner.failed(NO_JOB, failure, None)?;
+        runner.failed(NO_JOB, failure)?;
     }
     for path in &inputs.repeated {
         runner.console.info(&format!("{}: named more than once, transcribed once", path.display()));
@@ -97,7 +97,7 @@ fn items(
     }
     let model = match models::chosen(args.model.as_deref()) {
         Ok(model) => model,
-        Err(failure) => return runner.failed(NO_JOB, failure, None).map(|()| Vec::new()),
+        Err(failure) => return runner.failed(NO_JOB, failure).map(|()| Vec::new()),
     };
 
     let outputs = plan(&inputs.recordings, request);

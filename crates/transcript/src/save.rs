@@ -70,7 +70,7 @@ impl SaveError {
     /// One sentence that says what is wrong.
     pub fn message(&self) -> String {
         match self {
-            Self::Exists(_) => "The file exists already.".into(),
+            Self::Exists(_) => "The file already exists.".into(),
             Self::DiskFull(_) => "The disk is full.".into(),
             Self::NoFolder(_) => "There is no such folder.".into(),
             Self::IsFolder(_) => "This is a folder, and a file of that name was to be written.".into(),
@@ -83,7 +83,7 @@ impl SaveError {
     /// One sentence that says what to do about it.
     pub fn remedy(&self) -> &'static str {
         match self {
-            Self::Exists(_) => "Say that it may be replaced, or choose another folder.",
+            Self::Exists(_) => "Replace it, or choose another folder.",
             Self::DiskFull(_) => "Make room, or choose a folder on another disk.",
             Self::NoFolder(_) => "Make it first, or choose another one.",
             Self::NameTooLong(_) => "Rename the recording, or choose another folder.",

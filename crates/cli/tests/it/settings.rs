@@ -474,6 +474,7 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
         &["list", "discard", "json-events", "quiet"],
         "settings::what_was_interrupted_is_listed_discarded_and_resumed",
     ),
+    ("resume", &["output"], "transcribe::a_finished_text_outlives_its_folder_and_is_written_elsewhere"),
     (
         "detect-language",
         &["track", "device", "threads"],

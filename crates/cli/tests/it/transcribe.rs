@@ -1,5 +1,8 @@
 //! What becomes of recordings, results and failures, with a scripted engine.
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
 use crate::support::{Ran, Sandbox};
 use serde_json::Value;
 
@@ -64,7 +67,7 @@ fn nothing_is_replaced_without_force_and_the_work_is_not_done_in_vain() {
     let sandbox = Sandbox::with(&["talk.mp3"]);
     sandbox.write("talk.srt", "mine");
     let ran = sandbox.run(&["transcribe", "talk.mp3", "--format", "json,srt"]).ends(1);
-    ran.says("talk.srt: The file exists already. Use --force");
+    ran.says("talk.srt: The file already exists. Use --force");
     assert_eq!(sandbox.read("talk.srt"), "mine");
     assert_eq!(sandbox.names(), ["talk.mp3", "talk.srt"]);
     sandbox.run(&["transcribe", "talk.mp3", "--format", "json,srt", "--force"]).ends(0);
@@ -331,4 +334,55 @@ mod unix {
         let ran = Ran::from(output.unwrap()).ends(1).says("Standard output could not be written to");
         assert!(ran.err.contains("talk.partial.json"), "the text must not be lost: {}", ran.err);
     }
+}
+
+#[test]
+fn a_finished_text_outlives_its_folder_and_is_written_elsewhere() {
+    let sandbox = Sandbox::with(&["unwritable.mp3"]);
+    let ran = sandbox.run(&["transcribe", "unwritable.mp3", "-f", "srt", "-o", "out"]).ends(1);
+    ran.says("unwritable.mp3: The text is kept. `steno resume --output FOLDER`");
+    let listed = |sandbox: &Sandbox| sandbox.run(&["resume", "--list"]).ends(0).out;
+    assert!(listed(&sandbox).contains("unwritable.mp3"), "{}", listed(&sandbox));
+    // Where the folder is still gone nothing is lost either.
+    sandbox.run(&["resume"]).ends(1).says("The text is kept.");
+    assert!(listed(&sandbox).contains("unwritable.mp3"), "{}", listed(&sandbox));
+
+    std::fs::create_dir(sandbox.path("out")).unwrap();
+    sandbox.run(&["resume", "--output", "elsewhere"]).ends(0).says("written to ");
+    let srt = sandbox.read("elsewhere/unwritable.srt");
+    assert!(srt.contains("Good morning.") && srt.contains("This is unwritable."), "{srt}");
+    assert_eq!(listed(&sandbox), "");
+}
+
+/// A job that is cancelled and can't be saved stays in the journal too.
+#[test]
+fn a_cancelled_text_outlives_its_folder() {
+    let sandbox = Sandbox::with(&["unwritable-slow.mp3"]);
+    let arguments = ["transcribe", "unwritable-slow.mp3", "-f", "srt", "-o", "out", "--json-events"];
+    let mut steno =
+        sandbox.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(steno.stdout.take().unwrap()).lines();
+    let mut events = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    assert!(events.any(|event| event["event"] == "segment"), "it ended");
+    while sandbox.path("out").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    // SAFETY: sends a signal to a child that has not been waited for.
+    unsafe { libc::kill(steno.id() as i32, libc::SIGINT) };
+    events.for_each(drop);
+    Ran::from(steno.wait_with_output().unwrap()).ends(130).says("unwritable-slow.mp3: The text is kept.");
+    assert!(sandbox.run(&["resume", "--list"]).ends(0).out.contains("unwritable-slow.mp3"));
+}
+
+/// Without a journal the folder of the program's state is the last resort.
+#[test]
+fn a_finished_text_goes_to_the_state_folder_where_there_is_no_journal() {
+    let sandbox = Sandbox::with(&["unwritable.mp3"]);
+    // A folder in the place of the journal's file can't be opened or moved away.
+    std::fs::create_dir_all(sandbox.home.path().join("steno/journal.sqlite/x")).unwrap();
+    let ran = sandbox.run(&["transcribe", "unwritable.mp3", "-f", "srt", "-o", "out"]).ends(1);
+    let saved = sandbox.home.path().join("steno/unsaved/unwritable.partial.json");
+    let text = std::fs::read_to_string(&saved).unwrap_or_else(|error| panic!("{error}: {}", ran.err));
+    assert!(text.contains("This is unwritable."), "{text}");
+    ran.says("unsaved/unwritable.partial.json: holds the text until");
 }

@@ -173,6 +173,11 @@ fn transcribe(job: &Job, out: &Mutex<Stdout>, cancelled: &Receiver<()>) {
     if is("dies") {
         std::process::exit(3);
     }
+    if is("unwritable") {
+        // What a disk that is taken away does to the folder of the results.
+        let folder = job.file.as_path().parent().unwrap_or(std::path::Path::new("")).join("out");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
     if is("slow") {
         cancelled.recv().unwrap();
         let partial = Transcript { complete: false, ..whole };
