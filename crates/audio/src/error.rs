@@ -29,6 +29,12 @@ pub enum AudioError {
     /// The track has fewer channels.
     #[error("{path}: has no channel {channel}; it has {available}, counted from 0", path = .path.display())]
     NoSuchChannel { path: PathBuf, channel: usize, available: usize },
+    /// The file is a list of other files or addresses, which a decoder would open in its place.
+    #[error("{path}: is {what}, not a recording", path = .path.display())]
+    Playlist { path: PathBuf, what: &'static str },
+    /// The file declares what no recording has.
+    #[error("{path}: is damaged: it declares {what}", path = .path.display())]
+    Implausible { path: PathBuf, what: String },
     /// Neither this crate nor an installed `ffmpeg` recognises the format.
     #[error("{path}: is not a known audio or video format{}", detail_text(.detail), path = .path.display())]
     UnknownFormat { path: PathBuf, detail: Option<String> },
@@ -71,10 +77,10 @@ impl AudioError {
             Self::Empty { .. } | Self::ZeroLength { .. } => "file_empty",
             Self::NoAudioTrack { .. } => "no_audio_track",
             Self::NoSuchTrack { .. } | Self::NoSuchChannel { .. } => "no_such_track",
-            Self::UnknownFormat { .. } => "unknown_format",
+            Self::UnknownFormat { .. } | Self::Playlist { .. } => "unknown_format",
             Self::NeedsFfmpeg { .. } => "needs_ffmpeg",
             Self::UnsupportedCodec { .. } => "unsupported_codec",
-            Self::Broken { .. } | Self::Ffmpeg { .. } => "audio_broken",
+            Self::Broken { .. } | Self::Implausible { .. } | Self::Ffmpeg { .. } => "audio_broken",
             Self::Spool { .. } => "disk_full",
             Self::Cancelled => "cancelled",
         }
@@ -102,7 +108,8 @@ impl AudioError {
                 "Choose an audio or video file. If it is one, convert it to wav or flac first."
             }
             Self::UnsupportedCodec { .. } => "Convert it to wav or flac first.",
-            Self::Broken { .. } => {
+            Self::Playlist { .. } => "Choose the recordings that it lists.",
+            Self::Broken { .. } | Self::Implausible { .. } => {
                 "Copy it again from where it came from, or have another program repair it."
             }
             Self::Ffmpeg { .. } => "Install ffmpeg again, or name its executable in STENO_FFMPEG.",

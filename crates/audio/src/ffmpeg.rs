@@ -6,11 +6,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread::JoinHandle;
 
+use crate::child;
 use crate::decoded::{DecodeStep, DecodedPiece};
 use crate::{AudioError, MediaInfo, Track, Warning};
 
 /// The environment variable with the executable; empty or `none` disables `ffmpeg`.
 const VARIABLE: &str = "STENO_FFMPEG";
+/// Demuxers of containers that hold their own sound. Those of playlists (`hls`, `dash`, `concat`,
+/// `sdp`, ...) would have `ffmpeg` open other files of the user.
+const DEMUXERS: &str = "aa,aac,aax,ac3,ac4,adx,aiff,alaw,amr,amrnb,amrwb,ape,asf,asf_o,au,avi,avr,bonk,caf,codec2,\
+daud,dsf,dts,dtshd,dv,ea,eac3,flac,flv,g722,g726,g726le,g729,gsm,gxf,iff,ircam,live_flv,loas,m4v,matroska,mlp,mov,mp3,\
+mpc,mpc8,mpeg,mpegts,mpegvideo,mulaw,mxf,nist,nsv,nut,ogg,oma,osq,paf,pvf,qcp,rm,rso,sbc,sds,sdx,shn,sln,smjpeg,sol,\
+sox,spdif,swf,tak,truehd,tta,vmd,voc,w64,wav,wsaud,wsd,wtv,wv,xwma";
 /// Frames of a piece.
 const PIECE_FRAMES: usize = 16_384;
 /// Bytes of its last messages that are kept.
@@ -95,6 +102,10 @@ impl Ffmpeg {
         codec: Option<&str>,
     ) -> Result<Self, AudioError> {
         let listing = list(executable, path)?;
+        if let Some(format) = refused_format(&listing) {
+            let detail = Some(format!("{format} is not a format of recordings"));
+            return Err(AudioError::UnknownFormat { path: path.into(), detail });
+        }
         let Some(mut info) = parse_listing(&listing) else {
             return Err(AudioError::UnknownFormat { path: path.into(), detail: last_line(&listing) });
         };
@@ -112,7 +123,8 @@ impl Ffmpeg {
         info.track = index;
         info.codec = codec.unwrap_or(&chosen.codec).into();
 
-        let mut child = command(executable)
+        let mut child = command(executable);
+        child
             .args(["-v", "error"])
             .args(input(path))
             .args(["-map", &format!("0:a:{index}"), "-vn", "-sn", "-dn"])
@@ -120,9 +132,9 @@ impl Ffmpeg {
             .args(["-af", "aresample=async=1:min_hard_comp=0.2:first_pts=0"])
             .args(["-c:a", "pcm_f32be", "-f", "au", "pipe:1"])
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|source| AudioError::Ffmpeg { path: path.into(), source })?;
+            .stderr(Stdio::piped());
+        let mut child =
+            child::spawn(child).map_err(|source| AudioError::Ffmpeg { path: path.into(), source })?;
         let (Some(sound), Some(mut errors)) = (child.stdout.take(), child.stderr.take()) else {
             let source = std::io::Error::other("its output cannot be read");
             return Err(AudioError::Ffmpeg { path: path.into(), source });
@@ -256,18 +268,33 @@ fn command(executable: &Path) -> Command {
 }
 
 /// The input as a `file:` URL, so that no name is taken for an option, a protocol or
-/// a pattern. The whitelist keeps playlists from opening network addresses.
-fn input(path: &Path) -> [OsString; 4] {
+/// a pattern. The lists keep it from opening other files and network addresses.
+fn input(path: &Path) -> [OsString; 6] {
     let mut name = OsString::from("file:");
     name.push(path);
-    ["-protocol_whitelist".into(), "file,pipe".into(), "-i".into(), name]
+    [
+        "-format_whitelist".into(),
+        DEMUXERS.into(),
+        "-protocol_whitelist".into(),
+        "file,pipe".into(),
+        "-i".into(),
+        name,
+    ]
+}
+
+/// The format that the list of demuxers excludes, if that is why `ffmpeg` refused the file.
+fn refused_format(listing: &str) -> Option<&str> {
+    let (_, rest) = listing.split_once("Format not on whitelist")?;
+    let name = rest.trim_start().trim_start_matches('\'').split(['\'', '\n']).next()?;
+    Some(name.trim()).filter(|name| !name.is_empty()).or(Some("this"))
 }
 
 /// The description of the file that `ffmpeg` prints if no output is given.
 fn list(executable: &Path, path: &Path) -> Result<String, AudioError> {
-    let output = command(executable)
-        .args(input(path))
-        .output()
+    let mut listing = command(executable);
+    listing.args(input(path)).stdout(Stdio::null()).stderr(Stdio::piped());
+    let output = child::spawn(listing)
+        .and_then(std::process::Child::wait_with_output)
         .map_err(|source| AudioError::Ffmpeg { path: path.into(), source })?;
     Ok(String::from_utf8_lossy(&output.stderr).into_owned())
 }

@@ -8,6 +8,7 @@
 //! [`Seekable`] decodes any part of a file at its own rate, for playback.
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
+mod child;
 mod codecs;
 mod decoded;
 mod error;
@@ -15,6 +16,7 @@ mod ffmpeg;
 mod frame_offsets;
 mod he_aac;
 mod info;
+mod limits;
 mod mel;
 mod mix;
 mod mkv;

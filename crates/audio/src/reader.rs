@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::decoded::{DecodeStep, DecodedPiece};
 use crate::ffmpeg::{Ffmpeg, find_ffmpeg};
+use crate::limits;
 use crate::mix::Mixer;
 use crate::native::{HE_AAC, Native, Refusal};
 use crate::resample::Resampler;
@@ -167,8 +168,18 @@ impl Reader {
     }
 }
 
-/// Opens a file for decoding, here or through `ffmpeg`.
+/// Opens a file for decoding, here or through `ffmpeg`, if it is what a recording can be.
 pub(crate) fn open_source(path: &Path, track: Option<usize>) -> Result<PieceSource, AudioError> {
+    let source = open_unchecked(path, track)?;
+    let info = match &source {
+        PieceSource::Native(native) => native.info(),
+        PieceSource::Ffmpeg(ffmpeg) => ffmpeg.info(),
+    };
+    limits::check(path, info)?;
+    Ok(source)
+}
+
+fn open_unchecked(path: &Path, track: Option<usize>) -> Result<PieceSource, AudioError> {
     let foreign = source::foreign_format(path);
     let refusal = match foreign {
         Some(format) => Refusal::Codec(format.into()),

@@ -4,13 +4,12 @@ use rubato::audioadapter_buffers::direct::SequentialSlice;
 use rubato::{Fft, FixedSync, Resampler as _};
 
 use crate::SAMPLE_RATE;
+use crate::limits::RATES;
 
 /// Taps of the anti-aliasing filter at the lower of the two rates. With 1024 the
 /// pass band ends at 98.7 % of half that rate, which is 7.9 kHz for inputs above
 /// 16 kHz.
 const FILTER_TAPS: usize = 1024;
-/// Accepted rates in hertz. Others occur only in damaged files.
-const RATES: std::ops::RangeInclusive<u32> = 1_000..=768_000;
 /// Most frames of the smallest possible block, which is a whole second for a rate
 /// that has no common divisor with 16 kHz. Limits memory to about 50 MB.
 const LARGEST_BLOCK: usize = 200_000;
@@ -136,14 +135,14 @@ mod tests {
         (0..frames).map(|i| (0.5 * (step * i as f64).sin()) as f32).collect()
     }
 
-    const RATES: [u32; 13] = [
+    const COMMON_RATES: [u32; 13] = [
         8_000, 11_025, 12_000, 16_001, 22_050, 24_000, 32_000, 44_100, 44_101, 48_000, 88_200, 96_000,
         192_000,
     ];
 
     #[test]
     fn tones_keep_time_and_level_for_any_block_size() {
-        for rate in RATES {
+        for rate in COMMON_RATES {
             let frames = rate as usize + 377;
             let input = tone(rate, 1000.0, frames);
             let out = resample(rate, &input, 1009);

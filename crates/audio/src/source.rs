@@ -23,7 +23,36 @@ pub(crate) fn check(path: &Path) -> Result<u64, AudioError> {
     if metadata.len() == 0 {
         return Err(AudioError::Empty { path: path.into() });
     }
+    if let Some(what) = playlist(path) {
+        return Err(AudioError::Playlist { path: path.into(), what });
+    }
     Ok(metadata.len())
+}
+
+/// The name of a playlist's format. A decoder would open the files and addresses that it lists.
+fn playlist(path: &Path) -> Option<&'static str> {
+    let mut head = Vec::new();
+    File::open(path).ok()?.take(4096).read_to_end(&mut head).ok()?;
+    let head = String::from_utf8_lossy(&head).to_ascii_lowercase();
+    let text = head.trim_start_matches('\u{feff}').trim_start();
+    let starts_with = |beginnings: &[&str]| beginnings.iter().any(|beginning| text.starts_with(beginning));
+    let is_xml = starts_with(&["<?xml", "<!--", "<"]);
+    if starts_with(&["#extm3u", "#ext-x-"]) {
+        Some("an HLS or M3U playlist")
+    } else if starts_with(&["ffconcat version"]) {
+        Some("an ffconcat list")
+    } else if is_xml && text.contains("<mpd") {
+        Some("a DASH manifest")
+    } else if starts_with(&["[playlist]", "[reference]", "rtsptext"])
+        || is_xml
+            && ["<smoothstreamingmedia", "<asx", "<smil", "<playlist"].iter().any(|tag| text.contains(tag))
+    {
+        Some("a playlist")
+    } else if starts_with(&["v=0\r\no=", "v=0\no="]) {
+        Some("a session description (SDP)")
+    } else {
+        None
+    }
 }
 
 fn kind_of(metadata: &fs::Metadata) -> &'static str {

@@ -116,10 +116,10 @@ async fn go_on(
         memory,
     });
     let mut runner = Runner::new(console, interrupt, supervisor, args.json_events);
-    if let Some(folder) = &args.output {
-        if let Err(failure) = make_folder(folder) {
-            return runner.end(Err(failure.into())).await;
-        }
+    if let Some(folder) = &args.output
+        && let Err(failure) = make_folder(folder)
+    {
+        return runner.end(Err(failure.into())).await;
     }
     runner.keeps_curable = true;
     let ended = match items(args, &journal, listing, &mut runner) {

@@ -22,6 +22,10 @@ pub use peaks::Peaks;
 pub use server::Server;
 use wire::Failure;
 
+/// What opening or scanning one recording may allocate, in bytes: more than any recording needs. A
+/// damaged length field can make a decoder ask for all the memory of a machine.
+pub const DECODING_BYTES: usize = 512 << 20;
+
 /// Checks by its beginning whether a recording can be decoded. Returns its
 /// length in seconds if the file states it.
 ///

@@ -2,8 +2,18 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::mpsc;
 
-use player::Server;
+use memory::allocation::limited;
+use player::{DECODING_BYTES, Server};
 use wire::{ErrorCode, Failure, PlayerAnswer, PlayerCommand};
+
+#[global_allocator]
+static COUNTED: memory::allocation::Counted = memory::allocation::Counted::new(end_at_decoding_limit);
+
+/// The window starts another player when this one ends.
+fn end_at_decoding_limit() -> ! {
+    // Allocates nothing, which an allocator must not do.
+    std::process::abort()
+}
 
 const EXPLANATION: &str = "\
 The part of Steno that decodes recordings for listening. The window starts it
@@ -55,15 +65,18 @@ fn serve() -> ExitCode {
     for line in commands {
         let answer = match serde_json::from_str(&line) {
             Ok(PlayerCommand::Open { path, keep }) => {
-                match server.open(path.as_path(), keep.as_ref().map(|keep| keep.as_path())) {
+                let keep = keep.as_ref().map(|keep| keep.as_path());
+                match limited(DECODING_BYTES, || server.open(path.as_path(), keep)) {
                     Ok(opened) => PlayerAnswer::Opened(opened),
                     Err(failure) => PlayerAnswer::Failed { failure },
                 }
             }
-            Ok(PlayerCommand::Probe { path }) => match player::probe(path.as_path()) {
-                Ok(seconds) => PlayerAnswer::Probed { seconds },
-                Err(failure) => PlayerAnswer::Failed { failure },
-            },
+            Ok(PlayerCommand::Probe { path }) => {
+                match limited(DECODING_BYTES, || player::probe(path.as_path())) {
+                    Ok(seconds) => PlayerAnswer::Probed { seconds },
+                    Err(failure) => PlayerAnswer::Failed { failure },
+                }
+            }
             Ok(PlayerCommand::Close { token }) => {
                 server.close(&token);
                 PlayerAnswer::Closed

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use audio::{AudioError, DecodingPass, Seekable};
+use memory::allocation::limited;
 
 use crate::Peaks;
 use crate::cache::RecordingCache;
@@ -62,7 +63,7 @@ impl OpenRecording {
             let scan = Scan { keep: keep.map(Path::to_path_buf), scanned: Arc::clone(&scanned) };
             let pass = sound.pass()?;
             if sound.frames().is_some() {
-                std::thread::spawn(move || scan.run(pass));
+                std::thread::spawn(move || limited(crate::DECODING_BYTES, || scan.run(pass)));
             } else {
                 // The length is known only after decoding everything.
                 scan.run(pass);

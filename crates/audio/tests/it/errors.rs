@@ -69,6 +69,139 @@ fn files_that_are_no_recordings_are_errors() {
     assert_error!(fixture("left.wav"), nothing, AudioError::ZeroLength { .. });
 }
 
+/// A decoder would open what they list: other files of the user, and addresses.
+#[test]
+fn playlists_are_refused_under_any_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = fixture("left.wav").canonicalize().unwrap();
+    let other = other.display();
+    for (name, text, what) in [
+        (
+            "hls.mp4",
+            format!("#EXTM3U\n#EXT-X-TARGETDURATION:5\n#EXTINF:5,\n{other}\n#EXT-X-ENDLIST\n"),
+            "an HLS",
+        ),
+        ("bom.mp3", format!("\u{feff}\r\n#EXTM3U\r\n{other}\r\n"), "an HLS"),
+        ("concat.mp4", format!("ffconcat version 1.0\nfile '{other}'\n"), "an ffconcat list"),
+        (
+            "dash.webm",
+            format!("<?xml version=\"1.0\"?>\n<MPD><BaseURL>{other}</BaseURL></MPD>"),
+            "a DASH manifest",
+        ),
+        ("list.wav", format!("[playlist]\nFile1={other}\n"), "a playlist"),
+        ("talk.sdp.mp3", "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\n".into(), "a session description"),
+    ] {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        match outcome(&path, OpenOptions::default()) {
+            Err(AudioError::Playlist { what: found, .. }) => {
+                assert!(found.starts_with(what), "{name}: {found}")
+            }
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+}
+
+/// What the first look does not recognise, ffmpeg's list of formats keeps out.
+#[test]
+fn ffmpeg_reads_formats_of_recordings_alone() {
+    let Some(ffmpeg) = audio::find_ffmpeg() else { panic!("install ffmpeg: scripts/setup.sh test") };
+    let folder = tempfile::tempdir().unwrap();
+    // More than a first look reads stands before the list.
+    let path = folder.path().join("picture.mp4");
+    let picture =
+        ["-v", "error", "-f", "lavfi", "-i", "color=size=16x16:duration=1", "-frames:v", "1", "-f", "image2"];
+    assert!(Command::new(ffmpeg).args(picture).arg(&path).status().unwrap().success());
+    assert_error!(path, AudioError::UnknownFormat { .. });
+}
+
+/// A CAF file of these parameters, with a second of silence at 8 kHz.
+fn caf(rate: f64, channels: u32, data_bytes: i64) -> Vec<u8> {
+    let mut file = b"caff\0\x01\0\0desc".to_vec();
+    file.extend(32i64.to_be_bytes());
+    file.extend(rate.to_be_bytes());
+    file.extend(b"lpcm");
+    for number in [0, 2 * channels, 1, channels, 16] {
+        file.extend(number.to_be_bytes());
+    }
+    file.extend(b"data");
+    file.extend(data_bytes.to_be_bytes());
+    file.extend([0; 4 + 16_000]);
+    file
+}
+
+#[test]
+fn what_no_recording_can_be_is_refused_for_listening_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sound.caf");
+    let whole = 4 + 16_000;
+    fs::write(&path, caf(8_000.0, 1, whole)).unwrap();
+    assert_eq!(outcome(&path, OpenOptions::default()).unwrap().0, 1.0);
+    for (rate, channels, bytes) in [
+        (f64::from(u32::MAX), 1, whole),
+        (4_294_967_000.0, 1, whole),
+        (1e300, 1, whole),
+        (0.5, 1, whole),
+        (8_000.0, 100_000, whole),
+        (8_000.0, 1, i64::MAX),
+        (8_000.0, 1, i64::MAX / 2),
+    ] {
+        fs::write(&path, caf(rate, channels, bytes)).unwrap();
+        let listening = audio::Seekable::open(&path, None).map(|sound| sound.frames());
+        let transcribing = outcome(&path, OpenOptions::default());
+        // A length that the file does not have may count as unknown.
+        let is_sane = |frames: &Option<u64>| frames.is_none_or(|frames| frames <= 8_000 * 3600 * 24 * 31);
+        let refused = listening.as_ref().map_or(true, is_sane);
+        assert!(refused, "{rate} Hz, {channels} channels, {bytes} bytes: {listening:?}");
+        if bytes == whole {
+            assert!(listening.is_err() && transcribing.is_err(), "{rate} Hz, {channels} channels");
+        }
+    }
+}
+
+/// ffmpeg ends with the program that started it, even where that is killed and ffmpeg writes nothing.
+#[cfg(target_os = "linux")]
+#[test]
+fn ffmpeg_does_not_outlive_a_killed_program() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::time::{Duration, Instant};
+    const PLAYS_THE_PROGRAM: &str = "STENO_TEST_WAITS_FOR_FFMPEG";
+    if let Some(path) = std::env::var_os(PLAYS_THE_PROGRAM) {
+        let _ = audio::probe(Path::new(&path));
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // A stand-in that says where it is and never ends.
+    let (script, number) = (folder.path().join("ffmpeg"), folder.path().join("number"));
+    fs::write(
+        &script,
+        format!("#!/bin/sh\necho $$ > {0}.new\nmv {0}.new {0}\nexec sleep 600\n", number.display()),
+    )
+    .unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut program = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "errors::ffmpeg_does_not_outlive_a_killed_program"])
+        .env(PLAYS_THE_PROGRAM, fixture("ac3_48000.ac3"))
+        .env("STENO_FFMPEG", &script)
+        .spawn()
+        .unwrap();
+    let until = |what: &str, is_so: &mut dyn FnMut() -> bool| {
+        let start = Instant::now();
+        while !is_so() {
+            assert!(start.elapsed() < Duration::from_secs(30), "{what}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    until("ffmpeg was not started", &mut || number.exists());
+    let process = Path::new("/proc").join(fs::read_to_string(&number).unwrap().trim());
+    program.kill().unwrap();
+    program.wait().unwrap();
+    until("ffmpeg is still there", &mut || {
+        // A process that ended and was not waited for is there in name only.
+        fs::read_to_string(process.join("stat")).map_or(true, |stat| stat.contains(") Z "))
+    });
+}
+
 #[cfg(unix)]
 #[test]
 fn pipes_and_locked_files_are_refused_without_waiting() {
