@@ -46,8 +46,12 @@ impl Identity {
     /// The identity of a file, of which at most 2 MiB are read.
     ///
     /// # Errors
-    /// If the file can't be read.
+    /// If the path is not a file's, or the file can't be read.
     pub fn of(file: &Path) -> io::Result<Self> {
+        // Opening a pipe would wait for its writer.
+        if !std::fs::metadata(file)?.is_file() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         let mut file = File::open(file)?;
         let FileStamp { bytes, modified } = FileStamp::of(&file.metadata()?);
         let mut hash = Sha256::new();

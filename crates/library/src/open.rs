@@ -65,9 +65,6 @@ impl Journal {
     /// If the file or its folder can't be read, written or locked.
     pub fn open(path: &Path) -> Result<OpenedJournal, Error> {
         let io = |error| Error::io(path, error);
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(io)?;
-        }
         let (connection, aside) = match connect(path, &MIGRATIONS)? {
             Ok(connection) => (connection, None),
             Err(reason) => replace_file(path, reason, &MIGRATIONS)?,
@@ -91,11 +88,13 @@ pub(crate) fn replace_file(
     Ok((connection, Some(aside)))
 }
 
-/// Opens and migrates a file. The inner error says why it must be replaced.
+/// Opens and migrates a file, which is created if missing. The inner error says why it must be
+/// replaced. The file and its folder are made this user's alone: they hold what people said.
 pub(crate) fn connect(
     path: &Path,
     migrations: &[&str],
 ) -> Result<Result<Connection, QuarantineReason>, Error> {
+    private::protect(path).map_err(|error| Error::io(path, error))?;
     let opened = Connection::open(path).and_then(|connection| {
         connection.busy_timeout(LOCK_TIMEOUT)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
@@ -107,12 +106,114 @@ pub(crate) fn connect(
         if check != "ok" {
             return Ok(Err(QuarantineReason::Damaged(check)));
         }
-        migrate(connection, migrations)
+        let connection = match migrate(connection, migrations)? {
+            Ok(connection) => connection,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        Ok(match missing_column(&connection, migrations)? {
+            Some(column) => Err(QuarantineReason::Damaged(format!("{column} is missing"))),
+            None => Ok(connection),
+        })
     });
-    match opened.map_err(|error| Error::sqlite(path, error)) {
-        Ok(connection) => Ok(connection),
-        Err(Error { problem: Problem::Damaged(why), .. }) => Ok(Err(QuarantineReason::Damaged(why))),
-        Err(error) => Err(error),
+    let error = match opened.map_err(|error| Error::sqlite(path, error)) {
+        Ok(connection) => return Ok(connection),
+        Err(error) => error,
+    };
+    match error.problem {
+        Problem::Damaged(why) => Ok(Err(QuarantineReason::Damaged(why))),
+        // SQLite opens a file of an unknown format for reading only.
+        Problem::NotAllowed if is_writable(path) => {
+            Ok(Err(QuarantineReason::Damaged("it is of an unknown format".into())))
+        }
+        // A disk that fails may work again; anything else stays as it is.
+        Problem::Sqlite(why)
+            if !matches!(
+                why.sqlite_error_code(),
+                Some(rusqlite::ErrorCode::SystemIoFailure | rusqlite::ErrorCode::OutOfMemory)
+            ) =>
+        {
+            Ok(Err(QuarantineReason::Damaged(why.to_string())))
+        }
+        problem => Err(Error { path: path.into(), problem }),
+    }
+}
+
+fn is_writable(path: &Path) -> bool {
+    fs::OpenOptions::new().write(true).open(path).is_ok()
+}
+
+/// `TABLE.COLUMN` of the schema that the file lacks, if any: its version promises it.
+fn missing_column(connection: &Connection, migrations: &[&str]) -> rusqlite::Result<Option<String>> {
+    let columns = |connection: &Connection| -> rusqlite::Result<Vec<String>> {
+        let mut statement = connection.prepare(
+            "SELECT tables.name || '.' || columns.name FROM sqlite_schema AS tables,
+             pragma_table_info(tables.name) AS columns WHERE tables.type = 'table'",
+        )?;
+        let names = statement.query_map([], |row| row.get(0))?;
+        names.collect()
+    };
+    let expected = Connection::open_in_memory()?;
+    for script in migrations {
+        expected.execute_batch(script)?;
+    }
+    let present = columns(connection)?;
+    Ok(columns(&expected)?.into_iter().find(|column| !present.contains(column)))
+}
+
+/// Files that only their user can read.
+mod private {
+    use std::fs;
+    use std::io;
+    use std::path::Path;
+
+    /// Name of the folder that Steno makes for itself in a user's folder of such folders.
+    const OWN_FOLDER: &str = "steno";
+
+    /// Makes sure that the file and its folder exist and that only the user can read them. A folder
+    /// that the user chose keeps its permissions.
+    pub fn protect(path: &Path) -> io::Result<()> {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            let mut builder = fs::DirBuilder::new();
+            builder.recursive(true);
+            #[cfg(unix)]
+            std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+            builder.create(folder)?;
+            if folder.file_name().is_some_and(|name| name == OWN_FOLDER) {
+                restrict(folder, 0o700);
+            }
+        }
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        match options.open(path) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+        // SQLite gives its log files the permissions of the database.
+        for ending in ["", "-wal", "-shm"] {
+            let mut file = path.as_os_str().to_owned();
+            file.push(ending);
+            restrict(Path::new(&file), 0o600);
+        }
+        Ok(())
+    }
+
+    /// Takes away what `mode` does not grant. What belongs to another user stays as it is.
+    fn restrict(path: &Path, mode: u32) {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            if let Ok(metadata) = fs::metadata(path)
+                && metadata.is_dir() == (mode & 0o100 != 0)
+                && metadata.permissions().mode() & 0o777 & !mode != 0
+            {
+                let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode));
+            }
+        }
+        #[cfg(not(unix))]
+        let _ = (path, mode);
     }
 }
 

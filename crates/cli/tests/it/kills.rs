@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use crate::support::{Ran, Sandbox, project};
+use crate::support::{Ran, Sandbox, project, real_engine};
 use serde_json::Value;
 
 /// What is killed counts as out of memory: the text stays the same only where
@@ -20,24 +20,13 @@ const KEPT: [&str; 2] = ["--keep", "model,precision"];
 /// Longer than any of it takes on a starved machine; reached only by a hang.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-fn engine() -> PathBuf {
-    if let Some(engine) = std::env::var_os("STENO_ENGINE") {
-        return engine.into();
-    }
-    let beside = Path::new(env!("CARGO_BIN_EXE_steno")).with_file_name("steno-engine");
-    if !beside.is_file() {
-        panic!("these tests need the engine: cargo build -p steno-engine, or set STENO_ENGINE");
-    }
-    beside
-}
-
 fn rounds(ordinary: usize) -> usize {
     let asked = std::env::var("STENO_KILL_ROUNDS").ok().and_then(|text| text.parse().ok());
     asked.unwrap_or(ordinary)
 }
 
 fn steno(sandbox: &Sandbox, arguments: &[&str]) -> Command {
-    sandbox.command_with(&engine(), arguments)
+    sandbox.command_with(&real_engine(), arguments)
 }
 
 fn run(sandbox: &Sandbox, arguments: &[&str]) -> Ran {

@@ -4,23 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{Ran, Sandbox, project};
+use crate::support::{Ran, Sandbox, project, real_engine};
 use serde_json::Value;
 
-/// `STENO_ENGINE`, or the one that was built beside `steno`.
-fn engine() -> PathBuf {
-    if let Some(engine) = std::env::var_os("STENO_ENGINE") {
-        return engine.into();
-    }
-    let beside = Path::new(env!("CARGO_BIN_EXE_steno")).with_file_name("steno-engine");
-    if !beside.is_file() {
-        panic!("these tests need the engine: cargo build -p steno-engine, or set STENO_ENGINE");
-    }
-    beside
-}
-
 fn real(sandbox: &Sandbox, arguments: &[&str]) -> Command {
-    sandbox.command_with(&engine(), arguments)
+    sandbox.command_with(&real_engine(), arguments)
 }
 
 fn run(sandbox: &Sandbox, arguments: &[&str]) -> Ran {

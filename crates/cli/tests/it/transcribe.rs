@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use crate::support::{Ran, Sandbox};
+use crate::support::{Ran, Sandbox, real_engine};
 use serde_json::Value;
 
 #[test]
@@ -378,11 +378,31 @@ fn a_cancelled_text_outlives_its_folder() {
 #[test]
 fn a_finished_text_goes_to_the_state_folder_where_there_is_no_journal() {
     let sandbox = Sandbox::with(&["unwritable.mp3"]);
-    // A folder in the place of the journal's file can't be opened or moved away.
-    std::fs::create_dir_all(sandbox.home.path().join("steno/journal.sqlite/x")).unwrap();
+    // A file in the place of a folder of the journal.
+    std::fs::create_dir_all(sandbox.home.path().join("steno")).unwrap();
+    std::fs::write(sandbox.home.path().join("steno/journal.hosts"), "").unwrap();
     let ran = sandbox.run(&["transcribe", "unwritable.mp3", "-f", "srt", "-o", "out"]).ends(1);
     let saved = sandbox.home.path().join("steno/unsaved/unwritable.partial.json");
     let text = std::fs::read_to_string(&saved).unwrap_or_else(|error| panic!("{error}: {}", ran.err));
     assert!(text.contains("This is unwritable."), "{text}");
     ran.says("unsaved/unwritable.partial.json: holds the text until");
+}
+
+/// Opening a pipe would wait for a writer, and no signal would end that.
+#[test]
+fn a_pipe_without_a_writer_is_refused_at_once() {
+    let sandbox = Sandbox::with(&[]);
+    let made = std::process::Command::new("mkfifo").arg(sandbox.path("pipe.wav")).status().unwrap();
+    assert!(made.success());
+    let mut steno = sandbox.command_with(&real_engine(), &["transcribe", "pipe.wav"]);
+    let mut steno = steno.stderr(Stdio::piped()).spawn().unwrap();
+    let start = std::time::Instant::now();
+    while steno.try_wait().unwrap().is_none() {
+        if start.elapsed() > std::time::Duration::from_secs(60) {
+            steno.kill().unwrap();
+            panic!("it waits");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    Ran::from(steno.wait_with_output().unwrap()).ends(1).says("pipe");
 }

@@ -129,3 +129,16 @@ fn hears_signals(command: &mut Command) {
 pub fn project() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
+
+/// `STENO_ENGINE`, or the one that was built beside `steno`.
+pub fn real_engine() -> PathBuf {
+    if let Some(engine) = std::env::var_os("STENO_ENGINE") {
+        return engine.into();
+    }
+    let beside = Path::new(env!("CARGO_BIN_EXE_steno")).with_file_name("steno-engine");
+    assert!(
+        beside.is_file(),
+        "these tests need the engine: cargo build --workspace --bins, or set STENO_ENGINE"
+    );
+    beside
+}

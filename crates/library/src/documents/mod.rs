@@ -10,7 +10,6 @@ mod snapshots;
 
 pub use passages::SearchHit;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -138,9 +137,6 @@ impl Documents {
     /// If the file can't be used. A file of a newer version is an error as well and stays
     /// in place.
     pub fn open(path: &Path) -> Result<(Self, Option<QuarantinedFile>), Error> {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(|error| Error::io(path, error))?;
-        }
         let (connection, aside) = match connect(path, &MIGRATIONS)? {
             Ok(connection) => (connection, None),
             Err(QuarantineReason::Newer(version)) => {

@@ -240,10 +240,25 @@ fn damaged_and_newer_files_are_moved_aside() {
         std::fs::write(file, bytes).unwrap();
     }
     type Harm = fn(&Path);
-    let cases: [(&str, Harm, &str); 4] = [
+    let cases: [(&str, Harm, &str); 7] = [
         ("no database", |file| std::fs::write(file, "x".repeat(5000)).unwrap(), "damaged"),
         ("a damaged header", |file| overwrite(file, 0, b"SQLite format 9"), "damaged"),
         ("a damaged page", |file| overwrite(file, 4096, &[0xff; 64]), "damaged"),
+        ("an unknown format of the file", |file| overwrite(file, 18, &[9, 9]), "damaged"),
+        (
+            "a missing column",
+            |file| {
+                let connection = Connection::open(file).unwrap();
+                connection.execute_batch("ALTER TABLE jobs DROP COLUMN attempts").unwrap();
+                drop(connection);
+            },
+            "damaged",
+        ),
+        (
+            "tables that a migration is about to make",
+            |file| Connection::open(file).unwrap().pragma_update(None, "user_version", 0).unwrap(),
+            "damaged",
+        ),
         (
             "a newer version",
             |file| Connection::open(file).unwrap().pragma_update(None, "user_version", 99).unwrap(),
@@ -261,8 +276,9 @@ fn damaged_and_newer_files_are_moved_aside() {
         let aside = aside.unwrap_or_else(|| panic!("{what}: nothing was noticed"));
         assert_eq!(matches!(aside.reason, QuarantineReason::Newer(99)), word == "newer", "{what}");
         assert_eq!(aside.kept, folder.folder.path().join(format!("state/{JOURNAL_FILE}.{word}-1")), "{what}");
-        if word == "damaged" {
-            assert_eq!(std::fs::read(&aside.kept).unwrap(), before, "{what}");
+        // What SQLite can open, it may write to while it looks.
+        if ["no database", "a damaged header", "a damaged page"].contains(&what) {
+            assert!(std::fs::read(&aside.kept).unwrap() == before, "{what}");
         }
         let text = aside.to_string();
         assert!(text.contains(word) && text.contains(&aside.kept.display().to_string()), "{text}");
@@ -275,6 +291,31 @@ fn damaged_and_newer_files_are_moved_aside() {
         Journal::open(&folder.file()).unwrap();
         assert!(folder.names().contains(&format!("{JOURNAL_FILE}.{word}-2")), "{what}: {:?}", folder.names());
         assert!(aside.kept.exists());
+    }
+}
+
+/// The journal and its log files hold what people said. Those of an earlier version are mended too.
+#[cfg(unix)]
+#[test]
+fn no_other_user_can_read_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("steno").join(JOURNAL_FILE);
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let set = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for _ in 0..2 {
+        let journal = Journal::open(&file).unwrap().journal;
+        add(&journal, 1);
+        assert_eq!(mode(file.parent().unwrap()), 0o700);
+        for ending in ["", "-wal", "-shm"] {
+            let file = PathBuf::from(format!("{}{ending}", file.display()));
+            assert_eq!(mode(&file), 0o600, "{}", file.display());
+        }
+        drop(journal);
+        set(&file, 0o644);
+        set(file.parent().unwrap(), 0o755);
     }
 }
 
