@@ -8,12 +8,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use advisor::fit::Announcement;
+use library::Identity;
 use library::documents::UndoPosition;
 use serde::Serialize;
 use transcript::edit::{self, Change, Mismatch};
-use transcript::{Model, Notice, Segment, Severity, Source, Span, Transcript};
+use transcript::{Model, Notice, Segment, Severity, Source, Span, Time, Transcript};
 use ts_rs::TS;
-use wire::{Event, Failure, JobId, Progress};
+use wire::{Event, Failure, Job, JobId, Progress};
 
 use super::JobSettings;
 use super::again::{Again, Attempt, can_be_asked};
@@ -103,10 +104,43 @@ pub struct QueueEntry {
     pub missing: bool,
     /// Why its model was not expected to fit when its job began, until the job ends.
     pub will_not_fit: Option<Box<Announcement>>,
+    /// From where it can be resumed, after it was stopped or failed.
+    pub stopped: Option<Arc<StoppedJob>>,
+    /// The text of the run before this one. It is shown until this one has text, and stays where
+    /// this one ends earlier.
+    earlier: Option<Box<Transcript>>,
     streamed: Vec<Segment>,
     notices: Vec<Notice>,
     changed: u64,
     rewrites: Vec<Rewrite>,
+}
+
+/// A job that was stopped or failed, and from where it can be resumed.
+#[derive(Debug)]
+pub struct StoppedJob {
+    /// With the point in `resume`.
+    pub job: Job,
+    /// The recording's, when the job began.
+    pub identity: Option<Identity>,
+}
+
+impl StoppedJob {
+    /// The job to resume, where `fresh` is the same one: the same recording, model and settings.
+    /// Anything else is begun anew.
+    pub fn resumed(&self, fresh: &Job, identity: Option<&Identity>) -> Option<Job> {
+        let plain = Job { resume: None, ..self.job.clone() };
+        let is_same_file = match (&self.identity, identity) {
+            (Some(before), Some(now)) => before.is_same_recording(now),
+            (None, None) => true,
+            _ => false,
+        };
+        (is_same_file && plain == *fresh).then(|| self.job.clone())
+    }
+}
+
+/// Where a text ends.
+fn reach(transcript: &Transcript) -> Time {
+    transcript.segments.iter().map(|segment| segment.end).max().unwrap_or_default()
 }
 
 /// Existing segments were replaced.
@@ -126,7 +160,11 @@ const REMEMBERED: usize = 16;
 impl QueueEntry {
     /// Its text so far.
     pub fn segments(&self) -> &[Segment] {
-        self.transcript.as_ref().map_or(&self.streamed, |transcript| &transcript.segments)
+        match (&self.transcript, &self.earlier) {
+            (Some(transcript), _) => &transcript.segments,
+            (None, Some(earlier)) if self.streamed.is_empty() => &earlier.segments,
+            (None, _) => &self.streamed,
+        }
     }
 
     /// Notices about the text as a whole.
@@ -138,14 +176,16 @@ impl QueueEntry {
     fn take(&mut self, mut transcript: Box<Transcript>, version: u64) {
         edit::assign_ids(&mut transcript);
         // Streamed segments may have been repaired or aligned since.
-        let same = self.streamed.iter().zip(&transcript.segments).take_while(|(a, b)| a == b).count();
-        if same < self.streamed.len() {
+        let shown = self.segments();
+        let same = shown.iter().zip(&transcript.segments).take_while(|(a, b)| a == b).count();
+        if same < shown.len() {
             self.rewrites.push(Rewrite { version, from: same, changes: None });
         }
         self.source.get_or_insert_with(|| transcript.source.clone());
         self.model.get_or_insert_with(|| transcript.model.clone());
         self.language = Some(transcript.language.clone());
         self.transcript = Some(transcript);
+        self.earlier = None;
         self.streamed = Vec::new();
         self.notices = Vec::new();
     }
@@ -201,6 +241,8 @@ impl Queue {
             edited: None,
             missing: false,
             will_not_fit: None,
+            stopped: None,
+            earlier: None,
             streamed: Vec::new(),
             notices: Vec::new(),
             changed: 0,
@@ -360,7 +402,10 @@ impl Queue {
                 entry.device = Some(device);
             }),
             Event::Progress { progress, .. } => self.change(id, |entry, _| entry.progress = Some(progress)),
-            Event::Segment { mut segment, .. } => self.change(id, |entry, _| {
+            Event::Segment { mut segment, .. } => self.change(id, |entry, version| {
+                if entry.streamed.is_empty() && entry.earlier.is_some() {
+                    entry.rewrites.push(Rewrite { version, from: 0, changes: None });
+                }
                 // The number that it will have in the finished transcript.
                 segment.id = u32::try_from(entry.streamed.len() + 1).unwrap_or(0);
                 entry.streamed.push(segment);
@@ -394,6 +439,15 @@ impl Queue {
             entry.failure = failure;
             entry.progress = None;
             entry.will_not_fit = None;
+            let transcript = match (transcript, entry.earlier.clone()) {
+                (None, earlier) if state != JobState::Finished => earlier,
+                (Some(new), Some(earlier))
+                    if state != JobState::Finished && reach(&new) < reach(&earlier) =>
+                {
+                    Some(earlier)
+                }
+                (new, _) => new,
+            };
             if let Some(transcript) = transcript {
                 entry.take(transcript, version);
             }
@@ -415,22 +469,30 @@ impl Queue {
         }
     }
 
-    /// Starts over with a recording that failed or was stopped.
+    /// Resumes a recording that was stopped or failed, or starts over with it. `failure`: why that
+    /// is not possible now; then all stays as it is. Its text stays until the next run has more.
     pub fn retry(&mut self, id: JobId, failure: Option<Failure>) {
-        self.change(id, |entry, version| {
+        self.change(id, |entry, _| {
             if !matches!(entry.state, JobState::Failed | JobState::Cancelled) {
                 return;
             }
-            entry.state = if failure.is_some() { JobState::Failed } else { JobState::Waiting };
             entry.failure = failure;
+            if entry.failure.is_some() {
+                return;
+            }
+            entry.state = JobState::Waiting;
             entry.length = Length::NotAsked;
-            entry.rewrites.push(Rewrite { version, from: 0, changes: None });
-            entry.transcript = None;
+            entry.earlier = entry.transcript.take().filter(|earlier| !earlier.segments.is_empty());
             entry.saved = None;
             entry.streamed = Vec::new();
             entry.notices = Vec::new();
             entry.memory.clear();
         });
+    }
+
+    /// Remembers from where a job that ended early can be resumed.
+    pub fn set_stopped(&mut self, id: JobId, stopped: Option<StoppedJob>) {
+        self.change(id, |entry, _| entry.stopped = stopped.map(Arc::new));
     }
 
     /// Asks for a part of a finished recording to be transcribed again. An earlier result

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use library::{HostKind, Identity, JobKey, Journal, JournalState, NewJob};
+use library::{HostKind, Identity, JobKey, Journal, JournalState, NewJob, ReachedPoint};
 use serde::{Deserialize, Serialize};
 use wire::{FilePath, Job, JobId};
 
@@ -135,6 +135,11 @@ impl QueueJournal {
         let key = self.keys.get(&id).copied();
         if let (Some(journal), Some(key)) = (&self.journal, key) {
             let _ = journal.set_job(key, &job, identity);
+            // A job that is resumed in the same window left the journal when it was stopped.
+            if let Some((resume, point)) = job.resume.as_ref().and_then(|it| Some((it, it.point.as_ref()?))) {
+                let (segments, discarded) = (&resume.segments, &resume.discarded);
+                let _ = journal.record_point(key, &ReachedPoint { point, segments, discarded, marks: &[] });
+            }
         }
         Ok((job, key))
     }

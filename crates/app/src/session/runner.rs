@@ -6,7 +6,7 @@ use library::Identity;
 use wire::{ErrorCode, Event, Failure, Job, NO_JOB};
 
 use super::again::transcribe_again;
-use super::queue::{JobState, QueueEntry};
+use super::queue::{JobState, QueueEntry, StoppedJob};
 use super::queue_journal::Outputs;
 use super::usage::Forecast;
 use super::{Inner, JobSettings, Session};
@@ -57,21 +57,26 @@ async fn transcribe(
     let (id, keeper) = (entry.id, Arc::clone(inner));
     // On a blocking thread: the file may be on a slow disk, and the journal is written.
     let begun = tokio::task::spawn_blocking(move || {
+        let identity = Identity::of(&entry.file).ok();
+        let make = || {
+            let fresh = job(&entry, &settings, &preferences)?;
+            let stopped = entry.stopped.as_ref();
+            Ok(stopped.and_then(|stopped| stopped.resumed(&fresh, identity.as_ref())).unwrap_or(fresh))
+        };
         let (job, key) = if entry.sample {
-            (job(&entry, &settings, &preferences)?, None)
+            (make()?, None)
         } else {
             let outputs = Outputs::of(&entry);
-            let identity = Identity::of(&entry.file).ok();
-            let make = || job(&entry, &settings, &preferences);
             keeper.journal().begin(entry.id, &outputs, identity.as_ref(), make)?
         };
+        let plain = Job { resume: None, ..job.clone() };
         // The models that are installed now, also for a job of an earlier window.
         let forecast = Forecast::of(&job);
         let job = with_alternatives(job);
         let will_not_fit = will_not_fit(&job);
-        Ok((job, key, forecast, will_not_fit))
+        Ok((job, key, forecast, will_not_fit, plain, identity))
     });
-    let (job, key, forecast, will_not_fit) = begun.await.unwrap_or_else(|_| {
+    let (job, key, forecast, will_not_fit, plain, identity) = begun.await.unwrap_or_else(|_| {
         Err(Failure::new(ErrorCode::Internal, "The job could not be begun.").remedy("Try it again."))
     })?;
     inner.change(|shared| {
@@ -102,10 +107,17 @@ async fn transcribe(
             _ => None,
         };
         given_up = ended.is_some();
+        let stopped = handle.resume().filter(|_| given_up).map(|resume| StoppedJob {
+            job: Job { resume: Some(Box::new(resume)), ..plain.clone() },
+            identity: identity.clone(),
+        });
         // Under both locks: a job that the user starts over meanwhile is added to the
         // journal after this, and not finished by it.
         let mut journal = ended.map(|state| (inner.journal(), state));
         let closed = inner.change(|shared| {
+            if event.is_last() {
+                shared.queue.set_stopped(id, stopped);
+            }
             shared.queue.apply(id, event);
             shared.closed
         });

@@ -192,6 +192,8 @@ pub struct Job {
     pub saved: Option<String>,
     /// The recording of a transcript of the history is not where it was.
     pub missing: bool,
+    /// It was stopped or failed, and trying again goes on from where it was.
+    pub resumable: bool,
     /// Set while it is transcribed with a model that was not expected to fit
     /// into the free memory.
     pub fit_warning: Option<FitWarning>,
@@ -394,6 +396,7 @@ impl From<session::QueueEntry> for Job {
             failure: entry.failure.map(Failure::from),
             saved: entry.saved.map(|file| file.display().to_string()),
             missing: entry.missing,
+            resumable: entry.stopped.is_some(),
             fit_warning: entry.will_not_fit.map(|announcement| FitWarning::from(*announcement)),
         }
     }

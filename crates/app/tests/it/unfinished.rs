@@ -166,6 +166,67 @@ async fn what_a_closed_window_had_not_finished_goes_on_at_its_next_start_with_se
     session.close().await;
 }
 
+/// "Resume" on a recording that was stopped: nothing is lost where the file is gone, it goes on where
+/// it stopped where the file is back, and begins anew where the file is another one.
+#[tokio::test]
+async fn a_stopped_recording_keeps_its_text_and_is_resumed() {
+    let place = SaveTarget::new();
+    let model =
+        advisor::ModelRef { name: "m".into(), path: "model".into(), demonstration: false, note: None };
+    let settings = JobSettings { model: Some(model), ..JobSettings::default() };
+    // Stopped by the user, not replaced for standing still.
+    let limits = Limits { standstill: PATIENCE, ..Limits::default() };
+    let engine = EngineOptions { limits, ..engine() };
+    for (content, begins) in [("sound", 1), ("another sound", 2)] {
+        let file = place.job("6 windows, leave 0 never, hang 3 once").file.0;
+        let journal = Some(place.journal());
+        let options = SupervisorOptions { engine: engine.clone(), journal, ..SupervisorOptions::default() };
+        let session = Session::start(options, settings.clone());
+        let mut follower = session.follow();
+        let id = session.add([file.clone()])[0];
+        let mut reaches = async |state: JobState| {
+            loop {
+                let changes = tokio::time::timeout(PATIENCE, follower.next()).await;
+                let changes = changes.expect("it stands still").unwrap();
+                let entry = changes.changed.into_iter().find(|entry| entry.id == id && entry.state == state);
+                if let Some(entry) = entry {
+                    return entry;
+                }
+            }
+        };
+        let text = async || {
+            let text = session.follow_text(id).next().await.unwrap();
+            text.segments.into_iter().map(|segment| segment.text).collect::<Vec<_>>()
+        };
+        let mut following = session.follow_text(id);
+        let mut segments = 0;
+        while segments < 7 {
+            let more = tokio::time::timeout(PATIENCE, following.next()).await.expect("it stands still");
+            segments += more.unwrap().segments.len();
+        }
+        session.cancel(id);
+        assert!(reaches(JobState::Cancelled).await.stopped.is_some());
+        let before = text().await;
+        assert_eq!(before[..6], expected(0..3));
+
+        std::fs::remove_file(&file).unwrap();
+        session.retry(id);
+        let entry = reaches(JobState::Cancelled).await;
+        assert_eq!(entry.failure.map(|failure| failure.code), Some(wire::ErrorCode::FileNotFound));
+        assert_eq!(text().await, before, "its text is gone");
+
+        std::fs::write(&file, content).unwrap();
+        session.retry(id);
+        reaches(JobState::Finished).await;
+        assert_eq!(text().await, expected(0..6), "{content}");
+        let counted = std::fs::read(file.with_extension("leave0")).unwrap().len();
+        assert_eq!(counted, begins, "{content}: how often the first window was transcribed");
+        session.close().await;
+        std::fs::remove_file(file.with_extension("leave0")).unwrap();
+        std::fs::remove_file(file.with_extension("hang3")).unwrap();
+    }
+}
+
 #[tokio::test]
 async fn another_attempt_is_made_with_its_language_and_waits_for_the_users_choice() {
     let place = SaveTarget::new();

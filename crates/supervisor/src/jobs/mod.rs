@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use library::{JobKey, Journal};
 use tokio::sync::{mpsc, watch};
-use wire::{Description, ErrorCode, Event, Failure, Job, JobId, NO_JOB};
+use wire::{Description, ErrorCode, Event, Failure, Job, JobId, NO_JOB, Resume};
 
 use crate::runs::Runs;
 use crate::{Canceller, Engine, EngineOptions};
@@ -161,9 +161,10 @@ impl Supervisor {
         let (to_job, events) = mpsc::unbounded_channel();
         let stop = Stop::new(self.inner.closed.subscribe());
         let writer = JournalWriter::new(kept, &job);
-        let run = JobRun::new(Arc::clone(&self.inner), job, writer, to_job, stop.clone());
+        let left = Arc::new(Mutex::new(None));
+        let run = JobRun::new(Arc::clone(&self.inner), job, writer, to_job, stop.clone(), Arc::clone(&left));
         tokio::spawn(run.run());
-        SupervisedJob { id, events, ended: false, stop }
+        SupervisedJob { id, events, ended: false, stop, left }
     }
 }
 
@@ -180,6 +181,7 @@ pub struct SupervisedJob {
     events: mpsc::UnboundedReceiver<Event>,
     ended: bool,
     stop: Stop,
+    left: Arc<Mutex<Option<Resume>>>,
 }
 
 impl SupervisedJob {
@@ -205,6 +207,12 @@ impl SupervisedJob {
     /// second: an engine that doesn't obey is replaced.
     pub fn cancel(&self) {
         self.stop.ask();
+    }
+
+    /// From where the job can be resumed, after it was cancelled or failed. `None` before its last
+    /// event and where no point was reached.
+    pub fn resume(&self) -> Option<Resume> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// For another task than the one that takes the events.

@@ -1,9 +1,9 @@
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use memory::ladder::Processor;
 use tokio::sync::mpsc::UnboundedSender;
 use transcript::{Notice, Severity};
-use wire::{Event, Failure, Job};
+use wire::{Event, Failure, Job, Resume};
 
 use super::journal_writer::{JournalWriter, Record};
 use super::recovery::{Next, RecoveryPolicy};
@@ -27,6 +27,8 @@ pub struct JobRun {
     journal: JournalWriter,
     events: UnboundedSender<Event>,
     stop: Stop,
+    /// From where the job can be resumed, once it ended early.
+    left: Arc<Mutex<Option<Resume>>>,
 }
 
 impl JobRun {
@@ -36,8 +38,9 @@ impl JobRun {
         journal: JournalWriter,
         events: UnboundedSender<Event>,
         stop: Stop,
+        left: Arc<Mutex<Option<Resume>>>,
     ) -> Self {
-        Self { inner, job, journal, events, stop }
+        Self { inner, job, journal, events, stop, left }
     }
 
     pub async fn run(mut self) {
@@ -165,6 +168,7 @@ impl JobRun {
     }
 
     fn cancelled(&self, policy: &RecoveryPolicy, partial: Option<Box<transcript::Transcript>>) {
+        self.leave(policy);
         self.tell(Event::Cancelled { partial: policy.partial(partial) });
     }
 
@@ -178,7 +182,14 @@ impl JobRun {
         tell.into_iter().for_each(|event| self.tell(event));
         error.file.get_or_insert_with(|| self.job.file.clone());
         let partial = policy.partial(partial);
+        self.leave(policy);
         self.tell(Event::Failed { error, partial });
+    }
+
+    /// To be known before the last event.
+    fn leave(&self, policy: &RecoveryPolicy) {
+        let resume = Some(policy.resume()).filter(|resume| resume.point.is_some());
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = resume;
     }
 
     fn tell(&self, event: Event) {

@@ -591,6 +591,10 @@ saved: string | null,
  */
 missing: boolean, 
 /**
+ * It was stopped or failed, and trying again goes on from where it was.
+ */
+resumable: boolean, 
+/**
  * Set while it is transcribed with a model that was not expected to fit
  * into the free memory.
  */

@@ -375,6 +375,8 @@ export const en = {
   job: {
     stop: "Stop",
     retry: "Try again",
+    resume: "Resume",
+    resumeFile: (name: string) => `Resume ${name}`,
     remove: "Remove from the list",
     stopFile: (name: string) => `Stop ${name}`,
     retryFile: (name: string) => `Try ${name} again`,

@@ -141,6 +141,8 @@ pub(super) fn without_text(entry: &QueueEntry) -> QueueEntry {
         edited: entry.edited,
         missing: entry.missing,
         will_not_fit: entry.will_not_fit.clone(),
+        stopped: entry.stopped.clone(),
+        earlier: None,
         streamed: Vec::new(),
         notices: Vec::new(),
         changed: entry.changed,

@@ -4,7 +4,7 @@
 //! Verbs: `kill` (as the kernel does where memory runs out), `abort`,
 //! `allocation` (an abort that blames an allocation), `leave` (exits), `hang`
 //! (no work any more), `renew` (asks for a new engine), `broken` (the file
-//! is). Each happens at a window, `once`, `twice` or `always`; `start` in
+//! is). Each happens at a window, `never` (it is counted only), `once`, `twice` or `always`; `start` in
 //! place of a number is before the first window.
 
 use std::path::Path;
@@ -81,6 +81,8 @@ fn do_deeds(job: &Job, deeds: &[Vec<&str>], place: &str) {
     for deed in deeds {
         let [verb, at, times] = deed.as_slice() else { continue };
         let most = match *times {
+            // Only counted.
+            "never" => 0,
             "once" => 1,
             "twice" => 2,
             _ => usize::MAX,
