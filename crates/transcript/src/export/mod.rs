@@ -1,6 +1,7 @@
 //! Exporting transcripts to the file formats of other programs, one module per
-//! format. A new format needs a module with a `write` function and a variant
-//! of [`Format`].
+//! format. A new format needs a module with a `write` function, a variant of
+//! [`Format`] that is also in [`Format::ALL`], and golden files; the window's
+//! `formats.ts` and texts fail to compile until they know it.
 //!
 //! Every exporter writes the same bytes for the same transcript and options,
 //! independent of locale, time zone and operating system. Text formats are

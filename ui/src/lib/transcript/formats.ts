@@ -1,0 +1,13 @@
+import type { Format } from "../generated/contract";
+
+/** Every export format, in the order in which they are offered. */
+export const FORMATS = ["txt", "srt", "vtt", "md", "docx", "html", "csv", "tsv", "json", "whisperx"] as const satisfies readonly Format[];
+
+// Fails to compile where a format is missing above.
+type Missing = Exclude<Format, (typeof FORMATS)[number]>;
+true satisfies [Missing] extends [never] ? true : false;
+
+/** What a format is called in lists. */
+export function formatName(format: Format): string {
+  return format === "whisperx" ? "WhisperX" : `.${format}`;
+}
