@@ -66,6 +66,24 @@ pub async fn locate_recording(
     with(&shell, move |session| Ok(Some(session.locate(job, &folder)?))).await
 }
 
+/// Several recordings in one folder that the user chooses, in their order; null where the dialog
+/// was closed.
+#[tauri::command]
+pub async fn save_jobs(
+    shell: State<'_, Shell>,
+    window: WebviewWindow,
+    jobs: Vec<u64>,
+    exporting: Exporting,
+    title: String,
+) -> Answer<Option<Vec<Saved>>> {
+    let Some(folder) = dialogs::open_folder(&window, &title).await else { return Ok(None) };
+    let place = session::SaveTarget::Within { folder, replace: false };
+    let save = move |session: &session::Session| {
+        Ok(Some(jobs.into_iter().map(|job| session.save_as(job, &exporting, &place).into()).collect()))
+    };
+    with(&shell, save).await
+}
+
 /// In a folder that the user chooses; null where the dialog was closed.
 #[tauri::command]
 pub async fn save_documents(

@@ -96,6 +96,7 @@ fn main() -> Result<(), tauri::Error> {
             editing::open_document,
             editing::locate_recording,
             editing::save_documents,
+            editing::save_jobs,
         ])
         .run(tauri::generate_context!())
 }

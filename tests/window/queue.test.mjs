@@ -83,7 +83,7 @@ test("what is not finished when the window is closed goes on at the next start, 
     const nice = Number(readFileSync(`/proc/${engine}/stat`, "utf8").replace(/^.*\) /s, "").split(" ")[16]);
     assert.ok(nice >= 10, `nice ${nice}`);
     await askWindow("close", "^Steno$");
-    await until("the question", async () => /2 recordings are not finished; they go on/.test(await window.text(by("closing"))));
+    await until("the question", async () => /2 recordings are not finished. They resume/.test(await window.text(by("closing"))));
     await window.click(by("close-anyway")).catch(() => {});
     await until("the end", () => !isAlive(window.pid), 10_000);
   } finally {

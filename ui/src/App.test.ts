@@ -1,3 +1,4 @@
+import type { ErrorCode } from "./lib/generated/contract";
 import { fireEvent, render, screen, waitFor, within } from "@testing-library/svelte";
 import { beforeAll, beforeEach, expect, test, vi } from "vitest";
 import App from "./App.svelte";
@@ -217,6 +218,46 @@ test("all that is done is saved with one click, what can't be is named, the rest
   ]);
   await click("remove-saved");
   await waitFor(() => expect(screen.getAllByTestId("job").length).toBe(1));
+});
+
+test("what a save of many could not write is told once, replaced, or saved elsewhere", async () => {
+  backend.settings.model = 1;
+  show();
+  await found("drop-zone");
+  backend.drop(FILES.slice(0, 4));
+  const states = () => screen.getAllByTestId("job").map((job) => job.dataset["state"]);
+  await waitFor(() => expect(states()).toEqual(Array(4).fill("finished")), { timeout: 5000 });
+  const failure = (code: ErrorCode, file: string) => ({ code, file, message: "There.", remedy: "Do this." });
+  backend.saveFailures.set(1, failure("output_exists", "/x/first.srt"));
+  backend.saveFailures.set(2, failure("output_exists", "/x/second.srt"));
+  backend.saveFailures.set(3, failure("disk_full", "/x/third.srt"));
+  await click("save-all");
+  await found("close-save-report");
+  const report = await found("save-report");
+  expect(report.textContent).toContain(t.save.notAll(3));
+  expect(report.textContent).toContain(t.save.doneAll(1));
+  for (const text of ["/x/first.srt", "/x/second.srt", "/x/third.srt", `${t.errors.output_exists} (2)`, `${t.errors.disk_full} (1)`]) {
+    expect(report.textContent).toContain(text);
+  }
+  expect(screen.queryAllByTestId("toast").length).toBe(0);
+  // What was not written can be saved again: it does not count as saved.
+  expect((await found("save-all")).textContent).toContain("3");
+  await click("replace-existing");
+  await waitFor(() => expect(backend.saved.filter(([, , place]) => place === "beside_replacing").map(([job]) => job)).toEqual([1, 2]));
+});
+
+test("what could not be saved in several formats goes elsewhere", async () => {
+  show();
+  await click("sample");
+  await finished();
+  backend.saveFailures.set(1, { code: "output_unwritable", file: "/x/sample.srt", message: "No.", remedy: null });
+  await click("save-as");
+  await click("format-txt");
+  await click("save-beside");
+  await click("report-elsewhere");
+  await waitFor(() => expect(backend.saved.length).toBeGreaterThan(0));
+  expect(backend.saved.every(([job, , place]) => job === 1 && place === "ask")).toBe(true);
+  await waitFor(() => expect(screen.queryByTestId("close-save-report")).toBeNull());
 });
 
 test("stopping all leaves nothing that could start", async () => {

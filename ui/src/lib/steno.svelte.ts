@@ -1,6 +1,6 @@
 import { asFailure, type Backend } from "./backend";
 import type {
-  Attempt, ChartFile, EngineInfo, Exporting, Failure, Gap, Job, Look, ModelFits, SaveLocation, Saved, Settings, Setup, Switches, WindowEvent,
+  Attempt, ChartFile, EngineInfo, Exporting, Failure, Format, Gap, Job, Look, ModelFits, SaveLocation, Saved, Settings, Setup, Switches, WindowEvent,
 } from "./generated/contract";
 import { CatalogState } from "./models/catalog.svelte";
 import { Usage } from "./memory/usage.svelte";
@@ -35,6 +35,21 @@ const STEPS = new Set(["memory.batch_halved", "memory.engine_renewed"]);
 const UNFINISHED = new Set<Job["state"]>(["held", "waiting", "running"]);
 
 /** The state of the window. Components read it and call its methods. */
+/** A file that was not written. */
+export interface Unsaved {
+  /** Null for a transcript of the history. */
+  job: number | null;
+  format: Format;
+  failure: Failure;
+}
+
+/** What one action wrote, and what it did not. */
+export interface SaveReport {
+  files: string[];
+  failed: Unsaved[];
+  exporting: Exporting;
+}
+
 export class Steno {
   setup = $state.raw<Setup | null>(null);
   engine = $state.raw<EngineInfo | null>(null);
@@ -165,26 +180,74 @@ export class Steno {
     );
   }
 
+  /** What a save of several files did not write; null: nothing to tell. */
+  saveReport = $state.raw<SaveReport | null>(null);
+
   async save(job: number, exporting: Exporting, place: SaveLocation): Promise<void> {
     try {
       if (job === this.selected) await this.editor?.flush();
       const saved = await this.#backend.save(job, exporting, place);
       if (!saved) return;
-      for (const { format, failure } of saved.failures) {
-        const again = { ...exporting, formats: [format] };
-        const replace = { label: t.save.replace, run: () => void this.save(job, again, "beside_replacing") };
-        this.#fail(failure, failure.code === "output_exists" && place === "beside" ? replace : null);
-      }
-      this.#tellFiles(saved.files);
+      this.#tellSaved([{ job, saved }], exporting);
     } catch (error) {
       this.#fail(asFailure(error), null);
     }
   }
 
-  /** What was saved, and what was not. */
-  tellSaved({ files, failures }: Saved): void {
-    for (const { failure } of failures) this.#fail(failure, null);
-    this.#tellFiles(files);
+  /** What was saved of the history, and what was not. */
+  tellSaved(saved: Saved, exporting: Exporting): void {
+    this.#tellSaved([{ job: null, saved }], exporting);
+  }
+
+  /** One message per action: a failure alone as a toast, several in a dialog. */
+  #tellSaved(all: { job: number | null; saved: Saved }[], exporting: Exporting): void {
+    const files = all.flatMap(({ saved }) => saved.files);
+    const failed = all.flatMap(({ job, saved }) => saved.failures.map((one) => ({ ...one, job })));
+    const [first, ...more] = failed;
+    if (first === undefined) {
+      this.#tellFiles(files);
+    } else if (more.length === 0) {
+      const exists = first.failure.code === "output_exists" && first.job !== null;
+      const report = { files, failed, exporting };
+      this.#fail(first.failure, exists ? { label: t.save.replace, run: () => void this.saveReplacing(report) } : null);
+      this.#tellFiles(files);
+    } else {
+      this.saveReport = { files, failed, exporting };
+    }
+  }
+
+  /** Writes what was not written because a file was there, over that file. */
+  async saveReplacing({ failed, exporting }: SaveReport): Promise<void> {
+    this.saveReport = null;
+    const existing = failed.filter(({ failure }) => failure.code === "output_exists");
+    await this.#saveEach(existing, exporting, (job, one) => this.#backend.save(job, one, "beside_replacing"));
+  }
+
+  /** Writes what was not written to a folder that the user chooses. */
+  async saveElsewhere({ failed, exporting }: SaveReport): Promise<void> {
+    const jobs = [...new Set(failed.flatMap(({ job }) => (job === null ? [] : [job])))];
+    try {
+      const saved = await this.#backend.saveJobs(jobs, exporting);
+      if (!saved) return;
+      this.saveReport = null;
+      this.#tellSaved(saved.map((one, index) => ({ job: jobs[index] ?? null, saved: one })), exporting);
+    } catch (error) {
+      this.#fail(asFailure(error), null);
+    }
+  }
+
+  async #saveEach(failed: Unsaved[], exporting: Exporting, save: (job: number, exporting: Exporting) => Promise<Saved | null>): Promise<void> {
+    const all = [];
+    for (const { job, format } of failed) {
+      if (job === null) continue;
+      try {
+        const saved = await save(job, { ...exporting, formats: [format] });
+        if (saved) all.push({ job, saved });
+      } catch (error) {
+        all.push({ job, saved: { files: [], failures: [{ format, failure: asFailure(error) }] } });
+      }
+    }
+    this.#tellSaved(all, exporting);
   }
 
   #tellFiles([file, ...more]: string[]): void {
@@ -193,18 +256,18 @@ export class Steno {
 
   /** Saves every transcript that is done and not saved yet, beside its recording. */
   async saveAll(exporting: Exporting): Promise<void> {
-    let files = 0;
+    const all = [];
     await this.editor?.flush();
-    for (const job of this.saveable) {
+    for (const { id: job } of this.saveable) {
       try {
-        const saved = await this.#backend.save(job.id, exporting, "beside");
-        files += saved?.files.length ?? 0;
-        for (const { failure } of saved?.failures ?? []) this.#fail(failure, null);
+        const saved = await this.#backend.save(job, exporting, "beside");
+        if (saved) all.push({ job, saved });
       } catch (error) {
-        this.#fail(asFailure(error), null);
+        const failure = asFailure(error);
+        all.push({ job, saved: { files: [], failures: exporting.formats.map((format) => ({ format, failure })) } });
       }
     }
-    if (files > 0) this.toast(t.save.doneAll(files));
+    this.#tellSaved(all, exporting);
   }
 
   saveChart = (job: number, kind: ChartFile, bytes: () => Promise<Uint8Array>) =>

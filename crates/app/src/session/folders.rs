@@ -133,18 +133,13 @@ impl Session {
         else {
             return false;
         };
-        let mut written = false;
-        let options = folder.exporting.options();
-        for format in &folder.exporting.formats {
-            let saved = self.write_out(id, *format, &options, &folder.place());
-            written |= saved.is_ok();
-            if let Err(failure) = saved {
-                let text = format!("The text was not exported: {failure}");
-                let notice = Notice::new("export.failed", Severity::Failed, text);
-                self.change(|shared| shared.queue.remark(id, notice));
-            }
+        let written = self.save_as(id, &folder.exporting, &folder.place());
+        for (_, failure) in &written.failures {
+            let text = format!("The text was not exported: {failure}");
+            let notice = Notice::new("export.failed", Severity::Failed, text);
+            self.change(|shared| shared.queue.remark(id, notice));
         }
-        written
+        !written.files.is_empty()
     }
 
     /// The recording is not to be taken from its watched folder again. Blocks

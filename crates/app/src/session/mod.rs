@@ -414,11 +414,12 @@ impl Session {
         place: &SaveTarget,
     ) -> Result<PathBuf, Failure> {
         let file = self.write_out(id, format, options, place)?;
+        self.change(|shared| shared.queue.saved(id, file.clone()));
         self.settled(id);
         Ok(file)
     }
 
-    /// As [`Session::save`], without marking the recording as settled.
+    /// As [`Session::save`], without marking the recording as saved.
     fn write_out(
         &self,
         id: JobId,
@@ -427,9 +428,7 @@ impl Session {
         place: &SaveTarget,
     ) -> Result<PathBuf, Failure> {
         let (recording, transcript) = self.result(id)?;
-        let file = save::save(&recording, &transcript, format, options, place)?;
-        self.change(|shared| shared.queue.saved(id, file.clone()));
-        Ok(file)
+        save::save(&recording, &transcript, format, options, place)
     }
 
     /// The text is safe: its job leaves the journal, and its watched folder doesn't offer
@@ -447,11 +446,17 @@ impl Session {
         self.inner.journal().finish(id, library::JournalState::Finished);
     }
 
-    /// As [`Session::save`], in several formats with the user's options.
+    /// As [`Session::save`], in several formats with the user's options. The recording counts as
+    /// saved once all of them are written.
     pub fn save_as(&self, id: JobId, exporting: &Exporting, place: &SaveTarget) -> Written {
         let options = exporting.options();
-        let one = |format: &Format| (*format, self.save(id, *format, &options, place));
-        exporting.formats.iter().map(one).collect()
+        let one = |format: &Format| (*format, self.write_out(id, *format, &options, place));
+        let written: Written = exporting.formats.iter().map(one).collect();
+        if let (Some(file), true) = (written.files.first(), written.failures.is_empty()) {
+            self.change(|shared| shared.queue.saved(id, file.clone()));
+            self.settled(id);
+        }
+        written
     }
 
     fn result(&self, id: JobId) -> Result<(PathBuf, Box<transcript::Transcript>), Failure> {

@@ -472,7 +472,7 @@ impl Queue {
     /// Resumes a recording that was stopped or failed, or starts over with it. `failure`: why that
     /// is not possible now; then all stays as it is. Its text stays until the next run has more.
     pub fn retry(&mut self, id: JobId, failure: Option<Failure>) {
-        self.change(id, |entry, _| {
+        self.change(id, |entry, version| {
             if !matches!(entry.state, JobState::Failed | JobState::Cancelled) {
                 return;
             }
@@ -483,6 +483,9 @@ impl Queue {
             entry.state = JobState::Waiting;
             entry.length = Length::NotAsked;
             entry.earlier = entry.transcript.take().filter(|earlier| !earlier.segments.is_empty());
+            if entry.earlier.is_none() {
+                entry.rewrites.push(Rewrite { version, from: 0, changes: None });
+            }
             entry.saved = None;
             entry.streamed = Vec::new();
             entry.notices = Vec::new();

@@ -42,6 +42,8 @@ export class FakeBackend implements Backend {
   engine: EngineInfo | Failure = ENGINE;
   /** Rejects the next save. */
   saveFailure: Failure | null = null;
+  /** Rejects saving these recordings beside themselves. */
+  readonly saveFailures = new Map<number, Failure>();
   saved: [number, Format, SaveLocation][] = [];
   closed = false;
   look: Look = { theme: "system", language: null, hide_unsure: false, keys: {} };
@@ -361,8 +363,9 @@ export class FakeBackend implements Backend {
     const saved: Saved = { files: [], failures: [] };
     const { name, folder } = this.#works.get(job)?.job ?? { name: "", folder: "" };
     for (const format of exporting.formats) {
-      if (this.saveFailure) {
-        saved.failures.push({ format, failure: this.saveFailure });
+      const failure = this.saveFailure ?? (place === "beside" ? (this.saveFailures.get(job) ?? null) : null);
+      if (failure) {
+        saved.failures.push({ format, failure });
         this.saveFailure = null;
         continue;
       }
@@ -371,7 +374,7 @@ export class FakeBackend implements Backend {
     }
     this.exporting = exporting;
     this.#tellSetup();
-    if (saved.files[0]) this.#change(job, { saved: saved.files[0] });
+    if (saved.files[0] && saved.failures.length === 0) this.#change(job, { saved: saved.files[0] });
     return saved;
   }
 
@@ -578,6 +581,15 @@ export class FakeBackend implements Backend {
   async locateRecording(job: number): Promise<boolean> {
     this.#change(job, { missing: false });
     return true;
+  }
+
+  async saveJobs(jobs: number[], exporting: Exporting): Promise<Saved[] | null> {
+    const saved: Saved[] = [];
+    for (const job of jobs) {
+      const one = await this.save(job, exporting, "ask");
+      if (one) saved.push(one);
+    }
+    return saved;
   }
 
   async saveDocuments(documents: number[], exporting: Exporting): Promise<Saved> {

@@ -92,6 +92,8 @@ export interface Backend {
   restoreDocument(document: number): Promise<void>;
   /** In a folder that the user chooses; null where the dialog was closed. */
   locateRecording(job: number): Promise<boolean | null>;
+  /** Several recordings in one folder that the user chooses; null where the dialog was closed. */
+  saveJobs(jobs: number[], exporting: Exporting): Promise<Saved[] | null>;
   saveDocuments(documents: number[], exporting: Exporting): Promise<Saved | null>;
   /** Where a recording is listened to, in place of the one before. */
   playSource(job: number): Promise<PlaySource>;

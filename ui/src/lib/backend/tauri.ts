@@ -197,6 +197,9 @@ export class TauriBackend implements Backend {
   locateRecording(job: number): Promise<boolean | null> {
     return call("locate_recording", { job, title: t.history.locate });
   }
+  saveJobs(jobs: number[], exporting: Exporting): Promise<Saved[] | null> {
+    return call("save_jobs", { jobs, exporting, title: t.dialogs.folder });
+  }
   saveDocuments(documents: number[], exporting: Exporting): Promise<Saved | null> {
     return call("save_documents", { documents, exporting, title: t.dialogs.folder });
   }

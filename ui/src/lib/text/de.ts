@@ -573,6 +573,9 @@ export const de: Text = {
     besideRecording: "Im Ordner der Aufnahme speichern",
     done: (file) => `Gespeichert: ${file}`,
     doneAll: (files) => (files === 1 ? "1 Datei gespeichert." : `${files} Dateien gespeichert.`),
+    notAll: (files) => (files === 1 ? "1 Datei wurde nicht gespeichert" : `${files} Dateien wurden nicht gespeichert`),
+    replaceAll: (files) => (files === 1 ? "1 Datei ersetzen" : `Alle ${files} ersetzen`),
+    elsewhereAll: "Woanders speichern …",
     replace: "Ersetzen",
   },
 

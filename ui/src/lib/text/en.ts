@@ -576,6 +576,9 @@ export const en = {
     besideRecording: "Save next to the recording",
     done: (file: string) => `Saved: ${file}`,
     doneAll: (files: number) => (files === 1 ? "1 file saved." : `${files} files saved.`),
+    notAll: (files: number) => (files === 1 ? "1 file was not saved" : `${files} files were not saved`),
+    replaceAll: (files: number) => (files === 1 ? "Replace 1 file" : `Replace all ${files}`),
+    elsewhereAll: "Save elsewhere…",
     replace: "Replace",
   },
 

@@ -576,6 +576,9 @@ export const es: Text = {
     besideRecording: "Guardar junto a la grabación",
     done: (file) => `Guardado: ${file}`,
     doneAll: (files) => (files === 1 ? "1 archivo guardado." : `${files} archivos guardados.`),
+    notAll: (files) => (files === 1 ? "1 archivo no se guardó" : `${files} archivos no se guardaron`),
+    replaceAll: (files) => (files === 1 ? "Reemplazar 1 archivo" : `Reemplazar los ${files}`),
+    elsewhereAll: "Guardar en otro lugar…",
     replace: "Reemplazar",
   },
 

@@ -576,6 +576,9 @@ export const fr: Text = {
     besideRecording: "Enregistrer à côté de l’original",
     done: (file) => `Enregistré : ${file}`,
     doneAll: (files) => `${counted(files, "fichier enregistré", "fichiers enregistrés")}.`,
+    notAll: (files) => (files < 2 ? `${files} fichier n’a pas été enregistré` : `${files} fichiers n’ont pas été enregistrés`),
+    replaceAll: (files) => (files < 2 ? `Remplacer ${files} fichier` : `Remplacer les ${files}`),
+    elsewhereAll: "Enregistrer ailleurs…",
     replace: "Remplacer",
   },
 

@@ -572,6 +572,9 @@ export const ja: Text = {
     besideRecording: "録音と同じ場所に保存",
     done: (file) => `保存しました：${file}`,
     doneAll: (files) => `${files}個のファイルを保存しました。`,
+    notAll: (files) => `${files}件のファイルを保存できませんでした`,
+    replaceAll: (files) => `${files}件すべて置き換える`,
+    elsewhereAll: "別の場所に保存…",
     replace: "置き換える",
   },
 

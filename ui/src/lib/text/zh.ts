@@ -572,6 +572,9 @@ export const zh: Text = {
     besideRecording: "保存到录音所在的文件夹",
     done: (file) => `已保存：${file}`,
     doneAll: (files) => `已保存 ${files} 个文件。`,
+    notAll: (files) => `${files} 个文件未保存`,
+    replaceAll: (files) => `全部替换（${files} 个）`,
+    elsewhereAll: "保存到其他位置…",
     replace: "替换",
   },
 
