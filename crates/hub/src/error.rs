@@ -78,6 +78,13 @@ pub enum Error {
         /// What the server asked to wait, where it did.
         wait: Option<Duration>,
     },
+    /// The server says what can't be true.
+    Implausible {
+        /// The server.
+        host: String,
+        /// What it says, as an object: "a size of ...".
+        answer: String,
+    },
     /// Another file than the one that was pinned.
     Changed {
         /// The file's name.
@@ -185,7 +192,10 @@ impl Error {
             Self::Unreachable { .. } | Self::TooSlow { .. } | Self::Status { .. } => Code::NetworkFailed,
             Self::Refused { .. } => Code::Refused,
             Self::NotThere { .. } | Self::UnknownModel { .. } | Self::NotOffered { .. } => Code::NotFound,
-            Self::Changed { .. } | Self::Corrupt { .. } | Self::WrongSize { .. } => Code::Corrupt,
+            Self::Implausible { .. }
+            | Self::Changed { .. }
+            | Self::Corrupt { .. }
+            | Self::WrongSize { .. } => Code::Corrupt,
             Self::InUse { .. } => Code::InUse,
             Self::DiskFull { .. } => Code::DiskFull,
             Self::BadName { .. } | Self::Exists { .. } | Self::Invalid { .. } => Code::Invalid,
@@ -230,6 +240,9 @@ impl Error {
             },
             Self::Status { what, host, status, .. } => {
                 format!("{host} answered with status {status} when it was asked for {what}.")
+            }
+            Self::Implausible { host, answer } => {
+                format!("{host} gave an answer that can't be right: {answer}. Nothing of it was used.")
             }
             Self::Changed { file, pinned, found } => format!(
                 "{file} is another file than at the first download: it has {}, it had {}.",
@@ -288,6 +301,11 @@ impl Error {
             }
             Self::NotThere { .. } => "Check the name; `steno models list --all` shows what is known.".into(),
             Self::Status { .. } => "Give the same command again later: it goes on where it stopped.".into(),
+            Self::Implausible { .. } => {
+                "Check the address of the hub or mirror (HF_ENDPOINT, network.endpoint) and what lies between \
+                 here and there."
+                    .into()
+            }
             Self::Changed { .. } => {
                 "If its publisher replaced it and you trust that, take the new one with --renew.".into()
             }

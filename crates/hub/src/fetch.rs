@@ -12,8 +12,9 @@ use tokio::time::{Instant as Deadline, timeout_at};
 use crate::client::{Client, Reply};
 use crate::digest::{Digest, Hashes};
 use crate::meter::{Meter, TransferStage};
+use crate::pull::MARGIN;
 use crate::retry::{Retries, Trouble};
-use crate::{Control, Error};
+use crate::{Control, Error, platform, plausible};
 
 /// Pieces that may wait for the disk while the network goes on.
 const AHEAD: usize = 16;
@@ -133,12 +134,42 @@ async fn attempt(
         whole_size(&reply, file)?;
         keep_tag(&reply, &file.part)?;
     }
-    let end = body(client, reply, file, start, control, meter).await?;
+    let end = match body(client, reply, file, start, control, meter).await {
+        Err(trouble) if is_endless(file, &trouble) => {
+            meter.take_back(length(&file.part));
+            discard(&file.part)?;
+            return Err(trouble);
+        }
+        other => other?,
+    };
     match file.size {
         Some(size) if end < size => Err(Trouble::passing(Error::Unreachable {
             host: file.url.host_str().unwrap_or_default().into(),
             problem: "the connection ended early".into(),
         })),
+        _ => Ok(()),
+    }
+}
+
+/// Whether it ended a file whose size nobody stated. What came of it may be a
+/// beginning of nothing, and only takes space.
+fn is_endless(file: &Piece, trouble: &Trouble) -> bool {
+    let too_much = |error: &Error| matches!(error, Error::Implausible { .. } | Error::DiskFull { .. });
+    file.size.is_none() && trouble.is_final_with(too_much)
+}
+
+/// Fails where a file of unstated size must not become `bytes` long: it would be
+/// larger than any of its name, or fill the disk, which has `free` bytes left.
+fn may_become(file: &Piece, bytes: u64, free: Option<u64>) -> Result<(), Error> {
+    if bytes > plausible::most(file.name) {
+        let host = file.url.host_str().unwrap_or_default();
+        return Err(plausible::too_large(host, file.name, None));
+    }
+    match free {
+        Some(free) if free < MARGIN => {
+            let folder = file.part.parent().unwrap_or(&file.part).into();
+            Err(Error::DiskFull { folder, needed: Some(MARGIN), free: Some(free) })
+        }
         _ => Ok(()),
     }
 }
@@ -185,6 +216,11 @@ fn whole_size(reply: &Reply, file: &Piece) -> Result<(), Trouble> {
     match (file.size, found) {
         (Some(promised), Some(found)) if promised != found => {
             Err(Error::WrongSize { file: file.name.into(), promised, found }.into())
+        }
+        // The first to say it.
+        (None, Some(found)) => {
+            let host = reply.url.host_str().unwrap_or_default();
+            Ok(plausible::size(host, file.name, found)?)
         }
         _ => Ok(()),
     }
@@ -243,6 +279,9 @@ async fn receive(
             if let Some(promised) = file.size.filter(|size| *end + count > *size) {
                 let found = *end + count;
                 return Err(Error::WrongSize { file: file.name.into(), promised, found }.into());
+            }
+            if file.size.is_none() {
+                may_become(file, end.saturating_add(count), platform::free_space(&file.part))?;
             }
             *end += count;
             window.1 += count;
@@ -326,5 +365,33 @@ fn check(file: &Piece, hashes: &Hashes) -> Result<(), Error> {
             found: hashes.like(digest).into(),
         }),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_a_stated_size_leaves_room_on_the_disk() {
+        let file = |name| Piece {
+            url: Url::parse("http://hub.invalid/us/model").unwrap(),
+            name,
+            why: String::new(),
+            part: "models/part".into(),
+            size: None,
+            digests: &[],
+        };
+        let (weights, json) = (file("model.safetensors"), file("config.json"));
+        for (file, bytes, free, fits) in [
+            (&weights, 10 << 30, Some(MARGIN), true),
+            (&weights, 10 << 30, None, true),
+            (&weights, 1, Some(MARGIN - 1), false),
+            (&weights, u64::MAX, None, false),
+            (&json, 1 << 20, Some(MARGIN), true),
+            (&json, 10 << 30, Some(100 << 30), false),
+        ] {
+            assert_eq!(may_become(file, bytes, free).is_ok(), fits, "{} {bytes} {free:?}", file.name);
+        }
     }
 }

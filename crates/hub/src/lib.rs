@@ -26,6 +26,7 @@ mod lock;
 mod manifest;
 mod meter;
 pub mod platform;
+mod plausible;
 mod pull;
 mod redirects;
 mod retry;

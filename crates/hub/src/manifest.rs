@@ -106,7 +106,7 @@ impl Manifest {
 
     /// Bytes of all files, as far as known.
     pub fn bytes(&self) -> u64 {
-        self.files.iter().filter_map(|file| file.size).sum()
+        self.files.iter().filter_map(|file| file.size).fold(0, u64::saturating_add)
     }
 
     /// Files that are missing, have another size, or are known to be damaged.

@@ -22,10 +22,10 @@ use crate::meter::{Meter, TransferProgress, TransferStage};
 use crate::retry::{Retries, Trouble};
 use crate::settings::HubSettings;
 use crate::store::{Model, Store};
-use crate::{Control, Error, choice, files, platform};
+use crate::{Control, Error, choice, files, platform, plausible};
 
 /// What a disk must have left when everything is there.
-const MARGIN: u64 = 64 << 20;
+pub(crate) const MARGIN: u64 = 64 << 20;
 /// A listing of a repository with thousands of files.
 const LONGEST_LISTING: usize = 8 << 20;
 const BRANCH: &str = "main";
@@ -200,11 +200,15 @@ impl Puller {
         meter: &mut Meter<'_>,
     ) -> Result<Manifest, Error> {
         let why = format!("size and checksum of {}", wanted.id);
+        let hub = self.client.settings.endpoint.host_str().unwrap_or_default().to_owned();
         let (repository, mut revision) = match &wanted.source {
             ModelSource::Url(text) => {
                 let url = parse(text)?;
                 let name = file_name(&url)?;
                 let remote = self.remote(&url, &why, control, meter).await?;
+                if let Some(size) = remote.size {
+                    plausible::size(url.host_str().unwrap_or_default(), &name, size)?;
+                }
                 let origin = Origin::Url { url: text.clone() };
                 return Ok(manifest(wanted, origin, vec![stored(wanted, name, remote)]));
             }
@@ -218,6 +222,7 @@ impl Puller {
             (None, Some(pinned)) => pinned.files.iter().map(|file| file.name.clone()).collect(),
             (None, None) => {
                 let listing = self.listing(repository, revision.as_deref(), control, meter).await?;
+                plausible::commit(&hub, &listing.sha)?;
                 revision = Some(listing.sha);
                 choice::of(&wanted.id, listing.siblings.into_iter().map(|file| file.rfilename))?
             }
@@ -226,6 +231,12 @@ impl Puller {
         for name in names {
             let url = self.address(repository, revision.as_deref().unwrap_or(BRANCH), &name)?;
             let remote = self.remote(&url, &why, control, meter).await?;
+            if let Some(size) = remote.size {
+                plausible::size(&hub, &name, size)?;
+            }
+            if let Some(commit) = &remote.commit {
+                plausible::commit(&hub, commit)?;
+            }
             // All files are those of one commit: the first answer names it.
             revision = revision.or_else(|| remote.commit.clone());
             found.push(stored(wanted, name, remote));
@@ -339,6 +350,10 @@ impl Puller {
     }
 
     fn address(&self, repository: &str, revision: &str, name: &str) -> Result<Url, Error> {
+        // One that was noted before commits were checked is none to ask for.
+        if revision != BRANCH {
+            plausible::commit(self.client.settings.endpoint.host_str().unwrap_or_default(), revision)?;
+        }
         self.below(&format!("{repository}/resolve/{revision}/{name}"))
     }
 

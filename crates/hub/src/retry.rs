@@ -20,6 +20,11 @@ impl Trouble {
     pub fn passing(error: Error) -> Self {
         Self::Passing { error, wait: None }
     }
+
+    /// Whether it ends the download with an error of this kind.
+    pub fn is_final_with(&self, is_it: impl FnOnce(&Error) -> bool) -> bool {
+        matches!(self, Self::Final(error) if is_it(error))
+    }
 }
 
 impl From<Error> for Trouble {

@@ -193,7 +193,7 @@ fn a_download_keeps_to_its_options() {
     assert!(!told.err.is_empty(), "progress is told without --quiet");
     machine.run(&["models", "remove", NAME]).ends(0);
     machine.server.put("openai/whisper-tiny/config.json", "{}");
-    machine.server.commit("another");
+    machine.server.commit(&"a1".repeat(20));
     machine.run(&["models", "pull", NAME]).ends(1).says("--renew");
     machine.run(&["models", "pull", NAME, "--renew"]).ends(1).says_not("--renew");
 

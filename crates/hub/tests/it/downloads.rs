@@ -409,10 +409,40 @@ fn a_server_that_sends_a_byte_now_and_then_is_given_up() {
     }
 }
 
+/// A hub that lies costs neither the program, nor the disk, nor a name in the store.
+#[test]
+fn an_implausible_answer_is_refused_by_name() {
+    let weights = format!("us/model/{WEIGHTS}");
+    let lies: [(&str, &dyn Fn(&Server)); 6] = [
+        ("a size of 18446744073709551615 bytes", &|server| server.claim_size(&weights, u64::MAX)),
+        ("a size of 9223372036854775807 bytes", &|server| server.claim_size(&weights, u64::MAX >> 1)),
+        ("a commit named \"../../../../etc?x=\"", &|server| server.commit("../../../../etc?x=")),
+        ("a commit named \"main\"", &|server| server.commit("main")),
+        ("more than 33554432 bytes for config.json", &|server| {
+            server.faults("HEAD", "config.json", [Fault::Endless]);
+            server.faults("GET", "config.json", [Fault::Endless]);
+        }),
+        ("a size of 40000000 bytes for config.json", &|server| {
+            server.put("us/model/config.json", vec![b' '; 40_000_000]);
+        }),
+    ];
+    for (told, lie) in lies {
+        let place = Place::new();
+        lie(&place.server);
+        let error = place.pull().unwrap_err();
+        assert_eq!(error.code(), Code::Corrupt, "{told}: {error}");
+        assert!(error.to_string().contains(told), "{told}: {error}");
+        place.is_absent();
+        assert_eq!(names(&place.store.folder().join(".pins")), [""; 0], "{told}: it was pinned");
+        let part = place.store.folder().join(".partial/model/config.json.part");
+        assert!(!part.exists(), "{told}: {part:?} takes space");
+    }
+}
+
 #[test]
 fn the_disk_is_looked_at_first_and_believed_later() {
     let place = Place::new();
-    place.server.claim_size(&format!("us/model/{WEIGHTS}"), 1 << 60);
+    place.server.claim_size(&format!("us/model/{WEIGHTS}"), 1 << 40);
     let error = place.pull().unwrap_err();
     assert_eq!(error.code(), Code::DiskFull, "{error}");
     assert!(

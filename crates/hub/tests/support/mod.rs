@@ -42,6 +42,8 @@ pub enum Fault {
     Hold(usize),
     /// A byte now and then, for ever.
     Trickle,
+    /// Zeros without end, of which no size is stated.
+    Endless,
     /// No answer at all.
     Silent,
     To(String),
@@ -352,6 +354,11 @@ fn contents(
         Fault::Cut(at) => sent.ends = End::Cut(*at),
         Fault::Hold(at) => sent.ends = End::Hold(*at),
         Fault::Trickle => sent.ends = End::Trickle,
+        Fault::Endless => {
+            sent.ends = End::Never;
+            sent.bytes = vec![0; 16 * BLOCK].into();
+            sent.is_long = true;
+        }
         Fault::Longer => {
             sent.bytes = [&sent.bytes[..], b"more"].concat().into();
             // Without a length it can only be noticed as it comes.
@@ -367,6 +374,7 @@ enum End {
     Cut(usize),
     Hold(usize),
     Trickle,
+    Never,
 }
 
 /// A body that may end badly.
@@ -408,6 +416,9 @@ impl Body for Sent {
                 return Poll::Pending;
             }
             End::Cut(at) | End::Hold(at) => end = end.min(at),
+            End::Never => {
+                return Poll::Ready(Some(Ok(Frame::data(this.bytes.clone()))));
+            }
             End::Trickle => {
                 let wait =
                     this.wait.get_or_insert_with(|| Box::pin(tokio::time::sleep(Duration::from_millis(20))));
