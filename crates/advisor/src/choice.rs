@@ -121,6 +121,25 @@ pub fn example(language: Option<&str>, task: Task, preferences: &config::Prefere
     job
 }
 
+/// The one to take where the user named none: the one that is recommended, else any real
+/// one, else the demonstration. Waits for the card's driver and the disk where there is a
+/// choice.
+pub fn preferred(
+    models: &[ModelRef],
+    language: Option<&str>,
+    task: Task,
+    preferences: &config::Preferences,
+) -> Option<ModelRef> {
+    let real: Vec<&ModelRef> = models.iter().filter(|model| !model.demonstration).collect();
+    let recommended = || {
+        let choices = Choices::now(models, &example(language, task, preferences), preferences);
+        choices.recommended.and_then(|index| models.get(index))
+    };
+    // What has no choice needs no look at the machine.
+    let several = real.len() > 1;
+    several.then(recommended).flatten().or(real.first().copied()).or(models.first()).cloned()
+}
+
 /// The index of the model to take of `models`, by the ranking of
 /// [`crate::recommend`], each held as the next job would load it.
 /// Never the demonstration.

@@ -12,7 +12,7 @@ use wire::{ErrorCode, Failure};
 use crate::store;
 use config::folders;
 
-/// Used where no model is named: it ships with the program.
+/// Used where no other is installed: it ships with the program.
 pub const DEFAULT_MODEL: &str = "starter-whisper";
 
 /// In a model's folder, optional: what a user should know of it.

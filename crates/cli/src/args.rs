@@ -66,7 +66,7 @@ impl Command {
 const TRANSCRIBE_LONG: &str = "\
 Transcribe recordings.
 
-FILE is an audio or video file, or a folder of them.
+FILE is an audio or video file, or a folder of them; --recursive searches the folders within it too.
 
 A single recording without --format and --output is printed as plain text. Otherwise files are \
 written, named after the recording (talk.mp3 becomes talk.srt), next to it or in the folder that \
@@ -90,7 +90,11 @@ pub struct Transcribe {
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
-    /// A model's name (see `steno models`) or its folder
+    /// Search the folders within a folder too
+    #[arg(long, short = 'R')]
+    pub recursive: bool,
+
+    /// A model's name (see `steno models`) or its folder [default: the recommended one of those installed]
     #[arg(long, short, value_name = "NAME|FOLDER", env = "STENO_MODEL", hide_env_values = true)]
     pub model: Option<OsString>,
 
@@ -122,6 +126,10 @@ pub struct Transcribe {
     #[arg(long)]
     pub reproducible: bool,
 
+    /// In csv, tsv and srt, keep text that a spreadsheet takes for a formula or a player for a tag
+    #[arg(long)]
+    pub raw_text: bool,
+
     /// Print events as JSON lines on standard output
     #[arg(long, long_help = JSON_EVENTS)]
     pub json_events: bool,
@@ -140,6 +148,12 @@ pub struct Transcribe {
     pub decoding: Decoding,
     #[command(flatten)]
     pub subtitles: Subtitles,
+}
+
+impl Transcribe {
+    pub fn task(&self) -> Task {
+        if self.translate { Task::Translate } else { self.task }
+    }
 }
 
 /// How srt and vtt look. Any of these divides the text anew, the others keep
@@ -181,7 +195,7 @@ pub struct Subtitles {
 }
 
 impl Subtitles {
-    pub fn options(&self, reproducible: bool) -> Options {
+    pub fn options(&self, reproducible: bool, raw_text: bool) -> Options {
         let Self { shape, line_width, lines, reading_speed, min_gap, min_duration, max_duration, word_tags } =
             self;
         let numbers = line_width.is_some() || lines.is_some() || reading_speed.is_some();
@@ -195,7 +209,7 @@ impl Subtitles {
             min_duration: min_duration.unwrap_or(usual.min_duration),
             max_duration: max_duration.unwrap_or(usual.max_duration),
         });
-        Options { reproducible, shaping, word_times: *word_tags }
+        Options { reproducible, shaping, word_times: *word_tags, raw_text }
     }
 }
 
@@ -386,7 +400,11 @@ pub struct DetectLanguage {
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
-    /// A model's name (see `steno models`) or its folder
+    /// Search the folders within a folder too
+    #[arg(long, short = 'R')]
+    pub recursive: bool,
+
+    /// A model's name (see `steno models`) or its folder [default: the recommended one of those installed]
     #[arg(long, short, value_name = "NAME|FOLDER", env = "STENO_MODEL", hide_env_values = true)]
     pub model: Option<OsString>,
 
@@ -426,6 +444,10 @@ pub struct Export {
     /// Omit from json what differs between two runs, such as dates and speeds
     #[arg(long)]
     pub reproducible: bool,
+
+    /// In csv, tsv and srt, keep text that a spreadsheet takes for a formula or a player for a tag
+    #[arg(long)]
+    pub raw_text: bool,
 
     #[command(flatten)]
     pub subtitles: Subtitles,

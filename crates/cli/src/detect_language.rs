@@ -7,6 +7,7 @@ use memory::death::{Death, says_device_failed};
 use memory::ladder::{Processor, Step};
 use serde::Serialize;
 use supervisor::{step_down, take_rung};
+use transcript::Task;
 use wire::{ErrorCode, Event, Failure, FilePath, Job};
 
 use crate::args::DetectLanguage;
@@ -27,7 +28,7 @@ const MOST_BREAKS_WITH_STEPS: u32 = 3;
 
 pub async fn run(args: DetectLanguage, interrupt: Interrupt) -> Ended {
     let mut console = Console::new(false);
-    let inputs = inputs::expand(&args.files);
+    let inputs = inputs::expand(&args.files, args.recursive);
     let mut some_failed = !inputs.failures.is_empty();
     for failure in &inputs.failures {
         console.error(&failure.to_string());
@@ -50,7 +51,7 @@ async fn detect(
 ) -> Result<bool, Ended> {
     let preferences = Preferences::of_this_user(&args.machine.flags())
         .map_err(|failure| Ended::Usage(failure.to_string()))?;
-    let model = models::chosen(args.model.as_deref())?;
+    let model = models::chosen(args.model.as_deref(), None, Task::Transcribe, &preferences)?;
     let (mut engine, _lease) = own_engine::start(&args.machine, console, &mut interrupt).await?;
     let mut job = Job::new(1, files[0].as_path(), model.path.as_path());
     job.device = args.machine.device;

@@ -40,7 +40,7 @@ struct Outcome {
 pub async fn run(args: &Doctor, model: &OsStr, mut interrupt: Interrupt) -> Result<(), Ended> {
     let preferences =
         Preferences::of_this_user(&args.flags()).map_err(|failure| Ended::Usage(failure.to_string()))?;
-    let model = models::chosen(Some(model))?;
+    let model = models::named(model)?;
     let network = model_info::read(&model.path)?;
     let mut console = Console::new(false);
     let asked = preferences.memory.batch_size;

@@ -2,19 +2,12 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use supervisor::recordings;
 use wire::{ErrorCode, Failure};
 
 use crate::platform;
-
-/// Endings of recordings: other files in a folder are passed over.
-/// A file that is named itself may have any ending.
-const RECORDINGS: &[&str] = &[
-    "3gp", "aac", "ac3", "aif", "aifc", "aiff", "alac", "amr", "au", "avi", "caf", "dts", "eac3", "flac",
-    "flv", "m4a", "m4b", "m4v", "mka", "mkv", "mov", "mp2", "mp3", "mp4", "mpeg", "mpg", "mts", "oga", "ogg",
-    "ogv", "opus", "ts", "wav", "wave", "weba", "webm", "wma", "wmv",
-];
 
 /// The recordings, in order, and what stands for none.
 #[derive(Debug, Default)]
@@ -27,9 +20,10 @@ pub struct Inputs {
     pub folder_named: bool,
 }
 
-/// A folder stands for the recordings that lie directly in it, by name. Whether
-/// a file exists and what it holds is for the engine to say.
-pub fn expand(named: &[PathBuf]) -> Inputs {
+/// A folder stands for the recordings that lie in it, by name, and where that is
+/// asked for in those within it. Whether a file exists and what it holds is for
+/// the engine to say.
+pub fn expand(named: &[PathBuf], recursive: bool) -> Inputs {
     let mut inputs = Inputs::default();
     let mut seen = HashSet::new();
     let mut add = |inputs: &mut Inputs, path: PathBuf| {
@@ -49,44 +43,15 @@ pub fn expand(named: &[PathBuf]) -> Inputs {
             );
         } else if path.is_dir() {
             inputs.folder_named = true;
-            match recordings_in(path) {
-                Ok(found) => found.into_iter().for_each(|path| add(&mut inputs, path)),
+            recordings::in_folder(path, recursive, &mut |one| match one {
+                Ok(file) => add(&mut inputs, file),
                 Err(failure) => inputs.failures.push(failure),
-            }
+            });
         } else {
             add(&mut inputs, path.clone());
         }
     }
     inputs
-}
-
-fn recordings_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let unreadable = |error: std::io::Error| {
-        Failure::new(ErrorCode::FileUnreadable, format!("The folder could not be read ({error})."))
-            .remedy("Check that you may read it.")
-            .file(folder)
-    };
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
-        let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        if !hidden && is_recording(&path) && path.is_file() {
-            found.push(path);
-        }
-    }
-    if found.is_empty() {
-        return Err(Failure::new(ErrorCode::NotAFile, "No recordings lie directly in this folder.")
-            .remedy("Name the files, or the folder that they are in.")
-            .file(folder));
-    }
-    found.sort();
-    Ok(found)
-}
-
-fn is_recording(path: &Path) -> bool {
-    path.extension()
-        .and_then(|ending| ending.to_str())
-        .is_some_and(|ending| RECORDINGS.contains(&ending.to_ascii_lowercase().as_str()))
 }
 
 #[cfg(test)]
@@ -101,18 +66,20 @@ mod tests {
         for name in ["b.MP3", "a.wav", "notes.txt", ".hidden.wav", "inner.mp3/c.wav"] {
             fs::write(path(name), "").unwrap();
         }
-        let inputs = expand(&[folder.path().into(), path("a.wav"), path("notes.txt")]);
+        let inputs = expand(&[folder.path().into(), path("a.wav"), path("notes.txt")], false);
         assert_eq!(inputs.recordings, [path("a.wav"), path("b.MP3"), path("notes.txt")]);
         assert_eq!(inputs.repeated, [path("a.wav")]);
         assert!(inputs.folder_named && inputs.failures.is_empty());
+        let inputs = expand(&[folder.path().into()], true);
+        assert_eq!(inputs.recordings, [path("a.wav"), path("b.MP3"), path("inner.mp3/c.wav")]);
     }
 
     #[test]
     fn what_stands_for_no_recording_is_told() {
         let folder = tempfile::tempdir().unwrap();
-        let inputs = expand(&["-".into(), folder.path().into(), "/dev/stdin".into()]);
+        let inputs = expand(&["-".into(), folder.path().into(), "/dev/stdin".into()], false);
         let codes: Vec<_> = inputs.failures.iter().map(|failure| failure.code).collect();
-        assert_eq!(codes, [ErrorCode::NotAFile; 3]);
+        assert_eq!(codes, [ErrorCode::NotAFile, ErrorCode::NoRecordings, ErrorCode::NotAFile]);
         assert!(inputs.failures.iter().all(|failure| failure.remedy.is_some() && failure.file.is_some()));
         assert!(inputs.recordings.is_empty());
     }

@@ -3,8 +3,10 @@ use std::path::Path;
 
 use advisor::ModelRef;
 use clap::Args;
+use config::Preferences;
 use hub::{Catalogue, KnownModel, StoredState};
 use serde::Serialize;
+use transcript::Task;
 use wire::{Failure, FilePath};
 
 use crate::console::Console;
@@ -56,11 +58,24 @@ const READY: Shown = Shown::Other { state: "ready" };
 const AVAILABLE: Shown = Shown::Other { state: "available" };
 
 /// The model that `--model` names; a path may hold any bytes.
-pub fn chosen(model: Option<&OsStr>) -> Result<ModelRef, Failure> {
-    match model.map(|model| (model, model.to_str())) {
-        None => advisor::find_model(None),
-        Some((_, Some(name))) => advisor::find_model(Some(name)),
-        Some((path, None)) => advisor::models::model_at(Path::new(path)),
+pub fn named(model: &OsStr) -> Result<ModelRef, Failure> {
+    match model.to_str() {
+        Some(name) => advisor::find_model(Some(name)),
+        None => advisor::models::model_at(Path::new(model)),
+    }
+}
+
+/// The model that `--model` names, else the one that the window would take.
+pub fn chosen(
+    model: Option<&OsStr>,
+    language: Option<&str>,
+    task: Task,
+    preferences: &Preferences,
+) -> Result<ModelRef, Failure> {
+    match model {
+        Some(model) => named(model),
+        None => advisor::choice::preferred(&advisor::list_models(), language, task, preferences)
+            .map_or_else(|| advisor::find_model(None), Ok),
     }
 }
 

@@ -13,7 +13,7 @@ use wire::{ErrorCode, Failure};
 
 use crate::ended::{Ended, from_save};
 
-/// What `--format`, `--output`, `--force` and `--reproducible` ask for.
+/// What `--format`, `--output`, `--force`, `--reproducible` and `--raw-text` ask for.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub place: Destination,

@@ -61,7 +61,7 @@ async fn probe(args: Probe, mut interrupt: Interrupt) -> Result<(), Ended> {
     let preferences = Preferences::of_this_user(&[args.limits.flags(), args.machine.flags()].concat())
         .map_err(|failure| Ended::Usage(failure.to_string()))?;
     let model = match &args.model {
-        Some(model) => models::chosen(Some(model))?,
+        Some(model) => models::named(model)?,
         None => largest()?,
     };
     let network = model_info::read(&model.path)?;
@@ -103,7 +103,7 @@ fn largest() -> Result<ModelRef, Ended> {
     });
     match sizes.max_by_key(|(parameters, _)| *parameters) {
         Some((_, model)) => Ok(model),
-        None => Ok(models::chosen(None)?),
+        None => Ok(advisor::find_model(None)?),
     }
 }
 

@@ -55,7 +55,7 @@ pub async fn run(args: Quantize, interrupt: Interrupt) -> Ended {
 }
 
 async fn quantize(args: Quantize, mut interrupt: Interrupt) -> Result<(), Ended> {
-    let model = models::chosen(Some(&args.model))?;
+    let model = models::named(&args.model)?;
     let output = match args.output {
         Some(folder) => folder,
         None => installed(&format!("{}-{}", model.name, args.to))?,

@@ -133,7 +133,7 @@ mod tests {
             place: Destination::Beside,
             formats: vec![Format::Srt, Format::Whisperx],
             existing: Existing::Keep,
-            options: Options { reproducible: true, shaping, word_times: true },
+            options: Options { reproducible: true, shaping, word_times: true, raw_text: true },
         };
         let output = Output {
             folder: "".into(),

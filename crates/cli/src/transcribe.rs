@@ -4,7 +4,6 @@ use advisor::JobTemplate;
 use config::Preferences;
 use supervisor::runs::Runs;
 use supervisor::{Supervisor, SupervisorOptions};
-use transcript::Task;
 use transcript::export::Format;
 use transcript::save::Existing;
 use wire::{FilePath, Job, JobId, NO_JOB};
@@ -21,7 +20,7 @@ use crate::runner::{Item, Runner};
 use crate::{models, stored};
 
 pub async fn run(args: Transcribe, interrupt: Interrupt) -> Ended {
-    let inputs = inputs::expand(&args.files);
+    let inputs = inputs::expand(&args.files, args.recursive);
     let request = match request(&args, &inputs) {
         Ok(request) => request,
         Err(text) => return Ended::Usage(text),
@@ -70,7 +69,7 @@ fn request(args: &Transcribe, inputs: &Inputs) -> Result<Request, String> {
         place,
         formats,
         existing: if args.force { Existing::Replace } else { Existing::Keep },
-        options: args.subtitles.options(args.reproducible),
+        options: args.subtitles.options(args.reproducible, args.raw_text),
     };
     request.check(inputs.recordings.len())?;
     args.sound.check()?;
@@ -95,7 +94,9 @@ fn items(
     if inputs.recordings.is_empty() {
         return Ok(Vec::new());
     }
-    let model = match models::chosen(args.model.as_deref()) {
+    let task = args.task();
+    let chosen = models::chosen(args.model.as_deref(), args.language.0.as_deref(), task, preferences);
+    let model = match chosen {
         Ok(model) => model,
         Err(failure) => return runner.failed(NO_JOB, failure).map(|()| Vec::new()),
     };
@@ -126,7 +127,7 @@ fn job(id: JobId, file: &Path, model: &Path, args: &Transcribe) -> Job {
     let mut job = Job::new(id, file, model);
     job.device = args.machine.device;
     job.language = args.language.0.clone();
-    job.task = if args.translate { Task::Translate } else { args.task };
+    job.task = args.task();
     job.channels = args.sound.channels;
     job.track = args.sound.track;
     job.limit = args.sound.limit;

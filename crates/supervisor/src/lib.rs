@@ -25,6 +25,7 @@ mod platform;
 pub mod player;
 mod process;
 mod progress;
+pub mod recordings;
 pub mod runs;
 pub mod status;
 mod watch;

@@ -402,6 +402,8 @@ pub enum ErrorCode {
     NotAFile,
     /// The file has no content.
     FileEmpty,
+    /// The folder has no recordings.
+    NoRecordings,
     /// The file has no sound.
     NoAudioTrack,
     /// The file has no audio track with the number asked for.

@@ -4,19 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use supervisor::recordings::{self, has_ending};
 use wire::{ErrorCode, Failure};
-
-/// Depth to which folders are searched: deeper than recordings are sorted, and an end for
-/// file systems that loop.
-pub const DEEPEST: usize = 8;
-
-/// Endings that a folder is searched for. A file that was named itself is
-/// tried whatever it is called.
-const RECORDINGS: &[&str] = &[
-    "3gp", "aac", "ac3", "aif", "aiff", "alac", "amr", "ape", "avi", "caf", "dts", "flac", "flv", "m4a",
-    "m4b", "m4v", "mka", "mkv", "mov", "mp2", "mp3", "mp4", "mpeg", "mpg", "mts", "oga", "ogg", "ogv",
-    "opus", "spx", "ts", "wav", "wave", "webm", "wma", "wmv", "wv",
-];
 
 /// Endings of what is certainly no recording, so that it is said at once.
 const OTHERS: &[&str] = &[
@@ -39,16 +28,24 @@ pub fn inspect(paths: impl IntoIterator<Item = PathBuf>) -> Vec<Found> {
     let mut found = Vec::new();
     for path in paths {
         if path.is_dir() {
-            let before = found.len();
-            open_folder(&path, &mut found);
-            if found.len() == before {
-                found.push(Found { failure: Some(no_recordings(&path)), file: path, bytes: None });
-            }
+            recordings::in_folder(&path, true, &mut |one| {
+                found.push(match one {
+                    Ok(file) => check(file),
+                    Err(failure) => {
+                        Found { file: place(&failure, &path), bytes: None, failure: Some(failure) }
+                    }
+                });
+            });
         } else {
             found.push(check(path));
         }
     }
     found
+}
+
+/// Where a failure is, which `searched` led to.
+fn place(failure: &Failure, searched: &Path) -> PathBuf {
+    failure.file.as_ref().map_or_else(|| searched.into(), |file| file.as_path().into())
 }
 
 /// A file as it is now: there, readable and not empty.
@@ -103,54 +100,6 @@ fn unreadable(error: io::Error) -> Failure {
     }
 }
 
-fn no_recordings(folder: &Path) -> Failure {
-    Failure::new(ErrorCode::FileNotFound, "There is no audio or video file in this folder.")
-        .file(folder)
-        .remedy("Choose another folder, or the files themselves.")
-}
-
-fn open_folder(folder: &Path, found: &mut Vec<Found>) {
-    walk(folder, DEEPEST, &mut |one| match one {
-        Ok(file) => found.push(check(file)),
-        Err((folder, _)) => {
-            let failure = Failure::new(ErrorCode::FileUnreadable, "This folder can't be opened.")
-                .file(folder.as_path())
-                .remedy("Change its permissions, or copy the recordings elsewhere.");
-            found.push(Found { file: folder, bytes: None, failure: Some(failure) });
-        }
-    });
-}
-
-/// The recordings in a folder and in those within it, by name, and the folders
-/// that can't be opened.
-pub fn walk(folder: &Path, deepest: usize, each: &mut impl FnMut(Result<PathBuf, (PathBuf, io::Error)>)) {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) => return each(Err((folder.into(), error))),
-    };
-    let mut entries: Vec<_> = entries.flatten().collect();
-    entries.sort_by_key(|entry| entry.file_name());
-    for entry in entries {
-        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-        // The type of the entry itself: links to folders may lead in circles.
-        let Ok(kind) = entry.file_type() else { continue };
-        let path = entry.path();
-        if hidden {
-            continue;
-        } else if kind.is_dir() && deepest > 0 {
-            walk(&path, deepest - 1, each);
-        } else if has_ending(&path, RECORDINGS) && path.is_file() {
-            each(Ok(path));
-        }
-    }
-}
-
-fn has_ending(file: &Path, endings: &[&str]) -> bool {
-    file.extension()
-        .and_then(|ending| ending.to_str())
-        .is_some_and(|ending| endings.iter().any(|known| known.eq_ignore_ascii_case(ending)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,7 +119,7 @@ mod tests {
             ("empty.wav", Some(ErrorCode::FileEmpty)),
             ("letter.PDF", Some(ErrorCode::UnknownFormat)),
             ("missing.wav", Some(ErrorCode::FileNotFound)),
-            ("nothing here", Some(ErrorCode::FileNotFound)),
+            ("nothing here", Some(ErrorCode::NoRecordings)),
         ] {
             let found = inspect([path(name)]);
             assert_eq!(found.len(), 1, "{name}");
@@ -181,27 +130,6 @@ mod tests {
                 assert!(failure.remedy.is_some(), "{name}");
             }
         }
-    }
-
-    #[test]
-    fn a_folder_gives_its_recordings_in_order_and_no_other_files() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("tape 2")).unwrap();
-        fs::create_dir(folder.path().join(".hidden")).unwrap();
-        for name in
-            ["b.wav", "a.MP3", "notes.txt", "cover.jpg", "tape 2/c.flac", ".hidden/d.wav", "strange.xyz"]
-        {
-            fs::write(folder.path().join(name), "x").unwrap();
-        }
-        #[cfg(unix)]
-        std::os::unix::fs::symlink(folder.path(), folder.path().join("tape 2/again")).unwrap();
-        let found = inspect([folder.path().to_path_buf()]);
-        let names: Vec<_> = found
-            .iter()
-            .map(|found| found.file.strip_prefix(folder.path()).unwrap().to_str().unwrap())
-            .collect();
-        assert_eq!(names, ["a.MP3", "b.wav", "tape 2/c.flac"]);
-        assert!(found.iter().all(|found| found.failure.is_none()));
     }
 
     #[cfg(unix)]

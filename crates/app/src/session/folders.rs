@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 
 use library::{FileStamp, Identity, Journal};
 use serde::{Deserialize, Serialize};
+use supervisor::recordings::{DEEPEST, walk};
 use tokio::sync::watch;
 use transcript::{Notice, Severity};
 use wire::{ErrorCode, Failure, FilePath, JobId};
 
-use super::files::{DEEPEST, Found, check, walk};
+use super::files::{Found, check};
 use super::save::{SaveTarget, name_of};
 use super::{Exporting, Inner, Session};
 

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use library::documents::{Document, SearchHit, UndoPosition};
 use library::{DocumentId, Documents, Identity};
+use supervisor::recordings::{DEEPEST, walk};
 use transcript::export::{Format, Options};
 use transcript::{Notice, Severity};
 use wire::{ErrorCode, Failure, JobId};
 
 use super::editing::Edited;
-use super::files::{DEEPEST, walk};
 use super::{Exporting, SaveTarget, Session, Written, save};
 
 /// As long as a page may take to draw the beginning of a transcript.

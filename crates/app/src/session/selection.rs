@@ -46,16 +46,8 @@ pub fn with_models(
     JobSettings { model, ..settings }
 }
 
-/// The one that is recommended, else any real one, else the demonstration.
 fn preferred(models: &[ModelRef], settings: &JobSettings, preferences: &Preferences) -> Option<ModelRef> {
-    let real: Vec<&ModelRef> = models.iter().filter(|model| !model.demonstration).collect();
-    let recommended = || {
-        let job = choice::example(settings.language.as_deref(), settings.task, preferences);
-        choice::Choices::now(models, &job, preferences).recommended.and_then(|index| models.get(index))
-    };
-    // What has no choice needs no look at the machine.
-    let several = real.len() > 1;
-    several.then(recommended).flatten().or(real.first().copied()).or(models.first()).cloned()
+    choice::preferred(models, settings.language.as_deref(), settings.task, preferences)
 }
 
 #[cfg(test)]

@@ -138,6 +138,31 @@ fn a_model_is_named_by_option_or_variable() {
     }
 }
 
+/// As in the window: the demonstration is for a machine without another.
+#[test]
+fn a_real_model_goes_before_the_demonstration() {
+    let sandbox = Sandbox::with(&["a.mp3"]);
+    let model = |command: &[&str]| {
+        let mut command = sandbox.command(command);
+        command.env_remove("STENO_MODEL").env("HOME", sandbox.home.path()).env_remove("HF_HOME");
+        let path = jobs(&sandbox, command).remove(0)["job"]["model"].as_str().unwrap().to_owned();
+        path.rsplit(['/', '\\']).next().unwrap().to_owned()
+    };
+    let commands: [&[&str]; 2] = [&["transcribe", "a.mp3"], &["detect-language", "a.mp3"]];
+    for command in commands {
+        assert_eq!(model(command), "starter-whisper", "{command:?}");
+    }
+    for (name, size) in [("a-small-one", "micro"), ("a-second-one", "micro")] {
+        let folder = sandbox.home.path().join("steno/models").join(name);
+        let size = random_models::Size::named(size).unwrap();
+        random_models::write(&folder, size, &random_models::Options::default()).unwrap();
+        for command in commands {
+            assert!(model(command).starts_with("a-s"), "{command:?} took {}", model(command));
+        }
+    }
+    assert_eq!(model(&["transcribe", "a.mp3", "--model", "starter-whisper"]), "starter-whisper");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_low_priority_is_that_of_the_engine() {
@@ -436,6 +461,7 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
         "settings::options_of_transcribe_reach_the_engine",
     ),
     ("transcribe", &["renew-after"], "settings::engines_are_renewed_after_as_many_recordings_as_asked"),
+    ("transcribe", &["recursive"], "transcribe::folders_within_a_folder_are_searched_with_recursive"),
     ("transcribe", &["model"], "settings::a_model_is_named_by_option_or_variable"),
     ("transcribe", &["priority"], "settings::a_low_priority_is_that_of_the_engine"),
     (
@@ -448,6 +474,7 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
         &["force"],
         "transcribe::nothing_is_replaced_without_force_and_the_work_is_not_done_in_vain",
     ),
+    ("transcribe", &["raw-text"], "settings::text_is_neither_a_formula_nor_a_tag"),
     ("transcribe", &["reproducible"], "transcribe::reproducible_json_leaves_the_run_out"),
     (
         "transcribe",
@@ -480,10 +507,12 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
         &["track", "device", "threads"],
         "settings::options_of_the_other_commands_with_an_engine_reach_it",
     ),
+    ("detect-language", &["recursive"], "transcribe::folders_within_a_folder_are_searched_with_recursive"),
     ("detect-language", &["model"], "settings::a_model_is_named_by_option_or_variable"),
     ("detect-language", &["priority"], "settings::a_low_priority_is_that_of_the_engine"),
     ("detect-language", &["json"], "commands::languages_are_told_per_recording"),
     ("export", &["format", "output", "force"], "commands::saved_transcripts_become_other_formats"),
+    ("export", &["raw-text"], "settings::text_is_neither_a_formula_nor_a_tag"),
     ("export", &["reproducible"], "settings::an_export_leaves_out_what_varies"),
     (
         "export",
@@ -571,6 +600,36 @@ fn an_export_leaves_out_what_varies() {
         let json: Value = serde_json::from_str(&out).unwrap();
         assert_eq!(json.get("run").is_some(), has_run);
     }
+}
+
+/// The title of a recording can be anything, and so can what is said in it.
+#[test]
+fn text_is_neither_a_formula_nor_a_tag() {
+    let sandbox = Sandbox::with(&["{i}.mp3"]);
+    let name = "{i}.mp3";
+    let written = |command: &str, file: &str, format: &str, options: &[&str]| {
+        let base = [command, file, "-f", format, "-o", "-"];
+        sandbox.run(&[&base, options].concat()).ends(0).out
+    };
+    sandbox.run(&["transcribe", name, "-f", "json"]).ends(0);
+    let json = sandbox.read("{i}.json").replace("Good morning.", "=1+1 <b>");
+    sandbox.write("said.json", &json);
+    for (format, safe, raw) in [
+        ("csv", ",'=1+1 <b>\n", ",=1+1 <b>\n"),
+        ("tsv", "\t'=1+1 <b>\n", "\t=1+1 <b>\n"),
+        ("srt", "\n=1+1 ‹b›\n", "\n=1+1 <b>\n"),
+    ] {
+        let (safely, as_it_is) = (
+            written("export", "said.json", format, &[]),
+            written("export", "said.json", format, &["--raw-text"]),
+        );
+        assert!(safely.contains(safe) && !safely.contains(raw), "{format}: {safely}");
+        assert!(as_it_is.contains(raw) && !as_it_is.contains(safe), "{format}: {as_it_is}");
+    }
+    // The scripted engine says the name of the recording.
+    let (safely, as_it_is) =
+        (written("transcribe", name, "srt", &[]), written("transcribe", name, "srt", &["--raw-text"]));
+    assert!(safely.contains("(i)") && as_it_is.contains("{i}"), "{safely}\n{as_it_is}");
 }
 
 /// Whether a test of this executable, `module::name`, is there.

@@ -35,6 +35,28 @@ fn formats_and_folders_make_files_and_nothing_is_printed() {
     );
 }
 
+/// As the window does, where it is asked for.
+#[test]
+fn folders_within_a_folder_are_searched_with_recursive() {
+    let sandbox =
+        Sandbox::with(&["tapes/one.mp3", "tapes/may/two.wav", "tapes/may/one.mp3", "none/notes.txt"]);
+    sandbox.run(&["transcribe", "tapes", "-R", "--output", "texts"]).ends(0);
+    let mut names: Vec<_> = std::fs::read_dir(sandbox.path("texts"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["one.mp3.txt", "one.txt", "two.txt"]);
+    sandbox.run(&["transcribe", "tapes", "--output", "flat"]).ends(0);
+    assert_eq!(std::fs::read_dir(sandbox.path("flat")).unwrap().count(), 1);
+    let nothing = "There is no audio or video file in this folder.";
+    sandbox.run(&["transcribe", "none", "--recursive"]).ends(1).says(nothing);
+    std::fs::rename(sandbox.path("tapes/one.mp3"), sandbox.path("tapes/may/three.mp3")).unwrap();
+    sandbox.run(&["transcribe", "tapes"]).ends(1).says("but 3 in folders within it. Add --recursive");
+    let languages = sandbox.run(&["detect-language", "tapes", "--recursive"]).ends(0);
+    assert_eq!(languages.out.lines().count(), 3, "{}", languages.out);
+}
+
 #[test]
 fn an_output_of_minus_prints_any_one_format() {
     let sandbox = Sandbox::with(&["talk.mp3"]);

@@ -1,13 +1,13 @@
 use std::io::{self, Write};
 
-use super::DEMONSTRATION_WARNING;
-use super::text::{SpeakerLabels, one_line};
+use super::text::{SpeakerLabels, cell, one_line};
+use super::{DEMONSTRATION_WARNING, Options};
 use crate::Transcript;
 
 /// Comma-separated values (RFC 4180, but with `\n` at line ends): a header and a
 /// line per segment. Times are seconds; the confidence, 0 to 1, is the geometric
 /// mean of the tokens' probabilities.
-pub fn write(transcript: &Transcript, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(transcript: &Transcript, options: &Options, out: &mut dyn Write) -> io::Result<()> {
     // A table has no place for a remark, so the warning is a column.
     let warning = if transcript.model.demonstration { Some(DEMONSTRATION_WARNING) } else { None };
     write!(out, "start,end,speaker,language,confidence,text")?;
@@ -26,9 +26,9 @@ pub fn write(transcript: &Transcript, out: &mut dyn Write) -> io::Result<()> {
             "{:.3},{:.3},{},{},{confidence:.3},{}",
             segment.start.seconds(),
             segment.end.seconds(),
-            quoted(&speaker),
-            quoted(language),
-            quoted(&text)
+            quoted(&cell(&speaker, options)),
+            quoted(&cell(language, options)),
+            quoted(&cell(&text, options))
         )?;
         match warning {
             Some(warning) => writeln!(out, ",{}", quoted(warning))?,

@@ -56,8 +56,8 @@ pub fn export(
         Format::Md => md::write(transcript, out),
         Format::Html => html::write(transcript, out),
         Format::Docx => docx::write(transcript, out),
-        Format::Csv => csv::write(transcript, out),
-        Format::Tsv => tsv::write(transcript, out),
+        Format::Csv => csv::write(transcript, options, out),
+        Format::Tsv => tsv::write(transcript, options, out),
         Format::Whisperx => whisperx::write(transcript, out),
     }
 }
@@ -72,6 +72,9 @@ pub struct Options {
     pub shaping: Option<Shaping>,
     /// WebVTT: write the time of each word.
     pub word_times: bool,
+    /// Tables and SubRip: keep text that other programs take for a formula or a tag.
+    #[serde(default)]
+    pub raw_text: bool,
 }
 
 /// A file format.

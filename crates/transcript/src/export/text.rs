@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use super::Options;
 use crate::{Segment, Time, Transcript};
 
 /// Whether some program takes the character for the end of a line, or it is a
@@ -31,6 +32,18 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
         joined.push_str(part);
     }
     joined
+}
+
+/// A cell of a table. Text that a spreadsheet would take for a formula, and run, gets an
+/// apostrophe in front, by which spreadsheets know text.
+pub fn cell<'a>(text: &'a str, options: &Options) -> Cow<'a, str> {
+    // Full-width ones are read as the others.
+    const BEGINS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+    if !options.raw_text && text.trim_start().starts_with(BEGINS) {
+        Cow::Owned(format!("'{text}"))
+    } else {
+        Cow::Borrowed(text)
+    }
 }
 
 /// Labels of segments: the speaker or, if there are several, the channel.
@@ -103,6 +116,24 @@ mod tests {
         {
             assert_eq!(one_line(text), text);
             assert_eq!(lines(text).collect::<Vec<_>>(), [text]);
+        }
+    }
+
+    #[test]
+    fn a_spreadsheet_runs_no_cell() {
+        for (text, expected) in [
+            ("=HYPERLINK(\"http://example.org\")", "'=HYPERLINK(\"http://example.org\")"),
+            ("-2+3", "'-2+3"),
+            ("+1", "'+1"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            (" =1", "' =1"),
+            ("＝1", "'＝1"),
+            ("1 = 1", "1 = 1"),
+            ("'tis", "'tis"),
+            ("", ""),
+        ] {
+            assert_eq!(cell(text, &Options::default()), expected);
+            assert_eq!(cell(text, &Options { raw_text: true, ..Options::default() }), text);
         }
     }
 

@@ -1,12 +1,12 @@
 use std::io::{self, Write};
 
-use super::DEMONSTRATION_WARNING;
-use super::text::{SpeakerLabels, one_line};
+use super::text::{SpeakerLabels, cell, one_line};
+use super::{DEMONSTRATION_WARNING, Options};
 use crate::Transcript;
 
 /// Tab-separated values with the columns of openai/whisper: start and end in
 /// whole milliseconds, and the text after the speaker's name.
-pub fn write(transcript: &Transcript, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(transcript: &Transcript, options: &Options, out: &mut dyn Write) -> io::Result<()> {
     // A table has no place for a remark, so the warning is a column.
     let (name, warning) = if transcript.model.demonstration {
         ("\twarning", format!("\t{DEMONSTRATION_WARNING}"))
@@ -22,7 +22,8 @@ pub fn write(transcript: &Transcript, out: &mut dyn Write) -> io::Result<()> {
         }
         let speaker = labels.label(segment).map(|label| format!("{label}: ")).unwrap_or_default();
         let (start, end) = (segment.start.millis(), segment.end.millis());
-        writeln!(out, "{start}\t{end}\t{speaker}{text}{warning}")?;
+        let text = format!("{speaker}{text}");
+        writeln!(out, "{start}\t{end}\t{}{warning}", cell(&text, options))?;
     }
     Ok(())
 }

@@ -605,6 +605,7 @@ export const de: Text = {
     file_unreadable: "Die Datei kann nicht gelesen werden",
     not_a_file: "Keine Datei",
     file_empty: "Leere Datei",
+    no_recordings: "Keine Aufnahmen in diesem Ordner",
     no_audio_track: "Diese Datei enthält keinen Ton",
     no_such_track: "Diese Tonspur gibt es nicht",
     unknown_format: "Keine Audio- oder Videodatei",

@@ -608,6 +608,7 @@ export const en = {
     file_unreadable: "The file can’t be read",
     not_a_file: "Not a file",
     file_empty: "Empty file",
+    no_recordings: "No recordings in this folder",
     no_audio_track: "No audio in this file",
     no_such_track: "No such audio track",
     unknown_format: "Not an audio or video file",

@@ -608,6 +608,7 @@ export const es: Text = {
     file_unreadable: "El archivo no se puede leer",
     not_a_file: "No es un archivo",
     file_empty: "Archivo vacío",
+    no_recordings: "No hay grabaciones en esta carpeta",
     no_audio_track: "Este archivo no tiene audio",
     no_such_track: "No existe esa pista de audio",
     unknown_format: "No es un archivo de audio o vídeo",

@@ -608,6 +608,7 @@ export const fr: Text = {
     file_unreadable: "Impossible de lire le fichier",
     not_a_file: "Ce n’est pas un fichier",
     file_empty: "Fichier vide",
+    no_recordings: "Aucun enregistrement dans ce dossier",
     no_audio_track: "Aucun son dans ce fichier",
     no_such_track: "Cette piste audio n’existe pas",
     unknown_format: "Ce n’est pas un fichier audio ou vidéo",

@@ -602,6 +602,7 @@ export const ja: Text = {
     file_unreadable: "ファイルを読み取れません",
     not_a_file: "ファイルではありません",
     file_empty: "空のファイル",
+    no_recordings: "このフォルダーに録音がありません",
     no_audio_track: "このファイルには音声がありません",
     no_such_track: "その音声トラックはありません",
     unknown_format: "音声ファイルでも動画ファイルでもありません",

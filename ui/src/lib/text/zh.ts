@@ -602,6 +602,7 @@ export const zh: Text = {
     file_unreadable: "无法读取文件",
     not_a_file: "不是文件",
     file_empty: "文件为空",
+    no_recordings: "此文件夹中没有录音",
     no_audio_track: "此文件中没有音频",
     no_such_track: "没有此音轨",
     unknown_format: "不是音频或视频文件",
