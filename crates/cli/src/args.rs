@@ -76,10 +76,12 @@ partial transcript in NAME.partial.json, which `steno export` can turn into any 
 
 const JSON_EVENTS: &str = "\
 Print events as JSON lines, for other programs. The field `event` names the kind: \
-queued (id and file of each recording), progress, started, segment, notice, then one of finished (with \
-the whole transcript), failed (with code, message and remedy) and cancelled; saved (with path) for each \
-file written. The field `id` identifies the recording; 0 means none. Files are written only with \
---format or --output.";
+queued (with the file of each recording), ladder (the settings that are tried first), prepared (where \
+there is speech), started, progress, window (the next 30 seconds begin), segment, reached (the job can be \
+resumed from here), memory (what is in use), rung (a step to less memory), notice, then one of finished \
+(with the whole transcript), failed (with code, message and remedy) and cancelled; saved (with path) for \
+each file written. The field `job` identifies the recording; events of the engine itself have none. Files \
+are written only with --format or --output.";
 
 /// Transcribe recordings
 #[derive(Debug, Args)]

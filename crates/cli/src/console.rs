@@ -78,9 +78,10 @@ fn to_stderr(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// A file's name may hold anything, also what makes a terminal obey.
+/// An engine's text may hold anything, also what makes a terminal obey. Lines of ours stay
+/// lines; names have none, see [`wire::shown`].
 fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { char::REPLACEMENT_CHARACTER } else { c }).collect()
+    text.split('\n').map(wire::printable).collect::<Vec<_>>().join("\n")
 }
 
 fn shortened(text: &str, columns: usize) -> String {

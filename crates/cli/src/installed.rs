@@ -150,7 +150,7 @@ pub fn import(args: &Import, interrupt: Interrupt) -> Ended {
             let mut on_progress = |progress: TransferProgress| redraw(pull::line(&id, &progress));
             hub::import(&store, &args.path, args.name.as_deref(), control, &mut on_progress)
         })?;
-        let line = format!("{} is installed in {}", model.id, model.folder.display());
+        let line = format!("{} is installed in {}", model.id, wire::shown(&model.folder));
         tell(args.json, &Shown::from(model), &[line])
     };
     done(import())
@@ -237,7 +237,7 @@ pub fn move_store(args: &Move) -> Ended {
             advisor::store::move_store(&args.to, &mut |id| console.redraw(&format!("moving {id}")))
         })?;
         let moved = store.list().map_err(failure)?.into_iter().map(Shown::from).collect::<Vec<_>>();
-        let line = format!("{} models are now in {}", moved.len(), store.folder().display());
+        let line = format!("{} models are now in {}", moved.len(), wire::shown(store.folder()));
         tell(args.json, &moved, &[line])
     };
     done(move_store())

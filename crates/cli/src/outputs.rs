@@ -41,12 +41,12 @@ impl Destination {
         }
         let remedy = "--output names a folder. For a file of your choice, use --output - > FILE";
         if output.exists() && !output.is_dir() {
-            return Err(format!("{}: This is not a folder. {remedy}", output.display()));
+            return Err(format!("{}: This is not a folder. {remedy}", wire::shown(output)));
         }
         // A folder called talk.srt is certainly a mistake.
         let ending = output.extension().and_then(OsStr::to_str).unwrap_or_default();
         if !output.exists() && ending.parse::<Format>().is_ok() {
-            return Err(format!("{}: This looks like a file. {remedy}", output.display()));
+            return Err(format!("{}: This looks like a file. {remedy}", wire::shown(output)));
         }
         Ok(Self::Folder(output.into()))
     }

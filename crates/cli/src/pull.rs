@@ -120,7 +120,7 @@ async fn pull(args: Pull, interrupt: Interrupt) -> Result<(), Ended> {
     let mut models = Vec::new();
     for wanted in all {
         let model = get(&wanted, &args.network, &mut console, interrupt.clone()).await?;
-        console.info(&format!("{} is installed in {}", model.id, model.folder.display()));
+        console.info(&format!("{} is installed in {}", model.id, wire::shown(&model.folder)));
         models.push(Shown::from(model));
     }
     print(|out| {

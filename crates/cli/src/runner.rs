@@ -215,7 +215,7 @@ impl Runner {
 
     /// Reports a job's events until it ends.
     async fn follow(&mut self, id: JobId, file: &Path, mut handle: SupervisedJob) -> Result<Ending, Ended> {
-        let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
+        let name = wire::shown(file.file_name().map_or(file, Path::new));
         let mut line = ProgressLine::new(name);
         let mut cancelling = false;
         let ending = loop {
@@ -265,7 +265,7 @@ impl Runner {
     fn notice(&mut self, file: &Path, notice: &Notice) {
         let at = notice.at.map(|time| format!(" (at {})", clock(time))).unwrap_or_default();
         let help = help(&notice.code);
-        let text = format!("{}: {}{at}{help}", file.display(), notice.text);
+        let text = format!("{}: {}{at}{help}", wire::shown(file), notice.text);
         match notice.severity {
             Severity::Info => self.console.info(&text),
             Severity::Degraded | Severity::Failed => self.console.warning(&text),
@@ -332,7 +332,7 @@ impl Runner {
         self.unsaved.insert(key);
         self.console.warning(&format!(
             "{}: The text is kept. `steno resume --output FOLDER` writes it to another folder.",
-            file.display()
+            wire::shown(file)
         ));
     }
 
@@ -347,7 +347,7 @@ impl Runner {
         match save::save_partial(partial, &request.options, folder, &output.name) {
             Ok(path) => {
                 let until = partial.segments.last().map(|segment| clock(segment.end)).unwrap_or_default();
-                self.console.warning(&format!("{}: holds the text until {until}", path.display()));
+                self.console.warning(&format!("{}: holds the text until {until}", wire::shown(&path)));
                 self.saved(id, &[path])?;
                 Ok(Ok(()))
             }
@@ -366,7 +366,7 @@ impl Runner {
 
     fn summary(&mut self, file: &Path, transcript: &Transcript, written: &[PathBuf], took: Duration) {
         self.tell_demonstration(transcript.model.demonstration);
-        let name = file.display();
+        let name = wire::shown(file);
         let gaps = &transcript.completeness.gaps;
         if !gaps.is_empty() {
             let listed: Vec<String> = gaps
@@ -396,7 +396,7 @@ impl Runner {
             text += &format!(", {doubtful} doubtful of {} segments", transcript.segments.len());
         }
         if !written.is_empty() {
-            let written: Vec<_> = written.iter().map(|path| path.display().to_string()).collect();
+            let written: Vec<_> = written.iter().map(|path| wire::shown(path)).collect();
             text += &format!(", written to {}", written.join(", "));
         }
         self.console.info(&text);

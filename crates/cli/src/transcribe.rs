@@ -89,7 +89,7 @@ fn items(
         runner.failed(NO_JOB, failure)?;
     }
     for path in &inputs.repeated {
-        runner.console.info(&format!("{}: named more than once, transcribed once", path.display()));
+        runner.console.info(&format!("{}: named more than once, transcribed once", wire::shown(&path)));
     }
     if inputs.recordings.is_empty() {
         return Ok(Vec::new());
@@ -109,9 +109,9 @@ fn items(
             print_event(&HostEvent::Queued { job: id, file: &FilePath::from(&file) })?;
         }
         if output.renamed {
-            let name = output.name.to_string_lossy();
+            let name = wire::shown(Path::new(&output.name));
             let why = "another recording has the same name";
-            runner.console.info(&format!("{}: results are named {name}, since {why}", file.display()));
+            runner.console.info(&format!("{}: results are named {name}, since {why}", wire::shown(&file)));
         }
         let job = template.fill(job(id, &file, &model.path, args));
         items.push(Item { id, file, job, output, request: request.clone(), key: None });

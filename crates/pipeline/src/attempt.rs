@@ -173,6 +173,7 @@ impl<'a> Work<'a> {
         // What decoding took besides is free again; shrinking always succeeds.
         let _ = scope.resize(recording.pcm.bytes_in_memory().min(PREPARING_BYTES + kept));
         self.draft.stage("preprocess", seconds);
+        during(STAGE, has_span(job.span, recording.seconds()))?;
         self.draft.describe_source(&recording);
         self.draft.note_warnings(&recording, self.emit);
         let speech = spans(&recording);
@@ -384,6 +385,18 @@ impl Listener<'_, '_> {
         }
         reporter.at(position);
     }
+}
+
+/// Fails for a part that begins where the recording has ended.
+fn has_span(span: Option<Span>, seconds: f64) -> Result<(), StageError> {
+    let start = span.map_or(0.0, |span| span.start.seconds());
+    if start == 0.0 || start < seconds {
+        return Ok(());
+    }
+    let message = format!(
+        "The recording ends after {seconds:.1} s, before the part to transcribe begins ({start:.1} s)."
+    );
+    Err(Failure::new(ErrorCode::BadSettings, message).remedy("Choose an earlier start.").into())
 }
 
 fn take(context: &mut Option<DeviceContext>, stage: Stage) -> Result<&mut DeviceContext, Broken> {

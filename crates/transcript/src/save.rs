@@ -1,11 +1,14 @@
 //! Writing files to disk: completely or not at all, and over an existing file
 //! only on request.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -239,17 +242,52 @@ fn persist_new(file: tempfile::NamedTempFile, target: &Path) -> io::Result<File>
     }
 }
 
-/// A temporary file that is removed on drop. It gets the permissions of any new
+/// How old a temporary file without a writer is, at least, when it is removed: between its
+/// making and its lock is a moment.
+const STALE: Duration = Duration::from_secs(60);
+const PREFIX: &str = ".steno-";
+const SUFFIX: &str = ".tmp";
+
+/// Removes what programs left in a folder that were killed while they wrote: files of ours
+/// that no process holds the lock of. Once per folder and process.
+fn remove_leftovers(folder: &Path) {
+    static SEEN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    if SEEN.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.into()) {
+        remove_older_than(folder, STALE);
+    }
+}
+
+fn remove_older_than(folder: &Path, age: Duration) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.as_encoded_bytes();
+        if !(name.starts_with(PREFIX.as_bytes()) && name.ends_with(SUFFIX.as_bytes())) {
+            continue;
+        }
+        // Another user's file can't be opened, and one that is written to can't be locked.
+        let is_old = |file: &File| file.metadata()?.modified()?.elapsed().map_err(io::Error::other);
+        let Ok(file) = File::options().write(true).open(entry.path()) else { continue };
+        if is_old(&file).is_ok_and(|passed| passed >= age) && file.try_lock().is_ok() {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// A temporary file that is removed on drop, and locked until then. It gets the permissions of any new
 /// file of the user, as the renamed file keeps them.
 fn temporary_file(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    remove_leftovers(folder);
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".steno-").suffix(".tmp");
+    builder.prefix(PREFIX).suffix(SUFFIX);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
-    builder.tempfile_in(folder)
+    let file = builder.tempfile_in(folder)?;
+    // Without locks on this file system its age alone protects it.
+    let _ = file.as_file().try_lock();
+    Ok(file)
 }
 
 /// The folder of a path; `.` for a file name alone.
@@ -361,6 +399,21 @@ mod tests {
         assert_eq!(names(folder.path()), ["talk.partial-2.json", "talk.partial.json"]);
         assert_eq!(Transcript::load(&first_path).unwrap(), first);
         assert_eq!(Transcript::load(&second_path).unwrap(), second);
+    }
+
+    #[test]
+    fn what_a_killed_program_left_is_removed_and_what_is_being_written_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        for name in [".steno-dead.tmp", ".steno-notes", "talk.tmp"] {
+            fs::write(place(name), "half").unwrap();
+        }
+        let writing = temporary_file(folder.path()).unwrap();
+        // A young one may be about to be locked.
+        assert!(place(".steno-dead.tmp").exists());
+        remove_older_than(folder.path(), Duration::ZERO);
+        assert!(writing.path().exists() && !place(".steno-dead.tmp").exists());
+        assert!(place(".steno-notes").exists() && place("talk.tmp").exists());
     }
 
     #[cfg(unix)]

@@ -16,7 +16,7 @@ pub use memory::Stage;
 
 pub use frame::{FrameError, MAX_FRAME_BYTES, read_frame, write_frame};
 pub use job::{Alternative, Channels, DecodingOptions, DeviceChoice, Job, Strategy, VoiceActivity};
-pub use path::FilePath;
+pub use path::{FilePath, printable, shown};
 pub use player::{Opened, PlayerAnswer, PlayerCommand};
 pub use resume::{Point, Resume};
 

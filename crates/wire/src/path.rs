@@ -30,8 +30,22 @@ impl AsRef<Path> for FilePath {
 
 impl fmt::Display for FilePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.display().fmt(f)
+        f.write_str(&shown(&self.0))
     }
+}
+
+/// A path for people to read. A name may hold line breaks, what a terminal obeys, and marks
+/// that turn the direction of text, by which a name passes for another: they become `�`.
+pub fn shown(path: &Path) -> String {
+    printable(&path.display().to_string())
+}
+
+/// Text of one line without what a terminal obeys and without marks that turn its
+/// direction.
+pub fn printable(text: &str) -> String {
+    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    text.chars().map(|c| if breaks(c) || turns(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 #[derive(Serialize, Deserialize)]
@@ -82,4 +96,23 @@ fn to_units(text: &std::ffi::OsStr) -> Vec<u16> {
 fn from_units(units: &[u16]) -> OsString {
     use std::os::windows::ffi::OsStringExt;
     OsString::from_wide(units)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_line_and_reads_as_it_is() {
+        for (name, expected) in [
+            ("talk.mp3", "talk.mp3"),
+            ("naïve – 日本 مرحبا.mp3", "naïve – 日本 مرحبا.mp3"),
+            ("a\nsteno: all is well\r", "a\u{fffd}steno: all is well\u{fffd}"),
+            ("a\u{1b}[2J", "a\u{fffd}[2J"),
+            ("invoice\u{202e}3pm.exe", "invoice\u{fffd}3pm.exe"),
+            ("\u{2066}a\u{2069}\u{2028}", "\u{fffd}a\u{fffd}\u{fffd}"),
+        ] {
+            assert_eq!(FilePath::from(name).to_string(), expected);
+        }
+    }
 }

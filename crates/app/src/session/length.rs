@@ -12,9 +12,13 @@ use wire::{ErrorCode, Failure, JobId};
 
 use super::Inner;
 use supervisor::player::Player;
+use supervisor::recordings::has_ending;
 
 /// Lengths that are read in one go before followers get an update.
 const AT_ONCE: usize = 20;
+
+/// Endings of files that may have pictures alone.
+const FILMS: &[&str] = &["3gp", "m4v", "mkv", "mov", "mp4", "webm"];
 
 /// The length of a recording before any of it is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -51,10 +55,12 @@ pub fn of(file: &Path) -> Length {
 fn look(file: &Path, prober: &mut Option<&Player>) -> Result<Length, Failure> {
     use ErrorCode as Code;
     let length = of(file);
-    let Some(process) = prober.filter(|_| length == Length::Unknown) else { return Ok(length) };
+    // A header says how long the pictures are, and not that there is no sound.
+    let is_in_doubt = length == Length::Unknown || has_ending(file, FILMS);
+    let Some(process) = prober.filter(|_| is_in_doubt) else { return Ok(length) };
     match process.probe(file) {
-        Ok(Some(seconds)) => Ok(Length::Seconds(seconds)),
-        Ok(None) => Ok(length),
+        Ok(Some(seconds)) if length == Length::Unknown => Ok(Length::Seconds(seconds)),
+        Ok(_) => Ok(length),
         Err(failure) => match failure.code {
             Code::UnknownFormat
             | Code::NoAudioTrack

@@ -23,11 +23,14 @@ async fn what_cannot_be_decoded_fails_before_its_turn() {
     let fixture =
         |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../audio/tests/fixtures").join(name);
     let sample = std::fs::read(fixture("left.wav")).unwrap();
-    let recordings: [(PathBuf, Option<ErrorCode>); 5] = [
+    let recordings: [(PathBuf, Option<ErrorCode>); 7] = [
         (file("letter.mp3", &b"Dear Sir, ".repeat(500)), Some(ErrorCode::UnknownFormat)),
         (file("page.m4a", &b"<!doctype html><p>Not found</p>".repeat(100)), Some(ErrorCode::UnknownFormat)),
         (file("a recording without an ending", &sample), None),
         (fixture("left.wav"), None),
+        // Their headers say how long they are, and not whether there is sound.
+        (fixture("pictures_only.mp4"), Some(ErrorCode::NoAudioTrack)),
+        (fixture("video_44100.mp4"), None),
         // No header says how long it is.
         (fixture("ac3_48000.ac3"), None),
     ];

@@ -158,12 +158,28 @@ fn json_events_tell_the_whole_story() {
     assert!(kinds[0] == "queued" && place_of("started") < place_of("segment"), "{kinds:?}");
     assert_eq!(kinds.last(), Some(&"finished"));
     assert!(events.iter().all(|event| event["job"] == 1));
+    let help = run(&sandbox, &["transcribe", "--help"]).ends(0).out;
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    for kind in &kinds {
+        assert!(
+            help.contains(&format!("{kind} (")) || help.contains(&format!(" {kind},")),
+            "--help omits {kind}"
+        );
+    }
     let texts = |segments: Vec<&Value>| -> Vec<String> {
         segments.iter().map(|segment| segment["text"].as_str().unwrap().to_string()).collect()
     };
     let live = events.iter().filter(|event| event["event"] == "segment").map(|event| &event["segment"]);
     let last = events.last().unwrap()["transcript"]["segments"].as_array().unwrap();
     assert_eq!(texts(live.collect()), texts(last.iter().collect()));
+}
+
+#[test]
+fn a_part_beyond_the_end_is_an_error() {
+    let sandbox = sandbox_with_sample("sample.flac");
+    let ran = run(&sandbox, &["transcribe", "sample.flac", "--from", "1:00"]).ends(1);
+    ran.says("sample.flac: The recording ends after 7.8 s, before the part to transcribe begins (60.0 s).");
+    run(&sandbox, &["transcribe", "sample.flac", "--from", "5", "--to", "1:00"]).ends(0);
 }
 
 #[test]

@@ -57,6 +57,19 @@ fn folders_within_a_folder_are_searched_with_recursive() {
     assert_eq!(languages.out.lines().count(), 3, "{}", languages.out);
 }
 
+/// A name is a part of one line, whatever it holds.
+#[cfg(unix)]
+#[test]
+fn a_file_name_cannot_pass_for_a_message_of_ours() {
+    let names = ["a\nsteno: warning: broken.mp3", "invoice\u{202e}3pm.mp3", "broken\u{1b}[2J\u{2028}.mp3"];
+    let sandbox = Sandbox::with(&names);
+    let ran = sandbox.run(&[&["transcribe", "-f", "txt"][..], &names].concat());
+    assert!(ran.err.contains("invoice\u{fffd}3pm") && ran.err.contains("broken\u{fffd}[2J"), "{}", ran.err);
+    let is_raw = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{202e}' | '\u{2028}');
+    assert!(!ran.err.contains(is_raw), "{:?}", ran.err);
+    assert!(!ran.err.lines().any(|line| line.starts_with("steno: warning: broken")), "{}", ran.err);
+}
+
 #[test]
 fn an_output_of_minus_prints_any_one_format() {
     let sandbox = Sandbox::with(&["talk.mp3"]);
