@@ -107,7 +107,7 @@ impl Fault {
         match death {
             _ if failure.code == ErrorCode::OutOfMemory => Some(Self::OutOfMemory),
             Some(Death::OutOfMemory(_)) if engine_failed => Some(Self::OutOfMemory),
-            Some(Death::Device | Death::Crash) if engine_failed => Some(Self::Other),
+            Some(Death::Device | Death::Crash | Death::Killed) if engine_failed => Some(Self::Other),
             None if failure.code == ErrorCode::Internal || says_device_failed(&failure.message) => {
                 Some(Self::Other)
             }

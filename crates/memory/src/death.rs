@@ -12,6 +12,9 @@ pub struct End<'a> {
     pub signal: Option<i32>,
     /// Whether we sent that signal, or asked it to end.
     pub wanted: bool,
+    /// Whether the system says that processes were killed for lack of memory, or had next to
+    /// none left ([`crate::shortage::Shortage`]).
+    pub memory_was_short: bool,
     /// The last of what it wrote to standard error.
     pub stderr_tail: &'a str,
 }
@@ -24,6 +27,8 @@ pub enum Death {
     Wanted,
     /// Memory ran out: counts as one rung down.
     OutOfMemory(Evidence),
+    /// The system or a person killed it, and nothing says that it was for memory.
+    Killed,
     /// An error of the device, which a new process may not have.
     Device,
     /// Anything else: a bug, to be reported as such.
@@ -34,7 +39,8 @@ pub enum Death {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Evidence {
-    /// A SIGKILL that this program did not send: the kernel's out-of-memory killer.
+    /// A SIGKILL that this program did not send, where memory was short: the kernel's
+    /// out-of-memory killer, or one of the system's.
     Killed,
     /// An abort after an allocation failed.
     AllocationFailed,
@@ -49,16 +55,22 @@ const KILLED_UNDER_SHELL: i32 = 137;
 /// `STATUS_NO_MEMORY` and `STATUS_COMMITMENT_LIMIT` of Windows.
 const WINDOWS_NO_MEMORY: [i32; 2] = [0xC000_0017_u32 as i32, 0xC000_012D_u32 as i32];
 
-/// Classifies the end of a process. A SIGKILL that this program did not send, or an
-/// abort with a message about an allocation, is out of memory. A person may have
-/// sent the SIGKILL too; one step down the ladder is then a harmless mistake.
+/// Classifies the end of a process. A SIGKILL that this program did not send is out of
+/// memory where memory was short, and an abort is where it follows a message about an
+/// allocation.
 pub fn classify(end: End) -> Death {
     if end.wanted || end.code == Some(0) {
         return Death::Wanted;
     }
     let says_so = says_out_of_memory(end.stderr_tail);
     match (end.signal, end.code) {
-        (Some(SIGKILL), _) | (None, Some(KILLED_UNDER_SHELL)) => Death::OutOfMemory(Evidence::Killed),
+        (Some(SIGKILL), _) | (None, Some(KILLED_UNDER_SHELL)) => {
+            if end.memory_was_short {
+                Death::OutOfMemory(Evidence::Killed)
+            } else {
+                Death::Killed
+            }
+        }
         (None, Some(code)) if WINDOWS_NO_MEMORY.contains(&code) => {
             Death::OutOfMemory(Evidence::AllocationFailed)
         }
@@ -109,8 +121,8 @@ mod tests {
         let cases = [
             ((Some(0), None, false, ""), Death::Wanted),
             ((None, Some(9), true, ""), Death::Wanted),
-            ((None, Some(9), false, ""), Death::OutOfMemory(Evidence::Killed)),
-            ((Some(137), None, false, ""), Death::OutOfMemory(Evidence::Killed)),
+            ((None, Some(9), false, ""), Death::Killed),
+            ((Some(137), None, false, ""), Death::Killed),
             ((None, Some(6), false, allocation), Death::OutOfMemory(Evidence::AllocationFailed)),
             ((None, Some(6), false, panic), Death::Crash),
             ((None, Some(11), false, ""), Death::Crash),
@@ -135,8 +147,14 @@ mod tests {
             ((Some(1), None, false, ""), Death::Crash),
         ];
         for ((code, signal, wanted, stderr_tail), expected) in cases {
-            let end = End { code, signal, wanted, stderr_tail };
+            let end = End { code, signal, wanted, memory_was_short: false, stderr_tail };
             assert_eq!(classify(end), expected, "{end:?}");
+            // Only a kill means another thing where memory was short.
+            let in_need = match expected {
+                Death::Killed => Death::OutOfMemory(Evidence::Killed),
+                other => other,
+            };
+            assert_eq!(classify(End { memory_was_short: true, ..end }), in_need, "{end:?}");
         }
     }
 
@@ -164,6 +182,7 @@ mod tests {
             code: output.status.code(),
             signal: crate::platform::signal_of(output.status),
             wanted: false,
+            memory_was_short: true,
             stderr_tail: "",
         };
         assert_eq!(classify(end), Death::OutOfMemory(Evidence::Killed));

@@ -88,6 +88,8 @@ pub enum Trouble {
     OutOfMemory,
     /// The process died for lack of memory and was replaced.
     Died,
+    /// The process was killed again and again for reasons that the system does not tell.
+    Killed,
     /// Any other error of the device: what the process holds can't be trusted.
     DeviceError,
 }
@@ -98,6 +100,7 @@ impl Trouble {
             Self::Refused => "There is not enough memory",
             Self::OutOfMemory => "Memory ran out",
             Self::Died => "The engine ran out of memory and ended",
+            Self::Killed => "The system ended the engine more than once",
             Self::DeviceError => "The device failed",
         }
     }

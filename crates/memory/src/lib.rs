@@ -29,6 +29,7 @@ pub mod platform;
 mod probe;
 mod scope;
 pub mod settings;
+pub mod shortage;
 pub mod signs;
 pub mod simulated;
 mod stage_use;

@@ -17,6 +17,9 @@ pub struct Limits {
     pub standstill: Duration,
     /// For a cancelled job to end, after which the engine is ended instead.
     pub cancel: Duration,
+    /// Of a job's text, with the times of its words, in bytes: an engine that sends more is
+    /// out of its mind.
+    pub text: u64,
     /// For an orderly end.
     pub shutdown: Duration,
 }
@@ -29,6 +32,8 @@ impl Default for Limits {
             pong: Duration::from_secs(10),
             standstill: Duration::from_secs(60),
             cancel: Duration::from_secs(1),
+            // A day of speech has about 20 MB.
+            text: 128 << 20,
             shutdown: Duration::from_secs(2),
         }
     }

@@ -94,7 +94,7 @@ pub fn describe_status(status: ExitStatus) -> String {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
         let name = match signal {
-            libc::SIGKILL => "SIGKILL, often a sign that the machine ran out of memory",
+            libc::SIGKILL => "SIGKILL",
             libc::SIGSEGV => "SIGSEGV, a fault in native code",
             libc::SIGABRT => "SIGABRT, often a failed allocation",
             libc::SIGILL => "SIGILL, an instruction that this processor lacks",

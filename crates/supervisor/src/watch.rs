@@ -7,8 +7,10 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use memory::death::{self, Death};
+use memory::death::{self, Death, Evidence};
+use memory::shortage::Shortage;
 use tokio::sync::{mpsc::UnboundedSender, oneshot};
+use transcript::Segment;
 use wire::{
     Command, Description, Envelope, ErrorCode, Event, Failure, FilePath, JobId, PROTOCOL_VERSION, exit_status,
 };
@@ -90,6 +92,7 @@ pub fn start(
         jobs: BTreeMap::new(),
         askers: VecDeque::new(),
         leaving: None,
+        shortage: Shortage::now(),
         ping: Ping { nonce: 0, sent: now, answered: now, work: 0, moved: now },
         looked: now,
         verdict: None,
@@ -112,6 +115,8 @@ struct Watch {
     /// In the order in which the engine will answer them.
     askers: VecDeque<oneshot::Sender<Result<Description, Failure>>>,
     leaving: Option<Leaving>,
+    /// How the machine's memory stood a moment ago.
+    shortage: Shortage,
     ping: Ping,
     /// When the clock was last looked at.
     looked: Instant,
@@ -128,6 +133,8 @@ struct Watched {
     file: FilePath,
     events: UnboundedSender<Event>,
     cancelled: Option<Instant>,
+    /// Of what was sent for it, in bytes.
+    kept: u64,
 }
 
 struct Leaving {
@@ -153,6 +160,8 @@ enum Verdict {
     CancelTimeout,
     /// It was asked to shut down and did not.
     ShutdownTimeout,
+    /// It sent more than these bytes for one job.
+    Flood(u64),
 }
 
 /// A pause of the watching thread of this much more than it asked for means
@@ -260,6 +269,11 @@ impl Watch {
     fn pass_on(&mut self, id: JobId, event: Event) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         self.ping.moved = Instant::now();
+        job.kept = job.kept.saturating_add(kept_bytes(&event));
+        if job.kept > self.limits.text {
+            self.verdict.get_or_insert(Verdict::Flood(self.limits.text));
+            return;
+        }
         if event.is_last() {
             if let Some(job) = self.jobs.remove(&id) {
                 let _ = job.events.send(event);
@@ -323,6 +337,7 @@ impl Watch {
             let text = format!("It got nowhere with its job for {} s", self.limits.standstill.as_secs());
             self.verdict = Some(Verdict::Silent(text));
         } else if now >= self.ping.sent + self.limits.ping_interval {
+            self.shortage = Shortage::now();
             self.ping.sent = now;
             self.ping.nonce += 1;
             self.process.tell(Command::Ping { nonce: self.ping.nonce });
@@ -332,12 +347,13 @@ impl Watch {
     /// Makes sure that the process is gone and tells everybody who waits.
     fn reap(mut self, patience: Duration) {
         let end = self.process.end(patience);
-        let failure = self.failure(&end.how);
+        let death = self.death(&end);
+        let failure = self.failure(&end.how, death);
         // The engine runs jobs in the order of their ids: the first one left is
         // the one that it was at.
         let running = self.jobs.keys().next().copied();
         let too_greedy = self.verdict.is_none() && end.status == Some(exit_status::DECODING_LIMIT);
-        let _ = self.end.set((failure.clone(), self.death(&end)));
+        let _ = self.end.set((failure.clone(), death));
         // What was asked in the meantime waits for an answer as well.
         while let Ok(message) = self.messages.try_recv() {
             match message {
@@ -379,7 +395,7 @@ impl Watch {
         match &self.verdict {
             // That it was killed here tells nothing about what was wrong with it.
             Some(Verdict::Silent(_) | Verdict::Garbled(_) | Verdict::Stranger(_)) => Death::Crash,
-            Some(Verdict::CancelTimeout | Verdict::ShutdownTimeout) => Death::Wanted,
+            Some(Verdict::CancelTimeout | Verdict::ShutdownTimeout | Verdict::Flood(_)) => Death::Wanted,
             None if self.leaving.is_some() => Death::Wanted,
             // It closed its output and lived on.
             None if end.forced => Death::Crash,
@@ -389,6 +405,7 @@ impl Watch {
                     code: end.status,
                     signal: end.signal,
                     wanted: false,
+                    memory_was_short: self.shortage.explains_kill(Shortage::now()),
                     stderr_tail,
                 }) {
                     // With success, although it was not asked to end.
@@ -399,7 +416,7 @@ impl Watch {
         }
     }
 
-    fn failure(&self, how: &str) -> Failure {
+    fn failure(&self, how: &str, death: Death) -> Failure {
         let (code, message) = match &self.verdict {
             Some(Verdict::Stranger(failure)) => return failure.clone(),
             Some(Verdict::Silent(text)) => (ErrorCode::EngineSilent, format!("{text} and was ended.")),
@@ -407,6 +424,13 @@ impl Watch {
                 ErrorCode::EngineFailed,
                 format!("It {how}; what it said last can't be understood: {problem}."),
             ),
+            Some(Verdict::Flood(bytes)) => {
+                let megabytes = bytes >> 20;
+                let text = format!(
+                    "It sent more than {megabytes} MB of text, which no recording has, and was ended."
+                );
+                (ErrorCode::EngineFailed, text)
+            }
             Some(Verdict::CancelTimeout) => {
                 (ErrorCode::EngineFailed, "It was ended, since a cancelled job did not stop.".into())
             }
@@ -414,6 +438,13 @@ impl Watch {
                 (ErrorCode::EngineFailed, "It was ended, since it did not shut down when asked to.".into())
             }
             None if self.leaving.is_some() => (ErrorCode::EngineFailed, "It was shut down.".into()),
+            None if matches!(death, Death::OutOfMemory(Evidence::Killed)) => {
+                (ErrorCode::EngineFailed, format!("It {how} while the machine ran out of memory."))
+            }
+            None if death == Death::Killed => {
+                let text = "It was ended by the system or by another program (signal 9, SIGKILL); memory was not short.";
+                (ErrorCode::EngineFailed, text.into())
+            }
             None => (ErrorCode::EngineFailed, format!("It {how}.")),
         };
         let mut text = format!("The engine ended. {message}");
@@ -431,8 +462,28 @@ impl Watch {
 
 impl Watched {
     fn new(file: FilePath, events: UnboundedSender<Event>) -> Self {
-        Self { file, events, cancelled: None }
+        Self { file, events, cancelled: None, kept: 0 }
     }
+}
+
+/// About what a host keeps of an event until the job is over, in bytes.
+fn kept_bytes(event: &Event) -> u64 {
+    /// Of a segment or a word besides its text: times, numbers, the vector's own.
+    const SEGMENT: usize = 256;
+    const WORD: usize = 64;
+    let of_segment = |segment: &Segment| {
+        let words: usize = segment.words.iter().map(|word| WORD + word.text.len()).sum();
+        SEGMENT + segment.text.len() + segment.raw_text.as_ref().map_or(0, String::len) + words
+    };
+    let bytes = match event {
+        Event::Segment { segment } => of_segment(segment),
+        Event::Reached { discarded, .. } => SEGMENT + discarded.iter().map(of_segment).sum::<usize>(),
+        Event::Notice { notice } => SEGMENT + notice.text.len(),
+        Event::Prepared { speech, .. } => size_of_val(speech.as_slice()),
+        Event::Memory { .. } | Event::Ladder { .. } | Event::Rung { .. } => SEGMENT,
+        _ => 0,
+    };
+    bytes as u64
 }
 
 /// Says what an engine could not, which ended at the limit of its allocator.

@@ -43,6 +43,8 @@ pub struct RecoveryPolicy {
     deaths: BTreeMap<(usize, u64), u32>,
     /// Before the first window, or between two.
     deaths_elsewhere: u32,
+    /// SIGKILLs that nothing explains.
+    kills: u32,
     attempts: u32,
     restarts: u32,
 }
@@ -92,6 +94,7 @@ impl RecoveryPolicy {
             renewing: false,
             deaths: BTreeMap::new(),
             deaths_elsewhere: 0,
+            kills: 0,
             attempts: 0,
             restarts: 0,
         }
@@ -204,6 +207,11 @@ impl RecoveryPolicy {
         let trouble = match death {
             None if says_device_failed(&failure.message) => Some(Trouble::DeviceError),
             Some(Death::OutOfMemory(_)) if engine_failed => Some(Trouble::Died),
+            // Tried again as it was; the system may have a reason that it doesn't tell.
+            Some(Death::Killed) if engine_failed => {
+                self.kills += 1;
+                (self.kills > 1).then_some(Trouble::Killed)
+            }
             Some(Death::Device) if engine_failed => Some(Trouble::DeviceError),
             Some(Death::Crash) if engine_failed => None,
             None if is_fault => None,

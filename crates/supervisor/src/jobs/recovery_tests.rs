@@ -217,6 +217,21 @@ fn out_of_memory_goes_down_the_ladder_and_the_next_engine_gets_the_lesser_settin
     assert_eq!((job.model, job.memory.batch_size), ("/models/small".into(), Some(1)));
 }
 
+/// Somebody's `kill -9` says nothing about memory, with 21 GB free.
+#[test]
+fn a_kill_that_nothing_explains_is_tried_again_as_it_was_and_only_a_second_one_steps_down() {
+    let mut policy = policy(job_with_rungs());
+    events_told(&mut policy, [started("cuda:0"), window(0), segment(0, "a"), reached(100)]);
+    let (codes, job) = again(&mut policy, Some(Death::Killed));
+    assert_eq!((codes, job.memory.batch_size), (vec!["engine.restarted".to_owned()], Some(4)));
+    assert_eq!((job.model, job.device), ("/models/large".into(), DeviceChoice::Auto));
+    assert_eq!(policy.learned(), None, "the next file has nothing to fear");
+    events_told(&mut policy, [started("cuda:0"), window(100)]);
+    let (codes, job) = again(&mut policy, Some(Death::Killed));
+    assert_eq!(codes.len(), 1, "{codes:?}");
+    assert!(codes[0].starts_with("memory.") && job.memory.batch_size < Some(4), "{codes:?}");
+}
+
 #[test]
 fn pins_are_obeyed_and_without_a_step_left_the_same_is_tried_again() {
     let mut job = job_with_rungs();

@@ -38,7 +38,7 @@ impl EngineSlot {
         let engine = loop {
             match Engine::try_start(&inner.engine).await {
                 Ok(engine) => break Arc::new(engine),
-                Err((_, Some(Death::OutOfMemory(_)))) if tries < STARTS => tries += 1,
+                Err((_, Some(Death::OutOfMemory(_) | Death::Killed))) if tries < STARTS => tries += 1,
                 Err((failure, _)) => return Err(failure),
             }
         };

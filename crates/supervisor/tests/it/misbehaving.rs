@@ -87,6 +87,21 @@ async fn a_file_that_makes_its_decoder_greedy_is_called_damaged_and_the_next_one
 }
 
 #[tokio::test]
+async fn an_engine_that_sends_text_without_end_is_ended_and_the_text_has_a_limit() {
+    let mut options = options(double("flooding"));
+    options.limits.text = 1 << 20;
+    let engine = start(&options).await;
+    let mut handle = engine.transcribe(job());
+    let Event::Failed { error, partial } = last(&mut handle).await else { panic!() };
+    assert_eq!(error.code, ErrorCode::EngineFailed, "{error}");
+    assert!(error.message.contains("more than 1 MB of text"), "{error}");
+    let segments = partial.expect("the text until then is lost").segments;
+    let bytes: usize = segments.iter().map(|segment| segment.text.len()).sum();
+    assert!((512 << 10..1 << 20).contains(&bytes), "{bytes}");
+    assert!(!is_running(engine.pid()));
+}
+
+#[tokio::test]
 async fn a_job_whose_cancel_is_not_obeyed_takes_the_engine_with_it() {
     let engine = start(&options(double("stubborn"))).await;
     let mut handle = engine.transcribe(job());

@@ -81,6 +81,11 @@ fn transcribe(name: &str, job: &Job) {
             eprintln!("first sign of trouble\nmemory allocation of 123 bytes failed");
             std::process::abort();
         }
+        "flooding" => {
+            for second in 2.. {
+                tell(id, segment(second, &"More. ".repeat(1000)));
+            }
+        }
         "greedy" => std::process::exit(wire::exit_status::DECODING_LIMIT),
         "leaving" => std::process::exit(7),
         "garbled" => {
