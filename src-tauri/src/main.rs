@@ -17,9 +17,11 @@ mod window_bounds;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use app::Player;
 use app::single::Start;
 use desktop::first_paint::FirstPaint;
 use shell::Shell;
+use tauri::utils::config::Csp;
 use tauri::{AppHandle, DragDropEvent, Manager, WindowEvent};
 
 fn main() -> Result<(), tauri::Error> {
@@ -35,9 +37,14 @@ fn main() -> Result<(), tauri::Error> {
             None
         }
     };
+    let mut context = tauri::generate_context!();
+    let port = app::free_port();
+    allow_port(context.config_mut(), port);
+    let player = Player::at_port(port);
     tauri::Builder::default()
         .setup(move |app| {
-            let shell = tauri::async_runtime::block_on(async { Shell::new(FirstPaint::new(started)) });
+            let shell =
+                tauri::async_runtime::block_on(async { Shell::new(FirstPaint::new(started), player) });
             shell.state.session.add(files);
             let place = shell.state.remembered().window;
             // Before there is a page that asks for it.
@@ -98,7 +105,16 @@ fn main() -> Result<(), tauri::Error> {
             editing::save_documents,
             editing::save_jobs,
         ])
-        .run(tauri::generate_context!())
+        .run(context)
+}
+
+/// Lets the page reach the player's port, and no other of this machine.
+fn allow_port(config: &mut tauri::Config, port: Option<u16>) {
+    if let (Some(Csp::DirectiveMap(policy)), Some(port)) = (&mut config.app.security.csp, port) {
+        for directive in ["connect-src", "media-src"] {
+            policy.entry(directive.into()).or_default().push(format!("http://127.0.0.1:{port}"));
+        }
+    }
 }
 
 /// The program was started again. False: this one is about to end.

@@ -47,11 +47,11 @@ pub struct Shell {
 
 impl Shell {
     /// Within the async runtime.
-    pub fn new(first_paint: FirstPaint) -> Self {
+    pub fn new(first_paint: FirstPaint, player: Player) -> Self {
         Self {
             state: AppState::open(|problem| eprintln!("steno-window: {problem}")),
             transfers: Transfers::default(),
-            player: Arc::default(),
+            player: Arc::new(player),
             first_paint,
             page: Mutex::default(),
             list: Mutex::default(),

@@ -76,6 +76,12 @@ test("nothing broke the security policy, and it does forbid", async () => {
     const image = new Image();
     image.src = "https://example.org/x.png";`);
   assert.match(refused, /img-src/);
+  // The player's port is the only one of this machine that the page may ask.
+  const local = await window.runAsync(`
+    const [done] = arguments;
+    document.addEventListener("securitypolicyviolation", (event) => done(event.violatedDirective), { once: true });
+    fetch("http://127.0.0.1:9/").then(() => done("answered"), () => {});`);
+  assert.match(local, /connect-src/);
 });
 
 test("an idle window is quiet", async () => {

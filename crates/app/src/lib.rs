@@ -10,4 +10,4 @@ pub mod single;
 pub mod view;
 
 pub use library::DocumentId;
-pub use supervisor::player::Player;
+pub use supervisor::player::{Player, free_port};

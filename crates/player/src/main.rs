@@ -19,33 +19,37 @@ const EXPLANATION: &str = "\
 The part of Steno that decodes recordings for listening. The window starts it
 and speaks to it over its standard streams; it ends when its input closes.
 
+--port N   serve at this port of the machine itself [default: a free one]
 --help     this text
 --version  the version";
 
 fn main() -> ExitCode {
-    match std::env::args().nth(1).as_deref() {
-        None if std::io::stdin().is_terminal() => {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        [] if std::io::stdin().is_terminal() => {
             eprintln!("{EXPLANATION}");
             ExitCode::from(2)
         }
-        None => serve(),
-        Some("--version" | "-V") => {
+        [] => serve(0),
+        ["--version" | "-V"] => {
             println!("steno-player {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS
         }
-        Some("--help" | "-h") => {
+        ["--help" | "-h"] => {
             println!("{EXPLANATION}");
             ExitCode::SUCCESS
         }
-        Some(_) => {
+        ["--port", port] if let Ok(port) = port.parse() => serve(port),
+        _ => {
             eprintln!("steno-player: unknown arguments.\n\n{EXPLANATION}");
             ExitCode::from(2)
         }
     }
 }
 
-fn serve() -> ExitCode {
-    let server = match Server::start() {
+fn serve(port: u16) -> ExitCode {
+    let server = match Server::start_at(port) {
         Ok(server) => server,
         Err(error) => {
             eprintln!("steno-player: this machine cannot be served: {error}");

@@ -46,7 +46,15 @@ impl Server {
     /// # Errors
     /// If no port can be opened.
     pub fn start() -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        Self::start_at(0)
+    }
+
+    /// Starts listening at this port of the loopback interface; 0 stands for a random one.
+    ///
+    /// # Errors
+    /// If the port can't be opened.
+    pub fn start_at(port: u16) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let host = listener.local_addr()?.to_string();
         let recordings = Recordings::default();
         let (known, name) = (Arc::clone(&recordings), host.clone());

@@ -2,7 +2,9 @@
 //! first listens, started anew when it is gone, ended with the host.
 
 use std::fmt::Write as _;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -30,13 +32,33 @@ const LAST_MOMENTS: Duration = Duration::from_millis(500);
 pub struct Player {
     /// `None`: the one that [`find::find_player`] finds.
     program: Option<PathBuf>,
+    /// Where it serves; `None`: where a port is free.
+    port: Option<u16>,
     running: Mutex<Option<Running>>,
+}
+
+/// Below the ports that systems give to connections, above those of services.
+const PORTS: std::ops::Range<u16> = 20_000..32_768;
+/// More than a few taken ones in a row are no chance.
+const PORT_ATTEMPTS: u64 = 100;
+
+/// A port of this machine that nothing serves now, to be a player's for as long as a host
+/// runs. Random, so that hosts of several users don't meet.
+pub fn free_port() -> Option<u16> {
+    let random = RandomState::new();
+    let at = |attempt| PORTS.start + (random.hash_one(attempt) % u64::from(PORTS.end - PORTS.start)) as u16;
+    (0..PORT_ATTEMPTS).map(at).find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
 }
 
 impl Player {
     /// A player whose executable is `program`.
     pub fn with_program(program: PathBuf) -> Self {
         Self { program: Some(program), ..Self::default() }
+    }
+
+    /// A player that serves at this port alone, so that a page may be kept from all others.
+    pub fn at_port(port: Option<u16>) -> Self {
+        Self { port, ..Self::default() }
     }
 
     /// Makes a recording's sound available in place of the one before. A player
@@ -86,7 +108,7 @@ impl Player {
                 Some(process) => process,
                 none => {
                     let program = self.program.clone().map_or_else(find::find_player, Ok)?;
-                    none.insert(Running::start(&program)?)
+                    none.insert(Running::start(&program, self.port)?)
                 }
             };
             match say(process) {
@@ -132,7 +154,7 @@ struct Running {
 }
 
 impl Running {
-    fn start(program: &Path) -> Result<Self, Failure> {
+    fn start(program: &Path, port: Option<u16>) -> Result<Self, Failure> {
         let cannot = |error: io::Error| {
             Failure::new(ErrorCode::PlayerFailed, format!("The player can't be started: {error}."))
                 .file(program)
@@ -140,6 +162,9 @@ impl Running {
         };
         let mut command = Command::new(program);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        if let Some(port) = port {
+            command.arg("--port").arg(port.to_string());
+        }
         platform::lead_own_group(&mut command, Priority::default());
         let mut child = command.spawn().map_err(cannot)?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
