@@ -49,10 +49,10 @@ fn convert(
     let transcript = Transcript::load(file).map_err(|error| from_load(file, &error))?;
     if !transcript.complete {
         let text = "This is the part that a job had done when it ended early.";
-        console.warning(&format!("{}: {text}", wire::shown(&file)));
+        console.warning(&format!("{}: {text}", wire::shown(file)));
     }
     for path in output.write(&transcript, request)? {
-        console.info(&format!("{}: written to {}", wire::shown(&file), wire::shown(&path)));
+        console.info(&format!("{}: written to {}", wire::shown(file), wire::shown(&path)));
     }
     Ok(())
 }

@@ -15,9 +15,12 @@ pub fn announce(template: &JobTemplate, job: &Job, console: &mut Console) {
     }
 }
 
-/// Where a notice of this code is explained, to follow its text; empty for notices that
-/// are not about memory.
+/// Where a notice of this code is explained, or the option that it is about, to follow its
+/// text; empty for most.
 pub fn help(code: &str) -> String {
+    if code == wire::notice::SEVERAL_TRACKS {
+        return " --track N takes another one, counted from 0.".into();
+    }
     let notice = |code| Notice::new(code, Severity::Info, "");
     Code::from_code(code).map(|code| format!(" See {}.", notice(code).help())).unwrap_or_default()
 }

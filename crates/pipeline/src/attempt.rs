@@ -175,6 +175,7 @@ impl<'a> Work<'a> {
         self.draft.stage("preprocess", seconds);
         during(STAGE, has_span(job.span, recording.seconds()))?;
         self.draft.describe_source(&recording);
+        self.draft.note_tracks(job.track, &recording.info, self.emit);
         self.draft.note_warnings(&recording, self.emit);
         let speech = spans(&recording);
         let log_mel_maximum = recording.log_mel_maximum;

@@ -1,7 +1,8 @@
 use std::time::Instant;
 
-use audio::Recording;
+use audio::{MediaInfo, Recording};
 use transcript::{Notice, RunInfo, SCHEMA_VERSION, Segment, Severity, Source, Time, Transcript};
+use wire::notice::SEVERAL_TRACKS;
 use wire::{Event, Job, Point};
 
 use crate::{Emit, platform};
@@ -67,6 +68,18 @@ impl Draft {
             let mut notice = Notice::new(warning.code, Severity::Degraded, warning.text.clone());
             notice.at = warning.at_seconds.map(Time::from_seconds);
             self.notice(notice, emit);
+        }
+    }
+
+    /// Says which of several audio tracks is taken where the job names none.
+    pub fn note_tracks(&mut self, wanted: Option<usize>, info: &MediaInfo, emit: Emit) {
+        let Some(taken) = info.tracks.get(info.track).filter(|_| wanted.is_none()) else { return };
+        let count = info.tracks.len();
+        if count > 1 {
+            let language = taken.language.as_ref().map(|it| format!(" ({it})")).unwrap_or_default();
+            let text =
+                format!("The file has {count} audio tracks; track {}{language} is transcribed.", taken.index);
+            self.notice(Notice::new(SEVERAL_TRACKS, Severity::Info, text), emit);
         }
     }
 

@@ -5,6 +5,9 @@
 use memory::{Code, Severity};
 use transcript::Notice;
 
+/// The code of a notice about a file with several audio tracks, of which one is taken.
+pub const SEVERAL_TRACKS: &str = "audio.several_tracks";
+
 /// A notice about memory as a transcript keeps it; its code stays the same.
 pub fn from_memory(notice: &memory::Notice) -> Notice {
     let severity = match notice.severity {

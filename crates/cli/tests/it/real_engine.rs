@@ -175,6 +175,18 @@ fn json_events_tell_the_whole_story() {
 }
 
 #[test]
+fn which_of_several_audio_tracks_is_taken_is_said() {
+    let sandbox = Sandbox::with(&[]);
+    let fixture = project().join("crates/audio/tests/fixtures/two_tracks_24000.mkv");
+    std::fs::copy(fixture, sandbox.path("film.mkv")).unwrap();
+    let said =
+        "film.mkv: The file has 2 audio tracks; track 1 (deu) is transcribed. --track N takes another one";
+    run(&sandbox, &["transcribe", "film.mkv"]).ends(0).says(said);
+    let chosen = run(&sandbox, &["transcribe", "film.mkv", "--track", "0"]).ends(0);
+    assert!(!chosen.err.contains("audio tracks"), "{}", chosen.err);
+}
+
+#[test]
 fn a_part_beyond_the_end_is_an_error() {
     let sandbox = sandbox_with_sample("sample.flac");
     let ran = run(&sandbox, &["transcribe", "sample.flac", "--from", "1:00"]).ends(1);
