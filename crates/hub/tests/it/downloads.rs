@@ -413,7 +413,8 @@ fn a_server_that_sends_a_byte_now_and_then_is_given_up() {
 #[test]
 fn an_implausible_answer_is_refused_by_name() {
     let weights = format!("us/model/{WEIGHTS}");
-    let lies: [(&str, &dyn Fn(&Server)); 6] = [
+    type Lie<'a> = (&'a str, &'a dyn Fn(&Server));
+    let lies: [Lie; 6] = [
         ("a size of 18446744073709551615 bytes", &|server| server.claim_size(&weights, u64::MAX)),
         ("a size of 9223372036854775807 bytes", &|server| server.claim_size(&weights, u64::MAX >> 1)),
         ("a commit named \"../../../../etc?x=\"", &|server| server.commit("../../../../etc?x=")),
