@@ -197,7 +197,7 @@ test("theme, language and formats are those of the last time", async () => {
     await picture(window, "settings-dark-german");
     await until("the report", () => window.run("return !document.querySelector('[data-testid=diagnostics]').disabled"));
     await window.click(by("diagnostics"));
-    await until("the message", async () => (await window.texts(by("toast"))).includes("Die Diagnose wurde kopiert."));
+    await until("the message", async () => (await window.texts(by("toast"))).includes("Diagnosedaten kopiert."));
     const report = JSON.parse(await window.run("return document.querySelector('[data-testid=report]').textContent"));
     assert.equal(report.engine.backend, "cpu");
     assert.equal(report.failure, null);

@@ -79,7 +79,7 @@ export const scenes = [
   {
     name: "downloads",
     dark: true,
-    query: "scene=shelf&real",
+    query: "scene=catalog&real",
     open: async (page) => {
       await page.click(by("view-models"));
       await page.locator("#begun-title").evaluate((title) => title.scrollIntoView());
@@ -95,7 +95,7 @@ export const scenes = [
   },
   {
     name: "remove-model",
-    query: "scene=shelf&real",
+    query: "scene=catalog&real",
     open: async (page) => {
       await page.click(by("view-models"));
       await page.click(by("remove-installed"));

@@ -47,7 +47,27 @@ fn open_cuda(number: usize) -> Result<Device, String> {
 
 #[cfg(not(feature = "cuda"))]
 fn open_cuda(_number: usize) -> Result<Device, String> {
-    Err("This engine is built for the CPU; the one for NVIDIA cards is steno-engine-cuda.".into())
+    Err(match has_nvidia_card(std::path::Path::new("/sys/bus/pci/devices")) {
+        Some(false) => "There is no NVIDIA graphics card here.".into(),
+        _ => "This engine is built for the CPU; the one for NVIDIA cards is steno-engine-cuda.".into(),
+    })
+}
+
+/// Whether a graphics card of NVIDIA's is among the PCI devices of this folder; `None` where the
+/// system has no such folder.
+#[cfg(not(feature = "cuda"))]
+fn has_nvidia_card(devices: &std::path::Path) -> Option<bool> {
+    const NVIDIA: &str = "0x10de";
+    /// The class of display controllers, in the upper byte of three.
+    const DISPLAY: &str = "0x03";
+    let entries = std::fs::read_dir(devices).ok()?;
+    let is_card = |device: &std::path::Path| {
+        let is = |file: &str, what: &str| {
+            std::fs::read_to_string(device.join(file)).is_ok_and(|text| text.trim().starts_with(what))
+        };
+        is("vendor", NVIDIA) && is("class", DISPLAY)
+    };
+    Some(entries.flatten().any(|entry| is_card(&entry.path())))
 }
 
 /// Watches the memory of a GPU, under a limit where there is one, in bytes.
@@ -74,4 +94,28 @@ pub fn watch(
     _sink: impl Fn(&Mark) + Send + Sync + 'static,
 ) -> Result<Tracker, Failure> {
     Err(Failure::new(ErrorCode::DeviceUnavailable, "This engine is built for the CPU."))
+}
+
+#[cfg(all(test, not(feature = "cuda")))]
+mod tests {
+    use super::has_nvidia_card;
+
+    #[test]
+    fn a_card_is_a_display_controller_of_nvidias() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(has_nvidia_card(&folder.path().join("none")), None);
+        let device = |name: &str, vendor: &str, class: &str| {
+            let device = folder.path().join(name);
+            std::fs::create_dir(&device).unwrap();
+            std::fs::write(device.join("vendor"), format!("{vendor}\n")).unwrap();
+            std::fs::write(device.join("class"), format!("{class}\n")).unwrap();
+        };
+        // A card of another maker, and the sound output of one of NVIDIA's.
+        device("0000:00:02.0", "0x8086", "0x030000");
+        device("0000:01:00.1", "0x10de", "0x040300");
+        assert_eq!(has_nvidia_card(folder.path()), Some(false));
+        // 3D controller, as cards for computing are.
+        device("0000:01:00.0", "0x10de", "0x030200");
+        assert_eq!(has_nvidia_card(folder.path()), Some(true));
+    }
 }

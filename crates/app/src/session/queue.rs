@@ -104,6 +104,8 @@ pub struct QueueEntry {
     pub missing: bool,
     /// Why its model was not expected to fit when its job began, until the job ends.
     pub will_not_fit: Option<Box<Announcement>>,
+    /// The file is damaged or cut off: up to here it could be decoded.
+    pub truncated_at: Option<Time>,
     /// From where it can be resumed, after it was stopped or failed.
     pub stopped: Option<Arc<StoppedJob>>,
     /// The text of the run before this one. It is shown until this one has text, and stays where
@@ -136,6 +138,11 @@ impl StoppedJob {
         };
         (is_same_file && plain == *fresh).then(|| self.job.clone())
     }
+}
+
+/// Up to where the file of a notice could be decoded, if it says that.
+fn truncation(notice: &Notice) -> Option<Time> {
+    notice.at.filter(|_| notice.code == "audio.truncated")
 }
 
 /// Where a text ends.
@@ -184,6 +191,7 @@ impl QueueEntry {
         self.source.get_or_insert_with(|| transcript.source.clone());
         self.model.get_or_insert_with(|| transcript.model.clone());
         self.language = Some(transcript.language.clone());
+        self.truncated_at = transcript.notices.iter().find_map(truncation);
         self.transcript = Some(transcript);
         self.earlier = None;
         self.streamed = Vec::new();
@@ -241,6 +249,7 @@ impl Queue {
             edited: None,
             missing: false,
             will_not_fit: None,
+            truncated_at: None,
             stopped: None,
             earlier: None,
             streamed: Vec::new(),
@@ -412,6 +421,7 @@ impl Queue {
             }),
             Event::Notice { notice, .. } => self.change(id, |entry, _| {
                 entry.memory.hear(&notice);
+                entry.truncated_at = entry.truncated_at.or(truncation(&notice));
                 entry.notices.push(notice);
             }),
             Event::Memory { sample } => self.change(id, |entry, _| entry.memory.add(*sample)),
@@ -487,6 +497,7 @@ impl Queue {
                 entry.rewrites.push(Rewrite { version, from: 0, changes: None });
             }
             entry.saved = None;
+            entry.truncated_at = None;
             entry.streamed = Vec::new();
             entry.notices = Vec::new();
             entry.memory.clear();

@@ -192,6 +192,8 @@ pub struct Job {
     pub saved: Option<String>,
     /// The recording of a transcript of the history is not where it was.
     pub missing: bool,
+    /// The file is damaged or cut off: up to this second it could be decoded.
+    pub truncated_at: Option<f64>,
     /// It was stopped or failed, and trying again goes on from where it was.
     pub resumable: bool,
     /// Set while it is transcribed with a model that was not expected to fit
@@ -373,6 +375,9 @@ impl From<wire::Opened> for PlaySource {
 impl From<session::QueueEntry> for Job {
     fn from(entry: session::QueueEntry) -> Self {
         let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+        let decoded = entry.source.as_ref().map(|source| source.duration.seconds());
+        let decoded = decoded.filter(|time| *time > 0.0);
+        let declared = entry.length.seconds();
         Self {
             id: entry.id,
             name: text(entry.file.file_name()),
@@ -384,18 +389,14 @@ impl From<session::QueueEntry> for Job {
             state: entry.state,
             again: entry.again.into_iter().map(Again::from).collect(),
             progress: entry.progress.map(Progress::from),
-            duration: entry
-                .source
-                .as_ref()
-                .map(|source| source.duration.seconds())
-                .filter(|time| *time > 0.0)
-                .or(entry.length.seconds()),
+            duration: if entry.truncated_at.is_some() { declared.or(decoded) } else { decoded.or(declared) },
             format: entry.source.map(|source| source.format),
             demonstration: entry.model.as_ref().is_some_and(|model| model.demonstration),
             model: entry.model.map(|model| model.name),
             failure: entry.failure.map(Failure::from),
             saved: entry.saved.map(|file| file.display().to_string()),
             missing: entry.missing,
+            truncated_at: entry.truncated_at.map(transcript::Time::seconds),
             resumable: entry.stopped.is_some(),
             fit_warning: entry.will_not_fit.map(|announcement| FitWarning::from(*announcement)),
         }

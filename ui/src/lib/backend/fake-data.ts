@@ -58,6 +58,7 @@ export function recording(id: number, path: string, sample: boolean): Job {
     saved: null,
     fit_warning: null,
     missing: false,
+    truncated_at: null,
     resumable: false,
   };
 }

@@ -591,6 +591,10 @@ saved: string | null,
  */
 missing: boolean, 
 /**
+ * The file is damaged or cut off: up to this second it could be decoded.
+ */
+truncated_at: number | null, 
+/**
  * It was stopped or failed, and trying again goes on from where it was.
  */
 resumable: boolean, 

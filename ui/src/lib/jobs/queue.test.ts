@@ -167,6 +167,15 @@ test("the switches are on until they are put off, and the end of the queue is to
   await waitFor(() => expect(backend.notified).toEqual([[t.work.ended(3), t.work.failed(1)]]));
 });
 
+test("a recording of which only a part could be decoded is not simply done", async () => {
+  await queue();
+  const [first] = steno.jobs;
+  if (!first) throw new Error("there is no job");
+  const changed = [{ ...first, state: "finished" as const, truncated_at: 24, duration: 600 }];
+  backend.emit({ kind: "jobs", changed, removed: [], order: null });
+  await waitFor(() => expect(document.querySelector("[data-testid=job]")?.textContent).toContain(t.job.truncated("0:24", "10:00")));
+});
+
 test("a model that does not fit into the free memory is announced above the queue while its job runs", async () => {
   await queue();
   const warning = {

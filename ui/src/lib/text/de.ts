@@ -374,6 +374,7 @@ export const de: Text = {
     retry: "Erneut versuchen",
     resume: "Fortsetzen",
     resumeFile: (name) => `${name} fortsetzen`,
+    truncated: (at, of) => (of ? `unvollständig: ${at} von ${of} lesbar` : `unvollständig: ${at} lesbar`),
     remove: "Aus der Liste entfernen",
     stopFile: (name) => `${name} abbrechen`,
     retryFile: (name) => `${name} erneut versuchen`,

@@ -377,6 +377,7 @@ export const en = {
     retry: "Try again",
     resume: "Resume",
     resumeFile: (name: string) => `Resume ${name}`,
+    truncated: (at: string, of: string | null) => (of ? `incomplete: ${at} of ${of} decoded` : `incomplete: ${at} decoded`),
     remove: "Remove from the list",
     stopFile: (name: string) => `Stop ${name}`,
     retryFile: (name: string) => `Try ${name} again`,

@@ -378,6 +378,7 @@ export const es: Text = {
     retry: "Reintentar",
     resume: "Reanudar",
     resumeFile: (name) => `Reanudar ${name}`,
+    truncated: (at, of) => (of ? `incompleto: ${at} de ${of} legibles` : `incompleto: ${at} legibles`),
     remove: "Quitar de la lista",
     stopFile: (name) => `Detener ${name}`,
     retryFile: (name) => `Reintentar ${name}`,

@@ -378,6 +378,7 @@ export const fr: Text = {
     retry: "Réessayer",
     resume: "Reprendre",
     resumeFile: (name) => `Reprendre ${name}`,
+    truncated: (at, of) => (of ? `incomplet : ${at} sur ${of} lisibles` : `incomplet : ${at} lisibles`),
     remove: "Retirer de la liste",
     stopFile: (name) => `Arrêter ${name}`,
     retryFile: (name) => `Réessayer ${name}`,

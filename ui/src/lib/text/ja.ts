@@ -375,6 +375,7 @@ export const ja: Text = {
     retry: "再試行",
     resume: "再開",
     resumeFile: (name) => `${name}を再開`,
+    truncated: (at, of) => (of ? `不完全：${of}中${at}まで読み取り` : `不完全：${at}まで読み取り`),
     remove: "リストから外す",
     stopFile: (name) => `${name}を停止`,
     retryFile: (name) => `${name}を再試行`,

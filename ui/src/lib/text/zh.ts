@@ -375,6 +375,7 @@ export const zh: Text = {
     retry: "重试",
     resume: "继续",
     resumeFile: (name) => `继续 ${name}`,
+    truncated: (at, of) => (of ? `不完整：可读取 ${at}/${of}` : `不完整：可读取 ${at}`),
     remove: "从列表中移除",
     stopFile: (name) => `停止 ${name}`,
     retryFile: (name) => `重试 ${name}`,

@@ -154,6 +154,21 @@ fn trying_again_starts_with_an_empty_page() {
 }
 
 #[test]
+fn a_recording_that_was_cut_off_says_up_to_where() {
+    let mut queue = queue(&["talk"]);
+    queue.start_next();
+    let notice =
+        Notice::new("audio.truncated", Severity::Degraded, "It is cut off.").at(Time::from_millis(9_000));
+    queue.apply(1, Event::Notice { notice: notice.clone() });
+    assert_eq!(queue.get(1).unwrap().truncated_at, Some(Time::from_millis(9_000)));
+    let whole = Transcript { notices: vec![notice], ..*transcript(&["a"]) };
+    queue.apply(1, Event::Finished { transcript: Box::new(whole), renewal: None });
+    // The list has it without the texts.
+    let changes = queue.changes_since(0);
+    assert_eq!(changes.changed[0].truncated_at, Some(Time::from_millis(9_000)));
+}
+
+#[test]
 fn a_second_end_changes_nothing() {
     let mut queue = queue(&["talk"]);
     queue.start_next();
