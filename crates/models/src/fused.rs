@@ -258,10 +258,17 @@ fn maximum(row: &[f32]) -> f32 {
     lanes.iter().chain(rest).copied().fold(f32::NEG_INFINITY, larger)
 }
 
+/// `a b` on this thread: `a` is (m, k), `b` is (k, n) and `out` is (m, n), all
+/// contiguous.
+pub fn matrix_product(out: &mut [f32], a: &[f32], b: &[f32], (m, k, n): (usize, usize, usize)) {
+    let view = |values, row| MatrixView { values, first: 0, row, column: 1 };
+    product(out, (0, n), view(a, k), view(b, n), (m, k, n), 1.0);
+}
+
 /// exp(x) for x <= 88, within 2 units in the last place; 0 below -87. Range
 /// reduction and polynomial are those of Cephes' `expf`.
 #[inline(always)]
-fn exp(x: f32) -> f32 {
+pub fn exp(x: f32) -> f32 {
     /// 1.5 x 2^23. Adding it to a number of smaller magnitude rounds that to an
     /// integer, which is then in the lowest bits of the sum.
     const ROUNDER: f32 = 12_582_912.0;

@@ -12,6 +12,7 @@ mod matrix;
 mod packed;
 mod products;
 mod quantise;
+pub mod speakers;
 mod vectorised;
 mod weights;
 pub mod whisper;

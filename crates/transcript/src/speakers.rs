@@ -1,0 +1,309 @@
+//! Who speaks when, and whose words are whose.
+
+use std::collections::BTreeMap;
+
+use crate::{Segment, Span, Time, Transcript, Word};
+
+/// A stretch in which one speaker is heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// From when to when.
+    pub span: Span,
+    /// The speaker's number, from 0.
+    pub speaker: usize,
+}
+
+/// A stretch in which a speaker of this name is heard.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct NamedTurn {
+    /// From when to when.
+    #[serde(flatten)]
+    pub span: Span,
+    /// The speaker's name.
+    pub speaker: String,
+}
+
+/// The turns of a transcript with the speakers' current names; where there are none,
+/// those that the segments say.
+///
+/// Names are edited in the segments. A turn's name stands for the one that most of
+/// the text within the turns of that name has now.
+pub fn current_turns(transcript: &Transcript) -> Vec<NamedTurn> {
+    if transcript.turns.is_empty() {
+        return turns_of_segments(&transcript.segments);
+    }
+    let mut names: BTreeMap<&str, BTreeMap<&str, Time>> = BTreeMap::new();
+    let segments = &transcript.segments;
+    let mut first = 0;
+    for turn in &transcript.turns {
+        // Turns are in order of their starts; a segment may outlast several.
+        while segments.get(first).is_some_and(|segment| segment.end < turn.span.start) {
+            first += 1;
+        }
+        let within = segments[first..].iter().take_while(|segment| segment.start < turn.span.end);
+        for segment in within {
+            if let Some(name) = &segment.speaker {
+                let common = Span::new(segment.start, segment.end).overlap(turn.span);
+                let total = names.entry(&turn.speaker).or_default().entry(name).or_default();
+                *total = *total + common;
+            }
+        }
+    }
+    let current = |name: &str| {
+        let found = names.get(name).and_then(|names| names.iter().max_by_key(|(_, time)| **time));
+        found.map_or(name, |(name, _)| name).to_owned()
+    };
+    let renamed = |turn: &NamedTurn| NamedTurn { speaker: current(&turn.speaker), ..turn.clone() };
+    transcript.turns.iter().map(renamed).collect()
+}
+
+/// Consecutive segments of one speaker are a turn.
+fn turns_of_segments(segments: &[Segment]) -> Vec<NamedTurn> {
+    let mut turns: Vec<NamedTurn> = Vec::new();
+    for segment in segments {
+        let Some(speaker) = &segment.speaker else { continue };
+        match turns.last_mut() {
+            Some(last) if last.speaker == *speaker && segment.start.saturating_sub(last.span.end) < NEAR => {
+                last.span.end = segment.end.max(last.span.end);
+            }
+            _ => turns
+                .push(NamedTurn { span: Span::new(segment.start, segment.end), speaker: speaker.clone() }),
+        }
+    }
+    turns
+}
+
+/// A word further than this from any turn has the speaker of the words beside it.
+const NEAR: Time = Time::from_millis(1000);
+
+/// What a speaker is called whom nobody has named, counted from 0: `Speaker 1`.
+pub fn default_name(speaker: usize) -> String {
+    format!("Speaker {}", speaker + 1)
+}
+
+/// Gives each segment the speaker of its words, and splits it where the speaker
+/// changes. `turns` are in order of their starts; `name` says what a speaker is
+/// called.
+///
+/// A word belongs to the turn that covers most of it, else to the nearest one. A
+/// lone word or two between words of another speaker stay with those: a voice does not
+/// change for so short. A segment without word times is not split.
+pub fn assign(segments: Vec<Segment>, turns: &[Turn], name: &dyn Fn(usize) -> String) -> Vec<Segment> {
+    if turns.is_empty() {
+        return segments;
+    }
+    let index = TurnIndex::new(turns);
+    segments.into_iter().flat_map(|segment| assign_one(segment, &index, name)).collect()
+}
+
+fn assign_one(segment: Segment, turns: &TurnIndex, name: &dyn Fn(usize) -> String) -> Vec<Segment> {
+    if segment.words.is_empty() {
+        let speaker =
+            turns.speaker(Span::new(segment.start, segment.end)).or(segment_nearest(&segment, turns));
+        return vec![Segment { speaker: speaker.map(name), ..segment }];
+    }
+    let of_words = segment.words.iter().map(|word| turns.speaker(Span::new(word.start, word.end)));
+    let mut of_words: Vec<Option<usize>> = of_words.collect();
+    fill(&mut of_words);
+    smooth(&mut of_words, &segment.words);
+    let Some(Some(first)) = of_words.first().copied() else {
+        let speaker = segment_nearest(&segment, turns);
+        return vec![Segment { speaker: speaker.map(name), ..segment }];
+    };
+    if of_words.iter().all(|speaker| *speaker == Some(first)) {
+        return vec![Segment { speaker: Some(name(first)), ..segment }];
+    }
+    let mut parts: Vec<(usize, Vec<Word>)> = Vec::new();
+    for (word, speaker) in segment.words.iter().zip(of_words) {
+        let speaker = speaker.unwrap_or(first);
+        match parts.last_mut() {
+            Some((last, words)) if *last == speaker => words.push(word.clone()),
+            _ => parts.push((speaker, vec![word.clone()])),
+        }
+    }
+    let count = parts.len();
+    let made = parts.into_iter().enumerate().map(|(number, (speaker, words))| {
+        let text: String = words.iter().map(|word| word.text.as_str()).collect();
+        let (from, to) = (words.first().map(|word| word.start), words.last().map(|word| word.end));
+        Segment {
+            // The outer edges stay where they were.
+            start: if number == 0 { segment.start } else { from.unwrap_or(segment.start) },
+            end: if number + 1 == count { segment.end } else { to.unwrap_or(segment.end) },
+            text: text.trim().to_owned(),
+            words,
+            speaker: Some(name(speaker)),
+            // An editor numbers what has no number.
+            id: if number == 0 { segment.id } else { 0 },
+            raw_text: None,
+            ..segment.clone()
+        }
+    });
+    made.filter(|part| !part.text.is_empty()).collect()
+}
+
+fn segment_nearest(segment: &Segment, turns: &TurnIndex) -> Option<usize> {
+    turns.nearest(Span::new(segment.start, segment.end), NEAR)
+}
+
+/// Words without a turn take the speaker of the words before them, the first ones
+/// that of those behind.
+fn fill(speakers: &mut [Option<usize>]) {
+    let mut last = None;
+    for speaker in speakers.iter_mut() {
+        last = speaker.or(last);
+        *speaker = last;
+    }
+    let mut next = None;
+    for speaker in speakers.iter_mut().rev() {
+        next = speaker.or(next);
+        *speaker = next;
+    }
+}
+
+/// A run of so few words, and so short, between words of one other speaker or at
+/// an end of the segment, is no change of speaker.
+const FEW_WORDS: usize = 2;
+const SHORT: Time = Time::from_millis(700);
+
+fn smooth(speakers: &mut [Option<usize>], words: &[Word]) {
+    let mut start = 0;
+    while start < speakers.len() {
+        let end = start + speakers[start..].iter().take_while(|it| **it == speakers[start]).count();
+        let before = start.checked_sub(1).and_then(|at| speakers[at]);
+        let behind = speakers.get(end).copied().flatten();
+        let long = words[end - 1].end.saturating_sub(words[start].start) > SHORT;
+        let surrounded = before.is_some() && before == behind;
+        // A sentence does not change its speaker in its first or last word.
+        let at_an_edge = end - start == 1 && before.is_some() != behind.is_some();
+        if !long && end - start <= FEW_WORDS && (surrounded || at_an_edge) {
+            let other = before.or(behind);
+            speakers[start..end].iter_mut().for_each(|speaker| *speaker = other);
+        }
+        start = end;
+    }
+}
+
+/// Turns by time.
+struct TurnIndex {
+    turns: Vec<Turn>,
+    /// The latest end of all turns up to each one.
+    latest: Vec<Time>,
+}
+
+impl TurnIndex {
+    fn new(turns: &[Turn]) -> Self {
+        let mut turns = turns.to_vec();
+        turns.sort_by_key(|turn| (turn.span.start, turn.span.end));
+        let latest = turns.iter().scan(Time::default(), |latest, turn| {
+            *latest = turn.span.end.max(*latest);
+            Some(*latest)
+        });
+        let latest = latest.collect();
+        Self { turns, latest }
+    }
+
+    /// The turns that may touch `span`.
+    fn around(&self, span: Span) -> &[Turn] {
+        let end = self.turns.partition_point(|turn| turn.span.start <= span.end);
+        let first = self.latest[..end].partition_point(|latest| *latest < span.start);
+        &self.turns[first..end]
+    }
+
+    /// The speaker who is heard for most of `span`; `None` where nobody is.
+    fn speaker(&self, span: Span) -> Option<usize> {
+        let mut heard: BTreeMap<usize, Time> = BTreeMap::new();
+        for turn in self.around(span) {
+            if let Some(common) = turn.span.intersection(span) {
+                let total = heard.entry(turn.speaker).or_default();
+                *total = *total + common.end.saturating_sub(common.start);
+            }
+        }
+        // Of two who talk at once it is the one whose turn it is, the earlier one.
+        let most = heard.values().copied().max()?;
+        self.around(span).iter().map(|turn| turn.speaker).find(|speaker| heard.get(speaker) == Some(&most))
+    }
+
+    /// The speaker of the turn nearest to `span`, if it is not further than `far`.
+    fn nearest(&self, span: Span, far: Time) -> Option<usize> {
+        let wide = Span::new(span.start.saturating_sub(far), span.end + far);
+        let distance = |turn: &&Turn| {
+            let before = span.start.saturating_sub(turn.span.end);
+            before.max(turn.span.start.saturating_sub(span.end))
+        };
+        self.around(wide).iter().min_by_key(distance).map(|turn| turn.speaker)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A segment of words of 0.4 s with 0.1 s between them, from `start` on.
+    fn said(start: f64, text: &str) -> Segment {
+        let words: Vec<Word> = text
+            .split(' ')
+            .enumerate()
+            .map(|(number, word)| {
+                let from = start + number as f64 * 0.5;
+                let (start, end) = (Time::from_seconds(from), Time::from_seconds(from + 0.4));
+                Word { text: format!(" {word}"), start, end, probability: 1.0 }
+            })
+            .collect();
+        let (start, end) = (words[0].start, words[words.len() - 1].end);
+        Segment { start, end, text: text.into(), words, ..Segment::default() }
+    }
+
+    fn turns(turns: &[(f64, f64, usize)]) -> Vec<Turn> {
+        let turn = |(start, end, speaker): &(f64, f64, usize)| Turn {
+            span: Span::new(Time::from_seconds(*start), Time::from_seconds(*end)),
+            speaker: *speaker,
+        };
+        turns.iter().map(turn).collect()
+    }
+
+    /// (text, turns) -> the text with its speakers
+    #[test]
+    fn words_have_the_speaker_of_their_time() {
+        type Case = (&'static str, &'static [(f64, f64, usize)], &'static str);
+        let cases: &[Case] = &[
+            ("a b c d", &[(0.0, 2.0, 0)], "1: a b c d"),
+            // Split where the speaker changes.
+            ("a b c d e f", &[(0.0, 1.45, 0), (1.45, 3.0, 1)], "1: a b c|2: d e f"),
+            // A turn that begins within a word does not take it.
+            ("a b c d e f", &[(0.0, 1.65, 0), (1.65, 3.0, 1)], "1: a b c|2: d e f"),
+            // Neither the last word nor one in the middle is another's for so short.
+            ("a b c d e f", &[(0.0, 2.5, 0), (2.5, 3.0, 1)], "1: a b c d e f"),
+            ("a b c d e f", &[(0.0, 1.0, 0), (1.0, 1.5, 1), (1.5, 3.0, 0)], "1: a b c d e f"),
+            // Who talks meanwhile does not take the word of whose turn it is.
+            ("a b c d", &[(0.0, 2.0, 0), (0.0, 2.0, 1)], "1: a b c d"),
+            // Between turns and beyond them: the words beside it.
+            ("a b c d", &[(0.0, 0.9, 0), (1.5, 1.7, 0)], "1: a b c d"),
+            // Nobody near.
+            ("a b", &[(60.0, 61.0, 0)], "a b"),
+            ("a b", &[], "a b"),
+        ];
+        for (text, heard, expected) in cases {
+            let found = assign(vec![said(0.0, text)], &turns(heard), &|speaker| (speaker + 1).to_string());
+            let shown: Vec<String> = found
+                .iter()
+                .map(|segment| match &segment.speaker {
+                    Some(speaker) => format!("{speaker}: {}", segment.text),
+                    None => segment.text.clone(),
+                })
+                .collect();
+            assert_eq!(shown.join("|"), *expected, "{text} {heard:?}");
+            // No word is lost, and times stay in order.
+            assert_eq!(found.iter().map(|it| it.words.len()).sum::<usize>(), text.split(' ').count());
+            assert!(found.iter().all(|it| it.start <= it.end));
+            assert!(found.windows(2).all(|pair| pair[0].end <= pair[1].start));
+        }
+    }
+
+    #[test]
+    fn a_segment_without_word_times_has_the_speaker_of_most_of_it() {
+        let segment = Segment { words: Vec::new(), ..said(10.0, "a b c d e f") };
+        let found = assign(vec![segment], &turns(&[(0.0, 10.9, 0), (11.0, 14.0, 1)]), &default_name);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].speaker.as_deref(), Some("Speaker 2"));
+    }
+}
