@@ -17,6 +17,9 @@ use crate::trouble::{Broken, during};
 use crate::whisper::{self, Found, Observer, Step as WindowStep, Transcriber, mix};
 use crate::{Control, Emit, StageError, completeness, job, speakers};
 
+/// Bands of the spectrogram that is made of sound which no model listens to.
+const MEL_BINS: usize = 80;
+
 /// All that the attempts at one file share.
 pub struct Work<'a> {
     context: &'a mut Option<DeviceContext>,
@@ -57,30 +60,48 @@ impl<'a> Work<'a> {
         self.draft.memory_notice(notice, self.emit);
     }
 
-    /// From where the text ended to the end of the file.
+    /// From where the text ended to the end of the file, and who says it.
     pub fn attempt(&mut self) -> Result<(), Broken> {
-        let language = self.load()?;
         let channels = self.channels();
-        if let Some((mode, _)) = channels.last()
-            && self.draft.point.channel >= channels.len()
-            && !self.begun
-        {
+        if self.draft.point.channel < channels.len() {
+            self.write_all(&channels)?;
+        } else if !self.begun {
             // An earlier attempt wrote it all: what the file is remains to be told.
-            self.prepare(channels.len() - 1, *mode)?;
+            let mode = channels.last().map_or(ChannelMode::Mix, |(mode, _)| *mode);
+            self.draft.transcript.model = self.models.describe(&self.state.settings);
+            self.prepare(channels.len() - 1, mode, MEL_BINS)?;
             self.begin()?;
-            if let Some(sound) = self.sound.take() {
-                sound.free();
-            }
         }
-        for (number, (mode, label)) in channels.into_iter().enumerate().skip(self.draft.point.channel) {
-            self.prepare(number, mode)?;
+        if self.wants_speakers() {
+            self.find_speakers(&channels)?;
+        }
+        if let Some(sound) = self.sound.take() {
+            sound.free();
+        }
+        self.tell();
+        self.draft.note_findings(self.emit);
+        Ok(())
+    }
+
+    /// The text of every channel that has none yet.
+    fn write_all(&mut self, channels: &[(ChannelMode, Option<u32>)]) -> Result<(), Broken> {
+        let language = self.load()?;
+        for (number, (mode, label)) in channels.iter().enumerate().skip(self.draft.point.channel) {
+            let mel_bins = loaded(take(self.context, Stage::Preprocess)?, Stage::Preprocess)?
+                .whisper
+                .config
+                .dimensions
+                .mel_bins as usize;
+            self.prepare(number, *mode, mel_bins)?;
             // Preparing may have needed the room that the model took.
             if self.context.as_ref().is_some_and(|context| context.loaded.is_none()) {
                 self.load()?;
             }
             self.begin()?;
-            self.write(label, language.clone())?;
-            if let Some(sound) = self.sound.take() {
+            self.write(*label, language.clone())?;
+            // The mixed sound is listened to once more.
+            let is_needed = *mode == ChannelMode::Mix && self.wants_speakers();
+            if !is_needed && let Some(sound) = self.sound.take() {
                 sound.free();
             }
             let point = &mut self.draft.point;
@@ -93,16 +114,34 @@ impl<'a> Work<'a> {
             self.reached(Vec::new());
             self.tell();
         }
-        if self.job.speakers && self.state.settings.speakers {
-            let context = take(self.context, Stage::SpeakerModel)?;
-            // One stage's models at a time.
-            if self.job.memory.release {
-                context.unload();
-            }
-            speakers::stand_in(context, &self.state.settings)?;
+        Ok(())
+    }
+
+    /// A part of a recording is too short to tell speakers apart.
+    fn wants_speakers(&self) -> bool {
+        self.job.speakers && self.state.settings.speakers && self.job.span.is_none()
+    }
+
+    /// Says who speaks when, and whose words are whose.
+    fn find_speakers(&mut self, channels: &[(ChannelMode, Option<u32>)]) -> Result<(), Broken> {
+        // One stage's models at a time.
+        if self.job.memory.release {
+            take(self.context, Stage::SpeakerModel)?.unload();
         }
         self.tell();
-        self.draft.note_findings(self.emit);
+        if !matches!(channels, [(ChannelMode::Mix, _)]) {
+            self.prepare(channels.len(), ChannelMode::Mix, MEL_BINS)?;
+        } else if self.sound.is_none() {
+            self.prepare(0, ChannelMode::Mix, MEL_BINS)?;
+        }
+        let Self { context, job, control, emit, draft, state, sound, .. } = self;
+        let (Some(context), Some(sound)) = (context.as_ref(), sound.as_ref()) else {
+            return during(Stage::Diarize, Err(Failure::new(ErrorCode::Internal, "There is no sound.")));
+        };
+        let started = std::time::Instant::now();
+        let found = speakers::find(context, &state.settings, job, sound, control, emit);
+        draft.stage("speakers", started.elapsed().as_secs_f64());
+        draft.set_speakers(&found?);
         Ok(())
     }
 
@@ -140,12 +179,12 @@ impl<'a> Work<'a> {
     }
 
     /// Has the sound of channel `number` ready.
-    fn prepare(&mut self, number: usize, mode: ChannelMode) -> Result<(), Broken> {
+    fn prepare(&mut self, number: usize, mode: ChannelMode, n_mels: usize) -> Result<(), Broken> {
         const STAGE: Stage = Stage::Preprocess;
         let (job, control) = (self.job, self.control);
         let context = take(self.context, STAGE)?;
-        let n_mels = loaded(context, STAGE)?.whisper.config.dimensions.mel_bins as usize;
-        if self.sound.as_ref().is_some_and(|sound| sound.channel == number && sound.n_mels == n_mels) {
+        let is_it = |sound: &Sound| sound.channel == number && sound.n_mels == n_mels;
+        if self.sound.as_ref().is_some_and(is_it) {
             return Ok(());
         }
         if let Some(old) = self.sound.take() {
@@ -179,7 +218,10 @@ impl<'a> Work<'a> {
         self.draft.note_warnings(&recording, self.emit);
         let speech = spans(&recording);
         let log_mel_maximum = recording.log_mel_maximum;
-        (self.emit)(Event::Prepared { channel: number, speech, log_mel_maximum });
+        // The mixture of separate channels is none of them.
+        if number < self.channels().len() {
+            (self.emit)(Event::Prepared { channel: number, speech, log_mel_maximum });
+        }
         self.sound = Some(Sound { channel: number, n_mels, recording, scope });
         self.tell();
         Ok(())

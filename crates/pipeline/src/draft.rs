@@ -1,10 +1,11 @@
 use std::time::Instant;
 
 use audio::{MediaInfo, Recording};
-use transcript::{Notice, RunInfo, SCHEMA_VERSION, Segment, Severity, Source, Time, Transcript};
+use transcript::{Notice, RunInfo, SCHEMA_VERSION, Segment, Severity, Source, Time, Transcript, speakers};
 use wire::notice::SEVERAL_TRACKS;
 use wire::{Event, Job, Point};
 
+use crate::speakers::Diarization;
 use crate::{Emit, platform};
 
 /// The transcript as it grows, over all attempts at it.
@@ -33,6 +34,7 @@ impl Draft {
             task: job.task,
             settings: job.settings(),
             segments: resume.segments,
+            turns: Vec::new(),
             discarded: resume.discarded,
             completeness: point.completeness.clone(),
             notices: resume.notices,
@@ -48,6 +50,18 @@ impl Draft {
             Some((_, total)) => *total += seconds,
             None => self.stages.push((name.to_owned(), seconds)),
         }
+    }
+
+    /// Writes who speaks into the text.
+    pub fn set_speakers(&mut self, found: &Diarization) {
+        let transcript = &mut self.transcript;
+        let segments = std::mem::take(&mut transcript.segments);
+        transcript.segments = speakers::assign(segments, &found.turns, &speakers::default_name);
+        let named = |turn: &speakers::Turn| speakers::NamedTurn {
+            span: turn.span,
+            speaker: speakers::default_name(turn.speaker),
+        };
+        transcript.turns = found.turns.iter().map(named).collect();
     }
 
     pub fn describe_source(&mut self, recording: &Recording) {

@@ -20,7 +20,7 @@ mod platform;
 mod progress;
 mod quantise;
 mod sound;
-mod speakers;
+pub mod speakers;
 mod start;
 mod trouble;
 pub mod whisper;

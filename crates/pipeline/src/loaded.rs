@@ -27,7 +27,7 @@ pub struct Loaded {
 #[serde(default)]
 pub struct Marker {
     name: Option<String>,
-    demonstration: bool,
+    pub demonstration: bool,
 }
 
 impl Marker {

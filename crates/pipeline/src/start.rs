@@ -94,6 +94,13 @@ impl Models {
         }
     }
 
+    /// The model that the settings name, without loading it.
+    pub fn describe(&self, settings: &LadderSettings) -> transcript::Model {
+        let demonstration = Marker::read(self.path(settings)).demonstration;
+        let (name, precision) = (settings.model.clone(), settings.precision.clone());
+        transcript::Model { name, precision, demonstration }
+    }
+
     fn path(&self, settings: &LadderSettings) -> &Path {
         let is = |(_, other): &&(PathBuf, Installed)| {
             other.model == settings.model && other.precision == settings.precision
@@ -159,7 +166,9 @@ fn batch(footprint: &Footprint, free: u64, limits: &BatchLimits) -> u32 {
 }
 
 fn batch_of_speakers(kind: DeviceKind, free: u64, most: Option<u32>) -> u32 {
-    const MAX_USEFUL_BATCH: u32 = 32;
-    let limits = BatchLimits { max_useful_batch: Some(MAX_USEFUL_BATCH), user: most, buffer_fraction: None };
+    // On the host more of them keep the cores no busier (docs/measurements.md).
+    let useful = if kind == DeviceKind::Host { 4 } else { 32 };
+    let max_useful_batch = most.is_none().then_some(useful);
+    let limits = BatchLimits { max_useful_batch, user: most, buffer_fraction: None };
     batch(&Footprint::speakers(kind), free, &limits)
 }

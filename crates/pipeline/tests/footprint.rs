@@ -13,6 +13,7 @@ use candle_core::Device;
 use memory::bytes::MIB;
 use memory::{DeviceKind, Dimensions, Footprint, Host, Plan, Precision, Probe, platform};
 use models::whisper::Whisper;
+use pipeline::speakers::{Heard, Networks, listen};
 use pipeline::whisper::{Observer, Step, Transcriber};
 use pipeline::{Control, StageError};
 use transcript::Task;
@@ -156,5 +157,31 @@ fn decoding_takes_what_was_predicted() {
             }
         }
     }
+    tell_speakers_apart(&recording, &host, &mut wrong);
     assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+/// The networks that tell speakers apart and their work, for several numbers of
+/// windows of ten seconds at a time.
+fn tell_speakers_apart(recording: &audio::Recording, host: &Host, wrong: &mut Vec<String>) {
+    let footprint = Footprint::speakers(DeviceKind::Host);
+    for windows in [1, 2, 4, 8, 16] {
+        platform::trim_allocator();
+        host.reset_peak();
+        let before = host.read().unwrap().ours.unwrap().reserved;
+        let networks = Networks::bundled(&Device::Cpu).unwrap();
+        listen(&recording.pcm, &networks, windows, &mut Heard::default(), &mut |_| Ok(())).unwrap();
+        let whole = host.read().unwrap().ours.unwrap().peak.unwrap() - before;
+        let predicted = footprint.weights + footprint.work(windows as u64);
+        let difference = predicted as f64 / whole as f64 - 1.0;
+        println!(
+            "speakers {windows:>12} {:>13} {:>12} {:>+10.1} %",
+            predicted / MIB,
+            whole / MIB,
+            100.0 * difference
+        );
+        if difference.abs() > TOLERANCE {
+            wrong.push(format!("speakers, {windows} windows: {:+.0} %", 100.0 * difference));
+        }
+    }
 }

@@ -211,6 +211,7 @@ impl JobProgress {
             task: self.job.task,
             settings: self.job.settings(),
             segments: self.cloned(longer.iter()),
+            turns: Vec::new(),
             discarded: self.discarded.clone(),
             completeness: Default::default(),
             notices: self.notices.clone(),

@@ -91,6 +91,7 @@ mod tests {
             task: crate::Task::Transcribe,
             settings: serde_json::Value::Null,
             segments: segments.iter().map(segment).collect(),
+            turns: Vec::new(),
             discarded: Vec::new(),
             completeness: Completeness {
                 speech: Time::from_millis(60_000),

@@ -11,6 +11,7 @@ pub mod export;
 mod load;
 pub mod review;
 pub mod save;
+pub mod speakers;
 mod time;
 
 pub use load::LoadError;
@@ -41,6 +42,10 @@ pub struct Transcript {
     pub settings: serde_json::Value,
     /// The text, ordered by start.
     pub segments: Vec<Segment>,
+    /// Who is heard when, in order of starts, where speakers were told apart. Names are
+    /// those that were given then; the segments have the current ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<speakers::NamedTurn>,
     /// Segments over silence that the model doubted. They are left out of the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub discarded: Vec<Segment>,

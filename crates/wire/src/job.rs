@@ -43,9 +43,11 @@ pub struct Job {
     pub precision: Option<Precision>,
     /// How the recording is divided into windows.
     pub strategy: Strategy,
-    /// Whether to plan the memory for telling speakers apart. A placeholder reserves
-    /// and releases it until that stage exists.
+    /// Whether to tell speakers apart once the text is there.
     pub speakers: bool,
+    /// How many speakers are expected.
+    #[serde(default)]
+    pub speaker_count: SpeakerCount,
     /// Limits, batches, pins.
     pub memory: memory::settings::MemorySettings,
     /// Models that the ladder may change to, the job's own among them; empty: only a
@@ -53,6 +55,25 @@ pub struct Job {
     pub alternatives: Vec<Alternative>,
     /// Where an earlier attempt ended.
     pub resume: Option<Box<Resume>>,
+}
+
+/// How many speakers a recording has; `None`: as many as are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SpeakerCount {
+    /// The fewest, from 1.
+    pub min: Option<u32>,
+    /// The most, not below the fewest.
+    pub max: Option<u32>,
+}
+
+impl SpeakerCount {
+    /// More than this many are not told apart.
+    pub const MOST: u32 = 50;
+
+    /// Exactly so many.
+    pub fn exactly(count: u32) -> Self {
+        Self { min: Some(count), max: Some(count) }
+    }
 }
 
 /// A model that the ladder may choose, with where it is.
@@ -99,6 +120,7 @@ impl Job {
             precision: None,
             strategy: Strategy::Auto,
             speakers: false,
+            speaker_count: SpeakerCount::default(),
             memory: memory::settings::MemorySettings::default(),
             alternatives: Vec::new(),
             resume: None,

@@ -15,7 +15,9 @@ mod resume;
 pub use memory::Stage;
 
 pub use frame::{FrameError, MAX_FRAME_BYTES, read_frame, write_frame};
-pub use job::{Alternative, Channels, DecodingOptions, DeviceChoice, Job, Strategy, VoiceActivity};
+pub use job::{
+    Alternative, Channels, DecodingOptions, DeviceChoice, Job, SpeakerCount, Strategy, VoiceActivity,
+};
 pub use path::{FilePath, printable, shown};
 pub use player::{Opened, PlayerAnswer, PlayerCommand};
 pub use resume::{Point, Resume};
@@ -26,7 +28,7 @@ use transcript::{Notice, Segment, Span, Time, Transcript};
 /// Raised whenever a message changes in a way that the other side would misread.
 /// Both sides send it first and refuse a different version with an error that names
 /// both.
-pub const PROTOCOL_VERSION: u32 = 5;
+pub const PROTOCOL_VERSION: u32 = 6;
 
 /// Names a job for as long as host and engine both live.
 pub type JobId = u64;

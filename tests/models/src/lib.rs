@@ -6,6 +6,7 @@
 //! The same size, precision and seed give the same bytes on every machine.
 
 pub mod corpus;
+pub mod diarization;
 mod size;
 mod vocabulary;
 mod weights;

@@ -156,6 +156,7 @@ fn transcript(job: &Job) -> Transcript {
         task: job.task,
         settings: Default::default(),
         segments: vec![],
+        turns: Vec::new(),
         discarded: Vec::new(),
         completeness: Default::default(),
         notices: vec![],

@@ -5,5 +5,6 @@ mod accuracy;
 mod memory;
 mod precisions;
 mod reference;
+mod speakers;
 mod strategies;
 mod support;

@@ -14,6 +14,7 @@ mod docx;
 mod html;
 mod json;
 mod md;
+mod rttm;
 mod shape;
 mod srt;
 pub(crate) mod text;
@@ -59,6 +60,7 @@ pub fn export(
         Format::Csv => csv::write(transcript, options, out),
         Format::Tsv => tsv::write(transcript, options, out),
         Format::Whisperx => whisperx::write(transcript, out),
+        Format::Rttm => rttm::write(transcript, out),
     }
 }
 
@@ -102,6 +104,8 @@ pub enum Format {
     Tsv,
     /// JSON with the fields of WhisperX.
     Whisperx,
+    /// Who speaks when, without the text, as diarization tools exchange it.
+    Rttm,
 }
 
 impl Format {
@@ -117,6 +121,7 @@ impl Format {
         Format::Csv,
         Format::Tsv,
         Format::Whisperx,
+        Format::Rttm,
     ];
 
     /// The name by which the user chooses the format, e.g. `srt`.
@@ -132,6 +137,7 @@ impl Format {
             Format::Csv => "csv",
             Format::Tsv => "tsv",
             Format::Whisperx => "whisperx",
+            Format::Rttm => "rttm",
         }
     }
 
@@ -157,6 +163,7 @@ impl Format {
             Format::Csv => "a table for spreadsheets",
             Format::Tsv => "a table in the style of openai/whisper",
             Format::Whisperx => "json in the style of WhisperX",
+            Format::Rttm => "who speaks when, for diarization tools",
         }
     }
 }
@@ -212,6 +219,7 @@ pub(crate) mod tests {
             task: Task::Transcribe,
             settings: serde_json::Value::Null,
             segments,
+            turns: Vec::new(),
             discarded: Vec::new(),
             completeness: Completeness::default(),
             notices: Vec::new(),

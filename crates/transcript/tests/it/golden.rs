@@ -6,6 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use transcript::export::{Format, Options, Shaping, export};
+use transcript::speakers::NamedTurn;
 use transcript::{
     Completeness, Model, Notice, RunInfo, SCHEMA_VERSION, Segment, Severity, Source, Span, Suspicion, Task,
     Time, Transcript, Word,
@@ -43,6 +44,12 @@ fn said_by(speaker: &str, segment: Segment) -> Segment {
     Segment { speaker: Some(speaker.into()), ..segment }
 }
 
+/// Two of the speakers were renamed since.
+fn turn(start: u32, end: u32, speaker: &str) -> NamedTurn {
+    let span = Span::new(Time::from_millis(start), Time::from_millis(end));
+    NamedTurn { span, speaker: speaker.into() }
+}
+
 fn talk() -> Transcript {
     Transcript {
         schema_version: SCHEMA_VERSION,
@@ -74,6 +81,7 @@ fn talk() -> Transcript {
             segment(11_000, 12_000, "  \n"),
             segment(3_723_004, 3_725_250, "\"Quoted\", with a tab\tand the end, 100 %."),
         ],
+        turns: vec![turn(0, 2_600, "Ada"), turn(2_000, 4_100, "Speaker 2"), turn(5_000, 7_300, "Speaker 3")],
         discarded: vec![segment(9_500, 9_900, "Thanks for watching!")],
         completeness: Completeness {
             speech: Time::from_millis(14_000),
@@ -116,6 +124,7 @@ const TEXT: &[Format] = &[
     Format::Csv,
     Format::Tsv,
     Format::Whisperx,
+    Format::Rttm,
 ];
 
 fn folder() -> PathBuf {

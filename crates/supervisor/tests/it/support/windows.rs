@@ -67,6 +67,7 @@ pub fn transcribe(job: &Job) {
         task: job.task,
         settings: job.settings(),
         segments,
+        turns: Vec::new(),
         discarded: Vec::new(),
         completeness: Completeness::default(),
         notices,

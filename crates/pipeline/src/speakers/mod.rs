@@ -1,0 +1,12 @@
+//! Tells speakers apart: [`listen()`] hears who speaks in each window of ten seconds;
+//! [`diarize`] compares the voices and says who speaks when in the recording.
+
+mod clusters;
+mod listen;
+mod stage;
+mod turns;
+
+pub use clusters::Bounds;
+pub use listen::{Heard, Networks, listen};
+pub(crate) use stage::find;
+pub use turns::{Diarization, diarize};

@@ -1,0 +1,68 @@
+use candle_core::Device;
+use memory::ladder::{LadderSettings, Processor};
+use memory::{Demand, Footprint, Scope, Stage, Tracker};
+use transcript::Time;
+use wire::{Job, SpeakerCount};
+
+use super::{Bounds, Diarization, Heard, Networks, diarize, listen};
+use crate::device_context::DeviceContext;
+use crate::progress::Reporter;
+use crate::sound::Sound;
+use crate::trouble::{Broken, during};
+use crate::{Control, Emit};
+
+/// What clustering and assigning take: a matrix of distances, and one vector per
+/// utterance.
+const DECIDING_BYTES: u64 = 16 << 20;
+
+/// Who speaks when in `sound`, found where the ladder's settings say, on as many
+/// windows of ten seconds at a time as they say.
+pub fn find(
+    context: &DeviceContext,
+    settings: &LadderSettings,
+    job: &Job,
+    sound: &Sound,
+    control: &Control,
+    emit: Emit,
+) -> Result<Diarization, Broken> {
+    let (tracker, device): (&Tracker, &Device) = match settings.speaker_place {
+        Processor::Cpu => (&context.host, &Device::Cpu),
+        Processor::Gpu => (&context.device, &context.chosen.device),
+    };
+    let footprint = Footprint::speakers(tracker.device().kind());
+    let pcm = &sound.recording.pcm;
+    let duration = Time::from_seconds(pcm.seconds());
+
+    let demand = Demand::from(footprint.weights);
+    let mut model = during(Stage::SpeakerModel, Scope::enter(tracker, Stage::SpeakerModel, demand))?;
+    let networks = during(Stage::SpeakerModel, Networks::bundled(device))?;
+    model.loaded();
+
+    let windows = u64::from(settings.speaker_batch.max(1));
+    let demand = Demand::from(footprint.work(windows));
+    let mut scope = during(Stage::Diarize, Scope::enter(tracker, Stage::Diarize, demand))?
+        .trim_every(job.memory.trim_every);
+    let mut reporter = Reporter::new(Stage::Diarize, Some(duration), emit);
+    let mut heard = Heard::default();
+    let listened = listen(pcm, &networks, windows as usize, &mut heard, &mut |sample| {
+        control.worked();
+        scope.batch();
+        reporter.at(Time::from_seconds(sample as f64 / f64::from(audio::SAMPLE_RATE)));
+        if control.is_cancelled() { Err(models::Error::Interrupted.into()) } else { Ok(()) }
+    });
+    during(Stage::Diarize, listened)?;
+    scope.leave(|| ());
+    model.leave(|| drop(networks));
+
+    let scope = during(Stage::Align, Scope::enter(&context.host, Stage::Align, DECIDING_BYTES))?;
+    let found = diarize(&heard, pcm.seconds(), bounds(job.speaker_count));
+    scope.leave(|| drop(heard));
+    Ok(found)
+}
+
+/// The number of speakers that the user expects.
+fn bounds(count: SpeakerCount) -> Bounds {
+    let min = count.min.unwrap_or(1).max(1) as usize;
+    let max = count.max.map_or(usize::MAX, |max| max as usize);
+    Bounds { min, max: max.max(min) }
+}
