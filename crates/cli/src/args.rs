@@ -11,7 +11,7 @@ use config::preferences::{EnginePreferences, PRIORITY, THREADS, Values};
 use supervisor::EngineOptions;
 use transcript::export::{Format, Options, Shaping};
 use transcript::{Span, Task, Time};
-use wire::{Channels, DeviceChoice, Strategy, VoiceActivity};
+use wire::{Channels, DeviceChoice, SpeakerCount, Strategy, VoiceActivity};
 
 use crate::memory_args::{Batches, Limits, Memory, SETTINGS, checked};
 use crate::quantize::Quantize;
@@ -48,6 +48,7 @@ pub enum Command {
     Transcribe(Box<Transcribe>),
     Resume(Resume),
     DetectLanguage(DetectLanguage),
+    Speakers(Box<FindSpeakers>),
     Export(Export),
     Models(Models),
     Doctor(Doctor),
@@ -59,7 +60,14 @@ pub enum Command {
 impl Command {
     /// Whether it starts engines, or asks about them.
     pub fn uses_engines(&self) -> bool {
-        matches!(self, Self::Transcribe(_) | Self::DetectLanguage(_) | Self::Doctor(_) | Self::Memory(_))
+        matches!(
+            self,
+            Self::Transcribe(_)
+                | Self::DetectLanguage(_)
+                | Self::Speakers(_)
+                | Self::Doctor(_)
+                | Self::Memory(_)
+        )
     }
 }
 
@@ -146,6 +154,8 @@ pub struct Transcribe {
     pub memory: Memory,
     #[command(flatten)]
     pub sound: Sound,
+    #[command(flatten)]
+    pub speakers: Speakers,
     #[command(flatten)]
     pub decoding: Decoding,
     #[command(flatten)]
@@ -306,6 +316,85 @@ pub struct Sound {
     /// [default: 0.5]
     #[arg(long, value_parser = values::voice_activity, value_name = "off|THRESHOLD")]
     pub vad: Option<VoiceActivity>,
+}
+
+/// Whether speakers are told apart, and how many there are.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Speakers")]
+pub struct Speakers {
+    /// Tell speakers apart; a number says how many there are
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "auto",
+        value_parser = values::speakers, conflicts_with_all = ["min_speakers", "max_speakers"])]
+    pub speakers: Option<SpeakerCount>,
+
+    /// Tell speakers apart; there are at least so many
+    #[arg(long, value_name = "N", value_parser = values::speaker_limit())]
+    pub min_speakers: Option<u32>,
+
+    /// Tell speakers apart; there are at most so many
+    #[arg(long, value_name = "N", value_parser = values::speaker_limit())]
+    pub max_speakers: Option<u32>,
+}
+
+impl Speakers {
+    /// How many are expected; `None`: they are not told apart.
+    pub fn count(&self) -> Option<SpeakerCount> {
+        let Self { speakers, min_speakers: min, max_speakers: max } = *self;
+        let bounds = (min.is_some() || max.is_some()).then_some(SpeakerCount { min, max });
+        speakers.or(bounds)
+    }
+
+    pub fn check(&self) -> Result<(), String> {
+        match self.min_speakers.zip(self.max_speakers) {
+            Some((min, max)) if min > max => Err("--max-speakers must not be below --min-speakers".into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+const SPEAKERS_LONG: &str = "\
+Find out who speaks in a recording that has been transcribed.
+
+TRANSCRIPT is the json that `steno transcribe` wrote. It is replaced by one in which every segment has its \
+speaker, divided where the speaker changes; --format and --output write other files and leave it as it is. \
+Nothing is transcribed again, and corrections stay. Names that were given to speakers are replaced.";
+
+/// Find out who speaks in a recording that has been transcribed
+#[derive(Debug, Args)]
+#[command(long_about = SPEAKERS_LONG, after_help = EXIT_CODES)]
+pub struct FindSpeakers {
+    /// The transcript, as json
+    pub transcript: PathBuf,
+
+    /// The recording
+    pub recording: PathBuf,
+
+    /// Formats to write, separated by commas
+    #[arg(long, short, value_parser = values::format(), value_delimiter = ',', ignore_case = true)]
+    pub format: Vec<Format>,
+
+    /// Folder to write to, created if missing; - writes to standard output
+    #[arg(long, short, value_name = "FOLDER|-")]
+    pub output: Option<PathBuf>,
+
+    /// Replace existing files
+    #[arg(long)]
+    pub force: bool,
+
+    /// Print no progress, only warnings and errors
+    #[arg(long, short)]
+    pub quiet: bool,
+
+    /// Which of several audio tracks, counted from 0 [default: the file's default track]
+    #[arg(long, value_name = "N")]
+    pub track: Option<usize>,
+
+    #[command(flatten)]
+    pub speakers: Speakers,
+    #[command(flatten)]
+    pub machine: Machine,
+    #[command(flatten)]
+    pub memory: Memory,
 }
 
 #[derive(Debug, Args)]

@@ -32,11 +32,13 @@ mod quantize;
 mod recommend;
 mod resume;
 mod runner;
+mod speakers;
 mod stored;
 mod times;
 mod transcribe;
 mod values;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -47,7 +49,7 @@ use ended::Ended;
 use interrupt::Interrupt;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(arguments(std::env::args_os()));
     match run(cli) {
         Ok(code) => code,
         Err(error) => {
@@ -68,6 +70,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Transcribe(args) => transcribe::run(*args, Interrupt::listen()?).await,
             Command::Resume(args) => resume::run(&args, Interrupt::listen()?).await,
             Command::DetectLanguage(args) => detect_language::run(args, Interrupt::listen()?).await,
+            Command::Speakers(args) => speakers::run(&args, Interrupt::listen()?).await,
             Command::Export(args) => export::run(&args),
             Command::Models(Models { command: Some(command), .. }) => {
                 models_command(command, Interrupt::listen()?).await
@@ -114,6 +117,22 @@ async fn models_command(command: ModelsCommand, interrupt: Interrupt) -> Ended {
         ModelsCommand::Connections(args) => connections::run(&args),
         ModelsCommand::Quantize(args) => quantize::run(args, interrupt).await,
     }
+}
+
+/// `--speakers 2` as `--speakers=2`: its number may be left out, so that a recording may follow it.
+fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = Vec::new();
+    for argument in given {
+        let is_number = argument.to_str().is_some_and(|text| text.parse::<u32>().is_ok());
+        match arguments.last_mut() {
+            Some(last) if is_number && last == "--speakers" => {
+                last.push("=");
+                last.push(argument);
+            }
+            _ => arguments.push(argument),
+        }
+    }
+    arguments
 }
 
 /// Ends engines that programs which are gone have left behind, and says so.

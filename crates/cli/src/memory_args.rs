@@ -33,12 +33,12 @@ pub struct Memory {
     #[command(flatten)]
     pub limits: Limits,
 
-    /// Batch size of the speaker models; Steno does not identify speakers yet [default: what fits]
+    /// Windows of 10 seconds in which speakers are told apart together [default: what fits]
     #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = checked("STENO_SPEAKER_BATCH_SIZE"))]
     pub speaker_batch_size: Option<String>,
 
-    /// Never identify speakers; Steno does not identify them yet
+    /// Never tell speakers apart, whatever else asks for it
     #[arg(long)]
     pub skip_speakers: bool,
 

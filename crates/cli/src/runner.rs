@@ -188,6 +188,17 @@ impl Runner {
         }
     }
 
+    /// The transcript of one job that writes nothing.
+    pub async fn transcript(&mut self, file: &Path, job: Job) -> Result<Box<Transcript>, Ended> {
+        self.ready().await?;
+        let (id, handle) = (job.id, self.supervisor.submit(job));
+        match self.follow(id, file, handle).await? {
+            Ending::Finished(transcript) => Ok(transcript),
+            Ending::Cancelled(_) => Err(Ended::Cancelled),
+            Ending::Failed(failure, _) => Err(Ended::Failed(failure)),
+        }
+    }
+
     async fn ready(&mut self) -> Result<(), Ended> {
         let supervisor = self.supervisor.clone();
         tokio::select! {

@@ -73,6 +73,7 @@ fn request(args: &Transcribe, inputs: &Inputs) -> Result<Request, String> {
     };
     request.check(inputs.recordings.len())?;
     args.sound.check()?;
+    args.speakers.check()?;
     Ok(request)
 }
 
@@ -132,6 +133,8 @@ fn job(id: JobId, file: &Path, model: &Path, args: &Transcribe) -> Job {
     job.track = args.sound.track;
     job.limit = args.sound.limit;
     job.span = args.sound.span();
+    job.speakers = args.speakers.count().is_some();
+    job.speaker_count = args.speakers.count().unwrap_or_default();
     if let Some(voice_activity) = args.sound.vad {
         job.voice_activity = voice_activity;
     }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use transcript::Task;
 use transcript::export::Format;
-use wire::{Channels, DeviceChoice, Strategy, VoiceActivity};
+use wire::{Channels, DeviceChoice, SpeakerCount, Strategy, VoiceActivity};
 
 /// Lists the formats in the help text and in completions.
 pub fn format() -> impl TypedValueParser<Value = Format> {
@@ -79,6 +79,20 @@ pub fn language(text: &str) -> Result<Language, String> {
 /// The language that was asked for, if any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Language(pub Option<String>);
+
+pub fn speakers(text: &str) -> Result<SpeakerCount, String> {
+    if text == "auto" {
+        return Ok(SpeakerCount::default());
+    }
+    let count = text.parse().ok().filter(|count| (1..=SpeakerCount::MOST).contains(count));
+    let wanted = || format!("it takes a number from 1 to {}, or none", SpeakerCount::MOST);
+    count.map(SpeakerCount::exactly).ok_or_else(wanted)
+}
+
+/// A bound on the number of speakers.
+pub fn speaker_limit() -> impl TypedValueParser<Value = u32> {
+    clap::value_parser!(u32).range(1..=i64::from(SpeakerCount::MOST))
+}
 
 pub fn voice_activity(text: &str) -> Result<VoiceActivity, String> {
     if text.eq_ignore_ascii_case("off") {

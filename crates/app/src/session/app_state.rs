@@ -96,6 +96,7 @@ impl AppState {
             remembered.language = settings.language.clone();
             remembered.translate = settings.task == Task::Translate;
             remembered.decoding = settings.decoding.clone();
+            remembered.speakers = settings.speakers;
         });
         self.session.change_settings(settings);
     }

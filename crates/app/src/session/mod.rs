@@ -37,7 +37,7 @@ pub use queue::{Changes, Ending, JobState, QueueEntry, TextChange};
 pub use remembered::{Exporting, Language, Remembered, Switches, Theme, WindowBounds};
 pub use save::{SaveTarget, Written, write_bytes};
 use selection::{all_models, start_with, with_models};
-pub use settings::{Decoding, JobSettings, MOST_BEAMS, Preset, Stored};
+pub use settings::{Decoding, JobSettings, MOST_BEAMS, Preset, Speakers, Stored};
 use settings::{rename_preset, save_preset};
 use tokio::sync::{Notify, watch};
 use transcript::export::{Format, Options};

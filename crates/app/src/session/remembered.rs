@@ -13,7 +13,7 @@ use ts_rs::TS;
 use wire::FilePath;
 
 use super::folders::WatchedFolder;
-use super::settings::{Decoding, Preset};
+use super::settings::{Decoding, Preset, Speakers};
 use config::folders;
 
 const FILE: &str = "steno/window.json";
@@ -32,6 +32,8 @@ pub struct Remembered {
     pub translate: bool,
     /// How text was last searched for.
     pub decoding: Decoding,
+    /// Whether speakers were last told apart.
+    pub speakers: Speakers,
     /// Settings that were saved under a name.
     pub presets: Vec<Preset>,
     /// The shortest recording is transcribed first.
@@ -201,6 +203,7 @@ mod tests {
             language: Some("de".into()),
             translate: true,
             decoding: Decoding { beams: 5, several_languages: true, words: vec!["Ærø".into()] },
+            speakers: Speakers { tell_apart: true, count: Some(3) },
             presets: vec![Preset { name: "Interviews".into(), ..Preset::default() }],
             shortest_first: true,
             watched: vec![WatchedFolder {

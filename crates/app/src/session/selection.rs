@@ -14,7 +14,8 @@ pub fn start_with(remembered: &Remembered, preferences: &Preferences) -> (Vec<Mo
     let last = |model: &&ModelRef| remembered.model.as_ref().is_some_and(|path| path.as_path() == model.path);
     let task = if remembered.translate { Task::Translate } else { Task::Transcribe };
     let decoding = remembered.decoding.clone();
-    let mut settings = JobSettings { model: None, language: remembered.language.clone(), task, decoding };
+    let (language, speakers) = (remembered.language.clone(), remembered.speakers);
+    let mut settings = JobSettings { model: None, language, task, decoding, speakers };
     let last = models.iter().find(last).cloned();
     settings.model = last.or_else(|| preferred(&models, &settings, preferences));
     (models, settings)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use transcript::Task;
-use wire::{ErrorCode, Failure, FilePath, Job};
+use wire::{ErrorCode, Failure, FilePath, Job, SpeakerCount};
 
 use advisor::ModelRef;
 use advisor::models::model_at;
@@ -24,6 +24,18 @@ pub struct JobSettings {
     pub task: Task,
     /// How text is searched for.
     pub decoding: Decoding,
+    /// Whether speakers are told apart.
+    pub speakers: Speakers,
+}
+
+/// Whether speakers are told apart, and how many there are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Speakers {
+    /// Tell them apart.
+    pub tell_apart: bool,
+    /// How many there are; `None`: as many as are found.
+    pub count: Option<u32>,
 }
 
 /// What of the decoding a user may choose.
@@ -56,6 +68,8 @@ pub struct Stored {
     pub translate: bool,
     /// How text is searched for.
     pub decoding: Decoding,
+    /// Whether speakers are told apart.
+    pub speakers: Speakers,
 }
 
 /// Settings under a name.
@@ -77,6 +91,10 @@ impl JobSettings {
         job.decoding.beam_size = (*beams).clamp(1, MOST_BEAMS) as usize;
         job.decoding.language_per_region = *several_languages;
         job.decoding.vocabulary.clone_from(words);
+        let Speakers { tell_apart, count } = self.speakers;
+        job.speakers = tell_apart;
+        let count = count.map(|count| count.clamp(1, SpeakerCount::MOST));
+        job.speaker_count = count.map(SpeakerCount::exactly).unwrap_or_default();
     }
 
     /// Whether the model is the demonstration.
@@ -92,6 +110,7 @@ impl From<&JobSettings> for Stored {
             language: settings.language.clone(),
             translate: settings.task == Task::Translate,
             decoding: settings.decoding.clone(),
+            speakers: settings.speakers,
         }
     }
 }
@@ -101,7 +120,7 @@ impl Stored {
     pub fn settings(self) -> JobSettings {
         let task = if self.translate { Task::Translate } else { Task::Transcribe };
         let model = self.model.map(|path| find(path.as_path()));
-        JobSettings { model, language: self.language, task, decoding: self.decoding }
+        JobSettings { model, language: self.language, task, decoding: self.decoding, speakers: self.speakers }
     }
 }
 
@@ -204,12 +223,14 @@ mod tests {
             task: Task::Translate,
             decoding,
             model: Some(find(Path::new("/no/such/model"))),
+            speakers: Speakers { tell_apart: true, count: Some(3) },
         };
         let mut job = Job::new(1, "talk.wav", "model");
         settings.fill(&mut job);
         assert_eq!((job.language.as_deref(), job.task), (Some("da"), Task::Translate));
         assert_eq!((job.decoding.beam_size, job.decoding.language_per_region), (5, true));
         assert_eq!(job.decoding.vocabulary, ["Aarhus"]);
+        assert_eq!((job.speakers, job.speaker_count), (true, SpeakerCount::exactly(3)));
         let json = serde_json::to_string(&Stored::from(&settings)).unwrap();
         assert_eq!(serde_json::from_str::<Stored>(&json).unwrap().settings(), settings);
         // A file of an earlier version, and values that Steno never writes.

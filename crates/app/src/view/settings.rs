@@ -25,6 +25,10 @@ pub struct Settings {
     pub several_languages: bool,
     /// Names and words to be expected.
     pub words: Vec<String>,
+    /// Tell speakers apart.
+    pub speakers: bool,
+    /// How many speakers there are; null: as many as are found.
+    pub speaker_count: Option<u32>,
 }
 
 /// Settings of one recording: the model by its folder and name, since it need
@@ -45,6 +49,10 @@ pub struct OwnSettings {
     pub several_languages: bool,
     /// As in `Settings`.
     pub words: Vec<String>,
+    /// As in `Settings`.
+    pub speakers: bool,
+    /// As in `Settings`.
+    pub speaker_count: Option<u32>,
 }
 
 /// Settings under a name.
@@ -83,17 +91,21 @@ impl Settings {
             beams,
             several_languages,
             words,
+            speakers: settings.speakers.tell_apart,
+            speaker_count: settings.speakers.count,
         }
     }
 
     /// The settings, their model by number among these.
     pub fn chosen(self, models: &[ModelRef]) -> session::JobSettings {
-        let Self { model, language, translate, beams, several_languages, words } = self;
+        let Self { model, language, translate, beams, several_languages, words, speakers, speaker_count } =
+            self;
         session::JobSettings {
             model: model.and_then(|id| models.get(id as usize).cloned()),
             language,
             task: if translate { Task::Translate } else { Task::Transcribe },
             decoding: session::Decoding { beams, several_languages, words },
+            speakers: session::Speakers { tell_apart: speakers, count: speaker_count },
         }
     }
 }
@@ -109,6 +121,8 @@ impl From<session::JobSettings> for OwnSettings {
             beams,
             several_languages,
             words,
+            speakers: settings.speakers.tell_apart,
+            speaker_count: settings.speakers.count,
         }
     }
 }
@@ -116,7 +130,7 @@ impl From<session::JobSettings> for OwnSettings {
 impl Preset {
     /// A preset, its model by its number among `models`.
     pub fn new(preset: session::Preset, models: &[ModelRef]) -> Self {
-        let Stored { model, language, translate, decoding } = preset.settings;
+        let Stored { model, language, translate, decoding, speakers } = preset.settings;
         let wanted = model.as_ref();
         let index = |wanted: &FilePath| models.iter().position(|model| model.path == wanted.as_path());
         let number = wanted.and_then(index).and_then(|index| u32::try_from(index).ok());
@@ -124,7 +138,16 @@ impl Preset {
         Self {
             name: preset.name,
             missing_model: model.filter(|_| number.is_none()).map(|path| path.to_string()),
-            settings: Settings { model: number, language, translate, beams, several_languages, words },
+            settings: Settings {
+                model: number,
+                language,
+                translate,
+                beams,
+                several_languages,
+                words,
+                speakers: speakers.tell_apart,
+                speaker_count: speakers.count,
+            },
         }
     }
 }

@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use random_models::diarization::{errors, parse_rttm, read_rttm};
+
 use crate::support::{Ran, Sandbox, project, real_engine};
 use serde_json::Value;
 
@@ -61,6 +63,84 @@ fn check_text(found: &str) {
     let (found, expected) = (words(found), expected_words());
     // The starter makes a mistake now and then; a better one may take its place.
     assert!(word_errors(&found, &expected) * 5 <= expected.len(), "{found:?} is not {expected:?}");
+}
+
+/// A conversation of two, under this name.
+fn sandbox_with_conversation(name: &str) -> Sandbox {
+    let sandbox = Sandbox::with(&[]);
+    let folder = project().join("tests/data/corpus/audio/conversations");
+    std::fs::copy(folder.join("two_speakers.flac"), sandbox.path(name)).unwrap();
+    sandbox
+}
+
+#[test]
+fn a_conversation_has_its_speakers() {
+    let sandbox = sandbox_with_conversation("a.flac");
+    let options = ["--speakers", "--format", "rttm,json,txt,vtt,csv"];
+    run(&sandbox, &[&["transcribe", "a.flac"], &options[..]].concat()).ends(0);
+    let expected = project().join("tests/data/corpus/audio/conversations/two_speakers.rttm");
+    let (expected, found) = (read_rttm(&expected), parse_rttm(&sandbox.read("a.rttm")));
+    let rate = errors(&expected, &found, 0.25).rate();
+    assert!(rate <= 0.08, "{rate}");
+    for (file, part) in [
+        ("a.txt", "\nSpeaker 2: "),
+        ("a.vtt", "<v Speaker 2>"),
+        ("a.csv", ",Speaker 2,"),
+        ("a.rttm", " Speaker_2 "),
+    ] {
+        assert!(sandbox.read(file).contains(part), "{file}:\n{}", sandbox.read(file));
+    }
+    let json: Value = serde_json::from_str(&sandbox.read("a.json")).unwrap();
+    let segments = json["segments"].as_array().unwrap();
+    assert!(segments.iter().all(|segment| segment["speaker"].is_string()), "{segments:?}");
+    // A word said while one alone speaks is that one's. Which is which, the first turn says.
+    let name_of = |speaker: &str| if speaker == expected[0].2 { "Speaker 1" } else { "Speaker 2" };
+    let (mut right, mut all) = (0, 0);
+    for segment in segments {
+        for word in segment["words"].as_array().unwrap() {
+            let middle = (word["start"].as_f64().unwrap() + word["end"].as_f64().unwrap()) / 2.0;
+            let mut said = expected.iter().filter(|(start, end, _)| *start < middle && middle < *end);
+            if let (Some(turn), None) = (said.next(), said.next()) {
+                all += 1;
+                right += usize::from(segment["speaker"] == name_of(&turn.2));
+            }
+        }
+    }
+    println!("{right} of {all} words");
+    assert!(all > 50 && right * 100 >= all * 97, "{right} of {all} words");
+}
+
+/// The same as with `transcribe --speakers`, without transcribing again.
+#[test]
+fn speakers_of_a_finished_transcript_are_found() {
+    let sandbox = sandbox_with_conversation("a.flac");
+    run(&sandbox, &["transcribe", "a.flac", "--format", "json", "--reproducible"]).ends(0);
+    let plain = sandbox.read("a.json");
+    let at_once = ["transcribe", "a.flac", "--speakers", "--format", "json", "--output", "there"];
+    run(&sandbox, &at_once).ends(0);
+    // Into other files.
+    let arguments = ["speakers", "a.json", "a.flac", "--format", "json,txt", "--output", "other"];
+    let told = run(&sandbox, &arguments).ends(0);
+    assert!(told.err.contains("telling speakers apart") && told.err.contains("written to"), "{}", told.err);
+    run(&sandbox, &arguments).ends(1).says("a.json");
+    let quiet = run(&sandbox, &[&arguments[..], &["--force", "--quiet"]].concat()).ends(0);
+    assert_eq!(quiet.err, "");
+    assert_eq!(sandbox.read("a.json"), plain, "the transcript stays");
+    let segments = |path: &str| {
+        let json: Value = serde_json::from_str(&sandbox.read(path)).unwrap();
+        (json["segments"].clone(), json["turns"].clone(), json["settings"].clone())
+    };
+    assert_eq!(segments("other/a.json").0, segments("there/a.json").0);
+    assert_eq!(segments("other/a.json").1, segments("there/a.json").1);
+    assert!(sandbox.read("other/a.txt").contains("Speaker 2: "));
+    // In place.
+    run(&sandbox, &["speakers", "a.json", "a.flac"]).ends(0);
+    assert_eq!(segments("a.json").0, segments("there/a.json").0);
+    // What is wrong is said, and the transcript stays.
+    let before = sandbox.read("a.json");
+    run(&sandbox, &["speakers", "a.json", "missing.flac"]).ends(1).says("missing.flac");
+    run(&sandbox, &["speakers", "a.flac", "a.flac"]).ends(1).says("a.flac");
+    assert_eq!(sandbox.read("a.json"), before);
 }
 
 /// Times stay those of the recording, and nothing outside is written.

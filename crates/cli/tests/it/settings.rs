@@ -31,6 +31,7 @@ fn at<'a>(job: &'a Value, pointer: &str) -> &'a Value {
 #[track_caller]
 fn check(base: &[&str], cases: &[Case]) {
     let sandbox = Sandbox::with(&["a.mp3"]);
+    sandbox.write("talk.json", include_str!("../../../transcript/tests/golden/talk.json"));
     let job = |options: &[&str]| jobs(&sandbox, sandbox.command(&[base, options].concat())).remove(0);
     let plain = job(&[]);
     for (options, pointer, expected) in cases {
@@ -52,6 +53,17 @@ fn limits() -> Vec<Case<'static>> {
         (&["--memory-limit", "61GiB"], "/job/memory/memory_limit", json!(61u64 << 30)),
         (&["--ram-limit", "62GiB"], "/job/memory/ram_limit", json!(62u64 << 30)),
         (&["--precision", "q8_0"], "/job/precision", json!("q8_0")),
+    ]
+}
+
+fn speakers() -> Vec<Case<'static>> {
+    let count = |min: Option<u32>, max: Option<u32>| json!({ "min": min, "max": max });
+    vec![
+        (&["--speakers=2"], "/job/speaker_count", count(Some(2), Some(2))),
+        (&["--speakers", "3"], "/job/speaker_count", count(Some(3), Some(3))),
+        (&["--min-speakers", "2"], "/job/speaker_count", count(Some(2), None)),
+        (&["--max-speakers", "4"], "/job/speaker_count", count(None, Some(4))),
+        (&["--min-speakers", "2", "--max-speakers", "4"], "/job/speaker_count", count(Some(2), Some(4))),
     ]
 }
 
@@ -99,7 +111,45 @@ fn options_of_transcribe_reach_the_engine() {
         (&["--no-repair"], "/job/decoding/repair", json!(false)),
         (&["--seed", "7"], "/job/decoding/seed", json!(7)),
     ];
-    check(&["transcribe", "a.mp3"], &[machine(), limits(), batches(), own].concat());
+    check(&["transcribe", "a.mp3"], &[machine(), limits(), batches(), speakers(), own].concat());
+}
+
+#[test]
+fn speakers_are_told_apart_where_they_are_asked_for() {
+    let apart: Vec<Case> = vec![
+        (&["--speakers"], "/job/speakers", json!(true)),
+        (&["--speakers", "2"], "/job/speakers", json!(true)),
+        (&["--max-speakers", "4"], "/job/speakers", json!(true)),
+    ];
+    check(&["transcribe", "a.mp3"], &apart);
+    let sandbox = Sandbox::with(&["a.mp3"]);
+    // A recording may follow the option without its number.
+    let job = jobs(&sandbox, sandbox.command(&["transcribe", "--speakers", "a.mp3"])).remove(0);
+    assert_eq!((at(&job, "/job/speakers"), at(&job, "/job/speaker_count/min")), (&json!(true), &Value::Null));
+    for (options, problem) in [
+        (&["--speakers=0"][..], "a number from 1 to 50"),
+        (&["--speakers=2", "--max-speakers", "3"], "cannot be used with"),
+        (&["--min-speakers", "3", "--max-speakers", "2"], "must not be below"),
+    ] {
+        sandbox.run(&[&["transcribe", "a.mp3"], options].concat()).ends(2).says(problem);
+    }
+}
+
+#[test]
+fn options_of_speakers_reach_the_engine() {
+    let own: Vec<Case> = vec![
+        (&["--track", "2"], "/job/track", json!(2)),
+        (&["--speaker-batch-size", "4"], "/job/memory/speaker_batch_size", json!(4)),
+        (&["--skip-speakers"], "/job/memory/skip_speakers", json!(true)),
+        (&["--memory-profile", "fast"], "/job/memory/renew_after", json!(0)),
+        (&["--batch-size", "2"], "/job/memory/batch_size", json!(2)),
+        (&["--memory-fraction", "0.5"], "/job/memory/memory_fraction", json!(0.5)),
+        (&["--trim-every", "9"], "/job/memory/trim_every", json!(9)),
+        (&["--renew-after", "8"], "/job/memory/renew_after", json!(8)),
+        (&["--keep", "speakers"], "/job/memory/pins/speakers", json!(true)),
+    ];
+    let base = ["speakers", "talk.json", "a.mp3"];
+    check(&base, &[machine(), limits(), speakers(), own].concat());
 }
 
 #[test]
@@ -459,6 +509,40 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
             "seed",
         ],
         "settings::options_of_transcribe_reach_the_engine",
+    ),
+    (
+        "transcribe",
+        &["speakers", "min-speakers", "max-speakers"],
+        "settings::speakers_are_told_apart_where_they_are_asked_for",
+    ),
+    (
+        "speakers",
+        &[
+            "track",
+            "speakers",
+            "min-speakers",
+            "max-speakers",
+            "device",
+            "threads",
+            "memory-profile",
+            "batch-size",
+            "memory-fraction",
+            "memory-limit",
+            "ram-limit",
+            "precision",
+            "speaker-batch-size",
+            "skip-speakers",
+            "trim-every",
+            "renew-after",
+            "keep",
+        ],
+        "settings::options_of_speakers_reach_the_engine",
+    ),
+    ("speakers", &["priority"], "settings::a_low_priority_is_that_of_the_engine"),
+    (
+        "speakers",
+        &["format", "output", "force", "quiet"],
+        "real_engine::speakers_of_a_finished_transcript_are_found",
     ),
     ("transcribe", &["renew-after"], "settings::engines_are_renewed_after_as_many_recordings_as_asked"),
     ("transcribe", &["recursive"], "transcribe::folders_within_a_folder_are_searched_with_recursive"),

@@ -38,7 +38,7 @@ interface Work {
 
 /** Pretends to transcribe, by a timer. For browsers, component tests and pictures. */
 export class FakeBackend implements Backend {
-  settings: Settings = { model: 0, language: null, translate: false, beams: 1, several_languages: false, words: [] };
+  settings: Settings = { model: 0, language: null, translate: false, beams: 1, several_languages: false, words: [], speakers: false, speaker_count: null };
   engine: EngineInfo | Failure = ENGINE;
   /** Rejects the next save. */
   saveFailure: Failure | null = null;
@@ -173,7 +173,7 @@ export class FakeBackend implements Backend {
           { folder: "/media/recorder", exporting: { ...exporting, formats: [] }, into: "/home/me/Texts", failure },
         ];
         this.#advance(FILES.slice(0, 4), 14);
-        const own = { model_name: "whisper-small", model_folder: null, language: "de", translate: true, beams: 5, several_languages: true, words: ["Ærø", "Aarhus"] };
+        const own = { model_name: "whisper-small", model_folder: null, language: "de", translate: true, beams: 5, several_languages: true, words: ["Ærø", "Aarhus"], speakers: false, speaker_count: null };
         this.#change(3, { watched: true, duration: 754 });
         this.#change(4, { own, duration: 61 });
       },

@@ -27,7 +27,7 @@ export type Stage = "preprocess" | "speech_model" | "transcribe" | "speaker_mode
 /**
  * A file format.
  */
-export type Format = "txt" | "srt" | "vtt" | "json" | "md" | "html" | "docx" | "csv" | "tsv" | "whisperx";
+export type Format = "txt" | "srt" | "vtt" | "json" | "md" | "html" | "docx" | "csv" | "tsv" | "whisperx" | "rttm";
 
 /**
  * How far a result differs from what was asked for; later variants are worse.
@@ -297,7 +297,15 @@ several_languages: boolean,
 /**
  * Names and words to be expected.
  */
-words: Array<string>, };
+words: Array<string>, 
+/**
+ * Tell speakers apart.
+ */
+speakers: boolean, 
+/**
+ * How many speakers there are; null: as many as are found.
+ */
+speaker_count: number | null, };
 
 /**
  * Settings of one recording: the model by its folder and name, since it need
@@ -331,7 +339,15 @@ several_languages: boolean,
 /**
  * As in `Settings`.
  */
-words: Array<string>, };
+words: Array<string>, 
+/**
+ * As in `Settings`.
+ */
+speakers: boolean, 
+/**
+ * As in `Settings`.
+ */
+speaker_count: number | null, };
 
 /**
  * Settings under a name.

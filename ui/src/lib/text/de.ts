@@ -205,6 +205,10 @@ export const de: Text = {
     language: "Sprache",
     detect: "Automatisch erkennen",
     translate: "Ins Englische übersetzen",
+    speakers: "Sprecher unterscheiden",
+    speakerCount: "Anzahl der Sprecher",
+    speakerCountDetect: "Anzahl ermitteln",
+    speakersOf: (count: number) => `${count} Sprecher`,
   },
 
   engine: {
@@ -565,6 +569,7 @@ export const de: Text = {
       csv: "Tabelle für Tabellenkalkulationen",
       tsv: "Tabelle im Format von openai/whisper",
       whisperx: "JSON im Format von WhisperX",
+      rttm: "wer wann spricht, als RTTM",
     },
     several: (formats) => `${formats} Dateien speichern`,
     subtitles: "Untertitel",

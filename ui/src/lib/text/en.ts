@@ -161,8 +161,8 @@ export const en = {
     names: {
       memory_profile: ["Profile", "Sets several of the options below"],
       batch_size: ["Batch size", "Windows decoded together: a number from 1; not set: one at a time"],
-      speaker_batch_size: ["Batch size of the speaker models", "A number from 1; not set: as many as fit"],
-      skip_speakers: ["Never identify speakers", null],
+      speaker_batch_size: ["10-second windows of speakers at a time", "A number from 1; not set: as many as fit"],
+      skip_speakers: ["Never tell speakers apart", null],
       fast_path: ["Skip speakers when memory runs out", null],
       memory_fraction: ["Share of the free memory for a batch", "Above 0, up to 1"],
       trim_every: ["Batches between fragmentation checks", "0: never"],
@@ -207,6 +207,10 @@ export const en = {
     language: "Language",
     detect: "Detect",
     translate: "Translate to English",
+    speakers: "Tell speakers apart",
+    speakerCount: "Number of speakers",
+    speakerCountDetect: "as many as are found",
+    speakersOf: (count: number) => (count === 1 ? "1 speaker" : `${count} speakers`),
   },
 
   engine: {
@@ -568,6 +572,7 @@ export const en = {
       csv: "Table for spreadsheets",
       tsv: "Table in the format of openai/whisper",
       whisperx: "JSON in the format of WhisperX",
+      rttm: "who speaks when, as RTTM",
     } satisfies Record<Format, string>,
     several: (formats: number) => `Save ${formats} files`,
     subtitles: "Subtitles",

@@ -206,6 +206,10 @@ export const es: Text = {
     language: "Idioma",
     detect: "Detectar automáticamente",
     translate: "Traducir al inglés",
+    speakers: "Distinguir hablantes",
+    speakerCount: "Número de hablantes",
+    speakerCountDetect: "detectar cuántos",
+    speakersOf: (count: number) => (count === 1 ? "1 hablante" : `${count} hablantes`),
   },
 
   engine: {
@@ -568,6 +572,7 @@ export const es: Text = {
       csv: "Tabla para hojas de cálculo",
       tsv: "Tabla en el formato de openai/whisper",
       whisperx: "JSON en el formato de WhisperX",
+      rttm: "quién habla y cuándo, como RTTM",
     },
     several: (formats) => `Guardar ${formats} archivos`,
     subtitles: "Subtítulos",

@@ -209,6 +209,10 @@ export const fr: Text = {
     language: "Langue",
     detect: "Détection automatique",
     translate: "Traduire en anglais",
+    speakers: "Distinguer les locuteurs",
+    speakerCount: "Nombre de locuteurs",
+    speakerCountDetect: "détecter le nombre",
+    speakersOf: (count: number) => (count === 1 ? "1 locuteur" : `${count} locuteurs`),
   },
 
   engine: {
@@ -568,6 +572,7 @@ export const fr: Text = {
       csv: "Tableau pour tableur",
       tsv: "Tableau au format d’openai/whisper",
       whisperx: "JSON au format de WhisperX",
+      rttm: "qui parle et quand, en RTTM",
     },
     several: (formats) => `Enregistrer ${counted(formats, "fichier", "fichiers")}`,
     subtitles: "Sous-titres",

@@ -206,6 +206,10 @@ export const ja: Text = {
     language: "言語",
     detect: "自動検出",
     translate: "英語に翻訳",
+    speakers: "話者を区別する",
+    speakerCount: "話者の人数",
+    speakerCountDetect: "人数を自動検出",
+    speakersOf: (count: number) => `${count}人`,
   },
 
   engine: {
@@ -564,6 +568,7 @@ export const ja: Text = {
       csv: "表計算ソフト用の表",
       tsv: "openai/whisper形式の表",
       whisperx: "WhisperX形式のJSON",
+      rttm: "話者と時間（RTTM）",
     },
     several: (formats) => `${formats}個のファイルを保存`,
     subtitles: "字幕",

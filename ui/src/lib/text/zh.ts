@@ -206,6 +206,10 @@ export const zh: Text = {
     language: "语言",
     detect: "自动检测",
     translate: "翻译成英语",
+    speakers: "区分说话人",
+    speakerCount: "说话人数量",
+    speakerCountDetect: "自动检测人数",
+    speakersOf: (count: number) => `${count} 人`,
   },
 
   engine: {
@@ -564,6 +568,7 @@ export const zh: Text = {
       csv: "表格，用于电子表格程序",
       tsv: "表格，采用 openai/whisper 的格式",
       whisperx: "JSON，采用 WhisperX 的格式",
+      rttm: "谁在何时说话（RTTM）",
     },
     several: (formats) => `保存 ${formats} 个文件`,
     subtitles: "字幕",

@@ -1,0 +1,106 @@
+//! `steno speakers`: who speaks in a recording that has been transcribed.
+
+use std::path::{Path, PathBuf};
+use std::slice::from_ref;
+
+use advisor::JobTemplate;
+use config::Preferences;
+use supervisor::runs::Runs;
+use supervisor::{Supervisor, SupervisorOptions};
+use transcript::export::{Format, Options};
+use transcript::save::{Existing, save};
+use transcript::{Task, Transcript};
+use wire::{Job, Point, Resume};
+
+use crate::args::FindSpeakers;
+use crate::console::Console;
+use crate::ended::{Ended, from_load, from_save};
+use crate::interrupt::Interrupt;
+use crate::models;
+use crate::outputs::{Destination, Request, plan};
+use crate::runner::Runner;
+
+pub async fn run(args: &FindSpeakers, interrupt: Interrupt) -> Ended {
+    let request = match request(args) {
+        Ok(request) => request,
+        Err(text) => return Ended::Usage(text),
+    };
+    let preferences = match Preferences::of_this_user(&[args.memory.flags(), args.machine.flags()].concat()) {
+        Ok(preferences) => preferences,
+        Err(failure) => return Ended::Usage(failure.to_string()),
+    };
+    let mut transcript = match Transcript::load(&args.transcript) {
+        Ok(transcript) => transcript,
+        Err(error) => return from_load(&args.transcript, &error).into(),
+    };
+    let output = request.as_ref().and_then(|request| plan(from_ref(&args.transcript), request).pop());
+    if let Some((request, output)) = request.as_ref().zip(output.as_ref())
+        && let Err(failure) = request.prepare().and_then(|()| output.check(request.existing))
+    {
+        return failure.into();
+    }
+    // The job has a model, as every job: it is not loaded, since all text is there.
+    let model = match models::chosen(None, None, Task::Transcribe, &preferences) {
+        Ok(model) => model,
+        Err(failure) => return failure.into(),
+    };
+    let template = JobTemplate::new(preferences.clone(), model.clone(), args.machine.device);
+    let mut job = Job::new(1, &args.recording, &model.path);
+    job.device = args.machine.device;
+    job.track = args.track;
+    job.speakers = true;
+    job.speaker_count = args.speakers.count().unwrap_or_default();
+    let point = Point { channel: EVERY_CHANNEL, ..Point::default() };
+    let segments = transcript.segments.clone();
+    job.resume = Some(Box::new(Resume { point: Some(point), segments, ..Resume::default() }));
+    let supervisor = Supervisor::start(SupervisorOptions {
+        engine: args.machine.engine_options(preferences.engine),
+        journal: None,
+        runs: Runs::of_this_user(),
+        memory: preferences.memory.clone(),
+    });
+    let mut runner = Runner::new(Console::new(args.quiet), interrupt, supervisor, false);
+    runner.demonstration_told = true;
+    let ended = match runner.transcript(&args.recording, template.fill(job)).await {
+        Ok(found) => {
+            transcript.segments = found.segments;
+            transcript.turns = found.turns;
+            let written = match request.as_ref().zip(output) {
+                Some((request, output)) => output.write(&transcript, request),
+                None => replace(&args.transcript, &transcript),
+            };
+            written.map(|written| {
+                for path in written {
+                    runner.console.info(&format!("written to {}", wire::shown(&path)));
+                }
+            })
+        }
+        Err(ended) => Err(ended),
+    };
+    runner.end(ended).await
+}
+
+/// More channels than any recording has: the text of all of them is there.
+const EVERY_CHANNEL: usize = u32::MAX as usize;
+
+/// What is to be written; `None`: the transcript itself is replaced.
+fn request(args: &FindSpeakers) -> Result<Option<Request>, String> {
+    args.speakers.check()?;
+    if args.format.is_empty() && args.output.is_none() {
+        return Ok(None);
+    }
+    let request = Request {
+        place: args.output.as_deref().map_or(Ok(Destination::Beside), Destination::from_output)?,
+        formats: if args.format.is_empty() { vec![Format::Json] } else { args.format.clone() },
+        existing: if args.force { Existing::Replace } else { Existing::Keep },
+        options: Options::default(),
+    };
+    request.check(1)?;
+    Ok(Some(request))
+}
+
+fn replace(path: &Path, transcript: &Transcript) -> Result<Vec<PathBuf>, Ended> {
+    save(transcript, Format::Json, &Options::default(), path, Existing::Replace)
+        .map_err(|error| Ended::Failed(from_save(&error)))?;
+    Ok(vec![path.into()])
+}
