@@ -464,6 +464,35 @@ test("what is not finished when another segment is opened is written down all th
   await waitFor(() => expect(texts().slice(0, 2)).toEqual(["First.", "Second."]));
 });
 
+test("speakers are listed with what they say, renamed in one place and joined by a name", async () => {
+  const ids = Array.from({ length: 4 }, (_, number) => steno.text?.at(number)?.id ?? 0);
+  const give = (segments: number[], speaker: string) => steno.ask((asked) => asked.edit(1, { kind: "set_speaker", segments, speaker }));
+  await give(ids.slice(0, 2), "Speaker 1");
+  await give(ids.slice(2, 4), "Speaker 2");
+  const panel = await found("speakers");
+  const spoken = [0, 1].map((number) => steno.text?.at(number)).reduce((sum, one) => sum + (one ? one.end - one.start : 0), 0);
+  await waitFor(() => expect(steno.text?.voices.get("Speaker 1")?.seconds).toBeCloseTo(spoken));
+  expect(panel.textContent).toMatch(/2 speakers:.*Speaker 1.*Speaker 2/s);
+  const shares = [...panel.querySelectorAll(".time")].map((one) => Number(/(\d+) %/.exec(one.textContent ?? "")?.[1]));
+  expect(shares[0]! + shares[1]!).toBeGreaterThanOrEqual(99);
+  const names = () => Array.from({ length: 4 }, (_, number) => steno.text?.at(number)?.speaker);
+  const rename = async (number: number, name: string) => {
+    const field = panel.querySelectorAll<HTMLInputElement>("[data-testid=speaker-rename]")[number];
+    if (!field) throw new Error("there is no field");
+    await fireEvent.change(field, { target: { value: name } });
+  };
+  await rename(0, "Ada");
+  await waitFor(() => expect(names()).toEqual(["Ada", "Ada", "Speaker 2", "Speaker 2"]));
+  // Colours stay while the order of first words does.
+  expect(document.querySelector("[data-index='0'] .voice")?.getAttribute("data-voice")).toBe("0");
+  await rename(1, "  ");
+  expect(names()[2]).toBe("Speaker 2");
+  await rename(1, "Ada");
+  await waitFor(() => expect(new Set(names())).toEqual(new Set(["Ada"])));
+  await click("undo");
+  await waitFor(() => expect(names()[2]).toBe("Speaker 2"));
+});
+
 test("speakers are given to a run, renamed and joined", async () => {
   const speakers = () => steno.text?.pages.flat().map((segment) => segment.speaker) ?? [];
   await open(2);

@@ -1,6 +1,39 @@
 import type { Editing, Ending, Notice, Segment, TextUpdate } from "../generated/contract";
 import { Draft, pageOf, startsOf } from "./pages";
 
+/** Colours of speakers in app.css. */
+export const COLOURS = 8;
+
+/** What one speaker says. */
+export interface Voice {
+  /** In the order in which speakers are first heard, from 0. */
+  number: number;
+  /** All of it, in seconds. */
+  seconds: number;
+  /** The longest segments, the longest first. */
+  samples: { start: number; end: number }[];
+}
+
+/** So many samples tell who it is. */
+const SAMPLES = 3;
+
+function voicesOf(pages: Segment[][]): Map<string, Voice> {
+  const voices = new Map<string, Voice>();
+  for (const page of pages) {
+    for (const { speaker, start, end } of page) {
+      if (!speaker) continue;
+      let voice = voices.get(speaker);
+      if (!voice) voices.set(speaker, (voice = { number: voices.size, seconds: 0, samples: [] }));
+      voice.seconds += end - start;
+      const last = voice.samples.at(-1);
+      if (voice.samples.length < SAMPLES || (last && end - start > last.end - last.start)) {
+        voice.samples = [...voice.samples, { start, end }].sort((a, b) => b.end - b.start - (a.end - a.start)).slice(0, SAMPLES);
+      }
+    }
+  }
+  return voices;
+}
+
 /** The text of one recording as it comes, and as it is edited. */
 export class Text {
   pages = $state.raw<Segment[][]>([]);
@@ -11,6 +44,8 @@ export class Text {
   /** The number of the first segment of each page, and that behind the last. */
   starts = $derived(startsOf(this.pages));
   length = $derived(this.starts.at(-1) ?? 0);
+  /** The speakers in the order in which they are first heard, with what they say. */
+  voices: ReadonlyMap<string, Voice> = $derived(voicesOf(this.pages));
   #waiting: { revision: number; tell: () => void }[] = [];
 
   constructor(readonly job: number) {}
@@ -69,9 +104,12 @@ export class Text {
   }
 
   speakers(): string[] {
-    const names = new Set<string>();
-    for (const page of this.pages) for (const { speaker } of page) if (speaker) names.add(speaker);
-    return [...names].sort();
+    return [...this.voices.keys()].sort();
+  }
+
+  /** The number of a speaker's colour. */
+  colour(speaker: string): number {
+    return (this.voices.get(speaker)?.number ?? 0) % COLOURS;
   }
 
   plain(): string {
