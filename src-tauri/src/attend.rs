@@ -1,7 +1,8 @@
-//! Keeps the machine awake while the queue works, and notifies a user who is elsewhere
-//! when it ends.
+//! Keeps the machine awake while the queue works, notifies a user who is elsewhere when it
+//! ends, and looks for models that other programs install.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use app::session::Activity;
 use tauri::async_runtime::{spawn, spawn_blocking};
@@ -10,6 +11,10 @@ use tokio::sync::Notify;
 
 use crate::shell::{Shell, lock};
 use app::view::WindowEvent;
+
+/// Between two looks at the folders of models. As the watched folders: a look asks the system
+/// for the time of a few folders.
+const MODELS_PAUSE: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 pub struct Attending {
@@ -22,6 +27,7 @@ pub struct Attending {
 pub fn start(app: &AppHandle) {
     spawn(attend(app.clone()));
     spawn(tell_of_folders(app.clone()));
+    spawn(look_for_models(app.clone()));
 }
 
 async fn attend(app: AppHandle) {
@@ -67,5 +73,23 @@ async fn tell_of_folders(app: AppHandle) {
     let mut watched = shell.state.session.follow_watched();
     while watched.changed().await.is_ok() {
         shell.tell_setup();
+    }
+}
+
+/// Sends the setup when the command line, say, has installed or removed a model.
+async fn look_for_models(app: AppHandle) {
+    loop {
+        tokio::time::sleep(MODELS_PAUSE).await;
+        let app = app.clone();
+        // A folder may be on a disk that does not answer.
+        let looked = spawn_blocking(move || {
+            let shell = app.state::<Shell>();
+            if shell.state.look_for_models() {
+                shell.tell_setup();
+            }
+        });
+        if looked.await.is_err() {
+            return;
+        }
     }
 }

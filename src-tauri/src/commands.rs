@@ -4,7 +4,7 @@
 use advisor::choice::Choices;
 use app::session;
 use tauri::ipc::{Channel, Response};
-use tauri::{AppHandle, State, WebviewWindow};
+use tauri::{AppHandle, Manager, State, WebviewWindow};
 
 use crate::shell::{self, Shell, lock};
 use crate::{dialogs, first_paint};
@@ -31,12 +31,17 @@ pub async fn describe(shell: State<'_, Shell>) -> Answer<EngineInfo> {
     Ok(EngineInfo::new(description, note))
 }
 
-/// How each model fits into what is free now, for the settings in force.
+/// How each model fits into what is free now, for the settings in force. The models are read
+/// again first: the page asks this whenever it shows them.
 #[tauri::command]
-pub async fn model_fits(shell: State<'_, Shell>) -> Answer<ModelFits> {
-    let (models, job) = shell.state.models_and_job();
-    let preferences = shell.state.session.preferences();
-    blocking(move || Ok(Choices::now(&models, &job, &preferences).into())).await
+pub async fn model_fits(app: AppHandle) -> Answer<ModelFits> {
+    blocking(move || {
+        let shell = app.state::<Shell>();
+        shell.read_models();
+        let (models, job) = shell.state.models_and_job();
+        Ok(Choices::now(&models, &job, &shell.state.session.preferences()).into())
+    })
+    .await
 }
 
 /// In a dialog with that title, as in the other commands that open one.

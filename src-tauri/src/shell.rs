@@ -78,6 +78,13 @@ impl Shell {
         self.tell_setup();
     }
 
+    /// Lists the models again and tells the page where they are others than before.
+    pub fn read_models(&self) {
+        if self.state.read_models() {
+            self.tell_setup();
+        }
+    }
+
     /// Sends the whole list and then every change to `page`. A page that is loaded again
     /// replaces the one before.
     pub fn attach(&self, page: Channel<WindowEvent>) {

@@ -7,10 +7,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use transcript::Task;
 use wire::Failure;
 
+use super::model_folders::ModelFolders;
 use super::{
     JobSettings, Preset, Remembered, Session, Stored, WatchedFolder, all_models, find_sample, rename_preset,
     save_preset, start_with, with_models,
 };
+use advisor::models::Places;
 use advisor::{ModelRef, choice};
 use config::Preferences;
 use supervisor::player::Player;
@@ -26,8 +28,14 @@ pub struct AppState {
     /// The recording to try the program with.
     pub sample: Option<PathBuf>,
     models: Mutex<Vec<ModelRef>>,
+    /// Where models are looked for.
+    places: Places,
+    /// As they were when `models` was last read.
+    folders: Mutex<ModelFolders>,
     preferences_failure: Mutex<Option<Failure>>,
     remembered: Mutex<Remembered>,
+    /// `None`: nothing is written.
+    file: Option<PathBuf>,
     /// Reports problems that need no answer, such as to standard error.
     report: fn(&str),
 }
@@ -35,9 +43,13 @@ pub struct AppState {
 impl AppState {
     /// Opens the state as the last window left it. Must be called within a tokio runtime.
     pub fn open(report: fn(&str)) -> Self {
-        let remembered = Remembered::file().map(|file| Remembered::load(&file)).unwrap_or_default();
+        let file = Remembered::file();
+        let remembered = file.as_deref().map(Remembered::load).unwrap_or_default();
         let (preferences, failure) = read_preferences();
-        let (models, settings) = start_with(&remembered, &preferences);
+        let places = Places::of_this_process();
+        // Before the models are read: what comes meanwhile is seen at the next look.
+        let folders = ModelFolders::now(&places);
+        let (models, settings) = start_with(&places, &remembered, &preferences);
         let session = Session::start(supervision(&preferences, report), settings);
         if let Some(documents) = crate::documents::open(|problem| report(&problem)) {
             session.keep_documents(documents);
@@ -50,8 +62,11 @@ impl AppState {
             session,
             sample: find_sample(),
             models: Mutex::new(models),
+            places,
+            folders: Mutex::new(folders),
             preferences_failure: Mutex::new(failure),
             remembered: Mutex::new(remembered),
+            file,
             report,
         }
     }
@@ -115,7 +130,32 @@ impl AppState {
     /// Lists the models again after one was installed or removed. An installed one
     /// replaces the demonstration.
     pub fn models_changed(&self, installed: Option<String>) {
-        let models = all_models(&self.remembered());
+        self.take_models(all_models(&self.places, &self.remembered()), installed);
+    }
+
+    /// Lists the models again, as other programs may have installed or removed some. True
+    /// where they are others than before. Waits for the disk.
+    pub fn read_models(&self) -> bool {
+        let models = all_models(&self.places, &self.remembered());
+        let changed = models != *lock(&self.models);
+        if changed {
+            self.take_models(models, None);
+        }
+        changed
+    }
+
+    /// As [`AppState::read_models`], but only where a folder of models changed since the last
+    /// look, so that it can be asked every few seconds.
+    pub fn look_for_models(&self) -> bool {
+        let now = ModelFolders::now(&self.places);
+        let mut folders = lock(&self.folders);
+        let changed = *folders != now;
+        *folders = now;
+        drop(folders);
+        changed && self.read_models()
+    }
+
+    fn take_models(&self, models: Vec<ModelRef>, installed: Option<String>) {
         let before = self.session.settings();
         let settings = with_models(before, &models, installed.as_deref(), &self.session.preferences());
         *lock(&self.models) = models;
@@ -170,8 +210,8 @@ impl AppState {
         let before = remembered.clone();
         change(&mut remembered);
         if *remembered != before
-            && let Some(file) = Remembered::file()
-            && let Err(error) = remembered.save(&file)
+            && let Some(file) = &self.file
+            && let Err(error) = remembered.save(file)
         {
             // Remembered choices are a convenience: a failure is not worth an error.
             (self.report)(&error.to_string());
@@ -203,4 +243,79 @@ fn read_preferences() -> (Preferences, Option<Failure>) {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::JobState;
+    use std::path::Path;
+
+    const STARTER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/starter-whisper");
+
+    /// A state of a user whose models lie in `store` alone.
+    fn state(store: &Path) -> AppState {
+        let places = Places { chosen: Some(store.into()), ..Places::default() };
+        let remembered = Remembered::default();
+        let folders = ModelFolders::now(&places);
+        let (models, settings) = start_with(&places, &remembered, &Preferences::default());
+        let engine = EngineOptions { program: Some(store.join("no engine")), ..EngineOptions::default() };
+        AppState {
+            session: Session::new(engine, settings),
+            sample: None,
+            models: Mutex::new(models),
+            places,
+            folders: Mutex::new(folders),
+            preferences_failure: Mutex::default(),
+            remembered: Mutex::new(remembered),
+            file: None,
+            report: |_| {},
+        }
+    }
+
+    /// As the command line does it: by one rename.
+    fn import(store: &Path, name: &str) {
+        let unfinished = store.join(".import");
+        std::fs::create_dir(&unfinished).unwrap();
+        for file in std::fs::read_dir(STARTER).unwrap().map(Result::unwrap) {
+            let is_marker = file.file_name() == "steno-model.json";
+            if file.path().is_file() && (!is_marker || name == "demo") {
+                std::fs::copy(file.path(), unfinished.join(file.file_name())).unwrap();
+            }
+        }
+        std::fs::rename(unfinished, store.join(name)).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_model_that_another_program_installs_is_seen_and_used_without_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("models");
+        std::fs::create_dir(&store).unwrap();
+        import(&store, "demo");
+        let state = state(&store);
+        let names = || state.models().into_iter().map(|model| model.name).collect::<Vec<_>>();
+        let talk = folder.path().join("talk.wav");
+        std::fs::write(&talk, "sound").unwrap();
+        state.session.pause(true);
+        let id = state.session.add([talk])[0];
+        let job_state = || state.session.lock().queue.get(id).unwrap().state;
+        assert_eq!(job_state(), JobState::Held);
+        assert!(!state.look_for_models() && !state.read_models(), "nothing changed");
+
+        import(&store, "small");
+        assert!(state.look_for_models());
+        assert_eq!(names(), ["small", "starter-whisper"]);
+        assert_eq!(state.session.settings().model.unwrap().name, "small");
+        assert_eq!(job_state(), JobState::Waiting, "what waited for a model has one");
+        assert!(!state.look_for_models(), "it is told once");
+
+        // Repaired or damaged within its folder: the store's own folder does not change.
+        for file in std::fs::read_dir(store.join("small")).unwrap().map(Result::unwrap) {
+            std::fs::remove_file(file.path()).unwrap();
+        }
+        assert!(!state.look_for_models());
+        assert!(state.read_models());
+        assert_eq!(names(), ["starter-whisper"]);
+        assert_eq!(job_state(), JobState::Held);
+    }
 }

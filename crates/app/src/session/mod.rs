@@ -11,6 +11,7 @@ mod folders;
 mod follow;
 mod history;
 mod length;
+mod model_folders;
 mod queue;
 mod queue_journal;
 mod queue_order;

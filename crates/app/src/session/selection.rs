@@ -5,12 +5,17 @@ use std::path::Path;
 use transcript::Task;
 
 use super::{JobSettings, Remembered};
-use advisor::{ModelRef, choice, models};
+use advisor::models::{Places, model_at};
+use advisor::{ModelRef, choice};
 use config::Preferences;
 
 /// The models that there are and the settings of the last time, as far as they still hold.
-pub fn start_with(remembered: &Remembered, preferences: &Preferences) -> (Vec<ModelRef>, JobSettings) {
-    let models = all_models(remembered);
+pub fn start_with(
+    places: &Places,
+    remembered: &Remembered,
+    preferences: &Preferences,
+) -> (Vec<ModelRef>, JobSettings) {
+    let models = all_models(places, remembered);
     let last = |model: &&ModelRef| remembered.model.as_ref().is_some_and(|path| path.as_path() == model.path);
     let task = if remembered.translate { Task::Translate } else { Task::Transcribe };
     let decoding = remembered.decoding.clone();
@@ -22,11 +27,11 @@ pub fn start_with(remembered: &Remembered, preferences: &Preferences) -> (Vec<Mo
 }
 
 /// Those that are found by name, and those that the user chose by their folder.
-pub fn all_models(remembered: &Remembered) -> Vec<ModelRef> {
-    let mut all = models::list_models();
+pub fn all_models(places: &Places, remembered: &Remembered) -> Vec<ModelRef> {
+    let mut all = places.list();
     for path in remembered.models.iter().map(AsRef::<Path>::as_ref) {
         if !all.iter().any(|model| model.path == path) {
-            all.extend(models::model_at(path).ok());
+            all.extend(model_at(path).ok());
         }
     }
     all
