@@ -64,7 +64,7 @@ pub enum JournalState {
 pub struct NewJob<'a> {
     /// The kind of host that adds it.
     pub kind: HostKind,
-    /// Number of the job in the host's queue.
+    /// Number of the job in the host's queue, see [`Journal::set_order`].
     pub queue_id: u64,
     /// The job. Its paths must be absolute, since the host that resumes it may
     /// have another working directory.
@@ -264,6 +264,20 @@ impl Journal {
                 "UPDATE jobs SET outputs = ?2, changed = ?3 WHERE id = ?1",
                 params![key.0, json(outputs)?, now()],
             )?;
+            Ok(())
+        })
+    }
+
+    /// Numbers jobs from 1 in the order of their host's queue.
+    ///
+    /// # Errors
+    /// If the journal can't be written.
+    pub fn set_order(&self, order: &[JobKey]) -> Result<(), Error> {
+        self.change(|transaction| {
+            let mut update = transaction.prepare("UPDATE jobs SET queue_id = ?2 WHERE id = ?1")?;
+            for (number, key) in (1_i64..).zip(order) {
+                update.execute(params![key.0, number])?;
+            }
             Ok(())
         })
     }

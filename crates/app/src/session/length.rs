@@ -11,6 +11,7 @@ use std::sync::Arc;
 use wire::{ErrorCode, Failure, JobId};
 
 use super::Inner;
+use super::queue_journal::Outputs;
 use supervisor::player::Player;
 use supervisor::recordings::has_ending;
 
@@ -110,19 +111,21 @@ pub async fn run(inner: Arc<Inner>) {
 impl Inner {
     fn learn(&self, lengths: impl Iterator<Item = (JobId, Result<Length, Failure>)>) {
         let mut journal = self.journal();
-        let refused: Vec<JobId> = self.change(|shared| {
+        let refused: Vec<(JobId, Outputs)> = self.change(|shared| {
             let mut refused = Vec::new();
             for (id, length) in lengths {
                 shared.queue.measured(id, *length.as_ref().unwrap_or(&Length::Unknown));
                 if let Err(failure) = length
                     && shared.queue.refuse(id, failure)
                 {
-                    refused.push(id);
+                    refused.extend(shared.queue.get(id).map(|entry| (id, Outputs::of(entry))));
                 }
             }
             refused
         });
-        journal.finish_all(&refused, library::JournalState::Failed);
+        for (id, outputs) in refused {
+            journal.fail(id, &outputs);
+        }
     }
 }
 

@@ -44,7 +44,7 @@ use tokio::sync::{Notify, watch};
 use transcript::export::{Format, Options};
 pub use usage::{Forecast, MemoryChange, SeenNotice};
 pub use window_bounds::Screen;
-use wire::{Description, ErrorCode, Failure, Job, JobId};
+use wire::{Description, ErrorCode, Failure, Job, JobId, NO_JOB};
 
 pub use activity::{Activity, ActivityFollower};
 
@@ -118,7 +118,7 @@ impl Session {
     }
 
     /// As [`Session::new`], with all options. Jobs that an earlier window left unfinished
-    /// in the journal are queued again.
+    /// in the journal are queued again, in their order, with those that failed.
     pub fn start(options: SupervisorOptions, settings: JobSettings) -> Self {
         Self::start_watching(options, settings, Watching::default())
     }
@@ -151,16 +151,21 @@ impl Session {
         session.change(|shared| {
             for one in interrupted {
                 let found = files::check(one.file.clone());
-                let id = shared.queue.add(found.file, found.bytes, false, found.failure);
+                let failure = one.outputs.failure.clone().or(found.failure);
+                let id = shared.queue.add(found.file, found.bytes, false, failure);
                 if let Some(folder) = &one.outputs.folder {
                     shared.queue.set_watched(id, folder.0.clone());
                 }
                 let own = one.outputs.own.clone();
                 shared.queue.set_own(id, own.map(Stored::settings));
-                journal.take_back(id, one);
+                if let Some(stopped) = journal.take_back(id, one) {
+                    shared.queue.set_failed_before(id, stopped);
+                }
             }
             shared.hold_or_release();
         });
+        // Numbered anew, so that what is added comes after them.
+        journal.set_order(&session.lock().queue.given_order());
         drop(journal);
         let runner = tokio::spawn(runner::run(Arc::clone(&session.inner)));
         *session.inner.runner.lock().unwrap_or_else(PoisonError::into_inner) = Some(runner);
@@ -278,6 +283,12 @@ impl Session {
     /// Moves recordings in front of another one, or to the end of the queue.
     pub fn reorder(&self, moved: &[JobId], before: Option<JobId>) {
         self.change(|shared| shared.queue.reorder(moved, before));
+        // The caller may be the thread that draws.
+        let session = self.clone();
+        self.inner.runtime.spawn_blocking(move || {
+            let journal = session.inner.journal();
+            journal.set_order(&session.lock().queue.given_order());
+        });
     }
 
     /// Starts held jobs with the demonstration model.
@@ -496,8 +507,14 @@ impl Session {
             return;
         }
         let mut journal = self.inner.journal();
-        // Recordings that were added meanwhile, as by another start of the program.
-        unfinished.extend(self.lock().queue.iter().filter(|entry| entry.state.waits()).map(|entry| entry.id));
+        {
+            let shared = self.lock();
+            journal.set_order(&shared.queue.given_order());
+            // Recordings that were added meanwhile, as by another start of the program; and what
+            // failed, until the user removes it.
+            let stays = |entry: &&QueueEntry| entry.state.waits() || entry.state == JobState::Failed;
+            unfinished.extend(shared.queue.iter().filter(stays).map(|entry| entry.id));
+        }
         // The user confirmed what is lost by closing.
         journal.finish_all_but(&unfinished);
     }
@@ -558,15 +575,18 @@ impl Shared {
         self.queue.get(id).is_some_and(|entry| entry.state == JobState::Cancelled)
     }
 
-    /// The waiting ones of these, as the jobs that they would be now. The sample is left
-    /// out: one click adds it again.
+    /// Those of these that wait or failed, as the jobs that they would be now; without a model
+    /// where there is none. The sample is left out: one click adds it again.
     fn to_write_down(&self, ids: &[JobId]) -> Vec<(JobId, Job, Outputs)> {
-        let waiting = ids.iter().filter_map(|id| self.queue.get(*id));
-        let waiting = waiting.filter(|entry| !entry.sample && entry.state.waits());
-        waiting
-            .filter_map(|entry| {
-                let job = runner::job(entry, &self.settings, &self.preferences).ok()?;
-                Some((entry.id, job, Outputs::of(entry)))
+        let stays =
+            |entry: &&QueueEntry| !entry.sample && (entry.state.waits() || entry.state == JobState::Failed);
+        ids.iter()
+            .filter_map(|id| self.queue.get(*id))
+            .filter(stays)
+            .map(|entry| {
+                let job = runner::job(entry, &self.settings, &self.preferences);
+                let job = job.unwrap_or_else(|_| Job::new(NO_JOB, entry.file.clone(), PathBuf::new()));
+                (entry.id, job, Outputs::of(entry))
             })
             .collect()
     }

@@ -504,6 +504,19 @@ impl Queue {
         });
     }
 
+    /// A recording that failed in an earlier window has the text that was there.
+    pub fn set_failed_before(&mut self, id: JobId, stopped: StoppedJob) {
+        self.change(id, |entry, _| {
+            entry.streamed = stopped.job.resume.iter().flat_map(|resume| resume.segments.clone()).collect();
+            entry.stopped = Some(Arc::new(stopped));
+        });
+    }
+
+    /// All recordings in the order that does not depend on their lengths.
+    pub fn given_order(&self) -> Vec<JobId> {
+        self.turns.given().to_vec()
+    }
+
     /// Remembers from where a job that ended early can be resumed.
     pub fn set_stopped(&mut self, id: JobId, stopped: Option<StoppedJob>) {
         self.change(id, |entry, _| entry.stopped = stopped.map(Arc::new));

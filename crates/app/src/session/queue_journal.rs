@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use library::{HostKind, Identity, JobKey, Journal, JournalState, NewJob, ReachedPoint};
 use serde::{Deserialize, Serialize};
-use wire::{FilePath, Job, JobId};
+use wire::{Failure, FilePath, Job, JobId};
 
-use super::queue;
+use super::queue::{JobState, QueueEntry, StoppedJob};
 use super::settings::Stored;
 
 /// What the journal keeps of a recording besides its job.
@@ -19,11 +19,17 @@ pub struct Outputs {
     pub folder: Option<FilePath>,
     /// Settings of its own.
     pub own: Option<Stored>,
+    /// Why it failed; it is not begun before the user says so.
+    pub failure: Option<Failure>,
 }
 
 impl Outputs {
-    pub fn of(entry: &queue::QueueEntry) -> Self {
-        Self { folder: entry.watched.clone().map(FilePath::from), own: entry.own.as_ref().map(Stored::from) }
+    pub fn of(entry: &QueueEntry) -> Self {
+        Self {
+            folder: entry.watched.clone().map(FilePath::from),
+            own: entry.own.as_ref().map(Stored::from),
+            failure: entry.failure.clone().filter(|_| entry.state == JobState::Failed),
+        }
     }
 }
 
@@ -34,6 +40,8 @@ pub struct QueueJournal {
     /// Jobs of a window that is gone which this one has not started; with the job to
     /// resume, where that window had started it.
     taken: BTreeMap<JobId, Option<Job>>,
+    /// Jobs that failed. They stay until the user removes them, or starts over with them.
+    failed: BTreeSet<JobId>,
 }
 
 /// A recording whose transcription was interrupted.
@@ -44,13 +52,17 @@ pub struct Interrupted {
     key: JobKey,
     /// `None` where it was only waiting.
     begun: Option<Job>,
+    /// The recording's, when the job began.
+    identity: Option<Identity>,
 }
 
 impl QueueJournal {
-    /// Opens the journal, and takes over the unfinished jobs of windows that are gone.
+    /// Opens the journal, and takes over the jobs of windows that are gone: the unfinished and
+    /// those that failed, in the order of their queue.
     pub fn open(journal: Option<Journal>) -> (Self, Vec<Interrupted>) {
         let listing = journal.as_ref().and_then(|journal| journal.take_over(HostKind::Window).ok());
-        let found = listing.unwrap_or_default();
+        let mut found = listing.unwrap_or_default();
+        found.jobs.sort_by_key(|left| left.queue_id);
         if let Some(journal) = &journal {
             for other in found.unreadable {
                 let _ = journal.finish(other.key, JournalState::Cancelled);
@@ -64,21 +76,35 @@ impl QueueJournal {
                 .as_ref()
                 .filter(|_| left.attempts > 0)
                 .map(|journal| supervisor::journal::resumed(journal, &left)),
+            identity: left.identity,
         });
         let interrupted = interrupted.collect();
         (Self { journal, ..Self::default() }, interrupted)
     }
 
-    pub fn take_back(&mut self, id: JobId, interrupted: Interrupted) {
-        self.keys.insert(id, interrupted.key);
-        self.taken.insert(id, interrupted.begun);
+    /// Of a job that failed, returns from where it can be resumed.
+    pub fn take_back(&mut self, id: JobId, interrupted: Interrupted) -> Option<StoppedJob> {
+        let Interrupted { outputs, key, begun, identity, .. } = interrupted;
+        self.keys.insert(id, key);
+        if outputs.failure.is_none() {
+            self.taken.insert(id, begun);
+            return None;
+        }
+        self.failed.insert(id);
+        let has_point = |job: &Job| job.resume.as_ref().is_some_and(|resume| resume.point.is_some());
+        begun.filter(has_point).map(|job| StoppedJob { job, identity })
     }
 
-    /// Adds waiting recordings, each as the job that it would be now, unless they are in
-    /// the journal.
+    /// Adds recordings that wait or failed, each as the job that it would be now. Of those
+    /// that are in the journal only what is kept besides the job changes.
     pub fn add(&mut self, jobs: &[(JobId, Job, Outputs)]) {
         let Some(journal) = &self.journal else { return };
-        let jobs: Vec<_> = jobs.iter().filter(|(id, ..)| !self.keys.contains_key(id)).collect();
+        let (known, jobs): (Vec<_>, Vec<_>) = jobs.iter().partition(|(id, ..)| self.keys.contains_key(id));
+        // What was only not found does not wait for the user: its disk may be there again at
+        // the next start.
+        for (id, _, outputs) in known.iter().filter(|(id, ..)| !self.taken.contains_key(id)) {
+            let _ = journal.set_outputs(self.keys[id], &json(outputs));
+        }
         if jobs.is_empty() {
             return;
         }
@@ -98,6 +124,23 @@ impl QueueJournal {
         // says so when one starts.
         if let Ok(keys) = journal.add(&entries) {
             self.keys.extend(jobs.iter().map(|(id, ..)| *id).zip(keys));
+        }
+    }
+
+    /// Keeps a job that failed, with what it reached, until the user removes it.
+    pub fn fail(&mut self, id: JobId, outputs: &Outputs) {
+        self.taken.remove(&id);
+        if let (Some(journal), Some(key)) = (&self.journal, self.keys.get(&id)) {
+            let _ = journal.set_outputs(*key, &json(outputs));
+            self.failed.insert(id);
+        }
+    }
+
+    /// Keeps the order of the queue.
+    pub fn set_order(&self, order: &[JobId]) {
+        let keys: Vec<JobKey> = order.iter().filter_map(|id| self.keys.get(id).copied()).collect();
+        if let (Some(journal), false) = (&self.journal, keys.is_empty()) {
+            let _ = journal.set_order(&keys);
         }
     }
 
@@ -133,9 +176,14 @@ impl QueueJournal {
             self.add(&[(id, job.clone(), outputs.clone())]);
         }
         let key = self.keys.get(&id).copied();
+        let failed = self.failed.remove(&id);
         if let (Some(journal), Some(key)) = (&self.journal, key) {
+            if failed {
+                // It may be begun anew; where it is resumed, its point is written again below.
+                let _ = journal.start_over(key, identity);
+            }
             let _ = journal.set_job(key, &job, identity);
-            // A job that is resumed in the same window left the journal when it was stopped.
+            // A job that is resumed left the journal when it was stopped.
             if let Some((resume, point)) = job.resume.as_ref().and_then(|it| Some((it, it.point.as_ref()?))) {
                 let (segments, discarded) = (&resume.segments, &resume.discarded);
                 let _ = journal.record_point(key, &ReachedPoint { point, segments, discarded, marks: &[] });
@@ -156,7 +204,10 @@ impl QueueJournal {
 
     /// As [`QueueJournal::finish`], for several.
     pub fn finish_all(&mut self, ids: &[JobId], state: JournalState) {
-        ids.iter().for_each(|id| self.runs(*id));
+        for id in ids {
+            self.runs(*id);
+            self.failed.remove(id);
+        }
         let keys: Vec<JobKey> = ids.iter().filter_map(|id| self.keys.remove(id)).collect();
         if let (Some(journal), false) = (&self.journal, keys.is_empty()) {
             let _ = journal.finish_all(&keys, state);

@@ -20,6 +20,11 @@ impl QueueOrder {
         self.order.iter().copied()
     }
 
+    /// The order that does not depend on lengths.
+    pub fn given(&self) -> &[JobId] {
+        &self.given
+    }
+
     pub fn add(&mut self, id: JobId) {
         self.given.push(id);
         self.order.push(id);

@@ -99,31 +99,28 @@ async fn transcribe(
     }
     let mut given_up = false;
     while let Some(event) = handle.next().await {
-        let ended = match &event {
-            Event::Failed { .. } => Some(library::JournalState::Failed),
-            Event::Cancelled { .. } => Some(library::JournalState::Cancelled),
-            // A finished job stays in the journal until its text is in the history, or
-            // saved.
-            _ => None,
-        };
-        given_up = ended.is_some();
+        // A finished job stays in the journal until its text is in the history, or saved.
+        given_up = matches!(event, Event::Failed { .. } | Event::Cancelled { .. });
         let stopped = handle.resume().filter(|_| given_up).map(|resume| StoppedJob {
             job: Job { resume: Some(Box::new(resume)), ..plain.clone() },
             identity: identity.clone(),
         });
         // Under both locks: a job that the user starts over meanwhile is added to the
         // journal after this, and not finished by it.
-        let mut journal = ended.map(|state| (inner.journal(), state));
-        let closed = inner.change(|shared| {
+        let mut journal = given_up.then(|| inner.journal());
+        let (closed, failed) = inner.change(|shared| {
             if event.is_last() {
                 shared.queue.set_stopped(id, stopped);
             }
             shared.queue.apply(id, event);
-            shared.closed
+            let entry = shared.queue.get(id).filter(|entry| entry.state == JobState::Failed);
+            (shared.closed, entry.map(Outputs::of))
         });
         // Jobs that were stopped by closing the window go on at its next start.
-        if let (Some((journal, state)), false) = (&mut journal, closed) {
-            journal.finish(id, *state);
+        match (&mut journal, failed) {
+            (Some(journal), Some(outputs)) if !closed => journal.fail(id, &outputs),
+            (Some(journal), None) if !closed => journal.finish(id, library::JournalState::Cancelled),
+            _ => {}
         }
     }
     inner.change(|shared| shared.running = None);

@@ -163,6 +163,8 @@ impl WindowCommand {
             | Self::ChangeLook { .. }
             | Self::Pause { .. }
             | Self::PutShortestFirst { .. }
+            // Who moves a recording ends that the shortest comes first.
+            | Self::Reorder { .. }
             | Self::SavePreset { .. }
             | Self::RenamePreset { .. }
             | Self::DeletePreset { .. }
@@ -171,7 +173,6 @@ impl WindowCommand {
             Self::ChangeWatched { .. } | Self::UnwatchFolder { .. } => false,
             Self::AddSample
             | Self::StartAnyway
-            | Self::Reorder { .. }
             | Self::Again { .. }
             | Self::PauseDownload { .. }
             | Self::StopDownload { .. } => false,
@@ -199,7 +200,10 @@ impl WindowCommand {
             }),
             Self::StartAnyway => session.start_anyway(),
             Self::Pause { paused } => session.pause(paused),
-            Self::Reorder { jobs, before } => session.reorder(&jobs, before),
+            Self::Reorder { jobs, before } => {
+                session.reorder(&jobs, before);
+                state.remember(|remembered| remembered.shortest_first = session.is_shortest_first());
+            }
             Self::Again { job, part, attempt } => {
                 let attempt = attempt.map(|attempt| attempt.chosen(&state.models()));
                 session.again(job, part.into(), attempt);

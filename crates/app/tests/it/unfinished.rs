@@ -166,6 +166,120 @@ async fn what_a_closed_window_had_not_finished_goes_on_at_its_next_start_with_se
     session.close().await;
 }
 
+/// A window that does something and is killed: nothing of it is told to end.
+fn killed(place: &SaveTarget, settings: &JobSettings, work: impl AsyncFnOnce(&Session)) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async { work(&start(place, settings)).await });
+    runtime.shutdown_timeout(PATIENCE);
+    let begun = Instant::now();
+    while place.journal().unfinished(HostKind::Window).unwrap().jobs.iter().any(|job| job.has_live_host) {
+        assert!(begun.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn start(place: &SaveTarget, settings: &JobSettings) -> Session {
+    let journal = Some(place.journal());
+    let options = SupervisorOptions { engine: engine(), journal, ..SupervisorOptions::default() };
+    Session::start(options, settings.clone())
+}
+
+fn with_model(demonstration: bool) -> JobSettings {
+    let model = advisor::ModelRef { name: "m".into(), path: "model".into(), demonstration, note: None };
+    JobSettings { model: Some(model), ..JobSettings::default() }
+}
+
+/// Waits until a recording is in that state.
+async fn reaches(session: &Session, id: u64, state: JobState) -> QueueEntry {
+    let mut follower = session.follow();
+    loop {
+        let changes = tokio::time::timeout(PATIENCE, follower.next()).await.expect("it stands still");
+        let mut changed = changes.unwrap().changed.into_iter();
+        if let Some(entry) = changed.find(|entry| entry.id == id && entry.state == state) {
+            return entry;
+        }
+    }
+}
+
+async fn text_of(session: &Session, id: u64) -> Vec<String> {
+    let text = session.follow_text(id).next().await.unwrap();
+    text.segments.into_iter().map(|segment| segment.text).collect()
+}
+
+/// The list in its order: name, state, why it failed.
+async fn list(session: &Session) -> Vec<(String, JobState, Option<wire::ErrorCode>)> {
+    let changes = session.follow().next().await.unwrap();
+    let entry = |id: &u64| {
+        let entry = changes.changed.iter().find(|entry| entry.id == *id).unwrap();
+        let name = entry.file.file_stem().unwrap().to_string_lossy().into_owned();
+        (name, entry.state, entry.failure.as_ref().map(|failure| failure.code))
+    };
+    let ids = || changes.changed.iter().map(|entry| entry.id).collect();
+    changes.order.clone().unwrap_or_else(ids).iter().map(entry).collect()
+}
+
+/// The files in the journal, in the order of the queue.
+fn in_order(place: &SaveTarget) -> Vec<PathBuf> {
+    let mut jobs = place.journal().unfinished(HostKind::Window).unwrap().jobs;
+    jobs.sort_by_key(|job| job.queue_id);
+    jobs.into_iter().map(|job| job.job.file.0).collect()
+}
+
+#[test]
+fn the_list_of_a_killed_window_comes_back_in_its_order_and_with_what_failed() {
+    const BROKEN: &str = "2 windows, leave 0 never, broken 1 once";
+    let (place, settings) = (SaveTarget::new(), with_model(false));
+    let files = [BROKEN, "3 windows", "4 windows", "5 windows", "empty"].map(|name| place.job(name).file.0);
+    std::fs::write(&files[4], "").unwrap();
+    killed(&place, &settings, async |session| {
+        let broken = session.add([files[0].clone()])[0];
+        reaches(session, broken, JobState::Failed).await;
+        session.pause(true);
+        let ids = session.add(files[1..].iter().cloned());
+        session.reorder(&[ids[2]], Some(broken));
+        session.reorder(&[ids[1]], Some(ids[0]));
+        // Written by a thread of its own.
+        let reordered = [&files[3], &files[0], &files[2], &files[1], &files[4]];
+        let begun = Instant::now();
+        while !in_order(&place).iter().eq(reordered) {
+            assert!(begun.elapsed() < PATIENCE, "{:?}", in_order(&place));
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    let name = |name: &str| name.to_owned();
+    let expected_list = [
+        (name("5 windows"), JobState::Waiting, None),
+        (name(BROKEN), JobState::Failed, Some(wire::ErrorCode::AudioBroken)),
+        (name("4 windows"), JobState::Waiting, None),
+        (name("3 windows"), JobState::Waiting, None),
+        (name("empty"), JobState::Failed, Some(wire::ErrorCode::FileEmpty)),
+    ];
+    killed(&place, &settings, async |session| {
+        session.pause(true);
+        assert_eq!(list(session).await, expected_list);
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let session = start(&place, &settings);
+        session.pause(true);
+        assert_eq!(list(&session).await, expected_list, "and again");
+        // It goes on where it failed, with the text that was there.
+        assert_eq!(text_of(&session, 2).await, expected(0..1));
+        session.reorder(&[2], Some(1));
+        session.retry(2);
+        session.pause(false);
+        reaches(&session, 2, JobState::Finished).await;
+        assert_eq!(text_of(&session, 2).await, expected(0..2));
+        assert_eq!(std::fs::read(files[0].with_extension("leave0")).unwrap().len(), 1);
+        session.remove(5);
+        session.pause(true);
+        session.close().await;
+    });
+    drop(runtime);
+    let left = place.journal().unfinished(HostKind::Window).unwrap().jobs;
+    assert!(left.iter().all(|job| job.job.file.0 != files[4] && job.job.file.0 != files[0]), "{left:?}");
+}
+
 /// "Resume" on a recording that was stopped: nothing is lost where the file is gone, it goes on where
 /// it stopped where the file is back, and begins anew where the file is another one.
 #[tokio::test]
