@@ -12,6 +12,7 @@ mod execute;
 mod first_paint;
 mod shell;
 mod store;
+mod voices;
 mod window_bounds;
 
 use std::path::PathBuf;
@@ -104,6 +105,11 @@ fn main() -> Result<(), tauri::Error> {
             editing::locate_recording,
             editing::save_documents,
             editing::save_jobs,
+            voices::voices,
+            voices::add_voice,
+            voices::remember_speaker,
+            voices::rename_voice,
+            voices::remove_voice,
         ])
         .run(context)
 }

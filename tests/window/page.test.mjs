@@ -43,11 +43,11 @@ test("the keyboard alone transcribes the sample and saves nothing by accident", 
   const focused = () => window.run("return document.activeElement?.dataset.testid ?? document.activeElement?.tagName");
   const tab = "\uE004";
   const visited = [];
-  for (let step = 0; step < 13 && visited.at(-1) !== "sample"; step++) {
+  for (let step = 0; step < 14 && visited.at(-1) !== "sample"; step++) {
     await window.type(tab);
     visited.push(await focused());
   }
-  assert.deepEqual(visited, ["view-recordings", "view-history", "view-models", "view-settings", "engine", "model", "language", "translate", "all-speakers", "more-settings", "choose", "sample"]);
+  assert.deepEqual(visited, ["view-recordings", "view-history", "view-voices", "view-models", "view-settings", "engine", "model", "language", "translate", "all-speakers", "more-settings", "choose", "sample"]);
   const outline = await window.run("return getComputedStyle(document.activeElement).outlineStyle");
   assert.equal(outline, "solid", "the focus is seen");
   await picture(window, "keyboard");

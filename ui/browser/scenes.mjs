@@ -68,6 +68,14 @@ export const scenes = [
     await page.locator(by("hit")).first().waitFor();
   } },
   { name: "history-empty", query: "scene=empty", open: (page) => page.click(by("view-history")) },
+  { name: "voices", dark: true, query: "scene=finished&real", open: async (page) => {
+    await page.evaluate(async () => {
+      for (const name of ["Anna", "Anna", "Ben"]) await window.pretended.backend.addVoice(name);
+    });
+    await page.click(by("view-voices"));
+    await page.locator(by("voice")).first().waitFor();
+  } },
+  { name: "voices-empty", query: "scene=empty", open: (page) => page.click(by("view-voices")) },
   { name: "missing", query: "scene=missing&real" },
   { name: "memory", query: "scene=finished&real", open: (page) => page.click(by("tab-memory")) },
   { name: "memory-short", dark: true, query: "scene=squeezed&real", open: (page) => page.click(by("tab-memory")) },

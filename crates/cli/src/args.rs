@@ -28,7 +28,7 @@ pub const EXIT_CANCELLED: u8 = 130;
 /// 128 + SIGPIPE, as shells report it.
 pub const EXIT_STDOUT_CLOSED: u8 = 141;
 
-const EXIT_CODES: &str = "\
+pub const EXIT_CODES: &str = "\
 Exit codes:
   0    everything succeeded
   1    something failed; each failure was reported on standard error
@@ -49,6 +49,7 @@ pub enum Command {
     Resume(Resume),
     DetectLanguage(DetectLanguage),
     Speakers(Box<FindSpeakers>),
+    Voices(crate::voices::Voices),
     Export(Export),
     Models(Models),
     Doctor(Doctor),
@@ -65,6 +66,7 @@ impl Command {
             Self::Transcribe(_)
                 | Self::DetectLanguage(_)
                 | Self::Speakers(_)
+                | Self::Voices(_)
                 | Self::Doctor(_)
                 | Self::Memory(_)
         )

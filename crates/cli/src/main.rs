@@ -37,6 +37,7 @@ mod stored;
 mod times;
 mod transcribe;
 mod values;
+mod voices;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -71,6 +72,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Resume(args) => resume::run(&args, Interrupt::listen()?).await,
             Command::DetectLanguage(args) => detect_language::run(args, Interrupt::listen()?).await,
             Command::Speakers(args) => speakers::run(&args, Interrupt::listen()?).await,
+            Command::Voices(args) => voices::run(args, Interrupt::listen()?).await,
             Command::Export(args) => export::run(&args),
             Command::Models(Models { command: Some(command), .. }) => {
                 models_command(command, Interrupt::listen()?).await

@@ -113,6 +113,7 @@ async fn go_on(
         engine,
         journal: Some(journal.clone()),
         runs: Runs::of_this_user(),
+        voices: supervisor::voices_file(),
         memory,
     });
     let mut runner = Runner::new(console, interrupt, supervisor, args.json_events);

@@ -57,6 +57,7 @@ pub async fn run(args: &FindSpeakers, interrupt: Interrupt) -> Ended {
         engine: args.machine.engine_options(preferences.engine),
         journal: None,
         runs: Runs::of_this_user(),
+        voices: supervisor::voices_file(),
         memory: preferences.memory.clone(),
     });
     let mut runner = Runner::new(Console::new(args.quiet), interrupt, supervisor, false);

@@ -35,6 +35,7 @@ pub async fn run(args: Transcribe, interrupt: Interrupt) -> Ended {
         engine: args.machine.engine_options(preferences.engine),
         journal,
         runs: Runs::of_this_user(),
+        voices: supervisor::voices_file(),
         memory: preferences.memory.clone(),
     });
     let mut runner = Runner::new(console, interrupt, supervisor, args.json_events);

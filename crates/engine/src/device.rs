@@ -3,7 +3,9 @@ use std::{io, thread};
 
 use pipeline::{Control, Stopped};
 use transcript::Transcript;
-use wire::{Description, Envelope, ErrorCode, Event, Failure, FilePath, Job, Quantise};
+use wire::{
+    Description, EncodeVoice, Envelope, ErrorCode, Event, Failure, FilePath, Job, KnownVoice, Quantise,
+};
 
 use crate::output::Output;
 use crate::queue::{Queue, Work};
@@ -44,6 +46,15 @@ pub trait Device {
     /// Where the model can't be read, the output can't be written, or the job was cancelled.
     fn quantise(&mut self, asked: &Quantise, control: &Control) -> Result<Event, Failure>;
 
+    /// As [`pipeline::Engine::know_voices`].
+    fn know_voices(&mut self, voices: Vec<KnownVoice>);
+
+    /// As [`pipeline::Engine::encode_voice`].
+    ///
+    /// # Errors
+    /// Where the file can't be decoded, nobody speaks in it, or the job was cancelled.
+    fn encode_voice(&mut self, asked: &EncodeVoice, control: &Control) -> Result<Event, Failure>;
+
     /// As [`pipeline::Engine::renewal`].
     fn renewal(&self) -> Option<memory::Renewal> {
         None
@@ -76,6 +87,14 @@ impl Device for pipeline::Engine {
 
     fn quantise(&mut self, asked: &Quantise, control: &Control) -> Result<Event, Failure> {
         pipeline::Engine::quantise(self, asked, control)
+    }
+
+    fn know_voices(&mut self, voices: Vec<KnownVoice>) {
+        pipeline::Engine::know_voices(self, voices);
+    }
+
+    fn encode_voice(&mut self, asked: &EncodeVoice, control: &Control) -> Result<Event, Failure> {
+        pipeline::Engine::encode_voice(self, asked, control)
     }
 
     fn renewal(&self) -> Option<memory::Renewal> {
@@ -146,6 +165,11 @@ fn run(device: &mut impl Device, work: Work, control: &Control, output: &Output,
         }
         Work::Quantise(asked) => {
             let result = device.quantise(&asked, control);
+            emit(result.unwrap_or_else(|failure| ended(failure, None, control)));
+        }
+        Work::KnowVoices(voices) => device.know_voices(voices),
+        Work::EncodeVoice(asked) => {
+            let result = device.encode_voice(&asked, control);
             emit(result.unwrap_or_else(|failure| ended(failure, None, control)));
         }
     }

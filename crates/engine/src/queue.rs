@@ -3,7 +3,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pipeline::Control;
-use wire::{FilePath, Job, JobId, Quantise};
+use wire::{EncodeVoice, FilePath, Job, JobId, KnownVoice, Quantise};
 
 /// What the device thread can be asked to do.
 #[derive(Debug)]
@@ -12,15 +12,18 @@ pub enum Work {
     Transcribe(Box<Job>),
     DetectLanguages { id: JobId, files: Vec<FilePath>, job: Box<Job> },
     Quantise(Box<Quantise>),
+    KnowVoices(Vec<KnownVoice>),
+    EncodeVoice(Box<EncodeVoice>),
 }
 
 impl Work {
     pub fn id(&self) -> Option<JobId> {
         match self {
-            Work::Describe => None,
+            Work::Describe | Work::KnowVoices(_) => None,
             Work::Transcribe(job) => Some(job.id),
             Work::DetectLanguages { id, .. } => Some(*id),
             Work::Quantise(asked) => Some(asked.id),
+            Work::EncodeVoice(asked) => Some(asked.job.id),
         }
     }
 }

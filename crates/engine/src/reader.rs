@@ -117,6 +117,8 @@ impl Reader {
                 self.enqueue(Work::DetectLanguages { id, files, job });
             }
             Command::Quantise(asked) => self.enqueue(Work::Quantise(asked)),
+            Command::KnowVoices { voices } => self.enqueue(Work::KnowVoices(voices)),
+            Command::EncodeVoice(asked) => self.enqueue(Work::EncodeVoice(asked)),
             Command::Cancel { id } => {
                 if self.queue.cancel(id) == Cancelled::Waiting {
                     self.output.send(Envelope::of_job(id, Event::Cancelled { partial: None }));

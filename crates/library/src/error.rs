@@ -48,10 +48,10 @@ pub enum Problem {
 
 /// What messages call the file.
 pub(crate) fn subject(path: &Path) -> &'static str {
-    if path.file_name().is_some_and(|name| name == crate::documents::HISTORY_FILE) {
-        "The history"
-    } else {
-        "The journal"
+    match path.file_name().and_then(|name| name.to_str()) {
+        Some(crate::documents::HISTORY_FILE) => "The history",
+        Some(crate::voices::VOICES_FILE) => "The file of voices",
+        _ => "The journal",
     }
 }
 

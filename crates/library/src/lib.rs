@@ -1,7 +1,8 @@
-//! What outlives a process, in two SQLite files. The [`Journal`] records jobs
+//! What outlives a process, in three SQLite files. The [`Journal`] records jobs
 //! and how far they are, so that a later host can resume the jobs of one that
 //! crashed. The history, [`Documents`], holds all transcripts with every edit of
-//! them and an index for searching.
+//! them and an index for searching. [`Voices`] holds people whom the user wants to
+//! be recognised.
 //!
 //! Depends on no engine and no window. A *host* is a process that runs jobs: the
 //! command line or the window.
@@ -15,6 +16,7 @@ mod journal;
 mod open;
 mod processed;
 mod unfinished;
+pub mod voices;
 
 pub use documents::{DocumentId, Documents};
 pub use error::{Error, Problem};
@@ -23,3 +25,4 @@ pub use identity::{FileStamp, Identity};
 pub use journal::{HostKind, JobKey, Journal, JournalState, NewJob, ReachedPoint};
 pub use open::{JOURNAL_FILE, OpenedJournal, QuarantineReason, QuarantinedFile};
 pub use unfinished::{UnfinishedJob, UnfinishedJobs, UnreadableJob};
+pub use voices::{Flaw, Voice, VoiceSample, Voices};

@@ -4,7 +4,9 @@ use audio::{ChannelMode, MediaInfo, Pcm};
 use memory::ladder::{LadderState, Rung, Step};
 use memory::{Scope, Stage};
 use transcript::{Segment, Span, Time};
-use wire::{Channels, DeviceChoice, ErrorCode, Event, Failure, Job, Point, Strategy, VoiceActivity};
+use wire::{
+    Channels, DeviceChoice, ErrorCode, Event, Failure, Job, KnownVoice, Point, Strategy, VoiceActivity,
+};
 
 use crate::device_context::DeviceContext;
 use crate::draft::Draft;
@@ -24,6 +26,7 @@ const MEL_BINS: usize = 80;
 pub struct Work<'a> {
     context: &'a mut Option<DeviceContext>,
     job: &'a Job,
+    voices: &'a [KnownVoice],
     control: &'a Control,
     emit: Emit<'a>,
     draft: &'a mut Draft,
@@ -42,6 +45,7 @@ impl<'a> Work<'a> {
     pub fn new(
         context: &'a mut Option<DeviceContext>,
         job: &'a Job,
+        voices: &'a [KnownVoice],
         control: &'a Control,
         emit: Emit<'a>,
         draft: &'a mut Draft,
@@ -49,7 +53,7 @@ impl<'a> Work<'a> {
         state: LadderState,
         info: MediaInfo,
     ) -> Self {
-        Self { context, job, control, emit, draft, models, state, sound: None, info, begun: false }
+        Self { context, job, voices, control, emit, draft, models, state, sound: None, info, begun: false }
     }
 
     pub fn state(&self) -> &LadderState {
@@ -134,14 +138,15 @@ impl<'a> Work<'a> {
         } else if self.sound.is_none() {
             self.prepare(0, ChannelMode::Mix, MEL_BINS)?;
         }
-        let Self { context, job, control, emit, draft, state, sound, .. } = self;
+        let Self { context, job, voices, control, emit, draft, state, sound, .. } = self;
         let (Some(context), Some(sound)) = (context.as_ref(), sound.as_ref()) else {
             return during(Stage::Diarize, Err(Failure::new(ErrorCode::Internal, "There is no sound.")));
         };
         let started = std::time::Instant::now();
         let found = speakers::find(context, &state.settings, job, sound, control, emit);
         draft.stage("speakers", started.elapsed().as_secs_f64());
-        draft.set_speakers(&found?);
+        let found = found?;
+        draft.set_speakers(&found, &speakers::names(&found.voices, voices), emit);
         Ok(())
     }
 

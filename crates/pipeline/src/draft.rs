@@ -2,10 +2,10 @@ use std::time::Instant;
 
 use audio::{MediaInfo, Recording};
 use transcript::{Notice, RunInfo, SCHEMA_VERSION, Segment, Severity, Source, Time, Transcript, speakers};
-use wire::notice::SEVERAL_TRACKS;
+use wire::notice::{MAYBE_KNOWN, SEVERAL_TRACKS};
 use wire::{Event, Job, Point};
 
-use crate::speakers::Diarization;
+use crate::speakers::{Diarization, Names};
 use crate::{Emit, platform};
 
 /// The transcript as it grows, over all attempts at it.
@@ -52,16 +52,23 @@ impl Draft {
         }
     }
 
-    /// Writes who speaks into the text.
-    pub fn set_speakers(&mut self, found: &Diarization) {
+    /// Writes who speaks into the text: names of people who are known, else numbers.
+    pub fn set_speakers(&mut self, found: &Diarization, names: &Names, emit: Emit) {
+        let name = |speaker: usize| {
+            let known = names.known.get(speaker).cloned().flatten();
+            known.unwrap_or_else(|| speakers::default_name(speaker))
+        };
         let transcript = &mut self.transcript;
         let segments = std::mem::take(&mut transcript.segments);
-        transcript.segments = speakers::assign(segments, &found.turns, &speakers::default_name);
-        let named = |turn: &speakers::Turn| speakers::NamedTurn {
-            span: turn.span,
-            speaker: speakers::default_name(turn.speaker),
-        };
+        transcript.segments = speakers::assign(segments, &found.turns, &name);
+        let named =
+            |turn: &speakers::Turn| speakers::NamedTurn { span: turn.span, speaker: name(turn.speaker) };
         transcript.turns = found.turns.iter().map(named).collect();
+        for (speaker, person) in &names.offered {
+            let speaker = speakers::default_name(*speaker);
+            let text = format!("{speaker} may be {person}: listen, and give {speaker} that name if so.");
+            self.notice(Notice::new(MAYBE_KNOWN, Severity::Info, text), emit);
+        }
     }
 
     pub fn describe_source(&mut self, recording: &Recording) {

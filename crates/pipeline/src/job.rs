@@ -1,7 +1,7 @@
 use memory::Mark;
 use memory::ladder::{Ladder, Processor, Trouble, gave_up};
 use transcript::Transcript;
-use wire::{DeviceChoice, ErrorCode, Event, Failure, Job};
+use wire::{DeviceChoice, ErrorCode, Event, Failure, Job, KnownVoice};
 
 use crate::attempt::Work;
 use crate::device_context::DeviceContext;
@@ -22,12 +22,13 @@ pub struct Stopped {
 pub fn transcribe(
     context: &mut Option<DeviceContext>,
     job: &Job,
+    voices: &[KnownVoice],
     control: &Control,
     emit: Emit,
     refuse: Option<u64>,
 ) -> Result<Transcript, Stopped> {
     let mut draft = Draft::new(job);
-    let result = run(context, job, control, emit, &mut draft, refuse);
+    let result = run(context, job, voices, control, emit, &mut draft, refuse);
     if let Some(context) = context {
         context.end_job();
         tell_marks(context, &mut draft, emit);
@@ -48,9 +49,11 @@ pub fn transcribe(
 }
 
 /// Attempt after attempt, each with less, until one comes through.
+#[allow(clippy::too_many_arguments)]
 fn run(
     context: &mut Option<DeviceContext>,
     job: &Job,
+    voices: &[KnownVoice],
     control: &Control,
     emit: Emit,
     draft: &mut Draft,
@@ -70,7 +73,7 @@ fn run(
     };
     emit(Event::Ladder { state: Box::new(state.clone()) });
     let ladder = Ladder { pins: job.memory.pins(), installed: models.installed() };
-    let mut work = Work::new(context, job, control, emit, draft, models, state, info);
+    let mut work = Work::new(context, job, voices, control, emit, draft, models, state, info);
     loop {
         let result = work.attempt();
         work.tell();

@@ -30,7 +30,7 @@ pub use error::StageError;
 pub use job::Stopped;
 
 use transcript::Transcript;
-use wire::{Description, Event, Failure, FilePath, Job, Quantise};
+use wire::{Description, EncodeVoice, Event, Failure, FilePath, Job, KnownVoice, Quantise};
 
 use device_context::DeviceContext;
 
@@ -47,6 +47,8 @@ pub struct Engine {
     pool: Option<rayon::ThreadPool>,
     /// Which reservation of the next job is refused.
     refuse: Option<u64>,
+    /// People who are found among the speakers.
+    voices: Vec<KnownVoice>,
 }
 
 impl Engine {
@@ -74,7 +76,11 @@ impl Engine {
         emit: &mut (dyn FnMut(Event) + Send),
     ) -> Result<Transcript, Stopped> {
         let refuse = self.refuse.take();
-        self.on_threads(job, |context| job::transcribe(context, job, control, emit, refuse))
+        let voices = std::mem::take(&mut self.voices);
+        let result =
+            self.on_threads(job, |context| job::transcribe(context, job, &voices, control, emit, refuse));
+        self.voices = voices;
+        result
     }
 
     /// Why this process should be replaced before the next job, if it should.
@@ -114,6 +120,20 @@ impl Engine {
     /// Where the model can't be read, the output can't be written, or the job was cancelled.
     pub fn quantise(&mut self, asked: &Quantise, control: &Control) -> Result<Event, Failure> {
         quantise::quantise(asked, control)
+    }
+
+    /// People whom the next jobs find among the speakers, instead of those named before.
+    pub fn know_voices(&mut self, voices: Vec<KnownVoice>) {
+        self.voices = voices;
+    }
+
+    /// Answers with `Voice`. Computes on the CPU.
+    ///
+    /// # Errors
+    /// Where the file can't be decoded, nobody speaks in it, memory does not suffice, or the job
+    /// was cancelled.
+    pub fn encode_voice(&mut self, asked: &EncodeVoice, control: &Control) -> Result<Event, Failure> {
+        self.on_threads(&asked.job, |context| speakers::encode_voice(context, asked, control))
     }
 
     /// Runs `work` on as many threads as the job asks for: candle takes those

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use memory::Mark;
 use memory::death::Death;
 use tokio::sync::{mpsc, oneshot};
+use transcript::Span;
 use wire::{
-    Backend, Command, Description, DeviceChoice, ErrorCode, Event, Failure, FilePath, Job, JobId, NO_JOB,
-    PROTOCOL_VERSION, Quantise,
+    Backend, Command, Description, DeviceChoice, EncodeVoice, ErrorCode, Event, Failure, FilePath, Job,
+    JobId, KnownVoice, NO_JOB, PROTOCOL_VERSION, Quantise,
 };
 
 use crate::Limits;
@@ -155,6 +156,18 @@ impl Engine {
         self.run(&job.clone(), Command::Transcribe(job))
     }
 
+    /// People whom the jobs that follow find among the speakers, instead of those named before.
+    pub fn know_voices(&self, voices: Vec<KnownVoice>) {
+        self.link.send(Request::Tell(Command::KnowVoices { voices }));
+    }
+
+    /// Queues the encoding of the voice of the person who speaks in `spans` of the job's file, or
+    /// most in all of it where there are none. The last event is `Voice`, `Failed` or `Cancelled`.
+    pub fn encode_voice(&self, mut job: Job, spans: Vec<Span>) -> JobHandle {
+        job.id = self.next_id();
+        self.run(&job.clone(), Command::EncodeVoice(Box::new(EncodeVoice { job, spans })))
+    }
+
     /// Queues the detection of each file's language, with `job`'s model,
     /// device and channels; the job's own file is not looked at. One
     /// `Language` or `FileFailed` event per file, then `LanguagesDone`.
@@ -274,7 +287,7 @@ pub struct JobHandle {
 
 impl JobHandle {
     /// The next event, `None` after the last one: `Finished`, `LanguagesDone`,
-    /// `Quantised`, `Failed` or `Cancelled`. One of those always comes, also where the
+    /// `Voice`, `Quantised`, `Failed` or `Cancelled`. One of those always comes, also where the
     /// engine dies or must be ended; what it had written by then is in
     /// `partial`.
     ///

@@ -30,6 +30,14 @@ pub mod runs;
 pub mod status;
 mod watch;
 
+use std::path::PathBuf;
+
+/// The file of the voices that this user's engines recognise; it need not exist. `None`: there is
+/// no home folder.
+pub fn voices_file() -> Option<PathBuf> {
+    Some(config::folders::steno_state()?.join(library::voices::VOICES_FILE))
+}
+
 pub use engine::{Canceller, Engine, EngineOptions, JobHandle};
 pub use find::find_engine;
 pub use jobs::{Stop, SupervisedJob, Supervisor, SupervisorOptions, step_down, take_rung};

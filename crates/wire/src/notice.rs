@@ -8,6 +8,12 @@ use transcript::Notice;
 /// The code of a notice about a file with several audio tracks, of which one is taken.
 pub const SEVERAL_TRACKS: &str = "audio.several_tracks";
 
+/// The code of a notice about a speaker who sounds like a person that is known.
+pub const MAYBE_KNOWN: &str = "speakers.maybe_known";
+
+/// The code of a notice about voices that could not be read, so that no speaker has a name.
+pub const VOICES_UNREADABLE: &str = "speakers.voices_unreadable";
+
 /// A notice about memory as a transcript keeps it; its code stays the same.
 pub fn from_memory(notice: &memory::Notice) -> Notice {
     let severity = match notice.severity {

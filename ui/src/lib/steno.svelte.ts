@@ -11,7 +11,7 @@ import { useKeys } from "./keys/keys.svelte";
 import { drawn } from "./ui/drawn";
 import { look } from "./ui/look.svelte";
 
-export type View = "recordings" | "history" | "models" | "settings";
+export type View = "recordings" | "history" | "voices" | "models" | "settings";
 
 export interface Toast {
   id: number;
@@ -87,6 +87,8 @@ export class Steno {
   readonly catalog: CatalogState;
   #backend: Backend;
   #toasts = 0;
+  /** The message that recordings were added, how many, and which it leads to. */
+  #added = { toast: -1, count: 0, shown: -1 };
   /** Notices about memory that were told of, by job. */
   #told = new Map<number, number>();
 
@@ -304,6 +306,13 @@ export class Steno {
     for (const job of this.jobs) if (job.state === "finished" && job.saved !== null) void this.remove(job.id);
   }
 
+  /** A speaker of the text that is shown is recognized from now on. */
+  async rememberSpeaker(job: number, speaker: string): Promise<void> {
+    await this.editor?.flush();
+    const done = await this.ask((backend) => backend.rememberSpeaker(job, speaker));
+    if (done) this.toast(t.voices.added(speaker));
+  }
+
   async locate(job: number): Promise<void> {
     const found = await this.ask((backend) => backend.locateRecording(job));
     if (found !== null) this.toast(found ? t.history.found : t.history.notFound);
@@ -394,6 +403,26 @@ export class Steno {
     this.jobs = jobs;
     for (const job of changed) this.#announce(before.get(job.id), job);
     this.#keepSelection(added);
+    this.#tellAdded(added);
+  }
+
+  /** What is being read stays open: that there is more, and that it waits for a model, is said beside it. */
+  #tellAdded(added: Job[]): void {
+    const unseen = added.filter((job) => UNFINISHED.has(job.state) && !job.watched && job.id !== this.selected);
+    const [first] = unseen;
+    if (!first || (this.selected !== null && added.some((job) => job.id === this.selected))) return;
+    // One message for all that is added while it is shown.
+    const before = this.toasts.some((toast) => toast.id === this.#added.toast) ? this.#added : null;
+    if (before) this.dismiss(before.toast);
+    const held = unseen.find((job) => job.state === "held");
+    const shown = before?.shown ?? (held ?? first).id;
+    const count = (before?.count ?? 0) + unseen.length;
+    const show = (): void => {
+      this.view = "recordings";
+      this.select(shown);
+    };
+    const toast = this.offer((held ? t.queue.addedHeld : t.queue.added)(count), { label: t.queue.show, run: show }, held ? null : TOAST_SECONDS);
+    this.#added = { toast, count, shown };
   }
 
   /** Opens what is new, so that its words are seen as they come; never away from what is being read. */
@@ -425,9 +454,11 @@ export class Steno {
     }
   }
 
-  /** A good message with something to do about it; it stays until it is closed. */
-  offer(text: string, action: NonNullable<Toast["action"]>): void {
-    this.#push({ text, failure: null, warning: false, action });
+  /** A good message with something to do about it; it stays until it is closed, or for so many seconds. */
+  offer(text: string, action: NonNullable<Toast["action"]>, seconds: number | null = null): number {
+    const id = this.#push({ text, failure: null, warning: false, action });
+    if (seconds !== null) setTimeout(() => this.dismiss(id), seconds * 1000);
+    return id;
   }
 
   /** Opens a transcript of the history, where a place in it was found there. */

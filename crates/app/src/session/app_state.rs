@@ -229,6 +229,7 @@ fn supervision(preferences: &Preferences, report: fn(&str)) -> SupervisorOptions
         engine: EngineOptions { priority: preferences.engine.priority, ..EngineOptions::default() },
         journal: supervisor::journal::open(|problem| report(&problem)),
         runs,
+        voices: supervisor::voices_file(),
         memory: preferences.memory.clone(),
     }
 }

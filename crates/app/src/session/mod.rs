@@ -21,6 +21,7 @@ mod save;
 mod selection;
 mod settings;
 mod usage;
+mod voices;
 mod window_bounds;
 
 use std::collections::BTreeSet;
@@ -104,6 +105,9 @@ struct Shared {
     settings: JobSettings,
     /// Settings of memory, engine and network.
     preferences: Preferences,
+    /// The user had recordings transcribed with the demonstration model: those that are added later
+    /// are not held for a better one.
+    approved: bool,
     /// No further recording is started.
     paused: bool,
     /// The job that is running.
@@ -155,6 +159,9 @@ impl Session {
                 let id = shared.queue.add(found.file, found.bytes, false, failure);
                 if let Some(folder) = &one.outputs.folder {
                     shared.queue.set_watched(id, folder.0.clone());
+                }
+                if one.outputs.demonstration {
+                    shared.queue.approve(|entry| entry.id == id);
                 }
                 let own = one.outputs.own.clone();
                 shared.queue.set_own(id, own.map(Stored::settings));
@@ -211,6 +218,9 @@ impl Session {
                 .collect();
             if let Origin::Watched(folder) = origin {
                 ids.iter().for_each(|id| shared.queue.set_watched(*id, folder.into()));
+            }
+            if shared.approved {
+                shared.queue.approve(|entry| ids.contains(&entry.id));
             }
             shared.hold_or_release();
             let jobs = shared.to_write_down(&ids);
@@ -291,9 +301,18 @@ impl Session {
         });
     }
 
-    /// Starts held jobs with the demonstration model.
+    /// Starts held jobs with the demonstration model, and those that are added later. The held ones
+    /// start with it also in a later window.
     pub fn start_anyway(&self) {
-        self.change(|shared| shared.queue.hold(|_| false));
+        let approved = self.change(|shared| {
+            shared.approved = true;
+            let approved = shared.queue.approve(|entry| entry.state == JobState::Held);
+            shared.hold_or_release();
+            shared.to_write_down(&approved)
+        });
+        // The caller may be the thread that draws.
+        let session = self.clone();
+        self.inner.runtime.spawn_blocking(move || session.inner.journal().add(&approved));
     }
 
     /// Stops a recording. What there is of its text stays.
@@ -557,7 +576,10 @@ impl Shared {
     /// never used for them without asking.
     fn hold_or_release(&mut self) {
         let demonstration = self.settings.is_demonstration();
-        self.queue.hold(|entry| entry.own.as_ref().map_or(demonstration, JobSettings::is_demonstration));
+        self.queue.hold(|entry| {
+            let demonstration = entry.own.as_ref().map_or(demonstration, JobSettings::is_demonstration);
+            demonstration && !entry.approved
+        });
     }
 
     /// Returns whether the job is over with this.

@@ -69,6 +69,8 @@ pub struct QueueEntry {
     /// The recording that comes with the program: it may be transcribed with
     /// the demonstration model without asking.
     pub sample: bool,
+    /// The user has it transcribed with the demonstration model, where there is no other.
+    pub approved: bool,
     /// The watched folder that it was found in.
     pub watched: Option<PathBuf>,
     /// Settings of its own, in place of the session's.
@@ -232,6 +234,7 @@ impl Queue {
             file,
             bytes,
             sample,
+            approved: false,
             watched: None,
             own: None,
             length: Length::NotAsked,
@@ -399,6 +402,15 @@ impl Queue {
         for (id, state) in moved {
             self.set(id, state);
         }
+    }
+
+    /// The user will have these transcribed with the demonstration model; returns their ids.
+    pub fn approve(&mut self, which: impl Fn(&QueueEntry) -> bool) -> Vec<JobId> {
+        let ids: Vec<JobId> = self.iter().filter(|entry| which(entry)).map(|entry| entry.id).collect();
+        for id in &ids {
+            self.change(*id, |entry, _| entry.approved = true);
+        }
+        ids
     }
 
     /// Applies an event of the engine to the recording `id`, whatever job number the

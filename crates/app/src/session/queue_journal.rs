@@ -19,6 +19,8 @@ pub struct Outputs {
     pub folder: Option<FilePath>,
     /// Settings of its own.
     pub own: Option<Stored>,
+    /// The user has it transcribed with the demonstration model, where there is no other.
+    pub demonstration: bool,
     /// Why it failed; it is not begun before the user says so.
     pub failure: Option<Failure>,
 }
@@ -28,6 +30,7 @@ impl Outputs {
         Self {
             folder: entry.watched.clone().map(FilePath::from),
             own: entry.own.as_ref().map(Stored::from),
+            demonstration: entry.approved,
             failure: entry.failure.clone().filter(|_| entry.state == JobState::Failed),
         }
     }

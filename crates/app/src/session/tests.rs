@@ -10,10 +10,14 @@ fn session(folder: &Path) -> (Session, JobId) {
     let file = folder.join("talk.wav");
     std::fs::write(&file, "sound").unwrap();
     let options = EngineOptions { program: Some(folder.join("no engine")), ..EngineOptions::default() };
-    let model = ModelRef { name: "demo".into(), path: folder.join("model"), demonstration: true, note: None };
-    let session = Session::new(options, JobSettings { model: Some(model), ..JobSettings::default() });
+    let session =
+        Session::new(options, JobSettings { model: Some(demonstration()), ..JobSettings::default() });
     let ids = session.add([file]);
     (session, ids[0])
+}
+
+fn demonstration() -> ModelRef {
+    ModelRef { name: "demo".into(), path: "model".into(), demonstration: true, note: None }
 }
 
 fn say(session: &Session, id: JobId, number: u32) {
@@ -145,6 +149,47 @@ async fn memory_is_told_as_it_is_seen_and_all_of_it_to_who_comes_later() {
     assert_eq!((late.from, late.samples.len()), (0, 3));
     session.remove(id);
     assert!(follower.next().await.is_none());
+}
+
+/// "Try anyway" is asked once: not for each recording, and not again after a pause, a stop or a retry.
+#[tokio::test]
+async fn the_demonstration_is_approved_once_and_stays_so_at_the_next_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let (session, journal) = kept_session_with(folder.path(), demonstration());
+    session.pause(true);
+    let files = ["a.wav", "b.wav"].map(|name| folder.path().join(name));
+    files.iter().for_each(|file| std::fs::write(file, "sound").unwrap());
+    let first = session.add([files[0].clone()])[0];
+    state_of(&session, first, JobState::Held).await;
+    session.start_anyway();
+    state_of(&session, first, JobState::Waiting).await;
+    let second = session.add([files[1].clone()])[0];
+    state_of(&session, second, JobState::Waiting).await;
+    session.cancel(first);
+    state_of(&session, first, JobState::Cancelled).await;
+    session.retry(first);
+    state_of(&session, first, JobState::Waiting).await;
+    session.change_settings(JobSettings { model: Some(demonstration()), ..JobSettings::default() });
+    assert_eq!(session.lock().queue.get(first).unwrap().state, JobState::Waiting);
+    let approved = || {
+        let jobs = journal.unfinished(library::HostKind::Window).unwrap().jobs;
+        jobs.iter().filter(|job| job.outputs["demonstration"] == true).count()
+    };
+    let begun = Instant::now();
+    while approved() < 2 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{}", approved());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    session.close().await;
+    drop(session);
+    drop(journal);
+    let session = kept_session_with(folder.path(), demonstration()).0;
+    session.pause(true);
+    let states: Vec<JobState> = session.lock().queue.iter().map(|entry| entry.state).collect();
+    assert_eq!(states, [JobState::Waiting, JobState::Waiting]);
+    // What is new is asked for again.
+    let third = session.add([files[0].clone()])[0];
+    state_of(&session, third, JobState::Held).await;
 }
 
 #[tokio::test]
@@ -389,14 +434,17 @@ async fn a_recording_that_was_moved_is_found_by_what_is_in_it() {
 
 /// A session with a journal and a model, whose engine can't be started.
 fn kept_session(folder: &Path) -> (Session, library::Journal) {
+    let path = folder.join("model");
+    kept_session_with(folder, ModelRef { name: "real".into(), path, demonstration: false, note: None })
+}
+
+fn kept_session_with(folder: &Path, model: ModelRef) -> (Session, library::Journal) {
     let journal = library::Journal::open(&folder.join("journal.sqlite")).unwrap().journal;
     let options = SupervisorOptions {
         engine: EngineOptions { program: Some(folder.join("no engine")), ..EngineOptions::default() },
         journal: Some(journal.clone()),
         ..SupervisorOptions::default()
     };
-    let model =
-        ModelRef { name: "real".into(), path: folder.join("model"), demonstration: false, note: None };
     (Session::start(options, JobSettings { model: Some(model), ..JobSettings::default() }), journal)
 }
 

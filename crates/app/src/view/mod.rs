@@ -11,6 +11,7 @@ mod editing;
 mod event;
 mod memory_use;
 mod settings;
+mod voices;
 
 pub use catalog::*;
 pub use choice::*;
@@ -19,6 +20,7 @@ pub use editing::*;
 pub use event::*;
 pub use memory_use::*;
 pub use settings::*;
+pub use voices::*;
 
 use std::collections::BTreeMap;
 

@@ -17,6 +17,10 @@ fn contract() -> String {
     text.push_str(&format!(
         "/** A word of less probability is uncertain. */\nexport const UNSURE = {unsure};\n\n"
     ));
+    let share = wire::KnownVoice::FALSE_ACCEPTS;
+    text.push_str(&format!(
+        "/** Share of other people whose voice is mistaken for a known one. */\nexport const FALSE_ACCEPTS = {share};\n\n"
+    ));
     macro_rules! declare {
         ($($kind:ty),* $(,)?) => { $(
             text.push_str(&<$kind>::docs().unwrap_or_default());
@@ -94,6 +98,10 @@ fn contract() -> String {
         Replaced,
         DocumentInfo,
         Hit,
+        library::Flaw,
+        VoiceList,
+        Voice,
+        VoiceSample,
         WindowCommand,
         BlockingCommand,
     );

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use crate::support::{Ran, Sandbox, project, real_engine};
+use crate::support::{Ran, Sandbox, project, real_engine, wav};
 use serde_json::Value;
 
 /// What is killed counts as out of memory: the text stays the same only where
@@ -66,22 +66,6 @@ fn recordings(sandbox: &Sandbox, count: usize) -> Vec<String> {
             }
         })
         .collect()
-}
-
-/// 16-bit mono at 16 kHz.
-fn wav(data: &[u8]) -> Vec<u8> {
-    let length = data.len() as u32;
-    let mut wav = Vec::from(b"RIFF");
-    wav.extend((36 + length).to_le_bytes());
-    wav.extend(b"WAVEfmt ");
-    wav.extend(16u32.to_le_bytes());
-    for (value, bytes) in [(1u32, 2), (1, 2), (16_000, 4), (32_000, 4), (2, 2), (16, 2)] {
-        wav.extend(&value.to_le_bytes()[..bytes]);
-    }
-    wav.extend(b"data");
-    wav.extend(length.to_le_bytes());
-    wav.extend(data);
-    wav
 }
 
 fn json(sandbox: &Sandbox, folder: &str, recording: &str) -> Value {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use random_models::diarization::{errors, parse_rttm, read_rttm};
 
-use crate::support::{Ran, Sandbox, project, real_engine};
+use crate::support::{Ran, Sandbox, project, real_engine, wav};
 use serde_json::Value;
 
 fn real(sandbox: &Sandbox, arguments: &[&str]) -> Command {
@@ -141,6 +141,115 @@ fn speakers_of_a_finished_transcript_are_found() {
     run(&sandbox, &["speakers", "a.json", "missing.flac"]).ends(1).says("missing.flac");
     run(&sandbox, &["speakers", "a.flac", "a.flac"]).ends(1).says("a.flac");
     assert_eq!(sandbox.read("a.json"), before);
+}
+
+/// What one speaker of a conversation says alone before or after a moment, as a recording.
+fn speech_of(sandbox: &Sandbox, speaker: &str, times: std::ops::Range<f64>, name: &str) {
+    let folder = project().join("tests/data/corpus/audio/conversations");
+    let go_on = &mut |_: f64, _: Option<f64>| std::ops::ControlFlow::Continue(());
+    let options = audio::PrepareOptions { vad: None, ..audio::PrepareOptions::default() };
+    let recording = audio::prepare(&folder.join("two_speakers.flac"), &options, go_on).unwrap();
+    let mut samples = Vec::new();
+    for (start, end, who) in read_rttm(&folder.join("two_speakers.rttm")) {
+        if who == speaker && times.contains(&start) {
+            let mut turn = vec![0.0; ((end - start) * 16_000.0) as usize];
+            recording.pcm.read((start * 16_000.0) as i64, &mut turn).unwrap();
+            samples.extend(turn);
+        }
+    }
+    let data: Vec<u8> = samples.iter().flat_map(|x| ((x * 32_767.0) as i16).to_le_bytes()).collect();
+    std::fs::write(sandbox.path(name), wav(&data)).unwrap();
+}
+
+/// Enrolled from what they say in the first 40 seconds, found in all of it. Names stand in every format.
+#[test]
+fn people_who_were_added_are_named() {
+    let sandbox = sandbox_with_conversation("a.flac");
+    speech_of(&sandbox, "2414", 0.0..40.0, "anna.wav");
+    speech_of(&sandbox, "2033", 0.0..40.0, "ben 1.wav");
+    speech_of(&sandbox, "2033", 40.0..600.0, "ben 2.wav");
+    let listed = || run(&sandbox, &["voices", "list"]).ends(0).out;
+    assert_eq!(listed(), "");
+    run(&sandbox, &["voices", "add", "Anna", "anna.wav"]).ends(0).says("Anna: anna.wav, ");
+    // Several samples; the first file that has no voice in it costs the others nothing.
+    std::fs::write(sandbox.path("silence.wav"), wav(&[0; 64_000])).unwrap();
+    run(&sandbox, &["voices", "add", "Ben", "ben 1.wav", "silence.wav"]).ends(1).says("silence.wav");
+    run(&sandbox, &["voices", "add", "Ben", "missing.wav"]).ends(1).says("missing.wav");
+    assert_eq!(listed().lines().count(), 1);
+    run(&sandbox, &["voices", "add", "Ben", "ben 1.wav", "ben 2.wav"]).ends(0);
+    assert!(listed().contains("Ben: 2 samples, "), "{}", listed());
+    let shown = run(&sandbox, &["voices", "show", "Ben"]).ends(0).out;
+    assert!(shown.contains("1. ben 1.wav, ") && shown.contains(" % like the other samples"), "{shown}");
+    run(&sandbox, &["voices", "show", "Carl"]).ends(1).says("Carl");
+
+    run(&sandbox, &["transcribe", "a.flac", "--speakers", "--format", "txt,rttm,json"]).ends(0);
+    let names = |file: &str| (sandbox.read(file).contains("Anna"), sandbox.read(file).contains("Ben"));
+    for file in ["a.txt", "a.rttm", "a.json"] {
+        assert_eq!(names(file), (true, true), "{file}: {}", sandbox.read(file));
+        assert!(!sandbox.read(file).contains("Speaker 1"), "{file}");
+    }
+    // Nothing of how they sound is in a transcript.
+    assert!(!sandbox.read("a.json").contains("vector"));
+    let expected = project().join("tests/data/corpus/audio/conversations/two_speakers.rttm");
+    let mut expected = read_rttm(&expected);
+    for turn in &mut expected {
+        turn.2 = if turn.2 == "2414" { "Anna".into() } else { "Ben".into() };
+    }
+    let found = parse_rttm(&sandbox.read("a.rttm"));
+    for name in ["Anna", "Ben"] {
+        let of = |turns: &[random_models::diarization::Turn]| {
+            turns.iter().filter(|turn| turn.2 == name).map(|turn| turn.1 - turn.0).sum::<f64>()
+        };
+        let common: f64 = expected
+            .iter()
+            .filter(|turn| turn.2 == name)
+            .flat_map(|a| {
+                found.iter().filter(|b| b.2 == name).map(|b| (a.1.min(b.1) - a.0.max(b.0)).max(0.0))
+            })
+            .sum();
+        assert!(common > 0.8 * of(&expected), "{name}: {common} s of {}", of(&expected));
+    }
+
+    // To another computer, and away.
+    run(&sandbox, &["voices", "export", "--output", "voices.json", "Ben"]).ends(0);
+    run(&sandbox, &["voices", "export", "--output", "voices.json"]).ends(1).says("voices.json");
+    run(&sandbox, &["voices", "export", "--output", "voices.json", "--force", "Ben"]).ends(0);
+    let json: Value =
+        serde_json::from_str(&run(&sandbox, &["voices", "list", "--json"]).ends(0).out).unwrap();
+    assert_eq!((&json[0]["name"], &json[1]["samples"]), (&Value::from("Anna"), &Value::from(2)));
+    run(&sandbox, &["voices", "rename", "Anna", "Ben"]).ends(1).says("Ben");
+    run(&sandbox, &["voices", "rename", "Anna", "Änne"]).ends(0);
+    run(&sandbox, &["voices", "remove", "Ben", "--sample", "2"]).ends(0);
+    assert!(listed().contains("Ben: 1 sample, "), "{}", listed());
+    run(&sandbox, &["voices", "remove", "Ben"]).ends(0);
+    run(&sandbox, &["voices", "remove", "Ben"]).ends(1).says("Ben");
+    run(&sandbox, &["voices", "import", "a.json"]).ends(1).says("a.json");
+    run(&sandbox, &["voices", "import", "voices.json"]).ends(0);
+    assert!(listed().contains("Ben: 2 samples, ") && listed().contains("Änne"), "{}", listed());
+}
+
+/// The transcript is complete, with numbers.
+#[test]
+fn a_damaged_file_of_voices_costs_names_alone() {
+    let sandbox = sandbox_with_conversation("a.flac");
+    speech_of(&sandbox, "2414", 0.0..20.0, "anna.wav");
+    run(&sandbox, &["voices", "add", "Anna", "anna.wav"]).ends(0);
+    let file = find(sandbox.home.path(), "voices.sqlite").unwrap();
+    std::fs::write(&file, "no voices").unwrap();
+    run(&sandbox, &["voices", "list"]).ends(1).says("voices.sqlite").says("damaged");
+    run(&sandbox, &["transcribe", "a.flac", "--speakers", "--format", "txt"])
+        .ends(0)
+        .says("numbers instead of names");
+    assert!(sandbox.read("a.txt").contains("Speaker 2: "));
+    assert_eq!(std::fs::read(&file).unwrap(), b"no voices");
+}
+
+/// The file of that name in a folder or below.
+fn find(folder: &Path, name: &str) -> Option<PathBuf> {
+    std::fs::read_dir(folder).unwrap().find_map(|entry| {
+        let path = entry.unwrap().path();
+        if path.is_dir() { find(&path, name) } else { path.ends_with(name).then_some(path) }
+    })
 }
 
 /// Times stay those of the recording, and nothing outside is written.

@@ -223,6 +223,7 @@ fn a_low_priority_is_that_of_the_engine() {
         &["doctor", "--fit", "starter-whisper"],
         &["models", "probe", "--model", "starter-whisper"],
         &["models", "quantize", "starter-whisper", "--output", "there"],
+        &["voices", "add", "Anna", "a.flac"],
     ] {
         let nice = |options: &[&str]| {
             let job = jobs(&sandbox, sandbox.command(&[base, options].concat())).remove(0);
@@ -672,6 +673,10 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
     ),
     ("models quantize", &["to"], "real_engine::a_quantised_copy_of_a_model_is_one_more_model"),
     ("models quantize", &["priority"], "settings::a_low_priority_is_that_of_the_engine"),
+    ("voices add", &["priority"], "settings::a_low_priority_is_that_of_the_engine"),
+    ("voices list", &["json"], "real_engine::people_who_were_added_are_named"),
+    ("voices remove", &["sample"], "real_engine::people_who_were_added_are_named"),
+    ("voices export", &["output", "force"], "real_engine::people_who_were_added_are_named"),
 ];
 
 #[test]
@@ -761,7 +766,7 @@ fn commands(sandbox: &Sandbox, parent: &[&str]) -> Vec<String> {
 fn every_option_of_every_command_has_a_test() {
     let sandbox = Sandbox::with(&[]);
     let all: Vec<String> =
-        commands(&sandbox, &[]).into_iter().chain(commands(&sandbox, &["models"])).collect();
+        [&[][..], &["models"], &["voices"]].into_iter().flat_map(|of| commands(&sandbox, of)).collect();
     assert!(all.len() > 15, "{all:?}");
     for command in &all {
         let mut tested = BTreeSet::new();

@@ -142,3 +142,19 @@ pub fn real_engine() -> PathBuf {
     );
     beside
 }
+
+/// 16-bit mono at 16 kHz.
+pub fn wav(data: &[u8]) -> Vec<u8> {
+    let length = data.len() as u32;
+    let mut wav = Vec::from(b"RIFF");
+    wav.extend((36 + length).to_le_bytes());
+    wav.extend(b"WAVEfmt ");
+    wav.extend(16u32.to_le_bytes());
+    for (value, bytes) in [(1u32, 2), (1, 2), (16_000, 4), (32_000, 4), (2, 2), (16, 2)] {
+        wav.extend(&value.to_le_bytes()[..bytes]);
+    }
+    wav.extend(b"data");
+    wav.extend(length.to_le_bytes());
+    wav.extend(data);
+    wav
+}

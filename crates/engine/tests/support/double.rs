@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use pipeline::{Control, Stopped};
 use steno_engine::{Device, platform, serve};
 use transcript::{Notice, Segment, Severity, Source, Time, Transcript};
-use wire::{Backend, Description, ErrorCode, Event, Failure, FilePath, Job, Quantise};
+use wire::{
+    Backend, Description, EncodeVoice, ErrorCode, Event, Failure, FilePath, Job, KnownVoice, Quantise,
+};
 
 #[global_allocator]
 static COUNTED: memory::allocation::Counted = steno_engine::ALLOCATOR;
@@ -28,6 +30,12 @@ struct Double {
 impl Device for Double {
     fn quantise(&mut self, _: &Quantise, _: &Control) -> Result<Event, Failure> {
         Err(Failure::new(ErrorCode::ModelInvalid, "A double makes no models."))
+    }
+
+    fn know_voices(&mut self, _: Vec<KnownVoice>) {}
+
+    fn encode_voice(&mut self, _: &EncodeVoice, _: &Control) -> Result<Event, Failure> {
+        Err(Failure::new(ErrorCode::NoVoice, "A double hears no voices."))
     }
 
     fn describe(&mut self) -> Description {

@@ -1,6 +1,7 @@
-//! The journal and the history on a real disk.
+//! The journal, the history and the voices on a real disk.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test, helpers included")]
 
 mod history;
 mod journal;
+mod voices;

@@ -21,6 +21,8 @@ pub struct VoiceEncoder {
 impl VoiceEncoder {
     /// Bands of the spectrogram.
     pub const MEL_BINS: usize = 40;
+    /// Names the bundled weights: vectors of other weights can't be compared with theirs.
+    pub const NAME: &str = "ge2e-1";
     /// Frames of an input: 1.6 s.
     pub const FRAMES: usize = 160;
     /// Width of a vector.

@@ -88,23 +88,57 @@ pub fn listen(
     reached: &mut dyn FnMut(u64) -> Result<(), StageError>,
 ) -> Result<(), StageError> {
     let starts = window_starts(pcm.len());
-    let mut mel = LogMel::new(VoiceEncoder::MEL_BINS);
-    // Half a Fourier window on either side.
-    let mut samples = vec![vec![0.0; PyanNet::WINDOW + N_FFT]; batch.min(starts.len())];
+    let mut ear = Ear::new(pcm, networks, batch.min(starts.len()));
     for starts in starts[heard.windows.len()..].chunks(batch.max(1)) {
-        for (start, samples) in starts.iter().zip(&mut samples) {
-            pcm.read(*start as i64 - (N_FFT / 2) as i64, samples)?;
-        }
-        let inner: Vec<&[f32]> =
-            samples[..starts.len()].iter().map(|all| &all[N_FFT / 2..][..PyanNet::WINDOW]).collect();
-        let classes = networks.segmentation.forward(&inner).map_err(StageError::from)?;
-        let classes = classes.flatten_all()?.to_vec1::<f32>()?;
+        let windows: Vec<Range<u64>> =
+            starts.iter().map(|start| *start..*start + PyanNet::WINDOW as u64).collect();
         let first = heard.windows.len();
+        let (masks, utterances) = ear.hear(&windows, first)?;
+        heard.windows.extend(masks);
+        heard.utterances.extend(utterances);
+        let end = starts.last().map_or(0, |start| start + STEP as u64);
+        reached(end.min(pcm.len()))?;
+    }
+    Ok(())
+}
+
+/// Listens to windows of a recording.
+pub(super) struct Ear<'a> {
+    pcm: &'a Pcm,
+    networks: &'a Networks,
+    mel: LogMel,
+    /// Per window of a batch, with half a Fourier window on either side.
+    samples: Vec<Vec<f32>>,
+}
+
+impl<'a> Ear<'a> {
+    /// Listens to up to `batch` windows at a time.
+    pub fn new(pcm: &'a Pcm, networks: &'a Networks, batch: usize) -> Self {
+        let samples = vec![vec![0.0; PyanNet::WINDOW + N_FFT]; batch.max(1)];
+        Self { pcm, networks, mel: LogMel::new(VoiceEncoder::MEL_BINS), samples }
+    }
+
+    /// Who speaks in each of these ranges of samples, each no longer than a window,
+    /// and the utterances in them; windows are numbered from `first`.
+    pub fn hear(
+        &mut self,
+        windows: &[Range<u64>],
+        first: usize,
+    ) -> Result<(Vec<Vec<u8>>, Vec<Utterance>), StageError> {
+        for (window, samples) in windows.iter().zip(&mut self.samples) {
+            self.pcm.read(window.start as i64 - (N_FFT / 2) as i64, samples)?;
+        }
+        let samples = &self.samples[..windows.len()];
+        let inner: Vec<&[f32]> = samples.iter().map(|all| &all[N_FFT / 2..][..PyanNet::WINDOW]).collect();
+        let classes = self.networks.segmentation.forward(&inner).map_err(StageError::from)?;
+        let classes = classes.flatten_all()?.to_vec1::<f32>()?;
+        let mut masks = Vec::with_capacity(windows.len());
         let mut parts = Parts::default();
         let per_window = PyanNet::FRAMES * PyanNet::CLASSES.len();
         for (number, classes) in classes.chunks_exact(per_window).enumerate() {
-            let mask = mask(classes);
-            let energies = energies(&mut mel, &samples[number]);
+            let mut mask = mask(classes);
+            silence_from((windows[number].end - windows[number].start) as usize, &mut mask);
+            let energies = energies(&mut self.mel, &samples[number]);
             for speaker in 0..PyanNet::SPEAKERS as u8 {
                 for frames in utterances(&mask, speaker) {
                     let (heard, seconds) = frames_to_encode(&mask, speaker, frames.clone());
@@ -113,13 +147,17 @@ pub fn listen(
                     parts.add(utterance, &heard, &energies);
                 }
             }
-            heard.windows.push(mask);
+            masks.push(mask);
         }
-        heard.utterances.extend(parts.encode(&networks.encoder, batch.max(1) * PARTS_PER_WINDOW)?);
-        let end = starts.last().map_or(0, |start| start + STEP as u64);
-        reached(end.min(pcm.len()))?;
+        let together = self.samples.len() * PARTS_PER_WINDOW;
+        Ok((masks, parts.encode(&self.networks.encoder, together)?))
     }
-    Ok(())
+}
+
+/// Nobody speaks in the frames whose centre is this sample or a later one.
+fn silence_from(sample: usize, mask: &mut [u8]) {
+    let first = (sample.saturating_sub(PyanNet::FRAME_WIDTH / 2)).div_ceil(PyanNet::FRAME_STEP);
+    mask.iter_mut().skip(first).for_each(|frame| *frame = 0);
 }
 
 /// The likeliest set of speakers of each frame, as bits.

@@ -2,11 +2,15 @@
 //! [`diarize`] compares the voices and says who speaks when in the recording.
 
 mod clusters;
+mod encode;
+mod known;
 mod listen;
 mod stage;
 mod turns;
 
 pub use clusters::Bounds;
+pub(crate) use encode::encode_voice;
+pub use known::{Names, names};
 pub use listen::{Heard, Networks, listen};
 pub(crate) use stage::find;
 pub use turns::{Diarization, diarize};

@@ -2,14 +2,17 @@
 //! conversations against what is known of them.
 
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use audio::{HOP, LogMel, N_FFT, OpenOptions, PrepareOptions, Recording};
 use candle_core::{Device, Tensor};
 use models::speakers::{PyanNet, VoiceEncoder};
 use pipeline::speakers::{Bounds, Diarization, Heard, Networks, diarize, listen};
+use pipeline::{Control, Engine};
 use random_models::corpus;
 use random_models::diarization::{Errors, Turn, errors, read_rttm};
+use transcript::{Span, Time};
+use wire::{EncodeVoice, ErrorCode, Event, Job, KnownVoice};
 
 const ANY: Bounds = Bounds { min: 1, max: usize::MAX };
 
@@ -178,4 +181,79 @@ fn a_batch_changes_nothing() {
         results.push((heard.windows.clone(), diarize(&heard, recording.seconds(), ANY).turns));
     }
     assert!(results.iter().all(|result| *result == results[0]));
+}
+
+/// A voice of a part of a recording, with its seconds of speech; `None` where there is too little.
+fn voice(engine: &mut Engine, file: &Path, part: Option<(f64, f64)>) -> Option<(f32, Vec<f32>)> {
+    let span = |(start, end)| Span::new(Time::from_seconds(start), Time::from_seconds(end));
+    let asked = EncodeVoice { job: Job::new(1, file, ""), spans: part.map(span).into_iter().collect() };
+    match engine.encode_voice(&asked, &Control::default()) {
+        Ok(Event::Voice { voice }) => Some((voice.seconds, voice.vector)),
+        Err(failure) if failure.code == ErrorCode::NoVoice => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn distance(a: &[f32], b: &[f32]) -> f32 {
+    1.0 - a.iter().zip(b).map(|(x, y)| x * y).sum::<f32>()
+}
+
+/// Share of the distances up to a limit.
+fn share(distances: &[f32], limit: f32) -> f64 {
+    distances.iter().filter(|distance| **distance <= limit).count() as f64 / distances.len() as f64
+}
+
+fn flac_files(folder: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|it| it == "flac")).collect();
+    files.sort();
+    files
+}
+
+/// The table of docs/measurements.md, and what the window says of false accepts.
+#[test]
+#[ignore = "needs the full corpus"]
+fn other_people_are_seldom_taken_for_known_ones() {
+    let (audio, mut engine) = (corpus::full().join("audio"), Engine::new());
+    let all: Vec<_> =
+        flac_files(&audio.join("voices")).iter().filter_map(|file| voice(&mut engine, file, None)).collect();
+    let long: Vec<_> = all.into_iter().filter(|(seconds, _)| *seconds >= 3.0).collect();
+    let pairs = |a: usize| long[..a].iter().map(move |b| (a, b));
+    let others: Vec<f32> = (0..long.len()).flat_map(pairs).map(|(a, b)| distance(&long[a].1, &b.1)).collect();
+    let (same, maybe) = (share(&others, KnownVoice::SAME), share(&others, KnownVoice::MAYBE_SAME));
+    println!("{} voices: {same:.5} of pairs named, {maybe:.4} offered", long.len());
+    assert!(same <= f64::from(KnownVoice::FALSE_ACCEPTS), "{same}");
+
+    // Parts of utterances of a few people, each against the parts of other files.
+    for speech in [1.6f32..2.0, 2.7..3.3, 5.4..6.6] {
+        let mut parts: Vec<(String, PathBuf, Vec<f32>)> = Vec::new();
+        for file in flac_files(&audio.join("real/librispeech")) {
+            let speaker = file.file_name().unwrap().to_string_lossy().split('-').next().unwrap().to_owned();
+            let seconds = recording(&file).seconds();
+            for length in [speech.start * 1.15, speech.start * 1.3].map(f64::from) {
+                for start in (0..8).map(|number| 0.3 + length * f64::from(number)) {
+                    if start + length <= seconds
+                        && let Some((found, vector)) =
+                            voice(&mut engine, &file, Some((start, start + length)))
+                        && speech.contains(&found)
+                    {
+                        parts.push((speaker.clone(), file.clone(), vector));
+                    }
+                }
+            }
+        }
+        let (mut same, mut other) = (Vec::new(), Vec::new());
+        for (number, a) in parts.iter().enumerate() {
+            for b in parts[..number].iter().filter(|b| a.1 != b.1) {
+                if a.0 == b.0 { &mut same } else { &mut other }.push(distance(&a.2, &b.2));
+            }
+        }
+        let limits = (0..1000).map(|limit| limit as f32 / 1000.0);
+        let rates = limits.map(|limit| (share(&other, limit), 1.0 - share(&same, limit)));
+        let (accepts, rejects) =
+            rates.min_by(|a, b| (a.0 - a.1).abs().total_cmp(&(b.0 - b.1).abs())).unwrap();
+        let rate = f64::midpoint(accepts, rejects);
+        println!("{speech:?} s: {} parts, equal error rate {:.2} %", parts.len(), 100.0 * rate);
+        assert!(rate < 0.05, "{rate}");
+    }
 }

@@ -8,13 +8,15 @@ mod run;
 mod rungs;
 mod slot;
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use library::{JobKey, Journal};
 use tokio::sync::{mpsc, watch};
-use wire::{Description, ErrorCode, Event, Failure, Job, JobId, NO_JOB, Resume};
+use transcript::Span;
+use wire::{Description, EncodedVoice, ErrorCode, Event, Failure, Job, JobId, NO_JOB, Resume};
 
 use crate::runs::Runs;
 use crate::{Canceller, Engine, EngineOptions};
@@ -36,6 +38,8 @@ pub struct SupervisorOptions {
     pub journal: Option<Journal>,
     /// Where hosts take turns at a device; `None`: this one takes no turns.
     pub runs: Option<Runs>,
+    /// The file of the voices that engines recognise; `None`: none. It need not exist.
+    pub voices: Option<PathBuf>,
     /// For when engines are renewed; what a job may take stands in the job.
     pub memory: memory::settings::MemorySettings,
 }
@@ -52,6 +56,7 @@ struct Inner {
     engine: EngineOptions,
     journal: Option<Journal>,
     runs: Option<Runs>,
+    voices: Option<PathBuf>,
     /// Files after which the engine is replaced; 0: never.
     renew_after: u32,
     /// Jobs take it one after the other, in the order in which they came.
@@ -65,11 +70,12 @@ struct Inner {
 impl Supervisor {
     /// Starts no engine yet.
     pub fn start(options: SupervisorOptions) -> Self {
-        let SupervisorOptions { engine, journal, runs, memory } = options;
+        let SupervisorOptions { engine, journal, runs, voices, memory } = options;
         let inner = Inner {
             engine,
             journal,
             runs,
+            voices,
             renew_after: memory.renew_after,
             slot: tokio::sync::Mutex::default(),
             current: Mutex::default(),
@@ -130,6 +136,36 @@ impl Supervisor {
     /// host finishes it there once its files are written.
     pub fn submit_kept(&self, job: Job, key: JobKey) -> SupervisedJob {
         self.enqueue(job, self.inner.journal.clone().map(|journal| (journal, key)))
+    }
+
+    /// The file of the voices that its engines recognise.
+    pub fn voices_file(&self) -> Option<&Path> {
+        self.inner.voices.as_deref()
+    }
+
+    /// How the person sounds who speaks in `spans` of the job's file, or most in all of it where
+    /// there are none. Computed beside the jobs, on the CPU, by an engine of its own: it takes less
+    /// than a hundred megabytes, and the user waits for it.
+    ///
+    /// # Errors
+    /// As [`Engine::start`]; where the file can't be decoded or has too little speech.
+    pub async fn encode_voice(&self, job: Job, spans: Vec<Span>) -> Result<EncodedVoice, Failure> {
+        let options = EngineOptions { cpu_only: true, ..self.inner.engine.clone() };
+        self.unless_closed(async {
+            let engine = Engine::start(&options).await?;
+            let mut handle = engine.encode_voice(job, spans);
+            let mut answer = Err(Failure::new(ErrorCode::EngineFailed, "The engine gave no answer."));
+            while let Some(event) = handle.next().await {
+                match event {
+                    Event::Voice { voice } => answer = Ok(*voice),
+                    Event::Failed { error, .. } => answer = Err(error),
+                    _ => {}
+                }
+            }
+            engine.shutdown().await;
+            answer
+        })
+        .await
     }
 
     /// Where its jobs are written down.

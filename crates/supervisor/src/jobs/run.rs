@@ -1,11 +1,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
+use library::Voices;
 use memory::ladder::Processor;
 use tokio::sync::mpsc::UnboundedSender;
 use transcript::{Notice, Severity};
 use wire::{Event, Failure, Job, Resume};
 
-use super::journal_writer::{JournalWriter, Record};
+use super::journal_writer::{JournalWriter, Record, blocking};
 use super::recovery::{Next, RecoveryPolicy};
 use super::slot::EngineSlot;
 use super::{Inner, Stop};
@@ -85,6 +86,7 @@ impl JobRun {
             let is_cpu = engine.device(self.job.device) == "cpu";
             let job = policy.next_job(if is_cpu { Processor::Cpu } else { Processor::Gpu });
             self.record(policy.attempt(), policy.progress()).await;
+            self.introduce_voices(&engine, &job, policy).await;
             let handle = engine.attempt(job);
             self.stop.reach(handle.canceller());
             let (failure, partial) = match self.follow(slot, policy, handle).await {
@@ -101,6 +103,23 @@ impl JobRun {
                     slot.leave(&inner).await;
                 }
                 Next::GiveUp { tell, failure } => return self.gave_up(policy, tell, failure, partial),
+            }
+        }
+    }
+
+    /// Tells the engine which people it may find among the speakers.
+    async fn introduce_voices(&self, engine: &Engine, job: &Job, policy: &mut RecoveryPolicy) {
+        let Some(path) = self.inner.voices.clone().filter(|_| job.speakers) else { return };
+        match blocking(move || Voices::open_existing(&path)?.map_or(Ok(Vec::new()), |voices| voices.known()))
+            .await
+        {
+            Ok(voices) => engine.know_voices(voices),
+            Err(error) => {
+                engine.know_voices(Vec::new());
+                let text = format!("{} Speakers have numbers instead of names.", error.failure());
+                let notice = Notice::new(wire::notice::VOICES_UNREADABLE, Severity::Info, text);
+                let outcome = policy.handle_event(Event::Notice { notice });
+                outcome.tell.into_iter().for_each(|event| self.tell(event));
             }
         }
     }

@@ -56,6 +56,18 @@ fn every_setting_changed() -> Job {
     }
 }
 
+fn known_voice() -> KnownVoice {
+    KnownVoice { name: "Änne".into(), network: "a".into(), vector: vec![0.6, -0.8] }
+}
+
+/// What goes to logs says nothing about how a person sounds.
+#[test]
+fn voices_are_not_printed() {
+    let voice = EncodedVoice { network: "a".into(), vector: vec![0.6], seconds: 3.0, seconds_of_others: 0.0 };
+    let text = format!("{:?} {:?}", known_voice(), Event::Voice { voice: Box::new(voice) });
+    assert!(!text.contains("0.6") && !text.contains("nne"), "{text}");
+}
+
 fn segment() -> Segment {
     Segment {
         id: 0,
@@ -156,6 +168,14 @@ fn every_command_arrives_as_it_was_sent() {
             "detect_languages",
             Command::DetectLanguages { id: 2, files: vec!["a".into(), "b".into()], job: job() },
         ),
+        ("know_voices", Command::KnowVoices { voices: vec![known_voice()] }),
+        (
+            "encode_voice",
+            Command::EncodeVoice(Box::new(EncodeVoice {
+                job: Job::new(3, "a.wav", "/models/ü"),
+                spans: vec![Span::new(Time::ZERO, Time::from_millis(1500))],
+            })),
+        ),
         (
             "quantise",
             Command::Quantise(Box::new(Quantise {
@@ -226,6 +246,17 @@ fn every_event_arrives_as_it_was_sent() {
         (
             "quantised",
             Event::Quantised { size: u64::MAX, kept: vec![("a.weight".into(), memory::Precision::F16)] },
+        ),
+        (
+            "voice",
+            Event::Voice {
+                voice: Box::new(EncodedVoice {
+                    network: "a".into(),
+                    vector: vec![0.6, -0.8],
+                    seconds: 12.5,
+                    seconds_of_others: 0.0,
+                }),
+            },
         ),
         ("ladder", Event::Ladder { state: Box::new(ladder()) }),
     ] {

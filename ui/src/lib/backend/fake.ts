@@ -1,7 +1,7 @@
 import type {
   Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Format, Gap, Hit, Job, Look,
   MemoryUpdate, ModelChoice, ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Preset, Progress, Replaced, Review, Saved, Segment, Settings, Setup, ModelCatalog, Switches, TextChange, TextUpdate, Transfer,
-  WatchedFolder, WindowEvent,
+  WatchedFolder, Voice, VoiceList, WindowEvent,
 } from "../generated/contract";
 import type { Backend } from ".";
 import { FITS, PREFERENCES } from "./fake-choices";
@@ -188,7 +188,8 @@ export class FakeBackend implements Backend {
   /** As if files had been dropped on the window. */
   drop(paths: string[]): void {
     this.emit({ kind: "drag_left" });
-    for (const path of paths) this.#add(path, false);
+    const changed = paths.map((path) => this.#add(path, false));
+    this.emit({ kind: "jobs", changed, removed: [], order: null });
     this.#run();
   }
 
@@ -219,9 +220,11 @@ export class FakeBackend implements Backend {
   }
 
   async addSample(): Promise<void> {
-    this.#add("/usr/share/steno/sample.flac", true);
+    this.emit({ kind: "jobs", changed: [this.#add("/usr/share/steno/sample.flac", true)], removed: [], order: null });
     this.#run();
   }
+
+  knownVoices: Voice[] = [];
 
   async modelFits(): Promise<ModelFits> {
     return this.fits;
@@ -578,6 +581,37 @@ export class FakeBackend implements Backend {
     this.deleted.delete(document);
   }
 
+  async voices(): Promise<VoiceList> {
+    return { voices: this.knownVoices, damaged: [] };
+  }
+
+  async addVoice(name: string): Promise<VoiceList> {
+    return this.#addSample(name, "interview.wav");
+  }
+
+  async rememberSpeaker(job: number, speaker: string): Promise<VoiceList> {
+    return this.#addSample(speaker, this.#works.get(job)?.job.name ?? "");
+  }
+
+  async renameVoice(name: string, to: string): Promise<VoiceList> {
+    this.knownVoices = this.knownVoices.map((voice) => (voice.name === name ? { ...voice, name: to } : voice));
+    return this.voices();
+  }
+
+  async removeVoice(name: string, sample: number | null): Promise<VoiceList> {
+    const left = (voice: Voice): Voice => ({ ...voice, samples: voice.samples.filter((_, number) => number !== sample) });
+    this.knownVoices = this.knownVoices.flatMap((voice) => (voice.name !== name ? [voice] : sample === null ? [] : [left(voice)]));
+    return this.voices();
+  }
+
+  async #addSample(name: string, source: string): Promise<VoiceList> {
+    const old = this.knownVoices.find((voice) => voice.name === name)?.samples ?? [];
+    const short = old.length === 0;
+    const samples = [...old, { source, seconds: short ? 4 : 21, likeness: short ? null : 0.93, flaws: short ? (["short"] as const).slice() : [] }];
+    this.knownVoices = [...this.knownVoices.filter((voice) => voice.name !== name), { name, samples }];
+    return this.voices();
+  }
+
   async locateRecording(job: number): Promise<boolean> {
     this.#change(job, { missing: false });
     return true;
@@ -653,7 +687,7 @@ export class FakeBackend implements Backend {
     return this.models.find((model) => model.id === this.settings.model)?.demonstration ?? false;
   }
 
-  #add(path: string, sample: boolean): void {
+  #add(path: string, sample: boolean): Job {
     const id = ++this.#last;
     const job: Job = { ...recording(id, path, sample), state: this.#isDemonstration() && !sample ? "held" : "waiting" };
     if (path.endsWith(".pdf")) {
@@ -665,7 +699,7 @@ export class FakeBackend implements Backend {
     const update: TextUpdate = { job: id, from: 0, segments: [], changes: [], editing: null, notices: [], ending: null };
     this.#works.set(id, { job, segments: [], update, memory: new FakeMemory() });
     this.#order.push(id);
-    this.emit({ kind: "jobs", changed: [job], removed: [], order: null });
+    return job;
   }
 
   /** Adds recordings and works on the first for some steps, at once. */

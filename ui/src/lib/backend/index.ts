@@ -1,6 +1,6 @@
 import type {
   Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Gap, Hit, Look, MemoryUpdate,
-  ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, Settings, Setup, ModelCatalog, Switches, TextUpdate, WindowEvent,
+  ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, Settings, Setup, ModelCatalog, Switches, TextUpdate, VoiceList, WindowEvent,
 } from "../generated/contract";
 
 /**
@@ -95,6 +95,15 @@ export interface Backend {
   /** Several recordings in one folder that the user chooses; null where the dialog was closed. */
   saveJobs(jobs: number[], exporting: Exporting): Promise<Saved[] | null>;
   saveDocuments(documents: number[], exporting: Exporting): Promise<Saved | null>;
+  /** People whose voices are recognized. */
+  voices(): Promise<VoiceList>;
+  /** Adds recordings of a person, which the user chooses; all voices then, as below. */
+  addVoice(name: string): Promise<VoiceList>;
+  /** Adds a speaker of a finished transcript, under the speaker's name. */
+  rememberSpeaker(job: number, speaker: string): Promise<VoiceList>;
+  renameVoice(name: string, to: string): Promise<VoiceList>;
+  /** For good; one sample of it, or all where that is null. */
+  removeVoice(name: string, sample: number | null): Promise<VoiceList>;
   /** Where a recording is listened to, in place of the one before. */
   playSource(job: number): Promise<PlaySource>;
 }

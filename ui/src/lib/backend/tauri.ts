@@ -2,7 +2,7 @@ import { Channel, invoke } from "@tauri-apps/api/core";
 import type {
   Attempt, BlockingCommand, ChartFile, CommandName, Connection, DocumentInfo, Edit, EditCommand, Edited, EngineInfo, Exporting, Finding, Gap, Hit,
   Look, MemoryUpdate, ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, Settings, Setup, ModelCatalog, Switches, TextUpdate,
-  WindowCommand, WindowEvent,
+  VoiceList, WindowCommand, WindowEvent,
 } from "../generated/contract";
 import { t } from "../text";
 import type { Backend } from ".";
@@ -202,6 +202,21 @@ export class TauriBackend implements Backend {
   }
   saveDocuments(documents: number[], exporting: Exporting): Promise<Saved | null> {
     return call("save_documents", { documents, exporting, title: t.dialogs.folder });
+  }
+  voices(): Promise<VoiceList> {
+    return call("voices");
+  }
+  addVoice(name: string): Promise<VoiceList> {
+    return call("add_voice", { name, title: t.dialogs.voice });
+  }
+  rememberSpeaker(job: number, speaker: string): Promise<VoiceList> {
+    return call("remember_speaker", { job, speaker });
+  }
+  renameVoice(name: string, to: string): Promise<VoiceList> {
+    return call("rename_voice", { name, to });
+  }
+  removeVoice(name: string, sample: number | null): Promise<VoiceList> {
+    return call("remove_voice", { name, sample });
   }
   playSource(job: number): Promise<PlaySource> {
     return call("play_source", { job });

@@ -1,16 +1,19 @@
 // Made from crates/app by `STENO_WRITE_CONTRACT=1 cargo test -p app`.
 
-export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "preferences" | "change_preference" | "diagnostics" | "watch" | "watch_memory" | "save" | "save_chart" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "documents" | "search_documents" | "open_document" | "locate_recording" | "save_documents" | "save_jobs";
+export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "preferences" | "change_preference" | "diagnostics" | "watch" | "watch_memory" | "save" | "save_chart" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "documents" | "search_documents" | "open_document" | "locate_recording" | "save_documents" | "save_jobs" | "voices" | "add_voice" | "remember_speaker" | "rename_voice" | "remove_voice";
 
 export type PreferenceName = "memory_profile" | "batch_size" | "speaker_batch_size" | "skip_speakers" | "fast_path" | "memory_fraction" | "trim_every" | "renew_after" | "memory_limit" | "ram_limit" | "keep" | "precision" | "threads" | "priority" | "hf_endpoint" | "proxy" | "offline";
 
 /** A word of less probability is uncertain. */
 export const UNSURE = 0.5;
 
+/** Share of other people whose voice is mistaken for a known one. */
+export const FALSE_ACCEPTS = 0.0014;
+
 /**
  * What programs branch on. The text of a message may change, these may not.
  */
-export type ErrorCode = "file_not_found" | "file_unreadable" | "not_a_file" | "file_empty" | "no_recordings" | "no_audio_track" | "no_such_track" | "unknown_format" | "unsupported_codec" | "needs_ffmpeg" | "audio_broken" | "model_not_found" | "model_invalid" | "model_unsupported" | "language_unknown" | "bad_settings" | "device_unavailable" | "out_of_memory" | "network_off" | "network_failed" | "download_refused" | "model_corrupt" | "model_in_use" | "disk_full" | "output_exists" | "output_unwritable" | "engine_not_found" | "engine_failed" | "engine_silent" | "player_failed" | "protocol_mismatch" | "cancelled" | "internal";
+export type ErrorCode = "file_not_found" | "file_unreadable" | "not_a_file" | "file_empty" | "no_recordings" | "no_audio_track" | "no_such_track" | "unknown_format" | "unsupported_codec" | "needs_ffmpeg" | "audio_broken" | "no_voice" | "model_not_found" | "model_invalid" | "model_unsupported" | "language_unknown" | "bad_settings" | "device_unavailable" | "out_of_memory" | "network_off" | "network_failed" | "download_refused" | "model_corrupt" | "model_in_use" | "disk_full" | "output_exists" | "output_unwritable" | "engine_not_found" | "engine_failed" | "engine_silent" | "player_failed" | "protocol_mismatch" | "cancelled" | "internal";
 
 /**
  * What an engine was built to compute on.
@@ -1634,6 +1637,58 @@ start: number,
  * The text of the segment.
  */
 text: string, };
+
+/**
+ * What makes a sample a bad one.
+ */
+export type Flaw = "short" | "mixed" | "unlike";
+
+/**
+ * The page's list of voices.
+ */
+export type VoiceList = { 
+/**
+ * In the order of their names.
+ */
+voices: Array<Voice>, 
+/**
+ * Names of those of which a sample is damaged and left out.
+ */
+damaged: Array<string>, };
+
+/**
+ * A person who is recognised.
+ */
+export type Voice = { 
+/**
+ * What the person is called in transcripts.
+ */
+name: string, 
+/**
+ * In the order in which they were added.
+ */
+samples: Array<VoiceSample>, };
+
+/**
+ * One recording's part in a voice.
+ */
+export type VoiceSample = { 
+/**
+ * File name of the recording.
+ */
+source: string, 
+/**
+ * Speech of the person in it.
+ */
+seconds: number, 
+/**
+ * How much it sounds like the other samples, from 0 to 1; null for a single one.
+ */
+likeness: number | null, 
+/**
+ * What makes it a bad one.
+ */
+flaws: Array<Flaw>, };
 
 /**
  * A command that takes effect at once, in the order in which the page sends them.

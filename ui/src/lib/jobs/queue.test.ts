@@ -208,3 +208,14 @@ test("a model that does not fit into the free memory is announced above the queu
   tell(null);
   await waitFor(() => expect(screen.queryByTestId("fit-warning")).toBeNull());
 });
+
+test("what is added while another recording is shown is told, with a way to it", async () => {
+  await queue(FILES.slice(0, 1));
+  steno.select(1);
+  backend.drop(FILES.slice(1, 3));
+  await waitFor(() => expect(steno.toasts.map(({ text }) => text)).toEqual([t.queue.added(2)]));
+  expect(steno.selected, "what is being read stays open").toBe(1);
+  steno.show("history");
+  steno.toasts[0]?.action?.run();
+  expect([steno.view, steno.selected]).toEqual(["recordings", 2]);
+});

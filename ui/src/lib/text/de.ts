@@ -14,7 +14,7 @@ export const de: Text = {
     sample: "Beispielaufnahme ausprobieren",
   },
 
-  views: { label: "Bereiche des Fensters", recordings: "Aufnahmen", history: "Verlauf", models: "Modelle", settings: "Einstellungen" },
+  views: { label: "Bereiche des Fensters", recordings: "Aufnahmen", history: "Verlauf", voices: "Stimmen", models: "Modelle", settings: "Einstellungen" },
 
   device: {
     free: (free, total) => `${free} von ${total} frei für Steno`,
@@ -234,6 +234,9 @@ export const de: Text = {
   },
 
   queue: {
+    added: (files) => (files === 1 ? "1 Aufnahme hinzugefügt." : `${files} Aufnahmen hinzugefügt.`),
+    addedHeld: (files) => (files === 1 ? "1 Aufnahme hinzugefügt; ihr fehlt ein Modell." : `${files} Aufnahmen hinzugefügt; ihnen fehlt ein Modell.`),
+    show: "Anzeigen",
     stopAll: "Alle abbrechen",
     pause: "Warteschlange anhalten",
     resume: "Fortsetzen",
@@ -474,6 +477,32 @@ export const de: Text = {
     locate: "Ordner für die Suche wählen",
   },
 
+  voices: {
+    title: "Stimmen",
+    text: "Wer hier hinzugefügt ist, wird in späteren Aufnahmen, deren Sprecher unterschieden werden, beim Namen genannt.",
+    privacy: "Stimmen liegen in einer einzigen Datei auf diesem Computer und nirgends sonst. Eine entfernte Stimme ist endgültig gelöscht; Namen in Transkripten bleiben.",
+    rate: (share) => `Von den Stimmen anderer Menschen werden ${share} für eine bekannte gehalten.`,
+    none: "Noch keine Stimmen. Fügen Sie hier Aufnahmen einer Person hinzu, oder öffnen Sie ein Transkript, benennen Sie einen Sprecher und lassen Sie die Stimme künftig erkennen.",
+    name: "Name",
+    add: "Aufnahmen hinzufügen …",
+    listening: "Wird angehört …",
+    added: (name) => `${name} wird ab jetzt erkannt.`,
+    sample: (source, length) => `${source}: ${length} Sprache`,
+    likeness: (share) => `${share} Ähnlichkeit mit den anderen Proben`,
+    flaws: {
+      short: "Kurz: Ab zehn Sekunden wird verlässlicher erkannt.",
+      mixed: "Darin sprechen auch andere; genommen wurde, wer am meisten spricht.",
+      unlike: "Klingt nicht wie die anderen Proben: Ist es dieselbe Person?",
+    },
+    rename: (name) => `Name von ${name}`,
+    remove: (what) => `${what} entfernen`,
+    removeTitle: (name) => `Die Stimme von ${name} entfernen?`,
+    removeText: "Ihre Proben werden endgültig gelöscht.",
+    damaged: (names) => `Eine Probe ist beschädigt und wird ausgelassen. Fügen Sie sie neu hinzu: ${names}`,
+    recognize: (name) => `${name} in späteren Aufnahmen erkennen`,
+    nameFirst: "Geben Sie dem Sprecher zuerst einen Namen",
+  },
+
   player: {
     label: "Anhören",
     play: "Abspielen",
@@ -600,6 +629,7 @@ export const de: Text = {
 
   dialogs: {
     files: "Aufnahmen wählen",
+    voice: "Aufnahmen dieser Person wählen",
     model: "Modellordner wählen",
     modelFile: "Modelldatei wählen",
     save: "Transkript speichern",
@@ -621,6 +651,7 @@ export const de: Text = {
     unsupported_codec: "Format nicht unterstützt",
     needs_ffmpeg: "Für dieses Format wird ffmpeg benötigt",
     audio_broken: "Beschädigte Aufnahme",
+    no_voice: "Zu wenig Sprache",
     model_not_found: "Kein Modell",
     model_invalid: "Modell nicht verwendbar",
     model_unsupported: "Modell nicht unterstützt",

@@ -16,7 +16,7 @@ export const en = {
     sample: "Try the sample recording",
   },
 
-  views: { label: "Parts of the window", recordings: "Recordings", history: "History", models: "Models", settings: "Settings" },
+  views: { label: "Parts of the window", recordings: "Recordings", history: "History", voices: "Voices", models: "Models", settings: "Settings" },
 
   device: {
     free: (free: string, total: string) => `${free} of ${total} free for Steno`,
@@ -236,6 +236,9 @@ export const en = {
   },
 
   queue: {
+    added: (files: number) => (files === 1 ? "1 recording added." : `${files} recordings added.`),
+    addedHeld: (files: number) => (files === 1 ? "1 recording added; it needs a model." : `${files} recordings added; they need a model.`),
+    show: "Show",
     stopAll: "Stop all",
     pause: "Pause the queue",
     resume: "Resume",
@@ -477,6 +480,32 @@ export const en = {
     locate: "Choose the folder to search",
   },
 
+  voices: {
+    title: "Voices",
+    text: "A person whose voice you add is named in later recordings whose speakers are told apart.",
+    privacy: "Voices are kept in one file on this computer and nowhere else. A voice that you remove is gone for good; names in transcripts stay.",
+    rate: (share: string) => `Of the voices of other people, ${share} are mistaken for a known one.`,
+    none: "No voices yet. Add recordings of a person here, or open a transcript, give a speaker a name, and recognize the voice from then on.",
+    name: "Name",
+    add: "Add recordings…",
+    listening: "Listening…",
+    added: (name: string) => `${name} is recognized from now on.`,
+    sample: (source: string, length: string) => `${source}: ${length} of speech`,
+    likeness: (share: string) => `${share} like the other samples`,
+    flaws: {
+      short: "Short: ten seconds and more are recognized more reliably.",
+      mixed: "Others speak in it too; the one who speaks most was taken.",
+      unlike: "Does not sound like the other samples: is it the same person?",
+    },
+    rename: (name: string) => `Name of ${name}`,
+    remove: (what: string) => `Remove ${what}`,
+    removeTitle: (name: string) => `Remove the voice of ${name}?`,
+    removeText: "Its samples are deleted for good.",
+    damaged: (names: string) => `A sample is damaged and left out. Add it again: ${names}`,
+    recognize: (name: string) => `Recognize ${name} in later recordings`,
+    nameFirst: "Give the speaker a name first",
+  },
+
   player: {
     label: "Listen",
     play: "Play",
@@ -603,6 +632,7 @@ export const en = {
 
   dialogs: {
     files: "Choose recordings",
+    voice: "Choose recordings of this person",
     model: "Choose a model folder",
     modelFile: "Choose a model file",
     save: "Save the transcript",
@@ -624,6 +654,7 @@ export const en = {
     unsupported_codec: "Format not supported",
     needs_ffmpeg: "This format needs ffmpeg",
     audio_broken: "Damaged recording",
+    no_voice: "Too little speech",
     model_not_found: "No model",
     model_invalid: "Not a usable model",
     model_unsupported: "Model not supported",

@@ -15,7 +15,7 @@ export const es: Text = {
     sample: "Probar la grabación de ejemplo",
   },
 
-  views: { label: "Secciones de la ventana", recordings: "Grabaciones", history: "Historial", models: "Modelos", settings: "Ajustes" },
+  views: { label: "Secciones de la ventana", recordings: "Grabaciones", history: "Historial", voices: "Voces", models: "Modelos", settings: "Ajustes" },
 
   device: {
     free: (free, total) => `${free} de ${total} libres para Steno`,
@@ -235,6 +235,9 @@ export const es: Text = {
   },
 
   queue: {
+    added: (files) => (files === 1 ? "Se ha añadido 1 grabación." : `Se han añadido ${files} grabaciones.`),
+    addedHeld: (files) => (files === 1 ? "Se ha añadido 1 grabación; necesita un modelo." : `Se han añadido ${files} grabaciones; necesitan un modelo.`),
+    show: "Mostrar",
     stopAll: "Detener todo",
     pause: "Pausar la cola",
     resume: "Reanudar",
@@ -477,6 +480,32 @@ export const es: Text = {
     locate: "Elegir la carpeta en la que buscar",
   },
 
+  voices: {
+    title: "Voces",
+    text: "Una persona cuya voz se añade aquí aparece con su nombre en las grabaciones posteriores en que se distinguen los hablantes.",
+    privacy: "Las voces se guardan en un solo archivo de este equipo y en ningún otro lugar. Una voz eliminada desaparece para siempre; los nombres de las transcripciones se conservan.",
+    rate: (share) => `De las voces de otras personas, el ${share} se toma por una conocida.`,
+    none: "Aún no hay voces. Añadir aquí grabaciones de una persona, o abrir una transcripción, dar nombre a un hablante y reconocer su voz en adelante.",
+    name: "Nombre",
+    add: "Añadir grabaciones…",
+    listening: "Escuchando…",
+    added: (name) => `A partir de ahora se reconoce a ${name}.`,
+    sample: (source, length) => `${source}: ${length} de voz`,
+    likeness: (share) => `${share} de parecido con las demás muestras`,
+    flaws: {
+      short: "Corta: a partir de diez segundos el reconocimiento es más fiable.",
+      mixed: "También hablan otras personas; se ha tomado la que más habla.",
+      unlike: "No se parece a las demás muestras; puede ser otra persona.",
+    },
+    rename: (name) => `Nombre de ${name}`,
+    remove: (what) => `Eliminar ${what}`,
+    removeTitle: (name) => `¿Eliminar la voz de ${name}?`,
+    removeText: "Sus muestras se borran para siempre.",
+    damaged: (names) => `Una muestra está dañada y no se usa. Añadirla de nuevo: ${names}`,
+    recognize: (name) => `Reconocer a ${name} en grabaciones posteriores`,
+    nameFirst: "Primero hay que dar un nombre al hablante",
+  },
+
   player: {
     label: "Escuchar",
     play: "Reproducir",
@@ -603,6 +632,7 @@ export const es: Text = {
 
   dialogs: {
     files: "Elegir grabaciones",
+    voice: "Elegir grabaciones de esta persona",
     model: "Elegir la carpeta de un modelo",
     modelFile: "Elegir el archivo de un modelo",
     save: "Guardar la transcripción",
@@ -624,6 +654,7 @@ export const es: Text = {
     unsupported_codec: "Formato no compatible",
     needs_ffmpeg: "Este formato necesita ffmpeg",
     audio_broken: "Grabación dañada",
+    no_voice: "Demasiado poca voz",
     model_not_found: "Sin modelo",
     model_invalid: "Modelo no utilizable",
     model_unsupported: "Modelo no compatible",

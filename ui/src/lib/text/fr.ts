@@ -18,7 +18,7 @@ export const fr: Text = {
     sample: "Essayer avec l’enregistrement d’exemple",
   },
 
-  views: { label: "Sections de la fenêtre", recordings: "Enregistrements", history: "Historique", models: "Modèles", settings: "Réglages" },
+  views: { label: "Sections de la fenêtre", recordings: "Enregistrements", history: "Historique", voices: "Voix", models: "Modèles", settings: "Réglages" },
 
   device: {
     free: (free, total) => `${free} libres sur ${total} pour Steno`,
@@ -238,6 +238,9 @@ export const fr: Text = {
   },
 
   queue: {
+    added: (files) => (files === 1 ? "1 enregistrement ajouté." : `${files} enregistrements ajoutés.`),
+    addedHeld: (files) => (files === 1 ? "1 enregistrement ajouté ; il lui faut un modèle." : `${files} enregistrements ajoutés ; il leur faut un modèle.`),
+    show: "Afficher",
     stopAll: "Tout arrêter",
     pause: "Suspendre la file",
     resume: "Reprendre",
@@ -439,7 +442,7 @@ export const fr: Text = {
     speaker: "Locuteur",
     noSpeaker: "Aucun locuteur",
     speakerName: "Nom du locuteur",
-    speakers: (count: number) => (count === 1 ? "1 locuteur :" : `${count} locuteurs :`),
+    speakers: (count: number) => (count === 1 ? "1 locuteur :" : `${count} locuteurs :`),
     hearSpeaker: "Écouter un extrait",
     joinHint: "Le nom d’un autre locuteur réunit les deux.",
     assign: "Ce segment",
@@ -475,6 +478,32 @@ export const fr: Text = {
     found: "Enregistrement retrouvé.",
     notFound: "L’enregistrement n’est pas dans ce dossier.",
     locate: "Choisir le dossier où chercher",
+  },
+
+  voices: {
+    title: "Voix",
+    text: "Une personne dont vous ajoutez la voix est nommée dans les enregistrements ultérieurs dont les locuteurs sont distingués.",
+    privacy: "Les voix sont conservées dans un seul fichier de cet ordinateur et nulle part ailleurs. Une voix supprimée l’est définitivement ; les noms restent dans les transcriptions.",
+    rate: (share) => `Parmi les voix d’autres personnes, ${share} sont prises pour une voix connue.`,
+    none: "Aucune voix pour l’instant. Ajoutez ici des enregistrements d’une personne, ou ouvrez une transcription, nommez un locuteur et faites reconnaître sa voix par la suite.",
+    name: "Nom",
+    add: "Ajouter des enregistrements…",
+    listening: "Écoute en cours…",
+    added: (name) => `${name} est désormais reconnu.`,
+    sample: (source, length) => `${source} : ${length} de parole`,
+    likeness: (share) => `${share} de ressemblance avec les autres échantillons`,
+    flaws: {
+      short: "Court : à partir de dix secondes, la reconnaissance est plus fiable.",
+      mixed: "D’autres personnes y parlent aussi ; celle qui parle le plus a été retenue.",
+      unlike: "Ne ressemble pas aux autres échantillons : est-ce la même personne ?",
+    },
+    rename: (name) => `Nom de ${name}`,
+    remove: (what) => `Supprimer ${what}`,
+    removeTitle: (name) => `Supprimer la voix de ${name} ?`,
+    removeText: "Ses échantillons sont effacés définitivement.",
+    damaged: (names) => `Un échantillon est endommagé et n’est pas utilisé. Ajoutez-le de nouveau : ${names}`,
+    recognize: (name) => `Reconnaître ${name} dans les enregistrements ultérieurs`,
+    nameFirst: "Donnez d’abord un nom au locuteur",
   },
 
   player: {
@@ -603,6 +632,7 @@ export const fr: Text = {
 
   dialogs: {
     files: "Choisir des enregistrements",
+    voice: "Choisir des enregistrements de cette personne",
     model: "Choisir le dossier d’un modèle",
     modelFile: "Choisir le fichier d’un modèle",
     save: "Enregistrer la transcription",
@@ -624,6 +654,7 @@ export const fr: Text = {
     unsupported_codec: "Format non pris en charge",
     needs_ffmpeg: "Ce format nécessite ffmpeg",
     audio_broken: "Enregistrement endommagé",
+    no_voice: "Trop peu de parole",
     model_not_found: "Aucun modèle",
     model_invalid: "Modèle inutilisable",
     model_unsupported: "Modèle non pris en charge",

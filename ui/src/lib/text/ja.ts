@@ -15,7 +15,7 @@ export const ja: Text = {
     sample: "サンプル録音で試す",
   },
 
-  views: { label: "表示の切り替え", recordings: "録音", history: "履歴", models: "モデル", settings: "設定" },
+  views: { label: "表示の切り替え", recordings: "録音", history: "履歴", voices: "声", models: "モデル", settings: "設定" },
 
   device: {
     free: (free, total) => `${total}中${free}をStenoで使用できます`,
@@ -235,6 +235,9 @@ export const ja: Text = {
   },
 
   queue: {
+    added: (files) => `録音を${files}件追加しました。`,
+    addedHeld: (files) => `録音を${files}件追加しました。モデルが必要です。`,
+    show: "表示",
     stopAll: "すべて停止",
     pause: "キューを一時停止",
     resume: "再開",
@@ -473,6 +476,32 @@ export const ja: Text = {
     locate: "検索するフォルダーを選択",
   },
 
+  voices: {
+    title: "声",
+    text: "声を追加した人は、話者を区別する以後の録音で名前が表示されます。",
+    privacy: "声はこのコンピューターの1つのファイルだけに保存されます。削除した声は完全に消えます。文字起こしの名前は残ります。",
+    rate: (share) => `ほかの人の声のうち${share}が、登録した声と誤認されます。`,
+    none: "声はまだありません。ここで人の録音を追加するか、文字起こしを開いて話者に名前を付け、以後その声を認識するようにしてください。",
+    name: "名前",
+    add: "録音を追加…",
+    listening: "聞き取り中…",
+    added: (name) => `今後は「${name}」を認識します。`,
+    sample: (source, length) => `${source}：音声${length}`,
+    likeness: (share) => `ほかのサンプルとの類似度${share}`,
+    flaws: {
+      short: "短いサンプルです。10秒以上あるとより確実に認識できます。",
+      mixed: "ほかの人も話しています。最も多く話す人の声を使いました。",
+      unlike: "ほかのサンプルと似ていません。同じ人の声ですか？",
+    },
+    rename: (name) => `「${name}」の名前`,
+    remove: (what) => `「${what}」を削除`,
+    removeTitle: (name) => `「${name}」の声を削除しますか？`,
+    removeText: "サンプルは完全に削除されます。",
+    damaged: (names) => `破損したサンプルは使われていません。もう一度追加してください：${names}`,
+    recognize: (name) => `今後の録音で「${name}」を認識`,
+    nameFirst: "先に話者に名前を付けてください",
+  },
+
   player: {
     label: "聞く",
     play: "再生",
@@ -597,6 +626,7 @@ export const ja: Text = {
 
   dialogs: {
     files: "録音を選択",
+    voice: "この人の録音を選択",
     model: "モデルのフォルダーを選択",
     modelFile: "モデルのファイルを選択",
     save: "文字起こしを保存",
@@ -618,6 +648,7 @@ export const ja: Text = {
     unsupported_codec: "対応していない形式",
     needs_ffmpeg: "この形式にはffmpegが必要です",
     audio_broken: "録音が破損しています",
+    no_voice: "音声が少なすぎます",
     model_not_found: "モデルがありません",
     model_invalid: "使用できないモデル",
     model_unsupported: "対応していないモデル",

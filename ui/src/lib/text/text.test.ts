@@ -9,7 +9,7 @@ import { fr } from "./fr";
 
 /** Texts that are as in English on purpose: a name, or the same word. */
 const SAME: Record<Exclude<Language, "en">, string[]> = {
-  de: ["app"],
+  de: ["app", "voices.name"],
   es: ["app", "transfers.speed", "memory.ours", "preferences.switches.false", "preferences.priorities.normal"],
   fr: ["app", "transfers.speed", "memory.ours", "memory.parts.caches", "memory.parts.activations", "memory.stages.transcribe"],
   zh: ["app", "memory.ours"],

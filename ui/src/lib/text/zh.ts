@@ -15,7 +15,7 @@ export const zh: Text = {
     sample: "试用示例录音",
   },
 
-  views: { label: "窗口的各个部分", recordings: "录音", history: "历史记录", models: "模型", settings: "设置" },
+  views: { label: "窗口的各个部分", recordings: "录音", history: "历史记录", voices: "声音", models: "模型", settings: "设置" },
 
   device: {
     free: (free, total) => `共 ${total}，Steno 可用 ${free}`,
@@ -235,6 +235,9 @@ export const zh: Text = {
   },
 
   queue: {
+    added: (files) => `已添加 ${files} 个录音。`,
+    addedHeld: (files) => `已添加 ${files} 个录音，需要模型。`,
+    show: "显示",
     stopAll: "全部停止",
     pause: "暂停队列",
     resume: "继续",
@@ -473,6 +476,32 @@ export const zh: Text = {
     locate: "选择要搜索的文件夹",
   },
 
+  voices: {
+    title: "声音",
+    text: "添加某人的声音后，以后区分说话人的录音中会标出此人的名字。",
+    privacy: "声音只保存在本机的一个文件里。移除的声音会被彻底删除；文稿中的名字会保留。",
+    rate: (share) => `其他人的声音中有 ${share} 会被误认为已知的声音。`,
+    none: "还没有声音。可在此添加某人的录音，或打开文稿，为说话人命名并在以后识别其声音。",
+    name: "名字",
+    add: "添加录音…",
+    listening: "正在听…",
+    added: (name) => `从现在起会识别“${name}”。`,
+    sample: (source, length) => `${source}：${length} 语音`,
+    likeness: (share) => `与其他样本的相似度为 ${share}`,
+    flaws: {
+      short: "样本较短：十秒以上识别更可靠。",
+      mixed: "其中还有其他人说话；已取说话最多的人。",
+      unlike: "与其他样本不像：是同一个人吗？",
+    },
+    rename: (name) => `“${name}”的名字`,
+    remove: (what) => `移除“${what}”`,
+    removeTitle: (name) => `移除“${name}”的声音？`,
+    removeText: "其样本会被彻底删除。",
+    damaged: (names) => `有样本已损坏，未被使用。请重新添加：${names}`,
+    recognize: (name) => `在以后的录音中识别“${name}”`,
+    nameFirst: "请先为说话人命名",
+  },
+
   player: {
     label: "收听",
     play: "播放",
@@ -597,6 +626,7 @@ export const zh: Text = {
 
   dialogs: {
     files: "选择录音",
+    voice: "选择此人的录音",
     model: "选择模型文件夹",
     modelFile: "选择模型文件",
     save: "保存文稿",
@@ -618,6 +648,7 @@ export const zh: Text = {
     unsupported_codec: "不支持此格式",
     needs_ffmpeg: "此格式需要 ffmpeg",
     audio_broken: "录音已损坏",
+    no_voice: "语音太少",
     model_not_found: "没有模型",
     model_invalid: "模型无法使用",
     model_unsupported: "不支持此模型",

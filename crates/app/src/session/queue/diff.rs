@@ -124,6 +124,7 @@ pub(super) fn without_text(entry: &QueueEntry) -> QueueEntry {
         file: entry.file.clone(),
         bytes: entry.bytes,
         sample: entry.sample,
+        approved: entry.approved,
         watched: entry.watched.clone(),
         own: entry.own.clone(),
         length: entry.length,
