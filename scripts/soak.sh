@@ -20,16 +20,6 @@ transcribe() {
         --force --quiet --language en --temperature 0 --beam-size 1 --no-repair
 }
 
-phase "damaged recordings and models" env STENO_DAMAGE_ROUNDS=1000 cargo test --quiet --workspace --test damage
-phase "exporters" env PROPTEST_CASES=20000 cargo test --quiet --workspace --test round_trip
-phase "predictions for large models" env STENO_FOOTPRINT_MODELS=small,large-v3-turbo \
-    cargo test --quiet --workspace --test footprint -- --nocapture
-phase "logits of a larger model in fewer bits" env STENO_PRECISION_MODELS=small \
-    cargo test --quiet --workspace --test precisions logits -- --nocapture
-phase "200 files in a row" env STENO_ENDURANCE_FILES=200 cargo test --quiet --workspace --test memory file_after -- --nocapture
-phase "downloads killed" env STENO_KILL_ROUNDS=50 cargo test --quiet --workspace --test processes
-phase "engines and hosts killed" env STENO_KILL_ROUNDS=200 cargo test --quiet --workspace --test it kills::
-
 # tests VARIABLE=VALUE NAME...: the tests whose names contain one of these, as large as the variable says.
 tests() {
     local size=$1

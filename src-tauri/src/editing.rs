@@ -8,7 +8,9 @@ use tauri::{State, WebviewWindow};
 use crate::commands::{Answer, blocking, remember_exporting};
 use crate::dialogs;
 use crate::shell::Shell;
-use app::view::{DocumentInfo, EditCommand, Edited, Exporting, Finding, Hit, Replaced, Review, Saved};
+use app::view::{
+    DocumentInfo, EditCommand, Edited, Exporting, Finding, Replaced, Review, Saved, SearchResults, Undone,
+};
 
 /// Null where it makes no sense, or not any more.
 #[tauri::command]
@@ -35,6 +37,18 @@ pub async fn replace_all(
         .await
 }
 
+/// What would be replaced in all transcripts.
+#[tauri::command]
+pub async fn count_places(shell: State<'_, Shell>, job: u64, finding: Finding) -> Answer<Replaced> {
+    with(&shell, move |session| Ok(session.count_places(job, &finding.into())?.into())).await
+}
+
+/// Takes the latest replacement back, in all transcripts that were not edited since.
+#[tauri::command]
+pub async fn undo_replacing(shell: State<'_, Shell>) -> Answer<Undone> {
+    with(&shell, |session| Ok(session.undo_replacing()?.into())).await
+}
+
 /// The history, what was changed last first.
 #[tauri::command]
 pub async fn documents(shell: State<'_, Shell>) -> Answer<Vec<DocumentInfo>> {
@@ -42,9 +56,8 @@ pub async fn documents(shell: State<'_, Shell>) -> Answer<Vec<DocumentInfo>> {
 }
 
 #[tauri::command]
-pub async fn search_documents(shell: State<'_, Shell>, words: String) -> Answer<Vec<Hit>> {
-    with(&shell, move |session| Ok(session.search_documents(&words)?.into_iter().map(Into::into).collect()))
-        .await
+pub async fn search_documents(shell: State<'_, Shell>, words: String) -> Answer<SearchResults> {
+    with(&shell, move |session| Ok(session.search_documents(&words)?.into())).await
 }
 
 /// Puts it in the list of recordings; its number there.

@@ -105,6 +105,8 @@ fn main() -> Result<(), tauri::Error> {
             editing::locate_recording,
             editing::save_documents,
             editing::save_jobs,
+            editing::count_places,
+            editing::undo_replacing,
             voices::voices,
             voices::add_voice,
             voices::remember_speaker,

@@ -57,7 +57,7 @@ test("the chart shows a job's memory with its stages, and its table is saved", a
     assert.match(predicted, /^\d+ MB$/);
     assert.match(measured, /^\d+ MB$/);
     console.log(`predicted ${predicted}, measured ${measured}`);
-    assert.match(await window.text(by("checkpoint")), /^\[Host Memory\] Final Cleanup: Allocated: /);
+    assert.match(await window.text(by("checkpoint")), / · Final Cleanup · Steno: \d+ MB · .*Free: /);
     await picture(window, "memory");
     await window.click(by("memory-csv"));
     await askWindow("keys", "Save the memory", "Return");

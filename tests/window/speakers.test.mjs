@@ -76,6 +76,22 @@ test("a conversation has its speakers, who are renamed, joined, and known in the
   }
 });
 
+test("speakers of a finished transcript are found later, as an edit", async () => {
+  const window = await open({ env: env("later") });
+  try {
+    await drop(join(folder, "talk.flac"));
+    await window.click(by("anyway"));
+    await finished(window, "talk.flac");
+    assert.deepEqual(await names(window), []);
+    await window.click(by("find-speakers"));
+    await until("the speakers", async () => (await names(window)).length === 2);
+    await window.click(by("undo"));
+    await until("none", async () => (await names(window)).length === 0);
+  } finally {
+    await window.end();
+  }
+});
+
 test("an engine that is killed while speakers are told apart goes on from there", async () => {
   const long = join(folder, "long.flac");
   await execute("ffmpeg", ["-v", "error", "-stream_loop", "5", "-i", conversation, "-ac", "1", "-y", long]);

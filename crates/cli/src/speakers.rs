@@ -10,7 +10,7 @@ use supervisor::{Supervisor, SupervisorOptions};
 use transcript::export::{Format, Options};
 use transcript::save::{Existing, save};
 use transcript::{Task, Transcript};
-use wire::{Job, Point, Resume};
+use wire::Job;
 
 use crate::args::FindSpeakers;
 use crate::console::Console;
@@ -48,11 +48,8 @@ pub async fn run(args: &FindSpeakers, interrupt: Interrupt) -> Ended {
     let mut job = Job::new(1, &args.recording, &model.path);
     job.device = args.machine.device;
     job.track = args.track;
-    job.speakers = true;
     job.speaker_count = args.speakers.count().unwrap_or_default();
-    let point = Point { channel: EVERY_CHANNEL, ..Point::default() };
-    let segments = transcript.segments.clone();
-    job.resume = Some(Box::new(Resume { point: Some(point), segments, ..Resume::default() }));
+    job.find_speakers_of_text(transcript.segments.clone());
     let supervisor = Supervisor::start(SupervisorOptions {
         engine: args.machine.engine_options(preferences.engine),
         journal: None,
@@ -80,9 +77,6 @@ pub async fn run(args: &FindSpeakers, interrupt: Interrupt) -> Ended {
     };
     runner.end(ended).await
 }
-
-/// More channels than any recording has: the text of all of them is there.
-const EVERY_CHANNEL: usize = u32::MAX as usize;
 
 /// What is to be written; `None`: the transcript itself is replaced.
 fn request(args: &FindSpeakers) -> Result<Option<Request>, String> {

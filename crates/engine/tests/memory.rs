@@ -199,7 +199,7 @@ fn speakers_are_dropped_last() {
     };
     assert!(speakers(&apart.transcript).iter().all(Option::is_some));
     // Limit in MB, what must be done about it.
-    let rows: [(u64, &[Step]); 3] = [(400, &[]), (76, &[Retry, Halve]), (60, &[Retry, Halve, Halve, Skip])];
+    let rows: [(u64, &[Step]); 3] = [(400, &[]), (84, &[Retry, Halve]), (60, &[Retry, Halve, Halve, Skip])];
     for (limit, steps) in rows {
         job.memory.memory_limit = Some(limit * MIB);
         let mut state = earlier(1);

@@ -89,7 +89,7 @@ fn measure(folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
     }
     for words in ["harbour", "northern quay", "er", "y", "zebra", "morning quay ships"] {
         let (hits, took) = timed(|| documents.search(words))?;
-        println!("search \"{words}\": {} hits, {took}", hits.len());
+        println!("search \"{words}\": {} hits, {took}", hits.hits.len());
     }
     let (list, took) = timed(|| documents.list())?;
     println!("list of {}: {took}", list.len());

@@ -224,8 +224,8 @@ impl Footprint {
     /// buffers are the same.
     pub fn speakers(kind: DeviceKind) -> Self {
         const WEIGHTS: u64 = 4 * (340_000 + 1_420_000);
-        const FILTERS: u64 = 44 * MIB;
-        const RECURRENCE: u64 = 78 * MIB / 10;
+        const FILTERS: u64 = 49 * MIB;
+        const RECURRENCE: u64 = 70 * MIB / 10;
         const LARGEST: u64 = 4 * 251 * 15_975;
         Self {
             kind,

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Peaks;
 
-/// Version of the file. Raised whenever a field changes its meaning.
-const VERSION: u32 = 1;
+/// Version of the file. Raised whenever a field changes its meaning, or its detail.
+const VERSION: u32 = 2;
 /// Most files of the folder; the oldest are removed. A file has at most 400 kB.
 const MAX_FILES: usize = 200;
 

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Most stretches of a recording. A long one has at least half as many.
-const MAX_STRETCHES: usize = 4096;
+/// Most stretches of a recording, enough to look at a few minutes of three hours. A long one has at
+/// least half as many.
+const MAX_STRETCHES: usize = 65_536;
 /// Frames of a stretch before stretches are joined.
 const FIRST_STRETCH: u64 = 256;
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::edit::words_of_text;
 use crate::{Segment, Span, Time, Transcript, Word};
 
 /// A stretch in which one speaker is heard.
@@ -94,6 +95,25 @@ pub fn assign(segments: Vec<Segment>, turns: &[Turn], name: &dyn Fn(usize) -> St
     }
     let index = TurnIndex::new(turns);
     segments.into_iter().flat_map(|segment| assign_one(segment, &index, name)).collect()
+}
+
+/// A transcript whose speakers are those of `turns`, which are in order of their starts. Names that
+/// segments had are replaced; their texts stay, edited ones too. New segments have no id yet.
+pub fn with_turns(transcript: &Transcript, turns: Vec<NamedTurn>) -> Transcript {
+    let mut names: Vec<&str> = Vec::new();
+    let mut numbered = Vec::with_capacity(turns.len());
+    for turn in &turns {
+        let known = names.iter().position(|name| *name == turn.speaker);
+        let speaker = known.unwrap_or_else(|| {
+            names.push(&turn.speaker);
+            names.len() - 1
+        });
+        numbered.push(Turn { span: turn.span, speaker });
+    }
+    let aligned = |segment: &Segment| Segment { words: words_of_text(segment), ..segment.clone() };
+    let segments = transcript.segments.iter().map(aligned).collect();
+    let segments = assign(segments, &numbered, &|speaker| names[speaker].to_owned());
+    Transcript { segments, turns, ..transcript.clone() }
 }
 
 fn assign_one(segment: Segment, turns: &TurnIndex, name: &dyn Fn(usize) -> String) -> Vec<Segment> {

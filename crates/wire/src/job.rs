@@ -1,9 +1,9 @@
 use memory::Precision;
 use memory::ladder::Installed;
 use serde::{Deserialize, Serialize};
-use transcript::{Span, Task, Time};
+use transcript::{Segment, Span, Task, Time};
 
-use crate::{FilePath, JobId, Resume};
+use crate::{FilePath, JobId, Point, Resume};
 
 /// Everything the engine needs to transcribe one file. Complete on purpose:
 /// it is stored with the transcript and in the journal, so that a job can be
@@ -125,6 +125,13 @@ impl Job {
             alternatives: Vec::new(),
             resume: None,
         }
+    }
+
+    /// Nothing is transcribed: the text of all channels is there. Finds who says it.
+    pub fn find_speakers_of_text(&mut self, segments: Vec<Segment>) {
+        let point = Point { channel: Point::EVERY_CHANNEL, ..Point::default() };
+        self.speakers = true;
+        self.resume = Some(Box::new(Resume { point: Some(point), segments, ..Resume::default() }));
     }
 
     /// Whether several windows are decoded together.

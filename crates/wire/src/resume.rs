@@ -40,3 +40,8 @@ pub struct Point {
     /// Of the channels that are finished.
     pub completeness: Completeness,
 }
+
+impl Point {
+    /// More channels than any recording has: the text of all of them is there.
+    pub const EVERY_CHANNEL: usize = u32::MAX as usize;
+}

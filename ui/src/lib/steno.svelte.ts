@@ -62,6 +62,8 @@ export class Steno {
   /** Of the job whose memory is being looked at. */
   usage = $state.raw<Usage | null>(null);
   view = $state<View>("recordings");
+  /** What the history was last searched for. */
+  historyQuery = "";
   fits = $state.raw<ModelFits | null>(null);
   fitsFailure = $state.raw<Failure | null>(null);
   /** Files that are held over the window right now. */
@@ -144,6 +146,12 @@ export class Steno {
       // What is found is compared with what stands there: not with what stood there before the last words.
       if (job === this.selected) await this.editor?.flush();
       await this.#backend.again(job, part, attempt);
+    });
+  findSpeakers = (job: number) =>
+    this.#try(async () => {
+      // They are found of what stands there: not of what stood there before the last words.
+      if (job === this.selected) await this.editor?.flush();
+      await this.#backend.findSpeakers(job);
     });
   retry = (job: number) => this.#try(() => this.#backend.retry(job));
   remove = (job: number) =>
@@ -330,6 +338,12 @@ export class Steno {
     setTimeout(() => this.dismiss(id), TOAST_SECONDS * 1000);
   }
 
+  /** What was asked for was not done, and nothing is lost. */
+  warn(text: string): void {
+    const id = this.#push({ text, failure: null, warning: true, action: null });
+    setTimeout(() => this.dismiss(id), TOAST_SECONDS * 1000);
+  }
+
   dismiss(id: number): void {
     this.toasts = this.toasts.filter((toast) => toast.id !== id);
   }
@@ -461,13 +475,15 @@ export class Steno {
     return id;
   }
 
-  /** Opens a transcript of the history, where a place in it was found there. */
-  async openDocument(document: number, at: number | null): Promise<void> {
+  /** Opens a transcript of the history, where words in it were found there. */
+  async openDocument(document: number, at: number | null, words = ""): Promise<void> {
     const job = await this.ask((backend) => backend.openDocument(document));
     if (job === null) return;
     this.show("recordings");
     this.select(job);
-    if (this.editor) this.editor.wanted = at;
+    if (!this.editor) return;
+    this.editor.wanted = at;
+    this.editor.sought = words;
   }
 
   async #try(work: () => Promise<void>): Promise<void> {

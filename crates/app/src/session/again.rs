@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use transcript::{Span, Transcript};
+use transcript::{Severity, Span, Time, Transcript};
 use wire::{ErrorCode, Event, Failure, JobId};
 
 use super::queue::{JobState, QueueEntry};
@@ -11,11 +11,16 @@ use advisor::ModelRef;
 use advisor::with_alternatives;
 use config::Preferences;
 
+/// All of any recording.
+const WHOLE: Span = Span { start: Time::ZERO, end: Time::from_millis(u32::MAX) };
+
 /// A part of a finished recording that is to be transcribed again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Again {
     /// The part of the recording.
     pub span: Span,
+    /// Who speaks is found, in all of it; nothing is transcribed.
+    pub speakers: bool,
     /// Other settings, whose result waits for the user's choice. `None`: the new text
     /// replaces the old one at once.
     pub attempt: Option<Attempt>,
@@ -36,7 +41,16 @@ impl Session {
     /// Transcribes a part of a finished recording again, before all that waits, with the
     /// settings as they are now and those of the attempt.
     pub fn again(&self, id: JobId, span: Span, attempt: Option<Attempt>) {
-        self.change(|shared| shared.queue.ask_again(id, span, attempt));
+        self.change(|shared| {
+            shared.queue.ask_again(id, Again { span, speakers: false, attempt, found: None })
+        });
+    }
+
+    /// Finds who speaks in a finished recording, before all that waits. Nothing is transcribed again;
+    /// names that segments have are replaced, as an edit.
+    pub fn find_speakers(&self, id: JobId) {
+        let again = Again { span: WHOLE, speakers: true, attempt: None, found: None };
+        self.change(|shared| shared.queue.ask_again(id, again));
     }
 
     /// Replaces the text of `span` by the result of another attempt, as an edit, or drops
@@ -64,7 +78,7 @@ pub async fn transcribe_again(
     settings: JobSettings,
     preferences: Preferences,
 ) {
-    let (id, span, waits) = (entry.id, again.span, again.attempt.is_some());
+    let (id, span, waits, speakers) = (entry.id, again.span, again.attempt.is_some(), again.speakers);
     let result = found(inner, entry, again, settings, preferences).await;
     let failure = match result {
         Ok(Some(found)) if waits => {
@@ -75,7 +89,12 @@ pub async fn transcribe_again(
         }
         Ok(Some(found)) => {
             let session = Session { inner: Arc::clone(inner) };
-            let put = tokio::task::spawn_blocking(move || session.put_again(id, span, *found)).await;
+            let put = tokio::task::spawn_blocking(move || match speakers {
+                true if found.turns.is_empty() => Err(nobody(&found)),
+                true => session.put_speakers(id, found.turns),
+                false => session.put_again(id, span, *found),
+            });
+            let put = put.await;
             put.unwrap_or_else(|_| Err(nothing_came())).err()
         }
         Ok(None) => None,
@@ -94,7 +113,7 @@ async fn found(
     settings: JobSettings,
     preferences: Preferences,
 ) -> Result<Option<Box<Transcript>>, Failure> {
-    let (id, span) = (entry.id, again.span);
+    let (id, span, speakers) = (entry.id, again.span, again.speakers);
     let mut settings = entry.own.take().unwrap_or(settings);
     if let Some(Attempt { model, language }) = again.attempt {
         settings.model = model.or(settings.model);
@@ -106,7 +125,11 @@ async fn found(
     }
     let made = tokio::task::spawn_blocking(move || {
         let mut job = runner::job(&entry, &settings, &preferences)?;
-        job.span = Some(span);
+        if speakers {
+            job.find_speakers_of_text(Vec::new());
+        } else {
+            job.span = Some(span);
+        }
         Ok(with_alternatives(job))
     });
     let job = made.await.unwrap_or_else(|_| Err(nothing_came()))?;
@@ -129,6 +152,13 @@ async fn found(
         }
     }
     Err(nothing_came())
+}
+
+/// Why no speaker was found.
+fn nobody(found: &Transcript) -> Failure {
+    let notice = found.notices.iter().find(|notice| notice.severity != Severity::Info);
+    let text = notice.map_or("Nobody was heard in this recording.", |notice| notice.text.as_str());
+    Failure::new(ErrorCode::NoVoice, text)
 }
 
 fn nothing_came() -> Failure {

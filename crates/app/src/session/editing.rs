@@ -13,6 +13,7 @@ use library::DocumentId;
 use library::documents::{StepDirection, UndoPosition};
 use transcript::edit::{self, Change, Edit, EditError, TextPattern};
 use transcript::review::{ReviewItem, review};
+use transcript::speakers::{self, NamedTurn};
 use transcript::{Span, Transcript};
 use wire::{ErrorCode, Failure, JobId};
 
@@ -78,6 +79,11 @@ impl Session {
     /// As for [`Session::edit`].
     pub fn step(&self, id: JobId, way: StepDirection) -> Result<Option<Done>, Failure> {
         let _turn = self.turn();
+        self.take_step(id, way)
+    }
+
+    /// The caller holds the lock `editing`.
+    fn take_step(&self, id: JobId, way: StepDirection) -> Result<Option<Done>, Failure> {
         let edited = self.edited(id)?;
         let documents = self.documents()?;
         let stepped = documents.step(edited.document, edited.undo_position.done, way);
@@ -115,22 +121,86 @@ impl Session {
         let _turn = self.turn();
         let open = self.edited(id)?.document;
         let mut replaced = Replaced::default();
-        replaced.count(self.replace(id, finding, with)?);
-        if !everywhere {
-            return Ok(replaced);
+        // In every transcript that was changed: how many edits it has then.
+        let mut changed: Vec<(DocumentId, i64)> = Vec::new();
+        let places = self.replace(id, finding, with)?;
+        replaced.count(places);
+        if places > 0 {
+            changed.push((open, self.edited(id)?.undo_position.done));
         }
-        let documents = self.documents()?;
-        let others = documents.containing(&finding.text).map_err(|error| error.failure())?;
-        for document in others.into_iter().filter(|document| *document != open) {
-            let places = match self.opened(document) {
-                Some(job) => self.replace(job, finding, with)?,
-                None => {
-                    replace_unopened(documents, document, finding, with).map_err(|error| error.failure())?
+        let others = if everywhere { self.others_with(open, finding)? } else { Vec::new() };
+        for document in others {
+            let (places, done) = match self.opened(document) {
+                Some(job) => {
+                    let places = self.replace(job, finding, with)?;
+                    (places, self.edited(job)?.undo_position.done)
                 }
+                None => replace_unopened(self.documents()?, document, finding, with)
+                    .map_err(|error| error.failure())?,
             };
             replaced.count(places);
+            if places > 0 {
+                changed.push((document, done));
+            }
         }
+        *self.inner.replaced.lock().unwrap_or_else(PoisonError::into_inner) = changed;
         Ok(replaced)
+    }
+
+    /// What [`Session::replace_all`] would replace everywhere. Waits for the disk.
+    ///
+    /// # Errors
+    /// Where the history can't be read.
+    pub fn count_places(&self, id: JobId, finding: &TextPattern) -> Result<Replaced, Failure> {
+        let _turn = self.turn();
+        let open = self.edited(id)?.document;
+        let mut found = Replaced::default();
+        let count = |transcript: &Transcript| finding.replace_all(transcript, "").1;
+        for document in [vec![open], self.others_with(open, finding)?].concat() {
+            let shown = self.opened(document).and_then(|job| {
+                let shared = self.lock();
+                shared.queue.get(job).and_then(|entry| entry.transcript.as_ref()).map(|it| count(it))
+            });
+            found.count(match shown {
+                Some(places) => places,
+                None => {
+                    let read = self.documents()?.read(document).map_err(|error| error.failure())?;
+                    read.map_or(0, |opened| count(&opened.transcript))
+                }
+            });
+        }
+        Ok(found)
+    }
+
+    /// Takes the latest [`Session::replace_all`] back in every transcript that was not edited since;
+    /// returns how many were and how many were not. Waits for the disk.
+    ///
+    /// # Errors
+    /// As for [`Session::edit`]; what was taken back until then stays so.
+    pub fn undo_replacing(&self) -> Result<(usize, usize), Failure> {
+        let _turn = self.turn();
+        let changed =
+            std::mem::take(&mut *self.inner.replaced.lock().unwrap_or_else(PoisonError::into_inner));
+        let (mut undone, mut left) = (0, 0);
+        for (document, done) in changed {
+            let is_undone = match self.opened(document) {
+                Some(job) if self.edited(job)?.undo_position.done != done => false,
+                Some(job) => self.take_step(job, StepDirection::Undo)?.is_some(),
+                None => match self.documents()?.step(document, done, StepDirection::Undo) {
+                    Ok(step) => step.is_some(),
+                    Err(library::Error { problem: library::Problem::Changed, .. }) => false,
+                    Err(error) => return Err(error.failure()),
+                },
+            };
+            if is_undone { undone += 1 } else { left += 1 }
+        }
+        Ok((undone, left))
+    }
+
+    /// The other transcripts of the history in which the words may occur.
+    fn others_with(&self, open: DocumentId, finding: &TextPattern) -> Result<Vec<DocumentId>, Failure> {
+        let found = self.documents()?.containing(&finding.text).map_err(|error| error.failure())?;
+        Ok(found.into_iter().filter(|document| *document != open).collect())
     }
 
     fn replace(&self, id: JobId, finding: &TextPattern, with: &str) -> Result<usize, Failure> {
@@ -155,6 +225,16 @@ impl Session {
         self.plan_and_commit(id, |transcript| {
             let mut after = transcript.clone();
             after.replace(span, found);
+            edit::assign_ids(&mut after);
+            Ok(edit::between(transcript, &after))
+        })
+    }
+
+    /// Who speaks was found: as an edit where there is a history. Waits for the disk.
+    pub(super) fn put_speakers(&self, id: JobId, turns: Vec<NamedTurn>) -> Result<Option<Done>, Failure> {
+        let _turn = self.turn();
+        self.plan_and_commit(id, |transcript| {
+            let mut after = speakers::with_turns(transcript, turns);
             edit::assign_ids(&mut after);
             Ok(edit::between(transcript, &after))
         })
@@ -215,15 +295,15 @@ fn replace_unopened(
     document: DocumentId,
     finding: &TextPattern,
     with: &str,
-) -> Result<usize, library::Error> {
-    let Some(opened) = documents.read(document)? else { return Ok(0) };
+) -> Result<(usize, i64), library::Error> {
+    let Some(opened) = documents.read(document)? else { return Ok((0, 0)) };
     let (edit, places) = finding.replace_all(&opened.transcript, with);
     let changes = edit.plan(&opened.transcript).unwrap_or_default();
     if changes.is_empty() {
-        return Ok(0);
+        return Ok((0, opened.undo_position.done));
     }
-    documents.record(document, opened.undo_position.done, &changes)?;
-    Ok(places)
+    let undo_position = documents.record(document, opened.undo_position.done, &changes)?;
+    Ok((places, undo_position.done))
 }
 
 fn gone() -> Failure {

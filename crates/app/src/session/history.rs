@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, SyncSender};
 use std::time::Duration;
 
-use library::documents::{Document, SearchHit, UndoPosition};
+use library::documents::{Document, SearchHits, UndoPosition};
 use library::{DocumentId, Documents, Identity};
 use supervisor::recordings::{DEEPEST, walk};
 use transcript::export::{Format, Options};
@@ -38,7 +38,7 @@ impl Session {
     ///
     /// # Errors
     /// Where there is no history, or it can't be read.
-    pub fn search_documents(&self, words: &str) -> Result<Vec<SearchHit>, Failure> {
+    pub fn search_documents(&self, words: &str) -> Result<SearchHits, Failure> {
         self.documents()?.search(words).map_err(|error| error.failure())
     }
 

@@ -75,6 +75,8 @@ struct Inner {
     /// Held while an edit is planned, stored and applied, so that edits follow each
     /// other.
     editing: Mutex<()>,
+    /// The transcripts that the latest replacement changed, with how many edits each had then.
+    replaced: Mutex<Vec<(library::DocumentId, i64)>>,
     /// The queue's version, which followers wait for.
     version: watch::Sender<u64>,
     wake: Notify,
@@ -141,6 +143,7 @@ impl Session {
             journal: Mutex::new(queue_journal),
             documents: OnceLock::new(),
             editing: Mutex::default(),
+            replaced: Mutex::default(),
             version: watch::Sender::new(0),
             wake: Notify::new(),
             unmeasured: Notify::new(),

@@ -17,7 +17,7 @@ use ts_rs::TS;
 use wire::{Event, Failure, Job, JobId, Progress};
 
 use super::JobSettings;
-use super::again::{Again, Attempt, can_be_asked};
+use super::again::{Again, can_be_asked};
 use super::editing::Edited;
 use super::length::Length;
 use super::queue_order::QueueOrder;
@@ -536,11 +536,11 @@ impl Queue {
 
     /// Asks for a part of a finished recording to be transcribed again. An earlier result
     /// for the same part is dropped.
-    pub fn ask_again(&mut self, id: JobId, span: Span, attempt: Option<Attempt>) {
+    pub fn ask_again(&mut self, id: JobId, asked: Again) {
         self.change(id, |entry, _| {
-            entry.again.retain(|again| again.span != span || again.found.is_none());
-            if can_be_asked(entry) && !entry.again.iter().any(|again| again.span == span) {
-                entry.again.push(Again { span, attempt, found: None });
+            entry.again.retain(|again| again.span != asked.span || again.found.is_none());
+            if can_be_asked(entry) && !entry.again.iter().any(|again| again.span == asked.span) {
+                entry.again.push(asked);
             }
         });
     }

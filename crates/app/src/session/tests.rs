@@ -213,7 +213,7 @@ async fn finished(folder: &Path, texts: &[&str]) -> (Session, JobId) {
     (session, id)
 }
 
-fn finish(session: &Session, id: JobId, texts: &[&str]) {
+fn transcript_of(texts: &[&str]) -> transcript::Transcript {
     let mut transcript = save::tests::transcript(true);
     let segment = |(index, text): (usize, &&str)| {
         let time = |millis: usize| Time::from_millis(u32::try_from(millis).unwrap());
@@ -226,13 +226,76 @@ fn finish(session: &Session, id: JobId, texts: &[&str]) {
     };
     transcript.segments = texts.iter().enumerate().map(segment).collect();
     transcript.source.duration = Time::from_millis(60_000);
-    let event = Event::Finished { transcript: Box::new(transcript), renewal: None };
+    transcript
+}
+
+fn finish(session: &Session, id: JobId, texts: &[&str]) {
+    let event = Event::Finished { transcript: Box::new(transcript_of(texts)), renewal: None };
     session.inner.change(|shared| shared.queue.apply(id, event));
     session.put_away(id);
 }
 
 fn texts(session: &Session, id: JobId) -> Vec<String> {
     session.lock().queue.get(id).unwrap().segments().iter().map(|segment| segment.text.clone()).collect()
+}
+
+/// What is replaced in all transcripts is counted before, and taken back in those that nobody edited since.
+#[tokio::test]
+async fn a_replacement_in_all_transcripts_is_counted_first_and_taken_back_in_one_go() {
+    use transcript::edit::{Edit, TextPattern, assign_ids};
+    let folder = tempfile::tempdir().unwrap();
+    let (session, id) = finished(folder.path(), &["The ferry and the ferry.", "Quiet."]).await;
+    let documents = session.documents().unwrap().clone();
+    let add = |name: &str, texts: &[&str]| {
+        let mut transcript = transcript_of(texts);
+        assign_ids(&mut transcript);
+        documents.add(&folder.path().join(name), None, &transcript).unwrap()
+    };
+    let (quiet, edited) = (add("quiet.wav", &["A ferry."]), add("edited.wav", &["One ferry more."]));
+    add("none.wav", &["A boat."]);
+    let ferry = TextPattern { text: "ferry".into(), ..TextPattern::default() };
+    let all = Replaced { places: 4, transcripts: 3 };
+    assert_eq!(session.count_places(id, &ferry).unwrap(), all);
+    assert_eq!(texts(&session, id)[0], "The ferry and the ferry.", "it is only counted");
+    assert_eq!(session.replace_all(id, &ferry, "boat", true).unwrap(), all);
+    let text = |document| documents.read(document).unwrap().unwrap().transcript.segments[0].text.clone();
+    assert_eq!((text(quiet).as_str(), text(edited).as_str()), ("A boat.", "One boat more."));
+    let opened = documents.read(edited).unwrap().unwrap();
+    let more = Edit::SetText { segment: 1, text: "One boat less.".into() }.plan(&opened.transcript).unwrap();
+    documents.record(edited, opened.undo_position.done, &more).unwrap();
+    assert_eq!(session.undo_replacing().unwrap(), (2, 1));
+    assert_eq!(texts(&session, id)[0], "The ferry and the ferry.");
+    assert_eq!((text(quiet).as_str(), text(edited).as_str()), ("A ferry.", "One boat less."));
+    assert_eq!(session.undo_replacing().unwrap(), (0, 0), "it is taken back once");
+}
+
+/// The speakers of a finished transcript are found later: an edit that keeps what was corrected.
+#[tokio::test]
+async fn speakers_that_are_found_later_are_an_edit() {
+    use transcript::edit::Edit;
+    use transcript::speakers::NamedTurn;
+    let folder = tempfile::tempdir().unwrap();
+    let (session, id) = finished(folder.path(), &["The ferry is late.", "So am I.", "Good."]).await;
+    session.edit(id, &Edit::SetText { segment: 2, text: "So am I, alas.".into() }).unwrap();
+    let turn = |from: u32, to: u32, speaker: &str| NamedTurn {
+        span: Span::new(Time::from_millis(from), Time::from_millis(to)),
+        speaker: speaker.into(),
+    };
+    let turns = vec![turn(0, 950, "Anna"), turn(950, 2000, "Speaker 2"), turn(2000, 2950, "Anna")];
+    session.put_speakers(id, turns.clone()).unwrap().unwrap();
+    let speakers = || {
+        let shared = session.lock();
+        let transcript = shared.queue.get(id).unwrap().transcript.clone().unwrap();
+        let of_segments =
+            transcript.segments.iter().map(|segment| segment.speaker.clone().unwrap_or_default());
+        (of_segments.collect::<Vec<_>>(), transcript.turns)
+    };
+    assert_eq!(speakers(), (["Anna", "Speaker 2", "Anna"].map(String::from).to_vec(), turns));
+    assert_eq!(texts(&session, id), ["The ferry is late.", "So am I, alas.", "Good."]);
+    session.step(id, StepDirection::Undo).unwrap().unwrap();
+    assert_eq!(speakers(), (vec![String::new(); 3], Vec::new()));
+    session.step(id, StepDirection::Redo).unwrap().unwrap();
+    assert_eq!(speakers().0[1], "Speaker 2");
 }
 
 #[tokio::test]
@@ -327,7 +390,10 @@ async fn the_user_chooses_between_the_text_and_another_attempt() {
     let offer = || {
         let found = Box::new(save::tests::transcript(true));
         session.inner.change(|shared| {
-            shared.queue.ask_again(id, span, Some(Attempt::default()));
+            shared.queue.ask_again(
+                id,
+                Again { span, speakers: false, attempt: Some(Attempt::default()), found: None },
+            );
             shared.queue.offer_again(id, span, found);
         });
     };

@@ -53,6 +53,11 @@ pub enum WindowCommand {
         /// Null: the new text replaces the old one.
         attempt: Option<Attempt>,
     },
+    /// Finds who speaks in a finished recording; nothing is transcribed again.
+    FindSpeakers {
+        /// The recording.
+        job: u64,
+    },
     /// Sets whether the shortest recording is transcribed first.
     PutShortestFirst {
         /// False: the order is as given.
@@ -174,6 +179,7 @@ impl WindowCommand {
             Self::AddSample
             | Self::StartAnyway
             | Self::Again { .. }
+            | Self::FindSpeakers { .. }
             | Self::PauseDownload { .. }
             | Self::StopDownload { .. } => false,
         }
@@ -208,6 +214,7 @@ impl WindowCommand {
                 let attempt = attempt.map(|attempt| attempt.chosen(&state.models()));
                 session.again(job, part.into(), attempt);
             }
+            Self::FindSpeakers { job } => session.find_speakers(job),
             Self::PutShortestFirst { on } => {
                 session.put_shortest_first(on);
                 state.remember(|remembered| remembered.shortest_first = on);

@@ -142,6 +142,8 @@ pub struct Again {
     pub start: f64,
     /// End, in seconds.
     pub end: f64,
+    /// Who speaks is found; nothing is transcribed.
+    pub speakers: bool,
     /// What waits for the user's choice; null: it is not there yet.
     pub found: Option<Found>,
 }
@@ -221,6 +223,22 @@ pub struct Replaced {
     pub transcripts: u32,
 }
 
+/// What came of taking a replacement in several transcripts back.
+#[derive(Debug, Clone, Copy, Serialize, TS)]
+pub struct Undone {
+    /// Transcripts that are as they were.
+    pub undone: u32,
+    /// Transcripts that were edited since and stay as they are.
+    pub left: u32,
+}
+
+impl From<(usize, usize)> for Undone {
+    fn from((undone, left): (usize, usize)) -> Self {
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        Self { undone: count(undone), left: count(left) }
+    }
+}
+
 /// What can be done to a transcript that is in the history.
 #[derive(Debug, Clone, Copy, Serialize, TS)]
 pub struct Editing {
@@ -251,6 +269,15 @@ pub struct DocumentInfo {
     pub language: String,
     /// The name of the model.
     pub model: String,
+}
+
+/// What a search of the history found.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct SearchResults {
+    /// The latest transcript first; of each in order of time.
+    pub hits: Vec<Hit>,
+    /// There are more, which were left out.
+    pub more: bool,
 }
 
 /// A passage of the history that was found.
@@ -337,7 +364,12 @@ impl From<session::Again> for Again {
             language: found.language,
             segments: found.segments.into_iter().map(Segment::from).collect(),
         });
-        Self { start: again.span.start.seconds(), end: again.span.end.seconds(), found }
+        Self {
+            start: again.span.start.seconds(),
+            end: again.span.end.seconds(),
+            speakers: again.speakers,
+            found,
+        }
     }
 }
 
@@ -374,7 +406,7 @@ pub fn text_change(change: &edit::Change) -> Option<TextChange> {
             ranges: ranges.iter().map(|(from, to)| (count(*from), count(*to))).collect(),
             speaker: after.clone(),
         },
-        edit::Change::Metadata { .. } => return None,
+        edit::Change::Turns { .. } | edit::Change::Metadata { .. } => return None,
     })
 }
 
@@ -413,6 +445,12 @@ impl From<documents::Document> for DocumentInfo {
             language: document.language,
             model: document.model,
         }
+    }
+}
+
+impl From<documents::SearchHits> for SearchResults {
+    fn from(found: documents::SearchHits) -> Self {
+        Self { hits: found.hits.into_iter().map(Into::into).collect(), more: found.more }
     }
 }
 

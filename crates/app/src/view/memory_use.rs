@@ -33,8 +33,6 @@ pub struct MemorySample {
     pub kind: DeviceKind,
     /// As in the log: `Before Transcription`, `Batch 12`.
     pub label: String,
-    /// The log's whole line.
-    pub line: String,
     /// Null where it could not be read.
     pub levels: Option<MemoryLevels>,
 }
@@ -181,7 +179,6 @@ impl From<memory::Sample> for MemorySample {
             at: seconds(sample.at_ms),
             kind: sample.kind,
             label: sample.label(),
-            line: memory::log::sample_line(&sample),
             levels: sample.levels.map(levels),
         }
     }

@@ -8,7 +8,7 @@ mod later;
 mod passages;
 mod snapshots;
 
-pub use passages::SearchHit;
+pub use passages::{SearchHit, SearchHits};
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -351,13 +351,13 @@ impl Documents {
         })
     }
 
-    /// Segments that contain `words`, at most five of each transcript and those
+    /// Segments that contain `words`, at most 200 of each transcript and those
     /// of the newest transcript first. Ignores case and, from three characters
     /// on, accents.
     ///
     /// # Errors
     /// If the history can't be read.
-    pub fn search(&self, words: &str) -> Result<Vec<SearchHit>, Error> {
+    pub fn search(&self, words: &str) -> Result<SearchHits, Error> {
         self.change(|transaction| {
             passages::catch_up(transaction, u32::MAX)?;
             passages::search(transaction, words)

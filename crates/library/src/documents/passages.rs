@@ -9,13 +9,22 @@ use transcript::{Segment, Time};
 
 use super::DocumentId;
 
-/// Most hits of one transcript, so that others are shown as well.
-const MAX_HITS_PER_DOCUMENT: usize = 5;
-const MAX_HITS: usize = 100;
+/// Most hits of one transcript, so that others are found as well.
+const MAX_HITS_PER_DOCUMENT: usize = 200;
+const MAX_HITS: usize = 1000;
 /// Most rows that a search reads, for words that occur everywhere.
-const MAX_ROWS_READ: usize = 2000;
+const MAX_ROWS_READ: usize = 5000;
 /// Shorter texts are in no trigram and are found by reading all passages.
 const TRIGRAM: usize = 3;
+
+/// What a search found.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SearchHits {
+    /// The latest transcript first; of each in order of time.
+    pub hits: Vec<SearchHit>,
+    /// There are more, which were left out.
+    pub more: bool,
+}
 
 /// A segment that a search found.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,7 +77,7 @@ pub fn change(transaction: &Transaction, document: DocumentId, changes: &[Change
             Change::Text { segment, start, after, .. } => {
                 put(*segment, *start, Some(after))?;
             }
-            Change::Speaker { .. } | Change::Metadata { .. } => {}
+            Change::Speaker { .. } | Change::Turns { .. } | Change::Metadata { .. } => {}
         }
     }
     Ok(())
@@ -101,10 +110,10 @@ pub fn remove_all(transaction: &Transaction, document: DocumentId) -> rusqlite::
     Ok(())
 }
 
-pub fn search(transaction: &Transaction, words: &str) -> rusqlite::Result<Vec<SearchHit>> {
+pub fn search(transaction: &Transaction, words: &str) -> rusqlite::Result<SearchHits> {
     let words = words.trim();
     if words.is_empty() {
-        return Ok(Vec::new());
+        return Ok(SearchHits::default());
     }
     let (condition, values) = condition(words);
     let mut select = transaction.prepare(&format!(
@@ -113,24 +122,25 @@ pub fn search(transaction: &Transaction, words: &str) -> rusqlite::Result<Vec<Se
          WHERE {condition} ORDER BY passages.rowid DESC LIMIT {MAX_ROWS_READ}"
     ))?;
     let mut rows = select.query(params_from_iter(values))?;
-    let (mut hits, mut counts) = (Vec::new(), BTreeMap::new());
+    let (mut hits, mut counts, mut more, mut read) = (Vec::new(), BTreeMap::new(), false, 0);
     while let Some(row) = rows.next()? {
+        read += 1;
         if row.get::<_, Option<i64>>("deleted")?.is_some() {
             continue;
         }
         let hit = hit(row)?;
         let count = counts.entry(hit.document).or_insert(0);
         *count += 1;
-        if *count <= MAX_HITS_PER_DOCUMENT {
+        if *count > MAX_HITS_PER_DOCUMENT || hits.len() == MAX_HITS {
+            more = true;
+        } else {
             hits.push(hit);
         }
-        if hits.len() == MAX_HITS {
-            break;
-        }
     }
+    more |= read == MAX_ROWS_READ;
     // Within a transcript in order of time.
     hits.sort_by_key(|hit| (std::cmp::Reverse(hit.document), hit.start));
-    Ok(hits)
+    Ok(SearchHits { hits, more })
 }
 
 pub fn containing(transaction: &Transaction, words: &str) -> rusqlite::Result<Vec<DocumentId>> {

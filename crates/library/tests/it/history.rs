@@ -71,7 +71,7 @@ fn step(documents: &Documents, id: DocumentId, way: StepDirection) -> bool {
 }
 
 fn found(documents: &Documents, words: &str) -> Vec<String> {
-    documents.search(words).unwrap().into_iter().map(|hit| hit.text).collect()
+    documents.search(words).unwrap().hits.into_iter().map(|hit| hit.text).collect()
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn search_finds_any_characters_of_the_current_text() {
     check("\"it\"", &["100 % of \"it\""]);
     check("AND NOT", &[]);
     check("  ", &[]);
-    let hit = documents.search("late").unwrap().remove(0);
+    let hit = documents.search("late").unwrap().hits.remove(0);
     assert_eq!((hit.document, hit.segment, hit.title.as_str()), (old, 1, "talk.wav"));
     // After edits and after undo.
     say(&documents, old, "The boat is late.");
@@ -191,6 +191,22 @@ fn search_finds_any_characters_of_the_current_text() {
     check("The ferry", &[]);
 }
 
+/// All places of a transcript are found, and where there are more than are listed, that is said.
+#[test]
+fn no_place_is_left_out_without_a_word() {
+    let folder = StateFolder::new();
+    let documents = folder.open();
+    add(&documents, &["a ferry"; 32]);
+    add(&documents, &["a boat"; 250]);
+    let found = documents.search("ferry").unwrap();
+    assert_eq!((found.hits.len(), found.more), (32, false));
+    let found = documents.search("boat").unwrap();
+    assert_eq!((found.hits.len(), found.more), (200, true));
+    // One transcript does not hide the others.
+    let found = documents.search("a ").unwrap();
+    assert_eq!((found.hits.len(), found.more), (232, true));
+}
+
 #[test]
 fn edits_of_many_segments_are_searchable_at_once_and_after_a_restart() {
     let folder = StateFolder::new();
@@ -204,7 +220,7 @@ fn edits_of_many_segments_are_searchable_at_once_and_after_a_restart() {
     };
     // what is found afterwards, what is not
     let check = |documents: &Documents, there: &str, gone: &str| {
-        assert_eq!((found(documents, there).len(), found(documents, gone).len()), (5, 0), "{there}");
+        assert_eq!((found(documents, there).len(), found(documents, gone).len()), (200, 0), "{there}");
         assert_eq!(
             (documents.containing(there).unwrap(), documents.containing(gone).unwrap()),
             (vec![id], vec![])
@@ -279,7 +295,7 @@ fn deleted_transcripts_can_be_restored_until_they_are_removed() {
     assert_eq!((documents.list().unwrap().len(), found(&documents, "secret").len()), (1, 1));
     documents.delete(id, true).unwrap();
     // Another start shortly after the deletion does not remove it.
-    assert!(folder.open().search("secret").unwrap().is_empty());
+    assert!(folder.open().search("secret").unwrap().hits.is_empty());
     documents.delete(id, false).unwrap();
     assert_eq!(documents.list().unwrap().len(), 1);
     documents.delete(id, true).unwrap();

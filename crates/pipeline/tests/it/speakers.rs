@@ -212,7 +212,7 @@ fn flac_files(folder: &Path) -> Vec<PathBuf> {
 
 /// The table of docs/measurements.md, and what the window says of false accepts.
 #[test]
-#[ignore = "needs the full corpus"]
+#[ignore = "full corpus: make soak"]
 fn other_people_are_seldom_taken_for_known_ones() {
     let (audio, mut engine) = (corpus::full().join("audio"), Engine::new());
     let all: Vec<_> =

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::SegmentId;
+use crate::speakers::NamedTurn;
 use crate::{Completeness, Notice, Segment, Time, Transcript, Word};
 
 /// A step that changes a transcript and can be undone, as it holds the old and
@@ -46,6 +47,13 @@ pub enum Change {
         before: Option<String>,
         /// The new speaker of all of them.
         after: Option<String>,
+    },
+    /// Replaces the turns of the speakers.
+    Turns {
+        /// The old turns.
+        before: Vec<NamedTurn>,
+        /// The new turns.
+        after: Vec<NamedTurn>,
     },
     /// Replaces what a transcript holds besides its segments. Stored histories
     /// call it `about`.
@@ -120,6 +128,9 @@ pub fn between(before: &Transcript, after: &Transcript) -> Vec<Change> {
         let (removed, inserted) = (old[at..to_old].to_vec(), new[at..to_new].to_vec());
         changes.push(Change::Segments { at, removed, inserted });
     }
+    if before.turns != after.turns {
+        changes.push(Change::Turns { before: before.turns.clone(), after: after.turns.clone() });
+    }
     let (before, after) = (Box::new(TranscriptMetadata::of(before)), Box::new(TranscriptMetadata::of(after)));
     if before != after {
         changes.push(Change::Metadata { before, after });
@@ -157,7 +168,7 @@ impl Change {
     pub fn growth(&self) -> isize {
         match self {
             Self::Segments { removed, inserted, .. } => inserted.len() as isize - removed.len() as isize,
-            Self::Text { .. } | Self::Speaker { .. } | Self::Metadata { .. } => 0,
+            Self::Text { .. } | Self::Speaker { .. } | Self::Turns { .. } | Self::Metadata { .. } => 0,
         }
     }
 
@@ -166,7 +177,7 @@ impl Change {
         match self {
             Self::Segments { at, .. } | Self::Text { at, .. } => Some(*at),
             Self::Speaker { ranges, .. } => ranges.first().map(|(from, _)| *from),
-            Self::Metadata { .. } => None,
+            Self::Turns { .. } | Self::Metadata { .. } => None,
         }
     }
 
@@ -186,6 +197,7 @@ impl Change {
                 inserted: removed,
             },
             Self::Speaker { ranges, before, after } => Self::Speaker { ranges, before: after, after: before },
+            Self::Turns { before, after } => Self::Turns { before: after, after: before },
             Self::Metadata { before, after } => Self::Metadata { before: after, after: before },
         }
     }
@@ -196,6 +208,10 @@ impl Change {
             let TranscriptMetadata { discarded, completeness, notices } = (**after).clone();
             (transcript.discarded, transcript.completeness) = (discarded, completeness);
             transcript.notices = notices;
+            return Ok(());
+        }
+        if let Self::Turns { after, .. } = self {
+            transcript.turns.clone_from(after);
             return Ok(());
         }
         self.apply_to(&mut transcript.segments)
@@ -228,7 +244,7 @@ impl Change {
                     segments.iter_mut().for_each(|segment| segment.speaker.clone_from(after));
                 }
             }
-            Self::Metadata { .. } => {}
+            Self::Turns { .. } | Self::Metadata { .. } => {}
         }
         Ok(())
     }

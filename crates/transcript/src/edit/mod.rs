@@ -12,6 +12,7 @@ mod words;
 
 pub use change::{Change, Mismatch, TranscriptMetadata, apply, apply_to_prefix, between, inverse};
 pub use find::TextPattern;
+pub(crate) use plan::words_of_text;
 
 use serde::{Deserialize, Serialize};
 

@@ -118,7 +118,7 @@ fn single_line(text: &str) -> String {
 }
 
 /// The segment's words, aligned with its text if they differ from it; none if it has none.
-fn words_of_text(segment: &Segment) -> Vec<Word> {
+pub(crate) fn words_of_text(segment: &Segment) -> Vec<Word> {
     if segment.words.is_empty() || joined_text(&segment.words) == segment.text {
         segment.words.clone()
     } else {

@@ -67,11 +67,7 @@ export class FakeMemory {
 
   #sample(kind: DeviceKind, label: string, ours: number, peak: number, total: number, others: number): MemorySample {
     const levels: MemoryLevels = { ours: ours * MB, peak: peak * MB, others, free: total - ours * MB - others, total };
-    const gb = (bytes: number) => `${(bytes / 2 ** 30).toFixed(2)}GB`;
-    const share = ((levels.ours / total) * 100).toFixed(1);
-    const name = kind === "gpu" ? "GPU" : "Host";
-    const line = `[${name} Memory] ${label}: Allocated: ${gb(levels.ours)} (${share}%) | Reserved: ${gb(levels.ours)} (${share}%) | Free: ${gb(levels.free)} | Total: ${gb(total)}`;
-    return { at: this.#at, kind, label, line, levels };
+    return { at: this.#at, kind, label, levels };
   }
 
   #enter(stage: Stage, label: string, ours: number): void {

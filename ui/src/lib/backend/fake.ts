@@ -1,7 +1,7 @@
 import type {
   Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Format, Gap, Hit, Job, Look,
-  MemoryUpdate, ModelChoice, ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Preset, Progress, Replaced, Review, Saved, Segment, Settings, Setup, ModelCatalog, Switches, TextChange, TextUpdate, Transfer,
-  WatchedFolder, Voice, VoiceList, WindowEvent,
+  MemoryUpdate, ModelChoice, ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Preset, Progress, Replaced, Review, Saved, Segment, SearchResults, Settings, Setup, ModelCatalog, Switches, TextChange, TextUpdate, Transfer,
+  WatchedFolder, Undone, Voice, VoiceList, WindowEvent,
 } from "../generated/contract";
 import type { Backend } from ".";
 import { FITS, PREFERENCES } from "./fake-choices";
@@ -224,7 +224,12 @@ export class FakeBackend implements Backend {
     this.#run();
   }
 
+  #replaced: Work[] = [];
   knownVoices: Voice[] = [];
+  /** Recordings whose speakers were asked for. */
+  readonly spokenOf: number[] = [];
+  /** Whether a search of the history leaves some out. */
+  moreFound = false;
 
   async modelFits(): Promise<ModelFits> {
     return this.fits;
@@ -323,7 +328,7 @@ export class FakeBackend implements Backend {
     const work = this.#works.get(job);
     if (!work) return;
     this.#attempts.set(job, attempt);
-    this.#change(job, { again: [...work.job.again, { ...part, found: null }] });
+    this.#change(job, { again: [...work.job.again, { ...part, speakers: false, found: null }] });
   }
 
   /** What was asked for again is there. */
@@ -334,8 +339,13 @@ export class FakeBackend implements Backend {
     const attempt = this.#attempts.get(job);
     const model = this.models.find(({ id }) => id === (attempt?.model ?? this.settings.model))?.name ?? "";
     const said = { ...segment(part.start, "It was said otherwise, or so this model heard it.", 0), end: part.end };
-    if (attempt) this.#change(job, { again: [{ ...part, found: { model, language: attempt.language ?? "en", segments: [said] } }, ...work.job.again.slice(1)] });
+    if (attempt) this.#change(job, { again: [{ ...part, speakers: false, found: { model, language: attempt.language ?? "en", segments: [said] } }, ...work.job.again.slice(1)] });
     else this.#put(work, part, []);
+  }
+
+  async findSpeakers(job: number): Promise<void> {
+    this.spokenOf.push(job);
+    this.#change(job, { again: [{ start: 0, end: 4e6, speakers: true, found: null }] });
   }
 
   async chooseAgain(job: number, part: Gap, take: boolean): Promise<Edited | null> {
@@ -532,14 +542,33 @@ export class FakeBackend implements Backend {
   undo = async (job: number): Promise<Edited | null> => this.#edited(job, (text) => text.undo());
   redo = async (job: number): Promise<Edited | null> => this.#edited(job, (text) => text.redo());
 
+  async countPlaces(job: number, finding: Finding): Promise<Replaced> {
+    void job;
+    const places = this.#documents().map(({ segments }) =>
+      segments.reduce((sum, { text }) => sum + text.toLowerCase().split(finding.text.toLowerCase()).length - 1, 0),
+    );
+    return { places: places.reduce((sum, one) => sum + one, 0), transcripts: places.filter((one) => one > 0).length };
+  }
+
+  async undoReplacing(): Promise<Undone> {
+    const undone = this.#replaced.splice(0);
+    for (const work of undone) {
+      work.text?.undo();
+      this.#show(work);
+    }
+    return { undone: undone.length, left: 0 };
+  }
+
   async replaceAll(job: number, finding: Finding, withText: string, everywhere: boolean): Promise<Replaced> {
     const works = everywhere ? [...this.#works.values(), ...this.#closed.values()] : [this.#works.get(job)];
     const replaced: Replaced = { places: 0, transcripts: 0 };
+    this.#replaced = [];
     for (const work of works) {
       const places = work?.text?.replaceAll(finding, withText) ?? 0;
       if (!work || places === 0) continue;
       replaced.places += places;
       replaced.transcripts++;
+      this.#replaced.push(work);
       this.#show(work);
     }
     return replaced;
@@ -552,13 +581,13 @@ export class FakeBackend implements Backend {
     }));
   }
 
-  async searchDocuments(text: string): Promise<Hit[]> {
+  async searchDocuments(text: string): Promise<SearchResults> {
     const of = ({ job, segments }: Work): Hit[] =>
       segments
         .filter((segment) => segment.text.toLowerCase().includes(text.toLowerCase()))
-        .slice(0, 5)
         .map((segment) => ({ document: job.id, title: job.name, segment: segment.id, start: segment.start, text: segment.text }));
-    return this.#documents().flatMap(of);
+    const hits = this.#documents().flatMap(of);
+    return { hits, more: this.moreFound };
   }
 
   async openDocument(document: number): Promise<number> {

@@ -1,6 +1,6 @@
 import type {
-  Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Gap, Hit, Look, MemoryUpdate,
-  ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, Settings, Setup, ModelCatalog, Switches, TextUpdate, VoiceList, WindowEvent,
+  Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Gap, Look, MemoryUpdate,
+  ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchResults, Settings, Setup, ModelCatalog, Switches, TextUpdate, Undone, VoiceList, WindowEvent,
 } from "../generated/contract";
 
 /**
@@ -35,6 +35,8 @@ export interface Backend {
   retry(job: number): Promise<void>;
   /** Transcribes a part of a finished recording again: in its place, or to be compared where it is another attempt. */
   again(job: number, part: Gap, attempt: Attempt | null): Promise<void>;
+  /** Who speaks in a finished recording, without transcribing again; an edit. */
+  findSpeakers(job: number): Promise<void>;
   /** What another attempt found is taken, or forgotten. */
   chooseAgain(job: number, part: Gap, take: boolean): Promise<Edited | null>;
   remove(job: number): Promise<void>;
@@ -83,9 +85,13 @@ export interface Backend {
   redo(job: number): Promise<Edited | null>;
   /** `everywhere`: in all transcripts of the history too. */
   replaceAll(job: number, finding: Finding, withText: string, everywhere: boolean): Promise<Replaced>;
+  /** What would be replaced in all transcripts. */
+  countPlaces(job: number, finding: Finding): Promise<Replaced>;
+  /** The latest replacement is taken back in all transcripts that were not edited since. */
+  undoReplacing(): Promise<Undone>;
   /** The history, what was changed last first. */
   documents(): Promise<DocumentInfo[]>;
-  searchDocuments(words: string): Promise<Hit[]>;
+  searchDocuments(words: string): Promise<SearchResults>;
   /** Puts it in the list; its job. */
   openDocument(document: number): Promise<number>;
   deleteDocument(document: number): Promise<void>;

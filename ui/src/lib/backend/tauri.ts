@@ -1,8 +1,8 @@
 import { Channel, invoke } from "@tauri-apps/api/core";
 import type {
-  Attempt, BlockingCommand, ChartFile, CommandName, Connection, DocumentInfo, Edit, EditCommand, Edited, EngineInfo, Exporting, Finding, Gap, Hit,
-  Look, MemoryUpdate, ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, Settings, Setup, ModelCatalog, Switches, TextUpdate,
-  VoiceList, WindowCommand, WindowEvent,
+  Attempt, BlockingCommand, ChartFile, CommandName, Connection, DocumentInfo, Edit, EditCommand, Edited, EngineInfo, Exporting, Finding, Gap,
+  Look, MemoryUpdate, ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchResults, Settings, Setup, ModelCatalog, Switches, TextUpdate,
+  Undone, VoiceList, WindowCommand, WindowEvent,
 } from "../generated/contract";
 import { t } from "../text";
 import type { Backend } from ".";
@@ -84,6 +84,9 @@ export class TauriBackend implements Backend {
 
   again(job: number, part: Gap, attempt: Attempt | null): Promise<void> {
     return execute({ type: "again", job, part, attempt });
+  }
+  findSpeakers(job: number): Promise<void> {
+    return execute({ type: "find_speakers", job });
   }
   chooseAgain(job: number, part: Gap, take: boolean): Promise<Edited | null> {
     return executeEdit(job, { type: "choose_again", part, take });
@@ -179,10 +182,16 @@ export class TauriBackend implements Backend {
   replaceAll(job: number, finding: Finding, withText: string, everywhere: boolean): Promise<Replaced> {
     return call("replace_all", { job, finding, withText, everywhere });
   }
+  countPlaces(job: number, finding: Finding): Promise<Replaced> {
+    return call("count_places", { job, finding });
+  }
+  undoReplacing(): Promise<Undone> {
+    return call("undo_replacing");
+  }
   documents(): Promise<DocumentInfo[]> {
     return call("documents");
   }
-  searchDocuments(words: string): Promise<Hit[]> {
+  searchDocuments(words: string): Promise<SearchResults> {
     return call("search_documents", { words });
   }
   openDocument(document: number): Promise<number> {

@@ -1,6 +1,6 @@
 // Made from crates/app by `STENO_WRITE_CONTRACT=1 cargo test -p app`.
 
-export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "preferences" | "change_preference" | "diagnostics" | "watch" | "watch_memory" | "save" | "save_chart" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "documents" | "search_documents" | "open_document" | "locate_recording" | "save_documents" | "save_jobs" | "voices" | "add_voice" | "remember_speaker" | "rename_voice" | "remove_voice";
+export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "preferences" | "change_preference" | "diagnostics" | "watch" | "watch_memory" | "save" | "save_chart" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "documents" | "search_documents" | "open_document" | "locate_recording" | "save_documents" | "save_jobs" | "count_places" | "undo_replacing" | "voices" | "add_voice" | "remember_speaker" | "rename_voice" | "remove_voice";
 
 export type PreferenceName = "memory_profile" | "batch_size" | "speaker_batch_size" | "skip_speakers" | "fast_path" | "memory_fraction" | "trim_every" | "renew_after" | "memory_limit" | "ram_limit" | "keep" | "precision" | "threads" | "priority" | "hf_endpoint" | "proxy" | "offline";
 
@@ -1129,10 +1129,6 @@ kind: DeviceKind,
  */
 label: string, 
 /**
- * The log's whole line.
- */
-line: string, 
-/**
  * Null where it could not be read.
  */
 levels: MemoryLevels | null, };
@@ -1457,6 +1453,10 @@ start: number,
  */
 end: number, 
 /**
+ * Who speaks is found; nothing is transcribed.
+ */
+speakers: boolean, 
+/**
  * What waits for the user's choice; null: it is not there yet.
  */
 found: Found | null, };
@@ -1577,6 +1577,19 @@ places: number,
 transcripts: number, };
 
 /**
+ * What came of taking a replacement in several transcripts back.
+ */
+export type Undone = { 
+/**
+ * Transcripts that are as they were.
+ */
+undone: number, 
+/**
+ * Transcripts that were edited since and stay as they are.
+ */
+left: number, };
+
+/**
  * A transcript of the history. Times are milliseconds since 1970.
  */
 export type DocumentInfo = { 
@@ -1612,6 +1625,19 @@ language: string,
  * The name of the model.
  */
 model: string, };
+
+/**
+ * What a search of the history found.
+ */
+export type SearchResults = { 
+/**
+ * The latest transcript first; of each in order of time.
+ */
+hits: Array<Hit>, 
+/**
+ * There are more, which were left out.
+ */
+more: boolean, };
 
 /**
  * A passage of the history that was found.
@@ -1725,7 +1751,11 @@ part: Gap,
 /**
  * Null: the new text replaces the old one.
  */
-attempt: Attempt | null, } | { "type": "put_shortest_first", 
+attempt: Attempt | null, } | { "type": "find_speakers", 
+/**
+ * The recording.
+ */
+job: number, } | { "type": "put_shortest_first", 
 /**
  * False: the order is as given.
  */

@@ -1,7 +1,8 @@
 import uPlot from "uplot";
 import type { Stage } from "../generated/contract";
-import { memorySize, seconds } from "../ui/format";
-import { CRITICAL, ELEVATED, type Band, type Series } from "./series";
+import { t } from "../text";
+import { colon, memorySize, seconds } from "../ui/format";
+import { axisTop, CRITICAL, ELEVATED, type Band, type Series } from "./series";
 
 /** Pixels of a row of stages, and between two of them. */
 const ROW = 4;
@@ -31,8 +32,7 @@ export function options(width: number, height: number, shown: () => Shown, onCur
   return {
     width,
     height,
-    // Above the limit there is room for the stages.
-    scales: { x: { time: false }, y: { range: () => [0, Math.max(1, shown().series.total) * 1.12] } },
+    scales: { x: { time: false }, y: { range: () => [0, axisTop(shown().series)] } },
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { size: 8 } },
     padding: [8, 16, 0, 0],
@@ -83,8 +83,20 @@ function drawBands(plot: uPlot, bands: Band[]): void {
   ctx.restore();
 }
 
+/** Lines at the limit and at shares of it; a limit beyond the axis is named at its end. */
 function drawLimits(plot: uPlot, total: number): void {
+  const most = plot.scales["y"]?.max ?? 0;
+  if (total > most) {
+    const { ctx, bbox } = plot;
+    ctx.save();
+    ctx.fillStyle = colour("muted");
+    ctx.font = `${12 * uPlot.pxRatio}px system-ui, sans-serif`;
+    ctx.textAlign = "right";
+    ctx.fillText(`${t.memory.limit}${colon()} ${memorySize(total)} ↑`, bbox.left + bbox.width - 4 * uPlot.pxRatio, bbox.top + 14 * uPlot.pxRatio);
+    ctx.restore();
+  }
   for (const [share, name] of [[ELEVATED, "warn"], [CRITICAL, "bad"], [1, "text"]] as const) {
+    if (total * share > most) continue;
     // On a row of pixels, not between two.
     const y = Math.round(plot.valToPos(total * share, "y", true)) + 0.5;
     const { left, width } = plot.bbox;

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import type { MemorySample, Stage, StageUse } from "../generated/contract";
-import { bands, csv, kinds, series, used } from "./series";
+import { axisTop, bands, csv, kinds, series, used } from "./series";
 
 function sample(at: number, label: string, ours: number | null, others: number | null = 10, peak = ours ?? 0): MemorySample {
   const levels = ours === null ? null : { ours, peak, others, free: 100 - ours - (others ?? 0), total: 100 };
-  return { at, kind: "gpu", label, line: `[GPU Memory] ${label}`, levels };
+  return { at, kind: "gpu", label, levels };
 }
 
 function stage(stage: Stage, start: number, end: number | null, before: number, loaded: number | null = null): StageUse {
@@ -59,4 +59,19 @@ test("the table has every sample, and nothing in it breaks a spreadsheet", () =>
   expect(lines[4]).toBe("3.000,gpu,Batch 1,50,62,,50,100");
   expect(lines[5]).toBe("4.000,gpu,Batch 2,,,,,");
   expect(lines[7]).toBe('6.000,host,"Odd, ""label""",1,1,10,89,100');
+});
+
+test.each([
+  // ours, others, total: the end of the axis
+  [50, 20, 100, 87.5],
+  // A line on the floor would say nothing.
+  [89, 300, 24_000, 111.25],
+  [89, 3_000, 24_000, 111.25],
+  [10, 80, 100, 12.5],
+  [95, 4, 100, 112],
+  [0, 0, 100, 1.25],
+])("of %d used by Steno and %d by others of %d, the axis ends at %d", (ours, others, total, end) => {
+  const one = sample(0, "Batch 1", ours, others);
+  const lines = series([{ ...one, levels: one.levels && { ...one.levels, total } }], "gpu");
+  expect(axisTop(lines)).toBeCloseTo(end);
 });

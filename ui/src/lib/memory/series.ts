@@ -19,6 +19,20 @@ export interface Series {
   total: number;
 }
 
+/** Above the highest value there is room for the stages. */
+const HEADROOM = 1.25;
+
+/**
+ * Where the axis ends: a little above what was used, or above Steno's part where other programs hold many times
+ * as much, and never far beyond the limit.
+ */
+export function axisTop({ ours, used, peaks, total }: Series): number {
+  const highest = Math.max(...ours, ...peaks, 1);
+  const all = Math.max(highest, ...used.map((value) => value ?? 0));
+  const shown = all > 4 * highest ? highest : all;
+  return Math.min(shown * HEADROOM, Math.max(1, total) * 1.12);
+}
+
 /** Which devices there is something to show of, the one that computes first. */
 export function kinds(samples: MemorySample[]): DeviceKind[] {
   return (["gpu", "host"] as const).filter((kind) => samples.some((sample) => sample.kind === kind && sample.levels));

@@ -63,3 +63,18 @@ test("another letter begins at the first place again", async () => {
   await enter();
   expect(shown.at(-1)).toBe(1);
 });
+
+test("every place counts, also several in one segment", async () => {
+  const { shown, count, type, enter } = show("Ferry to ferry.", "Quiet.", "Ferry.");
+  await type("ferry");
+  expect([shown.at(-1), count()]).toEqual([0, t.transcript.matches(1, 3)]);
+  await enter();
+  expect([shown.at(-1), count()]).toEqual([0, t.transcript.matches(2, 3)]);
+  await enter();
+  expect([shown.at(-1), count()]).toEqual([2, t.transcript.matches(3, 3)]);
+  await enter();
+  expect([shown.at(-1), count()]).toEqual([0, t.transcript.matches(1, 3)]);
+  await enter(true);
+  await enter(true);
+  expect([shown.at(-1), count()]).toEqual([0, t.transcript.matches(2, 3)]);
+});

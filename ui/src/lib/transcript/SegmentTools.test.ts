@@ -26,15 +26,39 @@ const shown = () => [field("start").value, field("end").value];
 const times = () => [steno.text?.at(2)?.start ?? -1, steno.text?.at(2)?.end ?? -1];
 const follows = () => waitFor(() => expect(shown()).toEqual(times().map(timecode)));
 
-test("times are set to the millisecond and beyond an hour, with a comma or a point", async () => {
+test("times are set to the millisecond, with a comma or a point", async () => {
   await follows();
-  await type("start", "1:02:03,345");
-  await type("end", "3724.5");
+  const [from, to] = times() as [number, number];
+  const wanted = [Math.round(1000 * from + 111) / 1000, Math.round(1000 * to - 222) / 1000] as const;
+  await type("start", timecode(wanted[0]).replace(".", ","));
+  await type("end", String(wanted[1]));
   await click("retime");
-  await waitFor(() => expect(times()).toEqual([3723.345, 3724.5]));
+  await waitFor(() => expect(times()).toEqual(wanted));
   await follows();
   await click("retime");
   expect(field("start").validity.valid, "what it shows it takes").toBe(true);
+});
+
+test("what its neighbours leave no room for is said at the field, and nothing is moved", async () => {
+  await follows();
+  const [from, to] = times() as [number, number];
+  const [before, after] = [steno.text?.at(1), steno.text?.at(3)];
+  const first = Math.min(before?.end ?? 0, from);
+  const last = Math.max(after?.start ?? 0, to);
+  const edit = vi.spyOn(steno.backend, "edit");
+  for (const [start, end, wrong, why] of [
+    [from, from, "end", t.editing.endFirst],
+    [to, from, "end", t.editing.endFirst],
+    [first - 0.001, to, "start", t.editing.tooEarly(timecode(first))],
+    [from, last + 0.001, "end", t.editing.tooLate(timecode(last))],
+  ] as const) {
+    await type("start", timecode(start));
+    await type("end", timecode(end));
+    expect(field(wrong).validationMessage).toBe(why);
+    await fireEvent.submit(field("end").form ?? document.body);
+  }
+  expect(edit).not.toHaveBeenCalled();
+  expect(times()).toEqual([from, to]);
 });
 
 test("the fields follow when the segment is joined with another one and when that is undone", async () => {
@@ -58,7 +82,7 @@ test("what is being typed stays while the text changes", async () => {
 test("a time that did not fit is shown as it became", async () => {
   const before = times();
   const edit = vi.spyOn(steno.backend, "edit").mockResolvedValue({ revision: 0, segment: 2 });
-  await type("start", "0");
+  await type("start", timecode((before[0] ?? 0) + 0.1));
   await click("retime");
   await waitFor(() => expect(edit).toHaveBeenCalledOnce());
   await waitFor(() => expect(shown()).toEqual(before.map(timecode)));
@@ -71,6 +95,6 @@ test.each(["", "soon", "-1", "1:60"])("%j is no time: it is said so and not sent
   await click("retime");
   await fireEvent.submit(field("end").form ?? document.body);
   expect(edit).not.toHaveBeenCalled();
-  await type("end", "0:30");
+  await type("end", timecode((times()[1] ?? 0) - 0.1));
   expect(field("end").validationMessage).toBe("");
 });

@@ -1,5 +1,5 @@
 import type { Backend } from "../backend";
-import { UNSURE, type Edit, type Edited, type Finding, type Passage, type Segment } from "../generated/contract";
+import { UNSURE, type Edit, type Edited, type Finding, type Passage, type Replaced, type Segment } from "../generated/contract";
 import { places } from "../player/spoken";
 import type { Steno } from "../steno.svelte";
 import { t } from "../text";
@@ -49,6 +49,10 @@ export class Editor {
   caret = $state.raw<{ at: number } | null>(null);
   /** A segment's id to be shown once its text is there. */
   wanted = $state<number | null>(null);
+  /** What is to be replaced in several transcripts, and how often it occurs: it waits for an answer. */
+  replacing = $state.raw<{ finding: Finding; withText: string; found: Replaced } | null>(null);
+  /** Words that were found in the history, to be marked in the text; empty once they are. */
+  sought = $state("");
   /** What was said last, or is being said: the segment's id and the word's number in it. */
   place = $state.raw<{ segment: number; word: number | null } | null>(null);
   /** The passage that is looked at in the list of those to check. */
@@ -266,8 +270,35 @@ export class Editor {
 
   async replaceAll(finding: Finding, withText: string, everywhere: boolean): Promise<void> {
     await this.flush();
+    if (!everywhere) return this.#replace(finding, withText, false);
+    const found = await this.steno.ask((backend) => backend.countPlaces(this.text.job, finding));
+    if (!found) return;
+    // In this transcript alone it is undone with a key.
+    if (found.transcripts > 1) this.replacing = { finding, withText, found };
+    else await this.#replace(finding, withText, true);
+  }
+
+  /** The answer to whether `replacing` is wanted. */
+  async answerReplacing(really: boolean): Promise<void> {
+    const asked = this.replacing;
+    this.replacing = null;
+    if (asked && really) await this.#replace(asked.finding, asked.withText, true);
+  }
+
+  async #replace(finding: Finding, withText: string, everywhere: boolean): Promise<void> {
     const done = await this.steno.ask((backend) => backend.replaceAll(this.text.job, finding, withText, everywhere));
-    if (done) this.steno.toast(t.editing.replaced(done.places, done.transcripts));
+    if (!done) return;
+    const told = t.editing.replaced(done.places, done.transcripts);
+    if (done.transcripts > 1) this.steno.offer(told, { label: t.history.undo, run: () => void this.#undoReplacing() });
+    else this.steno.toast(told);
+  }
+
+  async #undoReplacing(): Promise<void> {
+    await this.flush();
+    const done = await this.steno.ask((backend) => backend.undoReplacing());
+    if (!done) return;
+    if (done.left > 0) this.steno.warn(t.editing.undoneExcept(done.undone, done.left));
+    else this.steno.toast(t.editing.undone(done.undone));
   }
 
   /** To the next word that the model was unsure of, from the cursor, what was said last or a segment on. */
@@ -415,7 +446,7 @@ export class Editor {
       void this.text.seen(done.revision).then(() => isNewest() && this.#onTheWay.delete(segment));
       return true;
     }
-    if (this.text.numberOf(segment) < 0) this.steno.toast(t.editing.refused);
+    if (this.text.numberOf(segment) < 0) this.steno.warn(t.editing.refused);
     if (!isNewest()) return false;
     this.#onTheWay.delete(segment);
     this.#kept.set(segment, text);
@@ -428,7 +459,7 @@ export class Editor {
   async #do(edit: Edit): Promise<boolean> {
     const done = await this.#send(edit);
     if (done) await this.text.seen(done.revision);
-    else this.steno.toast(t.editing.refused);
+    else this.steno.warn(t.editing.refused);
     return done !== null;
   }
 

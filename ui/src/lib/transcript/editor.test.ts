@@ -105,7 +105,7 @@ function atCursor(): [string, string] {
 }
 
 /** The first texts of the first recording as the program has them, shown or not. */
-const written = async () => (await backend.searchDocuments("")).filter(({ document }) => document === 1).map(({ text }) => text);
+const written = async () => (await backend.searchDocuments("")).hits.filter(({ document }) => document === 1).slice(0, 5).map(({ text }) => text);
 
 test.each([
   ["the answer", 40, 90],
@@ -593,6 +593,29 @@ test("a passage is corrected where it is listed, and the list waits for that", a
   await fireEvent.keyDown(window, { key: "F10" });
   await waitFor(() => expect(screen.getAllByTestId("passage").length).toBe(before - 1));
   expect(steno.editor?.active).toBeNull();
+});
+
+test("what is replaced in all transcripts is asked for with its number, and taken back in all", async () => {
+  backend.drop(FILES.slice(1, 2));
+  await waitFor(() => expect(steno.jobs.filter(({ state }) => state === "finished").length).toBe(2), { timeout: 5000 });
+  const before = texts();
+  await fireEvent.input(await found("search"), { target: { value: "the" } });
+  await click("replacing");
+  await fireEvent.input(await found("replacement"), { target: { value: "THE" } });
+  await click("everywhere");
+  await click("replace-all");
+  await waitFor(() => expect(steno.editor?.replacing?.found.transcripts).toBe(2));
+  expect(texts(), "nothing is replaced before the answer").toEqual(before);
+  await steno.editor?.answerReplacing(false);
+  expect(texts()).toEqual(before);
+  await click("replace-all");
+  await waitFor(() => expect(steno.editor?.replacing).not.toBeNull());
+  await steno.editor?.answerReplacing(true);
+  await waitFor(() => expect(texts()).not.toEqual(before));
+  const offered = () => steno.toasts.find(({ action }) => action?.label === t.history.undo);
+  await waitFor(() => expect(offered()).toBeDefined());
+  offered()?.action?.run();
+  await waitFor(() => expect(texts()).toEqual(before));
 });
 
 test("another attempt stands beside the text, and is taken or not", async () => {

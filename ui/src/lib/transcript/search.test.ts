@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { find, mark } from "./search";
+import { find as matches, mark } from "./search";
 import { Text } from "./text.svelte";
 
 test.each([
@@ -28,6 +28,8 @@ test.each([
   expect(pieces.map(([piece]) => piece).join("")).toBe(text);
   expect(pieces.map(([piece, found]) => (found ? `*${piece}` : piece))).toEqual(expected);
 });
+
+const find = (...wanted: Parameters<typeof matches>) => matches(...wanted).map(({ number }) => number);
 
 test("segments are found by number", () => {
   const text = new Text(1);

@@ -11,15 +11,26 @@ function fold(text: string): string {
   return small.normalize("NFD").replace(ACCENTED, "$1").normalize("NFC").replaceAll("ς", "σ");
 }
 
-/** The numbers of the segments in which the words occur. */
-export function find(text: Text, query: string, accents = false): number[] {
+/** A segment in which the words occur, by its number, and how often. */
+export interface Match {
+  number: number;
+  count: number;
+}
+
+/** The segments in which the words occur. */
+export function find(text: Text, query: string, accents = false): Match[] {
   const wanted = accents ? query.trim().toLowerCase() : fold(query.trim());
   if (!wanted) return [];
-  const found: number[] = [];
+  const found: Match[] = [];
   let number = 0;
   for (const page of text.pages) {
     const { whole, each } = (accents ? spelt : folded)(page);
-    if (whole.includes(wanted)) each.forEach((text, index) => text.includes(wanted) && found.push(number + index));
+    if (whole.includes(wanted)) {
+      each.forEach((text, index) => {
+        const count = text.split(wanted).length - 1;
+        if (count > 0) found.push({ number: number + index, count });
+      });
+    }
     number += page.length;
   }
   return found;

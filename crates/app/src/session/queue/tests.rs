@@ -1,4 +1,5 @@
 use super::*;
+use crate::session::again::Attempt;
 use transcript::Time;
 use transcript::edit::Edit;
 use wire::ErrorCode;
@@ -238,11 +239,15 @@ fn the_order_is_the_users_and_is_told_where_it_changed() {
     assert_eq!(queue.iter().map(|entry| entry.id).collect::<Vec<_>>(), [3, 2, added]);
 }
 
+fn part(span: Span, attempt: Option<Attempt>) -> Again {
+    Again { span, speakers: false, attempt, found: None }
+}
+
 #[test]
 fn a_part_asked_for_again_takes_its_place_or_says_why_not() {
     let span = |start, end| transcript::Span::new(Time::from_millis(start), Time::from_millis(end));
     let mut queue = queue(&["a"]);
-    queue.ask_again(1, span(0, 1_000), None);
+    queue.ask_again(1, part(span(0, 1_000), None));
     assert!(queue.next_again().is_none(), "there is nothing yet to be asked about");
     queue.start_next();
     queue.apply(1, Event::Finished { transcript: transcript(&["one", "two"]), renewal: None });
@@ -251,8 +256,8 @@ fn a_part_asked_for_again_takes_its_place_or_says_why_not() {
     reader.look(&queue, 1);
 
     // Asked for twice it is done once; the text is another one then, and not saved.
-    queue.ask_again(1, span(0, 1_000), None);
-    queue.ask_again(1, span(0, 1_000), None);
+    queue.ask_again(1, part(span(0, 1_000), None));
+    queue.ask_again(1, part(span(0, 1_000), None));
     let (entry, again) = queue.next_again().unwrap();
     let asked = again.span;
     assert_eq!((entry.id, asked, entry.again.len()), (1, span(0, 1_000), 1));
@@ -269,7 +274,7 @@ fn a_part_asked_for_again_takes_its_place_or_says_why_not() {
     // Stopped or failed, the text stays as it was.
     for answer in [None, Some(failure())] {
         let failed = answer.is_some();
-        queue.ask_again(1, span(0, 500), None);
+        queue.ask_again(1, part(span(0, 500), None));
         queue.answer_again(1, span(0, 500), answer);
         reader.look(&queue, 1);
         assert_eq!(reader.texts(), ["new"]);
@@ -285,8 +290,8 @@ fn what_was_found_to_be_compared_waits_and_is_no_work() {
     queue.start_next();
     queue.apply(1, Event::Finished { transcript: transcript(&["one", "two"]), renewal: None });
     let attempt = |language: &str| Some(Attempt { model: None, language: Some(language.into()) });
-    queue.ask_again(1, span, attempt("de"));
-    queue.ask_again(1, span, attempt("fr"));
+    queue.ask_again(1, part(span, attempt("de")));
+    queue.ask_again(1, part(span, attempt("fr")));
     let (_, again) = queue.next_again().unwrap();
     assert_eq!(again.attempt, attempt("de"), "it is under way already");
     queue.offer_again(1, span, transcript(&["new"]));
@@ -296,7 +301,7 @@ fn what_was_found_to_be_compared_waits_and_is_no_work() {
     queue.forget_again(1);
     assert!(queue.found_again(1, span).is_some(), "stopping what runs is not choosing");
     // Another attempt takes its place.
-    queue.ask_again(1, span, attempt("fr"));
+    queue.ask_again(1, part(span, attempt("fr")));
     assert_eq!(queue.next_again().unwrap().1.attempt, attempt("fr"));
     queue.forget_again(1);
     queue.offer_again(1, span, transcript(&["too late"]));
