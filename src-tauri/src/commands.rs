@@ -171,6 +171,17 @@ pub async fn play_source(shell: State<'_, Shell>, job: u64) -> Answer<PlaySource
     blocking(move || Ok(player.open(&file)?.into())).await
 }
 
+/// Shows what was saved of a recording, else the recording, in the file manager.
+#[tauri::command]
+pub async fn show_in_folder(shell: State<'_, Shell>, job: u64) -> Answer<()> {
+    let file = shell.state.session.file_to_show(job)?;
+    blocking(move || {
+        let shown = desktop::show_in_folder(&file);
+        Ok(shown.map_err(|text| wire::Failure::new(wire::ErrorCode::OutputUnwritable, text).file(file))?)
+    })
+    .await
+}
+
 /// The user's answer to `close_requested`.
 #[tauri::command]
 pub fn close(app: AppHandle, shell: State<'_, Shell>, really: bool) {

@@ -86,6 +86,7 @@ fn main() -> Result<(), tauri::Error> {
             commands::save_chart,
             commands::close,
             commands::play_source,
+            commands::show_in_folder,
             store::catalog,
             store::download,
             store::import_model,

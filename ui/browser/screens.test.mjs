@@ -85,7 +85,7 @@ test("the keyboard alone reaches everything, and the focus is seen", options, as
   const { page, close } = await browser.show({ query: "scene=finished&real" });
   try {
     const visited = [];
-    for (let step = 0; step < 30 && visited.at(-1) !== "transcript"; step++) {
+    for (let step = 0; step < 36 && visited.at(-1) !== "transcript"; step++) {
       await page.keyboard.press("Tab");
       const [id, outline] = await page.evaluate(() => [document.activeElement?.dataset.testid, getComputedStyle(document.activeElement).outlineStyle]);
       if (id) visited.push(id);
@@ -103,7 +103,22 @@ test("the keyboard alone reaches everything, and the focus is seen", options, as
     const latest = await line();
     await page.keyboard.press("ArrowLeft");
     assert.notEqual(await line(), latest);
-    assert.match(await line(), /^\[GPU Memory\] /);
+    assert.match(await line(), / · Steno: .* GB · /);
+  } finally {
+    await close();
+  }
+});
+
+test("in a small window in German the text has room and the player is whole", options, async () => {
+  const { page, close } = await browser.show({ query: "scene=finished&real" }, { language: "de", width: 800, height: 600 });
+  try {
+    const [speed, scroller] = await Promise.all([page.locator(by("play-speed")).boundingBox(), page.locator(by("transcript")).boundingBox()]);
+    assert.ok(speed.x + speed.width <= 800 && speed.y + speed.height <= 600, JSON.stringify(speed));
+    const lines = await page.locator(".text-scroller [data-segment]").evaluateAll((rows, { top, bottom }) => {
+      const seen = rows.map((row) => row.getBoundingClientRect()).filter((box) => box.top >= top - 1 && box.bottom <= bottom + 1);
+      return seen.length;
+    }, { top: scroller.y, bottom: scroller.y + scroller.height });
+    assert.ok(lines >= 3, `${lines} lines`);
   } finally {
     await close();
   }
@@ -127,7 +142,7 @@ test("a row is dragged to another place", options, async () => {
 });
 
 test("the chart draws both, its bands and its limits", options, async () => {
-  const { page, close } = await browser.show({ query: "scene=finished&real", open: (page) => page.click(by("tab-memory")) });
+  const { page, close } = await browser.show({ query: "scene=squeezed&real", open: (page) => page.click(by("tab-memory")) });
   try {
     const colours = await page.evaluate(() => {
       const canvas = document.querySelector(".memory canvas");

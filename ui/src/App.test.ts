@@ -240,6 +240,8 @@ test("what a save of many could not write is told once, replaced, or saved elsew
     expect(report.textContent).toContain(text);
   }
   expect(screen.queryAllByTestId("toast").length).toBe(0);
+  await click("show-written");
+  expect(backend.shownInFolder).toEqual([4]);
   // What was not written can be saved again: it does not count as saved.
   expect((await found("save-all")).textContent).toContain("3");
   await click("replace-existing");

@@ -37,5 +37,14 @@ pub fn notify(title: &str, text: &str) -> Result<(), String> {
     platform::notify(title, text).map_err(|problem| format!("A message could not be shown: {problem}."))
 }
 
+/// Shows a file in the desktop's file manager, selected where the file manager can do that; a folder
+/// in its own place. Blocks for at most five seconds.
+///
+/// # Errors
+/// If there is no file manager, with a sentence that says so.
+pub fn show_in_folder(file: &std::path::Path) -> Result<(), String> {
+    platform::show_in_folder(file).map_err(|problem| format!("The folder could not be opened: {problem}."))
+}
+
 /// The program's name in notifications and lists of the system.
 const NAME: &str = "Steno";

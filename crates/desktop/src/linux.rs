@@ -1,6 +1,7 @@
 //! logind and desktop notifications, through D-Bus.
 
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::path::Path;
 
 use gio::prelude::*;
 use gio::{BusType, Cancellable, DBusCallFlags, DBusConnection, UnixFDList};
@@ -67,6 +68,32 @@ pub fn notify(title: &str, text: &str) -> Result<(), String> {
         None::<&Cancellable>,
     );
     call.map(drop).map_err(|error| format!("the desktop says {}", said(&error)))
+}
+
+/// <https://www.freedesktop.org/wiki/Specifications/file-manager-interface/>; without such a file manager, the
+/// program that opens folders.
+pub fn show_in_folder(file: &Path) -> Result<(), String> {
+    let uri = gio::File::for_path(file).uri();
+    let asked = bus(BusType::Session).and_then(|bus| {
+        let call = bus.call_sync(
+            Some("org.freedesktop.FileManager1"),
+            "/org/freedesktop/FileManager1",
+            "org.freedesktop.FileManager1",
+            "ShowItems",
+            Some(&(vec![uri.as_str()], "").to_variant()),
+            None,
+            DBusCallFlags::NONE,
+            TIMEOUT_MS,
+            None::<&Cancellable>,
+        );
+        call.map(drop).map_err(|error| format!("the desktop says {}", said(&error)))
+    });
+    if asked.is_ok() {
+        return Ok(());
+    }
+    let folder = gio::File::for_path(file.parent().unwrap_or(file)).uri();
+    gio::AppInfo::launch_default_for_uri(&folder, None::<&gio::AppLaunchContext>)
+        .map_err(|error| said(&error))
 }
 
 fn bus(kind: BusType) -> Result<DBusConnection, String> {

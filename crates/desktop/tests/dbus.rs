@@ -56,12 +56,14 @@ impl Drop for SimulatedDesktop {
 }
 
 #[test]
-fn sleep_is_inhibited_and_notifications_are_shown() {
+fn sleep_is_inhibited_and_notifications_and_files_are_shown() {
     let mut desktop = SimulatedDesktop::start();
     let awake = desktop::stay_awake("Transcribing").unwrap();
     assert_eq!(desktop.said().unwrap(), "inhibit sleep:idle Steno Transcribing block");
     desktop::notify("3 recordings are done", "1 failed").unwrap();
     assert_eq!(desktop.said().unwrap(), "notify Steno: 3 recordings are done, 1 failed");
+    desktop::show_in_folder(std::path::Path::new("/tmp/two words/ü.srt")).unwrap();
+    assert_eq!(desktop.said().unwrap(), "show file:///tmp/two%20words/%C3%BC.srt");
     drop(awake);
     assert_eq!(desktop.said().unwrap(), "released");
     // The simulation refuses this reason, as logind refuses remote users.

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Simulates logind and a desktop that shows notifications. Prints a line per call
+"""Simulates logind and a desktop that shows notifications and files. Prints a line per call
 and "released" when an inhibitor is closed. Refuses the reason "refuse"."""
 
 import os
@@ -15,6 +15,9 @@ DESKTOP = """<node><interface name="org.freedesktop.Notifications"><method name=
 <arg type="s" direction="in"/><arg type="s" direction="in"/><arg type="as" direction="in"/>
 <arg type="a{sv}" direction="in"/><arg type="i" direction="in"/><arg type="u" direction="out"/>
 </method></interface></node>"""
+
+FILES = """<node><interface name="org.freedesktop.FileManager1"><method name="ShowItems">
+<arg type="as" direction="in"/><arg type="s" direction="in"/></method></interface></node>"""
 
 
 def say(line):
@@ -45,9 +48,15 @@ def notify(connection, sender, path, interface, method, arguments, call):
     call.return_value(GLib.Variant("(u)", (1,)))
 
 
+def show(connection, sender, path, interface, method, arguments, call):
+    say("show " + " ".join(arguments.unpack()[0]))
+    call.return_value(None)
+
+
 bus = Gio.bus_get_sync(Gio.BusType.SESSION)
 for name, path, xml, answer in [
     ("org.freedesktop.login1", "/org/freedesktop/login1", LOGIND, inhibit),
+    ("org.freedesktop.FileManager1", "/org/freedesktop/FileManager1", FILES, show),
     ("org.freedesktop.Notifications", "/org/freedesktop/Notifications", DESKTOP, notify),
 ]:
     interface = Gio.DBusNodeInfo.new_for_xml(xml).interfaces[0]

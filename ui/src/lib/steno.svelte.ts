@@ -2,6 +2,7 @@ import { asFailure, type Backend } from "./backend";
 import type {
   Attempt, ChartFile, EngineInfo, Exporting, Failure, Format, Gap, Job, Look, ModelFits, SaveLocation, Saved, Settings, Setup, Switches, WindowEvent,
 } from "./generated/contract";
+import type { Known } from "./jobs/estimate";
 import { CatalogState } from "./models/catalog.svelte";
 import { Usage } from "./memory/usage.svelte";
 import { Editor } from "./transcript/editor.svelte";
@@ -47,6 +48,8 @@ export interface Unsaved {
 export interface SaveReport {
   files: string[];
   failed: Unsaved[];
+  /** A recording of which files were written, to be shown; null where there is none. */
+  written: number | null;
   exporting: Exporting;
 }
 
@@ -62,6 +65,8 @@ export class Steno {
   /** Of the job whose memory is being looked at. */
   usage = $state.raw<Usage | null>(null);
   view = $state<View>("recordings");
+  /** Seconds of recording per second, of the latest that was transcribed. */
+  #speed = $state<number | null>(null);
   /** What the history was last searched for. */
   historyQuery = "";
   fits = $state.raw<ModelFits | null>(null);
@@ -118,6 +123,11 @@ export class Steno {
     } catch (error) {
       this.fitsFailure = asFailure(error);
     }
+  }
+
+  /** What estimates go by. */
+  get known(): Known {
+    return { speed: this.#speed, speakers: this.setup?.settings.speakers ?? false };
   }
 
   show(view: View): void {
@@ -213,16 +223,17 @@ export class Steno {
   #tellSaved(all: { job: number | null; saved: Saved }[], exporting: Exporting): void {
     const files = all.flatMap(({ saved }) => saved.files);
     const failed = all.flatMap(({ job, saved }) => saved.failures.map((one) => ({ ...one, job })));
+    const written = all.find(({ saved }) => saved.files.length > 0)?.job ?? null;
     const [first, ...more] = failed;
     if (first === undefined) {
-      this.#tellFiles(files);
+      this.#tellFiles(files, written);
     } else if (more.length === 0) {
       const exists = first.failure.code === "output_exists" && first.job !== null;
-      const report = { files, failed, exporting };
+      const report = { files, failed, written, exporting };
       this.#fail(first.failure, exists ? { label: t.save.replace, run: () => void this.saveReplacing(report) } : null);
-      this.#tellFiles(files);
+      this.#tellFiles(files, written);
     } else {
-      this.saveReport = { files, failed, exporting };
+      this.saveReport = { files, failed, written, exporting };
     }
   }
 
@@ -260,9 +271,15 @@ export class Steno {
     this.#tellSaved(all, exporting);
   }
 
-  #tellFiles([file, ...more]: string[]): void {
-    if (file !== undefined) this.toast(more.length === 0 ? t.save.done(file) : t.save.doneAll(more.length + 1));
+  /** `job`: the recording whose text was saved, where it is one. */
+  #tellFiles([file, ...more]: string[], job: number | null): void {
+    if (file === undefined) return;
+    const told = more.length === 0 ? t.save.done(file) : t.save.doneAll(more.length + 1);
+    if (job === null) this.toast(told);
+    else this.offer(told, { label: t.save.show, run: () => void this.showInFolder(job) }, TOAST_SECONDS);
   }
+
+  showInFolder = (job: number) => this.#try(() => this.#backend.showInFolder(job));
 
   /** Saves every transcript that is done and not saved yet, beside its recording. */
   async saveAll(exporting: Exporting): Promise<void> {
@@ -415,6 +432,8 @@ export class Steno {
     const place = order && new Map(order.map((id, index) => [id, index]));
     if (place) jobs.sort((a, b) => (place.get(a.id) ?? jobs.length) - (place.get(b.id) ?? jobs.length));
     this.jobs = jobs;
+    const { speed } = changed.find(({ progress }) => progress?.stage === "transcribe")?.progress ?? {};
+    if (speed) this.#speed = speed;
     for (const job of changed) this.#announce(before.get(job.id), job);
     this.#keepSelection(added);
     this.#tellAdded(added);

@@ -435,6 +435,15 @@ impl Session {
         })
     }
 
+    /// What is to be shown of a recording in a file manager: what was saved last, else the recording.
+    ///
+    /// # Errors
+    /// If the recording is not in the list.
+    pub fn file_to_show(&self, id: JobId) -> Result<PathBuf, Failure> {
+        let saved = self.lock().queue.get(id).and_then(|entry| entry.saved.clone());
+        saved.map_or_else(|| self.recording(id), Ok)
+    }
+
     /// Saves a transcript, whole or partial, and returns the file written. Blocks on the
     /// disk.
     ///

@@ -226,6 +226,8 @@ export class FakeBackend implements Backend {
 
   #replaced: Work[] = [];
   knownVoices: Voice[] = [];
+  /** Recordings that were shown in the file manager. */
+  readonly shownInFolder: number[] = [];
   /** Recordings whose speakers were asked for. */
   readonly spokenOf: number[] = [];
   /** Whether a search of the history leaves some out. */
@@ -341,6 +343,10 @@ export class FakeBackend implements Backend {
     const said = { ...segment(part.start, "It was said otherwise, or so this model heard it.", 0), end: part.end };
     if (attempt) this.#change(job, { again: [{ ...part, speakers: false, found: { model, language: attempt.language ?? "en", segments: [said] } }, ...work.job.again.slice(1)] });
     else this.#put(work, part, []);
+  }
+
+  async showInFolder(job: number): Promise<void> {
+    this.shownInFolder.push(job);
   }
 
   async findSpeakers(job: number): Promise<void> {

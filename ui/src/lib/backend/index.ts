@@ -110,6 +110,8 @@ export interface Backend {
   renameVoice(name: string, to: string): Promise<VoiceList>;
   /** For good; one sample of it, or all where that is null. */
   removeVoice(name: string, sample: number | null): Promise<VoiceList>;
+  /** What was saved of a recording, else the recording, in the file manager. */
+  showInFolder(job: number): Promise<void>;
   /** Where a recording is listened to, in place of the one before. */
   playSource(job: number): Promise<PlaySource>;
 }

@@ -227,6 +227,9 @@ export class TauriBackend implements Backend {
   removeVoice(name: string, sample: number | null): Promise<VoiceList> {
     return call("remove_voice", { name, sample });
   }
+  showInFolder(job: number): Promise<void> {
+    return call("show_in_folder", { job });
+  }
   playSource(job: number): Promise<PlaySource> {
     return call("play_source", { job });
   }

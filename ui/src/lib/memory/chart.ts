@@ -92,7 +92,7 @@ function drawLimits(plot: uPlot, total: number): void {
     ctx.fillStyle = colour("muted");
     ctx.font = `${12 * uPlot.pxRatio}px system-ui, sans-serif`;
     ctx.textAlign = "right";
-    ctx.fillText(`${t.memory.limit}${colon()} ${memorySize(total)} ↑`, bbox.left + bbox.width - 4 * uPlot.pxRatio, bbox.top + 14 * uPlot.pxRatio);
+    ctx.fillText(`${t.memory.limit}${colon()} ${memorySize(total)} ↑`, bbox.left + bbox.width - 4 * uPlot.pxRatio, bbox.top + (STAGES.length * (ROW + GAP) + 14) * uPlot.pxRatio);
     ctx.restore();
   }
   for (const [share, name] of [[ELEVATED, "warn"], [CRITICAL, "bad"], [1, "text"]] as const) {

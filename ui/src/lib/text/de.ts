@@ -234,6 +234,7 @@ export const de: Text = {
   },
 
   queue: {
+    left: (seconds) => `Alle Aufnahmen: noch ${span(seconds, "de")}`,
     added: (files) => (files === 1 ? "1 Aufnahme hinzugefügt." : `${files} Aufnahmen hinzugefügt.`),
     addedHeld: (files) => (files === 1 ? "1 Aufnahme hinzugefügt; ihr fehlt ein Modell." : `${files} Aufnahmen hinzugefügt; ihnen fehlt ein Modell.`),
     show: "Anzeigen",
@@ -603,6 +604,7 @@ export const de: Text = {
 
   save: {
     label: "Speichern",
+    show: "Im Ordner anzeigen",
     beside: (format) => `.${format} speichern`,
     besideHint: (folder) => `Speichert im Ordner der Aufnahme: ${folder}`,
     as: "Exportieren …",

@@ -236,6 +236,7 @@ export const en = {
   },
 
   queue: {
+    left: (seconds: number) => `All recordings: ${span(seconds, "en")} left`,
     added: (files: number) => (files === 1 ? "1 recording added." : `${files} recordings added.`),
     addedHeld: (files: number) => (files === 1 ? "1 recording added; it needs a model." : `${files} recordings added; they need a model.`),
     show: "Show",
@@ -606,6 +607,7 @@ export const en = {
 
   save: {
     label: "Save",
+    show: "Show in folder",
     beside: (format: string) => `Save .${format}`,
     besideHint: (folder: string) => `Saves next to the recording, in ${folder}`,
     as: "Export…",

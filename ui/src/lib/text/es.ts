@@ -235,6 +235,7 @@ export const es: Text = {
   },
 
   queue: {
+    left: (seconds) => `Todas las grabaciones: faltan ${span(seconds, "es")}`,
     added: (files) => (files === 1 ? "Se ha añadido 1 grabación." : `Se han añadido ${files} grabaciones.`),
     addedHeld: (files) => (files === 1 ? "Se ha añadido 1 grabación; necesita un modelo." : `Se han añadido ${files} grabaciones; necesitan un modelo.`),
     show: "Mostrar",
@@ -606,6 +607,7 @@ export const es: Text = {
 
   save: {
     label: "Guardar",
+    show: "Mostrar en la carpeta",
     beside: (format) => `Guardar .${format}`,
     besideHint: (folder) => `Se guarda junto a la grabación, en ${folder}`,
     as: "Exportar…",

@@ -238,6 +238,7 @@ export const fr: Text = {
   },
 
   queue: {
+    left: (seconds) => `Tous les enregistrements : encore ${span(seconds, "fr")}`,
     added: (files) => (files === 1 ? "1 enregistrement ajouté." : `${files} enregistrements ajoutés.`),
     addedHeld: (files) => (files === 1 ? "1 enregistrement ajouté ; il lui faut un modèle." : `${files} enregistrements ajoutés ; il leur faut un modèle.`),
     show: "Afficher",
@@ -606,6 +607,7 @@ export const fr: Text = {
 
   save: {
     label: "Enregistrer",
+    show: "Afficher dans le dossier",
     beside: (format) => `Enregistrer .${format}`,
     besideHint: (folder) => `Crée le fichier à côté de l’original, dans ${folder}`,
     as: "Exporter…",

@@ -235,6 +235,7 @@ export const ja: Text = {
   },
 
   queue: {
+    left: (seconds) => `すべての録音：残り${span(seconds, "ja")}`,
     added: (files) => `録音を${files}件追加しました。`,
     addedHeld: (files) => `録音を${files}件追加しました。モデルが必要です。`,
     show: "表示",
@@ -602,6 +603,7 @@ export const ja: Text = {
 
   save: {
     label: "保存",
+    show: "フォルダーに表示",
     beside: (format) => `.${format}を保存`,
     besideHint: (folder) => `録音と同じフォルダー（${folder}）に保存します`,
     as: "書き出す…",

@@ -235,6 +235,7 @@ export const zh: Text = {
   },
 
   queue: {
+    left: (seconds) => `全部录音：还需 ${span(seconds, "zh")}`,
     added: (files) => `已添加 ${files} 个录音。`,
     addedHeld: (files) => `已添加 ${files} 个录音，需要模型。`,
     show: "显示",
@@ -602,6 +603,7 @@ export const zh: Text = {
 
   save: {
     label: "保存",
+    show: "在文件夹中显示",
     beside: (format) => `保存 .${format}`,
     besideHint: (folder) => `保存到录音所在的文件夹：${folder}`,
     as: "导出…",

@@ -1,0 +1,45 @@
+import type { Job } from "../generated/contract";
+
+/** Time that telling speakers apart takes, over the length of a recording: on two cores (docs/measurements.md). */
+const SPEAKERS = 0.03;
+
+/** What an estimate goes by. */
+export interface Known {
+  /** Seconds of recording that the model last transcribed per second; null: none yet. */
+  speed: number | null;
+  /** Whether speakers are told apart, where a recording has no settings of its own. */
+  speakers: boolean;
+}
+
+const stillToListen = (job: Job, { speakers }: Known): number => ((job.own?.speakers ?? speakers) ? SPEAKERS * (job.duration ?? 0) : 0);
+
+/** Seconds that a whole recording takes; null where its length or the model's speed is not known. */
+function whole(job: Job, known: Known): number | null {
+  if (job.duration === null || !known.speed) return null;
+  return job.duration / known.speed + stillToListen(job, known);
+}
+
+/** Seconds until a running recording is done, all stages together; null where nothing says how long they take. */
+export function jobLeft(job: Job, known: Known): number | null {
+  const { progress } = job;
+  switch (progress?.stage) {
+    case "transcribe":
+      return progress.left === null ? null : progress.left + stillToListen(job, known);
+    case "speaker_model":
+    case "diarize":
+    case "align":
+      return progress.left;
+    default:
+      // It is being read: how fast the model is, the recording before says.
+      return whole(job, known);
+  }
+}
+
+/** Seconds until all that runs and waits is done; null where one of them can't be estimated, or nothing waits. */
+export function queueLeft(jobs: Job[], known: Known): number | null {
+  const running = jobs.find(({ state }) => state === "running");
+  const waiting = jobs.filter(({ state }) => state === "waiting");
+  if (!running || waiting.length === 0) return null;
+  const each = [jobLeft(running, known), ...waiting.map((job) => whole(job, known))];
+  return each.reduce((sum, one) => (sum === null || one === null ? null : sum + one), 0);
+}
