@@ -235,6 +235,6 @@ test("what was said is found in the history, deleted and brought back", async ()
   await write("history-search", "");
   await press("delete-document");
   await until("nothing", () => window.find(by("no-history")));
-  await press("toast-action");
+  await window.click(`${by("toast")}:last-child ${by("toast-action")}`);
   await until("it again", async () => (await window.texts(by("document"))).length === 1);
 });

@@ -96,7 +96,7 @@ test("a file in the way is replaced only when the user says so", async () => {
   assert.match(said, /already exists/);
   assert.equal(readFileSync(file, "utf8"), "somebody else's");
   await picture(window, "replace");
-  await window.click(by("toast-action"));
+  await window.click(`${by("toast")}:last-child ${by("toast-action")}`);
   await until("the answer to be done", async () => readFileSync(file, "utf8") === subtitles);
   assert.deepEqual(await questions(), []);
 });
