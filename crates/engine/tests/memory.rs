@@ -191,6 +191,8 @@ fn speakers_are_dropped_last() {
     let file = project("tests/data/corpus/audio/conversations/two_speakers.flac");
     let mut engine = Engine::greeted(support::real());
     let mut job = job(&file, Strategy::Sequential, 1, None);
+    // The text takes less than the speakers, so that the limits below concern them alone.
+    job.precision = Some(Precision::Q8_0);
     let plain = run(&mut engine, &job);
     job.speakers = true;
     let apart = run(&mut engine, &job);
@@ -199,11 +201,13 @@ fn speakers_are_dropped_last() {
     };
     assert!(speakers(&apart.transcript).iter().all(Option::is_some));
     // Limit in MB, what must be done about it.
-    let rows: [(u64, &[Step]); 3] = [(400, &[]), (84, &[Retry, Halve]), (60, &[Retry, Halve, Halve, Skip])];
+    let rows: [(u64, &[Step]); 3] =
+        [(400, &[]), (84, &[Retry, Halve, Halve]), (48, &[Retry, Halve, Halve, Halve, Halve, Skip])];
     for (limit, steps) in rows {
         job.memory.memory_limit = Some(limit * MIB);
         let mut state = earlier(1);
-        (state.settings.speakers, state.settings.speaker_batch) = (true, 4);
+        (state.settings.speakers, state.settings.speaker_batch) = (true, 16);
+        state.settings.precision = Precision::Q8_0.as_str().into();
         job.resume = Some(Box::new(Resume { ladder: Some(state), ..Resume::default() }));
         let outcome = run(&mut engine, &job);
         println!("{limit} MB: {:?}, {} MB", outcome.rungs, outcome.peak / MIB);
