@@ -66,7 +66,7 @@ fn measure(folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
         ("rename", Edit::RenameSpeaker { from: "Ada".into(), to: "Grace".into() }),
         ("replace all", {
             let pattern = TextPattern { text: "ferry".into(), ..TextPattern::default() };
-            pattern.replace_all(&opened.transcript, "boat").0
+            pattern.finder()?.replace_all(&opened.transcript, "boat").0
         }),
     ] {
         let begun = Instant::now();

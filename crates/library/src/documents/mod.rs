@@ -10,6 +10,7 @@ mod snapshots;
 
 pub use passages::{SearchHit, SearchHits};
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -27,7 +28,12 @@ use crate::{Error, Identity, Problem};
 /// File name of the history in the state folder.
 pub const HISTORY_FILE: &str = "history.sqlite";
 
-const MIGRATIONS: [&str; 2] = [include_str!("1.sql"), include_str!("2.sql")];
+const MIGRATIONS: [&str; 3] = [include_str!("1.sql"), include_str!("2.sql"), include_str!("3.sql")];
+
+/// Most tags of a transcript.
+pub const MAX_TAGS: usize = 50;
+/// Most characters of a tag.
+const MAX_TAG_LENGTH: usize = 100;
 
 /// If opening a transcript replays more edits than this, or more bytes of JSON, a
 /// new snapshot is written.
@@ -86,6 +92,8 @@ pub struct Document {
     pub language: String,
     /// Name of the model that wrote it.
     pub model: String,
+    /// Words by which the user sorts it, in order.
+    pub tags: Vec<String>,
 }
 
 /// A transcript with all edits applied.
@@ -195,8 +203,9 @@ impl Documents {
     /// If the history can't be read.
     pub fn list(&self) -> Result<Vec<Document>, Error> {
         self.change(|transaction| {
-            let mut select = transaction
-                .prepare("SELECT * FROM documents WHERE deleted IS NULL ORDER BY changed DESC, id DESC")?;
+            let mut select = transaction.prepare(&format!(
+                "SELECT *, {TAGS} FROM documents WHERE deleted IS NULL ORDER BY changed DESC, id DESC"
+            ))?;
             select.query_map([], document)?.collect()
         })
     }
@@ -334,6 +343,24 @@ impl Documents {
         })
     }
 
+    /// Sets the tags of a transcript. Blank ones, repeated ones and those beyond
+    /// [`MAX_TAGS`] are left out, long ones are cut.
+    ///
+    /// # Errors
+    /// If the history can't be written.
+    pub fn set_tags(&self, id: DocumentId, tags: &[String]) -> Result<(), Error> {
+        let cut = |tag: &String| tag.trim().chars().take(MAX_TAG_LENGTH).collect::<String>();
+        let tags: BTreeSet<String> = tags.iter().map(cut).filter(|tag| !tag.is_empty()).collect();
+        self.change(|transaction| {
+            transaction.execute("DELETE FROM tags WHERE document = ?1", [id.0])?;
+            for tag in tags.iter().take(MAX_TAGS) {
+                let add = "INSERT INTO tags SELECT id, ?2 FROM documents WHERE id = ?1";
+                transaction.execute(add, params![id.0, tag])?;
+            }
+            Ok(())
+        })
+    }
+
     /// Removes transcripts that were deleted before a time, given in milliseconds
     /// since 1970. They can't be restored.
     ///
@@ -395,14 +422,19 @@ fn move_to(transaction: &Transaction, id: DocumentId, from: i64, to: i64) -> rus
 }
 
 fn find(transaction: &Transaction, id: DocumentId) -> rusqlite::Result<Option<(Document, UndoPosition)>> {
-    let query = "SELECT *, (SELECT count(*) FROM edits WHERE document = id) AS edits
-                 FROM documents WHERE id = ?1 AND deleted IS NULL";
+    let query = format!(
+        "SELECT *, {TAGS}, (SELECT count(*) FROM edits WHERE document = id) AS edits
+         FROM documents WHERE id = ?1 AND deleted IS NULL"
+    );
     let read = |row: &Row| {
         let (done, edits): (i64, i64) = (row.get("edits_done")?, row.get("edits")?);
         Ok((document(row)?, UndoPosition { done, undone: edits - done }))
     };
-    transaction.query_row(query, [id.0], read).optional()
+    transaction.query_row(&query, [id.0], read).optional()
 }
+
+/// The column `tags` of a row of documents: JSON.
+const TAGS: &str = "(SELECT json_group_array(tag ORDER BY tag) FROM tags WHERE document = id) AS tags";
 
 fn document(row: &Row) -> rusqlite::Result<Document> {
     let file: String = row.get("file")?;
@@ -423,6 +455,7 @@ fn document(row: &Row) -> rusqlite::Result<Document> {
         duration: Time::from_millis(row.get("duration_ms")?),
         language: row.get("language")?,
         model: row.get("model")?,
+        tags: serde_json::from_str(row.get_ref("tags")?.as_str()?).map_err(not_json)?,
     })
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use library::documents::{HISTORY_FILE, StepDirection, UndoPosition};
+use library::documents::{HISTORY_FILE, MAX_TAGS, StepDirection, UndoPosition};
 use library::{DocumentId, Documents, Identity, Problem};
 use transcript::edit::{self, Edit, TextPattern};
 use transcript::{SCHEMA_VERSION, Segment, Time, Transcript, Word};
@@ -214,7 +214,8 @@ fn edits_of_many_segments_are_searchable_at_once_and_after_a_restart() {
     let id = add(&folder.open(), &texts.iter().map(String::as_str).collect::<Vec<_>>());
     let replace = |documents: &Documents, from: &str, to: &str| {
         let pattern = TextPattern { text: from.into(), ..TextPattern::default() };
-        let (edit, places) = pattern.replace_all(&documents.read(id).unwrap().unwrap().transcript, to);
+        let (edit, places) =
+            pattern.finder().unwrap().replace_all(&documents.read(id).unwrap().unwrap().transcript, to);
         change(documents, id, &edit);
         places
     };
@@ -281,6 +282,41 @@ fn a_history_of_the_first_version_opens_and_is_edited() {
     let other = say(&documents, id, "The boat is late.");
     assert_eq!(folder.open().read(id).unwrap().unwrap().transcript, other);
     assert_eq!((found(&documents, "boat").len(), found(&documents, "ferry").len()), (1, 0));
+}
+
+#[test]
+fn tags_stay_with_a_transcript_and_go_with_it() {
+    let folder = StateFolder::new();
+    let documents = folder.open();
+    let (one, other) = (add(&documents, &["one"]), add(&documents, &["other"]));
+    let set = |id, tags: &[&str]| {
+        let tags: Vec<String> = tags.iter().map(|tag| (*tag).into()).collect();
+        documents.set_tags(id, &tags).unwrap();
+    };
+    let tags = |documents: &Documents, id| {
+        documents.list().unwrap().into_iter().find(|document| document.id == id).map(|document| document.tags)
+    };
+    set(one, &[" court ", "Ähre", "", "court", "2026"]);
+    set(other, &["court"]);
+    drop(documents);
+    let documents = folder.open();
+    assert_eq!(tags(&documents, one).unwrap(), ["2026", "court", "Ähre"]);
+    assert_eq!(documents.read(one).unwrap().unwrap().document.tags, ["2026", "court", "Ähre"]);
+    let set = |id, tags: Vec<String>| documents.set_tags(id, &tags).unwrap();
+    set(one, vec!["x".repeat(1000)]);
+    assert_eq!(tags(&documents, one).unwrap()[0].len(), 100);
+    set(one, (0..200).map(|number| format!("{number:03}")).collect());
+    assert_eq!(tags(&documents, one).unwrap().len(), MAX_TAGS);
+    set(one, vec![]);
+    assert_eq!(tags(&documents, one).unwrap(), [""; 0]);
+
+    documents.delete(other, true).unwrap();
+    documents.delete(other, false).unwrap();
+    assert_eq!(tags(&documents, other).unwrap(), ["court"]);
+    documents.delete(other, true).unwrap();
+    documents.purge(i64::MAX).unwrap();
+    set(other, vec!["late".into()]);
+    assert_eq!(tags(&documents, other), None);
 }
 
 #[test]
