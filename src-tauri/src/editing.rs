@@ -9,7 +9,8 @@ use crate::commands::{Answer, blocking, remember_exporting};
 use crate::dialogs;
 use crate::shell::Shell;
 use app::view::{
-    DocumentInfo, EditCommand, Edited, Exporting, Finding, Replaced, Review, Saved, SearchResults, Undone,
+    DocumentInfo, EditCommand, Edited, Exporting, Finding, Place, Replaced, Review, Saved, SearchResults,
+    Undone,
 };
 
 /// Null where it makes no sense, or not any more.
@@ -35,6 +36,30 @@ pub async fn replace_all(
 ) -> Answer<Replaced> {
     with(&shell, move |session| Ok(session.replace_all(job, &finding.into(), &with_text, everywhere)?.into()))
         .await
+}
+
+/// Where the words occur in this transcript.
+#[tauri::command]
+pub async fn places(shell: State<'_, Shell>, job: u64, finding: Finding) -> Answer<Vec<Place>> {
+    with(&shell, move |session| {
+        Ok(session.places(job, &finding.into())?.into_iter().map(Into::into).collect())
+    })
+    .await
+}
+
+/// Replaces the words at one place; the place behind what took theirs, or null if they are gone.
+#[tauri::command]
+pub async fn replace_one(
+    shell: State<'_, Shell>,
+    job: u64,
+    finding: Finding,
+    with_text: String,
+    place: Place,
+) -> Answer<Option<Place>> {
+    with(&shell, move |session| {
+        Ok(session.replace_one(job, &finding.into(), &with_text, &place.into())?.map(Into::into))
+    })
+    .await
 }
 
 /// What would be replaced in all transcripts.

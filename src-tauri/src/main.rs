@@ -100,6 +100,8 @@ fn main() -> Result<(), tauri::Error> {
             editing::edit,
             editing::review,
             editing::replace_all,
+            editing::places,
+            editing::replace_one,
             editing::documents,
             editing::search_documents,
             editing::open_document,

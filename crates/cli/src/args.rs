@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use config::Preferences;
 use config::preferences::{EnginePreferences, PRIORITY, THREADS, Values};
 use supervisor::EngineOptions;
-use transcript::export::{Format, Options, Shaping};
+use transcript::export::{DocumentOptions, Format, Options, Shaping};
 use transcript::{Span, Task, Time};
 use wire::{Channels, DeviceChoice, SpeakerCount, Strategy, VoiceActivity};
 
@@ -76,7 +76,8 @@ impl Command {
 const TRANSCRIBE_LONG: &str = "\
 Transcribe recordings.
 
-FILE is an audio or video file, or a folder of them; --recursive searches the folders within it too.
+FILE is an audio or video file, or a folder of them; --recursive searches the folders within it too. \
+A single - stands for a recording on standard input, whose text is printed.
 
 A single recording without --format and --output is printed as plain text. Otherwise files are \
 written, named after the recording (talk.mp3 becomes talk.srt), next to it or in the folder that \
@@ -142,6 +143,10 @@ pub struct Transcribe {
     #[arg(long)]
     pub raw_text: bool,
 
+    /// In md, html, docx and pdf, leave out times or speakers, or write a paragraph per segment
+    #[arg(long, value_name = "PARTS", value_parser = values::part(), value_delimiter = ',')]
+    pub omit: Vec<Part>,
+
     /// Print events as JSON lines on standard output
     #[arg(long, long_help = JSON_EVENTS)]
     pub json_events: bool,
@@ -170,7 +175,15 @@ impl Transcribe {
     }
 }
 
-/// How srt and vtt look. Any of these divides the text anew, the others keep
+/// What `--omit` leaves out of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    Times,
+    Speakers,
+    Paragraphs,
+}
+
+/// How subtitles (srt, vtt, ass, lrc) look. Any of these divides the text anew, the others keep
 /// their defaults.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Subtitles")]
@@ -203,13 +216,13 @@ pub struct Subtitles {
     #[arg(long, value_name = "SECONDS", value_parser = times::parse)]
     pub max_duration: Option<Time>,
 
-    /// Add word timestamps to vtt
+    /// Add word timestamps to vtt, ass and lrc
     #[arg(long)]
     pub word_tags: bool,
 }
 
 impl Subtitles {
-    pub fn options(&self, reproducible: bool, raw_text: bool) -> Options {
+    pub fn options(&self, reproducible: bool, raw_text: bool, omit: &[Part]) -> Options {
         let Self { shape, line_width, lines, reading_speed, min_gap, min_duration, max_duration, word_tags } =
             self;
         let numbers = line_width.is_some() || lines.is_some() || reading_speed.is_some();
@@ -223,7 +236,12 @@ impl Subtitles {
             min_duration: min_duration.unwrap_or(usual.min_duration),
             max_duration: max_duration.unwrap_or(usual.max_duration),
         });
-        Options { reproducible, shaping, word_times: *word_tags, raw_text }
+        let document = DocumentOptions {
+            times: !omit.contains(&Part::Times),
+            speakers: !omit.contains(&Part::Speakers),
+            paragraphs: !omit.contains(&Part::Paragraphs),
+        };
+        Options { reproducible, shaping, word_times: *word_tags, raw_text, document }
     }
 }
 
@@ -541,6 +559,10 @@ pub struct Export {
     /// In csv, tsv and srt, keep text that a spreadsheet takes for a formula or a player for a tag
     #[arg(long)]
     pub raw_text: bool,
+
+    /// In md, html, docx and pdf, leave out times or speakers, or write a paragraph per segment
+    #[arg(long, value_name = "PARTS", value_parser = values::part(), value_delimiter = ',')]
+    pub omit: Vec<Part>,
 
     #[command(flatten)]
     pub subtitles: Subtitles,

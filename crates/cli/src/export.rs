@@ -16,7 +16,7 @@ pub fn run(args: &Export) -> Ended {
         place,
         formats: args.format.clone(),
         existing: if args.force { Existing::Replace } else { Existing::Keep },
-        options: args.subtitles.options(args.reproducible, args.raw_text),
+        options: args.subtitles.options(args.reproducible, args.raw_text, &args.omit),
     };
     if let Err(text) = request.check(args.files.len()) {
         return Ended::Usage(text);

@@ -37,7 +37,7 @@ pub fn expand(named: &[PathBuf], recursive: bool) -> Inputs {
     for path in named {
         if platform::is_standard_input(path) {
             inputs.failures.push(
-                Failure::new(ErrorCode::NotAFile, "A recording can't be read from standard input.")
+                Failure::new(ErrorCode::NotAFile, "Only `steno transcribe` reads standard input.")
                     .remedy("Save it to a file first, and name that.")
                     .file(path),
             );

@@ -33,6 +33,7 @@ mod recommend;
 mod resume;
 mod runner;
 mod speakers;
+mod spool;
 mod stored;
 mod times;
 mod transcribe;

@@ -133,7 +133,13 @@ mod tests {
             place: Destination::Beside,
             formats: vec![Format::Srt, Format::Whisperx],
             existing: Existing::Keep,
-            options: Options { reproducible: true, shaping, word_times: true, raw_text: true },
+            options: Options {
+                reproducible: true,
+                shaping,
+                word_times: true,
+                raw_text: true,
+                document: transcript::export::DocumentOptions { times: false, ..Default::default() },
+            },
         };
         let output = Output {
             folder: "".into(),

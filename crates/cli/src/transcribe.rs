@@ -17,11 +17,16 @@ use crate::inputs::{self, Inputs};
 use crate::interrupt::Interrupt;
 use crate::outputs::{Destination, Request, plan};
 use crate::runner::{Item, Runner};
-use crate::{models, stored};
+use crate::{models, spool, stored};
 
-pub async fn run(args: Transcribe, interrupt: Interrupt) -> Ended {
+pub async fn run(mut args: Transcribe, mut interrupt: Interrupt) -> Ended {
+    // Deleted when it is dropped.
+    let spooled = match spool::standard_input(&mut args.files, &mut interrupt).await {
+        Ok(spooled) => spooled,
+        Err(ended) => return ended,
+    };
     let inputs = inputs::expand(&args.files, args.recursive);
-    let request = match request(&args, &inputs) {
+    let request = match request(&args, &inputs, spooled.is_some()) {
         Ok(request) => request,
         Err(text) => return Ended::Usage(text),
     };
@@ -49,11 +54,11 @@ pub async fn run(args: Transcribe, interrupt: Interrupt) -> Ended {
     runner.end(ended).await
 }
 
-fn request(args: &Transcribe, inputs: &Inputs) -> Result<Request, String> {
+fn request(args: &Transcribe, inputs: &Inputs, piped: bool) -> Result<Request, String> {
     let one_alone = inputs.recordings.len() == 1 && !inputs.folder_named && args.files.len() == 1;
     let place = match &args.output {
         Some(output) => Destination::from_output(output)?,
-        None if !args.format.is_empty() => Destination::Beside,
+        None if !args.format.is_empty() && !piped => Destination::Beside,
         None if args.json_events => Destination::Nowhere,
         None if one_alone => Destination::Stdout,
         None => Destination::Beside,
@@ -70,7 +75,7 @@ fn request(args: &Transcribe, inputs: &Inputs) -> Result<Request, String> {
         place,
         formats,
         existing: if args.force { Existing::Replace } else { Existing::Keep },
-        options: args.subtitles.options(args.reproducible, args.raw_text),
+        options: args.subtitles.options(args.reproducible, args.raw_text, &args.omit),
     };
     request.check(inputs.recordings.len())?;
     args.sound.check()?;

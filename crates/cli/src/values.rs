@@ -7,10 +7,25 @@ use transcript::Task;
 use transcript::export::Format;
 use wire::{Channels, DeviceChoice, SpeakerCount, Strategy, VoiceActivity};
 
+use crate::args::Part;
+
 /// Lists the formats in the help text and in completions.
 pub fn format() -> impl TypedValueParser<Value = Format> {
     let known = Format::ALL.iter().map(|format| PossibleValue::new(format.name()).help(format.description()));
     PossibleValuesParser::new(known).try_map(|name| Format::from_str(&name))
+}
+
+pub fn part() -> impl TypedValueParser<Value = Part> {
+    let known = [
+        PossibleValue::new("times").help("no time before a paragraph"),
+        PossibleValue::new("speakers").help("no speaker before a paragraph"),
+        PossibleValue::new("paragraphs").help("a paragraph per segment"),
+    ];
+    PossibleValuesParser::new(known).map(|name| match name.as_str() {
+        "times" => Part::Times,
+        "speakers" => Part::Speakers,
+        _ => Part::Paragraphs,
+    })
 }
 
 pub fn task() -> impl TypedValueParser<Value = Task> {

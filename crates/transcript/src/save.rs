@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::Transcript;
-use crate::export::{self, Format, Options};
+use crate::export::{self, Format, NoFont, Options};
 
 /// Why a file was not written. The message names the file, what is wrong and
 /// what to do.
@@ -31,6 +31,13 @@ pub enum SaveError {
     NotAllowed(PathBuf),
     /// The file system does not accept the name.
     NameTooLong(PathBuf),
+    /// The format needs fonts, and no installed one has these letters.
+    NoFont {
+        /// The file that was to be written.
+        path: PathBuf,
+        /// Some of the letters.
+        letters: String,
+    },
     /// Any other error of the system.
     Io {
         /// The file that was to be written.
@@ -44,7 +51,7 @@ impl SaveError {
     fn new(path: &Path, source: io::Error) -> Self {
         use io::ErrorKind::{
             AlreadyExists, InvalidFilename, NotADirectory, NotFound, PermissionDenied, QuotaExceeded,
-            ReadOnlyFilesystem, StorageFull,
+            ReadOnlyFilesystem, StorageFull, Unsupported,
         };
         let path = path.to_path_buf();
         match source.kind() {
@@ -53,6 +60,10 @@ impl SaveError {
             NotFound | NotADirectory => Self::NoFolder(parent(&path).into()),
             PermissionDenied | ReadOnlyFilesystem => Self::NotAllowed(path),
             InvalidFilename => Self::NameTooLong(path),
+            Unsupported => match source.get_ref().and_then(|inner| inner.downcast_ref::<NoFont>()) {
+                Some(NoFont(letters)) => Self::NoFont { path, letters: letters.clone() },
+                None => Self::Io { path, source },
+            },
             _ => Self::Io { path, source },
         }
     }
@@ -66,6 +77,7 @@ impl SaveError {
             | Self::IsFolder(path)
             | Self::NotAllowed(path)
             | Self::NameTooLong(path)
+            | Self::NoFont { path, .. }
             | Self::Io { path, .. } => path,
         }
     }
@@ -79,6 +91,7 @@ impl SaveError {
             Self::IsFolder(_) => "This is a folder, and a file of that name was to be written.".into(),
             Self::NotAllowed(_) => "Writing is not allowed here.".into(),
             Self::NameTooLong(_) => "The file system does not take this name, or one so long.".into(),
+            Self::NoFont { letters, .. } => format!("No installed font has these letters: {letters}"),
             Self::Io { source, .. } => format!("The file could not be written ({source})."),
         }
     }
@@ -90,6 +103,7 @@ impl SaveError {
             Self::DiskFull(_) => "Make room, or choose a folder on another disk.",
             Self::NoFolder(_) => "Make it first, or choose another one.",
             Self::NameTooLong(_) => "Rename the recording, or choose another folder.",
+            Self::NoFont { .. } => "Install a font that has them, or choose another format, such as docx.",
             Self::IsFolder(_) | Self::NotAllowed(_) | Self::Io { .. } => "Choose another folder.",
         }
     }
@@ -321,6 +335,17 @@ mod tests {
             .collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn letters_without_a_font_leave_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("talk.pdf");
+        let said = transcript(vec![segment(0, 1_000, "\u{10d50}")]);
+        let error = save(&said, Format::Pdf, &Options::default(), &path, Existing::Keep).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("these letters: \u{10d50} Install a font") && text.contains("docx"), "{text}");
+        assert!(names(folder.path()).is_empty());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 import { asFailure, type Backend } from "./backend";
 import type {
-  Attempt, ChartFile, EngineInfo, Exporting, Failure, Format, Gap, Job, Look, ModelFits, SaveLocation, Saved, Settings, Setup, Switches, WindowEvent,
+  Attempt, ChartFile, EngineInfo, Exporting, Failure, Finding, Format, Gap, Job, Look, ModelFits, Place, SaveLocation, Saved, Settings, Setup, Switches, WindowEvent,
 } from "./generated/contract";
 import type { Known } from "./jobs/estimate";
 import { CatalogState } from "./models/catalog.svelte";
@@ -69,6 +69,8 @@ export class Steno {
   #speed = $state<number | null>(null);
   /** What the history was last searched for. */
   historyQuery = "";
+  /** How the history is sorted. */
+  historyOrder = $state<"changed" | "created" | "title" | "duration">("changed");
   fits = $state.raw<ModelFits | null>(null);
   fitsFailure = $state.raw<Failure | null>(null);
   /** Files that are held over the window right now. */
@@ -485,6 +487,11 @@ export class Steno {
       this.#fail(asFailure(error), null);
       return null;
     }
+  }
+
+  /** Where the words occur in a transcript; the caller says what is wrong with them. */
+  find(job: number, finding: Finding): Promise<Place[]> {
+    return this.#backend.places(job, finding);
   }
 
   /** A good message with something to do about it; it stays until it is closed, or for so many seconds. */

@@ -7,11 +7,12 @@
 //! was no text; as an attempt with another model or language it waits until the user
 //! chooses, and is an edit then.
 
+use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
 
 use library::DocumentId;
 use library::documents::{StepDirection, UndoPosition};
-use transcript::edit::{self, Change, Edit, EditError, TextPattern};
+use transcript::edit::{self, Change, Edit, EditError, Finder, TextPattern};
 use transcript::review::{ReviewItem, review};
 use transcript::speakers::{self, NamedTurn};
 use transcript::{Span, Transcript};
@@ -49,6 +50,15 @@ pub struct Done {
     pub revision: u64,
     /// Index of the first segment that may be another one.
     pub segment: usize,
+}
+
+/// Words within a segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The segment's index.
+    pub segment: usize,
+    /// Code units of its text in UTF-16, as the page counts.
+    pub range: Range<usize>,
 }
 
 /// What came of replacing.
@@ -119,11 +129,12 @@ impl Session {
         everywhere: bool,
     ) -> Result<Replaced, Failure> {
         let _turn = self.turn();
+        let finder = finder(finding)?;
         let open = self.edited(id)?.document;
         let mut replaced = Replaced::default();
         // In every transcript that was changed: how many edits it has then.
         let mut changed: Vec<(DocumentId, i64)> = Vec::new();
-        let places = self.replace(id, finding, with)?;
+        let places = self.replace(id, &finder, with)?;
         replaced.count(places);
         if places > 0 {
             changed.push((open, self.edited(id)?.undo_position.done));
@@ -132,10 +143,10 @@ impl Session {
         for document in others {
             let (places, done) = match self.opened(document) {
                 Some(job) => {
-                    let places = self.replace(job, finding, with)?;
+                    let places = self.replace(job, &finder, with)?;
                     (places, self.edited(job)?.undo_position.done)
                 }
-                None => replace_unopened(self.documents()?, document, finding, with)
+                None => replace_unopened(self.documents()?, document, &finder, with)
                     .map_err(|error| error.failure())?,
             };
             replaced.count(places);
@@ -147,15 +158,61 @@ impl Session {
         Ok(replaced)
     }
 
+    /// Where the words occur in one transcript, in order.
+    ///
+    /// # Errors
+    /// If the words are to be a regular expression and are none.
+    pub fn places(&self, id: JobId, finding: &TextPattern) -> Result<Vec<Place>, Failure> {
+        let finder = finder(finding)?;
+        let shared = self.lock();
+        let transcript = shared.queue.get(id).and_then(|entry| entry.transcript.as_ref());
+        let segments = transcript.map_or(&[][..], |transcript| &transcript.segments);
+        let places = |(segment, text): (usize, &str)| -> Vec<Place> {
+            let units = |range: Range<usize>| utf16(text, range.start)..utf16(text, range.end);
+            finder.matches(text).into_iter().map(|range| Place { segment, range: units(range) }).collect()
+        };
+        Ok(segments.iter().map(|segment| segment.text.as_str()).enumerate().flat_map(places).collect())
+    }
+
+    /// Replaces the words at one place, as one edit; returns the place behind what took their place.
+    /// `None` if they are not there any more. Waits for the disk.
+    ///
+    /// # Errors
+    /// As for [`Session::edit`].
+    pub fn replace_one(
+        &self,
+        id: JobId,
+        finding: &TextPattern,
+        with: &str,
+        place: &Place,
+    ) -> Result<Option<Place>, Failure> {
+        let _turn = self.turn();
+        let finder = finder(finding)?;
+        let mut behind = None;
+        let done = self.plan_and_commit(id, |transcript| {
+            let segment = transcript.segments.get(place.segment).ok_or(EditError::NotFound)?;
+            let matches = finder.matches(&segment.text);
+            let is_meant = |found: &Range<usize>| utf16(&segment.text, found.start) == place.range.start;
+            let found = matches.into_iter().find(is_meant).ok_or(EditError::NotFound)?;
+            let replaced = finder.replace_one(&segment.text, &found, with);
+            let (text, end) = replaced.ok_or(EditError::NotFound)?;
+            let end = utf16(&text, end);
+            behind = Some(Place { segment: place.segment, range: end..end });
+            Edit::SetText { segment: segment.id, text }.plan(transcript)
+        })?;
+        Ok(behind.filter(|_| done.is_some()))
+    }
+
     /// What [`Session::replace_all`] would replace everywhere. Waits for the disk.
     ///
     /// # Errors
     /// Where the history can't be read.
     pub fn count_places(&self, id: JobId, finding: &TextPattern) -> Result<Replaced, Failure> {
         let _turn = self.turn();
+        let finder = finder(finding)?;
         let open = self.edited(id)?.document;
         let mut found = Replaced::default();
-        let count = |transcript: &Transcript| finding.replace_all(transcript, "").1;
+        let count = |transcript: &Transcript| finder.replace_all(transcript, "").1;
         for document in [vec![open], self.others_with(open, finding)?].concat() {
             let shown = self.opened(document).and_then(|job| {
                 let shared = self.lock();
@@ -199,14 +256,20 @@ impl Session {
 
     /// The other transcripts of the history in which the words may occur.
     fn others_with(&self, open: DocumentId, finding: &TextPattern) -> Result<Vec<DocumentId>, Failure> {
-        let found = self.documents()?.containing(&finding.text).map_err(|error| error.failure())?;
+        let documents = self.documents()?;
+        let found = match finding.regular_expression {
+            // The index knows letters alone.
+            true => documents.list().map(|all| all.into_iter().map(|document| document.id).collect()),
+            false => documents.containing(&finding.text),
+        };
+        let found: Vec<DocumentId> = found.map_err(|error| error.failure())?;
         Ok(found.into_iter().filter(|document| *document != open).collect())
     }
 
-    fn replace(&self, id: JobId, finding: &TextPattern, with: &str) -> Result<usize, Failure> {
+    fn replace(&self, id: JobId, finder: &Finder, with: &str) -> Result<usize, Failure> {
         let mut places = 0;
         let done = self.plan_and_commit(id, |transcript| {
-            let (edit, count) = finding.replace_all(transcript, with);
+            let (edit, count) = finder.replace_all(transcript, with);
             places = count;
             edit.plan(transcript)
         })?;
@@ -293,17 +356,29 @@ impl Replaced {
 fn replace_unopened(
     documents: &library::Documents,
     document: DocumentId,
-    finding: &TextPattern,
+    finder: &Finder,
     with: &str,
 ) -> Result<(usize, i64), library::Error> {
     let Some(opened) = documents.read(document)? else { return Ok((0, 0)) };
-    let (edit, places) = finding.replace_all(&opened.transcript, with);
+    let (edit, places) = finder.replace_all(&opened.transcript, with);
     let changes = edit.plan(&opened.transcript).unwrap_or_default();
     if changes.is_empty() {
         return Ok((0, opened.undo_position.done));
     }
     let undo_position = documents.record(document, opened.undo_position.done, &changes)?;
     Ok((places, undo_position.done))
+}
+
+/// The code units of `text` in UTF-16 before this byte.
+fn utf16(text: &str, byte: usize) -> usize {
+    text[..byte].encode_utf16().count()
+}
+
+fn finder(finding: &TextPattern) -> Result<Finder, Failure> {
+    finding.finder().map_err(|error| {
+        Failure::new(ErrorCode::BadSettings, error.to_string())
+            .remedy("Correct it, or search for plain text.")
+    })
 }
 
 fn gone() -> Failure {

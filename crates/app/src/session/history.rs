@@ -99,6 +99,14 @@ impl Session {
         Ok(())
     }
 
+    /// Sets the tags of a transcript.
+    ///
+    /// # Errors
+    /// Where there is no history, or it can't be written.
+    pub fn tag_document(&self, document: DocumentId, tags: &[String]) -> Result<(), Failure> {
+        self.documents()?.set_tags(document, tags).map_err(|error| error.failure())
+    }
+
     /// Deletes a transcript from the history and from the list.
     ///
     /// # Errors

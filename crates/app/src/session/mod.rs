@@ -31,7 +31,7 @@ use std::time::Duration;
 
 pub use again::{Again, Attempt};
 pub use app_state::AppState;
-pub use editing::{Done, Edited, Replaced, Review};
+pub use editing::{Done, Edited, Place, Replaced, Review};
 pub use files::find_sample;
 pub use folders::{Watched, WatchedFolder, Watching};
 pub use follow::{Follower, MemoryFollower, TextFollower};

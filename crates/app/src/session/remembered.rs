@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
-use transcript::export::{Format, Options, Shaping};
+use transcript::export::{DocumentOptions, Format, Options, Shaping};
 use transcript::save::{Existing, SaveError, write_file};
 use ts_rs::TS;
 use wire::FilePath;
@@ -116,13 +116,20 @@ pub struct Exporting {
     pub formats: Vec<Format>,
     /// Subtitles divided into cues that fit a screen.
     pub shaped: bool,
-    /// In vtt, when each word is said.
+    /// In vtt, ass and lrc, when each word is said.
     pub word_times: bool,
+    /// In documents, what stands beside the text.
+    pub document: DocumentOptions,
 }
 
 impl Default for Exporting {
     fn default() -> Self {
-        Self { formats: vec![Format::Srt], shaped: false, word_times: false }
+        Self {
+            formats: vec![Format::Srt],
+            shaped: false,
+            word_times: false,
+            document: DocumentOptions::default(),
+        }
     }
 }
 
@@ -132,6 +139,7 @@ impl Exporting {
         Options {
             shaping: self.shaped.then(Shaping::default),
             word_times: self.word_times,
+            document: self.document,
             ..Options::default()
         }
     }
@@ -215,7 +223,12 @@ mod tests {
             window: Some(WindowBounds { x: -20.0, y: 8.5, width: 900.0, height: 700.0, maximized: true }),
             theme: Theme::Dark,
             interface: Some(Language::De),
-            exporting: Exporting { formats: vec![Format::Vtt, Format::Docx], shaped: true, word_times: true },
+            exporting: Exporting {
+                formats: vec![Format::Vtt, Format::Docx],
+                shaped: true,
+                word_times: true,
+                document: DocumentOptions { times: false, ..DocumentOptions::default() },
+            },
             hide_unsure: true,
             keys: BTreeMap::from([("accept".into(), vec!["F12".into()])]),
             fallback_renderer: Some("2.48.1".into()),

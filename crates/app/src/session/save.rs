@@ -106,6 +106,7 @@ fn failure(error: SaveError) -> Failure {
         | SaveError::IsFolder(_)
         | SaveError::NotAllowed(_)
         | SaveError::NameTooLong(_)
+        | SaveError::NoFont { .. }
         | SaveError::Io { .. } => ErrorCode::OutputUnwritable,
     };
     Failure::new(code, error.message()).file(error.path()).remedy(error.remedy())

@@ -448,7 +448,7 @@ async fn all_places_are_replaced_in_what_is_open_and_in_what_is_not() {
     finish(&session, other, &["A ferryman on a ferry."]);
     let closed = session.lock().queue.get(other).unwrap().edited.unwrap().document;
     session.remove(other);
-    let finding = TextPattern { text: "ferry".into(), case: false, whole_words: true };
+    let finding = TextPattern { text: "ferry".into(), whole_words: true, ..TextPattern::default() };
     let done = session.replace_all(id, &finding, "boat", false).unwrap();
     assert_eq!(
         (done, texts(&session, id)[0].as_str()),
@@ -460,6 +460,35 @@ async fn all_places_are_replaced_in_what_is_open_and_in_what_is_not() {
     assert_eq!(texts(&session, other), ["A ferryman on a boat."]);
     session.step(other, StepDirection::Undo).unwrap().unwrap();
     assert_eq!(texts(&session, other), ["A ferryman on a ferry."]);
+}
+
+#[tokio::test]
+async fn places_are_replaced_one_by_one_and_by_expression() {
+    use transcript::edit::TextPattern;
+    let folder = tempfile::tempdir().unwrap();
+    let (session, id) = finished(folder.path(), &["⛴️ Ferry, ferry!", "The ferry."]).await;
+    let finding = TextPattern { text: r"(f)er+y".into(), regular_expression: true, ..TextPattern::default() };
+    let places = session.places(id, &finding).unwrap();
+    // A picture is two code units and a mark.
+    let starts: Vec<_> = places.iter().map(|place| (place.segment, place.range.start)).collect();
+    assert_eq!(starts, [(0, 3), (0, 10), (1, 4)]);
+    let behind = session.replace_one(id, &finding, "$1erryboat", &places[0]).unwrap().unwrap();
+    assert_eq!((texts(&session, id)[0].as_str(), behind.range.start), ("⛴️ Ferryboat, ferry!", 12));
+    let next = session.places(id, &finding).unwrap();
+    let next = next.iter().find(|place| place.segment == 0 && place.range.start >= behind.range.start);
+    session.replace_one(id, &finding, "boat", next.unwrap()).unwrap().unwrap();
+    assert_eq!(texts(&session, id), ["⛴️ Ferryboat, boat!", "The ferry."]);
+    // What is not there any more is left alone.
+    assert_eq!(session.replace_one(id, &finding, "boat", &places[1]).unwrap(), None);
+    session.step(id, StepDirection::Undo).unwrap().unwrap();
+    assert_eq!(texts(&session, id)[0], "⛴️ Ferryboat, ferry!");
+    // In the other transcripts too, which are found without the index of letters.
+    let other = session.add([folder.path().join("talk.wav")])[0];
+    finish(&session, other, &["A ferry."]);
+    assert_eq!(session.count_places(id, &finding).unwrap(), Replaced { places: 4, transcripts: 2 });
+    let wrong = TextPattern { text: "(".into(), ..finding };
+    let error = session.places(id, &wrong).unwrap_err();
+    assert!(error.message.contains("unclosed group"), "{error:?}");
 }
 
 #[tokio::test]

@@ -143,6 +143,13 @@ pub enum BlockingCommand {
         /// Their settings.
         settings: Option<Settings>,
     },
+    /// Sets the words by which a transcript of the history is sorted.
+    TagDocument {
+        /// Its number in the history.
+        document: i64,
+        /// All of them.
+        tags: Vec<String>,
+    },
     /// Deletes a transcript of the history; it can be restored for a while.
     DeleteDocument {
         /// Its number in the history.
@@ -262,6 +269,7 @@ impl BlockingCommand {
                 let own = settings.map(|settings| chosen(settings, state));
                 session.change_own(&jobs, own.as_ref());
             }
+            Self::TagDocument { document, tags } => session.tag_document(DocumentId(document), &tags)?,
             Self::DeleteDocument { document } => session.delete_document(DocumentId(document))?,
             Self::RestoreDocument { document } => session.restore_document(DocumentId(document))?,
             Self::RemoveModel { id } => {

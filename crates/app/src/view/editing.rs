@@ -203,6 +203,19 @@ pub struct Finding {
     pub case: bool,
     /// Only whole words count.
     pub whole_words: bool,
+    /// The text is a regular expression.
+    pub regular_expression: bool,
+}
+
+/// Words within a segment.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, TS)]
+pub struct Place {
+    /// The segment's index.
+    pub segment: u32,
+    /// The first code unit.
+    pub start: u32,
+    /// The code unit behind the last.
+    pub end: u32,
 }
 
 /// What came of an edit.
@@ -269,6 +282,8 @@ pub struct DocumentInfo {
     pub language: String,
     /// The name of the model.
     pub model: String,
+    /// Words by which the user sorts it.
+    pub tags: Vec<String>,
 }
 
 /// What a search of the history found.
@@ -332,8 +347,20 @@ impl EditCommand {
 }
 
 impl From<Finding> for edit::TextPattern {
-    fn from(Finding { text, case, whole_words }: Finding) -> Self {
-        Self { text, case, whole_words }
+    fn from(Finding { text, case, whole_words, regular_expression }: Finding) -> Self {
+        Self { text, case, whole_words, regular_expression }
+    }
+}
+
+impl From<session::Place> for Place {
+    fn from(session::Place { segment, range }: session::Place) -> Self {
+        Self { segment: segment as u32, start: range.start as u32, end: range.end as u32 }
+    }
+}
+
+impl From<Place> for session::Place {
+    fn from(Place { segment, start, end }: Place) -> Self {
+        Self { segment: segment as usize, range: start as usize..end as usize }
     }
 }
 
@@ -444,6 +471,7 @@ impl From<documents::Document> for DocumentInfo {
             duration: document.duration.seconds(),
             language: document.language,
             model: document.model,
+            tags: document.tags,
         }
     }
 }

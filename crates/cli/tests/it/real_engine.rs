@@ -43,6 +43,25 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(letters).filter(|word| !word.is_empty()).collect()
 }
 
+#[test]
+fn a_recording_on_standard_input_is_printed_and_not_kept() {
+    let sandbox = sandbox_with_sample("talk.flac");
+    let temporary = tempfile::tempdir().unwrap();
+    let piped = |arguments: &[&str]| -> Ran {
+        let sample = std::fs::File::open(sandbox.path("talk.flac")).unwrap();
+        let mut command = real(&sandbox, arguments);
+        command.env("TMPDIR", temporary.path()).stdin(sample).output().unwrap().into()
+    };
+    let named = run(&sandbox, &["transcribe", "talk.flac"]).ends(0).out;
+    assert_eq!(piped(&["transcribe", "-"]).ends(0).out, named);
+    assert!(piped(&["transcribe", "-", "-f", "srt"]).ends(0).out.starts_with("1\n00:00:0"));
+    piped(&["transcribe", "-", "-f", "srt", "-o", "out"]).ends(0);
+    assert!(sandbox.path("out/standard-input.srt").is_file());
+    piped(&["transcribe", "-", "talk.flac"]).ends(2).says("together with files");
+    piped(&["detect-language", "-"]).ends(1).says("Only `steno transcribe` reads standard input");
+    assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0, "the copy is left");
+}
+
 /// Words to be changed, added or removed to get from one to the other.
 fn word_errors(found: &[String], expected: &[String]) -> usize {
     let mut row: Vec<usize> = (0..=expected.len()).collect();

@@ -560,6 +560,7 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
         "transcribe::nothing_is_replaced_without_force_and_the_work_is_not_done_in_vain",
     ),
     ("transcribe", &["raw-text"], "settings::text_is_neither_a_formula_nor_a_tag"),
+    ("transcribe", &["omit"], "settings::a_document_leaves_out_what_is_to_be_omitted"),
     ("transcribe", &["reproducible"], "transcribe::reproducible_json_leaves_the_run_out"),
     (
         "transcribe",
@@ -598,6 +599,7 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
     ("detect-language", &["json"], "commands::languages_are_told_per_recording"),
     ("export", &["format", "output", "force"], "commands::saved_transcripts_become_other_formats"),
     ("export", &["raw-text"], "settings::text_is_neither_a_formula_nor_a_tag"),
+    ("export", &["omit"], "settings::a_document_leaves_out_what_is_to_be_omitted"),
     ("export", &["reproducible"], "settings::an_export_leaves_out_what_varies"),
     (
         "export",
@@ -689,6 +691,34 @@ fn an_export_leaves_out_what_varies() {
         let json: Value = serde_json::from_str(&out).unwrap();
         assert_eq!(json.get("run").is_some(), has_run);
     }
+}
+
+#[test]
+fn a_document_leaves_out_what_is_to_be_omitted() {
+    let sandbox = Sandbox::with(&["a.mp3"]);
+    sandbox.run(&["transcribe", "a.mp3", "-f", "json"]).ends(0);
+    let mut json: Value = serde_json::from_str(&sandbox.read("a.json")).unwrap();
+    for segment in json["segments"].as_array_mut().unwrap() {
+        segment["speaker"] = "Ada".into();
+    }
+    sandbox.write("said.json", &json.to_string());
+    let written = |command: &str, file: &str, options: &[&str]| {
+        let base = [command, file, "-f", "md", "-o", "-"];
+        let out = sandbox.run(&[&base, options].concat()).ends(0).out;
+        // After the facts.
+        let (_, text) = out.split_once("\n\n").unwrap().1.split_once("\n\n").unwrap();
+        text.to_owned()
+    };
+    let whole = written("export", "said.json", &[]);
+    assert!(whole.starts_with("**0:00 Ada** "), "{whole}");
+    assert!(written("export", "said.json", &["--omit", "times"]).starts_with("**Ada** "));
+    assert!(written("export", "said.json", &["--omit", "speakers"]).starts_with("**0:00** "));
+    let bare = written("export", "said.json", &["--omit", "times,speakers,paragraphs"]);
+    assert!(!bare.contains("**"), "{bare}");
+    let paragraphs = |text: &str| text.split("\n\n").count();
+    let segments = json["segments"].as_array().unwrap().len();
+    assert!(paragraphs(&whole) < segments && paragraphs(&bare) == segments, "{whole}\n{bare}");
+    assert!(!written("transcribe", "a.mp3", &["--omit", "times"]).contains("**"));
 }
 
 /// The title of a recording can be anything, and so can what is said in it.

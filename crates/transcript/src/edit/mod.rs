@@ -11,7 +11,7 @@ mod tests;
 mod words;
 
 pub use change::{Change, Mismatch, TranscriptMetadata, apply, apply_to_prefix, between, inverse};
-pub use find::TextPattern;
+pub use find::{BadExpression, Finder, TextPattern};
 pub(crate) use plan::words_of_text;
 
 use serde::{Deserialize, Serialize};

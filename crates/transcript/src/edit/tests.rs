@@ -185,13 +185,51 @@ fn matches_depend_on_case_and_whole_words() {
         ("\u{307}i", false, false, "İİİ", "xİ"),
         ("", false, false, "nothing", "nothing"),
     ] {
-        let pattern = TextPattern { text: what.into(), case, whole_words };
-        let found = pattern.replace(text, "x").map_or(text.to_owned(), |(text, _)| text);
+        let pattern = TextPattern { text: what.into(), case, whole_words, regular_expression: false };
+        let found = pattern.finder().unwrap().replace(text, "x").map_or(text.to_owned(), |(text, _)| text);
         assert_eq!(found, expected, "{what} in {text}");
     }
     let pattern = TextPattern { text: "is".into(), ..TextPattern::default() };
-    let (edit, count) = pattern.replace_all(&talk(), "was");
+    let (edit, count) = pattern.finder().unwrap().replace_all(&talk(), "was");
     assert_eq!((count, done(&talk(), &edit).segments[0].text.as_str()), (1, "The ferry was late."));
+}
+
+#[test]
+fn regular_expressions_are_found_and_replaced() {
+    for (what, case, whole_words, with, text, expected) in [
+        (r"(\d+) mg", false, false, "$1 milligrams", "5 mg and 10 MG", "5 milligrams and 10 milligrams"),
+        (r"mg", true, false, "g", "5 mg and 10 MG", "5 g and 10 MG"),
+        (r"fer+y", false, true, "boat", "Ferry, ferryman", "boat, ferryman"),
+        (r"(?<first>\w+) (\w+)", false, false, "$2 ${first}", "one two three four", "two one four three"),
+        // A group's number ends with its digits.
+        (r"(f)erry", false, false, "$1erryboat", "ferry", "ferryboat"),
+        (r"(\d)EUR", false, false, "$$$1st, $1$", "5EUR", "$5st, 5$"),
+        // What matches nothing replaces nothing.
+        (r"x*", false, false, "y", "axxb", "ayb"),
+        (r"^um,? ", false, false, "", "Um, the ferry, um, left.", "the ferry, um, left."),
+        // `$` is a sign of its own where no expression is meant.
+        (r"$", false, false, "x", "5 $", "5 $"),
+    ] {
+        let pattern = TextPattern { text: what.into(), case, whole_words, regular_expression: true };
+        let finder = pattern.finder().unwrap();
+        let found = finder.replace(text, with).map_or(text.to_owned(), |(text, _)| text);
+        assert_eq!(found, expected, "{what} in {text}");
+        // One by one it comes to the same.
+        let (mut now, mut behind) = (text.to_owned(), 0);
+        while let Some(range) = finder.matches(&now).into_iter().find(|range| range.start >= behind) {
+            (now, behind) = finder.replace_one(&now, &range, with).unwrap();
+        }
+        if !what.starts_with('^') && !what.contains('*') {
+            assert_eq!(now, expected, "{what} in {text}, one by one");
+        }
+    }
+    let literal = TextPattern { text: "$".into(), ..TextPattern::default() };
+    assert_eq!(literal.finder().unwrap().replace("5 $", "$1 USD"), Some(("5 $1 USD".into(), 1)));
+    let wrong = TextPattern { text: "(a".into(), regular_expression: true, ..TextPattern::default() };
+    let error = wrong.finder().unwrap_err().to_string();
+    assert_eq!(error, "This is not a regular expression: unclosed group.");
+    let finder = literal.finder().unwrap();
+    assert_eq!(finder.replace_one("5 $", &(0..1), "x"), None, "the text is another one by now");
 }
 
 #[test]

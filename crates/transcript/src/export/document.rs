@@ -1,9 +1,12 @@
-//! A transcript as a document of facts and paragraphs, which Markdown, HTML and
-//! Word have in common.
+//! A transcript as a document of facts and paragraphs, which Markdown, HTML,
+//! Word and PDF have in common.
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
+
 use super::text::{SpeakerLabels, one_line};
+use super::{DEMONSTRATION_WARNING, Options};
 use crate::{Segment, Task, Time, Transcript};
 
 /// A paragraph longer than this ends at the next end of a sentence.
@@ -11,11 +14,30 @@ const LONG_PARAGRAPH: Time = Time::from_millis(60_000);
 /// A pause of at least this length starts a new paragraph.
 const PAUSE: Time = Time::from_millis(3_000);
 
+/// What stands beside the text of a document, and how the text is divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
+#[serde(default)]
+pub struct DocumentOptions {
+    /// The time before each paragraph.
+    pub times: bool,
+    /// The speaker before each paragraph.
+    pub speakers: bool,
+    /// Paragraphs of several segments; else one per segment.
+    pub paragraphs: bool,
+}
+
+impl Default for DocumentOptions {
+    fn default() -> Self {
+        Self { times: true, speakers: true, paragraphs: true }
+    }
+}
+
 /// Consecutive segments of one speaker.
 pub struct Paragraph<'a> {
-    /// Start of the first segment.
-    pub start: Time,
-    /// The speaker.
+    /// The start of the first segment, if the document shows times.
+    pub time: Option<String>,
+    /// The speaker, if the document shows speakers.
     pub label: Option<String>,
     pub sentences: Vec<Sentence<'a>>,
 }
@@ -70,7 +92,7 @@ pub fn reading_clock(time: Time) -> String {
 /// The paragraphs of a transcript. A new one starts with a new speaker or
 /// direction of writing, after a long pause and, if a paragraph has become
 /// long, after a sentence.
-pub fn paragraphs(transcript: &Transcript) -> Vec<Paragraph<'_>> {
+pub fn paragraphs<'a>(transcript: &'a Transcript, document: &DocumentOptions) -> Vec<Paragraph<'a>> {
     let labels = SpeakerLabels::of(transcript);
     let mut paragraphs: Vec<Paragraph<'_>> = Vec::new();
     let mut latest: Option<&Segment> = None;
@@ -81,9 +103,10 @@ pub fn paragraphs(transcript: &Transcript) -> Vec<Paragraph<'_>> {
         }
         let label = labels.label(segment);
         let continues = paragraphs.last_mut().zip(latest).filter(|(paragraph, before)| {
-            let long = before.end.saturating_sub(paragraph.start) >= LONG_PARAGRAPH;
+            let long = before.end.saturating_sub(paragraph.sentences[0].segment.start) >= LONG_PARAGRAPH;
             let ended = before.text.trim_end().ends_with(['.', '!', '?', '。', '！', '？', '؟', '…', '"']);
-            paragraph.label == label
+            document.paragraphs
+                && paragraph.label == label
                 && direction(&paragraph.sentences[0].text) == direction(&text)
                 && segment.start.saturating_sub(before.end) < PAUSE
                 && !(long && ended)
@@ -95,10 +118,15 @@ pub fn paragraphs(transcript: &Transcript) -> Vec<Paragraph<'_>> {
             }
             None => {
                 let sentences = vec![Sentence { segment, text, space: "" }];
-                paragraphs.push(Paragraph { start: segment.start, label, sentences });
+                let time = document.times.then(|| reading_clock(segment.start));
+                paragraphs.push(Paragraph { time, label, sentences });
             }
         }
         latest = Some(segment);
+    }
+    // Only now: a new speaker begins a paragraph, named or not.
+    if !document.speakers {
+        paragraphs.iter_mut().for_each(|paragraph| paragraph.label = None);
     }
     paragraphs
 }
@@ -114,6 +142,52 @@ fn space_between(before: &str, after: &str) -> &'static str {
 pub enum Direction {
     LeftToRight,
     RightToLeft,
+}
+
+/// How a run of text looks.
+#[derive(Debug, Clone, Copy)]
+pub enum RunStyle {
+    Plain,
+    Bold,
+    Small,
+    SmallGrey,
+    Highlighted,
+}
+
+/// A paragraph with its looks, for the formats that have pages.
+pub struct Block {
+    pub heading: bool,
+    pub direction: Direction,
+    pub runs: Vec<(RunStyle, String)>,
+}
+
+/// A heading, the facts, and the paragraphs; doubtful sentences are highlighted.
+pub fn blocks(transcript: &Transcript, options: &Options) -> Vec<Block> {
+    let name = title(transcript);
+    let note = |runs| Block { heading: false, direction: Direction::LeftToRight, runs };
+    let mut blocks = vec![Block {
+        heading: true,
+        direction: direction(&name),
+        runs: vec![(RunStyle::Plain, name.into_owned())],
+    }];
+    if transcript.model.demonstration {
+        blocks.push(note(vec![(RunStyle::Bold, DEMONSTRATION_WARNING.to_owned())]));
+    }
+    blocks.extend(facts(transcript).into_iter().map(|(name, value)| {
+        note(vec![(RunStyle::SmallGrey, format!("{name}: ")), (RunStyle::Small, value)])
+    }));
+    blocks.extend(paragraphs(transcript, &options.document).into_iter().map(|paragraph| {
+        let direction = direction(&paragraph.sentences[0].text);
+        let time = paragraph.time.map(|time| (RunStyle::SmallGrey, format!("{time} ")));
+        let label = paragraph.label.map(|label| (RunStyle::Bold, format!("{label}: ")));
+        let sentences = paragraph.sentences.iter().map(|sentence| {
+            let doubtful = !sentence.segment.suspicions.is_empty();
+            let style = if doubtful { RunStyle::Highlighted } else { RunStyle::Plain };
+            (style, format!("{}{}", sentence.space, sentence.text))
+        });
+        Block { heading: false, direction, runs: time.into_iter().chain(label).chain(sentences).collect() }
+    }));
+    blocks
 }
 
 /// The direction of the first letter, as browsers determine it for `dir="auto"`.
@@ -134,7 +208,7 @@ mod tests {
 
     fn check(segments: Vec<Segment>, expected: &[&str]) {
         let transcript = transcript(segments);
-        let found: Vec<String> = paragraphs(&transcript)
+        let found: Vec<String> = paragraphs(&transcript, &DocumentOptions::default())
             .iter()
             .map(|paragraph| {
                 paragraph.sentences.iter().map(|it| format!("{}{}", it.space, it.text)).collect()

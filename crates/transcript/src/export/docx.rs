@@ -4,8 +4,8 @@ use std::io::{self, Cursor, Write};
 use zip::write::SimpleFileOptions;
 use zip::{DateTime, ZipWriter};
 
-use super::DEMONSTRATION_WARNING;
-use super::document::{Direction, direction, facts, paragraphs, reading_clock, title};
+use super::Options;
+use super::document::{Block, Direction, RunStyle, blocks};
 use super::text::escape_markup;
 use crate::Transcript;
 
@@ -36,10 +36,10 @@ const DOCUMENT_END: &str = r#"<w:sectPr><w:pgSz w:w="11906" w:h="16838"/><w:pgMa
 "#;
 
 /// A document for Word and LibreOffice (Office Open XML, ECMA-376).
-pub fn write(transcript: &Transcript, out: &mut dyn Write) -> io::Result<()> {
-    let document = document(transcript);
+pub fn write(transcript: &Transcript, options: &Options, out: &mut dyn Write) -> io::Result<()> {
+    let document = document(transcript, options);
     // A fixed time, so that the same transcript gives the same bytes.
-    let options = SimpleFileOptions::default().last_modified_time(DateTime::default());
+    let file_options = SimpleFileOptions::default().last_modified_time(DateTime::default());
     // A zip archive ends with a table of positions, which needs a target that can seek.
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, content) in [
@@ -50,52 +50,19 @@ pub fn write(transcript: &Transcript, out: &mut dyn Write) -> io::Result<()> {
         ("word/styles.xml", STYLES),
         ("word/settings.xml", SETTINGS),
     ] {
-        archive.start_file(name, options)?;
+        archive.start_file(name, file_options)?;
         archive.write_all(content.as_bytes())?;
     }
     out.write_all(archive.finish()?.get_ref())
 }
 
 /// The part `word/document.xml`.
-fn document(transcript: &Transcript) -> String {
+fn document(transcript: &Transcript, options: &Options) -> String {
     let mut xml = DOCUMENT_START.to_owned();
-    let name = title(transcript);
-    paragraph(&mut xml, Some("Heading1"), &name, &[(RunStyle::Plain, &name)]);
-    if transcript.model.demonstration {
-        paragraph(&mut xml, None, "", &[(RunStyle::Bold, DEMONSTRATION_WARNING)]);
-    }
-    for (name, value) in facts(transcript) {
-        let name = format!("{name}: ");
-        paragraph(&mut xml, None, "", &[(RunStyle::SmallGrey, &name), (RunStyle::Small, &value)]);
-    }
-    for spoken in paragraphs(transcript) {
-        let time = format!("{} ", reading_clock(spoken.start));
-        let label = spoken.label.map(|label| format!("{label}: "));
-        let sentences: Vec<(RunStyle, String)> = spoken
-            .sentences
-            .iter()
-            .map(|sentence| {
-                let doubtful = !sentence.segment.suspicions.is_empty();
-                let style = if doubtful { RunStyle::Highlighted } else { RunStyle::Plain };
-                (style, format!("{}{}", sentence.space, sentence.text))
-            })
-            .collect();
-        let mut runs = vec![(RunStyle::SmallGrey, time.as_str())];
-        runs.extend(label.as_deref().map(|label| (RunStyle::Bold, label)));
-        runs.extend(sentences.iter().map(|(style, text)| (*style, text.as_str())));
-        paragraph(&mut xml, None, &spoken.sentences[0].text, &runs);
+    for block in blocks(transcript, options) {
+        paragraph(&mut xml, &block);
     }
     xml + DOCUMENT_END
-}
-
-/// How a run of text looks.
-#[derive(Debug, Clone, Copy)]
-enum RunStyle {
-    Plain,
-    Bold,
-    Small,
-    SmallGrey,
-    Highlighted,
 }
 
 impl RunStyle {
@@ -111,20 +78,20 @@ impl RunStyle {
     }
 }
 
-/// Appends a paragraph in the direction of `text`, with 8 points of space after it.
-fn paragraph(xml: &mut String, style: Option<&str>, text: &str, runs: &[(RunStyle, &str)]) {
+/// Appends a paragraph, with 8 points of space after it.
+fn paragraph(xml: &mut String, block: &Block) {
     xml.push_str("<w:p><w:pPr>");
-    if let Some(style) = style {
-        // Writing to a string can't fail.
-        let _ = write!(xml, r#"<w:pStyle w:val="{style}"/>"#);
+    if block.heading {
+        xml.push_str(r#"<w:pStyle w:val="Heading1"/>"#);
     }
-    if direction(text) == Direction::RightToLeft {
+    if block.direction == Direction::RightToLeft {
         xml.push_str("<w:bidi/>");
     }
     xml.push_str(r#"<w:spacing w:after="160"/></w:pPr>"#);
-    for (style, text) in runs {
+    for (style, text) in &block.runs {
         xml.push_str("<w:r>");
         let properties = style.properties();
+        // Writing to a string can't fail.
         if !properties.is_empty() {
             let _ = write!(xml, "<w:rPr>{properties}</w:rPr>");
         }

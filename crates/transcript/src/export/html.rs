@@ -1,8 +1,8 @@
 use std::io::{self, Write};
 
-use super::DEMONSTRATION_WARNING;
-use super::document::{facts, paragraphs, reading_clock, title};
+use super::document::{facts, paragraphs, title};
 use super::text::escape_markup;
+use super::{DEMONSTRATION_WARNING, Options};
 use crate::{Suspicion, Transcript};
 
 /// For light and dark themes, screen and paper. System fonts, so that nothing is
@@ -21,7 +21,7 @@ mark { color: inherit; background: light-dark(#fff0c2, #5a4a12); }
 ";
 
 /// A web page without scripts that needs no other file.
-pub fn write(transcript: &Transcript, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(transcript: &Transcript, options: &Options, out: &mut dyn Write) -> io::Result<()> {
     let title = escape(&title(transcript));
     writeln!(out, "<!DOCTYPE html>\n<html lang=\"{}\">\n<head>", escape(&transcript.language))?;
     writeln!(out, "<meta charset=\"utf-8\">")?;
@@ -36,9 +36,12 @@ pub fn write(transcript: &Transcript, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "<dt>{name}</dt><dd>{}</dd>", escape(&value))?;
     }
     writeln!(out, "</dl>\n<main>")?;
-    for paragraph in paragraphs(transcript) {
+    for paragraph in paragraphs(transcript, &options.document) {
+        write!(out, "<p dir=\"auto\">")?;
         // The time does not influence `dir="auto"`: digits have no direction.
-        write!(out, "<p dir=\"auto\"><time>{}</time> ", reading_clock(paragraph.start))?;
+        if let Some(time) = &paragraph.time {
+            write!(out, "<time>{time}</time> ")?;
+        }
         if let Some(label) = &paragraph.label {
             write!(out, "<b><bdi>{}</bdi></b> ", escape(label))?;
         }

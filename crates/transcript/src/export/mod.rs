@@ -4,16 +4,20 @@
 //! `formats.ts` and texts fail to compile until they know it.
 //!
 //! Every exporter writes the same bytes for the same transcript and options,
-//! independent of locale, time zone and operating system. Text formats are
+//! independent of locale, time zone and operating system; only PDF depends on the
+//! fonts of the computer. Text formats are
 //! UTF-8 without a byte order mark, with `\n` at line ends.
 
+mod ass;
 mod csv;
 mod cues;
 mod document;
 mod docx;
 mod html;
 mod json;
+mod lrc;
 mod md;
+mod pdf;
 mod rttm;
 mod shape;
 mod srt;
@@ -23,6 +27,8 @@ mod txt;
 mod vtt;
 mod whisperx;
 
+pub use document::DocumentOptions;
+pub(crate) use pdf::NoFont;
 pub use shape::Shaping;
 
 use std::fmt;
@@ -42,7 +48,7 @@ pub const DEMONSTRATION_WARNING: &str =
 /// are expensive.
 ///
 /// # Errors
-/// Only errors of `out`.
+/// Those of `out`; for PDF also letters that no installed font has.
 pub fn export(
     transcript: &Transcript,
     format: Format,
@@ -54,9 +60,12 @@ pub fn export(
         Format::Srt => srt::write(transcript, options, out),
         Format::Vtt => vtt::write(transcript, options, out),
         Format::Json => json::write(transcript, options, out),
-        Format::Md => md::write(transcript, out),
-        Format::Html => html::write(transcript, out),
-        Format::Docx => docx::write(transcript, out),
+        Format::Ass => ass::write(transcript, options, out),
+        Format::Lrc => lrc::write(transcript, options, out),
+        Format::Md => md::write(transcript, options, out),
+        Format::Html => html::write(transcript, options, out),
+        Format::Docx => docx::write(transcript, options, out),
+        Format::Pdf => pdf::write(transcript, options, out),
         Format::Csv => csv::write(transcript, options, out),
         Format::Tsv => tsv::write(transcript, options, out),
         Format::Whisperx => whisperx::write(transcript, out),
@@ -69,14 +78,17 @@ pub fn export(
 pub struct Options {
     /// JSON: leave out what varies between runs of the same job ([`Transcript::run`]).
     pub reproducible: bool,
-    /// SubRip and WebVTT: divide the text into cues that fit a screen; `None`
-    /// writes a cue per segment.
+    /// Subtitles: divide the text into cues that fit a screen; `None` writes a cue
+    /// per segment.
     pub shaping: Option<Shaping>,
-    /// WebVTT: write the time of each word.
+    /// WebVTT, SubStation Alpha and LRC: write the time of each word.
     pub word_times: bool,
     /// Tables and SubRip: keep text that other programs take for a formula or a tag.
     #[serde(default)]
     pub raw_text: bool,
+    /// Markdown, HTML, Word and PDF: what stands beside the text, and how it is divided.
+    #[serde(default)]
+    pub document: DocumentOptions,
 }
 
 /// A file format.
@@ -90,6 +102,10 @@ pub enum Format {
     Srt,
     /// WebVTT subtitles.
     Vtt,
+    /// Advanced SubStation Alpha subtitles.
+    Ass,
+    /// Lines with times, as music players show lyrics.
+    Lrc,
     /// The whole transcript; the only format that [`Transcript::load`] reads.
     Json,
     /// Markdown, in paragraphs.
@@ -98,6 +114,8 @@ pub enum Format {
     Html,
     /// A document for Word and LibreOffice, in paragraphs.
     Docx,
+    /// A document to print, in paragraphs.
+    Pdf,
     /// Comma-separated values for spreadsheets.
     Csv,
     /// Tab-separated values with the columns of openai/whisper.
@@ -114,10 +132,13 @@ impl Format {
         Format::Txt,
         Format::Srt,
         Format::Vtt,
+        Format::Ass,
+        Format::Lrc,
         Format::Json,
         Format::Md,
         Format::Html,
         Format::Docx,
+        Format::Pdf,
         Format::Csv,
         Format::Tsv,
         Format::Whisperx,
@@ -130,10 +151,13 @@ impl Format {
             Format::Txt => "txt",
             Format::Srt => "srt",
             Format::Vtt => "vtt",
+            Format::Ass => "ass",
+            Format::Lrc => "lrc",
             Format::Json => "json",
             Format::Md => "md",
             Format::Html => "html",
             Format::Docx => "docx",
+            Format::Pdf => "pdf",
             Format::Csv => "csv",
             Format::Tsv => "tsv",
             Format::Whisperx => "whisperx",
@@ -156,10 +180,13 @@ impl Format {
             Format::Txt => "plain text, one segment per line",
             Format::Srt => "SubRip subtitles",
             Format::Vtt => "WebVTT subtitles",
+            Format::Ass => "SubStation Alpha subtitles",
+            Format::Lrc => "lines with times, as music players show lyrics",
             Format::Json => "everything that is known, for `steno export` and other programs",
             Format::Md => "Markdown, in paragraphs",
             Format::Html => "a web page of its own, in paragraphs",
             Format::Docx => "a document for Word and LibreOffice, in paragraphs",
+            Format::Pdf => "a document to print, in paragraphs, with the fonts of this computer",
             Format::Csv => "a table for spreadsheets",
             Format::Tsv => "a table in the style of openai/whisper",
             Format::Whisperx => "json in the style of WhisperX",
@@ -235,6 +262,6 @@ pub(crate) mod tests {
             assert_eq!(format!(".{}", format.name().to_uppercase()).parse(), Ok(*format));
         }
         let error = "doc".parse::<Format>().unwrap_err().to_string();
-        assert!(error.contains("`doc`") && error.contains("srt, vtt, json"), "{error}");
+        assert!(error.contains("`doc`") && error.contains("srt, vtt, ass"), "{error}");
     }
 }

@@ -1,11 +1,11 @@
 //! Every format, byte for byte, of a transcript with everything in it that a
-//! writer could get wrong. RunInfo with `STENO_BLESS=1` to write the files anew
+//! writer could get wrong. Run with `STENO_BLESS=1` to write the files anew
 //! after a format was changed on purpose, and read the difference.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use transcript::export::{Format, Options, Shaping, export};
+use transcript::export::{DocumentOptions, Format, Options, Shaping, export};
 use transcript::speakers::NamedTurn;
 use transcript::{
     Completeness, Model, Notice, RunInfo, SCHEMA_VERSION, Segment, Severity, Source, Span, Suspicion, Task,
@@ -112,12 +112,14 @@ fn demonstration() -> Transcript {
     transcript
 }
 
-/// All but docx, whose bytes depend on how a library compresses:
+/// All but pdf, and docx, whose bytes depend on how a library compresses:
 /// [`the_parts_of_a_docx_equal_their_golden_files`] looks inside.
 const TEXT: &[Format] = &[
     Format::Txt,
     Format::Srt,
     Format::Vtt,
+    Format::Ass,
+    Format::Lrc,
     Format::Json,
     Format::Md,
     Format::Html,
@@ -155,8 +157,8 @@ fn compare(name: &str, written: &[u8]) {
 
 #[test]
 fn every_format_equals_its_golden_file() {
-    // docx is compressed; its own tests read it.
-    assert_eq!(TEXT.len() + 1, Format::ALL.len(), "a format has no golden files");
+    // docx is compressed, and pdf takes the fonts of the computer; their own tests read them.
+    assert_eq!(TEXT.len() + 2, Format::ALL.len(), "a format has no golden files");
     for format in TEXT {
         check(&format!("talk.{}", format.extension()), &talk(), *format, &Options::default());
         let name = format!("demonstration.{}", format.extension());
@@ -167,13 +169,25 @@ fn every_format_equals_its_golden_file() {
     let shaped = Options { shaping: Some(shaping), word_times: true, ..Options::default() };
     check("shaped.srt", &talk(), Format::Srt, &shaped);
     check("shaped.vtt", &talk(), Format::Vtt, &shaped);
+    check("shaped.ass", &talk(), Format::Ass, &shaped);
+    check("shaped.lrc", &talk(), Format::Lrc, &shaped);
+    let document = DocumentOptions { times: false, speakers: false, paragraphs: false };
+    let bare = Options { document, ..Options::default() };
+    check("bare.md", &talk(), Format::Md, &bare);
+    check("bare.html", &talk(), Format::Html, &bare);
 }
 
 #[test]
 fn the_parts_of_a_docx_equal_their_golden_files() {
-    for (name, transcript) in [("talk", talk()), ("demonstration", demonstration())] {
+    let document = DocumentOptions { times: false, speakers: false, paragraphs: false };
+    let bare = Options { document, ..Options::default() };
+    for (name, transcript, options) in [
+        ("talk", talk(), Options::default()),
+        ("demonstration", demonstration(), Options::default()),
+        ("bare", talk(), bare),
+    ] {
         let mut written = Vec::new();
-        export(&transcript, Format::Docx, &Options::default(), &mut written).unwrap();
+        export(&transcript, Format::Docx, &options, &mut written).unwrap();
         let mut archive = zip::ZipArchive::new(std::io::Cursor::new(written)).unwrap();
         let mut parts = String::new();
         for index in 0..archive.len() {

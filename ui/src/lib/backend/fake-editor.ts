@@ -1,4 +1,4 @@
-import { UNSURE, type Edit, type Editing, type Finding, type Gap, type Passage, type Review, type Segment, type Word } from "../generated/contract";
+import { UNSURE, type Edit, type Editing, type Finding, type Gap, type Passage, type Place, type Review, type Segment, type Word } from "../generated/contract";
 
 /** Words of equal length; some of them uncertain. */
 export function words(text: string, start: number, end: number): Word[] {
@@ -70,14 +70,30 @@ export class FakeText {
     return this.#show(...now);
   }
 
-  replaceAll({ text, case: exact, whole_words }: Finding, by: string): number {
-    const escaped = text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-    const pattern = new RegExp(whole_words ? `(?<![\\p{L}\\p{N}])${escaped}(?![\\p{L}\\p{N}])` : escaped, exact ? "gu" : "giu");
+  places(finding: Finding): Place[] {
+    const expression = expressionOf(finding);
+    return this.segments.flatMap(({ text }, segment) =>
+      [...text.matchAll(expression)].map((found) => ({ segment, start: found.index, end: found.index + found[0].length })),
+    );
+  }
+
+  replaceOne(finding: Finding, by: string, { segment, start, end }: Place): Place | null {
+    const found = this.places(finding).some((place) => place.segment === segment && place.start === start);
+    const old = this.segments[segment];
+    if (!found || !old) return null;
+    const inPlace = replaced(old.text.slice(start, end), finding, by);
+    const text = old.text.slice(0, start) + inPlace + old.text.slice(end);
+    this.#do(this.segments.map((one) => (one === old ? said(old, text) : one)), this.gaps);
+    return { segment, start: start + inPlace.length, end: start + inPlace.length };
+  }
+
+  replaceAll(finding: Finding, by: string): number {
+    const pattern = expressionOf(finding);
     let places = 0;
     const now = this.segments.map((segment) => {
       const found = segment.text.match(pattern)?.length ?? 0;
       places += found;
-      return found ? said(segment, segment.text.replace(pattern, () => by)) : segment;
+      return found ? said(segment, replaced(segment.text, finding, by)) : segment;
     });
     if (places > 0) this.#do(now, this.gaps);
     return places;
@@ -96,6 +112,20 @@ export class FakeText {
     this.revision++;
     return first < 0 ? Math.max(0, now.length - 1) : first;
   }
+}
+
+function expressionOf({ text, case: exact, whole_words, regular_expression }: Finding): RegExp {
+  const source = regular_expression ? text : text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  try {
+    return new RegExp(whole_words ? `(?<![\\p{L}\\p{N}])(?:${source})(?![\\p{L}\\p{N}])` : source, exact ? "gu" : "giu");
+  } catch {
+    throw { code: "bad_settings", message: "This is not a regular expression: unclosed group.", remedy: "Correct it, or search for plain text." };
+  }
+}
+
+function replaced(text: string, finding: Finding, by: string): string {
+  const expression = expressionOf(finding);
+  return finding.regular_expression ? text.replace(expression, by) : text.replace(expression, () => by);
 }
 
 function said(segment: Segment, text: string): Segment {

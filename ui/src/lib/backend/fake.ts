@@ -1,5 +1,5 @@
 import type {
-  Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Format, Gap, Hit, Job, Look,
+  Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Place, Format, Gap, Hit, Job, Look,
   MemoryUpdate, ModelChoice, ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Preset, Progress, Replaced, Review, Saved, Segment, SearchResults, Settings, Setup, ModelCatalog, Switches, TextChange, TextUpdate, Transfer,
   WatchedFolder, Undone, Voice, VoiceList, WindowEvent,
 } from "../generated/contract";
@@ -47,7 +47,7 @@ export class FakeBackend implements Backend {
   saved: [number, Format, SaveLocation][] = [];
   closed = false;
   look: Look = { theme: "system", language: null, hide_unsure: false, keys: {} };
-  exporting: Exporting = { formats: ["srt"], shaped: false, word_times: false };
+  exporting: Exporting = { formats: ["srt"], shaped: false, word_times: false, document: { times: true, speakers: true, paragraphs: true } };
   fits: ModelFits = FITS;
   settingsOfFile: Preference[] = PREFERENCES;
   charts: [number, ChartFile, Uint8Array][] = [];
@@ -163,7 +163,7 @@ export class FakeBackend implements Backend {
           { name: "Interviews", settings: { ...this.settings, model: 1, language: "de", beams: 5, words: ["Ærø"] }, missing_model: null },
           { name: "Lectures", settings: { ...this.settings, model: null }, missing_model: "/media/disk/whisper-large-v3" },
         ];
-        const exporting = { formats: ["srt", "txt"] as Format[], shaped: false, word_times: false };
+        const exporting = { formats: ["srt", "txt"] as Format[], shaped: false, word_times: false, document: { times: true, speakers: true, paragraphs: true } };
         const failure: Failure = {
           code: "file_not_found", file: "/media/recorder", message: "The watched folder is not there.",
           remedy: "Connect the disk that it is on, or watch another folder. Steno goes on looking.",
@@ -225,6 +225,7 @@ export class FakeBackend implements Backend {
   }
 
   #replaced: Work[] = [];
+  readonly #tags = new Map<number, string[]>();
   knownVoices: Voice[] = [];
   /** Recordings that were shown in the file manager. */
   readonly shownInFolder: number[] = [];
@@ -556,6 +557,17 @@ export class FakeBackend implements Backend {
     return { places: places.reduce((sum, one) => sum + one, 0), transcripts: places.filter((one) => one > 0).length };
   }
 
+  async places(job: number, finding: Finding): Promise<Place[]> {
+    return finding.text === "" ? [] : (this.#works.get(job)?.text?.places(finding) ?? []);
+  }
+
+  async replaceOne(job: number, finding: Finding, withText: string, place: Place): Promise<Place | null> {
+    const work = this.#works.get(job);
+    const behind = work?.text?.replaceOne(finding, withText, place) ?? null;
+    if (work && behind) this.#show(work);
+    return behind;
+  }
+
   async undoReplacing(): Promise<Undone> {
     const undone = this.#replaced.splice(0);
     for (const work of undone) {
@@ -583,7 +595,7 @@ export class FakeBackend implements Backend {
   async documents(): Promise<DocumentInfo[]> {
     return this.#documents().map(({ job }) => ({
       id: job.id, title: job.name, folder: job.folder, created: CREATED, changed: CREATED + job.id * 60_000,
-      duration: job.duration ?? 0, language: "en", model: job.model ?? "",
+      duration: job.duration ?? 0, language: "en", model: job.model ?? "", tags: this.#tags.get(job.id) ?? [],
     }));
   }
 
@@ -605,6 +617,10 @@ export class FakeBackend implements Backend {
       this.emit({ kind: "jobs", changed: [work.job], removed: [], order: this.#order });
     }
     return document;
+  }
+
+  async tagDocument(document: number, tags: string[]): Promise<void> {
+    this.#tags.set(document, [...new Set(tags.map((tag) => tag.trim()).filter(Boolean))].sort());
   }
 
   async deleteDocument(document: number): Promise<void> {

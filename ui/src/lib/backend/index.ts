@@ -1,5 +1,5 @@
 import type {
-  Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Gap, Look, MemoryUpdate,
+  Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Place, Gap, Look, MemoryUpdate,
   ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchResults, Settings, Setup, ModelCatalog, Switches, TextUpdate, Undone, VoiceList, WindowEvent,
 } from "../generated/contract";
 
@@ -85,6 +85,10 @@ export interface Backend {
   redo(job: number): Promise<Edited | null>;
   /** `everywhere`: in all transcripts of the history too. */
   replaceAll(job: number, finding: Finding, withText: string, everywhere: boolean): Promise<Replaced>;
+  /** Where the words occur in this transcript. */
+  places(job: number, finding: Finding): Promise<Place[]>;
+  /** Replaces the words at one place; the place behind what took theirs, or null if they are gone. */
+  replaceOne(job: number, finding: Finding, withText: string, place: Place): Promise<Place | null>;
   /** What would be replaced in all transcripts. */
   countPlaces(job: number, finding: Finding): Promise<Replaced>;
   /** The latest replacement is taken back in all transcripts that were not edited since. */
@@ -94,6 +98,7 @@ export interface Backend {
   searchDocuments(words: string): Promise<SearchResults>;
   /** Puts it in the list; its job. */
   openDocument(document: number): Promise<number>;
+  tagDocument(document: number, tags: string[]): Promise<void>;
   deleteDocument(document: number): Promise<void>;
   restoreDocument(document: number): Promise<void>;
   /** In a folder that the user chooses; null where the dialog was closed. */

@@ -1,6 +1,6 @@
 import { Channel, invoke } from "@tauri-apps/api/core";
 import type {
-  Attempt, BlockingCommand, ChartFile, CommandName, Connection, DocumentInfo, Edit, EditCommand, Edited, EngineInfo, Exporting, Finding, Gap,
+  Attempt, BlockingCommand, ChartFile, CommandName, Connection, DocumentInfo, Edit, EditCommand, Edited, EngineInfo, Exporting, Finding, Place, Gap,
   Look, MemoryUpdate, ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchResults, Settings, Setup, ModelCatalog, Switches, TextUpdate,
   Undone, VoiceList, WindowCommand, WindowEvent,
 } from "../generated/contract";
@@ -182,6 +182,12 @@ export class TauriBackend implements Backend {
   replaceAll(job: number, finding: Finding, withText: string, everywhere: boolean): Promise<Replaced> {
     return call("replace_all", { job, finding, withText, everywhere });
   }
+  places(job: number, finding: Finding): Promise<Place[]> {
+    return call("places", { job, finding });
+  }
+  replaceOne(job: number, finding: Finding, withText: string, place: Place): Promise<Place | null> {
+    return call("replace_one", { job, finding, withText, place });
+  }
   countPlaces(job: number, finding: Finding): Promise<Replaced> {
     return call("count_places", { job, finding });
   }
@@ -196,6 +202,9 @@ export class TauriBackend implements Backend {
   }
   openDocument(document: number): Promise<number> {
     return call("open_document", { document });
+  }
+  tagDocument(document: number, tags: string[]): Promise<void> {
+    return executeBlocking({ type: "tag_document", document, tags });
   }
   deleteDocument(document: number): Promise<void> {
     return executeBlocking({ type: "delete_document", document });

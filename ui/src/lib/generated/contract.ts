@@ -1,6 +1,6 @@
 // Made from crates/app by `STENO_WRITE_CONTRACT=1 cargo test -p app`.
 
-export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "preferences" | "change_preference" | "diagnostics" | "watch" | "watch_memory" | "save" | "save_chart" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "documents" | "search_documents" | "open_document" | "locate_recording" | "save_documents" | "save_jobs" | "count_places" | "undo_replacing" | "show_in_folder" | "voices" | "add_voice" | "remember_speaker" | "rename_voice" | "remove_voice";
+export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "preferences" | "change_preference" | "diagnostics" | "watch" | "watch_memory" | "save" | "save_chart" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "places" | "replace_one" | "documents" | "search_documents" | "open_document" | "locate_recording" | "save_documents" | "save_jobs" | "count_places" | "undo_replacing" | "show_in_folder" | "voices" | "add_voice" | "remember_speaker" | "rename_voice" | "remove_voice";
 
 export type PreferenceName = "memory_profile" | "batch_size" | "speaker_batch_size" | "skip_speakers" | "fast_path" | "memory_fraction" | "trim_every" | "renew_after" | "memory_limit" | "ram_limit" | "keep" | "precision" | "threads" | "priority" | "hf_endpoint" | "proxy" | "offline";
 
@@ -30,7 +30,7 @@ export type Stage = "preprocess" | "speech_model" | "transcribe" | "speaker_mode
 /**
  * A file format.
  */
-export type Format = "txt" | "srt" | "vtt" | "json" | "md" | "html" | "docx" | "csv" | "tsv" | "whisperx" | "rttm";
+export type Format = "txt" | "srt" | "vtt" | "ass" | "lrc" | "json" | "md" | "html" | "docx" | "pdf" | "csv" | "tsv" | "whisperx" | "rttm";
 
 /**
  * How far a result differs from what was asked for; later variants are worse.
@@ -437,9 +437,30 @@ formats: Array<Format>,
  */
 shaped: boolean, 
 /**
- * In vtt, when each word is said.
+ * In vtt, ass and lrc, when each word is said.
  */
-word_times: boolean, };
+word_times: boolean, 
+/**
+ * In documents, what stands beside the text.
+ */
+document: DocumentOptions, };
+
+/**
+ * What stands beside the text of a document, and how the text is divided.
+ */
+export type DocumentOptions = { 
+/**
+ * The time before each paragraph.
+ */
+times: boolean, 
+/**
+ * The speaker before each paragraph.
+ */
+speakers: boolean, 
+/**
+ * Paragraphs of several segments; else one per segment.
+ */
+paragraphs: boolean, };
 
 /**
  * The engine that does the work.
@@ -1531,7 +1552,28 @@ case: boolean,
 /**
  * Only whole words count.
  */
-whole_words: boolean, };
+whole_words: boolean, 
+/**
+ * The text is a regular expression.
+ */
+regular_expression: boolean, };
+
+/**
+ * Words within a segment.
+ */
+export type Place = { 
+/**
+ * The segment's index.
+ */
+segment: number, 
+/**
+ * The first code unit.
+ */
+start: number, 
+/**
+ * The code unit behind the last.
+ */
+end: number, };
 
 /**
  * What came of an edit.
@@ -1624,7 +1666,11 @@ language: string,
 /**
  * The name of the model.
  */
-model: string, };
+model: string, 
+/**
+ * Words by which the user sorts it.
+ */
+tags: Array<string>, };
 
 /**
  * What a search of the history found.
@@ -1832,7 +1878,15 @@ jobs: Array<number>,
 /**
  * Their settings.
  */
-settings: Settings | null, } | { "type": "delete_document", 
+settings: Settings | null, } | { "type": "tag_document", 
+/**
+ * Its number in the history.
+ */
+document: number, 
+/**
+ * All of them.
+ */
+tags: Array<string>, } | { "type": "delete_document", 
 /**
  * Its number in the history.
  */

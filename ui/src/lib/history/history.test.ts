@@ -60,3 +60,56 @@ test("what was found in the history is marked and in view when it is opened", as
   await waitFor(() => expect(steno.editor?.sought).toBe("harbour"));
   expect(steno.editor?.wanted).not.toBeNull();
 });
+
+test("transcripts are tagged, shown by tag or folder, found by tag, and sorted", async () => {
+  const backend = new FakeBackend(1);
+  backend.settings = { ...backend.settings, model: 1 };
+  backend.show("history");
+  const steno = new Steno(backend);
+  const { unmount } = render(HistoryPage, { steno });
+  const titles = () => screen.queryAllByTestId("open-document").map((one) => one.querySelector("strong")?.textContent);
+  await screen.findAllByTestId("document");
+  const all = titles();
+  expect(all.length).toBeGreaterThan(1);
+  const row = (title: string | null | undefined) =>
+    screen.getAllByTestId("document").find((one) => one.querySelector("strong")?.textContent === title) ?? document.body;
+  const inRow = (title: string | null | undefined, id: string) => row(title).querySelector(`[data-testid=${id}]`) ?? document.body;
+  const tagsOf = (title: string | null | undefined) => [...row(title).querySelectorAll("[data-testid=tag]")].map((one) => one.textContent);
+
+  await fireEvent.click(inRow(all[1], "edit-tags"));
+  await fireEvent.input(screen.getByTestId("tags"), { target: { value: "court,  Ähre, court" } });
+  await fireEvent.keyDown(screen.getByTestId("tags"), { key: "Enter" });
+  await waitFor(() => expect(tagsOf(all[1])).toEqual(["court", "Ähre"]));
+  // Escape leaves them as they were.
+  await fireEvent.click(inRow(all[1], "edit-tags"));
+  await fireEvent.input(screen.getByTestId("tags"), { target: { value: "gone" } });
+  await fireEvent.keyDown(screen.getByTestId("tags"), { key: "Escape" });
+  await waitFor(() => expect(tagsOf(all[1])).toEqual(["court", "Ähre"]));
+
+  await fireEvent.click(inRow(all[1], "tag"));
+  await waitFor(() => expect(titles()).toEqual([all[1]]));
+  expect(screen.getByTestId<HTMLSelectElement>("history-shown").value).toBe("tag:court");
+  await fireEvent.change(screen.getByTestId("history-shown"), { target: { value: "" } });
+  await waitFor(() => expect(titles()).toEqual(all));
+  await fireEvent.input(screen.getByTestId("history-search"), { target: { value: "URT" } });
+  await waitFor(() => expect(titles()).toEqual([all[1]]));
+  await fireEvent.input(screen.getByTestId("history-search"), { target: { value: "" } });
+
+  const folders = [...screen.getByTestId("history-shown").querySelectorAll("option")].filter(({ value }) => value.startsWith("folder:"));
+  expect(folders.length).toBeGreaterThan(0);
+  await fireEvent.change(screen.getByTestId("history-order"), { target: { value: "title" } });
+  const sorted = [...all].sort((a, b) => (a ?? "").localeCompare(b ?? "", "en", { numeric: true }));
+  await waitFor(() => expect(titles()).toEqual(sorted));
+  // The order is there on return.
+  unmount();
+  render(HistoryPage, { steno });
+  await waitFor(() => expect(titles()).toEqual(sorted));
+
+  // Of a tag that nothing has any more, everything is shown.
+  await fireEvent.click(inRow(all[1], "tag"));
+  await waitFor(() => expect(titles()).toEqual([all[1]]));
+  await fireEvent.click(inRow(all[1], "edit-tags"));
+  await fireEvent.input(screen.getByTestId("tags"), { target: { value: "" } });
+  await fireEvent.keyDown(screen.getByTestId("tags"), { key: "Enter" });
+  await waitFor(() => expect(titles()).toEqual(sorted));
+});

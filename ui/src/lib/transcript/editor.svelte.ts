@@ -1,5 +1,5 @@
 import type { Backend } from "../backend";
-import { UNSURE, type Edit, type Edited, type Finding, type Passage, type Replaced, type Segment } from "../generated/contract";
+import { UNSURE, type Edit, type Edited, type Finding, type Passage, type Place, type Replaced, type Segment } from "../generated/contract";
 import { places } from "../player/spoken";
 import type { Steno } from "../steno.svelte";
 import { t } from "../text";
@@ -276,6 +276,12 @@ export class Editor {
     // In this transcript alone it is undone with a key.
     if (found.transcripts > 1) this.replacing = { finding, withText, found };
     else await this.#replace(finding, withText, true);
+  }
+
+  /** Replaces at one place; the place behind what took its place. */
+  async replaceOne(finding: Finding, withText: string, place: Place): Promise<Place | null> {
+    await this.flush();
+    return this.steno.ask((backend) => backend.replaceOne(this.text.job, finding, withText, place));
   }
 
   /** The answer to whether `replacing` is wanted. */

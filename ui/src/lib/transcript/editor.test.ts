@@ -525,6 +525,48 @@ test("all places are replaced, by case and whole words if so wished", async () =
   expect(texts().join(" ")).toMatch(/\bof\b/);
 });
 
+test("places are replaced one by one, the next one is shown, and one is left as it is", async () => {
+  const whole = () => texts().join(" ");
+  const count = () => screen.getByTestId("matches").textContent;
+  const places = whole().match(/the/gi)?.length ?? 0;
+  expect(places).toBeGreaterThan(3);
+  await fireEvent.input(await found("search"), { target: { value: "the" } });
+  await click("replacing");
+  await waitFor(() => expect(count()).toBe(t.transcript.matches(1, places)));
+  await fireEvent.input(await found("replacement"), { target: { value: "§" } });
+  await click("replace-one");
+  await waitFor(() => expect(count()).toBe(t.transcript.matches(1, places - 1)));
+  expect(whole().match(/§/g)?.length).toBe(1);
+  // One is passed over.
+  await fireEvent.keyDown(await found("search"), { key: "Enter" });
+  await waitFor(() => expect(count()).toBe(t.transcript.matches(2, places - 1)));
+  const before = whole();
+  await click("replace-one");
+  await waitFor(() => expect(count()).toBe(t.transcript.matches(2, places - 2)));
+  expect(whole().match(/§|the/gi)?.slice(0, 3).map((one) => one.toLowerCase())).toEqual(["§", "the", "§"]);
+  // Exactly one place is marked as the one that is next.
+  expect(document.querySelectorAll("mark.current")).toHaveLength(1);
+  await click("undo");
+  await waitFor(() => expect(whole()).toBe(before));
+});
+
+test("a regular expression is replaced with its groups, and one that is none is told", async () => {
+  const before = texts();
+  await click("replacing");
+  await click("regular-expression");
+  await fireEvent.input(await found("search"), { target: { value: "(of" } });
+  expect((await found("replace-problem")).textContent).toContain(t.editing.badExpression);
+  expect((await found("replace-all") as HTMLButtonElement).disabled).toBe(true);
+  expect((await found("replace-one") as HTMLButtonElement).disabled).toBe(true);
+  await fireEvent.input(await found("search"), { target: { value: "\\b(o)(f)\\b" } });
+  await waitFor(() => expect(screen.queryByTestId("replace-problem")).toBeNull());
+  await fireEvent.input(await found("replacement"), { target: { value: "$2$1" } });
+  await waitFor(async () => expect((await found("replace-all") as HTMLButtonElement).disabled).toBe(false));
+  await click("replace-all");
+  await waitFor(() => expect(texts().join(" ")).toMatch(/\bfo\b/));
+  expect(texts()).toEqual(before.map((text) => text.replace(/\b(o)(f)\b/gi, "$2$1")));
+});
+
 test("doubt is gone through by key and taken away", async () => {
   await fireEvent.keyDown(window, { key: "F9" });
   const first = await field();

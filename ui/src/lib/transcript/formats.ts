@@ -1,7 +1,7 @@
 import type { Format } from "../generated/contract";
 
 /** Every export format, in the order in which they are offered. */
-export const FORMATS = ["txt", "srt", "vtt", "md", "docx", "html", "csv", "tsv", "json", "whisperx", "rttm"] as const satisfies readonly Format[];
+export const FORMATS = ["txt", "srt", "vtt", "ass", "lrc", "md", "docx", "pdf", "html", "csv", "tsv", "json", "whisperx", "rttm"] as const satisfies readonly Format[];
 
 // Fails to compile where a format is missing above.
 type Missing = Exclude<Format, (typeof FORMATS)[number]>;

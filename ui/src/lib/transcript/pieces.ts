@@ -1,23 +1,33 @@
-import type { Segment } from "../generated/contract";
-import { mark } from "./search";
+import type { Place, Segment } from "../generated/contract";
+import { mark, markPlaces } from "./search";
 
 /** A stretch of a segment's text that looks the same. */
 export interface Piece {
   text: string;
   /** It is what was looked for. */
   found: boolean;
+  /** It is the place that was gone to. */
+  current: boolean;
   /** The model was not sure of the word. */
   unsure: boolean;
 }
 
+/** What was found in a segment, where the program looks for it. */
+export interface Found {
+  places: Place[];
+  current: Place | null;
+}
+
 /** A segment's text in as few pieces as show what was found, and the words that are less probable than `sure`. */
-export function pieces(segment: Segment, query: string, sure: number): Piece[] {
+export function pieces(segment: Segment, query: string, sure: number, found: Found | null = null): Piece[] {
   const doubts = doubted(segment, sure);
   let at = 0;
-  return mark(segment.text, query).flatMap(([text, found]) => {
+  const marked = found ? markPlaces(segment.text, found.places) : mark(segment.text, query);
+  return marked.flatMap(([text, isFound]) => {
     const parts = cut(text, at, doubts);
+    const current = isFound && found?.current?.start === at;
     at += text.length;
-    return parts.map(([text, unsure]) => ({ text, found, unsure }));
+    return parts.map(([text, unsure]) => ({ text, found: isFound, current, unsure }));
   });
 }
 

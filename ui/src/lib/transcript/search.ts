@@ -1,4 +1,4 @@
-import type { Segment } from "../generated/contract";
+import type { Place, Segment } from "../generated/contract";
 import type { Text } from "./text.svelte";
 
 /** Letters that people leave the accents of out when they type. A mark elsewhere makes another letter: が is not か. */
@@ -17,14 +17,14 @@ export interface Match {
   count: number;
 }
 
-/** The segments in which the words occur. */
-export function find(text: Text, query: string, accents = false): Match[] {
-  const wanted = accents ? query.trim().toLowerCase() : fold(query.trim());
+/** The segments in which the words occur, whatever their accents. */
+export function find(text: Text, query: string): Match[] {
+  const wanted = fold(query.trim());
   if (!wanted) return [];
   const found: Match[] = [];
   let number = 0;
   for (const page of text.pages) {
-    const { whole, each } = (accents ? spelt : folded)(page);
+    const { whole, each } = folded(page);
     if (whole.includes(wanted)) {
       each.forEach((text, index) => {
         const count = text.split(wanted).length - 1;
@@ -43,21 +43,38 @@ interface Searched {
 }
 
 /** Long texts are searched at every key; a page that changes is another one. */
-function remembering(like: (text: string) => string): (page: Segment[]) => Searched {
-  const known = new WeakMap<Segment[], Searched>();
-  return (page) => {
-    let searched = known.get(page);
-    if (!searched) {
-      const each = page.map((segment) => like(segment.text));
-      searched = { each, whole: each.join("\n") };
-      known.set(page, searched);
-    }
-    return searched;
-  };
+const known = new WeakMap<Segment[], Searched>();
+
+function folded(page: Segment[]): Searched {
+  let searched = known.get(page);
+  if (!searched) {
+    const each = page.map((segment) => fold(segment.text));
+    searched = { each, whole: each.join("\n") };
+    known.set(page, searched);
+  }
+  return searched;
 }
 
-const folded = remembering(fold);
-const spelt = remembering((text) => text.toLowerCase());
+
+/** The same of places that the program found. */
+export function bySegment(places: Place[]): Match[] {
+  const counts = new Map<number, number>();
+  for (const { segment } of places) counts.set(segment, (counts.get(segment) ?? 0) + 1);
+  return [...counts].map(([number, count]) => ({ number, count }));
+}
+
+/** A text in pieces, each with whether it lies in one of the places; these are in order and don't overlap. */
+export function markPlaces(text: string, places: Place[]): [string, boolean][] {
+  const pieces: [string, boolean][] = [];
+  let done = 0;
+  for (const { start, end } of places) {
+    if (start > done) pieces.push([text.slice(done, start), false]);
+    pieces.push([text.slice(start, end), true]);
+    done = end;
+  }
+  if (done < text.length || pieces.length === 0) pieces.push([text.slice(done), false]);
+  return pieces;
+}
 
 /** A text in pieces, each with whether it is what was looked for. */
 export function mark(text: string, query: string): [string, boolean][] {
