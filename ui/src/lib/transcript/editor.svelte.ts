@@ -60,7 +60,7 @@ export class Editor {
   /** How far it was listened to, in seconds, for the next player. */
   heard = 0;
   /** Plays a passage, from a little before it; null while there is no player. */
-  hear: ((start: number, end: number) => void) | null = null;
+  hear = $state.raw<((start: number, end: number) => void) | null>(null);
   /** A segment's number to be shown. */
   shown = $state.raw<{ number: number } | null>(null);
 

@@ -525,6 +525,19 @@ test("all places are replaced, by case and whole words if so wished", async () =
   expect(texts().join(" ")).toMatch(/\bof\b/);
 });
 
+test("the time of a segment plays it", async () => {
+  const hear = vi.fn();
+  await waitFor(() => expect(screen.getAllByTestId("hear-segment").length).toBeGreaterThan(3));
+  if (steno.editor) steno.editor.hear = hear;
+  await fireEvent.click(screen.getAllByTestId("hear-segment")[2] ?? document.body);
+  const segment = steno.text?.at(2);
+  expect(hear.mock.calls).toEqual([[segment?.start, segment?.end]]);
+  expect(screen.queryByTestId("segment-text"), "playing does not write").toBeNull();
+  // Without a player there is nothing to press.
+  if (steno.editor) steno.editor.hear = null;
+  await waitFor(() => expect(screen.queryAllByTestId("hear-segment")).toEqual([]));
+});
+
 test("places are replaced one by one, the next one is shown, and one is left as it is", async () => {
   const whole = () => texts().join(" ");
   const count = () => screen.getByTestId("matches").textContent;
