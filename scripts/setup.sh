@@ -24,7 +24,8 @@ need() {
 
 # exists PATTERN...: whether a file matches one of the patterns.
 exists() { compgen -G "$1" || { [ $# -gt 1 ] && shift && exists "$@"; }; }
-has() { command -v "$1"; }
+# Programs alone: `command -v` finds functions of this script too, such as chromium.
+has() { type -P "$1"; }
 library() { pkg-config --exists "$1"; }
 plugin() { exists "/usr/lib*/gstreamer-1.0/libgst$1.so" "/usr/lib/*/gstreamer-1.0/libgst$1.so"; }
 
