@@ -1,7 +1,7 @@
 #!/bin/bash
-# The long runs: the full corpus; thousands of damaged recordings and models; 200 files in a row; 200 kills
-# of engines, 20 of hosts, 50 of downloads; an hour of speech; then every size of model with random weights,
-# whole and sharded, from the command line. Sizes as arguments, else all.
+# The long runs: the full corpus; thousands of damaged recordings and models; hubs and engines that send anything;
+# small disks; 200 files in a row; 200 kills of engines, 20 of hosts, 50 of downloads; an hour of speech; then every
+# size of model with random weights, whole and sharded, from the command line. Sizes as arguments, else all.
 # Needs 10 GB of disk and of memory, and the folder of recordings that STENO_SHARED names (else ../shared).
 . "$(dirname "$0")/lib.sh"
 
@@ -35,6 +35,8 @@ phase "predictions for large models" tests STENO_FOOTPRINT_MODELS=small,large-v3
 phase "logits of a larger model in fewer bits" tests STENO_PRECISION_MODELS=small logits_stay_near
 phase "200 files in a row" tests STENO_ENDURANCE_FILES=200 file_after_file
 phase "downloads killed" tests STENO_KILL_ROUNDS=50 a_program_killed
+phase "hostile hubs and engines" tests STENO_HOSTILE_ROUNDS=1000 hostile_hubs hostile_engines
+phase "small disks" tests STENO_DISK_SIZES=64 small_disks
 phase "engines and hosts killed" tests STENO_KILL_ROUNDS=200 engines_killed hosts_killed no_engine_survives
 phase "an hour of speech" an_hour
 

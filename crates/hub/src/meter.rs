@@ -9,11 +9,12 @@ const REMEMBERED: Duration = Duration::from_secs(5);
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// What a download or import is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub enum TransferStage {
     /// Asking the server which files there are, and how large.
+    #[default]
     Look,
     /// Files arrive from the network.
     Download,
@@ -30,7 +31,8 @@ pub enum TransferStage {
 }
 
 /// Where a model's download stands. Bytes are those of all of its files.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct TransferProgress {
     /// What is being done.
     pub stage: TransferStage,
@@ -60,17 +62,7 @@ pub(crate) struct Meter<'a> {
 
 impl<'a> Meter<'a> {
     pub fn new(on_progress: &'a mut (dyn FnMut(TransferProgress) + Send)) -> Self {
-        let progress = TransferProgress {
-            stage: TransferStage::Look,
-            file: None,
-            done: 0,
-            total: 0,
-            speed: None,
-            left: None,
-            why: None,
-            wait: None,
-        };
-        Self { on_progress, progress, marks: VecDeque::new(), told: None }
+        Self { on_progress, progress: TransferProgress::default(), marks: VecDeque::new(), told: None }
     }
 
     /// Begins another stage, which is reported at once.

@@ -131,6 +131,8 @@ enum Greeting {
 
 struct Watched {
     file: FilePath,
+    /// Whether an event is what the command asked for.
+    is_answer: fn(&Event) -> bool,
     events: UnboundedSender<Event>,
     cancelled: Option<Instant>,
     /// Of what was sent for it, in bytes.
@@ -200,7 +202,7 @@ impl Watch {
                 if self.jobs.is_empty() {
                     self.ping.moved = Instant::now();
                 }
-                self.jobs.insert(id, Watched::new(file, events));
+                self.jobs.insert(id, Watched::new(file, &command, events));
                 self.process.tell(command);
             }
             Request::Cancel(id) => {
@@ -275,6 +277,12 @@ impl Watch {
             return;
         }
         if event.is_last() {
+            let is_end = matches!(event, Event::Cancelled { .. } | Event::Failed { .. });
+            if !is_end && !(job.is_answer)(&event) {
+                let problem = "it answered something that was not asked".to_owned();
+                self.verdict.get_or_insert(Verdict::Garbled(problem));
+                return;
+            }
             if let Some(job) = self.jobs.remove(&id) {
                 let _ = job.events.send(event);
             }
@@ -357,8 +365,8 @@ impl Watch {
         // What was asked in the meantime waits for an answer as well.
         while let Ok(message) = self.messages.try_recv() {
             match message {
-                Message::Request(Request::Run { id, file, events, .. }) => {
-                    self.jobs.insert(id, Watched::new(file, events));
+                Message::Request(Request::Run { id, file, command, events }) => {
+                    self.jobs.insert(id, Watched::new(file, &command, events));
                 }
                 Message::Request(Request::Cancel(id)) => {
                     if let Some(job) = self.jobs.get_mut(&id) {
@@ -461,8 +469,18 @@ impl Watch {
 }
 
 impl Watched {
-    fn new(file: FilePath, events: UnboundedSender<Event>) -> Self {
-        Self { file, events, cancelled: None, kept: 0 }
+    fn new(file: FilePath, command: &Command, events: UnboundedSender<Event>) -> Self {
+        Self { file, is_answer: answer_of(command), events, cancelled: None, kept: 0 }
+    }
+}
+
+/// Which event is the command's answer where its job is done.
+fn answer_of(command: &Command) -> fn(&Event) -> bool {
+    match command {
+        Command::DetectLanguages { .. } => |event| matches!(event, Event::LanguagesDone),
+        Command::Quantise(_) => |event| matches!(event, Event::Quantised { .. }),
+        Command::EncodeVoice(_) => |event| matches!(event, Event::Voice { .. }),
+        _ => |event| matches!(event, Event::Finished { .. }),
     }
 }
 

@@ -2,7 +2,7 @@
 //! bytes, times seconds.
 
 use advisor::{store, transfers};
-use hub::TransferStage;
+use hub::TransferProgress;
 use serde::Serialize;
 use ts_rs::TS;
 
@@ -15,20 +15,9 @@ pub struct Transfer {
     pub id: String,
     /// It comes from this machine.
     pub is_import: bool,
-    /// What is being done.
-    pub stage: TransferStage,
-    /// The file that is being transferred.
-    pub file: Option<String>,
-    /// Bytes that are done.
-    pub done: u64,
-    /// 0: not known yet.
-    pub total: u64,
-    /// Bytes per second.
-    pub speed: Option<f64>,
-    /// Seconds until it is done.
-    pub left: Option<f64>,
-    /// Seconds until the next attempt, where one failed.
-    pub wait: Option<f64>,
+    /// Where it stands.
+    #[serde(flatten)]
+    pub progress: TransferProgress,
     /// The user paused it.
     pub paused: bool,
     /// Why it failed.
@@ -50,16 +39,8 @@ pub struct Connection {
 
 impl From<transfers::Transfer> for Transfer {
     fn from(transfer: transfers::Transfer) -> Self {
-        let progress = transfer.progress;
-        let number = |of: fn(&hub::TransferProgress) -> Option<f64>| progress.as_ref().and_then(of);
         Self {
-            stage: progress.as_ref().map_or(TransferStage::Look, |progress| progress.stage),
-            file: progress.as_ref().and_then(|progress| progress.file.clone()),
-            done: progress.as_ref().map_or(0, |progress| progress.done),
-            total: progress.as_ref().map_or(0, |progress| progress.total),
-            speed: number(|progress| progress.speed),
-            left: number(|progress| progress.left),
-            wait: number(|progress| progress.wait),
+            progress: transfer.progress.unwrap_or_default(),
             id: transfer.id,
             is_import: transfer.is_import,
             paused: transfer.paused,

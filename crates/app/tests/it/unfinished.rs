@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use crate::job_folder::{JobFolder, impatient_engine};
 use app::session::{Attempt, JobSettings, JobState, QueueEntry, Session};
-use library::{HostKind, Journal};
+use library::HostKind;
 use supervisor::{EngineOptions, Limits, SupervisorOptions};
 use transcript::{Span, Time};
-use wire::Job;
 
 /// Longer than anything takes on a starved machine; reached only by a hang.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -28,38 +28,8 @@ fn fake_engine() -> PathBuf {
     folder.path().join("windows")
 }
 
-struct SaveTarget {
-    folder: tempfile::TempDir,
-}
-
-impl SaveTarget {
-    fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
-    }
-
-    /// A recording that does what its name says.
-    fn job(&self, name: &str) -> Job {
-        let file = self.folder.path().join(format!("{name}.wav"));
-        std::fs::write(&file, "sound").unwrap();
-        Job::new(0, file, "model")
-    }
-
-    fn journal_file(&self) -> PathBuf {
-        self.folder.path().join("journal.sqlite")
-    }
-
-    fn journal(&self) -> Journal {
-        Journal::open(&self.journal_file()).unwrap().journal
-    }
-}
-
 fn engine() -> EngineOptions {
-    let limits = Limits {
-        ping_interval: Duration::from_millis(50),
-        standstill: Duration::from_millis(1000),
-        ..Limits::default()
-    };
-    EngineOptions { limits, program: Some(fake_engine()), ..EngineOptions::default() }
+    impatient_engine(fake_engine())
 }
 
 fn expected(windows: impl IntoIterator<Item = u32>) -> Vec<String> {
@@ -71,7 +41,7 @@ fn expected(windows: impl IntoIterator<Item = u32>) -> Vec<String> {
 
 #[tokio::test]
 async fn what_a_window_left_unfinished_waits_in_the_queue_of_the_next_one() {
-    let place = SaveTarget::new();
+    let place = JobFolder::new();
     let (begun, waiting) = (place.job("4 windows"), place.job("2 windows"));
     {
         let (journal, outputs) = (place.journal(), serde_json::json!({}));
@@ -120,7 +90,7 @@ async fn what_a_window_left_unfinished_waits_in_the_queue_of_the_next_one() {
 
 #[tokio::test]
 async fn what_a_closed_window_had_not_finished_goes_on_at_its_next_start_with_settings_of_its_own() {
-    let place = SaveTarget::new();
+    let place = JobFolder::new();
     let files = ["4 windows, hang 2 once", "2 windows"].map(|name| place.job(name).file.0);
     let model =
         advisor::ModelRef { name: "m".into(), path: "model".into(), demonstration: false, note: None };
@@ -167,7 +137,7 @@ async fn what_a_closed_window_had_not_finished_goes_on_at_its_next_start_with_se
 }
 
 /// A window that does something and is killed: nothing of it is told to end.
-fn killed(place: &SaveTarget, settings: &JobSettings, work: impl AsyncFnOnce(&Session)) {
+fn killed(place: &JobFolder, settings: &JobSettings, work: impl AsyncFnOnce(&Session)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async { work(&start(place, settings)).await });
     runtime.shutdown_timeout(PATIENCE);
@@ -178,7 +148,7 @@ fn killed(place: &SaveTarget, settings: &JobSettings, work: impl AsyncFnOnce(&Se
     }
 }
 
-fn start(place: &SaveTarget, settings: &JobSettings) -> Session {
+fn start(place: &JobFolder, settings: &JobSettings) -> Session {
     let journal = Some(place.journal());
     let options = SupervisorOptions { engine: engine(), journal, ..SupervisorOptions::default() };
     Session::start(options, settings.clone())
@@ -219,7 +189,7 @@ async fn list(session: &Session) -> Vec<(String, JobState, Option<wire::ErrorCod
 }
 
 /// The files in the journal, in the order of the queue.
-fn in_order(place: &SaveTarget) -> Vec<PathBuf> {
+fn in_order(place: &JobFolder) -> Vec<PathBuf> {
     let mut jobs = place.journal().unfinished(HostKind::Window).unwrap().jobs;
     jobs.sort_by_key(|job| job.queue_id);
     jobs.into_iter().map(|job| job.job.file.0).collect()
@@ -228,7 +198,7 @@ fn in_order(place: &SaveTarget) -> Vec<PathBuf> {
 #[test]
 fn the_list_of_a_killed_window_comes_back_in_its_order_and_with_what_failed() {
     const BROKEN: &str = "2 windows, leave 0 never, broken 1 once";
-    let (place, settings) = (SaveTarget::new(), with_model(false));
+    let (place, settings) = (JobFolder::new(), with_model(false));
     let files = [BROKEN, "3 windows", "4 windows", "5 windows", "empty"].map(|name| place.job(name).file.0);
     std::fs::write(&files[4], "").unwrap();
     killed(&place, &settings, async |session| {
@@ -284,7 +254,7 @@ fn the_list_of_a_killed_window_comes_back_in_its_order_and_with_what_failed() {
 /// it stopped where the file is back, and begins anew where the file is another one.
 #[tokio::test]
 async fn a_stopped_recording_keeps_its_text_and_is_resumed() {
-    let place = SaveTarget::new();
+    let place = JobFolder::new();
     let model =
         advisor::ModelRef { name: "m".into(), path: "model".into(), demonstration: false, note: None };
     let settings = JobSettings { model: Some(model), ..JobSettings::default() };
@@ -343,7 +313,7 @@ async fn a_stopped_recording_keeps_its_text_and_is_resumed() {
 
 #[tokio::test]
 async fn another_attempt_is_made_with_its_language_and_waits_for_the_users_choice() {
-    let place = SaveTarget::new();
+    let place = JobFolder::new();
     let model = |name: &str| {
         let name = name.to_owned();
         advisor::ModelRef { path: name.clone().into(), name, demonstration: false, note: None }

@@ -15,6 +15,8 @@ mod real_engine;
 #[path = "../../../hub/tests/support/mod.rs"]
 mod server;
 mod settings;
+#[cfg(target_os = "linux")]
+mod small_disks;
 #[path = "../support/mod.rs"]
 mod support;
 mod transcribe;

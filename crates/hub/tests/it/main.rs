@@ -2,6 +2,7 @@
 //! imports, and programs that are killed meanwhile.
 
 mod downloads;
+mod hostile;
 mod imports;
 mod processes;
 // Also used by the tests of the command line.

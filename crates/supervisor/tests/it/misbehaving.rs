@@ -101,6 +101,41 @@ async fn an_engine_that_sends_text_without_end_is_ended_and_the_text_has_a_limit
     assert!(!is_running(engine.pid()));
 }
 
+/// Anything at all in any order, a thousand times in `make soak`: `STENO_HOSTILE_ROUNDS=1000`.
+#[tokio::test]
+async fn hostile_engines_end_with_a_last_event_and_a_text_within_its_limit() {
+    let rounds =
+        std::env::var("STENO_HOSTILE_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(30);
+    let mut ends = [0; 3];
+    for seed in 0..rounds {
+        let mut options = impatient(&format!("hostile-{seed}"));
+        options.limits.text = 1 << 20;
+        let engine = start(&options).await;
+        let begun = Instant::now();
+        let mut handle = engine.transcribe(job());
+        let (end, text) = match last(&mut handle).await {
+            Event::Finished { transcript, .. } => (0, Some(transcript)),
+            Event::Failed { partial, error } => {
+                assert!(!error.message.is_empty(), "seed {seed}");
+                (1, partial)
+            }
+            Event::Cancelled { partial } => (2, partial),
+            event => panic!("seed {seed}: {event:?}"),
+        };
+        ends[end] += 1;
+        let longest = options.limits.standstill + options.limits.pong + 3 * SECOND;
+        assert!(begun.elapsed() < longest, "seed {seed}: {:?}", begun.elapsed());
+        let texts = text.iter().flat_map(|text| &text.segments).map(|segment| segment.text.len());
+        assert!(texts.sum::<usize>() <= 2 << 20, "seed {seed}");
+        assert_eq!(handle.next().await, None, "seed {seed}: an event after the last one");
+        let pid = engine.pid();
+        engine.shutdown().await;
+        wait_for_end(pid, Instant::now() + 2 * SECOND);
+    }
+    println!("{} finished, {} failed, {} cancelled", ends[0], ends[1], ends[2]);
+    assert!(ends[1] > 0);
+}
+
 #[tokio::test]
 async fn a_job_whose_cancel_is_not_obeyed_takes_the_engine_with_it() {
     let engine = start(&options(double("stubborn"))).await;

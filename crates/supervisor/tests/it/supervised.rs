@@ -1,49 +1,19 @@
 //! However engines end, a job comes to its end: its text whole, nothing told
 //! twice, the next job not concerned.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use crate::support::job_folder::{JobFolder, impatient_engine};
 use crate::support::{PATIENCE, double, is_running, options, wait_for_end};
 use library::{HostKind, Journal, JournalState, NewJob};
-use supervisor::{EngineOptions, Limits, SupervisedJob, Supervisor, SupervisorOptions};
+use supervisor::{EngineOptions, SupervisedJob, Supervisor, SupervisorOptions};
 use transcript::{Notice, Transcript};
 use wire::{ErrorCode, Event, Failure, Job};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-struct Place {
-    folder: tempfile::TempDir,
-}
-
-impl Place {
-    fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
-    }
-
-    /// A recording that does what its name says.
-    fn job(&self, name: &str) -> Job {
-        let file = self.folder.path().join(format!("{name}.wav"));
-        std::fs::write(&file, "sound").unwrap();
-        Job::new(0, file, "model")
-    }
-
-    fn journal_file(&self) -> PathBuf {
-        self.folder.path().join("journal.sqlite")
-    }
-
-    fn journal(&self) -> Journal {
-        Journal::open(&self.journal_file()).unwrap().journal
-    }
-}
-
 fn engine() -> EngineOptions {
-    let limits = Limits {
-        ping_interval: Duration::from_millis(50),
-        standstill: Duration::from_millis(1000),
-        ..Limits::default()
-    };
-    EngineOptions { limits, ..options(double("windows")) }
+    impatient_engine(double("windows"))
 }
 
 fn supervisor() -> Supervisor {
@@ -119,7 +89,7 @@ async fn an_engine_that_ends_in_a_job_is_replaced_and_the_text_is_whole() {
         ("5 windows, renew 2 once", &[]),
         ("5 windows, kill 1 once, leave 3 once", &["engine.restarted", "engine.restarted"]),
     ];
-    let (place, supervisor) = (Place::new(), supervisor());
+    let (place, supervisor) = (JobFolder::new(), supervisor());
     for (name, codes) in cases {
         let told = follow(supervisor.submit(place.job(name))).await;
         let transcript = told.finished.as_ref().unwrap_or_else(|| panic!("{name}: {told:?}"));
@@ -140,7 +110,7 @@ async fn an_engine_that_ends_in_a_job_is_replaced_and_the_text_is_whole() {
 
 #[tokio::test]
 async fn a_window_that_ends_every_engine_costs_that_window_alone() {
-    let (place, supervisor) = (Place::new(), supervisor());
+    let (place, supervisor) = (JobFolder::new(), supervisor());
     let told = follow(supervisor.submit(place.job("5 windows, abort 2 always"))).await;
     let transcript = told.finished.expect("it did not finish");
     assert_eq!(texts(&transcript), expected([0, 1, 3, 4]));
@@ -152,7 +122,7 @@ async fn a_window_that_ends_every_engine_costs_that_window_alone() {
 
 #[tokio::test]
 async fn a_job_that_ends_engine_after_engine_fails_alone_with_what_there_is() {
-    let (place, supervisor) = (Place::new(), supervisor());
+    let (place, supervisor) = (JobFolder::new(), supervisor());
     for (name, most) in [
         ("5 windows, kill start always", 3),
         ("5 windows, abort 1 once, abort 2 once, abort 3 once", 3),
@@ -177,7 +147,7 @@ async fn a_job_that_ends_engine_after_engine_fails_alone_with_what_there_is() {
 
 #[tokio::test]
 async fn one_engine_is_kept_warm_and_renewed_when_its_time_has_come() {
-    let place = Place::new();
+    let place = JobFolder::new();
     let memory = memory::settings::MemorySettings { renew_after: 3, ..Default::default() };
     let options = SupervisorOptions { engine: engine(), memory, ..SupervisorOptions::default() };
     let supervisor = Supervisor::start(options);
@@ -195,7 +165,7 @@ async fn one_engine_is_kept_warm_and_renewed_when_its_time_has_come() {
 
 #[tokio::test]
 async fn a_cancel_is_obeyed_within_little_more_than_a_second_wherever_the_job_is() {
-    let (place, supervisor) = (Place::new(), supervisor());
+    let (place, supervisor) = (JobFolder::new(), supervisor());
     let running = supervisor.submit(place.job("5 windows, hang 2 always"));
     let queued = supervisor.submit(place.job("5 windows"));
     let next = supervisor.submit(place.job("3 windows"));
@@ -219,7 +189,7 @@ async fn a_cancel_is_obeyed_within_little_more_than_a_second_wherever_the_job_is
 
 #[tokio::test]
 async fn closing_cancels_everything_and_leaves_no_engine() {
-    let (place, supervisor) = (Place::new(), supervisor());
+    let (place, supervisor) = (JobFolder::new(), supervisor());
     let mut jobs = [0, 1].map(|_| supervisor.submit(place.job("5 windows, hang 2 always")));
     // The first word of the job says that there is an engine.
     assert!(jobs[0].next().await.is_some());
@@ -236,7 +206,7 @@ async fn closing_cancels_everything_and_leaves_no_engine() {
 
 #[tokio::test]
 async fn without_an_engine_every_job_says_so() {
-    let place = Place::new();
+    let place = JobFolder::new();
     let engine = options(place.folder.path().join("no engine"));
     let supervisor = Supervisor::start(SupervisorOptions { engine, ..SupervisorOptions::default() });
     assert_eq!(supervisor.ready().await.unwrap_err().code, ErrorCode::EngineNotFound);
@@ -246,7 +216,7 @@ async fn without_an_engine_every_job_says_so() {
 
 #[tokio::test]
 async fn what_a_dead_host_had_reached_is_where_the_next_one_goes_on() {
-    let place = Place::new();
+    let place = JobFolder::new();
     let job = place.job("6 windows, hang 3 once");
     {
         let journal = place.journal();
@@ -285,7 +255,7 @@ async fn what_a_dead_host_had_reached_is_where_the_next_one_goes_on() {
 
 #[tokio::test]
 async fn a_journal_that_can_not_be_written_costs_a_notice_and_nothing_else() {
-    let place = Place::new();
+    let place = JobFolder::new();
     let journal = place.journal();
     let job = place.job("40 windows, kill 2 once");
     let key = keep(&journal, &job);

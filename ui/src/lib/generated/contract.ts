@@ -1301,19 +1301,27 @@ id: string,
  */
 is_import: boolean, 
 /**
+ * The user paused it.
+ */
+paused: boolean, 
+/**
+ * Why it failed.
+ */
+failure: Failure | null, 
+/**
  * What is being done.
  */
 stage: TransferStage, 
 /**
- * The file that is being transferred.
+ * The file at work.
  */
 file: string | null, 
 /**
- * Bytes that are done.
+ * Bytes that are there.
  */
 done: number, 
 /**
- * 0: not known yet.
+ * Bytes in all; 0 while that is not known.
  */
 total: number, 
 /**
@@ -1321,21 +1329,17 @@ total: number,
  */
 speed: number | null, 
 /**
- * Seconds until it is done.
+ * Seconds until the last byte.
  */
 left: number | null, 
 /**
- * Seconds until the next attempt, where one failed.
+ * While waiting: why, in a sentence, and for how many seconds.
  */
-wait: number | null, 
+why: string | null, 
 /**
- * The user paused it.
+ * Seconds until the next attempt.
  */
-paused: boolean, 
-/**
- * Why it failed.
- */
-failure: Failure | null, };
+wait: number | null, };
 
 /**
  * One use of the network.

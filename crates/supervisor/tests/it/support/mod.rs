@@ -1,6 +1,8 @@
 //! Engines to test with, real and not.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub mod job_folder;
+
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};

@@ -58,7 +58,20 @@ pub fn transcribe(job: &Job) {
             Progress { stage: Stage::Transcribe, position, duration: None, speed: None, left: None };
         tell(id, Event::Progress { progress });
     }
-    let transcript = Transcript {
+    let transcript = transcript(job, source, model, segments, notices);
+    let renewal = name.contains("worn").then_some(memory::Renewal::Leak);
+    tell(id, Event::Finished { transcript: Box::new(transcript), renewal });
+}
+
+/// A whole one.
+pub fn transcript(
+    job: &Job,
+    source: Source,
+    model: Model,
+    segments: Vec<Segment>,
+    notices: Vec<Notice>,
+) -> Transcript {
+    Transcript {
         schema_version: SCHEMA_VERSION,
         source,
         model,
@@ -73,9 +86,7 @@ pub fn transcribe(job: &Job) {
         notices,
         complete: true,
         run: None,
-    };
-    let renewal = name.contains("worn").then_some(memory::Renewal::Leak);
-    tell(id, Event::Finished { transcript: Box::new(transcript), renewal });
+    }
 }
 
 fn do_deeds(job: &Job, deeds: &[Vec<&str>], place: &str) {
