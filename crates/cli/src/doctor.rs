@@ -41,11 +41,14 @@ struct Report {
     models: Vec<Listed>,
 }
 
-pub async fn run(args: &Doctor, interrupt: Interrupt) -> Ended {
+pub async fn run(args: &Doctor, mut interrupt: Interrupt) -> Ended {
     if let Some(model) = &args.fit {
         return doctor_fit::run(args, model, interrupt).await.map_or_else(|ended| ended, |()| Ended::Done);
     }
-    let report = report(args).await;
+    let report = tokio::select! {
+        report = report(args) => report,
+        () = interrupt.raised() => return Ended::Cancelled,
+    };
     let printed = print(|out| {
         if args.json {
             serde_json::to_writer_pretty(&mut *out, &report)?;

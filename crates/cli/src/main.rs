@@ -41,6 +41,7 @@ mod values;
 mod voices;
 
 use std::ffi::OsString;
+use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -75,9 +76,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Speakers(args) => speakers::run(&args, Interrupt::listen()?).await,
             Command::Voices(args) => voices::run(args, Interrupt::listen()?).await,
             Command::Export(args) => export::run(&args),
-            Command::Models(Models { command: Some(command), .. }) => {
-                models_command(command, Interrupt::listen()?).await
-            }
+            Command::Models(Models { command: Some(command), .. }) => models_command(command).await?,
             Command::Models(Models { command: None, json }) => {
                 models::run(&models::List { all: false, json })
             }
@@ -106,20 +105,21 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-async fn models_command(command: ModelsCommand, interrupt: Interrupt) -> Ended {
-    match command {
+/// Signals are taken over only by commands that answer them: the others end as any program does.
+async fn models_command(command: ModelsCommand) -> io::Result<Ended> {
+    Ok(match command {
         ModelsCommand::List(args) => models::run(&args),
         ModelsCommand::Recommend(args) => recommend::run(&args),
-        ModelsCommand::Probe(args) => probe::run(args, interrupt).await,
-        ModelsCommand::Pull(args) => pull::run(args, interrupt).await,
-        ModelsCommand::Import(args) => installed::import(&args, interrupt),
-        ModelsCommand::Verify(args) => installed::verify(args, interrupt).await,
+        ModelsCommand::Probe(args) => probe::run(args, Interrupt::listen()?).await,
+        ModelsCommand::Pull(args) => pull::run(args, Interrupt::listen()?).await,
+        ModelsCommand::Import(args) => installed::import(&args, Interrupt::listen()?),
+        ModelsCommand::Verify(args) => installed::verify(args, Interrupt::listen()?).await,
         ModelsCommand::Remove(args) => installed::remove(&args),
         ModelsCommand::Move(args) => installed::move_store(&args),
         ModelsCommand::Add(args) => installed::add(args),
         ModelsCommand::Connections(args) => connections::run(&args),
-        ModelsCommand::Quantize(args) => quantize::run(args, interrupt).await,
-    }
+        ModelsCommand::Quantize(args) => quantize::run(args, Interrupt::listen()?).await,
+    })
 }
 
 /// `--speakers 2` as `--speakers=2`: its number may be left out, so that a recording may follow it.

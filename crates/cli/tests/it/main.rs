@@ -20,3 +20,5 @@ mod small_disks;
 #[path = "../support/mod.rs"]
 mod support;
 mod transcribe;
+#[cfg(target_os = "linux")]
+mod waits;
