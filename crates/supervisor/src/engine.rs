@@ -1,5 +1,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use memory::Mark;
 use memory::death::Death;
@@ -112,10 +113,12 @@ impl Engine {
         // Owned from here on: a start whose caller is gone leaves no
         // process behind.
         let started = watch::start(candidate, options.priority, options.limits.clone(), hello);
-        let link = OwnedLink(started.map_err(|failure| (failure, None))?);
+        let link = started.map_err(|failure| (failure, None))?;
+        let mut link = OwnedLink { link, has_greeted: false };
         link.send(Request::Tell(Command::Hello { protocol: PROTOCOL_VERSION }));
         let hello = greeting.await.unwrap_or_else(|_| Err(link.reason()));
         let hello = hello.map_err(|failure| (failure, link.death()))?;
+        link.has_greeted = true;
         let device = if hello.backend == Backend::Cuda { "cuda:0" } else { "cpu" };
         let entry = Runs::of_this_user().and_then(|runs| runs.register(hello.pid, device).ok());
         Ok(Self {
@@ -241,7 +244,7 @@ impl Engine {
         let at_work = self.entry.as_ref().map(|entry| entry.begin(&self.device(job.device), &model));
         let log = MemoryLog::of(job);
         self.link.send(Request::Run { id, file: job.file.clone(), command, events: to_handle });
-        let canceller = Canceller { id, link: self.link.0.clone() };
+        let canceller = Canceller { id, link: self.link.link.clone() };
         JobHandle { events, ended: false, canceller, at_work, log, progress: None }
     }
 
@@ -257,19 +260,31 @@ impl Engine {
 
 /// Ends the engine when dropped.
 #[derive(Debug)]
-struct OwnedLink(Link);
+struct OwnedLink {
+    link: Link,
+    /// Before that the engine is killed.
+    has_greeted: bool,
+}
 
 impl std::ops::Deref for OwnedLink {
     type Target = Link;
 
     fn deref(&self) -> &Link {
-        &self.0
+        &self.link
     }
 }
 
 impl Drop for OwnedLink {
     fn drop(&mut self) {
-        self.0.send(Request::Shutdown(None));
+        /// For a process to be gone that was killed; reached only where the system is at its end.
+        const GONE: Duration = Duration::from_secs(1);
+
+        self.link.send(Request::Shutdown(None));
+        // The host may be about to end, and an engine that hangs does not notice that.
+        let since = Instant::now();
+        while !self.has_greeted && self.link.is_open() && since.elapsed() < GONE {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 

@@ -215,6 +215,10 @@ impl Watch {
                 self.askers.push_back(asker);
                 self.process.tell(Command::Describe);
             }
+            // It has nothing to lose, and may never read that it is to go.
+            Request::Shutdown(_) if matches!(self.greeting, Greeting::Awaited { .. }) => {
+                self.verdict.get_or_insert(Verdict::ShutdownTimeout);
+            }
             Request::Shutdown(waiting) => {
                 let leaving = self.leaving.get_or_insert_with(|| {
                     self.process.tell(Command::Shutdown);

@@ -22,11 +22,13 @@ fn silent_engine(sandbox: &Sandbox) -> PathBuf {
     link
 }
 
-fn has_child(of: &Child, name: &str) -> bool {
+/// The process id of a child with this name.
+fn child(of: &Child, name: &str) -> Option<String> {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", of.id())).into_iter().flatten().flatten();
     let children = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
-    let ids: Vec<String> = children.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect();
-    ids.iter().any(|id| {
+    let ids: Vec<String> =
+        children.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect();
+    ids.into_iter().find(|id| {
         let command = std::fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
         command.trim() == name
     })
@@ -51,13 +53,16 @@ fn a_command_that_waits_for_an_engine_is_ended_by_one_signal() {
             let mut command = sandbox.command_with(&engine, arguments);
             let mut steno = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
             let since = Instant::now();
-            while !has_child(&steno, "silent") {
+            let waited_for = loop {
+                if let Some(id) = child(&steno, "silent") {
+                    break id;
+                }
                 if steno.try_wait().unwrap().is_some() {
                     panic!("{arguments:?}: {:?}", Ran::from(steno.wait_with_output().unwrap()));
                 }
                 assert!(since.elapsed() < PATIENCE, "{arguments:?} starts no engine");
                 std::thread::sleep(Duration::from_millis(5));
-            }
+            };
             // SAFETY: the child has not been waited for, so the number is still its own.
             assert_eq!(unsafe { libc::kill(steno.id() as i32, signal) }, 0);
             let asked = Instant::now();
@@ -66,6 +71,8 @@ fn a_command_that_waits_for_an_engine_is_ended_by_one_signal() {
                 std::thread::sleep(Duration::from_millis(5));
             }
             Ran::from(steno.wait_with_output().unwrap()).ends(130);
+            let left = std::fs::read_to_string(format!("/proc/{waited_for}/comm")).unwrap_or_default();
+            assert_ne!(left.trim(), "silent", "{arguments:?} leaves an engine behind");
         }
     }
 }
