@@ -414,7 +414,8 @@ mod tests {
     #[test]
     fn turns_have_the_names_that_their_text_has_now() {
         let heard = with_names(&[(0.0, 4.0, 0), (2.0, 2.4, 1), (5.0, 8.0, 1), (9.0, 12.0, 0)]);
-        let cases: &[(&[(f64, &str, &str)], &str)] = &[
+        type Said = &'static [(f64, &'static str, &'static str)];
+        let cases: &[(Said, &str)] = &[
             // As they were found; who only talks meanwhile has no text there.
             (
                 &[
