@@ -115,6 +115,11 @@ fn main() -> Result<(), tauri::Error> {
             voices::remember_speaker,
             voices::rename_voice,
             voices::remove_voice,
+            voices::microphone,
+            voices::start_microphone,
+            voices::stop_microphone,
+            voices::keep_microphone,
+            voices::drop_microphone,
         ])
         .run(context)
 }

@@ -1,6 +1,6 @@
 //! What the page may ask of the voices that are recognised. Each answers with all of them, as they are then.
 
-use app::view::VoiceList;
+use app::view::{Microphone, PlaySource, VoiceList};
 use tauri::{State, WebviewWindow};
 
 use crate::commands::{Answer, blocking};
@@ -53,6 +53,45 @@ pub async fn remove_voice(shell: State<'_, Shell>, name: String, sample: Option<
     blocking(move || {
         session.remove_voice(&name, sample.map(|number| number as usize))?;
         Ok(VoiceList::new(session.voices()?))
+    })
+    .await
+}
+
+/// How far a recording from the microphone is.
+#[tauri::command]
+pub async fn microphone(shell: State<'_, Shell>) -> Answer<Microphone> {
+    let session = shell.state.session.clone();
+    blocking(move || Ok(session.microphone().into())).await
+}
+
+/// Begins to record from the microphone, in place of what was recorded before.
+#[tauri::command]
+pub async fn start_microphone(shell: State<'_, Shell>) -> Answer<()> {
+    let session = shell.state.session.clone();
+    blocking(move || Ok(session.start_microphone()?)).await
+}
+
+/// Ends the recording; where it is listened to.
+#[tauri::command]
+pub async fn stop_microphone(shell: State<'_, Shell>) -> Answer<PlaySource> {
+    let (session, player) = (shell.state.session.clone(), std::sync::Arc::clone(&shell.player));
+    blocking(move || Ok(player.open(&session.stop_microphone()?)?.into())).await
+}
+
+/// Adds what was recorded to the voice of this name.
+#[tauri::command]
+pub async fn keep_microphone(shell: State<'_, Shell>, name: String) -> Answer<VoiceList> {
+    shell.state.session.keep_microphone(&name).await?;
+    list(&shell).await
+}
+
+/// Forgets what was recorded.
+#[tauri::command]
+pub async fn drop_microphone(shell: State<'_, Shell>) -> Answer<()> {
+    let session = shell.state.session.clone();
+    blocking(move || {
+        session.drop_microphone();
+        Ok(())
     })
     .await
 }

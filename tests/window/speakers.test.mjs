@@ -1,6 +1,6 @@
 // Speakers and voices in the real window, with a real conversation of two people.
 import assert from "node:assert/strict";
-import { copyFileSync, mkdtempSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -21,6 +21,9 @@ function env(name) {
   const of = join(folder, name);
   return { STENO_STATE_FOLDER: join(of, "state"), XDG_CONFIG_HOME: join(of, "config"), XDG_DATA_HOME: join(of, "data") };
 }
+
+/** As WebDriver calls keys. */
+const KEYS = { control: "\uE009", shift: "\uE008", home: "\uE011", right: "\uE014", enter: "\uE007", f2: "\uE032" };
 
 const finished = (window, name) => until(`the end of ${name}`, async () => (await states(window))[name] === "finished");
 const names = (window) => window.run(`return [...document.querySelectorAll("[data-testid=speaker-rename]")].map((field) => field.value)`);
@@ -57,6 +60,38 @@ test("a conversation has its speakers, who are renamed, joined, and known in the
     await window.click(by("undo"));
     await until("two again", async () => (await names(window)).length === 2);
 
+    // One who is two: the first of the segments is left, the others are somebody else's.
+    const count = (who) => window.run(`return [...document.querySelectorAll("[data-segment] strong.voice")].filter((name) => name.textContent.trim() === arguments[0]).length`, who);
+    const all = await count("Anna");
+    await window.click(by("split-speaker"));
+    await until("the ticks", async () => (await window.run(`return document.querySelectorAll("[data-testid=tick]").length`)) === all);
+    await window.click(`li:nth-child(2 of :has(${by("tick")})) ${by("tick")}`);
+    await window.click(by("choose-rest"));
+    await picture(window, "split-speaker");
+    await window.click(by("give"));
+    await until("three", async () => (await names(window)).length === 3);
+    assert.equal(await count("Anna"), 1);
+    await window.click(by("undo"));
+    await until("two after all", async () => (await names(window)).length === 2);
+
+    // Some words are another's: with keys alone.
+    await window.run(`document.querySelector("[data-segment]").scrollIntoView(); document.querySelector(".text-scroller").focus()`);
+    const rows = () => window.run(`return document.querySelectorAll("[data-segment]").length`);
+    const before = await rows();
+    await window.press(KEYS.f2);
+    await until("the field", async () => (await window.texts(by("segment-text"))).length === 1);
+    await window.press(KEYS.control, KEYS.home);
+    await window.press(KEYS.control, KEYS.shift, KEYS.right);
+    await window.press(KEYS.control, "p");
+    await until("the name's field", () => window.run(`return document.activeElement?.dataset.testid === "speaker-name"`));
+    await window.press(KEYS.control, "a");
+    await window.type("Cleo");
+    await window.press(KEYS.enter);
+    await until("Cleo", async () => (await names(window)).includes("Cleo"));
+    assert.equal(await rows(), before + 1);
+    await window.click(by("undo"));
+    await until("no Cleo", async () => !(await names(window)).includes("Cleo"));
+
     // A number is nobody: a voice is remembered once it has a name.
     const buttons = () => window.run(`return [...document.querySelectorAll("[data-testid=remember-speaker]")].map((button) => button.disabled)`);
     assert.deepEqual(await buttons(), [false, true]);
@@ -92,20 +127,114 @@ test("speakers of a finished transcript are found later, as an edit", async () =
   }
 });
 
-test("an engine that is killed while speakers are told apart goes on from there", async () => {
-  const long = join(folder, "long.flac");
+test("a voice is recorded, heard and added, by a program in the place of a microphone", async () => {
+  const [program, none, temporary] = ["record", "record-nothing", "temporary"].map((name) => join(folder, name));
+  mkdirSync(temporary);
+  const sound = join(root, "tests/data/corpus/audio/real/librispeech/1688-142285-0000.flac");
+  const record = `exec ffmpeg -v error -stream_loop -1 -i ${sound} -t 30 -f s16le -ac 1 -ar 16000 -`;
+  writeFileSync(program, `#!/bin/sh\n${record}\n`, { mode: 0o755 });
+  writeFileSync(none, "#!/bin/sh\necho 'audio open error: No such device' >&2\nexit 1\n", { mode: 0o755 });
+  const open_ = (microphone) => open({ env: { ...env("microphone"), STENO_MICROPHONE: microphone, TMPDIR: temporary } });
+  const call = (window, name) =>
+    window.run(
+      `const field = document.querySelector("[data-testid=voice-name]");
+      field.value = arguments[0];
+      field.dispatchEvent(new Event("input", { bubbles: true }));`,
+      name,
+    );
+  const recordings = () => readdirSync(temporary).filter((name) => name.startsWith("steno-voice-"));
+
+  let window = await open_(none);
+  try {
+    await window.click(by("view-voices"));
+    await call(window, "Anna");
+    await window.click(by("record-voice"));
+    await until("the reason", async () => (await window.texts(by("toast"))).some((text) => /No such device/.test(text)));
+  } finally {
+    await window.end();
+  }
+  window = await open_(program);
+  try {
+    await window.click(by("view-voices"));
+    await call(window, "Anna");
+    await window.click(by("record-voice"));
+    await until("ten seconds", () => window.run(`return document.querySelector("[data-testid=stop-recording]")?.disabled === false`));
+    await picture(window, "recording-voice");
+    await window.click(by("stop-recording"));
+    await until("the sound", () => window.run(`return document.querySelector("[data-testid=listen]")?.duration > 10`));
+    assert.equal(recordings().length, 1);
+    await picture(window, "recorded-voice");
+    await window.click(by("keep-recording"));
+    await until("the voice", async () => (await window.texts(by("voice-sample"))).some((text) => /^Microphone\.wav: \d+ s of speech/.test(text)));
+    assert.deepEqual(recordings(), [], "what was recorded is gone");
+  } finally {
+    await window.end();
+  }
+});
+
+/** A recording whose speakers are being told apart. */
+async function inTheStage(window, recording) {
+  await window.click(by("all-speakers"));
+  await drop(recording);
+  await window.click(by("anyway"));
+  await until("what is to come", async () => /Speakers are identified once/.test((await window.text(by("identifying"))) ?? ""));
+  await until("the stage", async () => /Identifying speakers: \d+%/.test((await window.text(by("identifying"))) ?? ""));
+}
+
+/** The first row whose beginning is in view: when it is said, and where it is. */
+const inView = (window) =>
+  window.run(`const edge = document.querySelector(".text-scroller").getBoundingClientRect().top;
+    const row = [...document.querySelectorAll("[data-start]")].find((row) => row.getBoundingClientRect().top >= edge);
+    return [Number(row.dataset.start), Math.round(row.getBoundingClientRect().top)]`);
+
+async function longConversation(name) {
+  const long = join(folder, name);
   await execute("ffmpeg", ["-v", "error", "-stream_loop", "5", "-i", conversation, "-ac", "1", "-y", long]);
+  return long;
+}
+
+test("an engine that is killed while speakers are told apart goes on from there, and the text does not jump", async () => {
+  const long = await longConversation("long.flac");
   const window = await open({ env: env("kill") });
   try {
-    await window.click(by("all-speakers"));
-    await drop(long);
-    await window.click(by("anyway"));
-    await until("the stage", async () => /Identifying speakers/.test((await window.text(by("progress"))) ?? ""));
+    await inTheStage(window, long);
     const texts = await window.run(`return document.querySelectorAll("[data-segment]").length`);
     assert.ok(texts > 0, "the text is there before");
     const engine = descendants(window.pid).find((pid) => /steno-engine$/.test(program(pid)));
     process.kill(engine, "SIGKILL");
+    await window.run(`const scroller = document.querySelector(".text-scroller"); scroller.scrollTop = scroller.scrollHeight / 2`);
+    const before = await until("the rows to be at rest", async () => {
+      const [one, other] = [await inView(window), await inView(window)];
+      return one.join() === other.join() && one;
+    });
     await finished(window, "long.flac");
+    await until("the speakers", async () => (await names(window)).length === 2);
+    const after = await inView(window);
+    assert.equal(after[0], before[0], "the same is read");
+    assert.ok(Math.abs(after[1] - before[1]) <= 3, `it moved from ${before[1]} to ${after[1]}`);
+  } finally {
+    await window.end();
+  }
+});
+
+test("a window that is killed while speakers are told apart goes on from there at its next start", async () => {
+  const long = await longConversation("later-long.flac");
+  let window = await open({ env: env("host") });
+  try {
+    await inTheStage(window, long);
+    process.kill(window.pid, "SIGKILL");
+  } finally {
+    await window.end();
+  }
+  window = await open({ env: env("host") });
+  try {
+    const stages = new Set();
+    await until("the end", async () => {
+      stages.add((await window.text(`${by("progress")} strong`)) ?? "");
+      return (await states(window))["later-long.flac"] === "finished";
+    });
+    assert.ok(![...stages].some((stage) => /Transcrib/.test(stage)), `nothing is transcribed again: ${[...stages]}`);
+    await window.click(`${by("queue")} li .row`);
     await until("the speakers", async () => (await names(window)).length === 2);
   } finally {
     await window.end();

@@ -26,6 +26,13 @@ export const scenes = [
       await page.locator(by("rename-speaker")).waitFor();
     },
   },
+  { name: "split-speaker", query: "scene=finished&real", open: async (page) => {
+    await page.evaluate(() => window.pretended.backend.edit(1, { kind: "set_speaker", segments: [1, 2, 3, 4, 5], speaker: "Speaker 1" }));
+    await page.click(`${by("speakers")} summary`);
+    await page.click(by("split-speaker"));
+    await page.click(`:nth-match(${by("tick")}, 2)`);
+    await page.click(by("choose-rest"));
+  } },
   { name: "times", query: "scene=finished&real", open: async (page) => {
     await edit(page, 1);
     await page.click(by("times"));

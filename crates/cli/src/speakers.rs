@@ -49,6 +49,9 @@ pub async fn run(args: &FindSpeakers, interrupt: Interrupt) -> Ended {
     job.device = args.machine.device;
     job.track = args.track;
     job.speaker_count = args.speakers.count().unwrap_or_default();
+    if transcript.has_channels() {
+        job.channels = wire::Channels::Separate;
+    }
     job.find_speakers_of_text(transcript.segments.clone());
     let supervisor = Supervisor::start(SupervisorOptions {
         engine: args.machine.engine_options(preferences.engine),

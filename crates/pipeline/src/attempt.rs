@@ -103,8 +103,8 @@ impl<'a> Work<'a> {
             }
             self.begin()?;
             self.write(*label, language.clone())?;
-            // The mixed sound is listened to once more.
-            let is_needed = *mode == ChannelMode::Mix && self.wants_speakers();
+            // The only sound is listened to once more.
+            let is_needed = channels.len() == 1 && self.wants_speakers();
             if !is_needed && let Some(sound) = self.sound.take() {
                 sound.free();
             }
@@ -133,19 +133,23 @@ impl<'a> Work<'a> {
             take(self.context, Stage::SpeakerModel)?.unload();
         }
         self.tell();
-        if !matches!(channels, [(ChannelMode::Mix, _)]) {
-            self.prepare(channels.len(), ChannelMode::Mix, MEL_BINS)?;
-        } else if self.sound.is_none() {
-            self.prepare(0, ChannelMode::Mix, MEL_BINS)?;
+        let (mut all, mut seconds) = (Vec::with_capacity(channels.len()), 0f64);
+        for (number, (mode, label)) in channels.iter().enumerate() {
+            if self.sound.as_ref().is_none_or(|sound| sound.channel != number) {
+                self.prepare(number, *mode, MEL_BINS)?;
+            }
+            let Self { context, job, control, emit, draft, state, sound, .. } = self;
+            let (context, sound) = during(Stage::Diarize, both(context.as_ref(), sound.as_ref()))?;
+            let started = std::time::Instant::now();
+            let heard = speakers::hear(context, &state.settings, job, sound, control, emit);
+            draft.stage("speakers", started.elapsed().as_secs_f64());
+            all.push((*label, heard?));
+            seconds = seconds.max(sound.recording.seconds());
         }
-        let Self { context, job, voices, control, emit, draft, state, sound, .. } = self;
-        let (Some(context), Some(sound)) = (context.as_ref(), sound.as_ref()) else {
-            return during(Stage::Diarize, Err(Failure::new(ErrorCode::Internal, "There is no sound.")));
-        };
+        let Self { context, job, voices, emit, draft, .. } = self;
         let started = std::time::Instant::now();
-        let found = speakers::find(context, &state.settings, job, sound, control, emit);
+        let found = speakers::decide(take(context, Stage::Align)?, job, all, seconds)?;
         draft.stage("speakers", started.elapsed().as_secs_f64());
-        let found = found?;
         draft.set_speakers(&found, &speakers::names(&found.voices, voices), emit);
         Ok(())
     }
@@ -223,10 +227,7 @@ impl<'a> Work<'a> {
         self.draft.note_warnings(&recording, self.emit);
         let speech = spans(&recording);
         let log_mel_maximum = recording.log_mel_maximum;
-        // The mixture of separate channels is none of them.
-        if number < self.channels().len() {
-            (self.emit)(Event::Prepared { channel: number, speech, log_mel_maximum });
-        }
+        (self.emit)(Event::Prepared { channel: number, speech, log_mel_maximum });
         self.sound = Some(Sound { channel: number, n_mels, recording, scope });
         self.tell();
         Ok(())
@@ -449,6 +450,14 @@ fn has_span(span: Option<Span>, seconds: f64) -> Result<(), StageError> {
 
 fn take(context: &mut Option<DeviceContext>, stage: Stage) -> Result<&mut DeviceContext, Broken> {
     during(stage, context.as_mut().ok_or_else(|| Failure::new(ErrorCode::Internal, "There is no device.")))
+}
+
+/// What speakers are found with: a device and the sound.
+fn both<'a>(
+    context: Option<&'a DeviceContext>,
+    sound: Option<&'a Sound>,
+) -> Result<(&'a DeviceContext, &'a Sound), Failure> {
+    context.zip(sound).ok_or_else(|| Failure::new(ErrorCode::Internal, "There is no sound."))
 }
 
 pub fn loaded(context: &DeviceContext, stage: Stage) -> Result<&Loaded, Broken> {

@@ -61,8 +61,11 @@ impl Draft {
         let transcript = &mut self.transcript;
         let segments = std::mem::take(&mut transcript.segments);
         transcript.segments = speakers::assign(segments, &found.turns, &name);
-        let named =
-            |turn: &speakers::Turn| speakers::NamedTurn { span: turn.span, speaker: name(turn.speaker) };
+        let named = |turn: &speakers::Turn| speakers::NamedTurn {
+            span: turn.span,
+            speaker: name(turn.speaker),
+            channel: turn.channel,
+        };
         transcript.turns = found.turns.iter().map(named).collect();
         for (speaker, person) in &names.offered {
             let speaker = speakers::default_name(*speaker);

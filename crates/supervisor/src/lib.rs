@@ -21,6 +21,7 @@ mod jobs;
 pub mod journal;
 mod limits;
 mod memory_log;
+pub mod microphone;
 mod platform;
 pub mod player;
 mod process;

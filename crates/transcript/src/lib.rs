@@ -61,6 +61,13 @@ pub struct Transcript {
     pub run: Option<RunInfo>,
 }
 
+impl Transcript {
+    /// Whether each channel of the recording was transcribed on its own.
+    pub fn has_channels(&self) -> bool {
+        self.segments.iter().any(|segment| segment.channel.is_some())
+    }
+}
+
 /// The recording that was transcribed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Source {

@@ -12,6 +12,8 @@ pub struct Turn {
     pub span: Span,
     /// The speaker's number, from 0.
     pub speaker: usize,
+    /// The channel, where each was listened to on its own.
+    pub channel: Option<u32>,
 }
 
 /// A stretch in which a speaker of this name is heard.
@@ -22,40 +24,84 @@ pub struct NamedTurn {
     pub span: Span,
     /// The speaker's name.
     pub speaker: String,
+    /// The channel, where each was listened to on its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<u32>,
 }
 
 /// The turns of a transcript with the speakers' current names; where there are none,
 /// those that the segments say.
 ///
-/// Names are edited in the segments. A turn's name stands for the one that most of
-/// the text within the turns of that name has now.
+/// Speakers are edited in the segments. A turn has the names that its own text has now, and
+/// is divided where they change; a turn without text of its own has the name that most text
+/// of its speaker has.
 pub fn current_turns(transcript: &Transcript) -> Vec<NamedTurn> {
     if transcript.turns.is_empty() {
         return turns_of_segments(&transcript.segments);
     }
-    let mut names: BTreeMap<&str, BTreeMap<&str, Time>> = BTreeMap::new();
-    let segments = &transcript.segments;
-    let mut first = 0;
-    for turn in &transcript.turns {
-        // Turns are in order of their starts; a segment may outlast several.
-        while segments.get(first).is_some_and(|segment| segment.end < turn.span.start) {
-            first += 1;
-        }
-        let within = segments[first..].iter().take_while(|segment| segment.start < turn.span.end);
-        for segment in within {
-            if let Some(name) = &segment.speaker {
-                let common = Span::new(segment.start, segment.end).overlap(turn.span);
-                let total = names.entry(&turn.speaker).or_default().entry(name).or_default();
-                *total = *total + common;
-            }
+    let (names, turns) = numbered(&transcript.turns);
+    let indices = Indices::new(&turns);
+    let mut said: BTreeMap<Key, Vec<(Span, &str)>> = BTreeMap::new();
+    let mut totals: Vec<BTreeMap<&str, Time>> = vec![BTreeMap::new(); names.len()];
+    for segment in &transcript.segments {
+        let Some(now) = segment.speaker.as_deref() else { continue };
+        let (span, index) = (Span::new(segment.start, segment.end), indices.of(segment.channel));
+        let Some(own) = index.speaker(span) else { continue };
+        for turn in index.around(span).iter().filter(|turn| turn.speaker == own) {
+            let Some(common) = turn.span.intersection(span) else { continue };
+            let total = totals[own].entry(now).or_default();
+            *total = *total + common.length();
+            said.entry(key(turn)).or_default().push((common, now));
         }
     }
-    let current = |name: &str| {
-        let found = names.get(name).and_then(|names| names.iter().max_by_key(|(_, time)| **time));
-        found.map_or(name, |(name, _)| name).to_owned()
+    let usual = |speaker: usize| {
+        let most = totals[speaker].iter().max_by_key(|(_, time)| **time);
+        most.map_or(names[speaker], |(name, _)| name)
     };
-    let renamed = |turn: &NamedTurn| NamedTurn { speaker: current(&turn.speaker), ..turn.clone() };
-    transcript.turns.iter().map(renamed).collect()
+    let mut current = Vec::with_capacity(turns.len());
+    for turn in &turns {
+        let said = said.get(&key(turn)).map_or(&[][..], Vec::as_slice);
+        let named = |start, name: &str| NamedTurn {
+            span: Span::new(start, turn.span.end),
+            speaker: name.to_owned(),
+            channel: turn.channel,
+        };
+        let first = said.first().map_or_else(|| usual(turn.speaker), |(_, name)| name);
+        let mut last = named(turn.span.start, first);
+        let mut end = said.first().map_or(Time::ZERO, |(span, _)| span.end);
+        for (span, name) in said.iter().skip(1) {
+            // Of texts that overlap, the earlier one says whose turn it is.
+            if last.speaker != *name && span.start >= end {
+                last.span.end = span.start;
+                current.push(std::mem::replace(&mut last, named(span.start, name)));
+            }
+            end = end.max(span.end);
+        }
+        current.push(last);
+    }
+    current.sort_by_key(|turn| (turn.span.start, turn.span.end));
+    current
+}
+
+type Key = (Time, Time, usize, Option<u32>);
+
+fn key(turn: &Turn) -> Key {
+    (turn.span.start, turn.span.end, turn.speaker, turn.channel)
+}
+
+/// The names of speakers in the order in which they are first heard, and turns with their numbers.
+fn numbered(turns: &[NamedTurn]) -> (Vec<&str>, Vec<Turn>) {
+    let mut names: Vec<&str> = Vec::new();
+    let mut numbered = Vec::with_capacity(turns.len());
+    for turn in turns {
+        let known = names.iter().position(|name| *name == turn.speaker);
+        let speaker = known.unwrap_or_else(|| {
+            names.push(&turn.speaker);
+            names.len() - 1
+        });
+        numbered.push(Turn { span: turn.span, speaker, channel: turn.channel });
+    }
+    (names, numbered)
 }
 
 /// Consecutive segments of one speaker are a turn.
@@ -64,11 +110,18 @@ fn turns_of_segments(segments: &[Segment]) -> Vec<NamedTurn> {
     for segment in segments {
         let Some(speaker) = &segment.speaker else { continue };
         match turns.last_mut() {
-            Some(last) if last.speaker == *speaker && segment.start.saturating_sub(last.span.end) < NEAR => {
+            Some(last)
+                if last.speaker == *speaker
+                    && last.channel == segment.channel
+                    && segment.start.saturating_sub(last.span.end) < NEAR =>
+            {
                 last.span.end = segment.end.max(last.span.end);
             }
-            _ => turns
-                .push(NamedTurn { span: Span::new(segment.start, segment.end), speaker: speaker.clone() }),
+            _ => turns.push(NamedTurn {
+                span: Span::new(segment.start, segment.end),
+                speaker: speaker.clone(),
+                channel: segment.channel,
+            }),
         }
     }
     turns
@@ -88,28 +141,24 @@ pub fn default_name(speaker: usize) -> String {
 ///
 /// A word belongs to the turn that covers most of it, else to the nearest one. A
 /// lone word or two between words of another speaker stay with those: a voice does not
-/// change for so short. A segment without word times is not split.
+/// change for so short. A segment without word times is not split. Of turns of several
+/// channels, those of a segment's own channel count for it.
 pub fn assign(segments: Vec<Segment>, turns: &[Turn], name: &dyn Fn(usize) -> String) -> Vec<Segment> {
     if turns.is_empty() {
         return segments;
     }
-    let index = TurnIndex::new(turns);
-    segments.into_iter().flat_map(|segment| assign_one(segment, &index, name)).collect()
+    let indices = Indices::new(turns);
+    let assigned = |segment: Segment| {
+        let index = indices.of(segment.channel);
+        assign_one(segment, index, name)
+    };
+    segments.into_iter().flat_map(assigned).collect()
 }
 
 /// A transcript whose speakers are those of `turns`, which are in order of their starts. Names that
 /// segments had are replaced; their texts stay, edited ones too. New segments have no id yet.
 pub fn with_turns(transcript: &Transcript, turns: Vec<NamedTurn>) -> Transcript {
-    let mut names: Vec<&str> = Vec::new();
-    let mut numbered = Vec::with_capacity(turns.len());
-    for turn in &turns {
-        let known = names.iter().position(|name| *name == turn.speaker);
-        let speaker = known.unwrap_or_else(|| {
-            names.push(&turn.speaker);
-            names.len() - 1
-        });
-        numbered.push(Turn { span: turn.span, speaker });
-    }
+    let (names, numbered) = numbered(&turns);
     let aligned = |segment: &Segment| Segment { words: words_of_text(segment), ..segment.clone() };
     let segments = transcript.segments.iter().map(aligned).collect();
     let segments = assign(segments, &numbered, &|speaker| names[speaker].to_owned());
@@ -203,6 +252,30 @@ fn smooth(speakers: &mut [Option<usize>], words: &[Word]) {
     }
 }
 
+/// Turns by channel and time.
+struct Indices {
+    all: TurnIndex,
+    channels: BTreeMap<u32, TurnIndex>,
+}
+
+impl Indices {
+    fn new(turns: &[Turn]) -> Self {
+        let mut by_channel: BTreeMap<u32, Vec<Turn>> = BTreeMap::new();
+        for turn in turns {
+            if let Some(channel) = turn.channel {
+                by_channel.entry(channel).or_default().push(*turn);
+            }
+        }
+        let channels = by_channel.into_iter().map(|(channel, turns)| (channel, TurnIndex::new(&turns)));
+        Self { channels: channels.collect(), all: TurnIndex::new(turns) }
+    }
+
+    /// The turns that a segment of this channel can belong to.
+    fn of(&self, channel: Option<u32>) -> &TurnIndex {
+        channel.and_then(|channel| self.channels.get(&channel)).unwrap_or(&self.all)
+    }
+}
+
 /// Turns by time.
 struct TurnIndex {
     turns: Vec<Turn>,
@@ -277,6 +350,7 @@ mod tests {
         let turn = |(start, end, speaker): &(f64, f64, usize)| Turn {
             span: Span::new(Time::from_seconds(*start), Time::from_seconds(*end)),
             speaker: *speaker,
+            channel: None,
         };
         turns.iter().map(turn).collect()
     }
@@ -325,5 +399,79 @@ mod tests {
         let found = assign(vec![segment], &turns(&[(0.0, 10.9, 0), (11.0, 14.0, 1)]), &default_name);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].speaker.as_deref(), Some("Speaker 2"));
+    }
+
+    fn with_names(turns: &[(f64, f64, usize)]) -> Vec<NamedTurn> {
+        let named = |turn: Turn| NamedTurn {
+            span: turn.span,
+            speaker: default_name(turn.speaker),
+            channel: turn.channel,
+        };
+        self::turns(turns).into_iter().map(named).collect()
+    }
+
+    /// Turns follow what became of their text: (segments' speakers now) -> turns
+    #[test]
+    fn turns_have_the_names_that_their_text_has_now() {
+        let heard = with_names(&[(0.0, 4.0, 0), (2.0, 2.4, 1), (5.0, 8.0, 1), (9.0, 12.0, 0)]);
+        type Said = &'static [(f64, &'static str, &'static str)];
+        let cases: &[(Said, &str)] = &[
+            // As they were found; who only talks meanwhile has no text there.
+            (
+                &[
+                    (0.0, "a b c d e f g", "Speaker 1"),
+                    (5.0, "h i j", "Speaker 2"),
+                    (9.0, "k l", "Speaker 1"),
+                ],
+                "0-4 Speaker 1|2-2.4 Speaker 2|5-8 Speaker 2|9-12 Speaker 1",
+            ),
+            // Renamed everywhere.
+            (
+                &[(0.0, "a b c d e f g", "Anna"), (5.0, "h i j", "Ben"), (9.0, "k l", "Anna")],
+                "0-4 Anna|2-2.4 Ben|5-8 Ben|9-12 Anna",
+            ),
+            // One speaker becomes two.
+            (
+                &[(0.0, "a b c d e f g", "Anna"), (5.0, "h i j", "Ben"), (9.0, "k l", "Cleo")],
+                "0-4 Anna|2-2.4 Ben|5-8 Ben|9-12 Cleo",
+            ),
+            // Some words are another's.
+            (
+                &[(0.0, "a b", "Anna"), (1.0, "c d", "Ben"), (2.0, "e f", "Anna"), (5.0, "h i j", "Ben")],
+                "0-1 Anna|1-2 Ben|2-2.4 Ben|2-4 Anna|5-8 Ben|9-12 Anna",
+            ),
+        ];
+        for (said_by, expected) in cases {
+            let segment = |(start, text, speaker): &(f64, &str, &str)| Segment {
+                speaker: Some((*speaker).into()),
+                ..said(*start, text)
+            };
+            let transcript = Transcript {
+                segments: said_by.iter().map(segment).collect(),
+                turns: heard.clone(),
+                ..crate::export::tests::transcript(Vec::new())
+            };
+            let shown: Vec<String> = current_turns(&transcript)
+                .iter()
+                .map(|turn| {
+                    format!("{}-{} {}", turn.span.start.seconds(), turn.span.end.seconds(), turn.speaker)
+                })
+                .collect();
+            assert_eq!(shown.join("|"), *expected);
+        }
+    }
+
+    /// Two people who talk at once on two channels keep their own words.
+    #[test]
+    fn words_of_a_channel_belong_to_the_turns_of_that_channel() {
+        let on = |channel: u32, segment: Segment| Segment { channel: Some(channel), ..segment };
+        let segments = vec![on(0, said(0.0, "a b c d e f")), on(1, said(1.0, "u v w"))];
+        let turn = |start, end, speaker| Turn {
+            channel: Some(speaker as u32),
+            ..turns(&[(start, end, speaker)])[0]
+        };
+        let found = assign(segments, &[turn(0.0, 3.0, 0), turn(0.9, 2.6, 1)], &default_name);
+        let shown: Vec<_> = found.iter().map(|it| (it.text.as_str(), it.speaker.as_deref())).collect();
+        assert_eq!(shown, [("a b c d e f", Some("Speaker 1")), ("u v w", Some("Speaker 2"))]);
     }
 }

@@ -490,6 +490,8 @@ pub enum ErrorCode {
     AudioBroken,
     /// Too little speech to know a voice by.
     NoVoice,
+    /// Nothing can be recorded.
+    NoMicrophone,
     /// No model of that name or at that path.
     ModelNotFound,
     /// The model's files are incomplete or damaged.

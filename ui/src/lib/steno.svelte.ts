@@ -358,6 +358,10 @@ export class Steno {
   }
 
   /** What was asked for was not done, and nothing is lost. */
+  fail(failure: Failure): void {
+    this.#fail(failure, null);
+  }
+
   warn(text: string): void {
     const id = this.#push({ text, failure: null, warning: true, action: null });
     setTimeout(() => this.dismiss(id), TOAST_SECONDS * 1000);

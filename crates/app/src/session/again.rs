@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use transcript::{Severity, Span, Time, Transcript};
-use wire::{ErrorCode, Event, Failure, JobId};
+use wire::{Channels, ErrorCode, Event, Failure, JobId};
 
 use super::queue::{JobState, QueueEntry};
 use super::{Done, Inner, JobSettings, Session, runner};
@@ -123,8 +123,15 @@ async fn found(
         // A few seconds tell less about the language than the whole recording.
         settings.language = entry.language.clone();
     }
+    // As the text is, whatever is set now.
+    let has_channels = {
+        let shared = inner.lock();
+        let transcript = shared.queue.get(id).and_then(|entry| entry.transcript.as_ref());
+        transcript.is_some_and(|transcript| transcript.has_channels())
+    };
     let made = tokio::task::spawn_blocking(move || {
         let mut job = runner::job(&entry, &settings, &preferences)?;
+        job.channels = if has_channels { Channels::Separate } else { Channels::Mix };
         if speakers {
             job.find_speakers_of_text(Vec::new());
         } else {

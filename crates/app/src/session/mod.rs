@@ -11,6 +11,7 @@ mod folders;
 mod follow;
 mod history;
 mod length;
+mod microphone;
 mod model_folders;
 mod queue;
 mod queue_journal;
@@ -35,6 +36,7 @@ pub use editing::{Done, Edited, Place, Replaced, Review};
 pub use files::find_sample;
 pub use folders::{Watched, WatchedFolder, Watching};
 pub use follow::{Follower, MemoryFollower, TextFollower};
+pub use microphone::Microphone;
 pub use queue::{Changes, Ending, JobState, QueueEntry, TextChange};
 pub use remembered::{Exporting, Language, Remembered, Switches, Theme, WindowBounds};
 pub use save::{SaveTarget, Written, write_bytes};
@@ -77,6 +79,7 @@ struct Inner {
     editing: Mutex<()>,
     /// The transcripts that the latest replacement changed, with how many edits each had then.
     replaced: Mutex<Vec<(library::DocumentId, i64)>>,
+    microphone: Mutex<microphone::FromMicrophone>,
     /// The queue's version, which followers wait for.
     version: watch::Sender<u64>,
     wake: Notify,
@@ -144,6 +147,7 @@ impl Session {
             documents: OnceLock::new(),
             editing: Mutex::default(),
             replaced: Mutex::default(),
+            microphone: Mutex::default(),
             version: watch::Sender::new(0),
             wake: Notify::new(),
             unmeasured: Notify::new(),

@@ -106,6 +106,8 @@ pub struct QueueEntry {
     pub missing: bool,
     /// Why its model was not expected to fit when its job began, until the job ends.
     pub will_not_fit: Option<Box<Announcement>>,
+    /// Its job tells speakers apart, once the text is there.
+    pub speakers: bool,
     /// The file is damaged or cut off: up to here it could be decoded.
     pub truncated_at: Option<Time>,
     /// From where it can be resumed, after it was stopped or failed.
@@ -252,6 +254,7 @@ impl Queue {
             edited: None,
             missing: false,
             will_not_fit: None,
+            speakers: false,
             truncated_at: None,
             stopped: None,
             earlier: None,
@@ -667,8 +670,12 @@ impl Queue {
         }
     }
 
-    pub fn forecast(&mut self, id: JobId, forecast: Option<Forecast>) {
-        self.change(id, |entry, _| entry.memory.forecast = forecast);
+    /// What is known of a job before it runs: its memory, and whether speakers are told apart in it.
+    pub fn forecast(&mut self, id: JobId, forecast: Option<Forecast>, speakers: bool) {
+        self.change(id, |entry, _| {
+            entry.memory.forecast = forecast;
+            entry.speakers = speakers;
+        });
     }
 
     pub fn set_will_not_fit(&mut self, id: JobId, announcement: Option<Announcement>) {

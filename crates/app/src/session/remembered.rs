@@ -210,7 +210,12 @@ mod tests {
             models: vec!["/models/Größe \u{1F399}".into()],
             language: Some("de".into()),
             translate: true,
-            decoding: Decoding { beams: 5, several_languages: true, words: vec!["Ærø".into()] },
+            decoding: Decoding {
+                beams: 5,
+                several_languages: true,
+                each_channel: true,
+                words: vec!["Ærø".into()],
+            },
             speakers: Speakers { tell_apart: true, count: Some(3) },
             presets: vec![Preset { name: "Interviews".into(), ..Preset::default() }],
             shortest_first: true,

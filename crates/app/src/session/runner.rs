@@ -71,16 +71,16 @@ async fn transcribe(
         };
         let plain = Job { resume: None, ..job.clone() };
         // The models that are installed now, also for a job of an earlier window.
-        let forecast = Forecast::of(&job);
+        let (forecast, speakers) = (Forecast::of(&job), job.speakers);
         let job = with_alternatives(job);
         let will_not_fit = will_not_fit(&job);
-        Ok((job, key, forecast, will_not_fit, plain, identity))
+        Ok((job, key, forecast, speakers, will_not_fit, plain, identity))
     });
-    let (job, key, forecast, will_not_fit, plain, identity) = begun.await.unwrap_or_else(|_| {
+    let (job, key, forecast, speakers, will_not_fit, plain, identity) = begun.await.unwrap_or_else(|_| {
         Err(Failure::new(ErrorCode::Internal, "The job could not be begun.").remedy("Try it again."))
     })?;
     inner.change(|shared| {
-        shared.queue.forecast(id, forecast);
+        shared.queue.forecast(id, forecast, speakers);
         shared.queue.set_will_not_fit(id, will_not_fit);
     });
     // Without an engine every job would fail, so that the journal keeps this one.

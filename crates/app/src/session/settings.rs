@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use transcript::Task;
-use wire::{ErrorCode, Failure, FilePath, Job, SpeakerCount};
+use wire::{Channels, ErrorCode, Failure, FilePath, Job, SpeakerCount};
 
 use advisor::ModelRef;
 use advisor::models::model_at;
@@ -46,13 +46,15 @@ pub struct Decoding {
     pub beams: u32,
     /// Detect the language of each stretch anew.
     pub several_languages: bool,
+    /// Transcribe each channel on its own, as of a telephone call.
+    pub each_channel: bool,
     /// Names and words to be expected.
     pub words: Vec<String>,
 }
 
 impl Default for Decoding {
     fn default() -> Self {
-        Self { beams: 1, several_languages: false, words: Vec::new() }
+        Self { beams: 1, several_languages: false, each_channel: false, words: Vec::new() }
     }
 }
 
@@ -87,9 +89,12 @@ impl JobSettings {
     pub fn fill(&self, job: &mut Job) {
         job.language.clone_from(&self.language);
         job.task = self.task;
-        let Decoding { beams, several_languages, words } = &self.decoding;
+        let Decoding { beams, several_languages, each_channel, words } = &self.decoding;
         job.decoding.beam_size = (*beams).clamp(1, MOST_BEAMS) as usize;
         job.decoding.language_per_region = *several_languages;
+        if *each_channel {
+            job.channels = Channels::Separate;
+        }
         job.decoding.vocabulary.clone_from(words);
         let Speakers { tell_apart, count } = self.speakers;
         job.speakers = tell_apart;
@@ -217,7 +222,8 @@ mod tests {
 
     #[test]
     fn what_is_chosen_is_what_the_job_is_and_what_was_written_down_comes_back() {
-        let decoding = Decoding { beams: 5, several_languages: true, words: vec!["Aarhus".into()] };
+        let decoding =
+            Decoding { beams: 5, several_languages: true, each_channel: true, words: vec!["Aarhus".into()] };
         let settings = JobSettings {
             language: Some("da".into()),
             task: Task::Translate,
@@ -229,7 +235,10 @@ mod tests {
         settings.fill(&mut job);
         assert_eq!((job.language.as_deref(), job.task), (Some("da"), Task::Translate));
         assert_eq!((job.decoding.beam_size, job.decoding.language_per_region), (5, true));
-        assert_eq!(job.decoding.vocabulary, ["Aarhus"]);
+        assert_eq!(
+            (job.decoding.vocabulary.as_slice(), job.channels),
+            (&["Aarhus".into()][..], Channels::Separate)
+        );
         assert_eq!((job.speakers, job.speaker_count), (true, SpeakerCount::exactly(3)));
         let json = serde_json::to_string(&Stored::from(&settings)).unwrap();
         assert_eq!(serde_json::from_str::<Stored>(&json).unwrap().settings(), settings);

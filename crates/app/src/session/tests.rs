@@ -280,6 +280,7 @@ async fn speakers_that_are_found_later_are_an_edit() {
     let turn = |from: u32, to: u32, speaker: &str| NamedTurn {
         span: Span::new(Time::from_millis(from), Time::from_millis(to)),
         speaker: speaker.into(),
+        channel: None,
     };
     let turns = vec![turn(0, 950, "Anna"), turn(950, 2000, "Speaker 2"), turn(2000, 2950, "Anna")];
     session.put_speakers(id, turns.clone()).unwrap().unwrap();

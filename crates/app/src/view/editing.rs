@@ -61,6 +61,17 @@ pub enum Edit {
         /// The name; null: no name.
         speaker: Option<String>,
     },
+    /// Says who speaks in some words of a segment, which is split there.
+    SetSpeakerOfWords {
+        /// The segment.
+        segment: u32,
+        /// Characters of its text before the words.
+        from: u32,
+        /// Characters of its text up to their end.
+        to: u32,
+        /// The name; null: no name.
+        speaker: Option<String>,
+    },
     /// Everywhere in the transcript; to the name of another: both are one.
     RenameSpeaker {
         /// The name now.
@@ -322,6 +333,9 @@ impl From<Edit> for edit::Edit {
                 Self::Retime { segment, start: Time::from_seconds(start), end: Time::from_seconds(end) }
             }
             Edit::SetSpeaker { segments, speaker } => Self::SetSpeaker { segments, speaker },
+            Edit::SetSpeakerOfWords { segment, from, to, speaker } => {
+                Self::SetSpeakerOfWords { segment, from: from as usize, to: to as usize, speaker }
+            }
             Edit::RenameSpeaker { from, to } => Self::RenameSpeaker { from, to },
             Edit::Accept { segments } => Self::Accept { segments },
             Edit::AcceptGap { gap } => Self::AcceptGap { gap: gap.into() },

@@ -198,6 +198,8 @@ pub struct Job {
     pub truncated_at: Option<f64>,
     /// It was stopped or failed, and trying again goes on from where it was.
     pub resumable: bool,
+    /// Its job, once it has begun, tells speakers apart when the text is there.
+    pub speakers: bool,
     /// Set while it is transcribed with a model that was not expected to fit
     /// into the free memory.
     pub fit_warning: Option<FitWarning>,
@@ -400,6 +402,7 @@ impl From<session::QueueEntry> for Job {
             missing: entry.missing,
             truncated_at: entry.truncated_at.map(transcript::Time::seconds),
             resumable: entry.stopped.is_some(),
+            speakers: entry.speakers,
             fit_warning: entry.will_not_fit.map(|announcement| FitWarning::from(*announcement)),
         }
     }

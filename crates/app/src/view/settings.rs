@@ -23,6 +23,8 @@ pub struct Settings {
     pub beams: u32,
     /// Detect the language of each stretch anew.
     pub several_languages: bool,
+    /// Transcribe each channel on its own, as of a telephone call.
+    pub each_channel: bool,
     /// Names and words to be expected.
     pub words: Vec<String>,
     /// Tell speakers apart.
@@ -47,6 +49,8 @@ pub struct OwnSettings {
     pub beams: u32,
     /// As in `Settings`.
     pub several_languages: bool,
+    /// As in `Settings`.
+    pub each_channel: bool,
     /// As in `Settings`.
     pub words: Vec<String>,
     /// As in `Settings`.
@@ -83,13 +87,14 @@ impl Settings {
     /// The session's settings, their model by its number among `models`.
     pub fn new(settings: session::JobSettings, models: &[ModelRef]) -> Self {
         let index = |wanted: &ModelRef| models.iter().position(|model| model.path == wanted.path);
-        let session::Decoding { beams, several_languages, words } = settings.decoding;
+        let session::Decoding { beams, several_languages, each_channel, words } = settings.decoding;
         Self {
             model: settings.model.as_ref().and_then(index).and_then(|index| u32::try_from(index).ok()),
             language: settings.language,
             translate: settings.task == Task::Translate,
             beams,
             several_languages,
+            each_channel,
             words,
             speakers: settings.speakers.tell_apart,
             speaker_count: settings.speakers.count,
@@ -98,13 +103,22 @@ impl Settings {
 
     /// The settings, their model by number among these.
     pub fn chosen(self, models: &[ModelRef]) -> session::JobSettings {
-        let Self { model, language, translate, beams, several_languages, words, speakers, speaker_count } =
-            self;
+        let Self {
+            model,
+            language,
+            translate,
+            beams,
+            several_languages,
+            each_channel,
+            words,
+            speakers,
+            speaker_count,
+        } = self;
         session::JobSettings {
             model: model.and_then(|id| models.get(id as usize).cloned()),
             language,
             task: if translate { Task::Translate } else { Task::Transcribe },
-            decoding: session::Decoding { beams, several_languages, words },
+            decoding: session::Decoding { beams, several_languages, each_channel, words },
             speakers: session::Speakers { tell_apart: speakers, count: speaker_count },
         }
     }
@@ -112,7 +126,7 @@ impl Settings {
 
 impl From<session::JobSettings> for OwnSettings {
     fn from(settings: session::JobSettings) -> Self {
-        let session::Decoding { beams, several_languages, words } = settings.decoding;
+        let session::Decoding { beams, several_languages, each_channel, words } = settings.decoding;
         Self {
             model_folder: settings.model.as_ref().map(|model| model.path.display().to_string()),
             model_name: settings.model.map(|model| model.name),
@@ -120,6 +134,7 @@ impl From<session::JobSettings> for OwnSettings {
             translate: settings.task == Task::Translate,
             beams,
             several_languages,
+            each_channel,
             words,
             speakers: settings.speakers.tell_apart,
             speaker_count: settings.speakers.count,
@@ -134,7 +149,7 @@ impl Preset {
         let wanted = model.as_ref();
         let index = |wanted: &FilePath| models.iter().position(|model| model.path == wanted.as_path());
         let number = wanted.and_then(index).and_then(|index| u32::try_from(index).ok());
-        let session::Decoding { beams, several_languages, words } = decoding;
+        let session::Decoding { beams, several_languages, each_channel, words } = decoding;
         Self {
             name: preset.name,
             missing_model: model.filter(|_| number.is_none()).map(|path| path.to_string()),
@@ -144,6 +159,7 @@ impl Preset {
                 translate,
                 beams,
                 several_languages,
+                each_channel,
                 words,
                 speakers: speakers.tell_apart,
                 speaker_count: speakers.count,

@@ -106,6 +106,7 @@ fn contract() -> String {
         VoiceList,
         Voice,
         VoiceSample,
+        Microphone,
         WindowCommand,
         BlockingCommand,
     );

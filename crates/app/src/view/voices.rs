@@ -3,6 +3,9 @@
 use serde::Serialize;
 use ts_rs::TS;
 
+use super::Failure;
+use crate::session;
+
 /// The page's list of voices.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct VoiceList {
@@ -32,6 +35,26 @@ pub struct VoiceSample {
     pub likeness: Option<f32>,
     /// What makes it a bad one.
     pub flaws: Vec<library::Flaw>,
+}
+
+/// How far a recording from the microphone is.
+#[derive(Debug, Clone, Serialize, TS)]
+pub struct Microphone {
+    /// There is a program that can record.
+    pub available: bool,
+    /// Seconds so far; null: nothing is being recorded.
+    pub seconds: Option<f64>,
+    /// How loud the latest is, from 0 to 1.
+    pub level: f32,
+    /// Why nothing could be recorded.
+    pub failure: Option<Failure>,
+}
+
+impl From<session::Microphone> for Microphone {
+    fn from(microphone: session::Microphone) -> Self {
+        let session::Microphone { available, seconds, level, failure } = microphone;
+        Self { available, seconds, level, failure: failure.map(Failure::from) }
+    }
 }
 
 impl VoiceList {

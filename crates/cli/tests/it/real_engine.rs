@@ -129,6 +129,58 @@ fn a_conversation_has_its_speakers() {
     assert!(all > 50 && right * 100 >= all * 97, "{right} of {all} words");
 }
 
+/// Dialogues of two synthetic voices, of which every word's speaker is known; one has a channel
+/// for each, and both talk at once now and then.
+#[test]
+fn words_of_dialogues_have_the_right_speaker() {
+    let folder = project().join("tests/data/corpus/audio/dialogues");
+    let (mut right, mut all) = (0, 0);
+    for (name, channels) in [("woman_and_man", "mix"), ("two_women", "mix"), ("call", "separate")] {
+        let sandbox = Sandbox::with(&[]);
+        std::fs::copy(folder.join(name).with_extension("flac"), sandbox.path("talk.flac")).unwrap();
+        let options = ["--speakers", "--channels", channels, "--language", "en", "--format", "json,rttm"];
+        run(&sandbox, &[&["transcribe", "talk.flac"], &options[..]].concat()).ends(0);
+        let json: Value = serde_json::from_str(&sandbox.read("talk.json")).unwrap();
+        let truth = std::fs::read_to_string(folder.join(name).with_extension("json")).unwrap();
+        let truth: Value = serde_json::from_str(&truth).unwrap();
+        let (truth, segments) = (truth["segments"].as_array().unwrap(), json["segments"].as_array().unwrap());
+        let (mut here, mut of) = (0, 0);
+        for segment in segments {
+            for word in segment["words"].as_array().unwrap() {
+                let middle = (word["start"].as_f64().unwrap() + word["end"].as_f64().unwrap()) / 2.0;
+                let said = |one: &&Value| {
+                    one["start"].as_f64().unwrap() <= middle && middle <= one["end"].as_f64().unwrap()
+                };
+                let who: std::collections::BTreeSet<u64> = match segment["channel"].as_u64() {
+                    Some(channel) => [channel].into(),
+                    None => truth.iter().filter(said).map(|one| one["speaker"].as_u64().unwrap()).collect(),
+                };
+                // Whose turn is first is the first speaker.
+                if let Some(who) = who.first().filter(|_| who.len() == 1) {
+                    of += 1;
+                    here += usize::from(segment["speaker"] == format!("Speaker {}", who + 1));
+                }
+            }
+        }
+        let expected =
+            truth.iter().map(|one| one["text"].as_str().unwrap().split(' ').count()).sum::<usize>();
+        println!("{name}: {here} of {of} words, {expected} were said");
+        assert!(of * 10 >= expected * 8, "{name}: {of} of {expected} words");
+        (right, all) = (right + here, all + of);
+        // Turns name their channel.
+        let rttm = sandbox.read("talk.rttm");
+        let channel = |line: &str| line.split(' ').nth(2).map(str::to_owned);
+        let found: std::collections::BTreeSet<_> = rttm.lines().filter_map(channel).collect();
+        assert_eq!(found.len(), if channels == "separate" { 2 } else { 1 }, "{rttm}");
+
+        // Found later, they are the same.
+        run(&sandbox, &["speakers", "talk.json", "talk.flac", "--format", "rttm", "--output", "later"])
+            .ends(0);
+        assert_eq!(sandbox.read("later/talk.rttm"), rttm);
+    }
+    assert!(right * 100 >= all * 97, "{right} of {all} words");
+}
+
 /// The same as with `transcribe --speakers`, without transcribing again.
 #[test]
 fn speakers_of_a_finished_transcript_are_found() {

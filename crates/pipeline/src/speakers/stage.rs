@@ -4,7 +4,7 @@ use memory::{Demand, Footprint, Scope, Stage, Tracker};
 use transcript::Time;
 use wire::{Job, SpeakerCount};
 
-use super::{Bounds, Diarization, Heard, Networks, diarize, listen};
+use super::{Bounds, Channel, Diarization, Heard, Networks, diarize, diarize_channels, listen};
 use crate::device_context::DeviceContext;
 use crate::progress::Reporter;
 use crate::sound::Sound;
@@ -15,16 +15,16 @@ use crate::{Control, Emit};
 /// utterance.
 const DECIDING_BYTES: u64 = 16 << 20;
 
-/// Who speaks when in `sound`, found where the ladder's settings say, on as many
-/// windows of ten seconds at a time as they say.
-pub fn find(
+/// What is heard in `sound`, found where the ladder's settings say, on as many windows of
+/// ten seconds at a time as they say.
+pub fn hear(
     context: &DeviceContext,
     settings: &LadderSettings,
     job: &Job,
     sound: &Sound,
     control: &Control,
     emit: Emit,
-) -> Result<Diarization, Broken> {
+) -> Result<Heard, Broken> {
     let (tracker, device): (&Tracker, &Device) = match settings.speaker_place {
         Processor::Cpu => (&context.host, &Device::Cpu),
         Processor::Gpu => (&context.device, &context.chosen.device),
@@ -53,9 +53,30 @@ pub fn find(
     during(Stage::Diarize, listened)?;
     scope.leave(|| ());
     model.leave(|| drop(networks));
+    Ok(heard)
+}
 
+/// Who speaks when in a recording of so many seconds, of which each channel was listened to,
+/// or all of them mixed or one alone: then it has no number.
+pub fn decide(
+    context: &DeviceContext,
+    job: &Job,
+    heard: Vec<(Option<u32>, Heard)>,
+    seconds: f64,
+) -> Result<Diarization, Broken> {
     let scope = during(Stage::Align, Scope::enter(&context.host, Stage::Align, DECIDING_BYTES))?;
-    let found = diarize(&heard, pcm.seconds(), bounds(job.speaker_count));
+    let bounds = bounds(job.speaker_count);
+    let found = match heard.as_slice() {
+        [(None, heard)] => diarize(heard, seconds, bounds),
+        _ => {
+            let numbered =
+                |(number, heard): (Option<u32>, Heard)| number.map(|number| Channel { number, heard });
+            let channels: Vec<Channel> = heard.into_iter().filter_map(numbered).collect();
+            let found = diarize_channels(&channels, seconds, bounds);
+            scope.leave(|| drop(channels));
+            return Ok(found);
+        }
+    };
     scope.leave(|| drop(heard));
     Ok(found)
 }

@@ -13,7 +13,7 @@ use super::listen::{FRAME_SECONDS, Heard, STEP, Utterance, normalise};
 /// Average cosine distance from which on two voices are taken for two speakers.
 /// Within a voice it is up to 0.2, between two voices from 0.3 on but for a few
 /// pairs (docs/measurements.md).
-const THRESHOLD: f32 = 0.31;
+pub(super) const THRESHOLD: f32 = 0.31;
 /// The vector of a shorter utterance is not clustered, only assigned, in seconds.
 const ENOUGH_TO_CLUSTER: f32 = 1.6;
 /// Share of all speech from which on a cluster is a speaker, and its limits in
@@ -213,7 +213,7 @@ fn turns(active: &[Vec<usize>], speakers: usize) -> Vec<Turn> {
     for (speaker, runs) in runs.into_iter().enumerate() {
         for run in runs.into_iter().filter(|run| run.len() > moments(SHORTEST_TURN)) {
             let run = widened(run);
-            turns.push(Turn { span: Span::new(at(run.start), at(run.end)), speaker });
+            turns.push(Turn { span: Span::new(at(run.start), at(run.end)), speaker, channel: None });
         }
     }
     turns
@@ -221,7 +221,7 @@ fn turns(active: &[Vec<usize>], speakers: usize) -> Vec<Turn> {
 
 /// Numbers the speakers in the order in which they are heard; one without a turn
 /// is left out.
-fn number_by_appearance(turns: Vec<Turn>, centres: Vec<Vec<f32>>) -> Diarization {
+pub(super) fn number_by_appearance(turns: Vec<Turn>, centres: Vec<Vec<f32>>) -> Diarization {
     let mut order: Vec<usize> = Vec::new();
     for turn in &turns {
         if !order.contains(&turn.speaker) {

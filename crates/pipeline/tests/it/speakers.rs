@@ -4,10 +4,10 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use audio::{HOP, LogMel, N_FFT, OpenOptions, PrepareOptions, Recording};
+use audio::{ChannelMode, HOP, LogMel, N_FFT, OpenOptions, PrepareOptions, Recording};
 use candle_core::{Device, Tensor};
 use models::speakers::{PyanNet, VoiceEncoder};
-use pipeline::speakers::{Bounds, Diarization, Heard, Networks, diarize, listen};
+use pipeline::speakers::{Bounds, Channel, Diarization, Heard, Networks, diarize, diarize_channels, listen};
 use pipeline::{Control, Engine};
 use random_models::corpus;
 use random_models::diarization::{Errors, Turn, errors, read_rttm};
@@ -129,6 +129,89 @@ fn conversations_have_the_right_speakers_at_the_right_times() {
     assert!(rates[2] <= rates[0] + 1e-9 && rates[3] <= rates[1] + 1e-9, "{rates:?}");
 }
 
+/// Samples of a recording, from `from` on, as many as there are.
+fn samples(path: &Path, from: usize, count: usize) -> Vec<f32> {
+    let mut samples = vec![0.0; count];
+    recording(path).pcm.read(from as i64, &mut samples).unwrap();
+    samples
+}
+
+/// A file of two channels, in 16 bits at 16 kHz.
+fn two_channels(path: &Path, left: &[f32], right: &[f32]) {
+    let at = |channel: &[f32], sample: usize| channel.get(sample).copied().unwrap_or(0.0);
+    let data: Vec<u8> = (0..left.len().max(right.len()))
+        .flat_map(|sample| [at(left, sample), at(right, sample)])
+        .flat_map(|sample| ((sample * 32767.0) as i16).to_le_bytes())
+        .collect();
+    std::fs::write(path, wav(2, &data)).unwrap();
+}
+
+fn wav(channels: u16, data: &[u8]) -> Vec<u8> {
+    let mut file = b"RIFF".to_vec();
+    file.extend((36 + data.len() as u32).to_le_bytes());
+    file.extend(b"WAVEfmt \x10\0\0\0\x01\0");
+    file.extend(channels.to_le_bytes());
+    file.extend(16_000u32.to_le_bytes());
+    file.extend((16_000 * 2 * u32::from(channels)).to_le_bytes());
+    file.extend((2 * channels).to_le_bytes());
+    file.extend(b"\x10\0data");
+    file.extend((data.len() as u32).to_le_bytes());
+    file.extend(data);
+    file
+}
+
+/// On each channel of a call there is somebody else, however alike they sound; what both channels
+/// have at the same time is said by one.
+#[test]
+fn each_channel_of_a_call_has_its_own_speakers() {
+    let networks = Networks::bundled(&Device::Cpu).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let audio = corpus::bundled().join("audio");
+    let anna = samples(&audio.join("real/librispeech/1688-142285-0000.flac"), 0, 12 * 16_000);
+    let talk = samples(&audio.join("conversations/two_speakers.flac"), 0, 40 * 16_000);
+    let later = |by: usize, samples: &[f32]| [vec![0.0; by * 16_000], samples.to_vec()].concat();
+    let quiet = |samples: &[f32]| samples.iter().map(|x| x * 0.3).collect::<Vec<f32>>();
+    let path = folder.path().join("call.wav");
+    // left, right, how many speakers are given, speakers of the left channel and of the right one
+    type Case<'a> = (&'a str, Vec<f32>, Vec<f32>, Bounds, &'a [usize], &'a [usize]);
+    let cases: [Case; 6] = [
+        // The same voice, but not at the same time: two people who sound alike.
+        ("one voice on each", anna.clone(), later(14, &anna), ANY, &[0], &[1]),
+        ("given", anna.clone(), later(14, &anna), Bounds { min: 2, max: 2 }, &[0], &[1]),
+        // The right microphone hears the left one's speaker.
+        ("the same on both", anna.clone(), quiet(&anna), ANY, &[0], &[0]),
+        ("two on both", talk.clone(), quiet(&talk), ANY, &[0, 1], &[0, 1]),
+        ("nobody on the right", talk.clone(), vec![0.0; 16_000], ANY, &[0, 1], &[]),
+        ("two and one", talk.clone(), later(42, &anna), Bounds { min: 2, max: 2 }, &[0], &[1]),
+    ];
+    for (name, left, right, bounds, on_left, on_right) in cases {
+        two_channels(&path, &left, &right);
+        let mut seconds = 0.0;
+        let channel = |number: u32| {
+            let open =
+                OpenOptions { channels: ChannelMode::Index(number as usize), ..OpenOptions::default() };
+            let options = PrepareOptions { open, vad: None, ..PrepareOptions::default() };
+            let recording = audio::prepare(&path, &options, &mut |_, _| ControlFlow::Continue(())).unwrap();
+            let mut heard = Heard::default();
+            listen(&recording.pcm, &networks, 4, &mut heard, &mut |_| Ok(())).unwrap();
+            seconds = recording.seconds();
+            Channel { number, heard }
+        };
+        let channels = [0, 1].map(channel);
+        let found = diarize_channels(&channels, seconds, bounds);
+        let on = |channel: u32| {
+            let own = found.turns.iter().filter(|turn| turn.channel == Some(channel));
+            own.map(|turn| turn.speaker).collect::<std::collections::BTreeSet<_>>()
+        };
+        assert_eq!(
+            [on(0), on(1)].map(Vec::from_iter),
+            [on_left.to_vec(), on_right.to_vec()],
+            "{name}: {found:?}"
+        );
+        assert_eq!(found.voices.len(), found.turns.iter().map(|turn| turn.speaker + 1).max().unwrap_or(0));
+    }
+}
+
 /// Nothing to tell apart is no error.
 #[test]
 fn what_holds_no_conversation_has_a_sensible_result() {
@@ -138,15 +221,7 @@ fn what_holds_no_conversation_has_a_sensible_result() {
         let path = folder.path().join(name);
         let data: Vec<u8> =
             samples.iter().flat_map(|sample| ((sample * 32767.0) as i16).to_le_bytes()).collect();
-        let mut file = b"RIFF".to_vec();
-        file.extend((36 + data.len() as u32).to_le_bytes());
-        file.extend(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
-        file.extend(16_000u32.to_le_bytes());
-        file.extend(32_000u32.to_le_bytes());
-        file.extend(b"\x02\0\x10\0data");
-        file.extend((data.len() as u32).to_le_bytes());
-        file.extend(data);
-        std::fs::write(&path, file).unwrap();
+        std::fs::write(&path, wav(1, &data)).unwrap();
         path
     };
     let speech = recording(&corpus::bundled().join("audio/real/librispeech/1688-142285-0000.flac"));
@@ -154,6 +229,7 @@ fn what_holds_no_conversation_has_a_sensible_result() {
     speech.pcm.read(48_000, &mut second).unwrap();
     let tone: Vec<f32> = (0..320_000).map(|n| (n as f32 * 0.17).sin() * 0.3).collect();
     for (path, most) in [
+        (wav("music.wav", &music(30)), 2),
         (wav("silence.wav", &vec![0.0; 480_000]), 0),
         (wav("tone.wav", &tone), 1),
         (wav("one_sample.wav", &[0.5]), 0),
@@ -167,6 +243,64 @@ fn what_holds_no_conversation_has_a_sensible_result() {
             assert!(found.turns.iter().all(|turn| turn.span.end.seconds() <= seconds + 0.03), "{found:?}");
         }
     }
+}
+
+/// Chords and a melody over them, each note with its overtones and fading.
+fn music(seconds: usize) -> Vec<f32> {
+    const CHORDS: [[f32; 3]; 4] =
+        [[220.0, 261.6, 329.6], [174.6, 220.0, 261.6], [196.0, 246.9, 293.7], [164.8, 196.0, 246.9]];
+    const MELODY: [f32; 8] = [440.0, 523.3, 493.9, 392.0, 440.0, 349.2, 392.0, 329.6];
+    let note = |hertz: f32, time: f32, since: f32| {
+        let overtones = (1..=6)
+            .map(|number| (number as f32 * hertz * time * std::f32::consts::TAU).sin() / number as f32);
+        overtones.sum::<f32>() * (-1.5 * since).exp()
+    };
+    let sample = |number: usize| {
+        let time = number as f32 / 16_000.0;
+        let chord = CHORDS[(time / 2.0) as usize % CHORDS.len()];
+        let below: f32 = chord.iter().map(|hertz| note(*hertz, time, time % 2.0)).sum();
+        let above = note(MELODY[(time * 2.0) as usize % MELODY.len()], time, time % 0.5);
+        0.08 * below + 0.12 * above
+    };
+    (0..seconds * 16_000).map(sample).collect()
+}
+
+/// Twelve people, each twice, with half a second between them.
+#[test]
+#[ignore = "full corpus: make soak"]
+fn twelve_people_are_told_apart() {
+    let networks = Networks::bundled(&Device::Cpu).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let voices = flac_files(&corpus::full().join("audio/voices"));
+    let mut counts = Vec::new();
+    for group in voices.chunks_exact(12).take(4) {
+        let (mut sound, mut expected) = (Vec::new(), Vec::new());
+        for half in 0..2 {
+            for (number, voice) in group.iter().enumerate() {
+                let start = sound.len() as f64 / 16_000.0;
+                sound.extend(samples(voice, half * 6 * 16_000, 6 * 16_000));
+                expected.push((start, sound.len() as f64 / 16_000.0, number.to_string()));
+                sound.extend([0.0; 8_000]);
+            }
+        }
+        let path = folder.path().join("twelve.wav");
+        let data: Vec<u8> = sound.iter().flat_map(|x| ((x * 32767.0) as i16).to_le_bytes()).collect();
+        std::fs::write(&path, wav(1, &data)).unwrap();
+        let (heard, seconds) = heard(&path, &networks);
+        let found = diarize(&heard, seconds, ANY);
+        let given = diarize(&heard, seconds, Bounds { min: 12, max: 12 });
+        let rates = [&found, &given].map(|found| errors(&expected, &named(found), 0.25).rate());
+        println!(
+            "{} speakers, {:.1} % wrong; given: {}, {:.1} %",
+            found.voices.len(),
+            100.0 * rates[0],
+            given.voices.len(),
+            100.0 * rates[1]
+        );
+        assert!(given.voices.len() == 12 && rates[1] <= rates[0] + 0.02, "{rates:?}");
+        counts.push(found.voices.len());
+    }
+    assert!(counts.iter().all(|count| (9..=14).contains(count)), "{counts:?}");
 }
 
 /// A block of windows is listened to as one window is.

@@ -75,6 +75,17 @@ pub enum Edit {
         /// The speaker's name; `None` removes it.
         speaker: Option<String>,
     },
+    /// Sets the speaker of some words of a segment, which is split before and after them.
+    SetSpeakerOfWords {
+        /// The segment.
+        segment: SegmentId,
+        /// Characters of its text before the words.
+        from: usize,
+        /// Characters of its text up to their end. A word that lies partly within is meant whole.
+        to: usize,
+        /// The speaker's name; `None` removes it.
+        speaker: Option<String>,
+    },
     /// Renames a speaker in the whole transcript. If another speaker has the new
     /// name, the two become one.
     RenameSpeaker {

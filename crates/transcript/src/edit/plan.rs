@@ -1,5 +1,7 @@
 //! Planning: the changes that each edit makes to a transcript.
 
+use std::ops::Range;
+
 use super::words::{align, joined_text, needs_space, split, spread_evenly};
 use super::{Change, Edit, EditError, SegmentId, next_id};
 use crate::{Segment, Span, Time, Transcript, Word};
@@ -55,6 +57,10 @@ impl Edit {
                 &find_segments(transcript, segments)?,
                 speaker_name(speaker.as_deref()),
             )),
+            Self::SetSpeakerOfWords { segment, from, to, speaker } => {
+                let (at, _) = find(*segment)?;
+                set_speaker_of_words(transcript, at, *from..*to, speaker_name(speaker.as_deref()))
+            }
             Self::RenameSpeaker { from, to } => {
                 let is_it = |at: &usize| transcript.segments[*at].speaker.as_ref() == Some(from);
                 let indices: Vec<_> = (0..transcript.segments.len()).filter(is_it).collect();
@@ -290,6 +296,50 @@ fn set_speaker(transcript: &Transcript, indices: &[usize], speaker: Option<Strin
         after: speaker.clone(),
     };
     by_name.into_iter().map(change).collect()
+}
+
+fn set_speaker_of_words(
+    transcript: &Transcript,
+    at: usize,
+    range: Range<usize>,
+    speaker: Option<String>,
+) -> Result<Vec<Change>, EditError> {
+    let segment = &transcript.segments[at];
+    let words = whole_words(segment, range).ok_or(EditError::NotFound)?;
+    if segment.speaker == speaker {
+        return Ok(Vec::new());
+    }
+    let mut next = transcript.segments.get(at + 1).map(|next| next.start);
+    let mut ids = next_id(transcript)..;
+    let mut parts = vec![segment.clone()];
+    // From the end, so that what stands before stays where it is.
+    for cut in [words.end, words.start] {
+        let Ok(two) = split_segment(&parts[0], cut, next, ids.next().unwrap_or_default()) else { continue };
+        next = two.get(1).map(|second| second.start);
+        parts.splice(..1, two);
+    }
+    let meant = usize::from(words.start > 0);
+    parts[meant].speaker = speaker;
+    Ok(vec![replaced(at, std::slice::from_ref(segment), parts)])
+}
+
+/// The characters of the words that lie at least partly within a range of characters.
+fn whole_words(segment: &Segment, range: Range<usize>) -> Option<Range<usize>> {
+    let words = match words_of_text(segment) {
+        words if words.is_empty() => spread_evenly(&segment.text, span(segment)),
+        words => words,
+    };
+    let mut place = 0;
+    let mut found: Option<Range<usize>> = None;
+    for (index, word) in words.iter().enumerate() {
+        let text = if index == 0 { word.text.trim_start() } else { &word.text };
+        let start = place + text.chars().take_while(|character| character.is_whitespace()).count();
+        place += text.chars().count();
+        if start < range.end && range.start < place {
+            found = Some(found.map_or(start, |found| found.start)..place);
+        }
+    }
+    found
 }
 
 fn accepted(segment: &Segment) -> Segment {

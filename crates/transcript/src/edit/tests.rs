@@ -147,6 +147,55 @@ fn speakers_are_assigned_renamed_and_joined_without_copying_texts() {
 }
 
 #[test]
+fn some_words_of_a_segment_are_given_to_another_speaker() {
+    let bare = |mut talk: Transcript| {
+        talk.segments.iter_mut().for_each(|segment| segment.words.clear());
+        talk
+    };
+    // transcript, segment, characters, texts with speakers
+    type Case = (Transcript, SegmentId, (usize, usize), &'static str);
+    let cases: &[Case] = &[
+        (talk(), 1, (4, 9), "The|Ada: ferry|is late."),
+        // A word that is touched is meant whole.
+        (talk(), 1, (6, 11), "The|Ada: ferry is|late."),
+        (talk(), 1, (0, 2), "Ada: The|ferry is late."),
+        (talk(), 1, (12, 99), "The ferry is|Ada: late."),
+        (talk(), 1, (0, 18), "Ada: The ferry is late."),
+        (talk(), 3, (3, 4), "大きな|Ada: 船|が来る。"),
+        // Transcribed without word times.
+        (bare(talk()), 1, (4, 9), "The|Ada: ferry|is late."),
+        (bare(talk()), 3, (3, 4), "大きな|Ada: 船|が来る。"),
+    ];
+    for (talk, segment, (from, to), expected) in cases {
+        let edit = Edit::SetSpeakerOfWords {
+            segment: *segment,
+            from: *from,
+            to: *to,
+            speaker: Some(" Ada ".into()),
+        };
+        let after = done(talk, &edit);
+        check_order(&after);
+        let first = after.segments.iter().position(|one| one.id == *segment).unwrap();
+        let count = after.segments.len() + 1 - talk.segments.len();
+        let shown: Vec<String> = after.segments[first..first + count]
+            .iter()
+            .map(|part| match &part.speaker {
+                Some(speaker) => format!("{speaker}: {}", part.text),
+                None => part.text.clone(),
+            })
+            .collect();
+        assert_eq!(shown.join("|"), *expected);
+    }
+    let ada = done(&talk(), &Edit::SetSpeaker { segments: vec![1], speaker: Some("Ada".into()) });
+    let again = Edit::SetSpeakerOfWords { segment: 1, from: 4, to: 9, speaker: Some("Ada".into()) };
+    assert_eq!(again.plan(&ada), Ok(Vec::new()), "they are Ada's already");
+    for (from, to) in [(3, 3), (3, 4), (99, 120)] {
+        let edit = Edit::SetSpeakerOfWords { segment: 1, from, to, speaker: None };
+        assert_eq!(edit.plan(&talk()), Err(EditError::NotFound), "{from}..{to} is no word");
+    }
+}
+
+#[test]
 fn segments_are_inserted_into_pauses_and_deleted() {
     // after, start, end
     for (after, start, end) in [(None, 0, 0), (Some(1), 3900, 5000), (Some(3), 11_900, 14_900)] {
@@ -267,7 +316,7 @@ fn any_edit(transcript: &Transcript, (kind, which, how, text): &(u8, usize, usiz
     let segment = ids[at];
     let several = ids[at..(at + 1 + how % 3).min(ids.len())].to_vec();
     let name = |number: usize| format!("Speaker {}", number % 3);
-    match kind % 11 {
+    match kind % 12 {
         0..=2 => {
             // Letters inserted into the text.
             let old = &transcript.segments[at].text;
@@ -287,6 +336,12 @@ fn any_edit(transcript: &Transcript, (kind, which, how, text): &(u8, usize, usiz
                 end: millis(start + *how as u32 % 4000),
             }
         }
+        10 => Edit::SetSpeakerOfWords {
+            segment,
+            from: how % 20,
+            to: how % 20 + which % 12,
+            speaker: Some(name(*how)),
+        },
         9 => Edit::SetSpeaker { segments: several, speaker: Some(name(*how)) },
         _ => Edit::RenameSpeaker { from: name(*which), to: name(*how) },
     }

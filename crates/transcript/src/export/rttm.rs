@@ -10,8 +10,8 @@ pub fn write(transcript: &Transcript, out: &mut dyn Write) -> io::Result<()> {
     let file = field(name);
     for turn in current_turns(transcript) {
         let (start, length) = (turn.span.start.seconds(), turn.span.length().seconds());
-        let speaker = field(&turn.speaker);
-        writeln!(out, "SPEAKER {file} 1 {start:.3} {length:.3} <NA> <NA> {speaker} <NA> <NA>")?;
+        let (speaker, channel) = (field(&turn.speaker), turn.channel.unwrap_or(0) + 1);
+        writeln!(out, "SPEAKER {file} {channel} {start:.3} {length:.3} <NA> <NA> {speaker} <NA> <NA>")?;
     }
     Ok(())
 }

@@ -47,7 +47,7 @@ fn said_by(speaker: &str, segment: Segment) -> Segment {
 /// Two of the speakers were renamed since.
 fn turn(start: u32, end: u32, speaker: &str) -> NamedTurn {
     let span = Span::new(Time::from_millis(start), Time::from_millis(end));
-    NamedTurn { span, speaker: speaker.into() }
+    NamedTurn { span, speaker: speaker.into(), channel: None }
 }
 
 fn talk() -> Transcript {

@@ -60,6 +60,7 @@ export function recording(id: number, path: string, sample: boolean): Job {
     missing: false,
     truncated_at: null,
     resumable: false,
+    speakers: false,
   };
 }
 

@@ -168,6 +168,20 @@ function changed(segments: Segment[], edit: Edit): Segment[] | null {
       return segment ? segments.with(named, { ...segment, start: edit.start, end: edit.end }) : null;
     case "set_speaker":
       return all(edit.segments, (one) => ({ ...one, speaker: edit.speaker }));
+    case "set_speaker_of_words": {
+      if (!segment) return null;
+      const characters = [...segment.text];
+      let [from, to] = [edit.from, edit.to];
+      if (!characters.slice(from, to).join("").trim()) return null;
+      while (from > 0 && characters[from - 1]?.trim()) from--;
+      while (to < characters.length && characters[to]?.trim()) to++;
+      const at = (place: number) => segment.start + ((segment.end - segment.start) * place) / characters.length;
+      const part = (begin: number, end: number, id: number, speaker: string | null): Segment =>
+        said({ ...segment, id, speaker, start: at(begin), end: at(end) }, characters.slice(begin, end).join(""));
+      const first = characters.slice(0, from).join("").trim() ? [part(0, from, segment.id, segment.speaker)] : [];
+      const last = characters.slice(to).join("").trim() ? [part(to, characters.length, id + 1, segment.speaker)] : [];
+      return segments.toSpliced(named, 1, ...first, part(from, to, first.length > 0 ? id : segment.id, edit.speaker), ...last);
+    }
     case "rename_speaker":
       return segments.map((one) => (one.speaker === edit.from ? { ...one, speaker: edit.to } : one));
     case "accept":

@@ -1,7 +1,7 @@
 import type {
   Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Place, Format, Gap, Hit, Job, Look,
   MemoryUpdate, ModelChoice, ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Preset, Progress, Replaced, Review, Saved, Segment, SearchResults, Settings, Setup, ModelCatalog, Switches, TextChange, TextUpdate, Transfer,
-  WatchedFolder, Undone, Voice, VoiceList, WindowEvent,
+  WatchedFolder, Undone, Voice, VoiceList, WindowEvent, Microphone,
 } from "../generated/contract";
 import type { Backend } from ".";
 import { FITS, PREFERENCES } from "./fake-choices";
@@ -38,7 +38,7 @@ interface Work {
 
 /** Pretends to transcribe, by a timer. For browsers, component tests and pictures. */
 export class FakeBackend implements Backend {
-  settings: Settings = { model: 0, language: null, translate: false, beams: 1, several_languages: false, words: [], speakers: false, speaker_count: null };
+  settings: Settings = { model: 0, language: null, translate: false, beams: 1, several_languages: false, each_channel: false, words: [], speakers: false, speaker_count: null };
   engine: EngineInfo | Failure = ENGINE;
   /** Rejects the next save. */
   saveFailure: Failure | null = null;
@@ -173,7 +173,7 @@ export class FakeBackend implements Backend {
           { folder: "/media/recorder", exporting: { ...exporting, formats: [] }, into: "/home/me/Texts", failure },
         ];
         this.#advance(FILES.slice(0, 4), 14);
-        const own = { model_name: "whisper-small", model_folder: null, language: "de", translate: true, beams: 5, several_languages: true, words: ["Ærø", "Aarhus"], speakers: false, speaker_count: null };
+        const own = { model_name: "whisper-small", model_folder: null, language: "de", translate: true, beams: 5, several_languages: true, each_channel: false, words: ["Ærø", "Aarhus"], speakers: false, speaker_count: null };
         this.#change(3, { watched: true, duration: 754 });
         this.#change(4, { own, duration: 61 });
       },
@@ -653,6 +653,33 @@ export class FakeBackend implements Backend {
     const left = (voice: Voice): Voice => ({ ...voice, samples: voice.samples.filter((_, number) => number !== sample) });
     this.knownVoices = this.knownVoices.flatMap((voice) => (voice.name !== name ? [voice] : sample === null ? [] : [left(voice)]));
     return this.voices();
+  }
+
+  /** Whether there is one; null seconds: nothing is being recorded. */
+  microphoneState: Microphone = { available: true, seconds: null, level: 0, failure: null };
+
+  async microphone(): Promise<Microphone> {
+    const { seconds } = this.microphoneState;
+    if (seconds !== null) this.microphoneState = { ...this.microphoneState, seconds: seconds + 0.5, level: 0.5 + 0.3 * Math.sin(seconds) };
+    return this.microphoneState;
+  }
+
+  async startMicrophone(): Promise<void> {
+    this.microphoneState = { ...this.microphoneState, seconds: 0 };
+  }
+
+  async stopMicrophone(): Promise<PlaySource> {
+    const { seconds } = this.microphoneState;
+    await this.dropMicrophone();
+    return silence(seconds ?? 0);
+  }
+
+  async keepMicrophone(name: string): Promise<VoiceList> {
+    return this.#addSample(name, "Microphone.wav");
+  }
+
+  async dropMicrophone(): Promise<void> {
+    this.microphoneState = { ...this.microphoneState, seconds: null, level: 0 };
   }
 
   async #addSample(name: string, source: string): Promise<VoiceList> {

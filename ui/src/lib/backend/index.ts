@@ -1,5 +1,5 @@
 import type {
-  Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Place, Gap, Look, MemoryUpdate,
+  Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Place, Gap, Look, MemoryUpdate, Microphone,
   ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchResults, Settings, Setup, ModelCatalog, Switches, TextUpdate, Undone, VoiceList, WindowEvent,
 } from "../generated/contract";
 
@@ -115,6 +115,15 @@ export interface Backend {
   renameVoice(name: string, to: string): Promise<VoiceList>;
   /** For good; one sample of it, or all where that is null. */
   removeVoice(name: string, sample: number | null): Promise<VoiceList>;
+  /** How far a recording from the microphone is. */
+  microphone(): Promise<Microphone>;
+  startMicrophone(): Promise<void>;
+  /** Where what was recorded is listened to. */
+  stopMicrophone(): Promise<PlaySource>;
+  /** What was recorded becomes a sample of this voice. */
+  keepMicrophone(name: string): Promise<VoiceList>;
+  /** Ends it, and forgets what was recorded. */
+  dropMicrophone(): Promise<void>;
   /** What was saved of a recording, else the recording, in the file manager. */
   showInFolder(job: number): Promise<void>;
   /** Where a recording is listened to, in place of the one before. */

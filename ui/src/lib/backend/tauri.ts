@@ -1,7 +1,7 @@
 import { Channel, invoke } from "@tauri-apps/api/core";
 import type {
   Attempt, BlockingCommand, ChartFile, CommandName, Connection, DocumentInfo, Edit, EditCommand, Edited, EngineInfo, Exporting, Finding, Place, Gap,
-  Look, MemoryUpdate, ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchResults, Settings, Setup, ModelCatalog, Switches, TextUpdate,
+  Look, MemoryUpdate, Microphone, ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchResults, Settings, Setup, ModelCatalog, Switches, TextUpdate,
   Undone, VoiceList, WindowCommand, WindowEvent,
 } from "../generated/contract";
 import { t } from "../text";
@@ -235,6 +235,21 @@ export class TauriBackend implements Backend {
   }
   removeVoice(name: string, sample: number | null): Promise<VoiceList> {
     return call("remove_voice", { name, sample });
+  }
+  microphone(): Promise<Microphone> {
+    return call("microphone");
+  }
+  startMicrophone(): Promise<void> {
+    return call("start_microphone");
+  }
+  stopMicrophone(): Promise<PlaySource> {
+    return call("stop_microphone");
+  }
+  keepMicrophone(name: string): Promise<VoiceList> {
+    return call("keep_microphone", { name });
+  }
+  dropMicrophone(): Promise<void> {
+    return call("drop_microphone");
   }
   showInFolder(job: number): Promise<void> {
     return call("show_in_folder", { job });

@@ -1,6 +1,6 @@
 // Made from crates/app by `STENO_WRITE_CONTRACT=1 cargo test -p app`.
 
-export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "preferences" | "change_preference" | "diagnostics" | "watch" | "watch_memory" | "save" | "save_chart" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "places" | "replace_one" | "documents" | "search_documents" | "open_document" | "locate_recording" | "save_documents" | "save_jobs" | "count_places" | "undo_replacing" | "show_in_folder" | "voices" | "add_voice" | "remember_speaker" | "rename_voice" | "remove_voice";
+export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "preferences" | "change_preference" | "diagnostics" | "watch" | "watch_memory" | "save" | "save_chart" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "places" | "replace_one" | "documents" | "search_documents" | "open_document" | "locate_recording" | "save_documents" | "save_jobs" | "count_places" | "undo_replacing" | "show_in_folder" | "voices" | "add_voice" | "remember_speaker" | "rename_voice" | "remove_voice" | "microphone" | "start_microphone" | "stop_microphone" | "keep_microphone" | "drop_microphone";
 
 export type PreferenceName = "memory_profile" | "batch_size" | "speaker_batch_size" | "skip_speakers" | "fast_path" | "memory_fraction" | "trim_every" | "renew_after" | "memory_limit" | "ram_limit" | "keep" | "precision" | "threads" | "priority" | "hf_endpoint" | "proxy" | "offline";
 
@@ -13,7 +13,7 @@ export const FALSE_ACCEPTS = 0.0014;
 /**
  * What programs branch on. The text of a message may change, these may not.
  */
-export type ErrorCode = "file_not_found" | "file_unreadable" | "not_a_file" | "file_empty" | "no_recordings" | "no_audio_track" | "no_such_track" | "unknown_format" | "unsupported_codec" | "needs_ffmpeg" | "audio_broken" | "no_voice" | "model_not_found" | "model_invalid" | "model_unsupported" | "language_unknown" | "bad_settings" | "device_unavailable" | "out_of_memory" | "network_off" | "network_failed" | "download_refused" | "model_corrupt" | "model_in_use" | "disk_full" | "output_exists" | "output_unwritable" | "engine_not_found" | "engine_failed" | "engine_silent" | "player_failed" | "protocol_mismatch" | "cancelled" | "internal";
+export type ErrorCode = "file_not_found" | "file_unreadable" | "not_a_file" | "file_empty" | "no_recordings" | "no_audio_track" | "no_such_track" | "unknown_format" | "unsupported_codec" | "needs_ffmpeg" | "audio_broken" | "no_voice" | "no_microphone" | "model_not_found" | "model_invalid" | "model_unsupported" | "language_unknown" | "bad_settings" | "device_unavailable" | "out_of_memory" | "network_off" | "network_failed" | "download_refused" | "model_corrupt" | "model_in_use" | "disk_full" | "output_exists" | "output_unwritable" | "engine_not_found" | "engine_failed" | "engine_silent" | "player_failed" | "protocol_mismatch" | "cancelled" | "internal";
 
 /**
  * What an engine was built to compute on.
@@ -298,6 +298,10 @@ beams: number,
  */
 several_languages: boolean, 
 /**
+ * Transcribe each channel on its own, as of a telephone call.
+ */
+each_channel: boolean, 
+/**
  * Names and words to be expected.
  */
 words: Array<string>, 
@@ -339,6 +343,10 @@ beams: number,
  * As in `Settings`.
  */
 several_languages: boolean, 
+/**
+ * As in `Settings`.
+ */
+each_channel: boolean, 
 /**
  * As in `Settings`.
  */
@@ -638,6 +646,10 @@ truncated_at: number | null,
  * It was stopped or failed, and trying again goes on from where it was.
  */
 resumable: boolean, 
+/**
+ * Its job, once it has begun, tells speakers apart when the text is there.
+ */
+speakers: boolean, 
 /**
  * Set while it is transcribed with a model that was not expected to fit
  * into the free memory.
@@ -1417,6 +1429,22 @@ segments: Array<number>,
 /**
  * The name; null: no name.
  */
+speaker: string | null, } | { "kind": "set_speaker_of_words", 
+/**
+ * The segment.
+ */
+segment: number, 
+/**
+ * Characters of its text before the words.
+ */
+from: number, 
+/**
+ * Characters of its text up to their end.
+ */
+to: number, 
+/**
+ * The name; null: no name.
+ */
 speaker: string | null, } | { "kind": "rename_speaker", 
 /**
  * The name now.
@@ -1765,6 +1793,27 @@ likeness: number | null,
  * What makes it a bad one.
  */
 flaws: Array<Flaw>, };
+
+/**
+ * How far a recording from the microphone is.
+ */
+export type Microphone = { 
+/**
+ * There is a program that can record.
+ */
+available: boolean, 
+/**
+ * Seconds so far; null: nothing is being recorded.
+ */
+seconds: number | null, 
+/**
+ * How loud the latest is, from 0 to 1.
+ */
+level: number, 
+/**
+ * Why nothing could be recorded.
+ */
+failure: Failure | null, };
 
 /**
  * A command that takes effect at once, in the order in which the page sends them.

@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 import type { Job, Stage } from "../generated/contract";
 import { jobLeft, queueLeft } from "./estimate";
 
-function job(state: Job["state"], duration: number | null, stage: Stage | null = null, left: number | null = null, own: Job["own"] = null): Job {
+function job(state: Job["state"], duration: number | null, stage: Stage | null = null, left: number | null = null, speakers = false): Job {
   const progress = stage && { stage, position: 0, duration, speed: 2, left };
-  return { state, duration, progress, own } as Job;
+  return { state, duration, progress, own: null, speakers } as Job;
 }
 
 const KNOWN = { speed: 10, speakers: false };
@@ -16,7 +16,8 @@ test.each([
   ["read later", job("running", 600, "preprocess", 10), KNOWN, 60],
   ["model loaded", job("running", 600, "speech_model"), KNOWN, 60],
   ["transcribed", job("running", 600, "transcribe", 40), KNOWN, 40],
-  ["transcribed, speakers follow", job("running", 600, "transcribe", 40), SPEAKERS, 58],
+  ["transcribed, speakers follow", job("running", 600, "transcribe", 40, true), KNOWN, 58],
+  ["begun before the switch was turned", job("running", 600, "transcribe", 40), SPEAKERS, 40],
   ["speakers", job("running", 600, "diarize", 5), SPEAKERS, 5],
   ["begun", job("running", null), KNOWN, null],
 ] as const)("%s: what is left of the whole job", (_, one, known, left) => {

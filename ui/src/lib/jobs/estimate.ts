@@ -1,4 +1,4 @@
-import type { Job } from "../generated/contract";
+import type { Job, Progress } from "../generated/contract";
 
 /** Time that telling speakers apart takes, over the length of a recording: on two cores (docs/measurements.md). */
 const SPEAKERS = 0.03;
@@ -11,12 +11,14 @@ export interface Known {
   speakers: boolean;
 }
 
-const stillToListen = (job: Job, { speakers }: Known): number => ((job.own?.speakers ?? speakers) ? SPEAKERS * (job.duration ?? 0) : 0);
+const stillToListen = (job: Job, wanted: boolean): number => (wanted ? SPEAKERS * (job.duration ?? 0) : 0);
 
 /** Seconds that a whole recording takes; null where its length or the model's speed is not known. */
 function whole(job: Job, known: Known): number | null {
   if (job.duration === null || !known.speed) return null;
-  return job.duration / known.speed + stillToListen(job, known);
+  // One that runs has the settings that it began with.
+  const wanted = job.state === "running" ? job.speakers : (job.own?.speakers ?? known.speakers);
+  return job.duration / known.speed + stillToListen(job, wanted);
 }
 
 /** Seconds until a running recording is done, all stages together; null where nothing says how long they take. */
@@ -24,7 +26,7 @@ export function jobLeft(job: Job, known: Known): number | null {
   const { progress } = job;
   switch (progress?.stage) {
     case "transcribe":
-      return progress.left === null ? null : progress.left + stillToListen(job, known);
+      return progress.left === null ? null : progress.left + stillToListen(job, job.speakers);
     case "speaker_model":
     case "diarize":
     case "align":
@@ -43,3 +45,6 @@ export function queueLeft(jobs: Job[], known: Known): number | null {
   const each = [jobLeft(running, known), ...waiting.map((job) => whole(job, known))];
   return each.reduce((sum, one) => (sum === null || one === null ? null : sum + one), 0);
 }
+
+/** How much of a stage is done, 0 to 1; undefined where that is not known. */
+export const shareOf = ({ position, duration }: Progress): number | undefined => (duration ? Math.min(1, position / duration) : undefined);

@@ -70,7 +70,7 @@ test("a row that is moved by key keeps the focus, in either direction", async ()
 test("a row says how long it is, where it came from and what its own settings are", async () => {
   await queue();
   lengths(754, 61);
-  const own = { model_name: "whisper-small", model_folder: null, language: "de", translate: true, beams: 5, several_languages: false, words: [], speakers: true, speaker_count: 2 };
+  const own = { model_name: "whisper-small", model_folder: null, language: "de", translate: true, beams: 5, several_languages: false, each_channel: false, words: [], speakers: true, speaker_count: 2 };
   const [first] = steno.jobs;
   if (!first) throw new Error("there is no job");
   backend.emit({ kind: "jobs", changed: [{ ...first, duration: 754, watched: true, own }], removed: [], order: null });

@@ -11,7 +11,7 @@ import { fr } from "./fr";
 const SAME: Record<Exclude<Language, "en">, string[]> = {
   de: ["app", "voices.name"],
   es: ["app", "transfers.speed", "memory.ours", "preferences.switches.false", "preferences.priorities.normal"],
-  fr: ["app", "transfers.speed", "memory.ours", "memory.parts.caches", "memory.parts.activations", "memory.stages.transcribe"],
+  fr: ["app", "editing.chosen", "transfers.speed", "memory.ours", "memory.parts.caches", "memory.parts.activations", "memory.stages.transcribe"],
   zh: ["app", "memory.ours"],
   ja: ["app", "memory.ours"],
 };

@@ -26,6 +26,14 @@ interface Landing extends Selection {
   segment: number;
 }
 
+/** Segments that the user ticks, to give them to a speaker. */
+export interface Choosing {
+  /** Only what this speaker says can be ticked; null: everything. */
+  of: string | null;
+  /** Ids of those that are ticked. */
+  segments: ReadonlySet<number>;
+}
+
 /** A change of the segments themselves that is under way. */
 interface Reshaping {
   /** What was written in when it began. */
@@ -43,6 +51,8 @@ export class Editor {
   active = $state<number | null>(null);
   draft = $state("");
   panel = $state<"speaker" | "times" | null>(null);
+  /** Null: no segments are being ticked. */
+  choosing = $state.raw<Choosing | null>(null);
   /** Where the cursor is to be put once the segment is there. */
   selection = $state.raw<Selection | null>(null);
   /** Where the cursor stays where the text became another one under it. */
@@ -243,6 +253,75 @@ export class Editor {
     const segments = Array.from({ length: to - from }, (_, index) => this.text.at(from + index)?.id ?? 0);
     await this.flush();
     await this.#do({ kind: "set_speaker", segments, speaker: speaker.trim() || null });
+  }
+
+  /** In the words of the segment that lie within this selection; the segment is split there. */
+  async setSpeakerOfWords(speaker: string, selection: Selection): Promise<void> {
+    const { active, draft } = this;
+    if (active === null) return;
+    const lead = draft.length - draft.trimStart().length;
+    const count = (end: number) => [...draft.slice(lead, Math.max(lead, end))].length;
+    const [from, to] = [count(selection.from), count(selection.to)];
+    const before = this.text.length;
+    const edit: Edit = { kind: "set_speaker_of_words", segment: active, from, to, speaker: speaker.trim() || null };
+    await this.#reshape([active], edit, () => {
+      // Behind what stays with the one who has it.
+      const number = this.text.numberOf(active);
+      const words = this.text.length > before && draft.slice(lead, selection.from).trim() !== "" ? this.text.at(number + 1) : this.text.at(number);
+      return words && { segment: words.id, from: 0, to: 0 };
+    });
+  }
+
+  /** Segments are ticked from now on: of one speaker, or of all. */
+  choose(of: string | null): void {
+    this.close();
+    this.choosing = { of, segments: new Set() };
+  }
+
+  /** Where none that can be ticked is in view. */
+  showFirstToTick(): void {
+    const first = this.text.pages.flat().findIndex((segment) => this.canTick(segment));
+    if (first >= 0) this.shown = { number: first };
+  }
+
+  canTick(segment: Segment): boolean {
+    return this.choosing !== null && segment.id !== 0 && (this.choosing.of === null || this.choosing.of === segment.speaker);
+  }
+
+  tick(segment: number, on: boolean): void {
+    if (!this.choosing) return;
+    const segments = new Set(this.choosing.segments);
+    if (on) segments.add(segment);
+    else segments.delete(segment);
+    this.choosing = { ...this.choosing, segments };
+  }
+
+  /** All behind the first that is ticked. */
+  tickRest(): void {
+    const { choosing } = this;
+    if (!choosing) return;
+    const all = this.text.pages.flat().filter((segment) => this.canTick(segment));
+    const first = all.findIndex((segment) => choosing.segments.has(segment.id));
+    if (first >= 0) this.choosing = { ...choosing, segments: new Set(all.slice(first).map((segment) => segment.id)) };
+  }
+
+  /** What is ticked is this speaker's, as one edit. */
+  async giveChosen(speaker: string): Promise<void> {
+    // What was removed meanwhile is nobody's.
+    const { choosing } = this;
+    const segments = [...(choosing?.segments ?? [])].filter((id) => this.text.numberOf(id) >= 0);
+    if (segments.length === 0 || !speaker.trim()) return;
+    await this.flush();
+    const done = await this.#do({ kind: "set_speaker", segments, speaker: speaker.trim() });
+    // Others may be ticked by then.
+    if (done && this.choosing === choosing) this.choosing = null;
+  }
+
+  /** What a speaker can be called whom nobody has named, as the engine does it. */
+  newSpeaker(): string {
+    let number = 1;
+    while (this.text.voices.has(`Speaker ${number}`)) number++;
+    return `Speaker ${number}`;
   }
 
   async renameSpeaker(from: string, to: string): Promise<void> {

@@ -512,6 +512,76 @@ test("speakers are given to a run, renamed and joined", async () => {
   await waitFor(() => expect(new Set(speakers().slice(2))).toEqual(new Set(["Ada"])));
 });
 
+test("some words of a segment are given to another speaker: it is split around them", async () => {
+  const all = () => steno.text?.pages.flat() ?? [];
+  const before = texts();
+  const [first, second, ...rest] = (before[1] ?? "").split(" ");
+  const input = await openAt(1, 0);
+  // With keys alone: the words are selected, then the speaker's key, a name, Enter.
+  input.setSelectionRange(`${first} `.length, `${first} ${second}`.length);
+  await key("p", { ctrlKey: true });
+  await fireEvent.input(await found("speaker-name"), { target: { value: "Ada" } });
+  const form = (await found("speaker-name")).closest("form");
+  expect(form?.querySelector("button")?.dataset["testid"], "what Enter presses").toBe("assign-words");
+  await click("assign-words");
+  await waitFor(() => expect(texts()).toEqual([before[0], first, second, rest.join(" "), ...before.slice(2)]));
+  expect(all().slice(1, 4).map(({ speaker }) => speaker === "Ada")).toEqual([false, true, false]);
+  await waitFor(() => expect(steno.editor?.active, "one writes on in those words").toBe(all()[2]?.id));
+  await click("undo");
+  await waitFor(() => expect(texts()).toEqual(before));
+
+  // Nothing is selected: there is no such button.
+  await openAt(1, 0);
+  await key("p", { ctrlKey: true });
+  await found("assign");
+  expect(screen.queryByTestId("assign-words")).toBeNull();
+});
+
+test("one speaker becomes two: segments are ticked and given away, as one edit", async () => {
+  const ids = Array.from({ length: 6 }, (_, number) => steno.text?.at(number)?.id ?? 0);
+  await steno.ask((asked) => asked.edit(1, { kind: "set_speaker", segments: ids.slice(0, 5), speaker: "Speaker 1" }));
+  const names = () => ids.map((_, number) => steno.text?.at(number)?.speaker);
+  await waitFor(() => expect(names()[4]).toBe("Speaker 1"));
+  const others = names()[5];
+  await click("split-speaker");
+  const ticks = () => screen.getAllByTestId<HTMLInputElement>("tick");
+  await waitFor(() => expect(ticks().length, "only of that speaker").toBe(5));
+  await waitFor(() => expect(document.activeElement, "the first is at hand").toBe(ticks()[0]));
+  const give = await found("give");
+  expect((give as HTMLButtonElement).disabled).toBe(true);
+  await fireEvent.click(ticks()[1] ?? give);
+  await fireEvent.keyDown(ticks()[1] ?? give, { key: "Enter" });
+  const field = (await found("chosen-name")) as HTMLInputElement;
+  expect(document.activeElement, "Enter leads to the name").toBe(field);
+  expect(field.value).toBe("Speaker 2");
+  await fireEvent.submit(field.form ?? give);
+  await waitFor(() => expect(names()).toEqual(["Speaker 1", "Speaker 2", "Speaker 1", "Speaker 1", "Speaker 1", others]));
+  await waitFor(() => expect(screen.queryByTestId("choosing")).toBeNull());
+  await click("undo");
+  await waitFor(() => expect(names()[1]).toBe("Speaker 1"));
+
+  // From one segment on.
+  await click("split-speaker");
+  await waitFor(() => expect(ticks().length).toBe(5));
+  await fireEvent.click(ticks()[2] ?? give);
+  await click("choose-rest");
+  expect((await found("chosen-count")).textContent).toBe(t.editing.chosen(3));
+  await fireEvent.input(await found("chosen-name"), { target: { value: "Ada" } });
+  await click("give");
+  await waitFor(() => expect(names()).toEqual(["Speaker 1", "Speaker 1", "Ada", "Ada", "Ada", others]));
+
+  // A speaker is added by hand; Escape gives up.
+  await click("add-speaker");
+  await waitFor(() => expect(ticks().length, "of all").toBeGreaterThan(5));
+  await fireEvent.keyDown(ticks()[0] ?? give, { key: "Escape" });
+  await waitFor(() => expect(screen.queryByTestId("choosing")).toBeNull());
+  await click("add-speaker");
+  await waitFor(() => expect(ticks().length).toBeGreaterThan(5));
+  await fireEvent.click(ticks()[5] ?? give);
+  await click("give");
+  await waitFor(() => expect(names()[5]).toBe("Speaker 2"));
+});
+
 test("all places are replaced, by case and whole words if so wished", async () => {
   await fireEvent.input(await found("search"), { target: { value: "Of" } });
   await click("replacing");

@@ -141,6 +141,7 @@ pub(super) fn without_text(entry: &QueueEntry) -> QueueEntry {
         language: entry.language.clone(),
         edited: entry.edited,
         missing: entry.missing,
+        speakers: entry.speakers,
         will_not_fit: entry.will_not_fit.clone(),
         truncated_at: entry.truncated_at,
         stopped: entry.stopped.clone(),
