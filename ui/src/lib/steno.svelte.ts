@@ -153,6 +153,8 @@ export class Steno {
   chooseModel = () => this.#try(() => this.#backend.chooseModel());
   startAnyway = () => this.#try(() => this.#backend.startAnyway());
   cancel = (job: number) => this.#try(() => this.#backend.cancel(job));
+  /** One recording, and not the queue: what runs ends, and goes on from there when it is resumed. */
+  pauseJob = (job: number) => this.#try(() => this.#backend.pauseJob(job));
   again = (job: number, part: Gap, attempt: Attempt | null = null) =>
     this.#try(async () => {
       // What is found is compared with what stands there: not with what stood there before the last words.

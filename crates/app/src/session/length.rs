@@ -124,7 +124,7 @@ impl Inner {
             refused
         });
         for (id, outputs) in refused {
-            journal.fail(id, &outputs);
+            journal.set_aside(id, &outputs);
         }
     }
 }

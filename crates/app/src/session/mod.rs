@@ -158,8 +158,10 @@ impl Session {
         session.change(|shared| {
             for one in interrupted {
                 let found = files::check(one.file.clone());
+                let paused = one.outputs.paused;
                 let failure = one.outputs.failure.clone().or(found.failure);
-                let id = shared.queue.add(found.file, found.bytes, false, failure);
+                let id =
+                    shared.queue.add(found.file, found.bytes, false, failure.clone().filter(|_| !paused));
                 if let Some(folder) = &one.outputs.folder {
                     shared.queue.set_watched(id, folder.0.clone());
                 }
@@ -169,7 +171,10 @@ impl Session {
                 let own = one.outputs.own.clone();
                 shared.queue.set_own(id, own.map(Stored::settings));
                 if let Some(stopped) = journal.take_back(id, one) {
-                    shared.queue.set_failed_before(id, stopped);
+                    shared.queue.set_stopped_before(id, stopped);
+                }
+                if paused {
+                    shared.queue.set_paused_before(id, failure);
                 }
             }
             shared.hold_or_release();
@@ -318,6 +323,16 @@ impl Session {
         self.inner.runtime.spawn_blocking(move || session.inner.journal().add(&approved));
     }
 
+    /// Pauses a running recording: its run ends, its text stays, also in a later window, and the next
+    /// recording has its turn. [`Session::retry`] has it go on. Waits for the disk.
+    pub fn pause_recording(&self, id: JobId) {
+        let journal = self.inner.journal();
+        // Written down at once: a window that is killed before the run ends comes back with it paused.
+        if let Some(outputs) = self.change(|shared| shared.pause(id)) {
+            journal.note(id, &outputs);
+        }
+    }
+
     /// Stops a recording. What there is of its text stays.
     pub fn cancel(&self, id: JobId) {
         if self.change(|shared| shared.cancel(id)) {
@@ -328,14 +343,17 @@ impl Session {
     /// Stops the running job and all that wait. None of them starts meanwhile.
     pub fn cancel_all(&self) {
         let cancelled: Vec<JobId> = self.change(|shared| {
-            let undone = |entry: &&QueueEntry| !entry.state.is_over() || entry.is_asked_again();
+            let undone = |entry: &&QueueEntry| {
+                entry.state.waits() || entry.state.runs() || entry.is_asked_again()
+            };
             let undone: Vec<JobId> = shared.queue.iter().filter(undone).map(|entry| entry.id).collect();
             undone.into_iter().filter(|id| shared.cancel(*id)).collect()
         });
         self.inner.journal().finish_all(&cancelled, library::JournalState::Cancelled);
     }
 
-    /// Starts over with a recording that failed or was stopped. Waits for the disk.
+    /// Resumes a recording that was paused, or starts over with one that failed or was stopped. Waits
+    /// for the disk.
     pub fn retry(&self, id: JobId) {
         self.retry_those(|entry| entry.id == id);
     }
@@ -347,10 +365,10 @@ impl Session {
     }
 
     fn retry_those(&self, which: impl Fn(&QueueEntry) -> bool) {
-        let over = |entry: &&QueueEntry| matches!(entry.state, JobState::Failed | JobState::Cancelled);
+        let aside = |entry: &&QueueEntry| entry.state.is_set_aside();
         let files: Vec<_> = {
             let shared = self.lock();
-            let those = shared.queue.iter().filter(over).filter(|entry| which(entry));
+            let those = shared.queue.iter().filter(aside).filter(|entry| which(entry));
             those.map(|entry| (entry.id, entry.file.clone())).collect()
         };
         // Without the lock: a disk may take long to answer that it is gone.
@@ -365,6 +383,7 @@ impl Session {
             shared.to_write_down(&ids)
         });
         journal.add(&jobs);
+        journal.set_order(&self.lock().queue.given_order());
     }
 
     /// Removes a recording from the list, unless an engine works on it.
@@ -477,6 +496,10 @@ impl Session {
     /// The text is safe: its job leaves the journal, and its watched folder doesn't offer
     /// the recording again. Blocks on the disk.
     fn settled(&self, id: JobId) {
+        let goes_on = |entry: &QueueEntry| entry.state == JobState::Paused;
+        if self.lock().queue.get(id).is_some_and(goes_on) {
+            return;
+        }
         let watched = {
             let shared = self.lock();
             let entry = shared.queue.get(id).filter(|entry| entry.watched.is_some());
@@ -543,7 +566,9 @@ impl Session {
             journal.set_order(&shared.queue.given_order());
             // Recordings that were added meanwhile, as by another start of the program; and what
             // failed, until the user removes it.
-            let stays = |entry: &&QueueEntry| entry.state.waits() || entry.state == JobState::Failed;
+            let stays = |entry: &&QueueEntry| {
+                entry.state.waits() || matches!(entry.state, JobState::Failed | JobState::Paused)
+            };
             unfinished.extend(shared.queue.iter().filter(stays).map(|entry| entry.id));
         }
         // The user confirmed what is lost by closing.
@@ -592,6 +617,19 @@ impl Shared {
             let demonstration = entry.own.as_ref().map_or(demonstration, JobSettings::is_demonstration);
             demonstration && !entry.approved
         });
+    }
+
+    /// What is kept of the recording that is paused by this; `None`: it does not run.
+    fn pause(&mut self, id: JobId) -> Option<Outputs> {
+        if !self.queue.pause(id) {
+            return None;
+        }
+        if let Some((running, stop)) = &self.running
+            && *running == id
+        {
+            stop.ask();
+        }
+        self.queue.get(id).map(Outputs::of)
     }
 
     /// Returns whether the job is over with this.

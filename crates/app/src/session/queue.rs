@@ -37,6 +37,10 @@ pub enum JobState {
     Running,
     /// Asked to stop, and still running.
     Stopping,
+    /// Asked to pause, and still running.
+    Pausing,
+    /// The user paused it: its text stays, and it goes on from there when the user resumes it.
+    Paused,
     /// Its transcript is whole.
     Finished,
     /// It ended with a failure, perhaps with a part of the text.
@@ -54,6 +58,16 @@ impl JobState {
     /// Its turn is still to come.
     pub fn waits(self) -> bool {
         matches!(self, Self::Held | Self::Waiting)
+    }
+
+    /// An engine works on it.
+    pub fn runs(self) -> bool {
+        matches!(self, Self::Running | Self::Stopping | Self::Pausing)
+    }
+
+    /// It ended before its text was whole, and begins again only if the user says so.
+    pub fn is_set_aside(self) -> bool {
+        matches!(self, Self::Paused | Self::Failed | Self::Cancelled)
     }
 }
 
@@ -108,8 +122,10 @@ pub struct QueueEntry {
     pub will_not_fit: Option<Box<Announcement>>,
     /// The file is damaged or cut off: up to here it could be decoded.
     pub truncated_at: Option<Time>,
-    /// From where it can be resumed, after it was stopped or failed.
+    /// From where it can be resumed, after it was paused, stopped or failed.
     pub stopped: Option<Arc<StoppedJob>>,
+    /// It was paused and is to go on: before all that wait, and as the job that it was.
+    pub resumed: bool,
     /// The text of the run before this one. It is shown until this one has text, and stays where
     /// this one ends earlier.
     earlier: Option<Box<Transcript>>,
@@ -119,7 +135,7 @@ pub struct QueueEntry {
     rewrites: Vec<Rewrite>,
 }
 
-/// A job that was stopped or failed, and from where it can be resumed.
+/// A job that was paused, stopped or failed, and from where it can be resumed.
 #[derive(Debug)]
 pub struct StoppedJob {
     /// With the point in `resume`.
@@ -133,12 +149,23 @@ impl StoppedJob {
     /// Anything else is begun anew.
     pub fn resumed(&self, fresh: &Job, identity: Option<&Identity>) -> Option<Job> {
         let plain = Job { resume: None, ..self.job.clone() };
+        self.continued(identity).filter(|_| plain == *fresh)
+    }
+
+    /// The job to resume as it was begun, whatever the settings are now. `None` where the recording
+    /// is another one.
+    pub fn continued(&self, identity: Option<&Identity>) -> Option<Job> {
         let is_same_file = match (&self.identity, identity) {
             (Some(before), Some(now)) => before.is_same_recording(now),
             (None, None) => true,
             _ => false,
         };
-        (is_same_file && plain == *fresh).then(|| self.job.clone())
+        is_same_file.then(|| self.job.clone())
+    }
+
+    /// Up to where the recording is done.
+    pub fn reached(&self) -> Option<Time> {
+        Some(self.job.resume.as_ref()?.point.as_ref()?.reached())
     }
 }
 
@@ -254,6 +281,7 @@ impl Queue {
             will_not_fit: None,
             truncated_at: None,
             stopped: None,
+            resumed: false,
             earlier: None,
             streamed: Vec::new(),
             notices: Vec::new(),
@@ -296,7 +324,8 @@ impl Queue {
         let wait = |id| {
             let entry: &QueueEntry =
                 self.entries.get(&id).filter(|entry: &&QueueEntry| entry.state.waits())?;
-            Some(entry.length.seconds().unwrap_or(f64::INFINITY))
+            // What is resumed goes before the shortest.
+            Some(if entry.resumed { -1.0 } else { entry.length.seconds().unwrap_or(f64::INFINITY) })
         };
         if self.turns.arrange(wait) {
             self.note_order();
@@ -344,7 +373,10 @@ impl Queue {
         if self.get(id).is_none_or(begun) {
             return false;
         }
-        self.change(id, |entry, _| entry.own = own);
+        self.change(id, |entry, _| {
+            entry.own = own;
+            entry.resumed = false;
+        });
         true
     }
 
@@ -362,9 +394,7 @@ impl Queue {
 
     /// How many recordings are not transcribed yet.
     pub fn unfinished(&self) -> usize {
-        let undone = |entry: &&QueueEntry| {
-            matches!(entry.state, JobState::Waiting | JobState::Running | JobState::Stopping)
-        };
+        let undone = |entry: &&QueueEntry| entry.state == JobState::Waiting || entry.state.runs();
         self.iter().filter(undone).count()
     }
 
@@ -372,8 +402,10 @@ impl Queue {
     pub fn unsaved(&self) -> usize {
         self.iter()
             .filter(|entry| entry.transcript.is_some() && entry.saved.is_none() && !entry.sample)
-            // Texts in the history are safe.
-            .filter(|entry| entry.edited.is_none())
+            // Texts in the history are safe, and these stay in the journal.
+            .filter(|entry| {
+                entry.edited.is_none() && !matches!(entry.state, JobState::Paused | JobState::Failed)
+            })
             .count()
     }
 
@@ -454,10 +486,12 @@ impl Queue {
         failure: Option<Failure>,
     ) {
         self.change(id, |entry, version| {
-            if entry.state.is_over() {
+            if entry.state.is_over() || entry.state == JobState::Paused {
                 return;
             }
-            entry.state = state;
+            let is_paused = entry.state == JobState::Pausing && state == JobState::Cancelled;
+            entry.state = if is_paused { JobState::Paused } else { state };
+            entry.resumed = false;
             entry.failure = failure;
             entry.progress = None;
             entry.will_not_fit = None;
@@ -476,10 +510,19 @@ impl Queue {
         });
     }
 
+    /// Pauses a running recording. True where the engine has to be asked to.
+    pub fn pause(&mut self, id: JobId) -> bool {
+        let runs = self.get(id).is_some_and(|entry| entry.state == JobState::Running);
+        if runs {
+            self.set(id, JobState::Pausing);
+        }
+        runs
+    }
+
     /// Stops a recording. True where the engine has to be asked to.
     pub fn cancel(&mut self, id: JobId) -> bool {
         match self.get(id).map(|entry| entry.state) {
-            Some(JobState::Running) => {
+            Some(JobState::Running | JobState::Pausing) => {
                 self.set(id, JobState::Stopping);
                 true
             }
@@ -491,17 +534,19 @@ impl Queue {
         }
     }
 
-    /// Resumes a recording that was stopped or failed, or starts over with it. `failure`: why that
-    /// is not possible now; then all stays as it is. Its text stays until the next run has more.
+    /// Resumes a recording that was paused, stopped or failed, or starts over with it. `failure`: why
+    /// that is not possible now; then all stays as it is. Its text stays until the next run has more.
+    /// What was paused goes before all that wait.
     pub fn retry(&mut self, id: JobId, failure: Option<Failure>) {
         self.change(id, |entry, version| {
-            if !matches!(entry.state, JobState::Failed | JobState::Cancelled) {
+            if !entry.state.is_set_aside() {
                 return;
             }
             entry.failure = failure;
             if entry.failure.is_some() {
                 return;
             }
+            entry.resumed = entry.state == JobState::Paused;
             entry.state = JobState::Waiting;
             entry.length = Length::NotAsked;
             entry.earlier = entry.transcript.take().filter(|earlier| !earlier.segments.is_empty());
@@ -514,13 +559,27 @@ impl Queue {
             entry.notices = Vec::new();
             entry.memory.clear();
         });
+        if self.get(id).is_some_and(|entry| entry.resumed) {
+            let entries = &self.entries;
+            self.turns.put_first(id, |other| entries.get(&other).is_some_and(|entry| entry.state.waits()));
+        }
     }
 
-    /// A recording that failed in an earlier window has the text that was there.
-    pub fn set_failed_before(&mut self, id: JobId, stopped: StoppedJob) {
-        self.change(id, |entry, _| {
-            entry.streamed = stopped.job.resume.iter().flat_map(|resume| resume.segments.clone()).collect();
+    /// A recording that failed or was paused in an earlier window has the text that was there.
+    pub fn set_stopped_before(&mut self, id: JobId, stopped: StoppedJob) {
+        self.change(id, |entry, version| {
+            if let Some(text) = supervisor::partial_of(&stopped.job) {
+                entry.take(text, version);
+            }
             entry.stopped = Some(Arc::new(stopped));
+        });
+    }
+
+    /// A recording that was paused in an earlier window still is. `failure`: why it can't go on now.
+    pub fn set_paused_before(&mut self, id: JobId, failure: Option<Failure>) {
+        self.change(id, |entry, _| {
+            entry.state = JobState::Paused;
+            entry.failure = failure;
         });
     }
 
@@ -656,9 +715,7 @@ impl Queue {
 
     /// Removes a recording from the list, unless an engine works on it.
     pub fn remove(&mut self, id: JobId) {
-        let busy = |entry: &QueueEntry| {
-            matches!(entry.state, JobState::Running | JobState::Stopping) || entry.is_asked_again()
-        };
+        let busy = |entry: &QueueEntry| entry.state.runs() || entry.is_asked_again();
         if self.get(id).is_some_and(|entry| !busy(entry)) {
             self.entries.remove(&id);
             self.turns.remove(id);

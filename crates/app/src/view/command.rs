@@ -122,7 +122,12 @@ pub enum BlockingCommand {
         /// The recording.
         job: u64,
     },
-    /// Starts over with a recording that failed or was stopped.
+    /// Pauses a running recording: its text stays, and the next one has its turn.
+    PauseJob {
+        /// The recording.
+        job: u64,
+    },
+    /// Resumes a recording that was paused, stopped or failed, or starts over with it.
     Retry {
         /// The recording.
         job: u64,
@@ -261,6 +266,7 @@ impl BlockingCommand {
         let session = &state.session;
         match self {
             Self::Cancel { job } => session.cancel(job),
+            Self::PauseJob { job } => session.pause_recording(job),
             Self::Retry { job } => session.retry(job),
             Self::Remove { job } => session.remove(job),
             Self::CancelAll => session.cancel_all(),

@@ -196,8 +196,8 @@ pub struct Job {
     pub missing: bool,
     /// The file is damaged or cut off: up to this second it could be decoded.
     pub truncated_at: Option<f64>,
-    /// It was stopped or failed, and trying again goes on from where it was.
-    pub resumable: bool,
+    /// It was paused, stopped or failed, and resuming goes on from this second; null: from the start.
+    pub reached: Option<f64>,
     /// Set while it is transcribed with a model that was not expected to fit
     /// into the free memory.
     pub fit_warning: Option<FitWarning>,
@@ -399,7 +399,7 @@ impl From<session::QueueEntry> for Job {
             saved: entry.saved.map(|file| file.display().to_string()),
             missing: entry.missing,
             truncated_at: entry.truncated_at.map(transcript::Time::seconds),
-            resumable: entry.stopped.is_some(),
+            reached: entry.stopped.and_then(|stopped| stopped.reached()).map(transcript::Time::seconds),
             fit_warning: entry.will_not_fit.map(|announcement| FitWarning::from(*announcement)),
         }
     }

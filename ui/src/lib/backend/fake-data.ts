@@ -59,7 +59,7 @@ export function recording(id: number, path: string, sample: boolean): Job {
     fit_warning: null,
     missing: false,
     truncated_at: null,
-    resumable: false,
+    reached: null,
   };
 }
 

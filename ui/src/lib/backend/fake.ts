@@ -107,6 +107,13 @@ export class FakeBackend implements Backend {
         this.#advance(FILES.slice(0, 1), 12);
         void this.cancel(1);
       },
+      paused: () => {
+        this.#advance(FILES.slice(0, 3), 14);
+        void this.pauseJob(1);
+        clearInterval(this.#timer);
+        this.#timer = undefined;
+        this.#step();
+      },
       drag: () => this.emit({ kind: "drag_over", files: 3 }),
       closing: () => {
         this.#advance(FILES.slice(0, 2), 12);
@@ -316,9 +323,30 @@ export class FakeBackend implements Backend {
     if (state === "waiting" || state === "held") this.#change(job, { state: "cancelled" });
   }
 
+  async pauseJob(job: number): Promise<void> {
+    const work = this.#works.get(job);
+    if (work?.job.state !== "running") return;
+    const { progress } = work.job;
+    this.#change(job, { state: "paused", progress: null, reached: progress?.stage === "transcribe" ? progress.position : null });
+    work.memory.end();
+    this.#tell(work, { from: work.segments.length, segments: [], ending: { language: "und", complete: false, speech: 0, covered: 0, gaps: [] } });
+    this.#run();
+  }
+
   async retry(job: number): Promise<void> {
     const work = this.#works.get(job);
     if (!work || work.job.failure) return;
+    if (work.job.state === "paused") {
+      const waits = (id: number) => this.#works.get(id)?.job.state === "waiting";
+      const rest = this.#order.filter((id) => id !== job);
+      const place = rest.findIndex(waits);
+      rest.splice(place < 0 ? rest.length : place, 0, job);
+      this.#order = rest;
+      this.#change(job, { state: "waiting" });
+      this.emit({ kind: "jobs", changed: [], removed: [], order: rest });
+      this.#run();
+      return;
+    }
     work.segments = [];
     work.memory = new FakeMemory();
     if (this.#watchedMemory?.job === job) this.#watchedMemory.from = 0;
@@ -782,7 +810,7 @@ export class FakeBackend implements Backend {
       this.#change(job.id, { state: "running", model: model?.name ?? null, demonstration: model?.demonstration ?? false });
       return;
     }
-    const progress = next(job.progress, job.duration ?? 60);
+    const progress = next(job.progress, job.duration ?? 60, job.reached ?? 0);
     if (!progress) return this.#end(job.id, "finished");
     this.#change(job.id, { progress });
     if (progress.stage === "speech_model") work.memory.begin();
@@ -842,12 +870,12 @@ function segment(start: number, text: string, id: number): Segment {
   return { id, start, end, text, words: words(text, start, end), language: null, speaker: null, channel: null, suspicions: [] };
 }
 
-function next(before: Progress | null, duration: number): Progress | null {
+function next(before: Progress | null, duration: number, from: number): Progress | null {
   const at = (stage: Progress["stage"], position: number): Progress => ({
     stage, position, duration, speed: stage === "speech_model" ? null : 3.2, left: stage === "speech_model" ? null : (duration - position) / 3.2,
   });
   if (!before) return at("speech_model", 0);
   if (before.stage === "speech_model") return at("preprocess", duration / 2);
-  if (before.stage === "preprocess") return at("transcribe", 0);
+  if (before.stage === "preprocess") return at("transcribe", from);
   return before.position >= duration ? null : at("transcribe", Math.min(duration, before.position + SECONDS_PER_TICK));
 }

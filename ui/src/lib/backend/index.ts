@@ -32,6 +32,8 @@ export interface Backend {
   /** The same of a job's memory. */
   watchMemory(job: number, onUpdate: (update: MemoryUpdate) => void): Promise<void>;
   cancel(job: number): Promise<void>;
+  /** Ends the run of a recording, whose text stays; `retry` has it go on. */
+  pauseJob(job: number): Promise<void>;
   retry(job: number): Promise<void>;
   /** Transcribes a part of a finished recording again: in its place, or to be compared where it is another attempt. */
   again(job: number, part: Gap, attempt: Attempt | null): Promise<void>;

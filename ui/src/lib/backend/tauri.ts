@@ -78,6 +78,9 @@ export class TauriBackend implements Backend {
   cancel(job: number): Promise<void> {
     return executeBlocking({ type: "cancel", job });
   }
+  pauseJob(job: number): Promise<void> {
+    return executeBlocking({ type: "pause_job", job });
+  }
   retry(job: number): Promise<void> {
     return executeBlocking({ type: "retry", job });
   }

@@ -1,17 +1,26 @@
 import { fireEvent, render, screen, waitFor, within } from "@testing-library/svelte";
-import { beforeEach, expect, test } from "vitest";
+import { beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { FakeBackend } from "../backend/fake";
-import { FILES } from "../backend/fake-data";
+import { FILES, recording } from "../backend/fake-data";
 import MoreSettings from "../models/MoreSettings.svelte";
 import SettingsPage from "../settings/SettingsPage.svelte";
 import { Steno } from "../steno.svelte";
 import { t } from "../text";
 import { memorySize } from "../ui/format";
+import App from "../../App.svelte";
+import { fillIn } from "../testing";
 import OwnSettings from "./OwnSettings.svelte";
 import Queue from "./Queue.svelte";
 
+// jsdom has no canvas: the chart is looked at in a real browser.
+vi.mock("uplot", () => ({ default: class {} }));
+
+const FIRST = recording(1, "/first.mp3", false);
+
 let backend: FakeBackend;
 let steno: Steno;
+
+beforeAll(fillIn);
 
 beforeEach(() => {
   backend = new FakeBackend(1);
@@ -110,6 +119,39 @@ test("a recording that has not begun gets settings of its own, all that wait can
   await fireEvent.click(screen.getByTestId("own-reset"));
   await waitFor(() => expect(steno.jobs.map((job) => job.own?.language)).toEqual([undefined, "de", "de"]));
   view.unmount();
+});
+
+test("a running recording is paused and resumed by its row and by its key, while the queue goes on", async () => {
+  backend.paused = false;
+  backend.still = true;
+  steno = new Steno(backend);
+  render(App, { steno });
+  await waitFor(() => expect(steno.setup).not.toBeNull());
+  backend.show("paused");
+  await waitFor(() => expect(steno.jobs.map((job) => job.state)).toEqual(["paused", "running", "waiting"]));
+  const [first] = screen.getAllByTestId("job") as [HTMLElement];
+  const reached = steno.jobs[0]?.reached ?? 0;
+  expect(reached).toBeGreaterThan(0);
+  expect(first.textContent).toContain(`${t.state({ ...FIRST, state: "paused" })} · ${t.progress.position(reached, 60)}`);
+  steno.select(1);
+  expect((await found("paused-job")).textContent).toContain(t.transcript.paused(t.progress.position(reached, 60)));
+  const words = (await screen.findAllByTestId("segment")).length;
+  expect(words).toBeGreaterThan(0);
+  await fireEvent.click(within(first).getByTestId("resume-row"));
+  await waitFor(() => expect(steno.jobs.map((job) => [job.id, job.state])).toEqual([[2, "running"], [1, "waiting"], [3, "waiting"]]));
+  expect(screen.getAllByTestId("segment").length).toBe(words);
+  // By its key, which is that of the recording that is shown.
+  steno.select(2);
+  const key = { key: "P", ctrlKey: true, shiftKey: true };
+  await found("pause-job");
+  await fireEvent.keyDown(document.body, key);
+  await waitFor(() => expect(steno.jobs[0]?.state).toBe("paused"));
+  await fireEvent.keyDown(document.body, key);
+  await waitFor(() => expect(steno.jobs[0]?.state).toBe("waiting"));
+  // The button of the queue says that it is the queue's.
+  expect(screen.getByTestId("pause").textContent).toContain(t.queue.pause);
+  expect(t.queue.pause).not.toBe(t.job.pause);
+  expect(t.queue.resume).not.toBe(t.job.resume);
 });
 
 test("settings are kept under a name, used, renamed and deleted", async () => {

@@ -240,7 +240,8 @@ export const de: Text = {
     show: "Anzeigen",
     stopAll: "Alle abbrechen",
     pause: "Warteschlange anhalten",
-    resume: "Fortsetzen",
+    pauseHint: "Beendet die aktuelle Aufnahme und beginnt keine weitere",
+    resume: "Warteschlange fortsetzen",
     paused: "Hält nach der aktuellen Aufnahme an",
     saveAll: (files) => `Alle ${files} speichern`,
     removeSaved: "Gespeicherte entfernen",
@@ -345,6 +346,10 @@ export const de: Text = {
         return job.progress ? de.stage(job.progress) : "Wird gestartet";
       case "stopping":
         return "Wird abgebrochen";
+      case "pausing":
+        return "Wird angehalten";
+      case "paused":
+        return "Angehalten";
       case "finished":
         return "Fertig";
       case "failed":
@@ -379,6 +384,10 @@ export const de: Text = {
 
   job: {
     stop: "Abbrechen",
+    pause: "Anhalten",
+    pauseFile: (name) => `${name} anhalten`,
+    pauseHint: "Beendet diesen Durchlauf, gibt den Speicher frei und behält den Text; die Warteschlange läuft weiter",
+    resumeHint: "Macht hier weiter, noch vor den wartenden Aufnahmen",
     retry: "Erneut versuchen",
     resume: "Fortsetzen",
     resumeFile: (name) => `${name} fortsetzen`,
@@ -398,6 +407,8 @@ export const de: Text = {
     waitingTurn: "Diese Aufnahme wird gestartet, sobald die vorherigen fertig sind.",
     none: "In dieser Aufnahme wurde keine Sprache gefunden.",
     nothing: "Abgebrochen, bevor Text transkribiert wurde.",
+    paused: (at) => (at === null ? "Angehalten, bevor Text transkribiert war" : `Angehalten bei ${at}`),
+    pausedText: "Der bisherige Text bleibt erhalten, auch wenn Steno geschlossen wird. „Fortsetzen“ macht dort weiter; bis dahin läuft die Warteschlange mit den anderen Aufnahmen weiter.",
     partial: "Vorzeitig abgebrochen; unvollständiges Transkript.",
     failedPartial: "Vorzeitig fehlgeschlagen; unvollständiges Transkript.",
     newest: "Zum neuesten Text",
@@ -609,6 +620,7 @@ export const de: Text = {
       speaker: "Sprecher benennen",
       undo: "Rückgängig",
       redo: "Wiederholen",
+      pause: "Aufnahme anhalten oder fortsetzen",
       search: "Im Transkript suchen",
       replace: "Ersetzen",
       save: "Speichern",

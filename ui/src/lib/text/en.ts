@@ -242,7 +242,8 @@ export const en = {
     show: "Show",
     stopAll: "Stop all",
     pause: "Pause the queue",
-    resume: "Resume",
+    pauseHint: "Finishes the current recording and starts no other",
+    resume: "Resume the queue",
     paused: "Paused after the current recording",
     saveAll: (files: number) => `Save all ${files}`,
     removeSaved: "Remove saved",
@@ -347,6 +348,10 @@ export const en = {
         return job.progress ? en.stage(job.progress) : "Starting";
       case "stopping":
         return "Stopping";
+      case "pausing":
+        return "Pausing";
+      case "paused":
+        return "Paused";
       case "finished":
         return "Done";
       case "failed":
@@ -382,6 +387,10 @@ export const en = {
 
   job: {
     stop: "Stop",
+    pause: "Pause",
+    pauseFile: (name: string) => `Pause ${name}`,
+    pauseHint: "Ends this run, frees its memory and keeps the text; the queue goes on",
+    resumeHint: "Goes on from here, before the recordings that wait",
     retry: "Try again",
     resume: "Resume",
     resumeFile: (name: string) => `Resume ${name}`,
@@ -401,6 +410,8 @@ export const en = {
     waitingTurn: "This recording starts when those before it are finished.",
     none: "No speech was found in this recording.",
     nothing: "Stopped before any text was transcribed.",
+    paused: (at: string | null) => (at === null ? "Paused before any text was transcribed" : `Paused at ${at}`),
+    pausedText: "The text so far is kept, also when Steno is closed. “Resume” goes on from there; meanwhile the queue goes on with the other recordings.",
     partial: "Stopped early; partial transcript.",
     failedPartial: "Failed early; partial transcript.",
     newest: "Jump to latest",
@@ -612,6 +623,7 @@ export const en = {
       speaker: "Name the speaker",
       undo: "Undo",
       redo: "Redo",
+      pause: "Pause or resume the recording",
       search: "Search in the transcript",
       replace: "Replace",
       save: "Save",

@@ -241,7 +241,8 @@ export const es: Text = {
     show: "Mostrar",
     stopAll: "Detener todo",
     pause: "Pausar la cola",
-    resume: "Reanudar",
+    pauseHint: "Termina la grabación actual y no inicia ninguna otra",
+    resume: "Reanudar la cola",
     paused: "En pausa tras la grabación actual",
     saveAll: (files) => `Guardar las ${files}`,
     removeSaved: "Quitar las guardadas",
@@ -346,6 +347,10 @@ export const es: Text = {
         return job.progress ? es.stage(job.progress) : "Iniciando";
       case "stopping":
         return "Deteniendo";
+      case "pausing":
+        return "Pausando";
+      case "paused":
+        return "En pausa";
       case "finished":
         return "Terminada";
       case "failed":
@@ -383,6 +388,10 @@ export const es: Text = {
 
   job: {
     stop: "Detener",
+    pause: "Pausar",
+    pauseFile: (name) => `Pausar ${name}`,
+    pauseHint: "Termina esta pasada, libera la memoria y conserva el texto; la cola continúa",
+    resumeHint: "Continúa desde aquí, antes que las grabaciones en espera",
     retry: "Reintentar",
     resume: "Reanudar",
     resumeFile: (name) => `Reanudar ${name}`,
@@ -402,6 +411,8 @@ export const es: Text = {
     waitingTurn: "Esta grabación empezará cuando terminen las anteriores.",
     none: "No se encontró voz en esta grabación.",
     nothing: "Detenida antes de transcribir ningún texto.",
+    paused: (at) => (at === null ? "En pausa antes de transcribir texto" : `En pausa en ${at}`),
+    pausedText: "El texto obtenido se conserva, también al cerrar Steno. «Reanudar» continúa desde ahí; mientras tanto, la cola sigue con las demás grabaciones.",
     partial: "Detenida antes de terminar; transcripción parcial.",
     failedPartial: "Fallida antes de terminar; transcripción parcial.",
     newest: "Ir a lo más reciente",
@@ -612,6 +623,7 @@ export const es: Text = {
       speaker: "Poner nombre al hablante",
       undo: "Deshacer",
       redo: "Rehacer",
+      pause: "Pausar o reanudar la grabación",
       search: "Buscar en la transcripción",
       replace: "Reemplazar",
       save: "Guardar",

@@ -244,7 +244,8 @@ export const fr: Text = {
     show: "Afficher",
     stopAll: "Tout arrêter",
     pause: "Suspendre la file",
-    resume: "Reprendre",
+    pauseHint: "Termine l’enregistrement en cours et n’en commence aucun autre",
+    resume: "Reprendre la file",
     paused: "En pause après l’enregistrement en cours",
     saveAll: (files) => `Enregistrer les ${files}`,
     removeSaved: "Retirer les enregistrés",
@@ -349,6 +350,10 @@ export const fr: Text = {
         return job.progress ? fr.stage(job.progress) : "Démarrage";
       case "stopping":
         return "Arrêt en cours";
+      case "pausing":
+        return "Mise en pause";
+      case "paused":
+        return "En pause";
       case "finished":
         return "Terminé";
       case "failed":
@@ -383,6 +388,10 @@ export const fr: Text = {
 
   job: {
     stop: "Arrêter",
+    pause: "Mettre en pause",
+    pauseFile: (name) => `Mettre en pause ${name}`,
+    pauseHint: "Met fin à ce passage, libère la mémoire et garde le texte ; la file continue",
+    resumeHint: "Reprend ici, avant les enregistrements en attente",
     retry: "Réessayer",
     resume: "Reprendre",
     resumeFile: (name) => `Reprendre ${name}`,
@@ -402,6 +411,8 @@ export const fr: Text = {
     waitingTurn: "Cet enregistrement commencera quand les précédents seront terminés.",
     none: "Aucune parole n’a été trouvée dans cet enregistrement.",
     nothing: "Arrêté avant toute transcription.",
+    paused: (at) => (at === null ? "En pause avant toute transcription" : `En pause à ${at}`),
+    pausedText: "Le texte obtenu est conservé, même si Steno est fermé. « Reprendre » continue à partir de là ; entre-temps, la file passe aux autres enregistrements.",
     partial: "Arrêté avant la fin ; transcription partielle.",
     failedPartial: "Échec avant la fin ; transcription partielle.",
     newest: "Aller au plus récent",
@@ -612,6 +623,7 @@ export const fr: Text = {
       speaker: "Nommer le locuteur",
       undo: "Annuler",
       redo: "Rétablir",
+      pause: "Mettre en pause ou reprendre l’enregistrement",
       search: "Rechercher dans la transcription",
       replace: "Remplacer",
       save: "Enregistrer",

@@ -241,7 +241,8 @@ export const ja: Text = {
     show: "表示",
     stopAll: "すべて停止",
     pause: "キューを一時停止",
-    resume: "再開",
+    pauseHint: "現在の録音を終え、次の録音は開始しません",
+    resume: "キューを再開",
     paused: "現在の録音が終わると一時停止します",
     saveAll: (files) => `${files}件すべて保存`,
     removeSaved: "保存済みを外す",
@@ -346,6 +347,10 @@ export const ja: Text = {
         return job.progress ? ja.stage(job.progress) : "開始中";
       case "stopping":
         return "停止処理中";
+      case "pausing":
+        return "一時停止処理中";
+      case "paused":
+        return "一時停止中";
       case "finished":
         return "完了";
       case "failed":
@@ -380,6 +385,10 @@ export const ja: Text = {
 
   job: {
     stop: "停止",
+    pause: "一時停止",
+    pauseFile: (name) => `${name}を一時停止`,
+    pauseHint: "この処理を終了してメモリを解放し、テキストは保持します。キューは続行します",
+    resumeHint: "待機中の録音より先に、ここから続けます",
     retry: "再試行",
     resume: "再開",
     resumeFile: (name) => `${name}を再開`,
@@ -399,6 +408,8 @@ export const ja: Text = {
     waitingTurn: "前の録音が終わると、この録音の処理が始まります。",
     none: "この録音に発話は見つかりませんでした。",
     nothing: "文字起こしされる前に停止しました。",
+    paused: (at) => (at === null ? "文字起こしが始まる前に一時停止しました" : `${at}で一時停止中`),
+    pausedText: "ここまでのテキストは、Stenoを閉じても保持されます。「再開」で続きから始まります。その間、キューはほかの録音を続けます。",
     partial: "途中で停止しました。文字起こしは一部のみです。",
     failedPartial: "途中で失敗しました。文字起こしは一部のみです。",
     newest: "最新へ移動",
@@ -608,6 +619,7 @@ export const ja: Text = {
       speaker: "話者に名前を付ける",
       undo: "取り消す",
       redo: "やり直す",
+      pause: "録音を一時停止または再開",
       search: "文字起こし内を検索",
       replace: "置換",
       save: "保存",

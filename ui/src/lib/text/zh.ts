@@ -241,7 +241,8 @@ export const zh: Text = {
     show: "显示",
     stopAll: "全部停止",
     pause: "暂停队列",
-    resume: "继续",
+    pauseHint: "完成当前录音后不再开始新的录音",
+    resume: "继续队列",
     paused: "当前录音完成后暂停",
     saveAll: (files) => `保存全部 ${files} 份`,
     removeSaved: "移除已保存的",
@@ -346,6 +347,10 @@ export const zh: Text = {
         return job.progress ? zh.stage(job.progress) : "正在启动";
       case "stopping":
         return "正在停止";
+      case "pausing":
+        return "正在暂停";
+      case "paused":
+        return "已暂停";
       case "finished":
         return "已完成";
       case "failed":
@@ -380,6 +385,10 @@ export const zh: Text = {
 
   job: {
     stop: "停止",
+    pause: "暂停",
+    pauseFile: (name) => `暂停 ${name}`,
+    pauseHint: "结束本次运行，释放内存并保留文本；队列继续",
+    resumeHint: "从此处继续，先于等待中的录音",
     retry: "重试",
     resume: "继续",
     resumeFile: (name) => `继续 ${name}`,
@@ -399,6 +408,8 @@ export const zh: Text = {
     waitingTurn: "前面的录音完成后，将开始处理此录音。",
     none: "此录音中未找到语音。",
     nothing: "停止前尚未转写出任何文本。",
+    paused: (at) => (at === null ? "尚未转写出文本就已暂停" : `已暂停于 ${at}`),
+    pausedText: "已有文本会保留，关闭 Steno 后也不会丢失。“继续”会从该处接着转写；在此期间队列继续处理其他录音。",
     partial: "提前停止，文稿不完整。",
     failedPartial: "中途失败，文稿不完整。",
     newest: "跳转到最新",
@@ -608,6 +619,7 @@ export const zh: Text = {
       speaker: "为说话人命名",
       undo: "撤销",
       redo: "重做",
+      pause: "暂停或继续录音",
       search: "在文稿中搜索",
       replace: "替换",
       save: "保存",

@@ -144,6 +144,7 @@ pub(super) fn without_text(entry: &QueueEntry) -> QueueEntry {
         will_not_fit: entry.will_not_fit.clone(),
         truncated_at: entry.truncated_at,
         stopped: entry.stopped.clone(),
+        resumed: entry.resumed,
         earlier: None,
         streamed: Vec::new(),
         notices: Vec::new(),
