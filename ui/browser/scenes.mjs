@@ -11,6 +11,8 @@ export const scenes = [
   { name: "finished", dark: true, query: "scene=finished&real" },
   { name: "demonstration-banner", query: "scene=finished" },
   { name: "failed", query: "scene=failed&real", open: (page) => page.click('[data-state="failed"] .row') },
+  { name: "tracks", query: "scene=tracks&real" },
+  { name: "output", query: "scene=output&real", open: (page) => page.click(by("more-settings")) },
   { name: "paused", query: "scene=paused&real" },
   { name: "stopped", query: "scene=stopped&real" },
   { name: "export", query: "scene=finished&real", open: (page) => page.click(by("save-as")) },

@@ -84,11 +84,9 @@ fn is_busy(queue: &Queue, paused: bool) -> bool {
         _ if entry.is_asked_again() => true,
         JobState::Running | JobState::Stopping | JobState::Pausing => true,
         JobState::Waiting => !paused,
-        JobState::Held
-        | JobState::Paused
-        | JobState::Finished
-        | JobState::Failed
-        | JobState::Cancelled => false,
+        JobState::Held | JobState::Paused | JobState::Finished | JobState::Failed | JobState::Cancelled => {
+            false
+        }
     })
 }
 

@@ -126,6 +126,7 @@ async fn found(
     let made = tokio::task::spawn_blocking(move || {
         let mut job = runner::job(&entry, &settings, &preferences)?;
         if speakers {
+            job.span = None;
             job.find_speakers_of_text(Vec::new());
         } else {
             job.span = Some(span);

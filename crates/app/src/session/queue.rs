@@ -2,28 +2,29 @@
 //! engine, no clock, no thread, so that it can be tested by tables.
 
 mod diff;
+mod stopped;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use advisor::fit::Announcement;
-use library::Identity;
 use library::documents::UndoPosition;
 use serde::Serialize;
 use transcript::edit::{self, Change, Mismatch};
 use transcript::{Model, Notice, Segment, Severity, Source, Span, Time, Transcript};
 use ts_rs::TS;
-use wire::{Event, Failure, Job, JobId, Progress};
+use wire::{AudioTrack, Event, Failure, JobId, Progress};
 
-use super::JobSettings;
 use super::again::{Again, can_be_asked};
 use super::editing::Edited;
 use super::length::Length;
 use super::queue_order::QueueOrder;
 use super::usage::{Forecast, JobMemory};
+use super::{JobSettings, Part};
 use diff::without_text;
 pub use diff::{Changes, Ending, TextChange};
+pub use stopped::StoppedJob;
 
 /// The state of a recording in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
@@ -89,6 +90,10 @@ pub struct QueueEntry {
     pub watched: Option<PathBuf>,
     /// Settings of its own, in place of the session's.
     pub own: Option<JobSettings>,
+    /// Which part of it is transcribed.
+    pub part: Part,
+    /// Its audio tracks, where it was found to have several.
+    pub tracks: Arc<[AudioTrack]>,
     /// How long the recording is, as far as its header says.
     pub length: Length,
     /// Its state.
@@ -133,40 +138,6 @@ pub struct QueueEntry {
     notices: Vec<Notice>,
     changed: u64,
     rewrites: Vec<Rewrite>,
-}
-
-/// A job that was paused, stopped or failed, and from where it can be resumed.
-#[derive(Debug)]
-pub struct StoppedJob {
-    /// With the point in `resume`.
-    pub job: Job,
-    /// The recording's, when the job began.
-    pub identity: Option<Identity>,
-}
-
-impl StoppedJob {
-    /// The job to resume, where `fresh` is the same one: the same recording, model and settings.
-    /// Anything else is begun anew.
-    pub fn resumed(&self, fresh: &Job, identity: Option<&Identity>) -> Option<Job> {
-        let plain = Job { resume: None, ..self.job.clone() };
-        self.continued(identity).filter(|_| plain == *fresh)
-    }
-
-    /// The job to resume as it was begun, whatever the settings are now. `None` where the recording
-    /// is another one.
-    pub fn continued(&self, identity: Option<&Identity>) -> Option<Job> {
-        let is_same_file = match (&self.identity, identity) {
-            (Some(before), Some(now)) => before.is_same_recording(now),
-            (None, None) => true,
-            _ => false,
-        };
-        is_same_file.then(|| self.job.clone())
-    }
-
-    /// Up to where the recording is done.
-    pub fn reached(&self) -> Option<Time> {
-        Some(self.job.resume.as_ref()?.point.as_ref()?.reached())
-    }
 }
 
 /// Up to where the file of a notice could be decoded, if it says that.
@@ -264,6 +235,8 @@ impl Queue {
             approved: false,
             watched: None,
             own: None,
+            part: Part::default(),
+            tracks: Arc::default(),
             length: Length::NotAsked,
             state,
             progress: None,
@@ -337,13 +310,17 @@ impl Queue {
         self.reordered = self.version;
     }
 
-    /// Waiting recordings whose length was not read yet.
-    pub fn unmeasured(&self) -> impl Iterator<Item = (JobId, PathBuf)> {
-        let unmeasured = |entry: &&QueueEntry| entry.state.waits() && entry.length == Length::NotAsked;
-        self.iter().filter(unmeasured).map(|entry| (entry.id, entry.file.clone()))
+    /// Recordings that were not looked at yet: those that wait, and those that began before they
+    /// could be.
+    pub fn unmeasured(&self) -> impl Iterator<Item = &QueueEntry> {
+        let undone = |entry: &&QueueEntry| entry.state.waits() || entry.state.runs();
+        self.iter().filter(undone).filter(|entry| entry.length == Length::NotAsked)
     }
 
-    pub fn measured(&mut self, id: JobId, length: Length) {
+    pub fn measured(&mut self, id: JobId, length: Length, tracks: Vec<AudioTrack>) {
+        if tracks.len() > 1 {
+            self.change(id, |entry, _| entry.tracks = tracks.into());
+        }
         match length {
             Length::Seconds(_) => self.change(id, |entry, _| entry.length = length),
             // Not shown, so that followers need no update.
@@ -367,6 +344,16 @@ impl Queue {
     /// Gives a waiting recording settings of its own; `None`: the session's. False where
     /// it has started.
     pub fn set_own(&mut self, id: JobId, own: Option<JobSettings>) -> bool {
+        self.prepare(id, |entry| entry.own = own)
+    }
+
+    /// Sets which part of a waiting recording is transcribed. False where it has started.
+    pub fn set_part(&mut self, id: JobId, part: Part) -> bool {
+        self.prepare(id, |entry| entry.part = part)
+    }
+
+    /// Changes what a recording will be transcribed with; what was paused keeps it.
+    fn prepare(&mut self, id: JobId, change: impl FnOnce(&mut QueueEntry)) -> bool {
         let begun = |entry: &QueueEntry| {
             !entry.state.waits() && !matches!(entry.state, JobState::Failed | JobState::Cancelled)
         };
@@ -374,7 +361,7 @@ impl Queue {
             return false;
         }
         self.change(id, |entry, _| {
-            entry.own = own;
+            change(entry);
             entry.resumed = false;
         });
         true
@@ -412,7 +399,7 @@ impl Queue {
     /// Marks the next recording as running and returns it. `None` while the shortest is
     /// to come first and some lengths are unknown yet.
     pub fn start_next(&mut self) -> Option<QueueEntry> {
-        if self.is_shortest_first() && self.unmeasured().next().is_some() {
+        if self.is_shortest_first() && self.unmeasured().any(|entry| entry.state.waits()) {
             return None;
         }
         self.arrange();
@@ -510,87 +497,9 @@ impl Queue {
         });
     }
 
-    /// Pauses a running recording. True where the engine has to be asked to.
-    pub fn pause(&mut self, id: JobId) -> bool {
-        let runs = self.get(id).is_some_and(|entry| entry.state == JobState::Running);
-        if runs {
-            self.set(id, JobState::Pausing);
-        }
-        runs
-    }
-
-    /// Stops a recording. True where the engine has to be asked to.
-    pub fn cancel(&mut self, id: JobId) -> bool {
-        match self.get(id).map(|entry| entry.state) {
-            Some(JobState::Running | JobState::Pausing) => {
-                self.set(id, JobState::Stopping);
-                true
-            }
-            Some(JobState::Held | JobState::Waiting) => {
-                self.set(id, JobState::Cancelled);
-                false
-            }
-            _ => false,
-        }
-    }
-
-    /// Resumes a recording that was paused, stopped or failed, or starts over with it. `failure`: why
-    /// that is not possible now; then all stays as it is. Its text stays until the next run has more.
-    /// What was paused goes before all that wait.
-    pub fn retry(&mut self, id: JobId, failure: Option<Failure>) {
-        self.change(id, |entry, version| {
-            if !entry.state.is_set_aside() {
-                return;
-            }
-            entry.failure = failure;
-            if entry.failure.is_some() {
-                return;
-            }
-            entry.resumed = entry.state == JobState::Paused;
-            entry.state = JobState::Waiting;
-            entry.length = Length::NotAsked;
-            entry.earlier = entry.transcript.take().filter(|earlier| !earlier.segments.is_empty());
-            if entry.earlier.is_none() {
-                entry.rewrites.push(Rewrite { version, from: 0, changes: None });
-            }
-            entry.saved = None;
-            entry.truncated_at = None;
-            entry.streamed = Vec::new();
-            entry.notices = Vec::new();
-            entry.memory.clear();
-        });
-        if self.get(id).is_some_and(|entry| entry.resumed) {
-            let entries = &self.entries;
-            self.turns.put_first(id, |other| entries.get(&other).is_some_and(|entry| entry.state.waits()));
-        }
-    }
-
-    /// A recording that failed or was paused in an earlier window has the text that was there.
-    pub fn set_stopped_before(&mut self, id: JobId, stopped: StoppedJob) {
-        self.change(id, |entry, version| {
-            if let Some(text) = supervisor::partial_of(&stopped.job) {
-                entry.take(text, version);
-            }
-            entry.stopped = Some(Arc::new(stopped));
-        });
-    }
-
-    /// A recording that was paused in an earlier window still is. `failure`: why it can't go on now.
-    pub fn set_paused_before(&mut self, id: JobId, failure: Option<Failure>) {
-        self.change(id, |entry, _| {
-            entry.state = JobState::Paused;
-            entry.failure = failure;
-        });
-    }
-
     /// All recordings in the order that does not depend on their lengths.
     pub fn given_order(&self) -> Vec<JobId> {
         self.turns.given().to_vec()
-    }
-
-    /// Remembers from where a job that ended early can be resumed.
-    pub fn set_stopped(&mut self, id: JobId, stopped: Option<StoppedJob>) {
-        self.change(id, |entry, _| entry.stopped = stopped.map(Arc::new));
     }
 
     /// Asks for a part of a finished recording to be transcribed again. An earlier result

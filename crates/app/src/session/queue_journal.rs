@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use wire::{Failure, FilePath, Job, JobId};
 
 use super::queue::{JobState, QueueEntry, StoppedJob};
-use super::settings::Stored;
+use super::settings::{Part, Stored};
 
 /// What the journal keeps of a recording besides its job.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -19,6 +19,8 @@ pub struct Outputs {
     pub folder: Option<FilePath>,
     /// Settings of its own.
     pub own: Option<Stored>,
+    /// Which part of it is transcribed.
+    pub part: Part,
     /// The user has it transcribed with the demonstration model, where there is no other.
     pub demonstration: bool,
     /// Why it failed; it is not begun before the user says so.
@@ -32,6 +34,7 @@ impl Outputs {
         Self {
             folder: entry.watched.clone().map(FilePath::from),
             own: entry.own.as_ref().map(Stored::from),
+            part: entry.part,
             demonstration: entry.approved,
             failure: entry.failure.clone().filter(|_| entry.state == JobState::Failed),
             paused: matches!(entry.state, JobState::Pausing | JobState::Paused),

@@ -125,8 +125,7 @@ async fn transcribe(
                 shared.queue.set_stopped(id, stopped);
             }
             shared.queue.apply(id, event);
-            let is_aside =
-                |entry: &&QueueEntry| matches!(entry.state, JobState::Failed | JobState::Paused);
+            let is_aside = |entry: &&QueueEntry| matches!(entry.state, JobState::Failed | JobState::Paused);
             (shared.closed, shared.queue.get(id).filter(is_aside).map(Outputs::of))
         });
         // Jobs that were stopped by closing the window go on at its next start.
@@ -165,6 +164,7 @@ pub fn job(entry: &QueueEntry, settings: &JobSettings, preferences: &Preferences
     })?;
     let mut job = Job::new(NO_JOB, entry.file.clone(), model.path.clone());
     settings.fill(&mut job);
+    entry.part.fill(&mut job);
     job.threads = preferences.engine.threads;
     job.memory = preferences.memory.clone();
     job.precision = preferences.precision;

@@ -323,7 +323,8 @@ async fn a_paused_recording_lets_the_queue_go_on_and_is_resumed_where_it_was() {
     session.add([files[2].clone()]);
     std::fs::rename(&files[0], files[0].with_extension("elsewhere")).unwrap();
     session.retry(id);
-    let entry = session.follow().next().await.unwrap().changed.into_iter().find(|entry| entry.id == id).unwrap();
+    let entry =
+        session.follow().next().await.unwrap().changed.into_iter().find(|entry| entry.id == id).unwrap();
     let code = entry.failure.map(|failure| failure.code);
     assert_eq!((entry.state, code), (JobState::Paused, Some(wire::ErrorCode::FileNotFound)));
     std::fs::rename(files[0].with_extension("elsewhere"), &files[0]).unwrap();
@@ -374,6 +375,53 @@ fn a_paused_recording_stays_paused_in_later_windows() {
             session.close().await;
         });
     }
+}
+
+/// What the window offers beside model and language: each reaches the engine's job, the recording's own
+/// track and times also from a later window.
+#[test]
+fn what_is_set_for_a_recording_reaches_the_engine_also_in_a_later_window() {
+    use app::session::{Decoding, Part, SaveTarget as Save, Sound};
+    use transcript::export::{Format, Options};
+    use wire::{Channels, VoiceActivity};
+    let place = SaveTarget::new();
+    let sound = Sound { channels: Channels::Separate, voice_activity: VoiceActivity::Off };
+    let decoding = Decoding { prompt: "In Aarhus.".into(), ..Decoding::default() };
+    let settings = JobSettings { sound, decoding, ..with_model(false) };
+    let files = ["1 windows", "2 windows"].map(|name| place.job(name).file.0);
+    let part =
+        Part { track: Some(1), from: Some(Time::from_millis(500)), to: Some(Time::from_millis(9_000)) };
+    killed(&place, &settings, async |session| {
+        session.pause(true);
+        let ids = session.add(files.iter().cloned());
+        session.change_part(ids[0], part).unwrap();
+        let none = Part { to: Some(Time::ZERO), ..Part::default() };
+        assert_eq!(session.change_part(ids[1], none).unwrap_err().code, wire::ErrorCode::BadSettings);
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let session = start(&place, &settings);
+        let settings_of = async |id: u64| -> serde_json::Value {
+            reaches(&session, id, JobState::Finished).await;
+            let target = Save::Beside { replace: true };
+            let file = session.save(id, Format::Json, &Options::default(), &target).unwrap();
+            serde_json::from_slice::<serde_json::Value>(&std::fs::read(file).unwrap()).unwrap()["settings"]
+                .clone()
+        };
+        let first = settings_of(1).await;
+        assert_eq!(first["track"], 1);
+        assert_eq!(first["span"], serde_json::json!({"start": 0.5, "end": 9.0}));
+        let second = settings_of(2).await;
+        assert!(second["track"].is_null() && second["span"].is_null(), "{second}");
+        for settings in [first, second] {
+            let set =
+                [&settings["channels"], &settings["voice_activity"], &settings["decoding"]["initial_prompt"]];
+            assert_eq!(set, ["separate", "off", "In Aarhus."]);
+        }
+        assert_eq!(session.sound_of(1).unwrap(), (files[0].clone(), Some(1)), "that track is listened to");
+        assert_eq!(session.sound_of(2).unwrap(), (files[1].clone(), None));
+        session.close().await;
+    });
 }
 
 /// "Resume" on a recording that was stopped: nothing is lost where the file is gone, it goes on where

@@ -127,6 +127,8 @@ pub(super) fn without_text(entry: &QueueEntry) -> QueueEntry {
         approved: entry.approved,
         watched: entry.watched.clone(),
         own: entry.own.clone(),
+        part: entry.part,
+        tracks: Arc::clone(&entry.tracks),
         length: entry.length,
         state: entry.state,
         progress: entry.progress.clone(),

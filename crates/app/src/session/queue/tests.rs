@@ -114,7 +114,7 @@ fn cancelling_asks_the_engine_only_about_what_runs() {
 fn what_is_paused_waits_for_the_user_and_then_goes_first() {
     let mut queue = queue(&["long", "short", "shorter"]);
     for (id, seconds) in [(1, 900.0), (2, 60.0), (3, 30.0)] {
-        queue.measured(id, Length::Seconds(seconds));
+        queue.measured(id, Length::Seconds(seconds), Vec::new());
     }
     queue.start_next();
     assert!(queue.pause(1) && !queue.pause(1), "the engine is asked once");
@@ -127,11 +127,12 @@ fn what_is_paused_waits_for_the_user_and_then_goes_first() {
     queue.retry(1, Some(failure()));
     assert_eq!(state(&queue), Some((JobState::Paused, 1)));
     for shortest_first in [false, true] {
-        let mut queue = Queue { entries: queue.entries.clone(), ..self::queue(&["long", "short", "shorter"]) };
+        let mut queue =
+            Queue { entries: queue.entries.clone(), ..self::queue(&["long", "short", "shorter"]) };
         queue.reorder(&[1], None);
         queue.put_shortest_first(shortest_first);
         queue.retry(1, None);
-        queue.measured(1, Length::Seconds(900.0));
+        queue.measured(1, Length::Seconds(900.0), Vec::new());
         queue.arrange();
         let first = queue.iter().next().map(|entry| entry.id);
         let taken = queue.start_next().map(|entry| (entry.id, entry.resumed));
