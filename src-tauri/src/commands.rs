@@ -9,8 +9,8 @@ use tauri::{AppHandle, Manager, State, WebviewWindow};
 use crate::shell::{self, Shell, lock};
 use crate::{dialogs, first_paint};
 use app::view::{
-    ChartFile, EngineInfo, Exporting, Failure, MemoryUpdate, ModelFits, PlaySource, Preference, SaveLocation,
-    Saved, Setup, WindowEvent,
+    ChartFile, EngineInfo, Exporting, Failure, MemoryUpdate, ModelFits, NamePreview, PlaySource, Preference,
+    SaveLocation, Saved, Setup, WindowEvent,
 };
 
 pub type Answer<T> = Result<T, Failure>;
@@ -59,6 +59,25 @@ pub async fn choose_model(shell: State<'_, Shell>, window: WebviewWindow, title:
         shell.tell_setup();
     }
     Ok(())
+}
+
+/// Asks for a folder for transcripts: its number; null where the dialog was closed.
+#[tauri::command]
+pub async fn choose_output_folder(
+    shell: State<'_, Shell>,
+    window: WebviewWindow,
+    title: String,
+) -> Answer<Option<usize>> {
+    let Some(folder) = dialogs::open_folder(&window, &title).await else { return Ok(None) };
+    let number = shell.state.add_output_folder(&folder);
+    shell.tell_setup();
+    Ok(Some(number))
+}
+
+/// What the files of a recording of this name would be called.
+#[tauri::command]
+pub fn preview_name(shell: State<'_, Shell>, template: String, name: String) -> NamePreview {
+    NamePreview::of(&template, &name, &shell.state)
 }
 
 /// The settings of the user's config file.
@@ -166,9 +185,12 @@ pub async fn save_chart(
 /// Where a recording is to be listened to.
 #[tauri::command]
 pub async fn play_source(shell: State<'_, Shell>, job: u64) -> Answer<PlaySource> {
-    let file = shell.state.session.recording(job)?;
-    let player = std::sync::Arc::clone(&shell.player);
-    blocking(move || Ok(player.open(&file)?.into())).await
+    let (session, player) = (shell.state.session.clone(), std::sync::Arc::clone(&shell.player));
+    blocking(move || {
+        let (file, track) = session.sound_of(job)?;
+        Ok(player.open(&file, track)?.into())
+    })
+    .await
 }
 
 /// Shows what was saved of a recording, else the recording, in the file manager.

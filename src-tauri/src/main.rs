@@ -77,6 +77,8 @@ fn main() -> Result<(), tauri::Error> {
             commands::model_fits,
             commands::choose_files,
             commands::choose_model,
+            commands::choose_output_folder,
+            commands::preview_name,
             commands::preferences,
             commands::change_preference,
             commands::diagnostics,

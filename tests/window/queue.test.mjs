@@ -97,6 +97,40 @@ test("what is not finished when the window is closed goes on at the next start, 
   }
 });
 
+test("a paused recording frees the engine, outlives a killed window, and goes on where it was", async () => {
+  const env = user("pausing", {});
+  const long = await longRecording(files.folder, 3, "paused.flac");
+  let window = await open({ args: [long], env });
+  const state = async (name) => (await states(window))[name];
+  try {
+    await until("the first words", async () => (await window.texts(by("segment"))).length > 0);
+    await window.click(by("pause-job"));
+    await until("the pause", async () => (await state("paused.flac")) === "paused");
+    assert.match(await window.text(by("paused-job")), /^Paused at \d:\d\d of 3:00/);
+    await until("the end of its engine", () => window.engines().length === 0);
+    await picture(window, "paused");
+    await drop(files.paths[0]);
+    await until("the next one", async () => (await state("first.flac")) === "finished");
+    assert.equal(await state("paused.flac"), "paused");
+  } finally {
+    process.kill(window.pid, "SIGKILL");
+    await until("its end", () => !isAlive(window.pid));
+    await window.end();
+  }
+  window = await open({ env });
+  try {
+    await until("the list", async () => (await state("paused.flac")) === "paused");
+    await window.click(by("job") + " .row");
+    const [, at] = /Paused at (\d:\d\d) of/.exec(await window.text(by("paused-job")));
+    assert.ok((await window.texts(by("segment"))).length > 0, "its text");
+    assert.ok(at > "0:00", at);
+    await window.click(by("resume"));
+    await until("the text", async () => (await state("paused.flac")) === "finished", 2 * PATIENCE);
+  } finally {
+    await window.end();
+  }
+});
+
 test("the machine is kept awake while there is work, and its end is told on the desktop in numbers", async () => {
   const address = process.env.DBUS_SESSION_BUS_ADDRESS;
   const desktop = spawn("/usr/bin/python3", [join(root, "crates/desktop/tests/simulated_desktop.py")], { stdio: ["ignore", "pipe", "inherit"] });

@@ -124,6 +124,27 @@ test("in a small window in German the text has room and the player is whole", op
   }
 });
 
+test("a running text is followed to its end, and the way back to it covers nothing of the player", options, async () => {
+  const { page, close } = await browser.show({ query: "scene=running&real" });
+  try {
+    const end = () => page.locator(by("transcript")).evaluate((it) => it.scrollHeight - it.scrollTop - it.clientHeight);
+    assert.ok((await end()) < 2, `${await end()} pixels are below`);
+    assert.equal(await page.locator(by("newest")).count(), 0);
+    const panel = await page.locator("[role=tabpanel]").evaluate((it) => getComputedStyle(it).borderTopWidth);
+    assert.equal(panel, "0px", "it is no card");
+    await page.locator(by("transcript")).hover();
+    await page.mouse.wheel(0, -200);
+    await page.locator(by("newest")).waitFor();
+    const [newest, player] = [await page.locator(by("newest")).boundingBox(), await page.locator(by("player")).boundingBox()];
+    assert.ok(newest.y + newest.height <= player.y, JSON.stringify({ newest, player }));
+    await page.click(by("newest"));
+    await page.locator(by("newest")).waitFor({ state: "detached" });
+    assert.ok((await end()) < 2);
+  } finally {
+    await close();
+  }
+});
+
 test("a row is dragged to another place", options, async () => {
   const { page, close } = await browser.show({ query: "scene=running&real" });
   try {

@@ -32,6 +32,7 @@ pub(crate) fn audio_tracks(format: &dyn FormatReader) -> (Vec<Track>, Vec<u32>) 
                 index,
                 codec: codec_name(parameters.codec),
                 language: track.language.clone(),
+                title: None,
                 sample_rate: parameters.sample_rate,
                 channels: parameters.channels.as_ref().map(|channels| channels.count() as u32),
                 default: track.flags.contains(TrackFlags::DEFAULT),

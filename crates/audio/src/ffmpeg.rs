@@ -303,8 +303,20 @@ fn list(executable: &Path, path: &Path) -> Result<String, AudioError> {
 fn parse_listing(listing: &str) -> Option<MediaInfo> {
     let mut info = MediaInfo { by_ffmpeg: true, ..MediaInfo::default() };
     let mut recognised = false;
+    // The lines after an audio stream are about it.
+    let mut in_audio = false;
     for line in listing.lines() {
         let line = line.trim();
+        let is_stream = line.starts_with("Stream #0:");
+        if is_stream {
+            in_audio = line.contains(": Audio: ");
+        } else if in_audio
+            && let Some((key, title)) = line.split_once(':')
+            && key.trim() == "title"
+            && let Some(track) = info.tracks.last_mut()
+        {
+            track.title = Some(title.trim().to_owned()).filter(|title| !title.is_empty());
+        }
         if let Some(rest) = line.strip_prefix("Input #0, ") {
             recognised = true;
             info.container = rest.split(", from ").next().unwrap_or(rest).into();
@@ -321,6 +333,7 @@ fn parse_listing(listing: &str) -> Option<MediaInfo> {
                 index: info.tracks.len(),
                 codec: codec.split(' ').next().unwrap_or(codec).into(),
                 language: language.filter(|language| *language != "und").map(str::to_owned),
+                title: None,
                 sample_rate: rate,
                 channels: fields.next().and_then(channels_of_layout),
                 default: description.contains("(default)"),

@@ -67,6 +67,8 @@ pub struct Track {
     pub codec: String,
     /// As the container spells it, e.g. `eng`.
     pub language: Option<String>,
+    /// Its name, if the file gives it one, e.g. `Commentary`.
+    pub title: Option<String>,
     /// Hertz, if the container states it.
     pub sample_rate: Option<u32>,
     /// Number of channels, if the container states it.

@@ -12,6 +12,7 @@ const TIMESTAMP: u32 = 0xe7;
 const TRACK_ENTRY: u32 = 0xae;
 const TRACK_NUMBER: u32 = 0xd7;
 const FLAG_DEFAULT: u32 = 0x88;
+const NAME: u32 = 0x536e;
 
 /// Most bytes of the description of the tracks. Real ones are far smaller.
 const MAX_TRACKS_BYTES: u64 = 4 << 20;
@@ -20,15 +21,28 @@ const MAX_ELEMENTS: usize = 1 << 20;
 /// Bytes at the start of a cluster that contain its time stamp. A checksum may precede it (RFC 9559, 5.1.3).
 const TIMESTAMP_WITHIN: u64 = 64;
 
-/// Numbers of the tracks that a Matroska file marks as default. A missing flag
-/// counts as set (RFC 9559, 5.1.4.1.5), which Symphonia does not distinguish from
-/// a cleared one. Empty if the file is malformed.
-pub(crate) fn default_tracks(path: &Path) -> Vec<u32> {
+/// What a Matroska file says of a track.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct TrackEntry {
+    pub(crate) number: u32,
+    /// A missing flag counts as set (RFC 9559, 5.1.4.1.5), which Symphonia does not distinguish from
+    /// a cleared one.
+    pub(crate) is_default: bool,
+    pub(crate) name: Option<String>,
+}
+
+/// The tracks of a Matroska file. Empty if the file is malformed.
+pub(crate) fn track_entries(path: &Path) -> Vec<TrackEntry> {
     let Some(tracks) = read_tracks(path) else { return Vec::new() };
     let entries = elements(&tracks).filter(|(id, _)| *id == TRACK_ENTRY);
     let track = |(_, entry)| {
-        let number = |wanted| elements(entry).find(|(id, _)| *id == wanted).map(|(_, body)| unsigned(body));
-        (number(FLAG_DEFAULT) != Some(0)).then_some(u32::try_from(number(TRACK_NUMBER)?).ok()?)
+        let body = |wanted| elements(entry).find(|(id, _)| *id == wanted).map(|(_, body)| body);
+        let name = body(NAME).map(|name| String::from_utf8_lossy(name).trim_matches('\0').trim().to_owned());
+        Some(TrackEntry {
+            number: u32::try_from(unsigned(body(TRACK_NUMBER)?)).ok()?,
+            is_default: body(FLAG_DEFAULT).map(unsigned) != Some(0),
+            name: name.filter(|name| !name.is_empty()),
+        })
     };
     entries.filter_map(track).collect()
 }

@@ -114,10 +114,12 @@ impl Native {
             return Err(Refusal::NoAudioTrack);
         }
         if format.format_info().short_name == MATROSKA {
-            let defaults = mkv::default_tracks(path);
-            let default = ids.iter().position(|id| defaults.contains(id)).unwrap_or(0);
-            for track in &mut tracks {
-                track.default = track.index == default;
+            let entries = mkv::track_entries(path);
+            let entry = |id| entries.iter().find(|entry| entry.number == id);
+            let default = ids.iter().position(|id| entry(*id).is_some_and(|entry| entry.is_default));
+            for (track, id) in tracks.iter_mut().zip(&ids) {
+                track.default = track.index == default.unwrap_or(0);
+                track.title = entry(*id).and_then(|entry| entry.name.clone());
             }
         }
         let index = match wanted {

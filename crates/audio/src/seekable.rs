@@ -83,6 +83,7 @@ impl SeekIndex {
 /// taken from the container.
 pub struct Seekable {
     path: PathBuf,
+    track: Option<usize>,
     source: PieceSource,
     rate: u32,
     shaper: Shaper,
@@ -108,8 +109,20 @@ impl Seekable {
     /// # Errors
     /// If the file can't be read or decoded.
     pub fn open(path: &Path, index: Option<SeekIndex>) -> Result<Self, AudioError> {
+        Self::open_track(path, None, index)
+    }
+
+    /// As [`Seekable::open`], of a track by its number from 0. The index is that track's.
+    ///
+    /// # Errors
+    /// If the file can't be read or decoded, or has no such track.
+    pub fn open_track(
+        path: &Path,
+        track: Option<usize>,
+        index: Option<SeekIndex>,
+    ) -> Result<Self, AudioError> {
         let known = index.is_some();
-        let mut this = Self::with(path, Arc::new(Mutex::new(index.unwrap_or_default())), None)?;
+        let mut this = Self::with(path, track, Arc::new(Mutex::new(index.unwrap_or_default())), None)?;
         if let PieceSource::Native(native) = &this.source
             && native.is_bare()
             && !known
@@ -125,11 +138,12 @@ impl Seekable {
 
     fn with(
         path: &Path,
+        track: Option<usize>,
         index: Arc<Mutex<SeekIndex>>,
         clusters: Option<Arc<Clusters>>,
     ) -> Result<Self, AudioError> {
         source::check(path)?;
-        let source = open_source(path, None)?;
+        let source = open_source(path, track)?;
         let info = match &source {
             PieceSource::Native(native) => native.info(),
             PieceSource::Ffmpeg(ffmpeg) => ffmpeg.info(),
@@ -140,6 +154,7 @@ impl Seekable {
         }
         let mut this = Self {
             path: path.into(),
+            track,
             source,
             rate,
             shaper: Shaper::new(rate, channels),
@@ -158,7 +173,7 @@ impl Seekable {
     /// # Errors
     /// If the file can't be read or decoded.
     pub fn another(&self) -> Result<Self, AudioError> {
-        Self::with(&self.path, Arc::clone(&self.index), self.clusters.clone())
+        Self::with(&self.path, self.track, Arc::clone(&self.index), self.clusters.clone())
     }
 
     /// Frames per second.

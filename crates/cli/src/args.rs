@@ -10,6 +10,7 @@ use config::Preferences;
 use config::preferences::{EnginePreferences, PRIORITY, THREADS, Values};
 use supervisor::EngineOptions;
 use transcript::export::{DocumentOptions, Format, Options, Shaping};
+use transcript::naming::NameTemplate;
 use transcript::{Span, Task, Time};
 use wire::{Channels, DeviceChoice, SpeakerCount, Strategy, VoiceActivity};
 
@@ -130,6 +131,11 @@ pub struct Transcribe {
     /// Folder to write to, created if missing; - writes to standard output
     #[arg(long, short, value_name = "FOLDER|-")]
     pub output: Option<PathBuf>,
+
+    /// How files are named, without their endings: a text with {name} (the recording's), {date} (today),
+    /// {language} and {model} in it [default: {name}]
+    #[arg(long, value_name = "TEMPLATE", value_parser = values::name_template)]
+    pub name_template: Option<NameTemplate>,
 
     /// Replace existing files
     #[arg(long)]
@@ -547,6 +553,11 @@ pub struct Export {
     /// Folder to write to, created if missing [default: next to the transcript]; - writes to standard output
     #[arg(long, short, value_name = "FOLDER|-")]
     pub output: Option<PathBuf>,
+
+    /// How files are named, without their endings: a text with {name} (the transcript's), {date} (today),
+    /// {language} and {model} in it [default: {name}]
+    #[arg(long, value_name = "TEMPLATE", value_parser = values::name_template)]
+    pub name_template: Option<NameTemplate>,
 
     /// Replace existing files
     #[arg(long)]

@@ -4,7 +4,7 @@ use transcript::save::Existing;
 use crate::args::Export;
 use crate::console::Console;
 use crate::ended::{Ended, from_load};
-use crate::outputs::{Destination, Output, Request, plan};
+use crate::outputs::{Destination, Output, Request, Taken, plan};
 
 pub fn run(args: &Export) -> Ended {
     let place = match args.output.as_deref().map(Destination::from_output).unwrap_or(Ok(Destination::Beside))
@@ -17,6 +17,8 @@ pub fn run(args: &Export) -> Ended {
         formats: args.format.clone(),
         existing: if args.force { Existing::Replace } else { Existing::Keep },
         options: args.subtitles.options(args.reproducible, args.raw_text, &args.omit),
+        template: args.name_template.clone(),
+        taken: Taken::default(),
     };
     if let Err(text) = request.check(args.files.len()) {
         return Ended::Usage(text);
@@ -26,7 +28,7 @@ pub fn run(args: &Export) -> Ended {
     }
     let mut console = Console::new(false);
     let mut some_failed = false;
-    for (file, output) in args.files.iter().zip(plan(&args.files, &request)) {
+    for (file, output) in args.files.iter().zip(plan(&args.files, &request, None)) {
         match convert(file, &output, &request, &mut console) {
             Ok(()) => {}
             Err(Ended::Failed(failure)) => {

@@ -5,9 +5,11 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use transcript::Transcript;
 use transcript::export::{self, Format, Options};
+use transcript::naming::{NameFacts, NameTemplate, today};
 use transcript::save::{self, Existing};
 use wire::{ErrorCode, Failure};
 
@@ -20,6 +22,59 @@ pub struct Request {
     pub formats: Vec<Format>,
     pub existing: Existing,
     pub options: Options,
+    /// How files are named; `None`: as the recording.
+    pub template: Option<NameTemplate>,
+    /// The names that no other result of this run gets.
+    pub taken: Taken,
+}
+
+/// Files that this run reads or writes. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Taken(Arc<Mutex<HashSet<String>>>);
+
+impl Taken {
+    /// Compared without case, since some file systems do.
+    fn key(path: &Path) -> String {
+        path.to_string_lossy().to_lowercase()
+    }
+
+    fn add<'a>(&self, paths: impl IntoIterator<Item = &'a PathBuf>) {
+        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.extend(paths.into_iter().map(|path| Self::key(path)));
+    }
+
+    /// The first of the names whose files are not taken, which then are.
+    fn first_free(
+        &self,
+        names: impl Iterator<Item = OsString>,
+        folder: &Path,
+        formats: &[Format],
+    ) -> (OsString, Vec<(Format, PathBuf)>) {
+        let mut last = (OsString::new(), Vec::new());
+        for name in names {
+            let files = files(folder, &name, formats);
+            let is_free = {
+                let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                files.iter().all(|(_, path)| !taken.contains(&Self::key(path)))
+            };
+            last = (name, files);
+            if is_free {
+                break;
+            }
+        }
+        self.add(last.1.iter().map(|(_, path)| path));
+        last
+    }
+}
+
+/// A name, then with numbers.
+fn numbered(name: OsString) -> impl Iterator<Item = OsString> {
+    let others = name.clone();
+    std::iter::once(name).chain((2..).map(move |number: u64| {
+        let mut name = others.clone();
+        name.push(format!("-{number}"));
+        name
+    }))
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,12 +153,14 @@ pub struct Output {
     pub files: Vec<(Format, PathBuf)>,
     /// The name differs from the recording's, because another one has that.
     pub renamed: bool,
+    /// Something in the name is known only once the text is there: `files` is empty until then.
+    pub template: Option<NameTemplate>,
 }
 
 impl Output {
     /// Fails before the work where it would fail after it.
     pub fn check(&self, existing: Existing) -> Result<(), Failure> {
-        if self.files.is_empty() {
+        if self.files.is_empty() && self.template.is_none() {
             return Ok(());
         }
         for (_, path) in &self.files {
@@ -114,8 +171,8 @@ impl Output {
 
     /// The same names in another folder.
     pub fn in_folder(&self, folder: &Path, formats: &[Format]) -> Self {
-        let files = files(folder, &self.name, formats);
-        Self { folder: folder.into(), name: self.name.clone(), files, renamed: self.renamed }
+        let files = if self.template.is_none() { files(folder, &self.name, formats) } else { Vec::new() };
+        Self { folder: folder.into(), files, ..self.clone() }
     }
 
     /// Writes the files and returns what was written, or prints.
@@ -127,23 +184,33 @@ impl Output {
             return Ok(Vec::new());
         }
         let mut written = Vec::new();
-        for (format, path) in &self.files {
-            save::save(transcript, *format, &request.options, path, request.existing)
+        for (format, path) in self.named(transcript, request) {
+            save::save(transcript, format, &request.options, &path, request.existing)
                 .map_err(|error| from_save(&error))?;
-            written.push(path.clone());
+            written.push(path);
         }
         Ok(written)
+    }
+
+    /// The files, of which all is known now.
+    fn named(&self, transcript: &Transcript, request: &Request) -> Vec<(Format, PathBuf)> {
+        let Some(template) = &self.template else { return self.files.clone() };
+        let date = today();
+        let name = template.fill(&NameFacts::of(&self.name, &date, transcript));
+        let names = numbered(name.unwrap_or_else(|| self.name.clone()));
+        request.taken.first_free(names, &self.folder, &request.formats).1
     }
 }
 
 /// Gives every input its names. The first one of a name gets it; another one
 /// keeps its ending (`talk.wav.srt` beside `talk.srt`), and if that is taken
-/// too it gets a number. Never names one of the inputs.
-pub fn plan(inputs: &[PathBuf], request: &Request) -> Vec<Output> {
+/// too it gets a number. Names that are made by a template get a number at once, and those that
+/// need the text are made when it is there. Never names one of the inputs. `language`: of the text,
+/// where it is known before.
+pub fn plan(inputs: &[PathBuf], request: &Request, language: Option<&str>) -> Vec<Output> {
     let writes = matches!(request.place, Destination::Beside | Destination::Folder(_));
-    // Compared without case, since some file systems do.
-    let key = |path: &Path| path.to_string_lossy().to_lowercase();
-    let mut taken: HashSet<String> = inputs.iter().map(|input| key(input)).collect();
+    let date = today();
+    request.taken.add(inputs);
     inputs
         .iter()
         .map(|input| {
@@ -153,21 +220,26 @@ pub fn plan(inputs: &[PathBuf], request: &Request) -> Vec<Output> {
             };
             let stem = input.file_stem().unwrap_or(OsStr::new("transcript"));
             let whole = input.file_name().unwrap_or(stem);
-            let mut attempt = 0;
-            loop {
-                let mut name = if attempt == 1 { whole.to_os_string() } else { stem.to_os_string() };
-                if attempt >= 2 {
-                    name.push(format!("-{attempt}"));
+            let facts = NameFacts { name: stem, date: &date, language, model: None };
+            let made = request.template.as_ref().filter(|_| writes).map(|template| template.fill(&facts));
+            let (wanted, names): (_, Box<dyn Iterator<Item = OsString>>) = match made {
+                Some(None) => {
+                    let (name, template) = (stem.to_os_string(), request.template.clone());
+                    return Output { folder, name, files: Vec::new(), renamed: false, template };
                 }
-                attempt += 1;
-                let files = files(&folder, &name, &request.formats);
-                if files.iter().any(|(_, path)| taken.contains(&key(path))) {
-                    continue;
+                Some(Some(name)) => (name.clone(), Box::new(numbered(name))),
+                None => {
+                    let mut names = numbered(stem.to_os_string());
+                    let first = names.next();
+                    (
+                        stem.to_os_string(),
+                        Box::new(first.into_iter().chain([whole.to_os_string()]).chain(names)),
+                    )
                 }
-                taken.extend(files.iter().map(|(_, path)| key(path)));
-                let renamed = writes && name != stem;
-                return Output { folder, name, files: if writes { files } else { Vec::new() }, renamed };
-            }
+            };
+            let (name, files) = request.taken.first_free(names, &folder, &request.formats);
+            let renamed = writes && name != wanted;
+            Output { folder, name, files: if writes { files } else { Vec::new() }, renamed, template: None }
         })
         .collect()
 }
@@ -200,12 +272,19 @@ mod tests {
     use super::*;
 
     fn request(place: Destination, formats: &[Format]) -> Request {
-        Request { place, formats: formats.to_vec(), existing: Existing::Keep, options: Options::default() }
+        Request {
+            place,
+            formats: formats.to_vec(),
+            existing: Existing::Keep,
+            options: Options::default(),
+            template: None,
+            taken: Taken::default(),
+        }
     }
 
     fn check(inputs: &[&str], place: Destination, formats: &[Format], expected: &[&[&str]]) {
         let inputs: Vec<PathBuf> = inputs.iter().map(PathBuf::from).collect();
-        let outputs = plan(&inputs, &request(place, formats));
+        let outputs = plan(&inputs, &request(place, formats), None);
         let found: Vec<Vec<&str>> = outputs
             .iter()
             .map(|output| output.files.iter().map(|(_, path)| path.to_str().unwrap()).collect())
@@ -234,6 +313,36 @@ mod tests {
             &[&["out/talk.srt"], &["out/talk.mp3.srt"], &["out/talk-2.srt"]],
         );
         check(&["Talk.mp3", "talk.wav"], Destination::Beside, &srt, &[&["Talk.srt"], &["talk.wav.srt"]]);
+    }
+
+    #[test]
+    fn templates_name_files_when_all_in_them_is_known() {
+        let inputs = ["a/talk.mp3", "b/talk.mp3"].map(PathBuf::from);
+        let planned = |template: &str, language| {
+            let place = Destination::Folder("out".into());
+            let request = Request { template: template.parse().ok(), ..request(place, &[Format::Srt]) };
+            let outputs = plan(&inputs, &request, language);
+            (request, outputs)
+        };
+        let names = |outputs: &[Output]| -> Vec<String> {
+            let files = outputs.iter().flat_map(|output| &output.files);
+            files.map(|(_, path)| path.display().to_string()).collect()
+        };
+        let date = today();
+        let expected = [format!("out/talk {date}.srt"), format!("out/talk {date}-2.srt")];
+        assert_eq!(names(&planned("{name} {date}", None).1), expected);
+        assert_eq!(names(&planned("{language}", Some("de")).1), ["out/de.srt", "out/de-2.srt"]);
+        // What was spoken is known at the end; two of one name get two names then too.
+        let (request, outputs) = planned("{name}_{language}", None);
+        assert!(names(&outputs).is_empty());
+        let json = r#"{"schema_version": 1, "complete": true, "language": "fr", "task": "transcribe", "settings": null,
+            "source": {"name": "talk", "duration": 1, "sample_rate": 16000, "channels": 1, "format": "wav"},
+            "model": {"name": "m", "precision": "f32", "demonstration": false},
+            "segments": [], "completeness": {"speech": 1, "covered": 1, "gaps": []}}"#;
+        let transcript = Transcript::from_json(json.as_bytes()).unwrap();
+        let named: Vec<_> = outputs.iter().flat_map(|output| output.named(&transcript, &request)).collect();
+        let paths: Vec<_> = named.iter().map(|(_, path)| path.display().to_string()).collect();
+        assert_eq!(paths, ["out/talk_fr.srt", "out/talk_fr-2.srt"]);
     }
 
     #[test]

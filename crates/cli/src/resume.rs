@@ -17,7 +17,7 @@ use crate::console::Console;
 use crate::ended::Ended;
 use crate::events::{HostEvent, print_event};
 use crate::interrupt::Interrupt;
-use crate::outputs::{Destination, Output, Request, make_folder, print};
+use crate::outputs::{Destination, Output, Request, Taken, make_folder, print};
 use crate::runner::{Item, Runner};
 use crate::stored::Stored;
 use crate::times::clock;
@@ -153,7 +153,7 @@ fn items(
         failure.file = other.file;
         runner.failed(wire::NO_JOB, failure)?;
     }
-    let mut items = Vec::new();
+    let (mut items, taken) = (Vec::new(), Taken::default());
     for (id, left) in (1..).zip(listing.jobs) {
         let Ok(stored) = serde_json::from_value::<Stored>(left.outputs.clone()) else {
             let failure =
@@ -170,6 +170,7 @@ fn items(
             Some(folder) => moved(output, request, folder),
             None => (output, request),
         };
+        let request = Request { taken: taken.clone(), ..request };
         let job = supervisor::journal::resumed(journal, &left);
         let file = job.file.0.clone();
         items.push(Item { id, file, job, output, request, key: Some(left.key) });

@@ -9,7 +9,7 @@ use transcript::export::{Format, Options};
 use transcript::save::Existing;
 use wire::{FilePath, Job};
 
-use crate::outputs::{Destination, Output, Request};
+use crate::outputs::{Destination, Output, Request, Taken};
 use crate::runner::{Item, Runner};
 
 /// Paths are absolute: `steno resume` may be started in another folder.
@@ -22,6 +22,9 @@ pub struct Stored {
     folder: FilePath,
     name: FilePath,
     files: Vec<(Format, FilePath)>,
+    /// Names that are made once the text is there.
+    #[serde(default)]
+    template: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -46,6 +49,7 @@ impl Stored {
             folder: absolute(&output.folder).into(),
             name: PathBuf::from(&output.name).into(),
             files: output.files.iter().map(|(format, path)| (*format, absolute(path).into())).collect(),
+            template: output.template.as_ref().map(ToString::to_string),
         }
     }
 
@@ -57,6 +61,7 @@ impl Stored {
             name: self.name.0.into_os_string(),
             files: self.files.into_iter().map(|(format, path)| (format, path.0)).collect(),
             renamed: false,
+            template: self.template.and_then(|template| template.parse().ok()),
         };
         let request = Request {
             place: match self.place {
@@ -67,6 +72,8 @@ impl Stored {
             formats: self.formats,
             existing: if is_ours { Existing::Replace } else { self.existing },
             options: self.options,
+            template: output.template.clone(),
+            taken: Taken::default(),
         };
         (output, request)
     }
@@ -140,12 +147,15 @@ mod tests {
                 raw_text: true,
                 document: transcript::export::DocumentOptions { times: false, ..Default::default() },
             },
+            template: None,
+            taken: Taken::default(),
         };
         let output = Output {
             folder: "".into(),
             name: "talk".into(),
             files: vec![(Format::Srt, "talk.srt".into())],
             renamed: true,
+            template: "{name}_{language}".parse().ok(),
         };
         let json = serde_json::to_string(&Stored::new(&output, &request)).unwrap();
         let here = std::env::current_dir().unwrap();
@@ -153,6 +163,7 @@ mod tests {
             let stored: Stored = serde_json::from_str(&json).unwrap();
             let (output, again) = stored.restore(is_ours);
             assert_eq!(output.files, [(Format::Srt, here.join("talk.srt"))]);
+            assert_eq!(output.template, "{name}_{language}".parse().ok());
             assert_eq!((output.folder, again.existing), (here.clone(), existing));
             assert_eq!((again.formats, again.options), (request.formats.clone(), request.options.clone()));
         }

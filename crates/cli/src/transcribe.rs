@@ -15,7 +15,7 @@ use crate::events::{HostEvent, print_event};
 use crate::fit_notice::announce;
 use crate::inputs::{self, Inputs};
 use crate::interrupt::Interrupt;
-use crate::outputs::{Destination, Request, plan};
+use crate::outputs::{Destination, Request, Taken, plan};
 use crate::runner::{Item, Runner};
 use crate::{models, spool, stored};
 
@@ -76,6 +76,8 @@ fn request(args: &Transcribe, inputs: &Inputs, piped: bool) -> Result<Request, S
         formats,
         existing: if args.force { Existing::Replace } else { Existing::Keep },
         options: args.subtitles.options(args.reproducible, args.raw_text, &args.omit),
+        template: args.name_template.clone(),
+        taken: Taken::default(),
     };
     request.check(inputs.recordings.len())?;
     args.sound.check()?;
@@ -108,7 +110,7 @@ fn items(
         Err(failure) => return runner.failed(NO_JOB, failure).map(|()| Vec::new()),
     };
 
-    let outputs = plan(&inputs.recordings, request);
+    let outputs = plan(&inputs.recordings, request, args.language.0.as_deref());
     let template = JobTemplate::new(preferences.clone(), model.clone(), args.machine.device);
     let mut items = Vec::new();
     for (id, (file, output)) in (1..).zip(inputs.recordings.into_iter().zip(outputs)) {

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use transcript::Task;
 use transcript::export::Format;
+use transcript::naming::{NameTemplate, TemplateError};
 use wire::{Channels, DeviceChoice, SpeakerCount, Strategy, VoiceActivity};
 
 use crate::args::Part;
@@ -50,6 +51,10 @@ pub fn channels() -> impl TypedValueParser<Value = Channels> {
         "separate" => Channels::Separate,
         _ => Channels::Mix,
     })
+}
+
+pub fn name_template(text: &str) -> Result<NameTemplate, String> {
+    text.parse().map_err(|error: TemplateError| error.to_string())
 }
 
 pub fn strategy() -> impl TypedValueParser<Value = Strategy> {

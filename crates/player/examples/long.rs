@@ -114,7 +114,7 @@ impl Player {
     }
 
     fn open(&mut self, path: &Path, keep: &Path) -> Answer<Opened> {
-        let command = PlayerCommand::Open { path: path.into(), keep: Some(keep.into()) };
+        let command = PlayerCommand::Open { path: path.into(), track: None, keep: Some(keep.into()) };
         self.input.write_all(format!("{}\n", serde_json::to_string(&command)?).as_bytes())?;
         let mut line = String::new();
         self.output.read_line(&mut line)?;

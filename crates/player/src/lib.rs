@@ -20,17 +20,25 @@ use std::path::Path;
 
 pub use peaks::Peaks;
 pub use server::Server;
-use wire::Failure;
+use wire::{AudioTrack, Failure, Probed};
 
 /// What opening or scanning one recording may allocate, in bytes: more than any recording needs. A
 /// damaged length field can make a decoder ask for all the memory of a machine.
 pub const DECODING_BYTES: usize = 512 << 20;
 
-/// Checks by its beginning whether a recording can be decoded. Returns its
-/// length in seconds if the file states it.
+/// Checks by its beginning whether a recording can be decoded. Returns what that says of it.
 ///
 /// # Errors
 /// The failure that an engine would report.
-pub fn probe(path: &Path) -> Result<Option<f64>, Failure> {
-    audio::probe(path).map(|info| info.duration_seconds).map_err(|error| failure::of(&error, path))
+pub fn probe(path: &Path) -> Result<Probed, Failure> {
+    let info = audio::probe(path).map_err(|error| failure::of(&error, path))?;
+    let track = |track: audio::Track| AudioTrack {
+        number: u32::try_from(track.index).unwrap_or(u32::MAX),
+        language: track.language,
+        title: track.title,
+        codec: track.codec,
+        channels: track.channels,
+        default: track.default,
+    };
+    Ok(Probed { seconds: info.duration_seconds, tracks: info.tracks.into_iter().map(track).collect() })
 }

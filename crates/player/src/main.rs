@@ -68,16 +68,16 @@ fn serve(port: u16) -> ExitCode {
     });
     for line in commands {
         let answer = match serde_json::from_str(&line) {
-            Ok(PlayerCommand::Open { path, keep }) => {
+            Ok(PlayerCommand::Open { path, track, keep }) => {
                 let keep = keep.as_ref().map(|keep| keep.as_path());
-                match limited(DECODING_BYTES, || server.open(path.as_path(), keep)) {
+                match limited(DECODING_BYTES, || server.open(path.as_path(), track, keep)) {
                     Ok(opened) => PlayerAnswer::Opened(opened),
                     Err(failure) => PlayerAnswer::Failed { failure },
                 }
             }
             Ok(PlayerCommand::Probe { path }) => {
                 match limited(DECODING_BYTES, || player::probe(path.as_path())) {
-                    Ok(seconds) => PlayerAnswer::Probed { seconds },
+                    Ok(probed) => PlayerAnswer::Probed(probed),
                     Err(failure) => PlayerAnswer::Failed { failure },
                 }
             }

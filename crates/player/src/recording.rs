@@ -47,7 +47,7 @@ struct ScanResults {
 impl OpenRecording {
     /// Opens a recording. Scans it in the background, unless the cache file `keep`
     /// has the results.
-    pub(crate) fn open(path: &Path, keep: Option<&Path>) -> Result<Self, AudioError> {
+    pub(crate) fn open(path: &Path, track: Option<usize>, keep: Option<&Path>) -> Result<Self, AudioError> {
         let cache = keep.and_then(RecordingCache::load);
         let scanned = Arc::new(ScanResults::default());
         let is_known = cache.is_some();
@@ -55,7 +55,7 @@ impl OpenRecording {
             *lock(&scanned.peaks) = (cache.peaks, true);
             cache.index
         });
-        let sound = Seekable::open(path, index)?;
+        let sound = Seekable::open_track(path, track, index)?;
         if !sound.is_exact() {
             scanned.begin_spool()?;
         }

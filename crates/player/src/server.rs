@@ -73,8 +73,8 @@ impl Server {
     ///
     /// # Errors
     /// If the recording can't be decoded.
-    pub fn open(&self, path: &Path, keep: Option<&Path>) -> Result<Opened, Failure> {
-        let recording = OpenRecording::open(path, keep).map_err(|error| failure::of(&error, path))?;
+    pub fn open(&self, path: &Path, track: Option<usize>, keep: Option<&Path>) -> Result<Opened, Failure> {
+        let recording = OpenRecording::open(path, track, keep).map_err(|error| failure::of(&error, path))?;
         let token = token().map_err(|error| {
             Failure::new(ErrorCode::Internal, format!("This system gives no random numbers: {error}."))
         })?;

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use player::Server;
-use wire::{ErrorCode, Opened, PlayerAnswer, PlayerCommand};
+use wire::{ErrorCode, Opened, PlayerAnswer, PlayerCommand, Probed};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../audio/tests/fixtures").join(name)
@@ -43,7 +43,7 @@ fn ask(method: &str, address: &str, lines: &[&str]) -> Answer {
 }
 
 fn open(server: &Server, name: &str) -> Opened {
-    server.open(&fixture(name), None).unwrap()
+    server.open(&fixture(name), None, None).unwrap()
 }
 
 #[test]
@@ -137,14 +137,14 @@ fn scan_results_are_cached() {
     let keep = folder.path().join("deep/kept.json");
     let server = Server::start().unwrap();
     let path = fixture("joint_44100.mp3");
-    let first = server.open(&path, Some(&keep)).unwrap();
+    let first = server.open(&path, None, Some(&keep)).unwrap();
     let learned = peaks(&first);
     let values = learned["values"].as_array().unwrap();
     let seconds = values.len() as f64 / 2.0 * learned["seconds"].as_f64().unwrap();
     assert!((seconds - first.seconds).abs() < 0.01, "{seconds}");
     assert!(values.iter().any(|value| value.as_i64().unwrap() > 20), "{learned}");
 
-    let again = server.open(&path, Some(&keep)).unwrap();
+    let again = server.open(&path, None, Some(&keep)).unwrap();
     let at_once = ask("GET", &again.peaks, &[]).body;
     assert_eq!(serde_json::from_slice::<serde_json::Value>(&at_once).unwrap(), learned);
     assert_ne!(first.token, again.token);
@@ -152,7 +152,7 @@ fn scan_results_are_cached() {
 
     // A damaged cache file is ignored.
     std::fs::write(&keep, "{\"version\": 1, \"index\"").unwrap();
-    assert_eq!(peaks(&server.open(&path, Some(&keep)).unwrap()), learned);
+    assert_eq!(peaks(&server.open(&path, None, Some(&keep)).unwrap()), learned);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn undecodable_files_are_errors() {
         (&letter, ErrorCode::UnknownFormat),
         (&fixture("zero_seconds.wav"), ErrorCode::FileEmpty),
     ] {
-        let failure = server.open(path, None).unwrap_err();
+        let failure = server.open(path, None, None).unwrap_err();
         assert_eq!(failure.code, code, "{failure}");
         assert_eq!(failure.file.as_ref().unwrap().as_path(), path);
         // Missing samples are noticed only by decoding.
@@ -207,13 +207,13 @@ fn the_program_answers_each_line_and_ends_with_its_input() {
     };
     let PlayerAnswer::Failed { failure } = tell("sing") else { panic!("it sang") };
     assert_eq!(failure.code, ErrorCode::ProtocolMismatch);
-    let command = PlayerCommand::Open { path: fixture("left.wav").into(), keep: None };
+    let command = PlayerCommand::Open { path: fixture("left.wav").into(), track: None, keep: None };
     let PlayerAnswer::Opened(opened) = tell(&serde_json::to_string(&command).unwrap()) else {
         panic!("it did not open")
     };
     assert_eq!(ask("GET", &opened.audio, &["Range: bytes=0-3"]).body, b"RIFF");
     let probe = PlayerCommand::Probe { path: fixture("left.wav").into() };
-    let PlayerAnswer::Probed { seconds } = tell(&serde_json::to_string(&probe).unwrap()) else {
+    let PlayerAnswer::Probed(Probed { seconds, .. }) = tell(&serde_json::to_string(&probe).unwrap()) else {
         panic!("it did not look")
     };
     assert_eq!(seconds, Some(1.0));

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use library::Identity;
-use wire::{ErrorCode, Failure, Opened, PlayerAnswer, PlayerCommand};
+use wire::{ErrorCode, Failure, Opened, PlayerAnswer, PlayerCommand, Probed};
 
 use config::folders;
 
@@ -64,12 +64,14 @@ impl Player {
     /// Makes a recording's sound available in place of the one before. A player
     /// that died is started anew, once. Blocks: call it where that is allowed.
     ///
+    /// `track`: as `Job::track`.
+    ///
     /// # Errors
     /// `PlayerFailed`, and those of opening the recording.
-    pub fn open(&self, path: &Path) -> Result<Opened, Failure> {
+    pub fn open(&self, path: &Path, track: Option<usize>) -> Result<Opened, Failure> {
         // Said by us too, since an identity can't be had of what is not there.
-        let keep = kept_file(path);
-        let command = PlayerCommand::Open { path: path.into(), keep: keep.map(Into::into) };
+        let keep = kept_file(path, track);
+        let command = PlayerCommand::Open { path: path.into(), track, keep: keep.map(Into::into) };
         match self.converse(path, 2, |process| process.open(&command))? {
             PlayerAnswer::Opened(opened) => Ok(opened),
             _ => Err(strange(path)),
@@ -77,14 +79,14 @@ impl Player {
     }
 
     /// Whether a recording can be decoded, as far as its beginning tells, and
-    /// how many seconds it says that it has. Blocks, ten seconds at most.
+    /// what that says of it. Blocks, ten seconds at most.
     ///
     /// # Errors
     /// As [`Player::open`].
-    pub fn probe(&self, path: &Path) -> Result<Option<f64>, Failure> {
+    pub fn probe(&self, path: &Path) -> Result<Probed, Failure> {
         let command = PlayerCommand::Probe { path: path.into() };
         match self.converse(path, 1, |process| process.ask(&command, PROBING))? {
-            PlayerAnswer::Probed { seconds } => Ok(seconds),
+            PlayerAnswer::Probed(probed) => Ok(probed),
             _ => Err(strange(path)),
         }
     }
@@ -132,13 +134,16 @@ fn failed(text: String, path: &Path) -> Failure {
         .remedy("The recording may be damaged. Try again, or convert it to wav or flac first.")
 }
 
-/// Where what is learned of a recording is kept, by what is in it and not by
+/// Where what is learned of a recording's track is kept, by what is in it and not by
 /// its name.
-fn kept_file(path: &Path) -> Option<PathBuf> {
+fn kept_file(path: &Path, track: Option<usize>) -> Option<PathBuf> {
     let identity = Identity::of(path).ok()?;
     let mut name = format!("{:x}-", identity.bytes);
     for byte in &identity.digest[..16] {
         let _ = write!(name, "{byte:02x}");
+    }
+    if let Some(track) = track {
+        let _ = write!(name, "-{track}");
     }
     Some(folders::cache()?.join("steno/sound").join(name + ".json"))
 }

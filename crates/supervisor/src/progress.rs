@@ -54,6 +54,12 @@ struct Announced {
     reached: Option<(usize, u64)>,
 }
 
+/// The text that an earlier attempt at a job reached, as the transcript of one that ended early.
+/// `None` where it reached none.
+pub fn partial_of(job: &Job) -> Option<Box<Transcript>> {
+    JobProgress::new(Box::new(job.clone())).partial()
+}
+
 impl JobProgress {
     /// Begins with what `job.resume` says was reached. It counts as told: a
     /// client gets it by [`JobProgress::replay`].

@@ -40,15 +40,44 @@ fn a_player_is_started_replaced_and_missed() {
     }
     let player = Player::default();
     let talk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../audio/tests/fixtures/left.wav");
-    let first = player.open(&talk).unwrap();
+    let first = player.open(&talk, None).unwrap();
     assert_eq!((beginning(&first.audio).as_slice(), first.seconds), (&b"RIFF"[..], 1.0));
 
     // Another recording takes its place.
-    let second = player.open(&talk).unwrap();
+    let second = player.open(&talk, None).unwrap();
     assert_ne!(first.token, second.token);
     assert_eq!(beginning(&second.audio), b"RIFF");
 
-    let failure = player.open(&caches.path().join("gone.wav")).unwrap_err();
+    let film = two_tracks(caches.path());
+    if let Some(film) = &film {
+        let probed = player.probe(film).unwrap();
+        let said: Vec<_> = probed
+            .tracks
+            .iter()
+            .map(|track| {
+                (
+                    track.number,
+                    track.language.as_deref(),
+                    track.title.as_deref(),
+                    track.channels,
+                    track.default,
+                )
+            })
+            .collect();
+        let expected = [
+            (0, Some("eng"), Some("Stage"), Some(1), false),
+            (1, Some("ger"), Some("Interpreter"), Some(2), true),
+        ];
+        assert_eq!(said, expected);
+        assert!(probed.tracks.iter().all(|track| track.codec == "flac"), "{probed:?}");
+        // Each is listened to by itself: the second is twice as long.
+        let seconds = [Some(0), Some(1), None].map(|track| player.open(film, track).unwrap().seconds);
+        assert!((seconds[0] - 1.0).abs() < 0.1 && (seconds[1] - 2.0).abs() < 0.1, "{seconds:?}");
+        assert_eq!(seconds[2], seconds[1], "the default one");
+        assert_eq!(player.open(film, Some(2)).unwrap_err().code, ErrorCode::NoSuchTrack);
+    }
+
+    let failure = player.open(&caches.path().join("gone.wav"), None).unwrap_err();
     assert_eq!(failure.code, ErrorCode::FileNotFound);
 
     let children = format!("/proc/self/task/{}/children", std::process::id());
@@ -56,15 +85,44 @@ fn a_player_is_started_replaced_and_missed() {
         for child in all_children() {
             assert!(Command::new("kill").args(["-9", &child]).status().unwrap().success());
         }
-        let third = player.open(&talk).unwrap();
+        let third = player.open(&talk, None).unwrap();
         assert_eq!(beginning(&third.audio), b"RIFF");
     }
 
     // SAFETY: as above.
     unsafe { std::env::set_var("STENO_PLAYER", caches.path().join("no-player")) };
-    let failure = Player::default().open(&talk).unwrap_err();
+    let failure = Player::default().open(&talk, None).unwrap_err();
     assert_eq!(failure.code, ErrorCode::PlayerFailed);
     assert!(failure.remedy.unwrap().contains("STENO_PLAYER"));
+}
+
+/// A film with two sound tracks, where there is an ffmpeg to make it.
+fn two_tracks(folder: &Path) -> Option<PathBuf> {
+    let film = folder.join("two tracks.mkv");
+    let tone = |seconds: u32, channels: u32| {
+        let source = format!("sine=frequency=440:duration={seconds}:sample_rate=16000");
+        [
+            "-f".into(),
+            "lavfi".into(),
+            "-i".into(),
+            if channels == 1 { source } else { format!("{source},aformat=channel_layouts=stereo") },
+        ]
+    };
+    let made = Command::new("ffmpeg")
+        .args(["-v", "error"])
+        .args(tone(1, 1))
+        .args(tone(2, 2))
+        .args(["-map", "0", "-map", "1", "-c:a", "flac"])
+        .args(["-metadata:s:a:0", "language=eng", "-metadata:s:a:0", "title=Stage", "-disposition:a:0", "0"])
+        .args(["-metadata:s:a:1", "language=ger", "-metadata:s:a:1", "title=Interpreter"])
+        .args(["-disposition:a:1", "default"])
+        .arg(&film)
+        .status();
+    let made = made.is_ok_and(|status| status.success());
+    if !made {
+        println!("skipped: there is no ffmpeg that makes a film with two tracks");
+    }
+    made.then_some(film)
 }
 
 /// Of every thread of this process.

@@ -9,6 +9,7 @@ mod again;
 pub mod edit;
 pub mod export;
 mod load;
+pub mod naming;
 pub mod review;
 pub mod save;
 pub mod speakers;

@@ -114,7 +114,7 @@ impl Job {
             track: None,
             limit: None,
             span: None,
-            voice_activity: VoiceActivity::Threshold(VoiceActivity::DEFAULT_THRESHOLD),
+            voice_activity: VoiceActivity::default(),
             decoding: DecodingOptions::default(),
             spool_folder: None,
             precision: None,
@@ -178,6 +178,7 @@ pub enum DeviceChoice {
 
 /// Which channels of a recording are transcribed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Channels {
     /// All of them, averaged.
@@ -204,6 +205,12 @@ pub enum VoiceActivity {
 impl VoiceActivity {
     /// The threshold of a job that names none.
     pub const DEFAULT_THRESHOLD: f32 = 0.5;
+}
+
+impl Default for VoiceActivity {
+    fn default() -> Self {
+        Self::Threshold(Self::DEFAULT_THRESHOLD)
+    }
 }
 
 /// How text is searched for. Names and defaults are those of openai/whisper's

@@ -19,7 +19,7 @@ pub use job::{
     Alternative, Channels, DecodingOptions, DeviceChoice, Job, SpeakerCount, Strategy, VoiceActivity,
 };
 pub use path::{FilePath, printable, shown};
-pub use player::{Opened, PlayerAnswer, PlayerCommand};
+pub use player::{AudioTrack, Opened, PlayerAnswer, PlayerCommand, Probed};
 pub use resume::{Point, Resume};
 
 use serde::{Deserialize, Serialize};

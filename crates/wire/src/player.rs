@@ -13,6 +13,8 @@ pub enum PlayerCommand {
     Open {
         /// The recording.
         path: FilePath,
+        /// Audio track by number from 0; `None`: the file's default one.
+        track: Option<usize>,
         /// The file in which its index and waveform are kept for the next time.
         keep: Option<FilePath>,
     },
@@ -36,10 +38,7 @@ pub enum PlayerAnswer {
     Opened(Opened),
     /// Answers [`PlayerCommand::Probe`]: the file can be decoded; with its length, where the
     /// header says it.
-    Probed {
-        /// Length of the recording.
-        seconds: Option<f64>,
-    },
+    Probed(Probed),
     /// Answers [`PlayerCommand::Close`].
     Closed,
     /// The command failed.
@@ -47,6 +46,33 @@ pub enum PlayerAnswer {
         /// Why.
         failure: Failure,
     },
+}
+
+/// What the beginning of a file says of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Probed {
+    /// Length of the recording, where the header says it.
+    pub seconds: Option<f64>,
+    /// Its audio tracks, in the file's order.
+    pub tracks: Vec<AudioTrack>,
+}
+
+/// An audio track of a recording.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
+pub struct AudioTrack {
+    /// Counted from 0, as `Job::track`.
+    pub number: u32,
+    /// As the file spells it, e.g. `eng`.
+    pub language: Option<String>,
+    /// Its name, where the file gives it one.
+    pub title: Option<String>,
+    /// Name of the codec.
+    pub codec: String,
+    /// How many channels it has, where the file says so.
+    pub channels: Option<u32>,
+    /// It is transcribed where none is chosen.
+    pub default: bool,
 }
 
 /// Where a recording's sound is.

@@ -44,4 +44,13 @@ pub struct Point {
 impl Point {
     /// More channels than any recording has: the text of all of them is there.
     pub const EVERY_CHANNEL: usize = u32::MAX as usize;
+
+    /// Up to where the channel on which it lies is done.
+    pub fn reached(&self) -> Time {
+        const SAMPLES_PER_MILLISECOND: u64 = 16;
+        if self.channel == Self::EVERY_CHANNEL {
+            return self.written_to;
+        }
+        Time::from_millis(u32::try_from(self.position / SAMPLES_PER_MILLISECOND).unwrap_or(u32::MAX))
+    }
 }

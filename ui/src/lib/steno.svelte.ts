@@ -1,6 +1,6 @@
 import { asFailure, type Backend } from "./backend";
 import type {
-  Attempt, ChartFile, EngineInfo, Exporting, Failure, Finding, Format, Gap, Job, Look, ModelFits, Place, SaveLocation, Saved, Settings, Setup, Switches, WindowEvent,
+  Attempt, ChartFile, EngineInfo, Exporting, Failure, Finding, Format, Gap, Job, Look, ModelFits, Part, Place, SaveLocation, Saved, Settings, Setup, Switches, WindowEvent,
 } from "./generated/contract";
 import type { Known } from "./jobs/estimate";
 import { CatalogState } from "./models/catalog.svelte";
@@ -153,6 +153,8 @@ export class Steno {
   chooseModel = () => this.#try(() => this.#backend.chooseModel());
   startAnyway = () => this.#try(() => this.#backend.startAnyway());
   cancel = (job: number) => this.#try(() => this.#backend.cancel(job));
+  /** One recording, and not the queue: what runs ends, and goes on from there when it is resumed. */
+  pauseJob = (job: number) => this.#try(() => this.#backend.pauseJob(job));
   again = (job: number, part: Gap, attempt: Attempt | null = null) =>
     this.#try(async () => {
       // What is found is compared with what stands there: not with what stood there before the last words.
@@ -316,6 +318,7 @@ export class Steno {
   retryFailed = () => this.#try(() => this.#backend.retryFailed());
   putShortestFirst = (on: boolean) => this.#try(() => this.#backend.putShortestFirst(on));
   changeOwn = (jobs: number[], settings: Settings | null) => this.#try(() => this.#backend.changeOwn(jobs, settings));
+  changePart = (job: number, part: Part) => this.#try(() => this.#backend.changePart(job, part));
   renamePreset = (name: string, to: string) => this.#try(() => this.#backend.renamePreset(name, to));
   deletePreset = (name: string) => this.#try(() => this.#backend.deletePreset(name));
   watchFolder = (present: boolean) => this.#try(() => this.#backend.watchFolder(present));

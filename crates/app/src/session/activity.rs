@@ -82,9 +82,11 @@ impl Watch {
 fn is_busy(queue: &Queue, paused: bool) -> bool {
     queue.iter().any(|entry| match entry.state {
         _ if entry.is_asked_again() => true,
-        JobState::Running | JobState::Stopping => true,
+        JobState::Running | JobState::Stopping | JobState::Pausing => true,
         JobState::Waiting => !paused,
-        JobState::Held | JobState::Finished | JobState::Failed | JobState::Cancelled => false,
+        JobState::Held | JobState::Paused | JobState::Finished | JobState::Failed | JobState::Cancelled => {
+            false
+        }
     })
 }
 

@@ -133,6 +133,7 @@ async fn found(
         let mut job = runner::job(&entry, &settings, &preferences)?;
         job.channels = if has_channels { Channels::Separate } else { Channels::Mix };
         if speakers {
+            job.span = None;
             job.find_speakers_of_text(Vec::new());
         } else {
             job.span = Some(span);

@@ -1,11 +1,11 @@
 //! The state of the program around its session: the models to choose from, and the
 //! choices that are remembered in a file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use transcript::Task;
-use wire::Failure;
+use wire::{Failure, FilePath};
 
 use super::model_folders::ModelFolders;
 use super::{
@@ -111,9 +111,35 @@ impl AppState {
             remembered.language = settings.language.clone();
             remembered.translate = settings.task == Task::Translate;
             remembered.decoding = settings.decoding.clone();
+            remembered.sound = settings.sound;
             remembered.speakers = settings.speakers;
+            remembered.output = settings.output.clone();
         });
         self.session.change_settings(settings);
+    }
+
+    /// The folders for transcripts to choose from. The page names them by their index.
+    pub fn output_folders(&self) -> Vec<FilePath> {
+        let remembered = self.remembered();
+        let presets = remembered.presets.into_iter().map(|preset| preset.settings.output.folder);
+        let now = self.session.settings().output.folder;
+        let mut all = remembered.output_folders;
+        for folder in presets.chain([now]).flatten() {
+            if !all.contains(&folder) {
+                all.push(folder);
+            }
+        }
+        all
+    }
+
+    /// Adds a folder for transcripts, which the user chose; its index.
+    pub fn add_output_folder(&self, folder: &Path) -> usize {
+        let folder = FilePath::from(folder);
+        let known = self.output_folders().iter().position(|known| *known == folder);
+        known.unwrap_or_else(|| {
+            self.remember(|remembered| remembered.output_folders.push(folder.clone()));
+            self.output_folders().iter().position(|known| *known == folder).unwrap_or(0)
+        })
     }
 
     /// Adds a model to those to choose from, and chooses it.
@@ -250,7 +276,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
     use crate::session::JobState;
-    use std::path::Path;
 
     const STARTER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/starter-whisper");
 

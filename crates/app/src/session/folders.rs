@@ -14,11 +14,12 @@ use library::{FileStamp, Identity, Journal};
 use serde::{Deserialize, Serialize};
 use supervisor::recordings::{DEEPEST, walk};
 use tokio::sync::watch;
+use transcript::export::Format;
 use transcript::{Notice, Severity};
 use wire::{ErrorCode, Failure, FilePath, JobId};
 
 use super::files::{Found, check};
-use super::save::{SaveTarget, name_of};
+use super::save::{Naming, SaveTarget, name_of};
 use super::{Exporting, Inner, Session};
 
 /// How folders are watched.
@@ -74,11 +75,15 @@ impl WatchedFolder {
         }
     }
 
-    /// Whether everything that would be written for a recording is there.
-    fn is_exported(&self, recording: &Path) -> bool {
+    /// Whether everything that would be written for a recording is there, as far as its name is known
+    /// before it is transcribed.
+    fn is_exported(&self, recording: &Path, naming: &Naming) -> bool {
         let formats = &self.exporting.formats;
-        !formats.is_empty()
-            && formats.iter().all(|format| name_of(recording, true, *format, &self.place()).exists())
+        let exists = |format: &Format| {
+            let file = name_of(recording, None, *format, &self.place(), naming);
+            file.is_some_and(|file| file.exists())
+        };
+        !formats.is_empty() && formats.iter().all(exists)
     }
 }
 
@@ -123,18 +128,28 @@ impl Session {
         journal.mark_existing(&recordings).map_err(|error| error.failure())
     }
 
-    /// Writes what a finished recording of a watched folder says, if it is one;
+    /// Writes what the watched folder of a finished recording says, else what its settings do;
     /// whether anything was written. What can't be is said with the transcript,
     /// which then waits to be saved. Blocks on the disk.
     pub(super) fn export(&self, id: JobId) -> bool {
-        let folder = self.lock().queue.get(id).and_then(|entry| entry.watched.clone());
-        let watched = self.watched().into_iter().map(|watched| watched.folder);
-        let Some(folder) =
-            folder.and_then(|folder| watched.into_iter().find(|one| one.folder.as_path() == folder))
-        else {
-            return false;
+        let (folder, sample) = {
+            let shared = self.lock();
+            let Some(entry) = shared.queue.get(id) else { return false };
+            (entry.watched.clone(), entry.sample)
         };
-        let written = self.save_as(id, &folder.exporting, &folder.place());
+        let (exporting, place) = match folder {
+            Some(folder) => {
+                let mut watched = self.watched().into_iter().map(|watched| watched.folder);
+                let Some(folder) = watched.find(|one| one.folder.as_path() == folder) else { return false };
+                (folder.exporting.clone(), folder.place())
+            }
+            None => {
+                let when_finished = self.output_of(id).when_finished.filter(|_| !sample);
+                let Some(exporting) = when_finished else { return false };
+                (exporting, SaveTarget::Beside { replace: false })
+            }
+        };
+        let written = self.save_as(id, &exporting, &place);
         for (_, failure) in &written.failures {
             let text = format!("The text was not exported: {failure}");
             let notice = Notice::new("export.failed", Severity::Failed, text);
@@ -196,10 +211,11 @@ impl Session {
         let path = folder.folder.as_path();
         let there = recordings(path).map_err(|error| gone(path, &error))?;
         let queued: BTreeSet<PathBuf> = self.lock().queue.iter().map(|entry| entry.file.clone()).collect();
+        let naming = self.settings().output.naming();
         let journal = self.inner.supervisor.journal();
         let whole = memory.look(there, still, Instant::now());
         let new = whole.into_iter().filter(|(file, stamp)| {
-            if queued.contains(file) || folder.is_exported(file) || is_known(journal, file, *stamp) {
+            if queued.contains(file) || folder.is_exported(file, &naming) || is_known(journal, file, *stamp) {
                 return false;
             }
             match is_taken(journal, file, *stamp) {

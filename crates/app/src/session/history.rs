@@ -164,7 +164,8 @@ impl Session {
         let opened = self.documents()?.read(document).map_err(|error| error.failure())?;
         let mut opened = opened.ok_or_else(no_document)?;
         transcript::edit::clear_ids(&mut opened.transcript);
-        save::save(&opened.document.file, &opened.transcript, format, options, place)
+        let naming = self.lock().settings.output.naming();
+        save::save(&opened.document.file, &opened.transcript, format, options, place, &naming)
     }
 
     /// The same of several, in the formats and as the user chose for exports.
@@ -185,7 +186,7 @@ impl Session {
     }
 
     /// What has been finished goes into the history, and where its watched
-    /// folder says. Blocks on the disk.
+    /// folder or its settings say. Blocks on the disk.
     pub(super) fn put_away(&self, id: JobId) {
         let archived = self.archive(id);
         // Before the journal forgets it: who is interrupted here exports at the next start.

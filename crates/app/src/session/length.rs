@@ -8,7 +8,7 @@ mod headers;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use wire::{ErrorCode, Failure, JobId};
+use wire::{AudioTrack, ErrorCode, Failure, JobId};
 
 use super::Inner;
 use super::queue_journal::Outputs;
@@ -18,8 +18,8 @@ use supervisor::recordings::has_ending;
 /// Lengths that are read in one go before followers get an update.
 const AT_ONCE: usize = 20;
 
-/// Endings of files that may have pictures alone.
-const FILMS: &[&str] = &["3gp", "m4v", "mkv", "mov", "mp4", "webm"];
+/// Endings of files that may have pictures alone, or several sound tracks.
+const FILMS: &[&str] = &["3gp", "m4v", "mka", "mkv", "mov", "mp4", "webm"];
 
 /// The length of a recording before any of it is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -49,19 +49,26 @@ pub fn of(file: &Path) -> Length {
     }
 }
 
-/// The same, and of the others whether they can be decoded at all.
+/// What a file says of itself before any of it is decoded.
+type Looked = (Length, Vec<AudioTrack>);
+
+/// The same, with the audio tracks of those that may have several; and of those that say nothing,
+/// whether they can be decoded at all.
 ///
 /// # Errors
 /// Where a file is certainly no recording.
-fn look(file: &Path, prober: &mut Option<&Player>) -> Result<Length, Failure> {
+fn look(file: &Path, prober: &mut Option<&Player>) -> Result<Looked, Failure> {
     use ErrorCode as Code;
     let length = of(file);
     // A header says how long the pictures are, and not that there is no sound.
     let is_in_doubt = length == Length::Unknown || has_ending(file, FILMS);
-    let Some(process) = prober.filter(|_| is_in_doubt) else { return Ok(length) };
+    let unknown = || Ok((length, Vec::new()));
+    let Some(process) = prober.filter(|_| is_in_doubt) else { return unknown() };
     match process.probe(file) {
-        Ok(Some(seconds)) if length == Length::Unknown => Ok(Length::Seconds(seconds)),
-        Ok(_) => Ok(length),
+        Ok(probed) => {
+            let told = probed.seconds.filter(|_| length == Length::Unknown).map(Length::Seconds);
+            Ok((told.unwrap_or(length), probed.tracks))
+        }
         Err(failure) => match failure.code {
             Code::UnknownFormat
             | Code::NoAudioTrack
@@ -73,10 +80,10 @@ fn look(file: &Path, prober: &mut Option<&Player>) -> Result<Length, Failure> {
             // so for each of the others.
             Code::PlayerFailed => {
                 *prober = None;
-                Ok(length)
+                unknown()
             }
             // A disk may be back when its turn comes.
-            _ => Ok(length),
+            _ => unknown(),
         },
     }
 }
@@ -84,7 +91,11 @@ fn look(file: &Path, prober: &mut Option<&Player>) -> Result<Length, Failure> {
 /// Asks for the lengths of what is in the queue, as long as the session lives.
 pub async fn run(inner: Arc<Inner>) {
     loop {
-        let some: Vec<(JobId, PathBuf)> = inner.lock().queue.unmeasured().take(AT_ONCE).collect();
+        let some: Vec<(JobId, PathBuf)> = {
+            let shared = inner.lock();
+            let unmeasured = shared.queue.unmeasured().take(AT_ONCE);
+            unmeasured.map(|entry| (entry.id, entry.file.clone())).collect()
+        };
         if inner.lock().closed {
             return;
         }
@@ -100,7 +111,8 @@ pub async fn run(inner: Arc<Inner>) {
             let mut prober = prober.as_deref();
             some.iter().map(|(_, file)| look(file, &mut prober)).collect()
         });
-        let lengths: Vec<_> = asked.await.unwrap_or_else(|_| vec![Ok(Length::Unknown); ids.len()]);
+        let lengths: Vec<_> =
+            asked.await.unwrap_or_else(|_| vec![Ok((Length::Unknown, Vec::new())); ids.len()]);
         inner.learn(ids.into_iter().zip(lengths));
         if inner.lock().queue.is_shortest_first() {
             inner.wake.notify_one();
@@ -109,22 +121,25 @@ pub async fn run(inner: Arc<Inner>) {
 }
 
 impl Inner {
-    fn learn(&self, lengths: impl Iterator<Item = (JobId, Result<Length, Failure>)>) {
+    fn learn(&self, looked: impl Iterator<Item = (JobId, Result<Looked, Failure>)>) {
         let mut journal = self.journal();
         let refused: Vec<(JobId, Outputs)> = self.change(|shared| {
             let mut refused = Vec::new();
-            for (id, length) in lengths {
-                shared.queue.measured(id, *length.as_ref().unwrap_or(&Length::Unknown));
-                if let Err(failure) = length
-                    && shared.queue.refuse(id, failure)
-                {
-                    refused.extend(shared.queue.get(id).map(|entry| (id, Outputs::of(entry))));
+            for (id, looked) in looked {
+                match looked {
+                    Ok((length, tracks)) => shared.queue.measured(id, length, tracks),
+                    Err(failure) => {
+                        shared.queue.measured(id, Length::Unknown, Vec::new());
+                        if shared.queue.refuse(id, failure) {
+                            refused.extend(shared.queue.get(id).map(|entry| (id, Outputs::of(entry))));
+                        }
+                    }
                 }
             }
             refused
         });
         for (id, outputs) in refused {
-            journal.fail(id, &outputs);
+            journal.set_aside(id, &outputs);
         }
     }
 }

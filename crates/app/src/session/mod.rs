@@ -21,6 +21,7 @@ mod runner;
 mod save;
 mod selection;
 mod settings;
+mod stopping;
 mod usage;
 mod voices;
 mod window_bounds;
@@ -39,9 +40,9 @@ pub use follow::{Follower, MemoryFollower, TextFollower};
 pub use microphone::Microphone;
 pub use queue::{Changes, Ending, JobState, QueueEntry, TextChange};
 pub use remembered::{Exporting, Language, Remembered, Switches, Theme, WindowBounds};
-pub use save::{SaveTarget, Written, write_bytes};
+pub use save::{Naming, SaveTarget, Written, write_bytes};
 use selection::{all_models, start_with, with_models};
-pub use settings::{Decoding, JobSettings, MOST_BEAMS, Preset, Speakers, Stored};
+pub use settings::{Decoding, JobSettings, MOST_BEAMS, Output, Part, Preset, Sound, Speakers, Stored};
 use settings::{rename_preset, save_preset};
 use tokio::sync::{Notify, watch};
 use transcript::export::{Format, Options};
@@ -162,8 +163,10 @@ impl Session {
         session.change(|shared| {
             for one in interrupted {
                 let found = files::check(one.file.clone());
+                let paused = one.outputs.paused;
                 let failure = one.outputs.failure.clone().or(found.failure);
-                let id = shared.queue.add(found.file, found.bytes, false, failure);
+                let id =
+                    shared.queue.add(found.file, found.bytes, false, failure.clone().filter(|_| !paused));
                 if let Some(folder) = &one.outputs.folder {
                     shared.queue.set_watched(id, folder.0.clone());
                 }
@@ -172,8 +175,12 @@ impl Session {
                 }
                 let own = one.outputs.own.clone();
                 shared.queue.set_own(id, own.map(Stored::settings));
+                shared.queue.set_part(id, one.outputs.part);
                 if let Some(stopped) = journal.take_back(id, one) {
-                    shared.queue.set_failed_before(id, stopped);
+                    shared.queue.set_stopped_before(id, stopped);
+                }
+                if paused {
+                    shared.queue.set_paused_before(id, failure);
                 }
             }
             shared.hold_or_release();
@@ -266,6 +273,23 @@ impl Session {
         }
     }
 
+    /// Sets which part of a waiting recording is transcribed.
+    ///
+    /// # Errors
+    /// `BadSettings` where nothing lies in that part.
+    pub fn change_part(&self, id: JobId, part: Part) -> Result<(), Failure> {
+        let mut journal = self.inner.journal();
+        let changed = self.change(|shared| {
+            part.check(shared.queue.get(id).and_then(|entry| entry.length.seconds()))?;
+            let changed = shared.queue.set_part(id, part);
+            Ok(shared.queue.get(id).filter(|_| changed).map(Outputs::of))
+        })?;
+        if let Some(outputs) = changed {
+            journal.intend(id, &outputs);
+        }
+        Ok(())
+    }
+
     /// Sets whether the shortest recording is transcribed first.
     pub fn put_shortest_first(&self, on: bool) {
         self.change(|shared| shared.queue.put_shortest_first(on));
@@ -322,55 +346,6 @@ impl Session {
         self.inner.runtime.spawn_blocking(move || session.inner.journal().add(&approved));
     }
 
-    /// Stops a recording. What there is of its text stays.
-    pub fn cancel(&self, id: JobId) {
-        if self.change(|shared| shared.cancel(id)) {
-            self.inner.journal().finish(id, library::JournalState::Cancelled);
-        }
-    }
-
-    /// Stops the running job and all that wait. None of them starts meanwhile.
-    pub fn cancel_all(&self) {
-        let cancelled: Vec<JobId> = self.change(|shared| {
-            let undone = |entry: &&QueueEntry| !entry.state.is_over() || entry.is_asked_again();
-            let undone: Vec<JobId> = shared.queue.iter().filter(undone).map(|entry| entry.id).collect();
-            undone.into_iter().filter(|id| shared.cancel(*id)).collect()
-        });
-        self.inner.journal().finish_all(&cancelled, library::JournalState::Cancelled);
-    }
-
-    /// Starts over with a recording that failed or was stopped. Waits for the disk.
-    pub fn retry(&self, id: JobId) {
-        self.retry_those(|entry| entry.id == id);
-    }
-
-    /// Starts over with all recordings that failed, but not with those that the user
-    /// stopped. Waits for the disk.
-    pub fn retry_failed(&self) {
-        self.retry_those(|entry| entry.state == JobState::Failed);
-    }
-
-    fn retry_those(&self, which: impl Fn(&QueueEntry) -> bool) {
-        let over = |entry: &&QueueEntry| matches!(entry.state, JobState::Failed | JobState::Cancelled);
-        let files: Vec<_> = {
-            let shared = self.lock();
-            let those = shared.queue.iter().filter(over).filter(|entry| which(entry));
-            those.map(|entry| (entry.id, entry.file.clone())).collect()
-        };
-        // Without the lock: a disk may take long to answer that it is gone.
-        let checked: Vec<_> = files.into_iter().map(|(id, file)| (id, files::check(file).failure)).collect();
-        let mut journal = self.inner.journal();
-        let jobs = self.change(|shared| {
-            let ids: Vec<JobId> = checked.iter().map(|(id, _)| *id).collect();
-            for (id, failure) in checked {
-                shared.queue.retry(id, failure);
-            }
-            shared.hold_or_release();
-            shared.to_write_down(&ids)
-        });
-        journal.add(&jobs);
-    }
-
     /// Removes a recording from the list, unless an engine works on it.
     pub fn remove(&self, id: JobId) {
         let watched = self.change(|shared| {
@@ -417,7 +392,9 @@ impl Session {
     /// Where the recording is not in the list, or has no text.
     pub fn proposed_file(&self, id: JobId, format: Format) -> Result<PathBuf, Failure> {
         let (recording, transcript) = self.result(id)?;
-        Ok(save::beside(&recording, transcript.complete, format))
+        let (place, naming) = (SaveTarget::Beside { replace: false }, self.naming(id));
+        let named = save::name_of(&recording, Some(&transcript), format, &place, &naming);
+        Ok(named.unwrap_or_else(|| recording.with_extension(format.extension())))
     }
 
     /// The recording's path with another ending, for a dialog to propose.
@@ -437,6 +414,22 @@ impl Session {
         file.ok_or_else(|| {
             Failure::new(ErrorCode::BadSettings, "This recording is not in the list any more.")
         })
+    }
+
+    /// What is listened to: the recording, and which of its audio tracks was transcribed or is to be.
+    /// Waits for all of a transcript that is being opened.
+    ///
+    /// # Errors
+    /// Where the recording is not in the list.
+    pub fn sound_of(&self, id: JobId) -> Result<(PathBuf, Option<usize>), Failure> {
+        let file = self.recording(id)?;
+        let _turn = self.turn();
+        let shared = self.lock();
+        let track = shared.queue.get(id).and_then(|entry| match &entry.transcript {
+            Some(transcript) => usize::try_from(transcript.settings["track"].as_u64()?).ok(),
+            None => entry.part.track.map(|track| track as usize),
+        });
+        Ok((file, track))
     }
 
     /// What is to be shown of a recording in a file manager: what was saved last, else the recording.
@@ -475,12 +468,28 @@ impl Session {
         place: &SaveTarget,
     ) -> Result<PathBuf, Failure> {
         let (recording, transcript) = self.result(id)?;
-        save::save(&recording, &transcript, format, options, place)
+        save::save(&recording, &transcript, format, options, place, &self.naming(id))
+    }
+
+    /// The folder and the names of a recording's transcripts: by its own settings, else those of the
+    /// session.
+    fn naming(&self, id: JobId) -> Naming {
+        self.output_of(id).naming()
+    }
+
+    fn output_of(&self, id: JobId) -> Output {
+        let shared = self.lock();
+        let own = shared.queue.get(id).and_then(|entry| entry.own.as_ref());
+        own.unwrap_or(&shared.settings).output.clone()
     }
 
     /// The text is safe: its job leaves the journal, and its watched folder doesn't offer
     /// the recording again. Blocks on the disk.
     fn settled(&self, id: JobId) {
+        let goes_on = |entry: &QueueEntry| entry.state == JobState::Paused;
+        if self.lock().queue.get(id).is_some_and(goes_on) {
+            return;
+        }
         let watched = {
             let shared = self.lock();
             let entry = shared.queue.get(id).filter(|entry| entry.watched.is_some());
@@ -547,7 +556,9 @@ impl Session {
             journal.set_order(&shared.queue.given_order());
             // Recordings that were added meanwhile, as by another start of the program; and what
             // failed, until the user removes it.
-            let stays = |entry: &&QueueEntry| entry.state.waits() || entry.state == JobState::Failed;
+            let stays = |entry: &&QueueEntry| {
+                entry.state.waits() || matches!(entry.state, JobState::Failed | JobState::Paused)
+            };
             unfinished.extend(shared.queue.iter().filter(stays).map(|entry| entry.id));
         }
         // The user confirmed what is lost by closing.
@@ -596,21 +607,6 @@ impl Shared {
             let demonstration = entry.own.as_ref().map_or(demonstration, JobSettings::is_demonstration);
             demonstration && !entry.approved
         });
-    }
-
-    /// Returns whether the job is over with this.
-    fn cancel(&mut self, id: JobId) -> bool {
-        let again = self.queue.get(id).is_some_and(QueueEntry::is_asked_again);
-        if again {
-            self.queue.forget_again(id);
-        }
-        if (again || self.queue.cancel(id))
-            && let Some((running, stop)) = &self.running
-            && *running == id
-        {
-            stop.ask();
-        }
-        self.queue.get(id).is_some_and(|entry| entry.state == JobState::Cancelled)
     }
 
     /// Those of these that wait or failed, as the jobs that they would be now; without a model

@@ -2,28 +2,29 @@
 //! engine, no clock, no thread, so that it can be tested by tables.
 
 mod diff;
+mod stopped;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use advisor::fit::Announcement;
-use library::Identity;
 use library::documents::UndoPosition;
 use serde::Serialize;
 use transcript::edit::{self, Change, Mismatch};
 use transcript::{Model, Notice, Segment, Severity, Source, Span, Time, Transcript};
 use ts_rs::TS;
-use wire::{Event, Failure, Job, JobId, Progress};
+use wire::{AudioTrack, Event, Failure, JobId, Progress};
 
-use super::JobSettings;
 use super::again::{Again, can_be_asked};
 use super::editing::Edited;
 use super::length::Length;
 use super::queue_order::QueueOrder;
 use super::usage::{Forecast, JobMemory};
+use super::{JobSettings, Part};
 use diff::without_text;
 pub use diff::{Changes, Ending, TextChange};
+pub use stopped::StoppedJob;
 
 /// The state of a recording in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
@@ -37,6 +38,10 @@ pub enum JobState {
     Running,
     /// Asked to stop, and still running.
     Stopping,
+    /// Asked to pause, and still running.
+    Pausing,
+    /// The user paused it: its text stays, and it goes on from there when the user resumes it.
+    Paused,
     /// Its transcript is whole.
     Finished,
     /// It ended with a failure, perhaps with a part of the text.
@@ -54,6 +59,16 @@ impl JobState {
     /// Its turn is still to come.
     pub fn waits(self) -> bool {
         matches!(self, Self::Held | Self::Waiting)
+    }
+
+    /// An engine works on it.
+    pub fn runs(self) -> bool {
+        matches!(self, Self::Running | Self::Stopping | Self::Pausing)
+    }
+
+    /// It ended before its text was whole, and begins again only if the user says so.
+    pub fn is_set_aside(self) -> bool {
+        matches!(self, Self::Paused | Self::Failed | Self::Cancelled)
     }
 }
 
@@ -75,6 +90,10 @@ pub struct QueueEntry {
     pub watched: Option<PathBuf>,
     /// Settings of its own, in place of the session's.
     pub own: Option<JobSettings>,
+    /// Which part of it is transcribed.
+    pub part: Part,
+    /// Its audio tracks, where it was found to have several.
+    pub tracks: Arc<[AudioTrack]>,
     /// How long the recording is, as far as its header says.
     pub length: Length,
     /// Its state.
@@ -110,8 +129,10 @@ pub struct QueueEntry {
     pub speakers: bool,
     /// The file is damaged or cut off: up to here it could be decoded.
     pub truncated_at: Option<Time>,
-    /// From where it can be resumed, after it was stopped or failed.
+    /// From where it can be resumed, after it was paused, stopped or failed.
     pub stopped: Option<Arc<StoppedJob>>,
+    /// It was paused and is to go on: before all that wait, and as the job that it was.
+    pub resumed: bool,
     /// The text of the run before this one. It is shown until this one has text, and stays where
     /// this one ends earlier.
     earlier: Option<Box<Transcript>>,
@@ -119,29 +140,6 @@ pub struct QueueEntry {
     notices: Vec<Notice>,
     changed: u64,
     rewrites: Vec<Rewrite>,
-}
-
-/// A job that was stopped or failed, and from where it can be resumed.
-#[derive(Debug)]
-pub struct StoppedJob {
-    /// With the point in `resume`.
-    pub job: Job,
-    /// The recording's, when the job began.
-    pub identity: Option<Identity>,
-}
-
-impl StoppedJob {
-    /// The job to resume, where `fresh` is the same one: the same recording, model and settings.
-    /// Anything else is begun anew.
-    pub fn resumed(&self, fresh: &Job, identity: Option<&Identity>) -> Option<Job> {
-        let plain = Job { resume: None, ..self.job.clone() };
-        let is_same_file = match (&self.identity, identity) {
-            (Some(before), Some(now)) => before.is_same_recording(now),
-            (None, None) => true,
-            _ => false,
-        };
-        (is_same_file && plain == *fresh).then(|| self.job.clone())
-    }
 }
 
 /// Up to where the file of a notice could be decoded, if it says that.
@@ -239,6 +237,8 @@ impl Queue {
             approved: false,
             watched: None,
             own: None,
+            part: Part::default(),
+            tracks: Arc::default(),
             length: Length::NotAsked,
             state,
             progress: None,
@@ -257,6 +257,7 @@ impl Queue {
             speakers: false,
             truncated_at: None,
             stopped: None,
+            resumed: false,
             earlier: None,
             streamed: Vec::new(),
             notices: Vec::new(),
@@ -299,7 +300,8 @@ impl Queue {
         let wait = |id| {
             let entry: &QueueEntry =
                 self.entries.get(&id).filter(|entry: &&QueueEntry| entry.state.waits())?;
-            Some(entry.length.seconds().unwrap_or(f64::INFINITY))
+            // What is resumed goes before the shortest.
+            Some(if entry.resumed { -1.0 } else { entry.length.seconds().unwrap_or(f64::INFINITY) })
         };
         if self.turns.arrange(wait) {
             self.note_order();
@@ -311,13 +313,17 @@ impl Queue {
         self.reordered = self.version;
     }
 
-    /// Waiting recordings whose length was not read yet.
-    pub fn unmeasured(&self) -> impl Iterator<Item = (JobId, PathBuf)> {
-        let unmeasured = |entry: &&QueueEntry| entry.state.waits() && entry.length == Length::NotAsked;
-        self.iter().filter(unmeasured).map(|entry| (entry.id, entry.file.clone()))
+    /// Recordings that were not looked at yet: those that wait, and those that began before they
+    /// could be.
+    pub fn unmeasured(&self) -> impl Iterator<Item = &QueueEntry> {
+        let undone = |entry: &&QueueEntry| entry.state.waits() || entry.state.runs();
+        self.iter().filter(undone).filter(|entry| entry.length == Length::NotAsked)
     }
 
-    pub fn measured(&mut self, id: JobId, length: Length) {
+    pub fn measured(&mut self, id: JobId, length: Length, tracks: Vec<AudioTrack>) {
+        if tracks.len() > 1 {
+            self.change(id, |entry, _| entry.tracks = tracks.into());
+        }
         match length {
             Length::Seconds(_) => self.change(id, |entry, _| entry.length = length),
             // Not shown, so that followers need no update.
@@ -341,13 +347,26 @@ impl Queue {
     /// Gives a waiting recording settings of its own; `None`: the session's. False where
     /// it has started.
     pub fn set_own(&mut self, id: JobId, own: Option<JobSettings>) -> bool {
+        self.prepare(id, |entry| entry.own = own)
+    }
+
+    /// Sets which part of a waiting recording is transcribed. False where it has started.
+    pub fn set_part(&mut self, id: JobId, part: Part) -> bool {
+        self.prepare(id, |entry| entry.part = part)
+    }
+
+    /// Changes what a recording will be transcribed with; what was paused keeps it.
+    fn prepare(&mut self, id: JobId, change: impl FnOnce(&mut QueueEntry)) -> bool {
         let begun = |entry: &QueueEntry| {
             !entry.state.waits() && !matches!(entry.state, JobState::Failed | JobState::Cancelled)
         };
         if self.get(id).is_none_or(begun) {
             return false;
         }
-        self.change(id, |entry, _| entry.own = own);
+        self.change(id, |entry, _| {
+            change(entry);
+            entry.resumed = false;
+        });
         true
     }
 
@@ -365,9 +384,7 @@ impl Queue {
 
     /// How many recordings are not transcribed yet.
     pub fn unfinished(&self) -> usize {
-        let undone = |entry: &&QueueEntry| {
-            matches!(entry.state, JobState::Waiting | JobState::Running | JobState::Stopping)
-        };
+        let undone = |entry: &&QueueEntry| entry.state == JobState::Waiting || entry.state.runs();
         self.iter().filter(undone).count()
     }
 
@@ -375,15 +392,17 @@ impl Queue {
     pub fn unsaved(&self) -> usize {
         self.iter()
             .filter(|entry| entry.transcript.is_some() && entry.saved.is_none() && !entry.sample)
-            // Texts in the history are safe.
-            .filter(|entry| entry.edited.is_none())
+            // Texts in the history are safe, and these stay in the journal.
+            .filter(|entry| {
+                entry.edited.is_none() && !matches!(entry.state, JobState::Paused | JobState::Failed)
+            })
             .count()
     }
 
     /// Marks the next recording as running and returns it. `None` while the shortest is
     /// to come first and some lengths are unknown yet.
     pub fn start_next(&mut self) -> Option<QueueEntry> {
-        if self.is_shortest_first() && self.unmeasured().next().is_some() {
+        if self.is_shortest_first() && self.unmeasured().any(|entry| entry.state.waits()) {
             return None;
         }
         self.arrange();
@@ -457,10 +476,12 @@ impl Queue {
         failure: Option<Failure>,
     ) {
         self.change(id, |entry, version| {
-            if entry.state.is_over() {
+            if entry.state.is_over() || entry.state == JobState::Paused {
                 return;
             }
-            entry.state = state;
+            let is_paused = entry.state == JobState::Pausing && state == JobState::Cancelled;
+            entry.state = if is_paused { JobState::Paused } else { state };
+            entry.resumed = false;
             entry.failure = failure;
             entry.progress = None;
             entry.will_not_fit = None;
@@ -479,62 +500,9 @@ impl Queue {
         });
     }
 
-    /// Stops a recording. True where the engine has to be asked to.
-    pub fn cancel(&mut self, id: JobId) -> bool {
-        match self.get(id).map(|entry| entry.state) {
-            Some(JobState::Running) => {
-                self.set(id, JobState::Stopping);
-                true
-            }
-            Some(JobState::Held | JobState::Waiting) => {
-                self.set(id, JobState::Cancelled);
-                false
-            }
-            _ => false,
-        }
-    }
-
-    /// Resumes a recording that was stopped or failed, or starts over with it. `failure`: why that
-    /// is not possible now; then all stays as it is. Its text stays until the next run has more.
-    pub fn retry(&mut self, id: JobId, failure: Option<Failure>) {
-        self.change(id, |entry, version| {
-            if !matches!(entry.state, JobState::Failed | JobState::Cancelled) {
-                return;
-            }
-            entry.failure = failure;
-            if entry.failure.is_some() {
-                return;
-            }
-            entry.state = JobState::Waiting;
-            entry.length = Length::NotAsked;
-            entry.earlier = entry.transcript.take().filter(|earlier| !earlier.segments.is_empty());
-            if entry.earlier.is_none() {
-                entry.rewrites.push(Rewrite { version, from: 0, changes: None });
-            }
-            entry.saved = None;
-            entry.truncated_at = None;
-            entry.streamed = Vec::new();
-            entry.notices = Vec::new();
-            entry.memory.clear();
-        });
-    }
-
-    /// A recording that failed in an earlier window has the text that was there.
-    pub fn set_failed_before(&mut self, id: JobId, stopped: StoppedJob) {
-        self.change(id, |entry, _| {
-            entry.streamed = stopped.job.resume.iter().flat_map(|resume| resume.segments.clone()).collect();
-            entry.stopped = Some(Arc::new(stopped));
-        });
-    }
-
     /// All recordings in the order that does not depend on their lengths.
     pub fn given_order(&self) -> Vec<JobId> {
         self.turns.given().to_vec()
-    }
-
-    /// Remembers from where a job that ended early can be resumed.
-    pub fn set_stopped(&mut self, id: JobId, stopped: Option<StoppedJob>) {
-        self.change(id, |entry, _| entry.stopped = stopped.map(Arc::new));
     }
 
     /// Asks for a part of a finished recording to be transcribed again. An earlier result
@@ -659,9 +627,7 @@ impl Queue {
 
     /// Removes a recording from the list, unless an engine works on it.
     pub fn remove(&mut self, id: JobId) {
-        let busy = |entry: &QueueEntry| {
-            matches!(entry.state, JobState::Running | JobState::Stopping) || entry.is_asked_again()
-        };
+        let busy = |entry: &QueueEntry| entry.state.runs() || entry.is_asked_again();
         if self.get(id).is_some_and(|entry| !busy(entry)) {
             self.entries.remove(&id);
             self.turns.remove(id);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use wire::{Failure, FilePath, Job, JobId};
 
 use super::queue::{JobState, QueueEntry, StoppedJob};
-use super::settings::Stored;
+use super::settings::{Part, Stored};
 
 /// What the journal keeps of a recording besides its job.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -19,10 +19,14 @@ pub struct Outputs {
     pub folder: Option<FilePath>,
     /// Settings of its own.
     pub own: Option<Stored>,
+    /// Which part of it is transcribed.
+    pub part: Part,
     /// The user has it transcribed with the demonstration model, where there is no other.
     pub demonstration: bool,
     /// Why it failed; it is not begun before the user says so.
     pub failure: Option<Failure>,
+    /// The user paused it; it goes on when the user says so.
+    pub paused: bool,
 }
 
 impl Outputs {
@@ -30,8 +34,10 @@ impl Outputs {
         Self {
             folder: entry.watched.clone().map(FilePath::from),
             own: entry.own.as_ref().map(Stored::from),
+            part: entry.part,
             demonstration: entry.approved,
             failure: entry.failure.clone().filter(|_| entry.state == JobState::Failed),
+            paused: matches!(entry.state, JobState::Pausing | JobState::Paused),
         }
     }
 }
@@ -43,8 +49,8 @@ pub struct QueueJournal {
     /// Jobs of a window that is gone which this one has not started; with the job to
     /// resume, where that window had started it.
     taken: BTreeMap<JobId, Option<Job>>,
-    /// Jobs that failed. They stay until the user removes them, or starts over with them.
-    failed: BTreeSet<JobId>,
+    /// Jobs that failed or were paused. They stay until the user removes them, or has them go on.
+    aside: BTreeSet<JobId>,
 }
 
 /// A recording whose transcription was interrupted.
@@ -85,15 +91,15 @@ impl QueueJournal {
         (Self { journal, ..Self::default() }, interrupted)
     }
 
-    /// Of a job that failed, returns from where it can be resumed.
+    /// Of a job that failed or was paused, returns from where it can be resumed.
     pub fn take_back(&mut self, id: JobId, interrupted: Interrupted) -> Option<StoppedJob> {
         let Interrupted { outputs, key, begun, identity, .. } = interrupted;
         self.keys.insert(id, key);
-        if outputs.failure.is_none() {
+        if outputs.failure.is_none() && !outputs.paused {
             self.taken.insert(id, begun);
             return None;
         }
-        self.failed.insert(id);
+        self.aside.insert(id);
         let has_point = |job: &Job| job.resume.as_ref().is_some_and(|resume| resume.point.is_some());
         begun.filter(has_point).map(|job| StoppedJob { job, identity })
     }
@@ -130,13 +136,19 @@ impl QueueJournal {
         }
     }
 
-    /// Keeps a job that failed, with what it reached, until the user removes it.
-    pub fn fail(&mut self, id: JobId, outputs: &Outputs) {
+    /// Keeps a job that failed or was paused, with what it reached, until the user removes it.
+    pub fn set_aside(&mut self, id: JobId, outputs: &Outputs) {
         self.taken.remove(&id);
-        if let (Some(journal), Some(key)) = (&self.journal, self.keys.get(&id)) {
-            let _ = journal.set_outputs(*key, &json(outputs));
-            self.failed.insert(id);
+        if self.note(id, outputs) {
+            self.aside.insert(id);
         }
+    }
+
+    /// Changes what is kept of a recording besides its job. False where it is not in the journal.
+    pub fn note(&self, id: JobId, outputs: &Outputs) -> bool {
+        let (Some(journal), Some(key)) = (&self.journal, self.keys.get(&id)) else { return false };
+        let _ = journal.set_outputs(*key, &json(outputs));
+        true
     }
 
     /// Keeps the order of the queue.
@@ -179,9 +191,9 @@ impl QueueJournal {
             self.add(&[(id, job.clone(), outputs.clone())]);
         }
         let key = self.keys.get(&id).copied();
-        let failed = self.failed.remove(&id);
+        let was_aside = self.aside.remove(&id);
         if let (Some(journal), Some(key)) = (&self.journal, key) {
-            if failed {
+            if was_aside {
                 // It may be begun anew; where it is resumed, its point is written again below.
                 let _ = journal.start_over(key, identity);
             }
@@ -209,7 +221,7 @@ impl QueueJournal {
     pub fn finish_all(&mut self, ids: &[JobId], state: JournalState) {
         for id in ids {
             self.runs(*id);
-            self.failed.remove(id);
+            self.aside.remove(id);
         }
         let keys: Vec<JobKey> = ids.iter().filter_map(|id| self.keys.remove(id)).collect();
         if let (Some(journal), false) = (&self.journal, keys.is_empty()) {

@@ -53,6 +53,13 @@ impl QueueOrder {
         changed
     }
 
+    /// Gives a recording its turn before all that `wait`, in the order given.
+    pub fn put_first(&mut self, id: JobId, waits: impl Fn(JobId) -> bool) {
+        self.given.retain(|other| *other != id);
+        let first = self.given.iter().position(|other| waits(*other)).unwrap_or(self.given.len());
+        self.given.insert(first, id);
+    }
+
     /// The given order comes back where this is switched off.
     pub fn put_shortest_first(&mut self, on: bool) {
         self.shortest_first = on;

@@ -13,7 +13,7 @@ use ts_rs::TS;
 use wire::FilePath;
 
 use super::folders::WatchedFolder;
-use super::settings::{Decoding, Preset, Speakers};
+use super::settings::{Decoding, Output, Preset, Sound, Speakers};
 use config::folders;
 
 const FILE: &str = "steno/window.json";
@@ -32,8 +32,14 @@ pub struct Remembered {
     pub translate: bool,
     /// How text was last searched for.
     pub decoding: Decoding,
+    /// What of the sound was last transcribed.
+    pub sound: Sound,
     /// Whether speakers were last told apart.
     pub speakers: Speakers,
+    /// Where transcripts last went, and under which names.
+    pub output: Output,
+    /// Folders for transcripts that the user chose.
+    pub output_folders: Vec<FilePath>,
     /// Settings that were saved under a name.
     pub presets: Vec<Preset>,
     /// The shortest recording is transcribed first.
@@ -213,10 +219,13 @@ mod tests {
             decoding: Decoding {
                 beams: 5,
                 several_languages: true,
-                each_channel: true,
                 words: vec!["Ærø".into()],
+                prompt: "A talk.".into(),
             },
+            sound: Sound { channels: wire::Channels::Right, voice_activity: wire::VoiceActivity::Off },
             speakers: Speakers { tell_apart: true, count: Some(3) },
+            output: Output { folder: Some("/texts".into()), name: "{name}".into(), when_finished: None },
+            output_folders: vec!["/texts".into()],
             presets: vec![Preset { name: "Interviews".into(), ..Preset::default() }],
             shortest_first: true,
             watched: vec![WatchedFolder {

@@ -17,6 +17,8 @@ use config::Preferences;
 
 /// Runs until the session is closed.
 pub async fn run(inner: Arc<Inner>) {
+    // The latest job was paused, and its engine still holds the model.
+    let mut paused = false;
     loop {
         let next = inner.change(|shared| {
             if shared.closed {
@@ -34,6 +36,10 @@ pub async fn run(inner: Arc<Inner>) {
         });
         match next {
             Err(()) => return,
+            Ok(None) if paused => {
+                inner.supervisor.rest().await;
+                paused = false;
+            }
             Ok(None) => inner.wake.notified().await,
             Ok(Some((entry, Some(again), (settings, preferences)))) => {
                 transcribe_again(&inner, entry, again, settings, preferences).await;
@@ -43,6 +49,7 @@ pub async fn run(inner: Arc<Inner>) {
                 if let Err(failure) = transcribe(&inner, entry, settings, preferences).await {
                     inner.change(|shared| shared.queue.end(id, JobState::Failed, None, Some(failure)));
                 }
+                paused = inner.lock().queue.get(id).is_some_and(|entry| entry.state == JobState::Paused);
             }
         }
     }
@@ -59,8 +66,12 @@ async fn transcribe(
     let begun = tokio::task::spawn_blocking(move || {
         let identity = Identity::of(&entry.file).ok();
         let make = || {
-            let fresh = job(&entry, &settings, &preferences)?;
             let stopped = entry.stopped.as_ref();
+            let paused = stopped.filter(|_| entry.resumed);
+            if let Some(job) = paused.and_then(|paused| paused.continued(identity.as_ref())) {
+                return Ok(job);
+            }
+            let fresh = job(&entry, &settings, &preferences)?;
             Ok(stopped.and_then(|stopped| stopped.resumed(&fresh, identity.as_ref())).unwrap_or(fresh))
         };
         let (job, key) = if entry.sample {
@@ -92,7 +103,8 @@ async fn transcribe(
     };
     let stopped_meanwhile = inner.change(|shared| {
         shared.running = Some((id, handle.stop()));
-        shared.closed || shared.queue.get(id).is_some_and(|entry| entry.state == JobState::Stopping)
+        let asked = |entry: &QueueEntry| matches!(entry.state, JobState::Stopping | JobState::Pausing);
+        shared.closed || shared.queue.get(id).is_some_and(asked)
     });
     if stopped_meanwhile {
         handle.cancel();
@@ -108,17 +120,17 @@ async fn transcribe(
         // Under both locks: a job that the user starts over meanwhile is added to the
         // journal after this, and not finished by it.
         let mut journal = given_up.then(|| inner.journal());
-        let (closed, failed) = inner.change(|shared| {
+        let (closed, aside) = inner.change(|shared| {
             if event.is_last() {
                 shared.queue.set_stopped(id, stopped);
             }
             shared.queue.apply(id, event);
-            let entry = shared.queue.get(id).filter(|entry| entry.state == JobState::Failed);
-            (shared.closed, entry.map(Outputs::of))
+            let is_aside = |entry: &&QueueEntry| matches!(entry.state, JobState::Failed | JobState::Paused);
+            (shared.closed, shared.queue.get(id).filter(is_aside).map(Outputs::of))
         });
         // Jobs that were stopped by closing the window go on at its next start.
-        match (&mut journal, failed) {
-            (Some(journal), Some(outputs)) if !closed => journal.fail(id, &outputs),
+        match (&mut journal, aside) {
+            (Some(journal), Some(outputs)) if !closed => journal.set_aside(id, &outputs),
             (Some(journal), None) if !closed => journal.finish(id, library::JournalState::Cancelled),
             _ => {}
         }
@@ -152,6 +164,7 @@ pub fn job(entry: &QueueEntry, settings: &JobSettings, preferences: &Preferences
     })?;
     let mut job = Job::new(NO_JOB, entry.file.clone(), model.path.clone());
     settings.fill(&mut job);
+    entry.part.fill(&mut job);
     job.threads = preferences.engine.threads;
     job.memory = preferences.memory.clone();
     job.precision = preferences.precision;

@@ -4,27 +4,37 @@ use std::path::{Path, PathBuf};
 
 use transcript::Transcript;
 use transcript::export::{Format, Options};
+use transcript::naming::{NameFacts, NameTemplate, today};
 use transcript::save::{Existing, SaveError};
 use wire::{ErrorCode, Failure};
 
 /// Where to save to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SaveTarget {
-    /// In the recording's folder, under the recording's name; never over
-    /// another file unless that was asked for.
+    /// In the folder and under the name of the settings, else the recording's; never over another
+    /// file unless that was asked for.
     Beside {
         /// Whether a file of that name is replaced.
         replace: bool,
     },
     /// A file that the user chose in a dialog, which asks before it replaces.
     At(PathBuf),
-    /// In a folder that the user chose, under the recording's name.
+    /// In a folder that the user chose, under the same name.
     Within {
         /// The folder, which is there.
         folder: PathBuf,
         /// Whether a file of that name is replaced.
         replace: bool,
     },
+}
+
+/// The folder and the names of files that the user does not choose one by one.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Naming {
+    /// `None`: the recording's.
+    pub folder: Option<PathBuf>,
+    /// `None`: as the recording.
+    pub template: Option<NameTemplate>,
 }
 
 /// Saves and returns the file written.
@@ -38,8 +48,10 @@ pub fn save(
     format: Format,
     options: &Options,
     place: &SaveTarget,
+    naming: &Naming,
 ) -> Result<PathBuf, Failure> {
-    let path = name_of(recording, transcript.complete, format, place);
+    let path = name_of(recording, Some(transcript), format, place, naming)
+        .unwrap_or_else(|| recording.with_extension(format.extension()));
     let existing = match place {
         SaveTarget::At(_)
         | SaveTarget::Beside { replace: true }
@@ -80,22 +92,40 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     transcript::save::write_file(path, Existing::Replace, |out| out.write_all(bytes)).map_err(failure)
 }
 
-/// `talk.mp3` becomes `talk.srt`; the text of a stopped job becomes `talk.partial.srt`,
-/// so that it is not mistaken for the whole.
-pub fn beside(recording: &Path, complete: bool, format: Format) -> PathBuf {
-    let ending =
-        if complete { format.extension().to_owned() } else { format!("partial.{}", format.extension()) };
-    recording.with_extension(ending)
-}
-
-/// The file that a transcript is saved to.
-pub fn name_of(recording: &Path, complete: bool, format: Format, place: &SaveTarget) -> PathBuf {
-    let beside = beside(recording, complete, format);
-    match place {
-        SaveTarget::Beside { .. } => beside,
-        SaveTarget::At(path) => path.clone(),
-        SaveTarget::Within { folder, .. } => folder.join(beside.file_name().unwrap_or_default()),
+/// The file that a transcript is saved to: `talk.mp3` becomes `talk.srt`, and the text of a stopped
+/// job `talk.partial.srt`, so that it is not mistaken for the whole. `None` where the name can't be
+/// known without the transcript.
+pub fn name_of(
+    recording: &Path,
+    transcript: Option<&Transcript>,
+    format: Format,
+    place: &SaveTarget,
+    naming: &Naming,
+) -> Option<PathBuf> {
+    let folder = match place {
+        SaveTarget::At(path) => return Some(path.clone()),
+        SaveTarget::Within { folder, .. } => folder.clone(),
+        SaveTarget::Beside { .. } => match &naming.folder {
+            Some(folder) => folder.clone(),
+            None => recording.parent().map(Path::to_path_buf).unwrap_or_default(),
+        },
+    };
+    let stem = recording.file_stem().unwrap_or_default();
+    let mut name = match &naming.template {
+        Some(template) => {
+            let date = today();
+            let unknown = NameFacts { name: stem, date: &date, language: None, model: None };
+            let facts = transcript.map_or(unknown, |text| NameFacts::of(stem, &date, text));
+            template.fill(&facts)?
+        }
+        None => stem.to_os_string(),
+    };
+    if transcript.is_some_and(|transcript| !transcript.complete) {
+        name.push(".partial");
     }
+    name.push(".");
+    name.push(format.extension());
+    Some(folder.join(name))
 }
 
 fn failure(error: SaveError) -> Failure {
@@ -135,7 +165,27 @@ pub(super) mod tests {
             ("Gespräch 1.2.wav", true, "Gespräch 1.2.srt"),
             ("talk.mp3", false, "talk.partial.srt"),
         ] {
-            assert_eq!(beside(Path::new(recording), complete, Format::Srt), Path::new(expected));
+            let (text, place) = (transcript(complete), SaveTarget::Beside { replace: false });
+            let name = |naming: &Naming| {
+                name_of(Path::new(recording), Some(&text), Format::Srt, &place, naming).unwrap()
+            };
+            assert_eq!(name(&Naming::default()), Path::new(expected));
+            // In the folder and with the name that the settings have.
+            let named = |template: &str| Naming {
+                folder: Some("/texts".into()),
+                template: Some(template.parse().unwrap()),
+            };
+            assert_eq!(name(&named("{name}")), Path::new("/texts").join(expected));
+            let partial = if complete { "" } else { ".partial" };
+            let day = today();
+            let dated = format!("/texts/{day}-en-m{partial}.srt");
+            assert_eq!(name(&named("{date}-{language}-{model}")), Path::new(&dated));
+            let before = |template| {
+                let place = SaveTarget::Within { folder: "/chosen".into(), replace: false };
+                name_of(Path::new(recording), None, Format::Srt, &place, &named(template))
+            };
+            assert_eq!(before("{language}"), None, "it is not known before");
+            assert_eq!(before("{date}"), Some(format!("/chosen/{day}.srt").into()));
         }
     }
 
@@ -151,6 +201,7 @@ pub(super) mod tests {
                 Format::Srt,
                 &Options::default(),
                 &SaveTarget::Beside { replace },
+                &Naming::default(),
             )
         };
         let error = save(false).unwrap_err();
@@ -170,6 +221,7 @@ pub(super) mod tests {
             Format::Txt,
             &Options::default(),
             &SaveTarget::Beside { replace: false },
+            &Naming::default(),
         )
         .unwrap_err();
         assert_eq!(

@@ -19,8 +19,9 @@ pub fn start_with(
     let last = |model: &&ModelRef| remembered.model.as_ref().is_some_and(|path| path.as_path() == model.path);
     let task = if remembered.translate { Task::Translate } else { Task::Transcribe };
     let decoding = remembered.decoding.clone();
-    let (language, speakers) = (remembered.language.clone(), remembered.speakers);
-    let mut settings = JobSettings { model: None, language, task, decoding, speakers };
+    let (language, sound, speakers) = (remembered.language.clone(), remembered.sound, remembered.speakers);
+    let output = remembered.output.clone();
+    let mut settings = JobSettings { model: None, language, task, decoding, sound, speakers, output };
     let last = models.iter().find(last).cloned();
     settings.model = last.or_else(|| preferred(&models, &settings, preferences));
     (models, settings)

@@ -4,9 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use transcript::Task;
-use wire::{Channels, ErrorCode, Failure, FilePath, Job, SpeakerCount};
+use transcript::naming::NameTemplate;
+use transcript::{Span, Task, Time};
+use wire::{Channels, ErrorCode, Failure, FilePath, Job, SpeakerCount, VoiceActivity};
 
+use super::Exporting;
+use super::save::Naming;
 use advisor::ModelRef;
 use advisor::models::model_at;
 
@@ -24,8 +27,54 @@ pub struct JobSettings {
     pub task: Task,
     /// How text is searched for.
     pub decoding: Decoding,
+    /// What of the sound is transcribed.
+    pub sound: Sound,
     /// Whether speakers are told apart.
     pub speakers: Speakers,
+    /// Where transcripts go, and under which names.
+    pub output: Output,
+}
+
+/// Where transcripts go, and under which names, where the user does not choose a file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Output {
+    /// `None`: the recording's folder.
+    pub folder: Option<FilePath>,
+    /// A [`NameTemplate`]; empty, or one that can't be used: the recording's name.
+    pub name: String,
+    /// What is written as soon as a transcript is finished; `None`: nothing.
+    pub when_finished: Option<Exporting>,
+}
+
+impl Output {
+    /// The folder and the names.
+    pub fn naming(&self) -> Naming {
+        let folder = self.folder.as_ref().map(|folder| folder.0.clone());
+        Naming { folder, template: self.name.parse::<NameTemplate>().ok() }
+    }
+}
+
+/// What of a recording's sound is transcribed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sound {
+    /// What becomes of several channels.
+    pub channels: Channels,
+    /// Which parts count as speech.
+    pub voice_activity: VoiceActivity,
+}
+
+/// Which part of one recording is transcribed. Not among its settings, which several can have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Part {
+    /// Audio track by number from 0; `None`: the file's default one.
+    pub track: Option<u32>,
+    /// Where it begins; `None`: with the recording.
+    pub from: Option<Time>,
+    /// Where it ends; `None`, or beyond its end: with the recording.
+    pub to: Option<Time>,
 }
 
 /// Whether speakers are told apart, and how many there are.
@@ -46,15 +95,15 @@ pub struct Decoding {
     pub beams: u32,
     /// Detect the language of each stretch anew.
     pub several_languages: bool,
-    /// Transcribe each channel on its own, as of a telephone call.
-    pub each_channel: bool,
     /// Names and words to be expected.
     pub words: Vec<String>,
+    /// Text that the model takes for what was said before, for names and style; empty: none.
+    pub prompt: String,
 }
 
 impl Default for Decoding {
     fn default() -> Self {
-        Self { beams: 1, several_languages: false, each_channel: false, words: Vec::new() }
+        Self { beams: 1, several_languages: false, words: Vec::new(), prompt: String::new() }
     }
 }
 
@@ -70,8 +119,12 @@ pub struct Stored {
     pub translate: bool,
     /// How text is searched for.
     pub decoding: Decoding,
+    /// What of the sound is transcribed.
+    pub sound: Sound,
     /// Whether speakers are told apart.
     pub speakers: Speakers,
+    /// Where transcripts go, and under which names.
+    pub output: Output,
 }
 
 /// Settings under a name.
@@ -89,13 +142,17 @@ impl JobSettings {
     pub fn fill(&self, job: &mut Job) {
         job.language.clone_from(&self.language);
         job.task = self.task;
-        let Decoding { beams, several_languages, each_channel, words } = &self.decoding;
+        let Decoding { beams, several_languages, words, prompt } = &self.decoding;
         job.decoding.beam_size = (*beams).clamp(1, MOST_BEAMS) as usize;
         job.decoding.language_per_region = *several_languages;
-        if *each_channel {
-            job.channels = Channels::Separate;
-        }
         job.decoding.vocabulary.clone_from(words);
+        job.decoding.initial_prompt = Some(prompt.trim().to_owned()).filter(|prompt| !prompt.is_empty());
+        let Sound { channels, voice_activity } = self.sound;
+        job.channels = channels;
+        job.voice_activity = match voice_activity {
+            VoiceActivity::Threshold(threshold) => VoiceActivity::Threshold(threshold.clamp(0.0, 1.0)),
+            VoiceActivity::Off => VoiceActivity::Off,
+        };
         let Speakers { tell_apart, count } = self.speakers;
         job.speakers = tell_apart;
         let count = count.map(|count| count.clamp(1, SpeakerCount::MOST));
@@ -108,6 +165,35 @@ impl JobSettings {
     }
 }
 
+impl Part {
+    /// The job of this part.
+    pub fn fill(self, job: &mut Job) {
+        job.track = self.track.map(|track| track as usize);
+        let end = self.to.unwrap_or(Time::from_millis(u32::MAX));
+        let is_part = self.from.is_some() || self.to.is_some();
+        job.span = is_part.then(|| Span::new(self.from.unwrap_or(Time::ZERO), end));
+    }
+
+    /// Checks it against the length of its recording in seconds, where that is known.
+    ///
+    /// # Errors
+    /// `BadSettings` where nothing lies between its ends.
+    pub fn check(self, length: Option<f64>) -> Result<(), Failure> {
+        let from = self.from.unwrap_or(Time::ZERO);
+        if self.to.is_some_and(|to| to <= from) {
+            return Err(Failure::new(ErrorCode::BadSettings, "The part ends before it begins.")
+                .remedy("Enter an end after the start."));
+        }
+        match length {
+            Some(length) if from.seconds() >= length && from > Time::ZERO => {
+                Err(Failure::new(ErrorCode::BadSettings, "The part begins after the end of the recording.")
+                    .remedy("Enter an earlier start."))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 impl From<&JobSettings> for Stored {
     fn from(settings: &JobSettings) -> Self {
         Self {
@@ -115,7 +201,9 @@ impl From<&JobSettings> for Stored {
             language: settings.language.clone(),
             translate: settings.task == Task::Translate,
             decoding: settings.decoding.clone(),
+            sound: settings.sound,
             speakers: settings.speakers,
+            output: settings.output.clone(),
         }
     }
 }
@@ -125,7 +213,8 @@ impl Stored {
     pub fn settings(self) -> JobSettings {
         let task = if self.translate { Task::Translate } else { Task::Transcribe };
         let model = self.model.map(|path| find(path.as_path()));
-        JobSettings { model, language: self.language, task, decoding: self.decoding, speakers: self.speakers }
+        let Self { language, decoding, sound, speakers, output, .. } = self;
+        JobSettings { model, language, task, decoding, sound, speakers, output }
     }
 }
 
@@ -222,23 +311,28 @@ mod tests {
 
     #[test]
     fn what_is_chosen_is_what_the_job_is_and_what_was_written_down_comes_back() {
-        let decoding =
-            Decoding { beams: 5, several_languages: true, each_channel: true, words: vec!["Aarhus".into()] };
+        let (words, prompt) = (vec!["Aarhus".into()], " A talk in Aarhus. ".into());
+        let decoding = Decoding { beams: 5, several_languages: true, words, prompt };
         let settings = JobSettings {
             language: Some("da".into()),
             task: Task::Translate,
             decoding,
             model: Some(find(Path::new("/no/such/model"))),
+            sound: Sound { channels: Channels::Separate, voice_activity: VoiceActivity::Threshold(0.25) },
             speakers: Speakers { tell_apart: true, count: Some(3) },
+            output: Output {
+                folder: Some("/texts".into()),
+                name: "{name}_{language}".into(),
+                when_finished: Some(Exporting::default()),
+            },
         };
         let mut job = Job::new(1, "talk.wav", "model");
         settings.fill(&mut job);
         assert_eq!((job.language.as_deref(), job.task), (Some("da"), Task::Translate));
         assert_eq!((job.decoding.beam_size, job.decoding.language_per_region), (5, true));
-        assert_eq!(
-            (job.decoding.vocabulary.as_slice(), job.channels),
-            (&["Aarhus".into()][..], Channels::Separate)
-        );
+        assert_eq!(job.decoding.vocabulary, ["Aarhus"]);
+        assert_eq!(job.decoding.initial_prompt.as_deref(), Some("A talk in Aarhus."));
+        assert_eq!((job.channels, job.voice_activity), (Channels::Separate, VoiceActivity::Threshold(0.25)));
         assert_eq!((job.speakers, job.speaker_count), (true, SpeakerCount::exactly(3)));
         let json = serde_json::to_string(&Stored::from(&settings)).unwrap();
         assert_eq!(serde_json::from_str::<Stored>(&json).unwrap().settings(), settings);
@@ -246,5 +340,45 @@ mod tests {
         let old: Stored = serde_json::from_str(r#"{"language": "de", "decoding": {"beams": 900}}"#).unwrap();
         old.settings().fill(&mut job);
         assert_eq!(job.decoding.beam_size, MOST_BEAMS as usize);
+        assert_eq!((job.channels, job.voice_activity), (Channels::Mix, VoiceActivity::default()));
+        assert_eq!(job.decoding.initial_prompt, None);
+        let sound = Sound { voice_activity: VoiceActivity::Off, ..Sound::default() };
+        JobSettings { sound, ..JobSettings::default() }.fill(&mut job);
+        assert_eq!(job.voice_activity, VoiceActivity::Off);
+    }
+
+    #[test]
+    fn a_part_of_a_recording_is_the_jobs_and_one_that_is_none_is_refused() {
+        let at = |seconds: u32| Some(Time::from_millis(1000 * seconds));
+        let span = |from, to| Some(Span::new(Time::from_millis(from), Time::from_millis(to)));
+        for (track, from, to, expected) in [
+            (None, None, None, None),
+            (Some(1), None, None, None),
+            (None, at(10), None, span(10_000, u32::MAX)),
+            (Some(0), None, at(20), span(0, 20_000)),
+            (Some(2), at(10), at(20), span(10_000, 20_000)),
+        ] {
+            let mut job = Job::new(1, "talk.wav", "model");
+            Part { track, from, to }.fill(&mut job);
+            assert_eq!((job.track, job.span), (track.map(|track| track as usize), expected));
+        }
+        for (from, to, length, part) in [
+            (at(20), at(10), None, Some("ends before it begins")),
+            (at(10), at(10), None, Some("ends before it begins")),
+            (None, at(0), None, Some("ends before it begins")),
+            (at(60), None, Some(60.0), Some("after the end of the recording")),
+            (at(60), None, None, None),
+            (None, None, Some(0.0), None),
+            // It is transcribed to its end; the page says so.
+            (at(10), at(90), Some(60.0), None),
+        ] {
+            let failure =
+                Part { track: None, from, to }.check(length).err().map(|failure| failure.to_string());
+            let matches = match (&failure, part) {
+                (Some(failure), Some(part)) => failure.contains(part),
+                (failure, part) => failure.is_none() && part.is_none(),
+            };
+            assert!(matches, "{from:?} {to:?} {length:?}: {failure:?}");
+        }
     }
 }

@@ -11,7 +11,7 @@ use library::DocumentId;
 use serde::Deserialize;
 use ts_rs::TS;
 
-use super::{Attempt, Exporting, Gap, Look, Settings, Switches};
+use super::{Attempt, Exporting, Gap, Look, Part, Settings, Switches};
 
 /// A command that takes effect at once, in the order in which the page sends them.
 #[derive(Debug, Clone, Deserialize, TS)]
@@ -122,7 +122,12 @@ pub enum BlockingCommand {
         /// The recording.
         job: u64,
     },
-    /// Starts over with a recording that failed or was stopped.
+    /// Pauses a running recording: its text stays, and the next one has its turn.
+    PauseJob {
+        /// The recording.
+        job: u64,
+    },
+    /// Resumes a recording that was paused, stopped or failed, or starts over with it.
     Retry {
         /// The recording.
         job: u64,
@@ -142,6 +147,13 @@ pub enum BlockingCommand {
         jobs: Vec<u64>,
         /// Their settings.
         settings: Option<Settings>,
+    },
+    /// Sets which part of a waiting recording is transcribed.
+    ChangePart {
+        /// The recording.
+        job: u64,
+        /// Track and times.
+        part: Part,
     },
     /// Sets the words by which a transcript of the history is sorted.
     TagDocument {
@@ -261,6 +273,7 @@ impl BlockingCommand {
         let session = &state.session;
         match self {
             Self::Cancel { job } => session.cancel(job),
+            Self::PauseJob { job } => session.pause_recording(job),
             Self::Retry { job } => session.retry(job),
             Self::Remove { job } => session.remove(job),
             Self::CancelAll => session.cancel_all(),
@@ -269,6 +282,7 @@ impl BlockingCommand {
                 let own = settings.map(|settings| chosen(settings, state));
                 session.change_own(&jobs, own.as_ref());
             }
+            Self::ChangePart { job, part } => session.change_part(job, part.into())?,
             Self::TagDocument { document, tags } => session.tag_document(DocumentId(document), &tags)?,
             Self::DeleteDocument { document } => session.delete_document(DocumentId(document))?,
             Self::RestoreDocument { document } => session.restore_document(DocumentId(document))?,
@@ -314,5 +328,5 @@ fn change_watched(state: &AppState, number: u32, change: impl FnOnce(&mut sessio
 
 /// The session's settings for those of the page, which name models by number.
 fn chosen(settings: Settings, state: &AppState) -> session::JobSettings {
-    state.with_model(settings.chosen(&state.models()))
+    state.with_model(settings.chosen(&state.models(), &state.output_folders()))
 }

@@ -39,6 +39,8 @@ pub struct Setup {
     pub models: Vec<ModelChoice>,
     /// What recordings are transcribed with.
     pub settings: Settings,
+    /// The folders for transcripts to choose from.
+    pub output_folders: Vec<String>,
     /// What the window looks like.
     pub look: Look,
     /// How transcripts were last saved.
@@ -62,7 +64,7 @@ pub struct Setup {
 impl Setup {
     /// The setup of this state. `version` is that of the program.
     pub fn new(state: &session::AppState, version: &str) -> Self {
-        let models = state.models();
+        let (models, folders) = (state.models(), state.output_folders());
         let remembered = state.remembered();
         let choice = |(index, model): (usize, &ModelRef)| ModelChoice {
             id: u32::try_from(index).unwrap_or(u32::MAX),
@@ -75,7 +77,7 @@ impl Setup {
         Self {
             version: version.into(),
             models: models.iter().enumerate().map(choice).collect(),
-            settings: Settings::new(state.session.settings(), &models),
+            settings: Settings::new(state.session.settings(), &models, &folders),
             look: Look {
                 theme: remembered.theme,
                 language: remembered.interface,
@@ -84,7 +86,12 @@ impl Setup {
             },
             exporting: remembered.exporting,
             shortest_first: state.session.is_shortest_first(),
-            presets: remembered.presets.into_iter().map(|preset| Preset::new(preset, &models)).collect(),
+            presets: remembered
+                .presets
+                .into_iter()
+                .map(|preset| Preset::new(preset, &models, &folders))
+                .collect(),
+            output_folders: folders.iter().map(ToString::to_string).collect(),
             watched: state.session.watched().into_iter().map(Into::into).collect(),
             switches: remembered.switches,
             has_sample: state.sample.is_some(),
@@ -173,6 +180,10 @@ pub struct Job {
     pub watched: bool,
     /// Of its own, where they differ from those at hand.
     pub own: Option<OwnSettings>,
+    /// Which part of it is transcribed.
+    pub part: Part,
+    /// Its audio tracks, where it is known to have several.
+    pub tracks: Vec<wire::AudioTrack>,
     /// Where it stands.
     pub state: JobState,
     /// Parts of it that are being transcribed again, wait for that, or for the
@@ -196,10 +207,10 @@ pub struct Job {
     pub missing: bool,
     /// The file is damaged or cut off: up to this second it could be decoded.
     pub truncated_at: Option<f64>,
-    /// It was stopped or failed, and trying again goes on from where it was.
-    pub resumable: bool,
     /// Its job, once it has begun, tells speakers apart when the text is there.
     pub speakers: bool,
+    /// It was paused, stopped or failed, and resuming goes on from this second; null: from the start.
+    pub reached: Option<f64>,
     /// Set while it is transcribed with a model that was not expected to fit
     /// into the free memory.
     pub fit_warning: Option<FitWarning>,
@@ -390,6 +401,8 @@ impl From<session::QueueEntry> for Job {
             sample: entry.sample,
             watched: entry.watched.is_some(),
             own: entry.own.map(OwnSettings::from),
+            part: entry.part.into(),
+            tracks: entry.tracks.to_vec(),
             state: entry.state,
             again: entry.again.into_iter().map(Again::from).collect(),
             progress: entry.progress.map(Progress::from),
@@ -401,8 +414,8 @@ impl From<session::QueueEntry> for Job {
             saved: entry.saved.map(|file| file.display().to_string()),
             missing: entry.missing,
             truncated_at: entry.truncated_at.map(transcript::Time::seconds),
-            resumable: entry.stopped.is_some(),
             speakers: entry.speakers,
+            reached: entry.stopped.and_then(|stopped| stopped.reached()).map(transcript::Time::seconds),
             fit_warning: entry.will_not_fit.map(|announcement| FitWarning::from(*announcement)),
         }
     }

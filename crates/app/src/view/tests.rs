@@ -30,6 +30,8 @@ fn contract() -> String {
     declare!(
         wire::ErrorCode,
         wire::Backend,
+        wire::Channels,
+        wire::AudioTrack,
         memory::Stage,
         transcript::export::Format,
         transcript::Severity,
@@ -46,6 +48,9 @@ fn contract() -> String {
         ModelChoice,
         Settings,
         OwnSettings,
+        Part,
+        NamePreview,
+        transcript::naming::TemplateError,
         Preset,
         WatchedFolder,
         Switches,

@@ -150,7 +150,10 @@ fn killed(place: &JobFolder, settings: &JobSettings, work: impl AsyncFnOnce(&Ses
 
 fn start(place: &JobFolder, settings: &JobSettings) -> Session {
     let journal = Some(place.journal());
-    let options = SupervisorOptions { engine: engine(), journal, ..SupervisorOptions::default() };
+    // What hangs is stopped by the user, not replaced for standing still.
+    let limits = Limits { standstill: PATIENCE, ..Limits::default() };
+    let engine = EngineOptions { limits, ..engine() };
+    let options = SupervisorOptions { engine, journal, ..SupervisorOptions::default() };
     Session::start(options, settings.clone())
 }
 
@@ -248,6 +251,147 @@ fn the_list_of_a_killed_window_comes_back_in_its_order_and_with_what_failed() {
     drop(runtime);
     let left = place.journal().unfinished(HostKind::Window).unwrap().jobs;
     assert!(left.iter().all(|job| job.job.file.0 != files[4] && job.job.file.0 != files[0]), "{left:?}");
+}
+
+/// Waits until so many segments were written.
+async fn writes(session: &Session, id: u64, count: usize) {
+    let mut following = session.follow_text(id);
+    let mut segments = 0;
+    while segments < count {
+        let more = tokio::time::timeout(PATIENCE, following.next()).await.expect("it stands still");
+        segments += more.unwrap().segments.len();
+    }
+}
+
+const HANGING: &str = "6 windows, leave 0 never, hang 3 once";
+
+/// How often its first window was transcribed.
+fn begun(file: &std::path::Path) -> usize {
+    std::fs::read(file.with_extension("leave0")).unwrap().len()
+}
+
+/// "Pause" on a recording: its text stays, the queue goes on, and "Resume" has it go on where it was,
+/// as it was begun, before all that wait.
+#[tokio::test]
+async fn a_paused_recording_lets_the_queue_go_on_and_is_resumed_where_it_was() {
+    let place = SaveTarget::new();
+    let session = start(&place, &with_model(false));
+    let files = [HANGING, "2 windows", "3 windows"].map(|name| place.job(name).file.0);
+    let [id, next] = session.add(files[..2].iter().cloned())[..] else { panic!("two were added") };
+    writes(&session, id, 7).await;
+    session.pause_recording(id);
+    let entry = reaches(&session, id, JobState::Paused).await;
+    assert_eq!(entry.stopped.unwrap().reached(), Some(Time::from_millis(90_000)));
+    reaches(&session, next, JobState::Finished).await;
+    let before = text_of(&session, id).await;
+    assert_eq!(before[..6], expected(0..3));
+    assert_eq!((session.unfinished(), session.unsaved()), (0, 1), "the finished one is not in a history");
+
+    // What is set meanwhile is for the next ones.
+    session.change_settings(JobSettings { language: Some("de".into()), ..with_model(false) });
+    session.pause(true);
+    session.add([files[2].clone()]);
+    std::fs::rename(&files[0], files[0].with_extension("elsewhere")).unwrap();
+    session.retry(id);
+    let entry =
+        session.follow().next().await.unwrap().changed.into_iter().find(|entry| entry.id == id).unwrap();
+    let code = entry.failure.map(|failure| failure.code);
+    assert_eq!((entry.state, code), (JobState::Paused, Some(wire::ErrorCode::FileNotFound)));
+    std::fs::rename(files[0].with_extension("elsewhere"), &files[0]).unwrap();
+    session.retry(id);
+    let names: Vec<String> = list(&session).await.into_iter().map(|(name, ..)| name).collect();
+    assert_eq!(names, ["2 windows", HANGING, "3 windows"]);
+    assert_eq!(text_of(&session, id).await, before, "it is shown until there is more");
+    session.pause(false);
+    reaches(&session, id, JobState::Finished).await;
+    assert_eq!((text_of(&session, id).await, begun(&files[0])), (expected(0..6), 1));
+    session.close().await;
+}
+
+/// A paused recording is in no hurry: killed and closed windows find it paused, with its text, and it
+/// goes on only when the user says so. Also where the window is killed as soon as it is asked for.
+#[test]
+fn a_paused_recording_stays_paused_in_later_windows() {
+    for waits in [true, false] {
+        let (place, settings) = (SaveTarget::new(), with_model(false));
+        let files = [HANGING, "2 windows"].map(|name| place.job(name).file.0);
+        killed(&place, &settings, async |session| {
+            let id = session.add([files[0].clone()])[0];
+            writes(session, id, 7).await;
+            session.pause_recording(id);
+            if waits {
+                reaches(session, id, JobState::Paused).await;
+            }
+        });
+        for _ in 0..2 {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let session = start(&place, &settings);
+                let entry = reaches(&session, 1, JobState::Paused).await;
+                assert_eq!(entry.stopped.unwrap().reached(), Some(Time::from_millis(90_000)));
+                assert_eq!(text_of(&session, 1).await, expected(0..3));
+                let other = session.add([files[1].clone()])[0];
+                reaches(&session, other, JobState::Finished).await;
+                reaches(&session, 1, JobState::Paused).await;
+                session.close().await;
+            });
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let session = start(&place, &settings);
+            session.retry(1);
+            reaches(&session, 1, JobState::Finished).await;
+            assert_eq!((text_of(&session, 1).await, begun(&files[0])), (expected(0..6), 1), "{waits}");
+            session.close().await;
+        });
+    }
+}
+
+/// What the window offers beside model and language: each reaches the engine's job, the recording's own
+/// track and times also from a later window.
+#[test]
+fn what_is_set_for_a_recording_reaches_the_engine_also_in_a_later_window() {
+    use app::session::{Decoding, Part, SaveTarget as Save, Sound};
+    use transcript::export::{Format, Options};
+    use wire::{Channels, VoiceActivity};
+    let place = SaveTarget::new();
+    let sound = Sound { channels: Channels::Separate, voice_activity: VoiceActivity::Off };
+    let decoding = Decoding { prompt: "In Aarhus.".into(), ..Decoding::default() };
+    let settings = JobSettings { sound, decoding, ..with_model(false) };
+    let files = ["1 windows", "2 windows"].map(|name| place.job(name).file.0);
+    let part =
+        Part { track: Some(1), from: Some(Time::from_millis(500)), to: Some(Time::from_millis(9_000)) };
+    killed(&place, &settings, async |session| {
+        session.pause(true);
+        let ids = session.add(files.iter().cloned());
+        session.change_part(ids[0], part).unwrap();
+        let none = Part { to: Some(Time::ZERO), ..Part::default() };
+        assert_eq!(session.change_part(ids[1], none).unwrap_err().code, wire::ErrorCode::BadSettings);
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let session = start(&place, &settings);
+        let settings_of = async |id: u64| -> serde_json::Value {
+            reaches(&session, id, JobState::Finished).await;
+            let target = Save::Beside { replace: true };
+            let file = session.save(id, Format::Json, &Options::default(), &target).unwrap();
+            serde_json::from_slice::<serde_json::Value>(&std::fs::read(file).unwrap()).unwrap()["settings"]
+                .clone()
+        };
+        let first = settings_of(1).await;
+        assert_eq!(first["track"], 1);
+        assert_eq!(first["span"], serde_json::json!({"start": 0.5, "end": 9.0}));
+        let second = settings_of(2).await;
+        assert!(second["track"].is_null() && second["span"].is_null(), "{second}");
+        for settings in [first, second] {
+            let set =
+                [&settings["channels"], &settings["voice_activity"], &settings["decoding"]["initial_prompt"]];
+            assert_eq!(set, ["separate", "off", "In Aarhus."]);
+        }
+        assert_eq!(session.sound_of(1).unwrap(), (files[0].clone(), Some(1)), "that track is listened to");
+        assert_eq!(session.sound_of(2).unwrap(), (files[1].clone(), None));
+        session.close().await;
+    });
 }
 
 /// "Resume" on a recording that was stopped: nothing is lost where the file is gone, it goes on where

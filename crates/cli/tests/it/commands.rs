@@ -115,6 +115,9 @@ fn saved_transcripts_become_other_formats() {
     }
     sandbox.run(&["export", "talk.json", "--format", "txt"]).ends(1).says("--force");
     sandbox.run(&["export", "talk.json", "--format", "txt", "--force", "-o", "there"]).ends(0);
+    let named = ["export", "talk.json", "-f", "txt", "-o", "named", "--name-template", "{language} {name}"];
+    sandbox.run(&named).ends(0);
+    assert_eq!(sandbox.read("named/en talk.txt"), sandbox.read("there/talk.txt"));
 }
 
 #[test]

@@ -35,6 +35,57 @@ fn formats_and_folders_make_files_and_nothing_is_printed() {
     );
 }
 
+/// By the rule of the window: names are made of what is known, are no paths, and replace nothing.
+#[test]
+fn files_are_named_by_a_template() {
+    let sandbox = Sandbox::with(&["a/talk.mp3", "b/talk.mp3"]);
+    let named = |template: &str, more: &[&str]| {
+        let arguments = [
+            "transcribe",
+            "a/talk.mp3",
+            "b/talk.mp3",
+            "-f",
+            "srt",
+            "-o",
+            "texts",
+            "--name-template",
+            template,
+        ];
+        sandbox.run(&[&arguments[..], more].concat())
+    };
+    let texts = || {
+        let mut names: Vec<_> = std::fs::read_dir(sandbox.path("texts"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    };
+    // The language is known once the text is there; two of one name get two names, also with --force.
+    named("{name}_{language}", &[]).ends(0);
+    assert_eq!(texts(), ["talk_en-2.srt", "talk_en.srt"]);
+    assert!(sandbox.read("texts/talk_en.srt").contains("-->"));
+    named("{name}_{language}", &[]).ends(1).says("--force");
+    named("{name}_{language}", &["--force"]).ends(0);
+    assert_eq!(texts(), ["talk_en-2.srt", "talk_en.srt"]);
+    // What is known before is checked before.
+    named("{language}", &["--language", "en"]).ends(0);
+    named("{language}", &["--language", "en"]).ends(1).says("--force");
+    named("{name} {date}", &[]).ends(0);
+    let dated = texts()
+        .into_iter()
+        .filter(|name| name.starts_with("talk 20") && name.len() > "talk 2026-11-24.sr".len());
+    assert_eq!(dated.count(), 2, "{:?}", texts());
+    for (template, part) in [
+        ("{title}", "{title} is not known"),
+        ("{name", "a brace is missing"),
+        ("../{name}", "a file name can't have '/'"),
+        ("", "the name is empty"),
+    ] {
+        named(template, &[]).ends(2).says(part);
+    }
+}
+
 /// As the window does, where it is asked for.
 #[test]
 fn folders_within_a_folder_are_searched_with_recursive() {

@@ -105,6 +105,12 @@ impl Supervisor {
         }
     }
 
+    /// Ends the engine that is kept warm between jobs, so that its memory is free; the next job
+    /// starts another. Waits for a job that is under way.
+    pub async fn rest(&self) {
+        self.inner.slot.lock().await.leave(&self.inner).await;
+    }
+
     /// As [`Engine::describe`], with why it is not the CUDA engine, where
     /// there is something to explain. Starts an engine where there is none.
     ///

@@ -76,6 +76,19 @@ fn texts(transcript: &Transcript) -> Vec<String> {
     transcript.segments.iter().map(|segment| segment.text.clone()).collect()
 }
 
+/// The engine that is kept warm between jobs gives its memory back when it is to rest.
+#[tokio::test]
+async fn an_engine_that_rests_is_gone_until_the_next_job() {
+    let (place, supervisor) = (Place::new(), supervisor());
+    follow(supervisor.submit(place.job("1 windows"))).await;
+    assert!(supervisor.engine().is_some(), "it is kept warm");
+    supervisor.rest().await;
+    assert!(supervisor.engine().is_none());
+    let told = follow(supervisor.submit(place.job("2 windows"))).await;
+    assert_eq!(texts(&told.finished.unwrap()), expected(0..2));
+    supervisor.shutdown().await;
+}
+
 #[tokio::test]
 async fn an_engine_that_ends_in_a_job_is_replaced_and_the_text_is_whole() {
     let cases: [(&str, &[&str]); 9] = [

@@ -47,6 +47,8 @@ export function recording(id: number, path: string, sample: boolean): Job {
     sample,
     watched: false,
     own: null,
+    part: { track: null, from: null, to: null },
+    tracks: [],
     state: "waiting",
     again: [],
     progress: null,
@@ -59,8 +61,8 @@ export function recording(id: number, path: string, sample: boolean): Job {
     fit_warning: null,
     missing: false,
     truncated_at: null,
-    resumable: false,
     speakers: false,
+    reached: null,
   };
 }
 

@@ -1,7 +1,7 @@
 import type {
   Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Place, Format, Gap, Hit, Job, Look,
-  MemoryUpdate, ModelChoice, ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Preset, Progress, Replaced, Review, Saved, Segment, SearchResults, Settings, Setup, ModelCatalog, Switches, TextChange, TextUpdate, Transfer,
-  WatchedFolder, Undone, Voice, VoiceList, WindowEvent, Microphone,
+  MemoryUpdate, Microphone, ModelChoice, ModelFits, NamePreview, Part, SaveLocation, PlaySource, Preference, PreferenceName, Preset, Progress, Replaced, Review, Saved, Segment, SearchResults, Settings, Setup, ModelCatalog, Switches, TextChange, TextUpdate, Transfer,
+  WatchedFolder, Undone, Voice, VoiceList, WindowEvent,
 } from "../generated/contract";
 import type { Backend } from ".";
 import { FITS, PREFERENCES } from "./fake-choices";
@@ -38,7 +38,7 @@ interface Work {
 
 /** Pretends to transcribe, by a timer. For browsers, component tests and pictures. */
 export class FakeBackend implements Backend {
-  settings: Settings = { model: 0, language: null, translate: false, beams: 1, several_languages: false, each_channel: false, words: [], speakers: false, speaker_count: null };
+  settings: Settings = { model: 0, language: null, translate: false, beams: 1, several_languages: false, words: [], prompt: "", channels: "mix", voice_activity: 0.5, speakers: false, speaker_count: null, output_folder: null, name_template: "", when_finished: null };
   engine: EngineInfo | Failure = ENGINE;
   /** Rejects the next save. */
   saveFailure: Failure | null = null;
@@ -64,6 +64,7 @@ export class FakeBackend implements Backend {
   used: Connection[] = CONNECTIONS;
   shortestFirst = false;
   presets: Preset[] = [];
+  outputFolders: string[] = [];
   watched: WatchedFolder[] = [];
   switches: Switches = { stay_awake: true, notify: true };
   notified: [string, string][] = [];
@@ -106,6 +107,29 @@ export class FakeBackend implements Backend {
       stopped: () => {
         this.#advance(FILES.slice(0, 1), 12);
         void this.cancel(1);
+      },
+      paused: () => {
+        this.#advance(FILES.slice(0, 3), 14);
+        void this.pauseJob(1);
+        clearInterval(this.#timer);
+        this.#timer = undefined;
+        this.#step();
+      },
+      tracks: () => {
+        this.drop(FILES.slice(0, 2));
+        this.paused = true;
+        const track = { codec: "aac", channels: 2 };
+        const tracks = [
+          { ...track, number: 0, language: "en", title: "Stage", default: true },
+          { ...track, number: 1, language: "de", title: "Interpreter", default: false },
+        ];
+        this.#change(1, { tracks, duration: 754 });
+      },
+      output: () => {
+        this.outputFolders = ["/home/me/Transcripts"];
+        const when_finished = { ...this.exporting, formats: ["srt", "docx"] as Format[] };
+        this.settings = { ...this.settings, beams: 5, output_folder: 0, name_template: "{name}_{date}_{language}", when_finished };
+        this.#advance(FILES.slice(0, 1), 60);
       },
       drag: () => this.emit({ kind: "drag_over", files: 3 }),
       closing: () => {
@@ -173,7 +197,7 @@ export class FakeBackend implements Backend {
           { folder: "/media/recorder", exporting: { ...exporting, formats: [] }, into: "/home/me/Texts", failure },
         ];
         this.#advance(FILES.slice(0, 4), 14);
-        const own = { model_name: "whisper-small", model_folder: null, language: "de", translate: true, beams: 5, several_languages: true, each_channel: false, words: ["Ærø", "Aarhus"], speakers: false, speaker_count: null };
+        const own = { model_name: "whisper-small", model_folder: null, language: "de", translate: true, beams: 5, several_languages: true, words: ["Ærø", "Aarhus"], prompt: "", channels: "mix" as const, voice_activity: 0.5, speakers: false, speaker_count: null, output_folder: null, name_template: "", when_finished: null };
         this.#change(3, { watched: true, duration: 754 });
         this.#change(4, { own, duration: 61 });
       },
@@ -288,6 +312,23 @@ export class FakeBackend implements Backend {
     return this.changeSettings({ ...this.settings, model: 1 });
   }
 
+  async chooseOutputFolder(): Promise<number | null> {
+    const folder = `/home/me/Texts ${this.outputFolders.length + 1}`;
+    this.outputFolders = [...this.outputFolders, folder];
+    this.#tellSetup();
+    return this.outputFolders.length - 1;
+  }
+
+  async previewName(template: string, name: string): Promise<NamePreview> {
+    const facts: Record<string, string> = { name, date: "2026-11-24", language: this.settings.language ?? "en", model: "whisper-small" };
+    const character = /[/\\:*?"<>|]/.exec(template)?.[0];
+    if (character !== undefined) return { name: null, problem: { kind: "forbidden", character } };
+    const placeholder = [...template.matchAll(/\{([^{}]*)\}/g)].map(([, word]) => word ?? "").find((word) => !(word in facts));
+    if (placeholder !== undefined) return { name: null, problem: { kind: "unknown", placeholder } };
+    const filled = template.trim().replace(/\{(\w+)\}/g, (_, word: string) => facts[word] ?? "");
+    return /[{}]/.test(filled) ? { name: null, problem: { kind: "brace" } } : { name: filled, problem: null };
+  }
+
   async changeSettings(settings: Settings): Promise<void> {
     this.settings = settings;
     this.#tellSetup();
@@ -316,9 +357,30 @@ export class FakeBackend implements Backend {
     if (state === "waiting" || state === "held") this.#change(job, { state: "cancelled" });
   }
 
+  async pauseJob(job: number): Promise<void> {
+    const work = this.#works.get(job);
+    if (work?.job.state !== "running") return;
+    const { progress } = work.job;
+    this.#change(job, { state: "paused", progress: null, reached: progress?.stage === "transcribe" ? progress.position : null });
+    work.memory.end();
+    this.#tell(work, { from: work.segments.length, segments: [], ending: { language: "und", complete: false, speech: 0, covered: 0, gaps: [] } });
+    this.#run();
+  }
+
   async retry(job: number): Promise<void> {
     const work = this.#works.get(job);
     if (!work || work.job.failure) return;
+    if (work.job.state === "paused") {
+      const waits = (id: number) => this.#works.get(id)?.job.state === "waiting";
+      const rest = this.#order.filter((id) => id !== job);
+      const place = rest.findIndex(waits);
+      rest.splice(place < 0 ? rest.length : place, 0, job);
+      this.#order = rest;
+      this.#change(job, { state: "waiting" });
+      this.emit({ kind: "jobs", changed: [], removed: [], order: rest });
+      this.#run();
+      return;
+    }
     work.segments = [];
     work.memory = new FakeMemory();
     if (this.#watchedMemory?.job === job) this.#watchedMemory.from = 0;
@@ -465,9 +527,14 @@ export class FakeBackend implements Backend {
   }
 
   async changeOwn(jobs: number[], settings: Settings | null): Promise<void> {
-    const { model, ...rest } = settings ?? this.settings;
+    const { model, output_folder, ...rest } = settings ?? this.settings;
+    const output = output_folder === null ? null : (this.outputFolders[output_folder] ?? null);
     const { name, folder } = MODELS.find((one) => one.id === (model ?? this.settings.model)) ?? { name: null, folder: null };
-    for (const job of jobs) this.#change(job, { own: settings && { ...rest, model_name: name, model_folder: folder } });
+    for (const job of jobs) this.#change(job, { own: settings && { ...rest, model_name: name, model_folder: folder, output_folder: output } });
+  }
+
+  async changePart(job: number, part: Part): Promise<void> {
+    this.#change(job, { part });
   }
 
   async putShortestFirst(on: boolean): Promise<void> {
@@ -746,7 +813,7 @@ export class FakeBackend implements Backend {
   #setup(): Setup {
     const { settings, look, exporting, paused, models, presets, watched, switches } = this;
     const shortest_first = this.shortestFirst;
-    const order = { paused, shortest_first, presets, watched, switches };
+    const order = { paused, shortest_first, presets, watched, switches, output_folders: this.outputFolders };
     return { version: "0.1.0", models, settings, look, exporting, has_sample: true, preferences_failure: null, ...order };
   }
 
@@ -809,7 +876,7 @@ export class FakeBackend implements Backend {
       this.#change(job.id, { state: "running", model: model?.name ?? null, demonstration: model?.demonstration ?? false });
       return;
     }
-    const progress = next(job.progress, job.duration ?? 60);
+    const progress = next(job.progress, job.duration ?? 60, job.reached ?? 0);
     if (!progress) return this.#end(job.id, "finished");
     this.#change(job.id, { progress });
     if (progress.stage === "speech_model") work.memory.begin();
@@ -869,12 +936,12 @@ function segment(start: number, text: string, id: number): Segment {
   return { id, start, end, text, words: words(text, start, end), language: null, speaker: null, channel: null, suspicions: [] };
 }
 
-function next(before: Progress | null, duration: number): Progress | null {
+function next(before: Progress | null, duration: number, from: number): Progress | null {
   const at = (stage: Progress["stage"], position: number): Progress => ({
     stage, position, duration, speed: stage === "speech_model" ? null : 3.2, left: stage === "speech_model" ? null : (duration - position) / 3.2,
   });
   if (!before) return at("speech_model", 0);
   if (before.stage === "speech_model") return at("preprocess", duration / 2);
-  if (before.stage === "preprocess") return at("transcribe", 0);
+  if (before.stage === "preprocess") return at("transcribe", from);
   return before.position >= duration ? null : at("transcribe", Math.min(duration, before.position + SECONDS_PER_TICK));
 }

@@ -1,6 +1,6 @@
 import type {
   Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Place, Gap, Look, MemoryUpdate, Microphone,
-  ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchResults, Settings, Setup, ModelCatalog, Switches, TextUpdate, Undone, VoiceList, WindowEvent,
+  ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchResults, Settings, Setup, ModelCatalog, NamePreview, Part, Switches, TextUpdate, Undone, VoiceList, WindowEvent,
 } from "../generated/contract";
 
 /**
@@ -17,6 +17,10 @@ export interface Backend {
   addSample(): Promise<void>;
   chooseModel(): Promise<void>;
   changeSettings(settings: Settings): Promise<void>;
+  /** Asks for a folder for transcripts: its number; null where the dialog was closed. */
+  chooseOutputFolder(): Promise<number | null>;
+  /** What the files of a recording of this name would be called. */
+  previewName(template: string, name: string): Promise<NamePreview>;
   changeLook(look: Look): Promise<void>;
   preferences(): Promise<Preference[]>;
   /** All of them, as they are after the change. */
@@ -32,6 +36,8 @@ export interface Backend {
   /** The same of a job's memory. */
   watchMemory(job: number, onUpdate: (update: MemoryUpdate) => void): Promise<void>;
   cancel(job: number): Promise<void>;
+  /** Ends the run of a recording, whose text stays; `retry` has it go on. */
+  pauseJob(job: number): Promise<void>;
   retry(job: number): Promise<void>;
   /** Transcribes a part of a finished recording again: in its place, or to be compared where it is another attempt. */
   again(job: number, part: Gap, attempt: Attempt | null): Promise<void>;
@@ -60,6 +66,8 @@ export interface Backend {
   painted(seen: boolean): Promise<void>;
   /** Settings of their own for jobs that have not begun; null: those at hand. */
   changeOwn(jobs: number[], settings: Settings | null): Promise<void>;
+  /** Which part of a job that has not begun is transcribed. */
+  changePart(job: number, part: Part): Promise<void>;
   putShortestFirst(on: boolean): Promise<void>;
   cancelAll(): Promise<void>;
   retryFailed(): Promise<void>;

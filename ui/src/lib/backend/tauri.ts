@@ -1,7 +1,7 @@
 import { Channel, invoke } from "@tauri-apps/api/core";
 import type {
   Attempt, BlockingCommand, ChartFile, CommandName, Connection, DocumentInfo, Edit, EditCommand, Edited, EngineInfo, Exporting, Finding, Place, Gap,
-  Look, MemoryUpdate, Microphone, ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchResults, Settings, Setup, ModelCatalog, Switches, TextUpdate,
+  Look, MemoryUpdate, Microphone, ModelFits, NamePreview, Part, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchResults, Settings, Setup, ModelCatalog, Switches, TextUpdate,
   Undone, VoiceList, WindowCommand, WindowEvent,
 } from "../generated/contract";
 import { t } from "../text";
@@ -45,6 +45,12 @@ export class TauriBackend implements Backend {
   chooseModel(): Promise<void> {
     return call("choose_model", { title: t.dialogs.model });
   }
+  chooseOutputFolder(): Promise<number | null> {
+    return call("choose_output_folder", { title: t.dialogs.folder });
+  }
+  previewName(template: string, name: string): Promise<NamePreview> {
+    return call("preview_name", { template, name });
+  }
   changeSettings(settings: Settings): Promise<void> {
     return execute({ type: "change_settings", settings });
   }
@@ -77,6 +83,9 @@ export class TauriBackend implements Backend {
   }
   cancel(job: number): Promise<void> {
     return executeBlocking({ type: "cancel", job });
+  }
+  pauseJob(job: number): Promise<void> {
+    return executeBlocking({ type: "pause_job", job });
   }
   retry(job: number): Promise<void> {
     return executeBlocking({ type: "retry", job });
@@ -130,6 +139,9 @@ export class TauriBackend implements Backend {
   }
   changeOwn(jobs: number[], settings: Settings | null): Promise<void> {
     return executeBlocking({ type: "change_own", jobs, settings });
+  }
+  changePart(job: number, part: Part): Promise<void> {
+    return executeBlocking({ type: "change_part", job, part });
   }
   putShortestFirst(on: boolean): Promise<void> {
     return execute({ type: "put_shortest_first", on });

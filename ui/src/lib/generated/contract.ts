@@ -1,6 +1,6 @@
 // Made from crates/app by `STENO_WRITE_CONTRACT=1 cargo test -p app`.
 
-export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "preferences" | "change_preference" | "diagnostics" | "watch" | "watch_memory" | "save" | "save_chart" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "places" | "replace_one" | "documents" | "search_documents" | "open_document" | "locate_recording" | "save_documents" | "save_jobs" | "count_places" | "undo_replacing" | "show_in_folder" | "voices" | "add_voice" | "remember_speaker" | "rename_voice" | "remove_voice" | "microphone" | "start_microphone" | "stop_microphone" | "keep_microphone" | "drop_microphone";
+export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "choose_output_folder" | "preview_name" | "preferences" | "change_preference" | "diagnostics" | "watch" | "watch_memory" | "save" | "save_chart" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "places" | "replace_one" | "documents" | "search_documents" | "open_document" | "locate_recording" | "save_documents" | "save_jobs" | "count_places" | "undo_replacing" | "show_in_folder" | "voices" | "add_voice" | "remember_speaker" | "rename_voice" | "remove_voice";
 
 export type PreferenceName = "memory_profile" | "batch_size" | "speaker_batch_size" | "skip_speakers" | "fast_path" | "memory_fraction" | "trim_every" | "renew_after" | "memory_limit" | "ram_limit" | "keep" | "precision" | "threads" | "priority" | "hf_endpoint" | "proxy" | "offline";
 
@@ -19,6 +19,40 @@ export type ErrorCode = "file_not_found" | "file_unreadable" | "not_a_file" | "f
  * What an engine was built to compute on.
  */
 export type Backend = "cpu" | "cuda";
+
+/**
+ * Which channels of a recording are transcribed.
+ */
+export type Channels = "mix" | "left" | "right" | "separate";
+
+/**
+ * An audio track of a recording.
+ */
+export type AudioTrack = { 
+/**
+ * Counted from 0, as `Job::track`.
+ */
+number: number, 
+/**
+ * As the file spells it, e.g. `eng`.
+ */
+language: string | null, 
+/**
+ * Its name, where the file gives it one.
+ */
+title: string | null, 
+/**
+ * Name of the codec.
+ */
+codec: string, 
+/**
+ * How many channels it has, where the file says so.
+ */
+channels: number | null, 
+/**
+ * It is transcribed where none is chosen.
+ */
+default: boolean, };
 
 /**
  * The stages of a job and the models that they load: everything that holds
@@ -208,6 +242,10 @@ models: Array<ModelChoice>,
  */
 settings: Settings, 
 /**
+ * The folders for transcripts to choose from.
+ */
+output_folders: Array<string>, 
+/**
  * What the window looks like.
  */
 look: Look, 
@@ -306,13 +344,38 @@ each_channel: boolean,
  */
 words: Array<string>, 
 /**
+ * Text that the model takes for what was said before; empty: none.
+ */
+prompt: string, 
+/**
+ * What becomes of several channels.
+ */
+channels: Channels, 
+/**
+ * Probability of speech from which on sound is transcribed, 0 to 1; null: all of it is.
+ */
+voice_activity: number | null, 
+/**
  * Tell speakers apart.
  */
 speakers: boolean, 
 /**
  * How many speakers there are; null: as many as are found.
  */
-speaker_count: number | null, };
+speaker_count: number | null, 
+/**
+ * Where transcripts go: the number of a folder; null: next to the recording.
+ */
+output_folder: number | null, 
+/**
+ * How files are named, without their endings: a text with placeholders such as {name}; empty: as
+ * the recording.
+ */
+name_template: string, 
+/**
+ * What is written as soon as a transcript is finished; null: nothing.
+ */
+when_finished: Exporting | null, };
 
 /**
  * Settings of one recording: the model by its folder and name, since it need
@@ -354,11 +417,78 @@ words: Array<string>,
 /**
  * As in `Settings`.
  */
+prompt: string, 
+/**
+ * As in `Settings`.
+ */
+channels: Channels, 
+/**
+ * As in `Settings`.
+ */
+voice_activity: number | null, 
+/**
+ * As in `Settings`.
+ */
 speakers: boolean, 
 /**
  * As in `Settings`.
  */
-speaker_count: number | null, };
+speaker_count: number | null, 
+/**
+ * The folder for transcripts; null: next to the recording.
+ */
+output_folder: string | null, 
+/**
+ * As in `Settings`.
+ */
+name_template: string, 
+/**
+ * As in `Settings`.
+ */
+when_finished: Exporting | null, };
+
+/**
+ * Which part of a recording is transcribed. Times are seconds.
+ */
+export type Part = { 
+/**
+ * Audio track by number from 0; null: the file's default one.
+ */
+track: number | null, 
+/**
+ * Null: from the start.
+ */
+from: number | null, 
+/**
+ * Null: to the end.
+ */
+to: number | null, };
+
+/**
+ * What files would be called.
+ */
+export type NamePreview = { 
+/**
+ * An example without its ending; null: the template can't be used.
+ */
+name: string | null, 
+/**
+ * Why not.
+ */
+problem: TemplateError | null, };
+
+/**
+ * Why a template can't be used.
+ */
+export type TemplateError = { "kind": "unknown", 
+/**
+ * What stands between the braces.
+ */
+placeholder: string, } | { "kind": "brace" } | { "kind": "forbidden", 
+/**
+ * The character.
+ */
+character: string, } | { "kind": "empty" };
 
 /**
  * Settings under a name.
@@ -598,6 +728,14 @@ watched: boolean,
  */
 own: OwnSettings | null, 
 /**
+ * Which part of it is transcribed.
+ */
+part: Part, 
+/**
+ * Its audio tracks, where it is known to have several.
+ */
+tracks: Array<AudioTrack>, 
+/**
  * Where it stands.
  */
 state: JobState, 
@@ -643,9 +781,9 @@ missing: boolean,
  */
 truncated_at: number | null, 
 /**
- * It was stopped or failed, and trying again goes on from where it was.
+ * It was paused, stopped or failed, and resuming goes on from this second; null: from the start.
  */
-resumable: boolean, 
+reached: number | null, 
 /**
  * Its job, once it has begun, tells speakers apart when the text is there.
  */
@@ -659,7 +797,7 @@ fit_warning: FitWarning | null, };
 /**
  * The state of a recording in the queue.
  */
-export type JobState = "held" | "waiting" | "running" | "stopping" | "finished" | "failed" | "cancelled";
+export type JobState = "held" | "waiting" | "running" | "stopping" | "pausing" | "paused" | "finished" | "failed" | "cancelled";
 
 /**
  * How far a job has come.
@@ -1915,6 +2053,10 @@ export type BlockingCommand = { "type": "cancel",
 /**
  * The recording.
  */
+job: number, } | { "type": "pause_job", 
+/**
+ * The recording.
+ */
 job: number, } | { "type": "retry", 
 /**
  * The recording.
@@ -1931,7 +2073,15 @@ jobs: Array<number>,
 /**
  * Their settings.
  */
-settings: Settings | null, } | { "type": "tag_document", 
+settings: Settings | null, } | { "type": "change_part", 
+/**
+ * The recording.
+ */
+job: number, 
+/**
+ * Track and times.
+ */
+part: Part, } | { "type": "tag_document", 
 /**
  * Its number in the history.
  */

@@ -1,17 +1,26 @@
 import { fireEvent, render, screen, waitFor, within } from "@testing-library/svelte";
-import { beforeEach, expect, test } from "vitest";
+import { beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { FakeBackend } from "../backend/fake";
-import { FILES } from "../backend/fake-data";
+import { FILES, recording } from "../backend/fake-data";
 import MoreSettings from "../models/MoreSettings.svelte";
 import SettingsPage from "../settings/SettingsPage.svelte";
 import { Steno } from "../steno.svelte";
 import { t } from "../text";
 import { memorySize } from "../ui/format";
+import App from "../../App.svelte";
+import { fillIn } from "../testing";
 import OwnSettings from "./OwnSettings.svelte";
 import Queue from "./Queue.svelte";
 
+// jsdom has no canvas: the chart is looked at in a real browser.
+vi.mock("uplot", () => ({ default: class {} }));
+
+const FIRST = recording(1, "/first.mp3", false);
+
 let backend: FakeBackend;
 let steno: Steno;
+
+beforeAll(fillIn);
 
 beforeEach(() => {
   backend = new FakeBackend(1);
@@ -70,7 +79,7 @@ test("a row that is moved by key keeps the focus, in either direction", async ()
 test("a row says how long it is, where it came from and what its own settings are", async () => {
   await queue();
   lengths(754, 61);
-  const own = { model_name: "whisper-small", model_folder: null, language: "de", translate: true, beams: 5, several_languages: false, each_channel: false, words: [], speakers: true, speaker_count: 2 };
+  const own = { model_name: "whisper-small", model_folder: null, language: "de", translate: true, beams: 5, several_languages: false, words: [], prompt: "", channels: "mix" as const, voice_activity: 0.5, speakers: true, speaker_count: 2, output_folder: null, name_template: "", when_finished: null };
   const [first] = steno.jobs;
   if (!first) throw new Error("there is no job");
   backend.emit({ kind: "jobs", changed: [{ ...first, duration: 754, watched: true, own }], removed: [], order: null });
@@ -110,6 +119,161 @@ test("a recording that has not begun gets settings of its own, all that wait can
   await fireEvent.click(screen.getByTestId("own-reset"));
   await waitFor(() => expect(steno.jobs.map((job) => job.own?.language)).toEqual([undefined, "de", "de"]));
   view.unmount();
+});
+
+test("a running recording is paused and resumed by its row and by its key, while the queue goes on", async () => {
+  backend.paused = false;
+  backend.still = true;
+  steno = new Steno(backend);
+  render(App, { steno });
+  await waitFor(() => expect(steno.setup).not.toBeNull());
+  backend.show("paused");
+  await waitFor(() => expect(steno.jobs.map((job) => job.state)).toEqual(["paused", "running", "waiting"]));
+  const [first] = screen.getAllByTestId("job") as [HTMLElement];
+  const reached = steno.jobs[0]?.reached ?? 0;
+  expect(reached).toBeGreaterThan(0);
+  expect(first.textContent).toContain(`${t.state({ ...FIRST, state: "paused" })} · ${t.progress.position(reached, 60)}`);
+  steno.select(1);
+  expect((await found("paused-job")).textContent).toContain(t.transcript.paused(t.progress.position(reached, 60)));
+  const words = (await screen.findAllByTestId("segment")).length;
+  expect(words).toBeGreaterThan(0);
+  await fireEvent.click(within(first).getByTestId("resume-row"));
+  await waitFor(() => expect(steno.jobs.map((job) => [job.id, job.state])).toEqual([[2, "running"], [1, "waiting"], [3, "waiting"]]));
+  expect(screen.getAllByTestId("segment").length).toBe(words);
+  // By its key, which is that of the recording that is shown.
+  steno.select(2);
+  const key = { key: "P", ctrlKey: true, shiftKey: true };
+  await found("pause-job");
+  await fireEvent.keyDown(document.body, key);
+  await waitFor(() => expect(steno.jobs[0]?.state).toBe("paused"));
+  await fireEvent.keyDown(document.body, key);
+  await waitFor(() => expect(steno.jobs[0]?.state).toBe("waiting"));
+  // The button of the queue says that it is the queue's.
+  expect(screen.getByTestId("pause").textContent).toContain(t.queue.pause);
+  expect(t.queue.pause).not.toBe(t.job.pause);
+  expect(t.queue.resume).not.toBe(t.job.resume);
+});
+
+/** As many pages are drawn as changes are made: what is shown is always what the program has. */
+function own() {
+  const [job] = steno.jobs;
+  if (!job || !steno.setup) throw new Error("nothing to show");
+  return render(OwnSettings, { steno, setup: steno.setup, job });
+}
+
+test("of a file with several tracks one is chosen, and a part of it, which is checked where it is entered", async () => {
+  await queue();
+  backend.show("tracks");
+  await waitFor(() => expect(steno.jobs[0]?.tracks.length).toBe(2));
+  expect(document.querySelector(".detail")?.textContent).toContain(t.part.tracks(2));
+  let view = own();
+  expect(screen.getByTestId<HTMLDetailsElement>("own-settings").open).toBe(true);
+  const name = (number: number, language: string, title: string) => `${number}: ${language}, ${title}, aac, ${t.part.channels(2)}`;
+  expect(screen.getByTestId("tracks").textContent).toBe(t.part.several(2, name(0, "English", "Stage")));
+  const track = screen.getByTestId<HTMLSelectElement>("own-track");
+  expect([...track.options].map((option) => option.text)).toEqual([t.part.byFile, name(0, "English", "Stage"), name(1, "German", "Interpreter")]);
+  await fireEvent.change(track, { target: { value: "1" } });
+  await waitFor(() => expect(steno.jobs[0]?.part).toEqual({ track: 1, from: null, to: null }));
+  expect(document.querySelector(".detail")?.textContent).toContain(t.part.number(1));
+  // (field, entered) -> what is said; null: it is taken.
+  for (const [field, entered, said] of [
+    ["own-from", "soon", t.editing.noTime],
+    ["own-from", "13:00", t.part.tooLate("12:34")],
+    ["own-to", "0", t.editing.endFirst],
+    ["own-from", "1:30", null],
+    ["own-to", "0:20", t.editing.endFirst],
+    ["own-to", "20:00", null],
+  ] as const) {
+    view.unmount();
+    view = own();
+    await fireEvent.change(screen.getByTestId(field), { target: { value: entered } });
+    if (said !== null) await waitFor(() => expect(screen.getByTestId("part-note").textContent.trim()).toBe(said));
+  }
+  await waitFor(() => expect(steno.jobs[0]?.part).toEqual({ track: 1, from: 90, to: 1200 }));
+  view.unmount();
+  own();
+  expect(screen.getByTestId("part-note").textContent.trim()).toBe(t.part.beyond("12:34"));
+  expect(document.querySelector(".detail")?.textContent).toContain("1:30–20:00");
+});
+
+test("channels, speech, the text before and the accuracy are set for all, for one, and in presets", async () => {
+  await queue();
+  if (!steno.setup) throw new Error("there is no setup");
+  const view = render(MoreSettings, { steno, setup: steno.setup });
+  const accuracy = screen.getByTestId<HTMLSelectElement>("all-beams");
+  const { fast, balanced, accurate, most } = t.decoding.names;
+  expect([...accuracy.options].map((option) => option.text)).toEqual([fast, balanced, accurate, most]);
+  for (const [field, value, setting, expected] of [
+    ["all-beams", "5", "beams", 5],
+    ["all-channels", "separate", "channels", "separate"],
+    ["all-prompt", " Ærø ", "prompt", "Ærø"],
+    ["all-threshold", "0,3", "voice_activity", 0.3],
+  ] as const) {
+    await fireEvent.change(screen.getByTestId(field), { target: { value } });
+    await waitFor(() => expect(steno.setup?.settings[setting]).toBe(expected));
+    await view.rerender({ steno, setup: steno.setup });
+  }
+  expect(screen.getByText(t.decoding.beamsHint(5))).toBeTruthy();
+  for (const value of ["2", "", "much"]) {
+    await fireEvent.change(screen.getByTestId("all-threshold"), { target: { value } });
+    await waitFor(() => expect(screen.getByText(t.decoding.badThreshold)).toBeTruthy());
+    expect(backend.settings.voice_activity).toBe(0.3);
+  }
+  await fireEvent.click(screen.getByTestId("all-speech-only"));
+  await waitFor(() => expect(backend.settings.voice_activity).toBeNull());
+  await view.rerender({ steno, setup: steno.setup });
+  expect(screen.queryByTestId("all-threshold")).toBeNull();
+  await fireEvent.input(screen.getByTestId("preset-name"), { target: { value: "Interviews" } });
+  await fireEvent.submit(screen.getByTestId("preset-save").closest("form") as HTMLFormElement);
+  await waitFor(() => expect(backend.presets[0]?.settings).toMatchObject({ beams: 5, channels: "separate", prompt: "Ærø", voice_activity: null }));
+  const one = own();
+  await fireEvent.change(screen.getByTestId("own-channels"), { target: { value: "right" } });
+  await waitFor(() => expect(steno.jobs[0]?.own).toMatchObject({ channels: "right", prompt: "Ærø" }));
+  expect(backend.settings.channels).toBe("separate");
+  one.unmount();
+});
+
+test("a folder, a name with a preview, and what is saved when finished are set, and kept in presets", async () => {
+  await queue();
+  if (!steno.setup) throw new Error("there is no setup");
+  const view = render(MoreSettings, { steno, setup: steno.setup });
+  const shown = async () => {
+    if (steno.setup) await view.rerender({ steno, setup: steno.setup });
+  };
+  const folder = screen.getByTestId<HTMLSelectElement>("all-output");
+  await fireEvent.change(folder, { target: { value: "choose" } });
+  await waitFor(() => expect(steno.setup?.settings.output_folder).toBe(0));
+  await shown();
+  expect([...folder.options].map((option) => option.text)).toEqual([t.watched.beside, "/home/me/Texts 1", t.watched.choose]);
+  const note = () => screen.getByTestId("all-name-note").textContent.trim();
+  const name = screen.getByTestId("all-name");
+  expect(note()).toBe(t.output.hint);
+  for (const [entered, said] of [
+    ["{title}", t.output.unknown("title")],
+    ["{name", t.output.brace],
+    ["../{name}", t.output.forbidden("/")],
+    ["{name}_{date}_{language}", t.output.preview(`${t.output.example}_2026-11-24_en.srt`)],
+  ] as const) {
+    await fireEvent.input(name, { target: { value: entered } });
+    await waitFor(() => expect(note()).toBe(said));
+    await fireEvent.change(name, { target: { value: entered } });
+  }
+  await waitFor(() => expect(backend.settings.name_template).toBe("{name}_{date}_{language}"));
+  await fireEvent.click(screen.getByTestId("all-when-finished"));
+  await waitFor(() => expect(backend.settings.when_finished?.formats).toEqual(["srt"]));
+  await shown();
+  await fireEvent.click(screen.getByTestId("all-finished-docx"));
+  await waitFor(() => expect(backend.settings.when_finished?.formats).toEqual(["srt", "docx"]));
+  await shown();
+  await fireEvent.input(screen.getByTestId("preset-name"), { target: { value: "Court" } });
+  await fireEvent.submit(screen.getByTestId("preset-save").closest("form") as HTMLFormElement);
+  await waitFor(() => expect(backend.presets[0]?.settings).toMatchObject({ output_folder: 0, name_template: "{name}_{date}_{language}" }));
+  for (const format of ["srt", "docx"]) {
+    await fireEvent.click(screen.getByTestId(`all-finished-${format}`));
+    await waitFor(() => expect(backend.settings.when_finished?.formats ?? []).not.toContain(format));
+    await shown();
+  }
+  expect(backend.settings.when_finished).toBeNull();
 });
 
 test("settings are kept under a name, used, renamed and deleted", async () => {

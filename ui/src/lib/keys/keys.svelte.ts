@@ -28,6 +28,7 @@ const DEFAULTS = {
   speaker: ["Ctrl+P"],
   undo: ["Ctrl+Z"],
   redo: ["Ctrl+Shift+Z", "Ctrl+Y"],
+  pause: ["Ctrl+Shift+P"],
   search: ["Ctrl+F"],
   replace: ["Ctrl+H"],
   save: ["Ctrl+S"],

@@ -240,7 +240,8 @@ export const de: Text = {
     show: "Anzeigen",
     stopAll: "Alle abbrechen",
     pause: "Warteschlange anhalten",
-    resume: "Fortsetzen",
+    pauseHint: "Beendet die aktuelle Aufnahme und beginnt keine weitere",
+    resume: "Warteschlange fortsetzen",
     paused: "Hält nach der aktuellen Aufnahme an",
     saveAll: (files) => `Alle ${files} speichern`,
     removeSaved: "Gespeicherte entfernen",
@@ -250,13 +251,20 @@ export const de: Text = {
     more: "Mehr …",
     label: "Weitere Einstellungen",
     beams: "Genauigkeit",
-    beamsHint: "Höhere Werte dauern länger",
-    beamsOf: (beams) => (beams === 1 ? "schnell" : `${beams} Suchpfade`),
+    beamsHint: (beams) => `Genauer dauert länger (Suchpfade: ${beams})`,
+    names: { fast: "Schnell", balanced: "Ausgewogen", accurate: "Genau", most: "Am genauesten" },
     severalLanguages: "Mehrere Sprachen in einer Aufnahme",
-    eachChannel: "Jeden Kanal für sich",
-    eachChannelHint: "Für Gespräche mit einer Person je Kanal",
     words: "Zu erwartende Namen und Wörter",
     wordsHint: "Durch Kommas getrennt",
+    prompt: "Text vor der Aufnahme",
+    promptHint: "Gilt dem Modell als zuvor gesagt: Namen, Schreibweise, Stil",
+    channels: "Kanäle",
+    channelsHint: "Für Aufnahmen mit einem Mikrofon je Kanal",
+    channelsOf: { mix: "Alle zusammen", left: "Nur der erste", right: "Nur der zweite", separate: "Jeder für sich" },
+    speechOnly: "Stille und Geräusche auslassen",
+    threshold: "Sprache ab dieser Wahrscheinlichkeit",
+    thresholdHint: "0 bis 1; niedriger lässt mehr durch",
+    badThreshold: "Geben Sie eine Zahl von 0 bis 1 ein.",
   },
 
   own: {
@@ -265,6 +273,34 @@ export const de: Text = {
     same: "Standardeinstellungen",
     reset: "Standardeinstellungen verwenden",
     all: (files) => (files === 1 ? "Auf die wartende Aufnahme anwenden" : `Auf alle ${files} wartenden Aufnahmen anwenden`),
+  },
+
+  part: {
+    track: "Tonspur",
+    byFile: "Standardspur der Datei",
+    from: "Von",
+    to: "Bis",
+    hint: "In einem Ausschnitt wird jeder Ton transkribiert; Sprecher werden nicht unterschieden.",
+    tooLate: (end) => `Die Aufnahme dauert ${end}: Der Ausschnitt muss vorher beginnen.`,
+    beyond: (end) => `Die Aufnahme endet bei ${end}; sie wird bis zum Ende transkribiert.`,
+    tracks: (count) => `${count} Tonspuren`,
+    number: (number) => `Spur ${number}`,
+    channels: (count) => (count === 1 ? "mono" : count === 2 ? "stereo" : `${count} Kanäle`),
+    several: (count, track) => `Diese Datei hat ${count} Tonspuren. Spur ${track} wird transkribiert.`,
+    stopFirst: "Für eine andere brechen Sie diese Aufnahme ab und wählen die Spur in ihren Einstellungen.",
+  },
+
+  output: {
+    folder: "Transkripte speichern in",
+    name: "Dateiname",
+    hint: "{name}, {date}, {language} und {model} werden ersetzt",
+    preview: (name) => `Zum Beispiel ${name}`,
+    unknown: (word) => `{${word}} gibt es nicht: Möglich sind {name}, {date}, {language} und {model}.`,
+    brace: "Eine Klammer fehlt: Schreiben Sie {name}.",
+    forbidden: (character) => `Ein Dateiname darf ${character} nicht enthalten`,
+    empty: "Der Name ist leer.",
+    whenFinished: "Nach Abschluss speichern",
+    example: "Interview",
   },
 
   presets: {
@@ -347,6 +383,10 @@ export const de: Text = {
         return job.progress ? de.stage(job.progress) : "Wird gestartet";
       case "stopping":
         return "Wird abgebrochen";
+      case "pausing":
+        return "Wird angehalten";
+      case "paused":
+        return "Angehalten";
       case "finished":
         return "Fertig";
       case "failed":
@@ -381,6 +421,10 @@ export const de: Text = {
 
   job: {
     stop: "Abbrechen",
+    pause: "Anhalten",
+    pauseFile: (name) => `${name} anhalten`,
+    pauseHint: "Beendet diesen Durchlauf, gibt den Speicher frei und behält den Text; die Warteschlange läuft weiter",
+    resumeHint: "Macht hier weiter, noch vor den wartenden Aufnahmen",
     retry: "Erneut versuchen",
     resume: "Fortsetzen",
     resumeFile: (name) => `${name} fortsetzen`,
@@ -400,6 +444,8 @@ export const de: Text = {
     waitingTurn: "Diese Aufnahme wird gestartet, sobald die vorherigen fertig sind.",
     none: "In dieser Aufnahme wurde keine Sprache gefunden.",
     nothing: "Abgebrochen, bevor Text transkribiert wurde.",
+    paused: (at) => (at === null ? "Angehalten, bevor Text transkribiert war" : `Angehalten bei ${at}`),
+    pausedText: "Der bisherige Text bleibt erhalten, auch wenn Steno geschlossen wird. „Fortsetzen“ macht dort weiter; bis dahin läuft die Warteschlange mit den anderen Aufnahmen weiter.",
     partial: "Vorzeitig abgebrochen; unvollständiges Transkript.",
     failedPartial: "Vorzeitig fehlgeschlagen; unvollständiges Transkript.",
     newest: "Zum neuesten Text",
@@ -632,6 +678,7 @@ export const de: Text = {
       speaker: "Sprecher benennen",
       undo: "Rückgängig",
       redo: "Wiederholen",
+      pause: "Aufnahme anhalten oder fortsetzen",
       search: "Im Transkript suchen",
       replace: "Ersetzen",
       save: "Speichern",
@@ -643,6 +690,8 @@ export const de: Text = {
     show: "Im Ordner anzeigen",
     beside: (format) => `.${format} speichern`,
     besideHint: (folder) => `Speichert im Ordner der Aufnahme: ${folder}`,
+    folderHint: (folder) => `Speichert in ${folder}`,
+    inFolder: "Im gewählten Ordner speichern",
     as: "Exportieren …",
     format: "Dateiformate",
     formats: {

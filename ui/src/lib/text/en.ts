@@ -242,7 +242,8 @@ export const en = {
     show: "Show",
     stopAll: "Stop all",
     pause: "Pause the queue",
-    resume: "Resume",
+    pauseHint: "Finishes the current recording and starts no other",
+    resume: "Resume the queue",
     paused: "Paused after the current recording",
     saveAll: (files: number) => `Save all ${files}`,
     removeSaved: "Remove saved",
@@ -252,13 +253,20 @@ export const en = {
     more: "More…",
     label: "More settings",
     beams: "Accuracy",
-    beamsHint: "Higher takes longer",
-    beamsOf: (beams: number) => (beams === 1 ? "fast" : `${beams} beams`),
+    beamsHint: (beams: number) => `More accurate takes longer (beams: ${beams})`,
+    names: { fast: "Fast", balanced: "Balanced", accurate: "Accurate", most: "Most accurate" },
     severalLanguages: "Several languages in one recording",
-    eachChannel: "Each channel on its own",
-    eachChannelHint: "For calls with one person on each channel",
     words: "Names and words to expect",
     wordsHint: "Separated by commas",
+    prompt: "Text before the recording",
+    promptHint: "The model takes it for what was said before: names, spelling, style",
+    channels: "Channels",
+    channelsHint: "For recordings with a microphone per channel",
+    channelsOf: { mix: "All as one", left: "The first alone", right: "The second alone", separate: "Each on its own" },
+    speechOnly: "Leave out silence and noise",
+    threshold: "Speech from this probability on",
+    thresholdHint: "0 to 1; lower lets more through",
+    badThreshold: "Enter a number from 0 to 1.",
   },
 
   own: {
@@ -267,6 +275,34 @@ export const en = {
     same: "Default settings",
     reset: "Use default settings",
     all: (files: number) => (files === 1 ? "Apply to the waiting recording" : `Apply to all ${files} waiting recordings`),
+  },
+
+  part: {
+    track: "Audio track",
+    byFile: "The file’s default track",
+    from: "From",
+    to: "To",
+    hint: "In a part all sound is transcribed, and speakers are not told apart.",
+    tooLate: (end: string) => `The recording lasts ${end}: the part must begin before that.`,
+    beyond: (end: string) => `The recording ends at ${end}; it is transcribed to its end.`,
+    tracks: (count: number) => `${count} audio tracks`,
+    number: (number: number) => `track ${number}`,
+    channels: (count: number) => (count === 1 ? "mono" : count === 2 ? "stereo" : `${count} channels`),
+    several: (count: number, track: string) => `This file has ${count} audio tracks. Track ${track} is transcribed.`,
+    stopFirst: "To take another one, stop this recording and choose it in its settings.",
+  },
+
+  output: {
+    folder: "Save transcripts to",
+    name: "File name",
+    hint: "{name}, {date}, {language} and {model} are filled in",
+    preview: (name: string) => `For example ${name}`,
+    unknown: (word: string) => `There is no {${word}}: use {name}, {date}, {language} or {model}.`,
+    brace: "A brace is missing: write {name}.",
+    forbidden: (character: string) => `A file name can’t contain ${character}`,
+    empty: "The name is empty.",
+    whenFinished: "Save when finished",
+    example: "interview",
   },
 
   presets: {
@@ -349,6 +385,10 @@ export const en = {
         return job.progress ? en.stage(job.progress) : "Starting";
       case "stopping":
         return "Stopping";
+      case "pausing":
+        return "Pausing";
+      case "paused":
+        return "Paused";
       case "finished":
         return "Done";
       case "failed":
@@ -384,6 +424,10 @@ export const en = {
 
   job: {
     stop: "Stop",
+    pause: "Pause",
+    pauseFile: (name: string) => `Pause ${name}`,
+    pauseHint: "Ends this run, frees its memory and keeps the text; the queue goes on",
+    resumeHint: "Goes on from here, before the recordings that wait",
     retry: "Try again",
     resume: "Resume",
     resumeFile: (name: string) => `Resume ${name}`,
@@ -403,6 +447,8 @@ export const en = {
     waitingTurn: "This recording starts when those before it are finished.",
     none: "No speech was found in this recording.",
     nothing: "Stopped before any text was transcribed.",
+    paused: (at: string | null) => (at === null ? "Paused before any text was transcribed" : `Paused at ${at}`),
+    pausedText: "The text so far is kept, also when Steno is closed. “Resume” goes on from there; meanwhile the queue goes on with the other recordings.",
     partial: "Stopped early; partial transcript.",
     failedPartial: "Failed early; partial transcript.",
     newest: "Jump to latest",
@@ -635,6 +681,7 @@ export const en = {
       speaker: "Name the speaker",
       undo: "Undo",
       redo: "Redo",
+      pause: "Pause or resume the recording",
       search: "Search in the transcript",
       replace: "Replace",
       save: "Save",
@@ -646,6 +693,8 @@ export const en = {
     show: "Show in folder",
     beside: (format: string) => `Save .${format}`,
     besideHint: (folder: string) => `Saves next to the recording, in ${folder}`,
+    folderHint: (folder: string) => `Saves in ${folder}`,
+    inFolder: "Save in the chosen folder",
     as: "Export…",
     format: "Formats",
     formats: {

@@ -241,7 +241,8 @@ export const es: Text = {
     show: "Mostrar",
     stopAll: "Detener todo",
     pause: "Pausar la cola",
-    resume: "Reanudar",
+    pauseHint: "Termina la grabación actual y no inicia ninguna otra",
+    resume: "Reanudar la cola",
     paused: "En pausa tras la grabación actual",
     saveAll: (files) => `Guardar las ${files}`,
     removeSaved: "Quitar las guardadas",
@@ -251,13 +252,20 @@ export const es: Text = {
     more: "Más…",
     label: "Más ajustes",
     beams: "Precisión",
-    beamsHint: "A mayor precisión, más tiempo",
-    beamsOf: (beams) => (beams === 1 ? "rápida" : `${beams} alternativas`),
+    beamsHint: (beams) => `Más precisión tarda más (haces: ${beams})`,
+    names: { fast: "Rápida", balanced: "Equilibrada", accurate: "Precisa", most: "La más precisa" },
     severalLanguages: "Varios idiomas en una grabación",
-    eachChannel: "Cada canal por separado",
-    eachChannelHint: "Para llamadas con una persona en cada canal",
     words: "Nombres y palabras esperados",
     wordsHint: "Separados por comas",
+    prompt: "Texto antes de la grabación",
+    promptHint: "El modelo lo toma como dicho antes: nombres, ortografía, estilo",
+    channels: "Canales",
+    channelsHint: "Para grabaciones con un micrófono por canal",
+    channelsOf: { mix: "Todos juntos", left: "Solo el primero", right: "Solo el segundo", separate: "Cada uno por separado" },
+    speechOnly: "Omitir silencio y ruido",
+    threshold: "Voz a partir de esta probabilidad",
+    thresholdHint: "De 0 a 1; menos deja pasar más",
+    badThreshold: "Introduzca un número de 0 a 1.",
   },
 
   own: {
@@ -266,6 +274,34 @@ export const es: Text = {
     same: "Ajustes predeterminados",
     reset: "Usar los ajustes predeterminados",
     all: (files) => (files === 1 ? "Aplicar a la grabación en espera" : `Aplicar a las ${files} grabaciones en espera`),
+  },
+
+  part: {
+    track: "Pista de audio",
+    byFile: "La pista predeterminada del archivo",
+    from: "Desde",
+    to: "Hasta",
+    hint: "En un fragmento se transcribe todo el sonido y no se distinguen hablantes.",
+    tooLate: (end) => `La grabación dura ${end}: el fragmento debe empezar antes.`,
+    beyond: (end) => `La grabación termina en ${end}; se transcribe hasta el final.`,
+    tracks: (count) => `${count} pistas de audio`,
+    number: (number) => `pista ${number}`,
+    channels: (count) => (count === 1 ? "mono" : count === 2 ? "estéreo" : `${count} canales`),
+    several: (count, track) => `Este archivo tiene ${count} pistas de audio. Se transcribe la pista ${track}.`,
+    stopFirst: "Para usar otra, detenga esta grabación y elíjala en sus ajustes.",
+  },
+
+  output: {
+    folder: "Guardar transcripciones en",
+    name: "Nombre de archivo",
+    hint: "Se sustituyen {name}, {date}, {language} y {model}",
+    preview: (name) => `Por ejemplo ${name}`,
+    unknown: (word) => `No existe {${word}}: use {name}, {date}, {language} o {model}.`,
+    brace: "Falta una llave: escriba {name}.",
+    forbidden: (character) => `Un nombre de archivo no puede contener ${character}`,
+    empty: "El nombre está vacío.",
+    whenFinished: "Guardar al terminar",
+    example: "entrevista",
   },
 
   presets: {
@@ -348,6 +384,10 @@ export const es: Text = {
         return job.progress ? es.stage(job.progress) : "Iniciando";
       case "stopping":
         return "Deteniendo";
+      case "pausing":
+        return "Pausando";
+      case "paused":
+        return "En pausa";
       case "finished":
         return "Terminada";
       case "failed":
@@ -385,6 +425,10 @@ export const es: Text = {
 
   job: {
     stop: "Detener",
+    pause: "Pausar",
+    pauseFile: (name) => `Pausar ${name}`,
+    pauseHint: "Termina esta pasada, libera la memoria y conserva el texto; la cola continúa",
+    resumeHint: "Continúa desde aquí, antes que las grabaciones en espera",
     retry: "Reintentar",
     resume: "Reanudar",
     resumeFile: (name) => `Reanudar ${name}`,
@@ -404,6 +448,8 @@ export const es: Text = {
     waitingTurn: "Esta grabación empezará cuando terminen las anteriores.",
     none: "No se encontró voz en esta grabación.",
     nothing: "Detenida antes de transcribir ningún texto.",
+    paused: (at) => (at === null ? "En pausa antes de transcribir texto" : `En pausa en ${at}`),
+    pausedText: "El texto obtenido se conserva, también al cerrar Steno. «Reanudar» continúa desde ahí; mientras tanto, la cola sigue con las demás grabaciones.",
     partial: "Detenida antes de terminar; transcripción parcial.",
     failedPartial: "Fallida antes de terminar; transcripción parcial.",
     newest: "Ir a lo más reciente",
@@ -635,6 +681,7 @@ export const es: Text = {
       speaker: "Poner nombre al hablante",
       undo: "Deshacer",
       redo: "Rehacer",
+      pause: "Pausar o reanudar la grabación",
       search: "Buscar en la transcripción",
       replace: "Reemplazar",
       save: "Guardar",
@@ -646,6 +693,8 @@ export const es: Text = {
     show: "Mostrar en la carpeta",
     beside: (format) => `Guardar .${format}`,
     besideHint: (folder) => `Se guarda junto a la grabación, en ${folder}`,
+    folderHint: (folder) => `Guarda en ${folder}`,
+    inFolder: "Guardar en la carpeta elegida",
     as: "Exportar…",
     format: "Formatos",
     formats: {

@@ -244,7 +244,8 @@ export const fr: Text = {
     show: "Afficher",
     stopAll: "Tout arrêter",
     pause: "Suspendre la file",
-    resume: "Reprendre",
+    pauseHint: "Termine l’enregistrement en cours et n’en commence aucun autre",
+    resume: "Reprendre la file",
     paused: "En pause après l’enregistrement en cours",
     saveAll: (files) => `Enregistrer les ${files}`,
     removeSaved: "Retirer les enregistrés",
@@ -254,13 +255,20 @@ export const fr: Text = {
     more: "Plus…",
     label: "Autres réglages",
     beams: "Précision",
-    beamsHint: "Une précision élevée prend plus de temps",
-    beamsOf: (beams) => (beams === 1 ? "rapide" : `${beams} hypothèses`),
+    beamsHint: (beams) => `Plus de précision prend plus de temps (faisceaux : ${beams})`,
+    names: { fast: "Rapide", balanced: "Équilibrée", accurate: "Précise", most: "La plus précise" },
     severalLanguages: "Plusieurs langues dans un enregistrement",
-    eachChannel: "Chaque canal séparément",
-    eachChannelHint: "Pour les appels avec une personne par canal",
     words: "Noms et mots attendus",
     wordsHint: "Séparés par des virgules",
+    prompt: "Texte avant l’enregistrement",
+    promptHint: "Le modèle le prend pour ce qui a été dit avant : noms, orthographe, style",
+    channels: "Canaux",
+    channelsHint: "Pour les enregistrements avec un micro par canal",
+    channelsOf: { mix: "Tous ensemble", left: "Le premier seul", right: "Le second seul", separate: "Chacun à part" },
+    speechOnly: "Ignorer le silence et le bruit",
+    threshold: "Parole à partir de cette probabilité",
+    thresholdHint: "De 0 à 1 ; plus bas laisse passer davantage",
+    badThreshold: "Saisissez un nombre de 0 à 1.",
   },
 
   own: {
@@ -269,6 +277,34 @@ export const fr: Text = {
     same: "Réglages par défaut",
     reset: "Utiliser les réglages par défaut",
     all: (files) => (files === 1 ? "Appliquer à l’enregistrement en attente" : `Appliquer aux ${files} enregistrements en attente`),
+  },
+
+  part: {
+    track: "Piste audio",
+    byFile: "La piste par défaut du fichier",
+    from: "De",
+    to: "À",
+    hint: "Dans un extrait, tout le son est transcrit et les locuteurs ne sont pas distingués.",
+    tooLate: (end) => `L’enregistrement dure ${end} : l’extrait doit commencer avant.`,
+    beyond: (end) => `L’enregistrement se termine à ${end} ; il est transcrit jusqu’à la fin.`,
+    tracks: (count) => `${count} pistes audio`,
+    number: (number) => `piste ${number}`,
+    channels: (count) => (count === 1 ? "mono" : count === 2 ? "stéréo" : `${count} canaux`),
+    several: (count, track) => `Ce fichier a ${count} pistes audio. La piste ${track} est transcrite.`,
+    stopFirst: "Pour en prendre une autre, arrêtez cet enregistrement et choisissez-la dans ses réglages.",
+  },
+
+  output: {
+    folder: "Enregistrer les transcriptions dans",
+    name: "Nom de fichier",
+    hint: "{name}, {date}, {language} et {model} sont remplacés",
+    preview: (name) => `Par exemple ${name}`,
+    unknown: (word) => `{${word}} n’existe pas : utilisez {name}, {date}, {language} ou {model}.`,
+    brace: "Il manque une accolade : écrivez {name}.",
+    forbidden: (character) => `Un nom de fichier ne peut pas contenir ${character}`,
+    empty: "Le nom est vide.",
+    whenFinished: "Enregistrer à la fin",
+    example: "entretien",
   },
 
   presets: {
@@ -351,6 +387,10 @@ export const fr: Text = {
         return job.progress ? fr.stage(job.progress) : "Démarrage";
       case "stopping":
         return "Arrêt en cours";
+      case "pausing":
+        return "Mise en pause";
+      case "paused":
+        return "En pause";
       case "finished":
         return "Terminé";
       case "failed":
@@ -385,6 +425,10 @@ export const fr: Text = {
 
   job: {
     stop: "Arrêter",
+    pause: "Mettre en pause",
+    pauseFile: (name) => `Mettre en pause ${name}`,
+    pauseHint: "Met fin à ce passage, libère la mémoire et garde le texte ; la file continue",
+    resumeHint: "Reprend ici, avant les enregistrements en attente",
     retry: "Réessayer",
     resume: "Reprendre",
     resumeFile: (name) => `Reprendre ${name}`,
@@ -404,6 +448,8 @@ export const fr: Text = {
     waitingTurn: "Cet enregistrement commencera quand les précédents seront terminés.",
     none: "Aucune parole n’a été trouvée dans cet enregistrement.",
     nothing: "Arrêté avant toute transcription.",
+    paused: (at) => (at === null ? "En pause avant toute transcription" : `En pause à ${at}`),
+    pausedText: "Le texte obtenu est conservé, même si Steno est fermé. « Reprendre » continue à partir de là ; entre-temps, la file passe aux autres enregistrements.",
     partial: "Arrêté avant la fin ; transcription partielle.",
     failedPartial: "Échec avant la fin ; transcription partielle.",
     newest: "Aller au plus récent",
@@ -635,6 +681,7 @@ export const fr: Text = {
       speaker: "Nommer le locuteur",
       undo: "Annuler",
       redo: "Rétablir",
+      pause: "Mettre en pause ou reprendre l’enregistrement",
       search: "Rechercher dans la transcription",
       replace: "Remplacer",
       save: "Enregistrer",
@@ -646,6 +693,8 @@ export const fr: Text = {
     show: "Afficher dans le dossier",
     beside: (format) => `Enregistrer .${format}`,
     besideHint: (folder) => `Crée le fichier à côté de l’original, dans ${folder}`,
+    folderHint: (folder) => `Enregistre dans ${folder}`,
+    inFolder: "Enregistrer dans le dossier choisi",
     as: "Exporter…",
     format: "Formats de fichier",
     formats: {

@@ -241,7 +241,8 @@ export const ja: Text = {
     show: "表示",
     stopAll: "すべて停止",
     pause: "キューを一時停止",
-    resume: "再開",
+    pauseHint: "現在の録音を終え、次の録音は開始しません",
+    resume: "キューを再開",
     paused: "現在の録音が終わると一時停止します",
     saveAll: (files) => `${files}件すべて保存`,
     removeSaved: "保存済みを外す",
@@ -251,13 +252,20 @@ export const ja: Text = {
     more: "その他…",
     label: "その他の設定",
     beams: "認識精度",
-    beamsHint: "高いほど時間がかかります",
-    beamsOf: (beams) => (beams === 1 ? "高速" : `${beams}候補`),
+    beamsHint: (beams) => `高精度ほど時間がかかります（ビーム数：${beams}）`,
+    names: { fast: "高速", balanced: "標準", accurate: "高精度", most: "最高精度" },
     severalLanguages: "1つの録音に複数の言語",
-    eachChannel: "チャンネルごとに文字起こし",
-    eachChannelHint: "チャンネルごとに1人が話す通話向け",
     words: "出てくる名前や用語",
     wordsHint: "読点またはコンマで区切ります",
+    prompt: "録音の前のテキスト",
+    promptHint: "直前の発言としてモデルに渡します（名前、表記、文体）",
+    channels: "チャンネル",
+    channelsHint: "チャンネルごとにマイクがある録音用",
+    channelsOf: { mix: "すべてまとめて", left: "1つ目のみ", right: "2つ目のみ", separate: "チャンネルごとに個別" },
+    speechOnly: "無音と雑音を省く",
+    threshold: "音声とみなす確率の下限",
+    thresholdHint: "0～1。低いほど多くを通します",
+    badThreshold: "0から1までの数を入力してください。",
   },
 
   own: {
@@ -266,6 +274,34 @@ export const ja: Text = {
     same: "既定の設定",
     reset: "既定の設定を使う",
     all: (files) => `待機中の${files}件すべてに適用`,
+  },
+
+  part: {
+    track: "音声トラック",
+    byFile: "ファイルの既定のトラック",
+    from: "開始",
+    to: "終了",
+    hint: "範囲内の音はすべて文字起こしされ、話者は区別されません。",
+    tooLate: (end) => `録音の長さは${end}です。開始はそれより前にしてください。`,
+    beyond: (end) => `録音は${end}で終わります。最後まで文字起こしします。`,
+    tracks: (count) => `音声トラック${count}本`,
+    number: (number) => `トラック${number}`,
+    channels: (count) => (count === 1 ? "モノラル" : count === 2 ? "ステレオ" : `${count}チャンネル`),
+    several: (count, track) => `このファイルには音声トラックが${count}本あります。トラック${track}を文字起こしします。`,
+    stopFirst: "別のトラックにするには、この録音を停止し、録音の設定で選んでください。",
+  },
+
+  output: {
+    folder: "文字起こしの保存先",
+    name: "ファイル名",
+    hint: "{name}、{date}、{language}、{model}が置き換えられます",
+    preview: (name) => `例：${name}`,
+    unknown: (word) => `{${word}}はありません。{name}、{date}、{language}、{model}が使えます。`,
+    brace: "かっこが足りません。{name}のように書いてください。",
+    forbidden: (character) => `ファイル名に${character}は使えません`,
+    empty: "名前が空です。",
+    whenFinished: "完了時に保存",
+    example: "インタビュー",
   },
 
   presets: {
@@ -348,6 +384,10 @@ export const ja: Text = {
         return job.progress ? ja.stage(job.progress) : "開始中";
       case "stopping":
         return "停止処理中";
+      case "pausing":
+        return "一時停止処理中";
+      case "paused":
+        return "一時停止中";
       case "finished":
         return "完了";
       case "failed":
@@ -382,6 +422,10 @@ export const ja: Text = {
 
   job: {
     stop: "停止",
+    pause: "一時停止",
+    pauseFile: (name) => `${name}を一時停止`,
+    pauseHint: "この処理を終了してメモリを解放し、テキストは保持します。キューは続行します",
+    resumeHint: "待機中の録音より先に、ここから続けます",
     retry: "再試行",
     resume: "再開",
     resumeFile: (name) => `${name}を再開`,
@@ -401,6 +445,8 @@ export const ja: Text = {
     waitingTurn: "前の録音が終わると、この録音の処理が始まります。",
     none: "この録音に発話は見つかりませんでした。",
     nothing: "文字起こしされる前に停止しました。",
+    paused: (at) => (at === null ? "文字起こしが始まる前に一時停止しました" : `${at}で一時停止中`),
+    pausedText: "ここまでのテキストは、Stenoを閉じても保持されます。「再開」で続きから始まります。その間、キューはほかの録音を続けます。",
     partial: "途中で停止しました。文字起こしは一部のみです。",
     failedPartial: "途中で失敗しました。文字起こしは一部のみです。",
     newest: "最新へ移動",
@@ -631,6 +677,7 @@ export const ja: Text = {
       speaker: "話者に名前を付ける",
       undo: "取り消す",
       redo: "やり直す",
+      pause: "録音を一時停止または再開",
       search: "文字起こし内を検索",
       replace: "置換",
       save: "保存",
@@ -642,6 +689,8 @@ export const ja: Text = {
     show: "フォルダーに表示",
     beside: (format) => `.${format}を保存`,
     besideHint: (folder) => `録音と同じフォルダー（${folder}）に保存します`,
+    folderHint: (folder) => `${folder}に保存します`,
+    inFolder: "選んだフォルダーに保存",
     as: "書き出す…",
     format: "形式",
     formats: {

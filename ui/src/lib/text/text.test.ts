@@ -35,7 +35,7 @@ function said(text: Text): Map<string, string> {
     const say = value as (...given: number[]) => string;
     return [[`${key}()`, say(...NUMBERS.slice(1))], [`${key}(1)`, say(...NUMBERS)]];
   });
-  const states = (["held", "waiting", "running", "stopping", "finished", "failed", "cancelled"] as const).map((state): [string, string] => [
+  const states = (["held", "waiting", "running", "stopping", "pausing", "paused", "finished", "failed", "cancelled"] as const).map((state): [string, string] => [
     `state ${state}`,
     text.state({ state, progress: null } as Job),
   ]);

@@ -241,7 +241,8 @@ export const zh: Text = {
     show: "显示",
     stopAll: "全部停止",
     pause: "暂停队列",
-    resume: "继续",
+    pauseHint: "完成当前录音后不再开始新的录音",
+    resume: "继续队列",
     paused: "当前录音完成后暂停",
     saveAll: (files) => `保存全部 ${files} 份`,
     removeSaved: "移除已保存的",
@@ -251,13 +252,20 @@ export const zh: Text = {
     more: "更多…",
     label: "更多设置",
     beams: "准确度",
-    beamsHint: "越高耗时越长",
-    beamsOf: (beams) => (beams === 1 ? "快速" : `${beams} 个候选`),
+    beamsHint: (beams) => `越准确越耗时（束宽：${beams}）`,
+    names: { fast: "快速", balanced: "均衡", accurate: "准确", most: "最准确" },
     severalLanguages: "一个录音中有多种语言",
-    eachChannel: "每个声道单独转写",
-    eachChannelHint: "适用于每个声道一个人的通话",
     words: "预计出现的名称和词语",
     wordsHint: "用逗号分隔",
+    prompt: "录音之前的文本",
+    promptHint: "模型将其视为之前说过的话：人名、写法、风格",
+    channels: "声道",
+    channelsHint: "适用于每个声道一个麦克风的录音",
+    channelsOf: { mix: "合并全部", left: "仅第一个", right: "仅第二个", separate: "各自单独" },
+    speechOnly: "略过静音和噪声",
+    threshold: "达到此概率视为语音",
+    thresholdHint: "0 到 1；越低保留越多",
+    badThreshold: "请输入 0 到 1 之间的数字。",
   },
 
   own: {
@@ -266,6 +274,34 @@ export const zh: Text = {
     same: "默认设置",
     reset: "使用默认设置",
     all: (files) => `应用到等待中的 ${files} 个录音`,
+  },
+
+  part: {
+    track: "音轨",
+    byFile: "文件的默认音轨",
+    from: "从",
+    to: "到",
+    hint: "片段内的全部声音都会转写，且不区分说话人。",
+    tooLate: (end) => `录音时长为 ${end}：片段必须在此之前开始。`,
+    beyond: (end) => `录音在 ${end} 结束；将转写到结尾。`,
+    tracks: (count) => `${count} 条音轨`,
+    number: (number) => `音轨 ${number}`,
+    channels: (count) => (count === 1 ? "单声道" : count === 2 ? "立体声" : `${count} 个声道`),
+    several: (count, track) => `此文件有 ${count} 条音轨。将转写音轨 ${track}。`,
+    stopFirst: "如需使用其他音轨，请停止此录音并在其设置中选择。",
+  },
+
+  output: {
+    folder: "转写稿保存到",
+    name: "文件名",
+    hint: "{name}、{date}、{language} 和 {model} 会被替换",
+    preview: (name) => `例如 ${name}`,
+    unknown: (word) => `没有 {${word}}：可用 {name}、{date}、{language}、{model}。`,
+    brace: "缺少括号：请写成 {name}。",
+    forbidden: (character) => `文件名不能包含 ${character}`,
+    empty: "名称为空。",
+    whenFinished: "完成时保存",
+    example: "采访",
   },
 
   presets: {
@@ -348,6 +384,10 @@ export const zh: Text = {
         return job.progress ? zh.stage(job.progress) : "正在启动";
       case "stopping":
         return "正在停止";
+      case "pausing":
+        return "正在暂停";
+      case "paused":
+        return "已暂停";
       case "finished":
         return "已完成";
       case "failed":
@@ -382,6 +422,10 @@ export const zh: Text = {
 
   job: {
     stop: "停止",
+    pause: "暂停",
+    pauseFile: (name) => `暂停 ${name}`,
+    pauseHint: "结束本次运行，释放内存并保留文本；队列继续",
+    resumeHint: "从此处继续，先于等待中的录音",
     retry: "重试",
     resume: "继续",
     resumeFile: (name) => `继续 ${name}`,
@@ -401,6 +445,8 @@ export const zh: Text = {
     waitingTurn: "前面的录音完成后，将开始处理此录音。",
     none: "此录音中未找到语音。",
     nothing: "停止前尚未转写出任何文本。",
+    paused: (at) => (at === null ? "尚未转写出文本就已暂停" : `已暂停于 ${at}`),
+    pausedText: "已有文本会保留，关闭 Steno 后也不会丢失。“继续”会从该处接着转写；在此期间队列继续处理其他录音。",
     partial: "提前停止，文稿不完整。",
     failedPartial: "中途失败，文稿不完整。",
     newest: "跳转到最新",
@@ -631,6 +677,7 @@ export const zh: Text = {
       speaker: "为说话人命名",
       undo: "撤销",
       redo: "重做",
+      pause: "暂停或继续录音",
       search: "在文稿中搜索",
       replace: "替换",
       save: "保存",
@@ -642,6 +689,8 @@ export const zh: Text = {
     show: "在文件夹中显示",
     beside: (format) => `保存 .${format}`,
     besideHint: (folder) => `保存到录音所在的文件夹：${folder}`,
+    folderHint: (folder) => `保存到 ${folder}`,
+    inFolder: "保存到所选文件夹",
     as: "导出…",
     format: "格式",
     formats: {

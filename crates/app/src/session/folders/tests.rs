@@ -1,5 +1,5 @@
 use super::*;
-use crate::session::{JobSettings, JobState};
+use crate::session::{JobSettings, JobState, Output};
 use std::fs;
 use supervisor::{EngineOptions, SupervisorOptions};
 use transcript::export::Format;
@@ -121,14 +121,59 @@ async fn a_folder_that_is_gone_is_named_until_it_is_back() {
 }
 
 #[tokio::test]
+async fn a_finished_text_is_saved_where_the_settings_say_and_never_over_another_file() {
+    let place = tempfile::tempdir().unwrap();
+    let texts = place.path().join("texts");
+    fs::create_dir(&texts).unwrap();
+    let files = ["a.wav", "b.wav"].map(|name| place.path().join(name));
+    files.iter().for_each(|file| fs::write(file, "a").unwrap());
+    fs::write(texts.join("b.srt"), "mine").unwrap();
+    let session = session(place.path());
+    let output = |name: &str, formats: &[Format]| Output {
+        folder: Some(texts.clone().into()),
+        name: name.into(),
+        when_finished: Some(Exporting { formats: formats.to_vec(), ..Exporting::default() }),
+    };
+    let set = |output| session.change_settings(JobSettings { output, ..session.settings() });
+    set(output("{name}", &[Format::Srt]));
+    let ids = session.add(files.iter().cloned());
+    // The settings of one recording go before those of all.
+    let own = JobSettings { output: output("{name} ({language})", &[Format::Txt]), ..session.settings() };
+    session.change_own(&ids[..1], Some(&own));
+    for id in &ids {
+        let (id, done) = (*id, session.clone());
+        session.change(|shared| {
+            let transcript = Box::new(crate::session::save::tests::transcript(true));
+            shared.queue.end(id, JobState::Finished, Some(transcript), None);
+        });
+        tokio::task::spawn_blocking(move || done.put_away(id)).await.unwrap();
+    }
+    assert!(fs::read_to_string(texts.join("a (en).txt")).unwrap().contains("Good morning."));
+    assert_eq!(fs::read_to_string(texts.join("b.srt")).unwrap(), "mine");
+    let text = session.follow_text(ids[1]).next().await.unwrap();
+    assert!(
+        text.notices.iter().any(|notice| notice.code == "export.failed" && notice.text.contains("b.srt"))
+    );
+    // As they are saved by hand: by the same rule.
+    let beside = SaveTarget::Beside { replace: false };
+    let saved =
+        session.save_as(ids[1], &Exporting { formats: vec![Format::Vtt], ..Exporting::default() }, &beside);
+    assert_eq!(saved.files, [texts.join("b.vtt")]);
+    assert_eq!(session.proposed_file(ids[0], Format::Srt).unwrap(), texts.join("a (en).srt"));
+    session.close().await;
+}
+
+#[tokio::test]
 async fn a_text_is_exported_where_its_folder_says_and_what_can_not_be_is_said() {
     let place = tempfile::tempdir().unwrap();
     let (folder, texts) = (place.path().join("recorder"), place.path().join("texts"));
     fs::create_dir(&folder).unwrap();
     fs::create_dir(&texts).unwrap();
     fs::write(folder.join("a.wav"), "a").unwrap();
-    fs::write(texts.join("a.vtt"), "somebody's").unwrap();
+    fs::write(texts.join("a en.vtt"), "somebody's").unwrap();
     let session = session(place.path());
+    let output = Output { name: "{name} {language}".into(), ..Output::default() };
+    session.change_settings(JobSettings { output, ..session.settings() });
     let exporting = Exporting { formats: vec![Format::Srt, Format::Vtt], ..Exporting::default() };
     let watched =
         WatchedFolder { into: Some(texts.clone().into()), ..WatchedFolder::new(&folder, exporting) };
@@ -141,11 +186,11 @@ async fn a_text_is_exported_where_its_folder_says_and_what_can_not_be_is_said() 
     });
     let export = session.clone();
     tokio::task::spawn_blocking(move || export.put_away(id)).await.unwrap();
-    assert!(fs::read_to_string(texts.join("a.srt")).unwrap().contains("Good morning."));
-    assert_eq!(fs::read_to_string(texts.join("a.vtt")).unwrap(), "somebody's");
+    assert!(fs::read_to_string(texts.join("a en.srt")).unwrap().contains("Good morning."));
+    assert_eq!(fs::read_to_string(texts.join("a en.vtt")).unwrap(), "somebody's");
     let text = session.follow_text(id).next().await.unwrap();
     let notices: Vec<&str> = text.notices.iter().map(|notice| notice.text.as_str()).collect();
-    assert!(notices.len() == 1 && notices[0].contains("a.vtt"), "{notices:?}");
+    assert!(notices.len() == 1 && notices[0].contains("a en.vtt"), "{notices:?}");
     let journal = session.inner.supervisor.journal().unwrap();
     assert!(journal.is_processed(&Identity::of(&folder.join("a.wav")).unwrap()).unwrap());
     session.close().await;

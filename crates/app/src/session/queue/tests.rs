@@ -111,6 +111,42 @@ fn cancelling_asks_the_engine_only_about_what_runs() {
 }
 
 #[test]
+fn what_is_paused_waits_for_the_user_and_then_goes_first() {
+    let mut queue = queue(&["long", "short", "shorter"]);
+    for (id, seconds) in [(1, 900.0), (2, 60.0), (3, 30.0)] {
+        queue.measured(id, Length::Seconds(seconds), Vec::new());
+    }
+    queue.start_next();
+    assert!(queue.pause(1) && !queue.pause(1), "the engine is asked once");
+    assert!(!queue.pause(2), "what waits can't be paused");
+    queue.apply(1, Event::Cancelled { partial: Some(transcript(&["half"])) });
+    let state = |queue: &Queue| queue.get(1).map(|entry| (entry.state, entry.segments().len()));
+    assert_eq!(state(&queue), Some((JobState::Paused, 1)));
+    assert_eq!((queue.unfinished(), queue.unsaved()), (2, 0), "its text is in the journal");
+    assert!(!queue.set_own(1, Some(JobSettings::default())), "it keeps its settings");
+    queue.retry(1, Some(failure()));
+    assert_eq!(state(&queue), Some((JobState::Paused, 1)));
+    for shortest_first in [false, true] {
+        let mut queue =
+            Queue { entries: queue.entries.clone(), ..self::queue(&["long", "short", "shorter"]) };
+        queue.reorder(&[1], None);
+        queue.put_shortest_first(shortest_first);
+        queue.retry(1, None);
+        queue.measured(1, Length::Seconds(900.0), Vec::new());
+        queue.arrange();
+        let first = queue.iter().next().map(|entry| entry.id);
+        let taken = queue.start_next().map(|entry| (entry.id, entry.resumed));
+        assert_eq!((first, taken), (Some(1), Some((1, true))), "shortest first: {shortest_first}");
+    }
+    // Stopped while it is being paused, it is stopped.
+    queue.start_next();
+    queue.pause(2);
+    assert!(queue.cancel(2));
+    queue.apply(2, Event::Cancelled { partial: None });
+    assert_eq!(queue.get(2).map(|entry| entry.state), Some(JobState::Cancelled));
+}
+
+#[test]
 fn a_follower_sees_what_was_repaired_at_the_end() {
     for (streamed, last) in [
         (vec!["a", "b", "c"], vec!["a", "b", "c"]),

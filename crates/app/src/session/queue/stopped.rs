@@ -1,0 +1,124 @@
+//! Recordings whose run ended before its time: paused, stopped, failed, and resumed.
+
+use std::sync::Arc;
+
+use library::Identity;
+use transcript::Time;
+use wire::{Failure, Job, JobId};
+
+use super::super::length::Length;
+use super::{JobState, Queue, Rewrite};
+
+/// A job that was paused, stopped or failed, and from where it can be resumed.
+#[derive(Debug)]
+pub struct StoppedJob {
+    /// With the point in `resume`.
+    pub job: Job,
+    /// The recording's, when the job began.
+    pub identity: Option<Identity>,
+}
+
+impl StoppedJob {
+    /// The job to resume, where `fresh` is the same one: the same recording, model and settings.
+    /// Anything else is begun anew.
+    pub fn resumed(&self, fresh: &Job, identity: Option<&Identity>) -> Option<Job> {
+        let plain = Job { resume: None, ..self.job.clone() };
+        self.continued(identity).filter(|_| plain == *fresh)
+    }
+
+    /// The job to resume as it was begun, whatever the settings are now. `None` where the recording
+    /// is another one.
+    pub fn continued(&self, identity: Option<&Identity>) -> Option<Job> {
+        let is_same_file = match (&self.identity, identity) {
+            (Some(before), Some(now)) => before.is_same_recording(now),
+            (None, None) => true,
+            _ => false,
+        };
+        is_same_file.then(|| self.job.clone())
+    }
+
+    /// Up to where the recording is done.
+    pub fn reached(&self) -> Option<Time> {
+        Some(self.job.resume.as_ref()?.point.as_ref()?.reached())
+    }
+}
+
+impl Queue {
+    /// Pauses a running recording. True where the engine has to be asked to.
+    pub fn pause(&mut self, id: JobId) -> bool {
+        let runs = self.get(id).is_some_and(|entry| entry.state == JobState::Running);
+        if runs {
+            self.set(id, JobState::Pausing);
+        }
+        runs
+    }
+
+    /// Stops a recording. True where the engine has to be asked to.
+    pub fn cancel(&mut self, id: JobId) -> bool {
+        match self.get(id).map(|entry| entry.state) {
+            Some(JobState::Running | JobState::Pausing) => {
+                self.set(id, JobState::Stopping);
+                true
+            }
+            Some(JobState::Held | JobState::Waiting) => {
+                self.set(id, JobState::Cancelled);
+                false
+            }
+            _ => false,
+        }
+    }
+
+    /// Resumes a recording that was paused, stopped or failed, or starts over with it. `failure`: why
+    /// that is not possible now; then all stays as it is. Its text stays until the next run has more.
+    /// What was paused goes before all that wait.
+    pub fn retry(&mut self, id: JobId, failure: Option<Failure>) {
+        self.change(id, |entry, version| {
+            if !entry.state.is_set_aside() {
+                return;
+            }
+            entry.failure = failure;
+            if entry.failure.is_some() {
+                return;
+            }
+            entry.resumed = entry.state == JobState::Paused;
+            entry.state = JobState::Waiting;
+            entry.length = Length::NotAsked;
+            entry.earlier = entry.transcript.take().filter(|earlier| !earlier.segments.is_empty());
+            if entry.earlier.is_none() {
+                entry.rewrites.push(Rewrite { version, from: 0, changes: None });
+            }
+            entry.saved = None;
+            entry.truncated_at = None;
+            entry.streamed = Vec::new();
+            entry.notices = Vec::new();
+            entry.memory.clear();
+        });
+        if self.get(id).is_some_and(|entry| entry.resumed) {
+            let entries = &self.entries;
+            self.turns.put_first(id, |other| entries.get(&other).is_some_and(|entry| entry.state.waits()));
+        }
+    }
+
+    /// A recording that failed or was paused in an earlier window has the text that was there.
+    pub fn set_stopped_before(&mut self, id: JobId, stopped: StoppedJob) {
+        self.change(id, |entry, version| {
+            if let Some(text) = supervisor::partial_of(&stopped.job) {
+                entry.take(text, version);
+            }
+            entry.stopped = Some(Arc::new(stopped));
+        });
+    }
+
+    /// A recording that was paused in an earlier window still is. `failure`: why it can't go on now.
+    pub fn set_paused_before(&mut self, id: JobId, failure: Option<Failure>) {
+        self.change(id, |entry, _| {
+            entry.state = JobState::Paused;
+            entry.failure = failure;
+        });
+    }
+
+    /// Remembers from where a job that ended early can be resumed.
+    pub fn set_stopped(&mut self, id: JobId, stopped: Option<StoppedJob>) {
+        self.change(id, |entry, _| entry.stopped = stopped.map(Arc::new));
+    }
+}

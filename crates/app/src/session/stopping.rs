@@ -1,0 +1,101 @@
+//! Ends runs before their time, as the user asks, and has them go on.
+
+use wire::JobId;
+
+use super::queue::{JobState, QueueEntry};
+use super::queue_journal::Outputs;
+use super::{Session, Shared, files};
+
+impl Session {
+    /// Pauses a running recording: its run ends, its text stays, also in a later window, and the next
+    /// recording has its turn. [`Session::retry`] has it go on. Waits for the disk.
+    pub fn pause_recording(&self, id: JobId) {
+        let journal = self.inner.journal();
+        // Written down at once: a window that is killed before the run ends comes back with it paused.
+        if let Some(outputs) = self.change(|shared| shared.pause(id)) {
+            journal.note(id, &outputs);
+        }
+    }
+
+    /// Stops a recording. What there is of its text stays.
+    pub fn cancel(&self, id: JobId) {
+        if self.change(|shared| shared.cancel(id)) {
+            self.inner.journal().finish(id, library::JournalState::Cancelled);
+        }
+    }
+
+    /// Stops the running job and all that wait. None of them starts meanwhile.
+    pub fn cancel_all(&self) {
+        let cancelled: Vec<JobId> = self.change(|shared| {
+            let undone =
+                |entry: &&QueueEntry| entry.state.waits() || entry.state.runs() || entry.is_asked_again();
+            let undone: Vec<JobId> = shared.queue.iter().filter(undone).map(|entry| entry.id).collect();
+            undone.into_iter().filter(|id| shared.cancel(*id)).collect()
+        });
+        self.inner.journal().finish_all(&cancelled, library::JournalState::Cancelled);
+    }
+
+    /// Resumes a recording that was paused, or starts over with one that failed or was stopped. Waits
+    /// for the disk.
+    pub fn retry(&self, id: JobId) {
+        self.retry_those(|entry| entry.id == id);
+    }
+
+    /// Starts over with all recordings that failed, but not with those that the user
+    /// stopped. Waits for the disk.
+    pub fn retry_failed(&self) {
+        self.retry_those(|entry| entry.state == JobState::Failed);
+    }
+
+    fn retry_those(&self, which: impl Fn(&QueueEntry) -> bool) {
+        let aside = |entry: &&QueueEntry| entry.state.is_set_aside();
+        let files: Vec<_> = {
+            let shared = self.lock();
+            let those = shared.queue.iter().filter(aside).filter(|entry| which(entry));
+            those.map(|entry| (entry.id, entry.file.clone())).collect()
+        };
+        // Without the lock: a disk may take long to answer that it is gone.
+        let checked: Vec<_> = files.into_iter().map(|(id, file)| (id, files::check(file).failure)).collect();
+        let mut journal = self.inner.journal();
+        let jobs = self.change(|shared| {
+            let ids: Vec<JobId> = checked.iter().map(|(id, _)| *id).collect();
+            for (id, failure) in checked {
+                shared.queue.retry(id, failure);
+            }
+            shared.hold_or_release();
+            shared.to_write_down(&ids)
+        });
+        journal.add(&jobs);
+        journal.set_order(&self.lock().queue.given_order());
+    }
+}
+
+impl Shared {
+    /// What is kept of the recording that is paused by this; `None`: it does not run.
+    fn pause(&mut self, id: JobId) -> Option<Outputs> {
+        if !self.queue.pause(id) {
+            return None;
+        }
+        if let Some((running, stop)) = &self.running
+            && *running == id
+        {
+            stop.ask();
+        }
+        self.queue.get(id).map(Outputs::of)
+    }
+
+    /// Returns whether the job is over with this.
+    fn cancel(&mut self, id: JobId) -> bool {
+        let again = self.queue.get(id).is_some_and(QueueEntry::is_asked_again);
+        if again {
+            self.queue.forget_again(id);
+        }
+        if (again || self.queue.cancel(id))
+            && let Some((running, stop)) = &self.running
+            && *running == id
+        {
+            stop.ask();
+        }
+        self.queue.get(id).is_some_and(|entry| entry.state == JobState::Cancelled)
+    }
+}
