@@ -138,6 +138,7 @@ mod tests {
                 shaping,
                 word_times: true,
                 raw_text: true,
+                translation: true,
                 document: transcript::export::DocumentOptions { times: false, ..Default::default() },
             },
         };

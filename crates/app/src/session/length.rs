@@ -8,7 +8,7 @@ mod headers;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use wire::{ErrorCode, Failure, JobId};
+use wire::{ErrorCode, FILMS, Failure, JobId};
 
 use super::Inner;
 use super::queue_journal::Outputs;
@@ -17,9 +17,6 @@ use supervisor::recordings::has_ending;
 
 /// Lengths that are read in one go before followers get an update.
 const AT_ONCE: usize = 20;
-
-/// Endings of files that may have pictures alone.
-const FILMS: &[&str] = &["3gp", "m4v", "mkv", "mov", "mp4", "webm"];
 
 /// The length of a recording before any of it is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

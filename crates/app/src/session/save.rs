@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use transcript::Transcript;
 use transcript::export::{Format, Options};
 use transcript::save::{Existing, SaveError};
+use transcript::{Span, Time, Transcript};
 use wire::{ErrorCode, Failure};
 
 /// Where to save to.
@@ -88,6 +88,17 @@ pub fn beside(recording: &Path, complete: bool, format: Format) -> PathBuf {
     recording.with_extension(ending)
 }
 
+/// What the sound of a part of a recording is called: `talk.mp3` becomes `talk 0.12.30-0.13.05.wav`.
+pub fn clip_name(recording: &Path, part: Span) -> PathBuf {
+    let clock = |time: Time| {
+        let seconds = time.millis() / 1000;
+        format!("{}.{:02}.{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+    };
+    let mut name = recording.file_stem().unwrap_or_default().to_owned();
+    name.push(format!(" {}-{}.wav", clock(part.start), clock(part.end)));
+    recording.with_file_name(name)
+}
+
 /// The file that a transcript is saved to.
 pub fn name_of(recording: &Path, complete: bool, format: Format, place: &SaveTarget) -> PathBuf {
     let beside = beside(recording, complete, format);
@@ -137,6 +148,12 @@ pub(super) mod tests {
         ] {
             assert_eq!(beside(Path::new(recording), complete, Format::Srt), Path::new(expected));
         }
+    }
+
+    #[test]
+    fn a_clip_is_called_after_its_part() {
+        let part = Span::new(Time::from_millis(750_400), Time::from_millis(3_785_000));
+        assert_eq!(clip_name(Path::new("/a/talk.mp3"), part), Path::new("/a/talk 0.12.30-1.03.05.wav"));
     }
 
     #[test]

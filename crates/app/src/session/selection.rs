@@ -20,7 +20,8 @@ pub fn start_with(
     let task = if remembered.translate { Task::Translate } else { Task::Transcribe };
     let decoding = remembered.decoding.clone();
     let (language, speakers) = (remembered.language.clone(), remembered.speakers);
-    let mut settings = JobSettings { model: None, language, task, decoding, speakers };
+    let mut settings =
+        JobSettings { model: None, language, task, bilingual: remembered.bilingual, decoding, speakers };
     let last = models.iter().find(last).cloned();
     settings.model = last.or_else(|| preferred(&models, &settings, preferences));
     (models, settings)

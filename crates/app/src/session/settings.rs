@@ -22,6 +22,8 @@ pub struct JobSettings {
     pub language: Option<String>,
     /// Transcribe, or translate into English.
     pub task: Task,
+    /// Translate besides, beside what was transcribed.
+    pub bilingual: bool,
     /// How text is searched for.
     pub decoding: Decoding,
     /// Whether speakers are told apart.
@@ -66,6 +68,8 @@ pub struct Stored {
     pub language: Option<String>,
     /// Translate into English.
     pub translate: bool,
+    /// Translate besides, beside what was transcribed.
+    pub bilingual: bool,
     /// How text is searched for.
     pub decoding: Decoding,
     /// Whether speakers are told apart.
@@ -97,6 +101,11 @@ impl JobSettings {
         job.speaker_count = count.map(SpeakerCount::exactly).unwrap_or_default();
     }
 
+    /// Whether a translation is to stand beside the text.
+    pub fn wants_both(&self) -> bool {
+        self.bilingual && self.task == Task::Transcribe
+    }
+
     /// Whether the model is the demonstration.
     pub fn is_demonstration(&self) -> bool {
         self.model.as_ref().is_some_and(|model| model.demonstration)
@@ -109,6 +118,7 @@ impl From<&JobSettings> for Stored {
             model: settings.model.as_ref().map(|model| model.path.clone().into()),
             language: settings.language.clone(),
             translate: settings.task == Task::Translate,
+            bilingual: settings.bilingual,
             decoding: settings.decoding.clone(),
             speakers: settings.speakers,
         }
@@ -120,7 +130,8 @@ impl Stored {
     pub fn settings(self) -> JobSettings {
         let task = if self.translate { Task::Translate } else { Task::Transcribe };
         let model = self.model.map(|path| find(path.as_path()));
-        JobSettings { model, language: self.language, task, decoding: self.decoding, speakers: self.speakers }
+        let Self { language, bilingual, decoding, speakers, .. } = self;
+        JobSettings { model, language, task, bilingual, decoding, speakers }
     }
 }
 
@@ -156,7 +167,7 @@ pub fn rename_preset(presets: &mut [Preset], name: &str, to: &str) -> Result<(),
     let to = checked(to)?;
     if to != name && presets.iter().any(|preset| preset.name == to) {
         let message = format!("There are settings named \"{to}\" already.");
-        return Err(Failure::new(ErrorCode::BadSettings, message).remedy("Choose another name."));
+        return Err(Failure::new(ErrorCode::NameTaken, message).remedy("Choose another name."));
     }
     let preset = presets.iter_mut().find(|preset| preset.name == name).ok_or_else(|| {
         Failure::new(ErrorCode::BadSettings, format!("There are no settings named \"{name}\"."))
@@ -170,7 +181,7 @@ pub fn rename_preset(presets: &mut [Preset], name: &str, to: &str) -> Result<(),
 fn checked(name: &str) -> Result<String, Failure> {
     let name = name.trim();
     if name.is_empty() {
-        return Err(Failure::new(ErrorCode::BadSettings, "Settings can't be kept without a name.")
+        return Err(Failure::new(ErrorCode::NameMissing, "Settings can't be kept without a name.")
             .remedy("Enter a name."));
     }
     Ok(name.to_owned())
@@ -200,18 +211,15 @@ mod tests {
         rename_preset(&mut presets, "fast", "Quick").unwrap();
         assert_eq!(named(&presets), ["Interviews fr", "Quick en"]);
         rename_preset(&mut presets, "Quick", "quick").unwrap();
-        for (name, to, part) in [
-            ("quick", "Interviews", "There are settings named \"Interviews\" already."),
-            ("quick", "  ", "without a name"),
-            ("slow", "slower", "There are no settings named \"slow\"."),
+        for (name, to, code, part) in [
+            ("quick", "Interviews", ErrorCode::NameTaken, "There are settings named \"Interviews\" already."),
+            ("quick", "  ", ErrorCode::NameMissing, "without a name"),
+            ("slow", "slower", ErrorCode::BadSettings, "There are no settings named \"slow\"."),
         ] {
             let failure = rename_preset(&mut presets, name, to).unwrap_err();
-            assert!(
-                failure.code == ErrorCode::BadSettings && failure.to_string().contains(part),
-                "{failure}"
-            );
+            assert!(failure.code == code && failure.to_string().contains(part), "{failure}");
         }
-        assert_eq!(save_preset(&mut presets, "", stored("en")).unwrap_err().code, ErrorCode::BadSettings);
+        assert_eq!(save_preset(&mut presets, "", stored("en")).unwrap_err().code, ErrorCode::NameMissing);
         assert_eq!(named(&presets), ["Interviews fr", "quick en"]);
     }
 
@@ -221,6 +229,7 @@ mod tests {
         let settings = JobSettings {
             language: Some("da".into()),
             task: Task::Translate,
+            bilingual: true,
             decoding,
             model: Some(find(Path::new("/no/such/model"))),
             speakers: Speakers { tell_apart: true, count: Some(3) },

@@ -19,6 +19,8 @@ pub struct Settings {
     pub language: Option<String>,
     /// To English.
     pub translate: bool,
+    /// Besides, beside what was transcribed.
+    pub bilingual: bool,
     /// Searched for the likeliest text at once, from 1 to 8; 1 is the quickest.
     pub beams: u32,
     /// Detect the language of each stretch anew.
@@ -43,6 +45,8 @@ pub struct OwnSettings {
     pub language: Option<String>,
     /// To English.
     pub translate: bool,
+    /// Besides, beside what was transcribed.
+    pub bilingual: bool,
     /// As in `Settings`.
     pub beams: u32,
     /// As in `Settings`.
@@ -88,6 +92,7 @@ impl Settings {
             model: settings.model.as_ref().and_then(index).and_then(|index| u32::try_from(index).ok()),
             language: settings.language,
             translate: settings.task == Task::Translate,
+            bilingual: settings.bilingual,
             beams,
             several_languages,
             words,
@@ -98,12 +103,22 @@ impl Settings {
 
     /// The settings, their model by number among these.
     pub fn chosen(self, models: &[ModelRef]) -> session::JobSettings {
-        let Self { model, language, translate, beams, several_languages, words, speakers, speaker_count } =
-            self;
+        let Self {
+            model,
+            language,
+            translate,
+            bilingual,
+            beams,
+            several_languages,
+            words,
+            speakers,
+            speaker_count,
+        } = self;
         session::JobSettings {
             model: model.and_then(|id| models.get(id as usize).cloned()),
             language,
             task: if translate { Task::Translate } else { Task::Transcribe },
+            bilingual,
             decoding: session::Decoding { beams, several_languages, words },
             speakers: session::Speakers { tell_apart: speakers, count: speaker_count },
         }
@@ -118,6 +133,7 @@ impl From<session::JobSettings> for OwnSettings {
             model_name: settings.model.map(|model| model.name),
             language: settings.language,
             translate: settings.task == Task::Translate,
+            bilingual: settings.bilingual,
             beams,
             several_languages,
             words,
@@ -130,7 +146,7 @@ impl From<session::JobSettings> for OwnSettings {
 impl Preset {
     /// A preset, its model by its number among `models`.
     pub fn new(preset: session::Preset, models: &[ModelRef]) -> Self {
-        let Stored { model, language, translate, decoding, speakers } = preset.settings;
+        let Stored { model, language, translate, bilingual, decoding, speakers } = preset.settings;
         let wanted = model.as_ref();
         let index = |wanted: &FilePath| models.iter().position(|model| model.path == wanted.as_path());
         let number = wanted.and_then(index).and_then(|index| u32::try_from(index).ok());
@@ -142,6 +158,7 @@ impl Preset {
                 model: number,
                 language,
                 translate,
+                bilingual,
                 beams,
                 several_languages,
                 words,

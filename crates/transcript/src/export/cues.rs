@@ -46,19 +46,22 @@ pub fn cues(transcript: &Transcript, options: &Options) -> Vec<Cue> {
     // A stable sort: segments with the same start keep the transcript's order.
     segments.sort_by_key(|segment| segment.start);
     match &options.shaping {
-        None => one_per_segment(&segments, &labels),
-        Some(shaping) => shaped(&segments, &labels, shaping, transcript.source.duration),
+        None => one_per_segment(&segments, &labels, options),
+        Some(shaping) => shaped(&segments, &labels, shaping, options, transcript.source.duration),
     }
 }
 
 /// One cue per segment. A cue ends where the next one starts; segments with the
 /// same start share a cue.
-fn one_per_segment(segments: &[&Segment], labels: &SpeakerLabels) -> Vec<Cue> {
+fn one_per_segment(segments: &[&Segment], labels: &SpeakerLabels, options: &Options) -> Vec<Cue> {
     let mut cues: Vec<Cue> = Vec::new();
     for segment in segments {
-        let lines = labelled_lines(segment, labels);
+        let mut lines = labelled_lines(segment, labels);
         if lines.is_empty() {
             continue;
+        }
+        if let Some(translation) = translation(segment, options) {
+            lines.extend(crate::export::text::lines(translation).map(plain_line));
         }
         let end = if segment.end > segment.start { segment.end } else { segment.start + SHORTEST };
         match cues.last_mut() {
@@ -77,6 +80,38 @@ fn one_per_segment(segments: &[&Segment], labels: &SpeakerLabels) -> Vec<Cue> {
         && last.end <= last.start
     {
         last.start = last.end.saturating_sub(ONE_MILLISECOND);
+    }
+    cues
+}
+
+/// What is to stand below the text.
+fn translation<'a>(segment: &'a Segment, options: &Options) -> Option<&'a str> {
+    segment.translation.as_deref().filter(|_| options.translation)
+}
+
+fn plain_line(text: &str) -> CueLine {
+    CueLine { label: None, pieces: vec![CuePiece { text: text.into(), start: None }] }
+}
+
+/// The cues of a segment with its translation, divided as the text is.
+fn with_translation(mut cues: Vec<Cue>, translation: &str) -> Vec<Cue> {
+    let length = |cue: &Cue| cue.lines.iter().map(|line| shape::width(&line.text())).sum::<usize>();
+    let all = cues.iter().map(length).sum::<usize>().max(1) as f64;
+    let words: Vec<&str> = translation.split_whitespace().collect();
+    let columns: usize = words.iter().map(|word| shape::width(word) + 1).sum();
+    let (mut word, mut written, mut said) = (0, 0, 0);
+    let last = cues.len().saturating_sub(1);
+    for (index, cue) in cues.iter_mut().enumerate() {
+        said += length(cue);
+        let until = if index == last { usize::MAX } else { (columns as f64 * said as f64 / all) as usize };
+        let from = word;
+        while let Some(next) = words.get(word).filter(|next| written + shape::width(next) / 2 < until) {
+            written += shape::width(next) + 1;
+            word += 1;
+        }
+        if word > from {
+            cue.lines.push(plain_line(&words[from..word].join(" ")));
+        }
     }
     cues
 }
@@ -119,9 +154,21 @@ pub fn matching_words<'a>(segment: &'a Segment, text: &str) -> Option<&'a [Word]
 }
 
 /// Cues that fit a screen and stay long enough to be read, see [`Shaping`].
-fn shaped(segments: &[&Segment], labels: &SpeakerLabels, shaping: &Shaping, duration: Time) -> Vec<Cue> {
-    let mut cues: Vec<Cue> =
-        segments.iter().flat_map(|segment| shape::cues(segment, labels.label(segment), shaping)).collect();
+fn shaped(
+    segments: &[&Segment],
+    labels: &SpeakerLabels,
+    shaping: &Shaping,
+    options: &Options,
+    duration: Time,
+) -> Vec<Cue> {
+    let of_segment = |segment: &&Segment| {
+        let cues = shape::cues(segment, labels.label(segment), shaping);
+        match translation(segment, options) {
+            Some(translation) => with_translation(cues, translation),
+            None => cues,
+        }
+    };
+    let mut cues: Vec<Cue> = segments.iter().flat_map(of_segment).collect();
     cues.sort_by_key(|cue| cue.start);
 
     // Overlapping segments, where two people speak at once, are shown one after the other.
@@ -192,6 +239,35 @@ mod tests {
         check(&[(0, 1000, " \n"), (1000, 2000, "b\n\nc")], &[(1000, 2000, &["b", "c"])]);
         // At the largest time.
         check(&[(u32::MAX, u32::MAX, "a")], &[(u32::MAX - 1, u32::MAX, &["a"])]);
+    }
+
+    /// The lines of each cue.
+    fn bilingual(segments: Vec<Segment>, shaping: Option<Shaping>) -> Vec<Vec<String>> {
+        let options = Options { translation: true, shaping, ..Options::default() };
+        let lines = |cue: &Cue| cue.lines.iter().map(CueLine::text).collect();
+        cues(&transcript(segments), &options).iter().map(lines).collect()
+    }
+
+    #[test]
+    fn a_translation_stands_below_what_was_said() {
+        let translated = |text: &str, translation: &str| Segment {
+            translation: Some(translation.into()),
+            ..segment(0, 20_000, text)
+        };
+        let short = translated("Guten Morgen.", "Good morning.");
+        assert_eq!(bilingual(vec![short.clone()], None), [["Guten Morgen.", "Good morning."]]);
+        assert_eq!(bilingual(vec![segment(0, 900, "Ja.")], None), [["Ja."]]);
+        let alone = cues(&transcript(vec![short.clone()]), &Options::default());
+        assert_eq!(alone[0].lines.len(), 1, "only where it is asked for");
+        // Divided as the text is, with every word once.
+        let said = "Das ist ein langer Satz, der auf mehrere Untertitel verteilt werden muss, weil er sonst nicht auf den Bildschirm passt.";
+        let english =
+            "This is a long sentence that has to be divided, because it would not fit the screen otherwise.";
+        let long = bilingual(vec![translated(said, english)], Some(Shaping::default()));
+        assert!(long.len() > 1, "{long:?}");
+        let below: Vec<&str> = long.iter().map(|lines| lines.last().unwrap().as_str()).collect();
+        assert_eq!(below.join(" "), english);
+        assert_eq!(bilingual(vec![short], Some(Shaping::default())), [["Guten Morgen.", "Good morning."]]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 use super::*;
-use crate::session::again::Attempt;
+use crate::session::again::{AgainKind, Attempt};
+use transcript::Severity;
 use transcript::Time;
 use transcript::edit::Edit;
 use wire::ErrorCode;
@@ -240,7 +241,7 @@ fn the_order_is_the_users_and_is_told_where_it_changed() {
 }
 
 fn part(span: Span, attempt: Option<Attempt>) -> Again {
-    Again { span, speakers: false, attempt, found: None }
+    Again { span, kind: AgainKind::Text, attempt, found: None }
 }
 
 #[test]

@@ -62,7 +62,7 @@ pub fn transcribe(job: &Job) {
         schema_version: SCHEMA_VERSION,
         source,
         model,
-        language: "en".into(),
+        language: job.language.clone().unwrap_or_else(|| "en".into()),
         language_probability: None,
         task: job.task,
         settings: job.settings(),
