@@ -4,6 +4,7 @@
 use super::shape;
 use super::text::{SpeakerLabels, breaks_line, lines};
 use super::{Options, Shaping};
+use crate::translation::divide;
 use crate::{Segment, Time, Transcript, Word};
 
 /// A segment of zero length is shown for this long, or until the next one starts.
@@ -95,23 +96,10 @@ fn plain_line(text: &str) -> CueLine {
 
 /// The cues of a segment with its translation, divided as the text is.
 fn with_translation(mut cues: Vec<Cue>, translation: &str) -> Vec<Cue> {
-    let length = |cue: &Cue| cue.lines.iter().map(|line| shape::width(&line.text())).sum::<usize>();
-    let all = cues.iter().map(length).sum::<usize>().max(1) as f64;
-    let words: Vec<&str> = translation.split_whitespace().collect();
-    let columns: usize = words.iter().map(|word| shape::width(word) + 1).sum();
-    let (mut word, mut written, mut said) = (0, 0, 0);
-    let last = cues.len().saturating_sub(1);
-    for (index, cue) in cues.iter_mut().enumerate() {
-        said += length(cue);
-        let until = if index == last { usize::MAX } else { (columns as f64 * said as f64 / all) as usize };
-        let from = word;
-        while let Some(next) = words.get(word).filter(|next| written + shape::width(next) / 2 < until) {
-            written += shape::width(next) + 1;
-            word += 1;
-        }
-        if word > from {
-            cue.lines.push(plain_line(&words[from..word].join(" ")));
-        }
+    let letters = |cue: &Cue| cue.lines.iter().map(|line| line.text().chars().count()).sum();
+    let letters: Vec<usize> = cues.iter().map(letters).collect();
+    for (cue, part) in cues.iter_mut().zip(divide(translation, &letters)) {
+        cue.lines.extend(part.as_deref().map(plain_line));
     }
     cues
 }
@@ -267,6 +255,7 @@ mod tests {
         assert!(long.len() > 1, "{long:?}");
         let below: Vec<&str> = long.iter().map(|lines| lines.last().unwrap().as_str()).collect();
         assert_eq!(below.join(" "), english);
+        let short = Segment { end: Time::from_millis(2000), ..short };
         assert_eq!(bilingual(vec![short], Some(Shaping::default())), [["Guten Morgen.", "Good morning."]]);
     }
 
