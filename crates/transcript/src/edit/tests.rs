@@ -93,7 +93,7 @@ fn a_translation_follows_its_text() {
         talk.segments.iter().map(|segment| segment.translation.clone()).collect()
     };
     let split = done(&talk, &Edit::Split { segment: 1, at: 9 });
-    assert_eq!(of(&split)[..2], [Some("Le bac".into()), Some("est en retard.".into())]);
+    assert_eq!(of(&split)[..2], [Some("Le bac est".into()), Some("en retard.".into())]);
     let joined = done(&split, &Edit::Merge { segment: 1 });
     assert_eq!(of(&joined), of(&talk));
 }
