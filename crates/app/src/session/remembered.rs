@@ -30,7 +30,7 @@ pub struct Remembered {
     pub language: Option<String>,
     /// Transcripts are translated into English.
     pub translate: bool,
-    /// They are translated besides, beside what was transcribed.
+    /// The original is kept, with the translation beside it.
     pub bilingual: bool,
     /// How text was last searched for.
     pub decoding: Decoding,

@@ -22,7 +22,7 @@ pub struct JobSettings {
     pub language: Option<String>,
     /// Transcribe, or translate into English.
     pub task: Task,
-    /// Translate besides, beside what was transcribed.
+    /// The original is kept, with the translation beside it.
     pub bilingual: bool,
     /// How text is searched for.
     pub decoding: Decoding,
@@ -68,7 +68,7 @@ pub struct Stored {
     pub language: Option<String>,
     /// Translate into English.
     pub translate: bool,
-    /// Translate besides, beside what was transcribed.
+    /// The original is kept, with the translation beside it.
     pub bilingual: bool,
     /// How text is searched for.
     pub decoding: Decoding,
@@ -90,7 +90,8 @@ impl JobSettings {
     /// Whatever else of a job is set already stays.
     pub fn fill(&self, job: &mut Job) {
         job.language.clone_from(&self.language);
-        job.task = self.task;
+        // The translation follows, once there is what it stands beside.
+        job.task = if self.wants_both() { Task::Transcribe } else { self.task };
         let Decoding { beams, several_languages, words } = &self.decoding;
         job.decoding.beam_size = (*beams).clamp(1, MOST_BEAMS) as usize;
         job.decoding.language_per_region = *several_languages;
@@ -103,7 +104,7 @@ impl JobSettings {
 
     /// Whether a translation is to stand beside the text.
     pub fn wants_both(&self) -> bool {
-        self.bilingual && self.task == Task::Transcribe
+        self.bilingual && self.task == Task::Translate
     }
 
     /// Whether the model is the demonstration.
@@ -229,7 +230,7 @@ mod tests {
         let settings = JobSettings {
             language: Some("da".into()),
             task: Task::Translate,
-            bilingual: true,
+            bilingual: false,
             decoding,
             model: Some(find(Path::new("/no/such/model"))),
             speakers: Speakers { tell_apart: true, count: Some(3) },
@@ -237,6 +238,8 @@ mod tests {
         let mut job = Job::new(1, "talk.wav", "model");
         settings.fill(&mut job);
         assert_eq!((job.language.as_deref(), job.task), (Some("da"), Task::Translate));
+        JobSettings { bilingual: true, ..settings.clone() }.fill(&mut job);
+        assert_eq!(job.task, Task::Transcribe, "both: the translation follows");
         assert_eq!((job.decoding.beam_size, job.decoding.language_per_region), (5, true));
         assert_eq!(job.decoding.vocabulary, ["Aarhus"]);
         assert_eq!((job.speakers, job.speaker_count), (true, SpeakerCount::exactly(3)));

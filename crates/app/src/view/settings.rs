@@ -19,7 +19,7 @@ pub struct Settings {
     pub language: Option<String>,
     /// To English.
     pub translate: bool,
-    /// Besides, beside what was transcribed.
+    /// The original is kept, with the translation beside it.
     pub bilingual: bool,
     /// Searched for the likeliest text at once, from 1 to 8; 1 is the quickest.
     pub beams: u32,
@@ -45,7 +45,7 @@ pub struct OwnSettings {
     pub language: Option<String>,
     /// To English.
     pub translate: bool,
-    /// Besides, beside what was transcribed.
+    /// The original is kept, with the translation beside it.
     pub bilingual: bool,
     /// As in `Settings`.
     pub beams: u32,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use app::session::{Attempt, JobSettings, JobState, QueueEntry, Session};
 use library::{HostKind, Journal};
 use supervisor::{EngineOptions, Limits, SupervisorOptions};
-use transcript::{Span, Time};
+use transcript::{Span, Task, Time};
 use wire::Job;
 
 /// Longer than anything takes on a starved machine; reached only by a hang.
@@ -388,6 +388,7 @@ async fn a_text_is_translated_with_its_job_and_later() {
         let settings = JobSettings {
             model: Some(model.clone()),
             language: Some("de".into()),
+            task: if bilingual { Task::Translate } else { Task::Transcribe },
             bilingual,
             ..JobSettings::default()
         };

@@ -729,7 +729,7 @@ language: string | null,
  */
 translate: boolean, 
 /**
- * Besides, beside what was transcribed.
+ * The original is kept, with the translation beside it.
  */
 bilingual: boolean, 
 /**
@@ -775,7 +775,7 @@ language: string | null,
  */
 translate: boolean, 
 /**
- * Besides, beside what was transcribed.
+ * The original is kept, with the translation beside it.
  */
 bilingual: boolean, 
 /**

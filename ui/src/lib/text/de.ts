@@ -206,7 +206,7 @@ export const de: Text = {
     language: "Sprache",
     detect: "Automatisch erkennen",
     translate: "Ins Englische übersetzen",
-    bilingual: "Zusätzlich ins Englische übersetzen",
+    bilingual: "Original behalten",
     speakers: "Sprecher unterscheiden",
     speakerCount: "Anzahl der Sprecher",
     speakerCountDetect: "Anzahl ermitteln",

@@ -208,7 +208,7 @@ export const en = {
     language: "Language",
     detect: "Detect",
     translate: "Translate to English",
-    bilingual: "Also translate to English",
+    bilingual: "Keep the original too",
     speakers: "Tell speakers apart",
     speakerCount: "Number of speakers",
     speakerCountDetect: "as many as are found",

@@ -207,7 +207,7 @@ export const es: Text = {
     language: "Idioma",
     detect: "Detectar automáticamente",
     translate: "Traducir al inglés",
-    bilingual: "Traducir también al inglés",
+    bilingual: "Conservar el original",
     speakers: "Distinguir hablantes",
     speakerCount: "Número de hablantes",
     speakerCountDetect: "detectar cuántos",

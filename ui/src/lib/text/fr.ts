@@ -210,7 +210,7 @@ export const fr: Text = {
     language: "Langue",
     detect: "Détection automatique",
     translate: "Traduire en anglais",
-    bilingual: "Traduire aussi en anglais",
+    bilingual: "Garder l’original",
     speakers: "Distinguer les locuteurs",
     speakerCount: "Nombre de locuteurs",
     speakerCountDetect: "détecter le nombre",

@@ -207,7 +207,7 @@ export const ja: Text = {
     language: "言語",
     detect: "自動検出",
     translate: "英語に翻訳",
-    bilingual: "英語にも翻訳する",
+    bilingual: "原文も残す",
     speakers: "話者を区別する",
     speakerCount: "話者の人数",
     speakerCountDetect: "人数を自動検出",

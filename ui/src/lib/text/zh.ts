@@ -207,7 +207,7 @@ export const zh: Text = {
     language: "语言",
     detect: "自动检测",
     translate: "翻译成英语",
-    bilingual: "同时翻译成英语",
+    bilingual: "保留原文",
     speakers: "区分说话人",
     speakerCount: "说话人数量",
     speakerCountDetect: "自动检测人数",
