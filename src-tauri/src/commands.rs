@@ -9,8 +9,8 @@ use tauri::{AppHandle, Manager, State, WebviewWindow};
 use crate::shell::{self, Shell, lock};
 use crate::{dialogs, first_paint};
 use app::view::{
-    ChartFile, EngineInfo, Exporting, Failure, MemoryUpdate, ModelFits, NamePreview, PlaySource, Preference,
-    SaveLocation, Saved, Setup, WindowEvent,
+    ChartFile, EngineInfo, Exporting, Failure, Gap, MemoryUpdate, ModelFits, NamePreview, PlaySource,
+    Preference, SaveLocation, Saved, Setup, WindowEvent,
 };
 
 pub type Answer<T> = Result<T, Failure>;
@@ -180,6 +180,28 @@ pub async fn save_chart(
     let Some(file) = dialogs::save_file(&window, &title, proposed).await else { return Ok(None) };
     blocking(move || Ok(session::write_bytes(&file, &bytes).map(|()| Some(file.display().to_string()))?))
         .await
+}
+
+/// Saves a part of a recording as a sound file where the user says; the file written, or null where
+/// the dialog was closed.
+#[tauri::command]
+pub async fn save_sound(
+    shell: State<'_, Shell>,
+    window: WebviewWindow,
+    job: u64,
+    part: Gap,
+    title: String,
+) -> Answer<Option<String>> {
+    let recording = shell.state.session.recording(job)?;
+    let proposed = session::clip_name(&recording, part.clone().into());
+    let Some(file) = dialogs::save_file(&window, &title, proposed).await else { return Ok(None) };
+    let player = std::sync::Arc::clone(&shell.player);
+    // The dialog has asked before it let an existing file be replaced.
+    blocking(move || {
+        player.clip(&recording, part.into(), &file, true)?;
+        Ok(Some(file.display().to_string()))
+    })
+    .await
 }
 
 /// Where a recording is to be listened to.

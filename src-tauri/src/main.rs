@@ -88,6 +88,7 @@ fn main() -> Result<(), tauri::Error> {
             commands::save_chart,
             commands::close,
             commands::play_source,
+            commands::save_sound,
             commands::show_in_folder,
             store::catalog,
             store::download,
@@ -129,7 +130,7 @@ fn main() -> Result<(), tauri::Error> {
 /// Lets the page reach the player's port, and no other of this machine.
 fn allow_port(config: &mut tauri::Config, port: Option<u16>) {
     if let (Some(Csp::DirectiveMap(policy)), Some(port)) = (&mut config.app.security.csp, port) {
-        for directive in ["connect-src", "media-src"] {
+        for directive in ["connect-src", "media-src", "img-src"] {
             policy.entry(directive.into()).or_default().push(format!("http://127.0.0.1:{port}"));
         }
     }

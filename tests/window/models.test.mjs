@@ -146,7 +146,9 @@ test("an import names the part that is missing, and takes what is whole", async 
     await window.click(by("view-models"));
     await window.click(by("import-folder"));
     await askWindow("keys", "Choose a model", "Control_L+l", `=${half}`, "Return");
-    const failure = await until("the failure", () => window.text(by("transfer-failure")));
+    await until("the failure", () => window.text(by("transfer-failure")));
+    await window.click(`${by("transfer-failure")} summary`);
+    const failure = await window.text(by("transfer-failure"));
     assert.match(failure, /config\.json/);
     await window.click(by("dismiss"));
     await until("its end", async () => (await window.text(by("transfer-failure"))) === null);

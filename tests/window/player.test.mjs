@@ -8,20 +8,24 @@ import { descendants, isAlive, program, until } from "./driver.mjs";
 
 const TALK = "talk.flac";
 const GONE = "gone.flac";
+const FILM = "film.mp4";
 
 let window, files, said;
 before(async () => {
   files = recordings({ [TALK]: null, [GONE]: null });
+  const film = join(files.folder, FILM);
+  const pictures = ["-f", "lavfi", "-i", "testsrc=size=320x180:rate=10"];
+  await execute("ffmpeg", ["-v", "error", ...pictures, "-i", files.paths[0], "-shortest", "-c:v", "mpeg4", "-c:a", "aac", film]);
   window = await open();
-  await drop(...files.paths);
-  await until("both files", async () => Object.keys(await states(window)).length === 2);
+  await drop(...files.paths, film);
+  await until("all files", async () => Object.keys(await states(window)).length === 3);
   await window.click(by("anyway"));
   // The command line says when each word is said.
   const folder = join(files.folder, "cli");
   const options = ["--format", "json", "--output", folder, "--device", "cpu"];
   await execute(programs.cli, ["transcribe", files.paths[0], ...options], { env: { ...process.env, STENO_ENGINE: programs.engine } });
   said = JSON.parse(readFileSync(join(folder, TALK.replace(/flac$/, "json")), "utf8")).segments;
-  await until("both texts", async () => Object.values(await states(window)).every((state) => state === "finished"));
+  await until("all texts", async () => Object.values(await states(window)).every((state) => state === "finished"));
 });
 after(async () => {
   await window?.end();
@@ -136,12 +140,32 @@ test("a player that is killed is started again at the next play", async () => {
   });
 });
 
+test("a film is seen where it is heard, and can be hidden", async () => {
+  await window.click(`${by("queue")} li:nth-child(3) .row`);
+  await until("the film", async () => (await window.text(by("title"))) === FILM);
+  const shown = () =>
+    window.run(`const image = document.querySelector("[data-testid=picture]");
+      return image && { at: Number(image.src.split("/").at(-1)), width: image.complete ? image.naturalWidth : 0 };`);
+  const first = await until("a picture", async () => { const now = await shown(); return now?.width === 320 && now; });
+  await window.click(by("play"));
+  await plays("its sound");
+  const later = await until("later pictures", async () => { const now = await shown(); return now && now.at > first.at + 0.9 && now.width === 320 && now; });
+  assert.ok(Math.abs(later.at - (await state()).at) < 2, "the picture is that of the place");
+  await picture(window, "film");
+  await window.click(by("play"));
+  await until("rest", async () => (await state()).paused);
+  await window.click(by("pictures"));
+  await until("no picture", async () => (await shown()) === null);
+  await window.click(by("pictures"));
+  await until("the picture again", async () => (await shown())?.width === 320);
+});
+
 test("a recording that is gone says so", async () => {
   rmSync(files.paths[1]);
   await window.click(`${by("queue")} li:nth-child(2) .row`);
   await until("the other title", async () => (await window.text(by("title"))) === GONE);
   await window.click(by("play"));
   const failure = await until("the message", () => window.text(by("play-failure")));
-  assert.match(failure, /no such file/i);
+  assert.match(failure, /File not found/);
   await picture(window, "player-gone");
 });

@@ -42,7 +42,7 @@ test("a recording that appears in a watched folder is transcribed and exported, 
   const folder = join(files.folder, "recorder");
   const texts = join(files.folder, "texts");
   [folder, texts].forEach((path) => mkdirSync(path));
-  const watched = [{ folder, exporting: { formats: ["srt", "txt"], shaped: false, word_times: false, document: { times: true, speakers: true, paragraphs: true } }, into: texts }];
+  const watched = [{ folder, exporting: { formats: ["srt", "txt"], shaped: false, word_times: false, raw_text: false, translation: false, document: { times: true, speakers: true, paragraphs: true } }, into: texts }];
   const env = user("watching", { watched });
   let window = await open({ env });
   try {

@@ -15,6 +15,10 @@ export const scenes = [
   { name: "output", query: "scene=output&real", open: (page) => page.click(by("more-settings")) },
   { name: "paused", query: "scene=paused&real" },
   { name: "stopped", query: "scene=stopped&real" },
+  { name: "translated", query: "scene=finished&real", open: async (page) => {
+    await page.evaluate(() => window.pretended.backend.translated(1));
+    await page.locator(by("translation")).first().waitFor();
+  } },
   { name: "export", query: "scene=finished&real", open: (page) => page.click(by("save-as")) },
   { name: "search", query: "scene=finished&real", open: (page) => page.fill(by("search"), "harbour") },
   { name: "editing", dark: true, query: "scene=finished&real", open: (page) => edit(page, 3) },

@@ -338,6 +338,27 @@ test("several formats are saved at once, and remembered", async () => {
   await waitFor(() => expect(backend.saved.map(([, format]) => format)).toEqual(["srt", "vtt", "docx"]));
   expect(backend.exporting.formats).toEqual(["srt", "vtt", "docx"]);
   expect((await found("save")).textContent).toContain(t.save.several(3));
+  // Text that spreadsheets would run, and the translation, are asked for apart.
+  expect(screen.queryByTestId("raw-text")).not.toBeNull();
+  await click("format-srt");
+  expect(screen.queryByTestId("raw-text")).toBeNull();
+  await click("format-csv");
+  await click("raw-text");
+  await click("export-translation");
+  await click("save-beside");
+  await waitFor(() => expect(backend.exporting).toMatchObject({ formats: ["vtt", "docx", "csv"], raw_text: true, translation: true }));
+});
+
+test("a transcript is translated, and English stands below its text", async () => {
+  backend.languageOf = "de";
+  show();
+  await click("sample");
+  await finished();
+  const job = screen.getAllByTestId("job")[0] as HTMLElement;
+  await click("translate-text");
+  expect((await found("translate-text")).textContent).toContain(t.editing.translating);
+  backend.translated(Number(job.dataset["job"] ?? 1));
+  await waitFor(() => expect(screen.getAllByTestId("translation")[0]?.textContent).toMatch(/^\(English\)/));
 });
 
 test("memory is shown stage by stage against what was predicted, and what was given up is told", async () => {
@@ -346,7 +367,7 @@ test("memory is shown stage by stage against what was predicted, and what was gi
   await click("sample");
   await finished();
   const warnings = screen.getAllByTestId("toast").map((toast) => toast.textContent);
-  expect(warnings).toEqual([expect.stringContaining("4 windows at once"), expect.stringContaining("8 bits")]);
+  expect(warnings).toEqual([expect.stringContaining("from 8 to 4"), expect.stringContaining("q8_0")]);
   await click("tab-memory");
   expect((await found("predicted")).textContent).toBe("5.4 GB");
   expect((await found("measured")).textContent).toBe("5.5 GB");

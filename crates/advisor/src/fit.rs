@@ -6,8 +6,7 @@ use memory::fit::{self, BatchLimits, Candidate, Fit, FitCheck};
 use memory::nvml::{Driver, Gpu};
 use memory::settings::MemorySettings;
 use memory::{
-    Checkpoint, Code, DeviceKind, Footprint, Host, Mark, Notice, Precision, Probe, Severity, Stage,
-    Unavailable,
+    Checkpoint, DeviceKind, Footprint, Host, Mark, Message, Notice, Precision, Probe, Stage, Unavailable,
 };
 use serde::Serialize;
 use wire::{Alternative, DeviceChoice, Job};
@@ -189,7 +188,8 @@ impl Announcement {
              other programs or name a smaller model.",
             self.text()
         );
-        Some(Notice::new(Code::WillNotFit, Severity::Info, text))
+        let (model, precision) = (self.fit.model.clone(), self.fit.precision.clone());
+        Some(Message::WillNotFit { model, precision, detail: text }.into())
     }
 }
 
@@ -336,7 +336,7 @@ mod tests {
             assert!(text.ends_with(&format!(" of 8.0 GB that are free. {windows}")), "{text}");
         }
         let notice = announce("large-v3", 2 * GIB, None).notice().unwrap();
-        assert_eq!(notice.code, Code::WillNotFit);
+        assert_eq!(notice.code, memory::Code::WillNotFit);
         for part in [
             "large-v3 (f32) on the CPU: does not fit. The transcription needs ",
             "are missing. small (f32) fits, ",

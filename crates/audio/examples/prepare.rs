@@ -21,7 +21,7 @@ fn main() {
                 );
                 println!("{wall:.2} s, {:.0} times as fast as real time", seconds / wall);
                 for warning in &recording.warnings {
-                    println!("{}: {}", warning.code, warning.text);
+                    println!("{warning:?}");
                 }
             }
             Err(error) => println!("{error}"),

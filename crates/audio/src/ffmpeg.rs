@@ -230,14 +230,11 @@ impl Ffmpeg {
         let seconds = self.frames as f64 / f64::from(self.info.sample_rate.max(1));
         let failed = !self.child.wait().is_ok_and(|status| status.success());
         let short = self.info.duration_seconds.is_some_and(|declared| seconds + TOLERANCE_SECONDS < declared);
-        let reason = last_line(&messages).map(|line| format!(" ({line})")).unwrap_or_default();
+        let detail = last_line(&messages);
         if failed || short {
-            let text =
-                format!("The file is damaged or cut off: only {seconds:.1} s could be decoded{reason}.");
-            self.warnings.push(Warning::new(Warning::TRUNCATED, text, Some(seconds)));
+            self.warnings.push(Warning::Truncated { decoded: seconds, declared: None, detail });
         } else if !messages.trim().is_empty() {
-            let text = format!("Parts of the file are damaged{reason}.");
-            self.warnings.push(Warning::new(Warning::DAMAGED, text, None));
+            self.warnings.push(Warning::Damaged { at: None, detail });
         }
     }
 
@@ -248,6 +245,27 @@ impl Ffmpeg {
     }
 }
 
+/// Encodes a WAV file of this program's own as FLAC, losslessly.
+///
+/// # Errors
+/// If no `ffmpeg` is installed, or it fails.
+pub fn encode_flac(wav: &Path, flac: &Path) -> Result<(), AudioError> {
+    let missing = || AudioError::NeedsFfmpeg { path: flac.into(), what: "FLAC".into() };
+    let executable = find_ffmpeg().ok_or_else(missing)?;
+    let mut encoding = command(&executable);
+    encoding.args(["-v", "error", "-y"]).args(input(wav)).args(["-c:a", "flac", "-f", "flac"]);
+    let mut name = OsString::from("file:");
+    name.push(flac);
+    encoding.arg(name).stdout(Stdio::null()).stderr(Stdio::piped());
+    let failed = |source| AudioError::Ffmpeg { path: flac.into(), source };
+    let output = child::spawn(encoding).and_then(Child::wait_with_output).map_err(failed)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let reason = last_line(&String::from_utf8_lossy(&output.stderr)).unwrap_or_default();
+    Err(failed(std::io::Error::other(reason)))
+}
+
 impl Drop for Ffmpeg {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -255,7 +273,7 @@ impl Drop for Ffmpeg {
     }
 }
 
-fn command(executable: &Path) -> Command {
+pub(crate) fn command(executable: &Path) -> Command {
     let mut command = Command::new(executable);
     command.args(["-hide_banner", "-nostdin"]).stdin(Stdio::null());
     #[cfg(windows)]
@@ -269,7 +287,7 @@ fn command(executable: &Path) -> Command {
 
 /// The input as a `file:` URL, so that no name is taken for an option, a protocol or
 /// a pattern. The lists keep it from opening other files and network addresses.
-fn input(path: &Path) -> [OsString; 6] {
+pub(crate) fn input(path: &Path) -> [OsString; 6] {
     let mut name = OsString::from("file:");
     name.push(path);
     [
@@ -290,7 +308,7 @@ fn refused_format(listing: &str) -> Option<&str> {
 }
 
 /// The description of the file that `ffmpeg` prints if no output is given.
-fn list(executable: &Path, path: &Path) -> Result<String, AudioError> {
+pub(crate) fn list(executable: &Path, path: &Path) -> Result<String, AudioError> {
     let mut listing = command(executable);
     listing.args(input(path)).stdout(Stdio::null()).stderr(Stdio::piped());
     let output = child::spawn(listing)

@@ -77,28 +77,32 @@ pub struct Track {
     pub default: bool,
 }
 
-/// A problem of a recording that did not prevent decoding it.
+/// A problem of a recording that did not prevent decoding it. Times are seconds.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Warning {
-    /// One of the constants of this type.
-    pub code: &'static str,
-    /// One or more sentences for the user.
-    pub text: String,
-    /// Where in the recording, if the problem has a place.
-    pub at_seconds: Option<f64>,
-}
-
-impl Warning {
+pub enum Warning {
     /// The file ends before the recording does: it was cut off.
-    pub const TRUNCATED: &str = "audio.truncated";
-    /// Parts could not be decoded and are silence.
-    pub const DAMAGED: &str = "audio.damaged";
+    Truncated {
+        /// How much was decoded.
+        decoded: f64,
+        /// How long the recording is, where the file says so.
+        declared: Option<f64>,
+        /// What the decoder says, where that is more.
+        detail: Option<String>,
+    },
+    /// Parts could not be decoded.
+    Damaged {
+        /// The first place, where it is known: there is silence in its stead.
+        at: Option<f64>,
+        /// What the decoder says.
+        detail: Option<String>,
+    },
     /// The channels cancel each other out when mixed, so that one of them was used.
-    pub const PHASE: &str = "audio.phase";
+    Phase {
+        /// The channel that was used, from 0.
+        channel: usize,
+        /// By how much the mix would be quieter.
+        decibels: f64,
+    },
     /// A channel was chosen, but the recording is mono.
-    pub const MONO: &str = "audio.mono";
-
-    pub(crate) fn new(code: &'static str, text: impl Into<String>, at_seconds: Option<f64>) -> Self {
-        Self { code, text: text.into(), at_seconds }
-    }
+    Mono,
 }

@@ -478,18 +478,10 @@ impl Native {
         // An error that no sound follows is the end of the file.
         let at_end = fault.as_ref().is_some_and(|(at, _)| at + 0.5 >= seconds);
         if short || at_end {
-            let missing = match self.info.duration_seconds {
-                Some(declared) if declared > seconds + 0.01 => {
-                    format!(" of {declared:.1} s")
-                }
-                _ => String::new(),
-            };
-            let text =
-                format!("The file is damaged or cut off: only {seconds:.1} s{missing} could be decoded.");
-            self.warnings.push(Warning::new(Warning::TRUNCATED, text, Some(seconds)));
+            let declared = self.info.duration_seconds.filter(|declared| *declared > seconds + 0.01);
+            self.warnings.push(Warning::Truncated { decoded: seconds, declared, detail: None });
         } else if let Some((at, fault)) = fault {
-            let text = format!("Parts of the file are damaged ({fault}); there is silence in their place.");
-            self.warnings.push(Warning::new(Warning::DAMAGED, text, Some(at)));
+            self.warnings.push(Warning::Damaged { at: Some(at), detail: Some(fault) });
         }
     }
 

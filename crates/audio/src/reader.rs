@@ -84,8 +84,7 @@ impl Reader {
             if channels > 1 {
                 return Err(AudioError::NoSuchChannel { path: path.into(), channel, available: channels });
             }
-            let text = "The recording has one channel only; that one is taken.";
-            reader.warnings.push(Warning::new(Warning::MONO, text, None));
+            reader.warnings.push(Warning::Mono);
         }
         reader.mixer = Mixer::new(options.channels.index());
         Ok(reader)

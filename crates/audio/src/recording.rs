@@ -96,12 +96,7 @@ pub fn prepare(
     let mut single = options.clone();
     single.open.channels = ChannelMode::Index(channel);
     let (mut recording, _) = pass(path, &single, progress)?;
-    let text = format!(
-        "The channels cancel each other out: mixed they would be {decibels:.0} dB quieter. \
-         Channel {} was taken alone.",
-        channel + 1
-    );
-    recording.warnings.push(Warning::new(Warning::PHASE, text, None));
+    recording.warnings.push(Warning::Phase { channel, decibels });
     Ok(recording)
 }
 

@@ -50,8 +50,10 @@ pub enum Command {
     Resume(Resume),
     DetectLanguage(DetectLanguage),
     Speakers(Box<FindSpeakers>),
+    Translate(Box<TranslateText>),
     Voices(crate::voices::Voices),
     Export(Export),
+    Clip(crate::clip::Clip),
     Models(Models),
     Doctor(Doctor),
     Memory(memory_command::Memory),
@@ -67,6 +69,7 @@ impl Command {
             Self::Transcribe(_)
                 | Self::DetectLanguage(_)
                 | Self::Speakers(_)
+                | Self::Translate(_)
                 | Self::Voices(_)
                 | Self::Doctor(_)
                 | Self::Memory(_)
@@ -123,6 +126,10 @@ pub struct Transcribe {
     /// Same as --task translate
     #[arg(long, conflicts_with = "task")]
     pub translate: bool,
+
+    /// Translate to English besides; srt, vtt, ass, lrc and txt have both, json keeps both
+    #[arg(long, conflicts_with_all = ["task", "translate"])]
+    pub bilingual: bool,
 
     /// Formats to write, separated by commas
     #[arg(long, short, value_parser = values::format(), value_delimiter = ',', ignore_case = true)]
@@ -247,7 +254,7 @@ impl Subtitles {
             speakers: !omit.contains(&Part::Speakers),
             paragraphs: !omit.contains(&Part::Paragraphs),
         };
-        Options { reproducible, shaping, word_times: *word_tags, raw_text, document }
+        Options { reproducible, shaping, word_times: *word_tags, raw_text, translation: false, document }
     }
 }
 
@@ -423,6 +430,53 @@ pub struct FindSpeakers {
     pub memory: Memory,
 }
 
+const TRANSLATE_LONG: &str = "\
+Translate a recording that has been transcribed to English, beside its text.
+
+TRANSCRIPT is the json that `steno transcribe` wrote. It is replaced by one in which every segment has its \
+translation; --format and --output write other files, with both languages, and leave it as it is. The text \
+and its corrections stay. The model has to be one that translates.";
+
+/// Translate a recording that has been transcribed, beside its text
+#[derive(Debug, Args)]
+#[command(long_about = TRANSLATE_LONG, after_help = EXIT_CODES)]
+pub struct TranslateText {
+    /// The transcript, as json
+    pub transcript: PathBuf,
+
+    /// The recording
+    pub recording: PathBuf,
+
+    /// A model's name (see `steno models`) or its folder [default: the recommended one of those installed]
+    #[arg(long, short, value_name = "NAME|FOLDER", env = "STENO_MODEL", hide_env_values = true)]
+    pub model: Option<OsString>,
+
+    /// Formats to write, separated by commas
+    #[arg(long, short, value_parser = values::format(), value_delimiter = ',', ignore_case = true)]
+    pub format: Vec<Format>,
+
+    /// Folder to write to, created if missing; - writes to standard output
+    #[arg(long, short, value_name = "FOLDER|-")]
+    pub output: Option<PathBuf>,
+
+    /// Replace existing files
+    #[arg(long)]
+    pub force: bool,
+
+    /// Print no progress, only warnings and errors
+    #[arg(long, short)]
+    pub quiet: bool,
+
+    /// Which of several audio tracks, counted from 0 [default: the file's default track]
+    #[arg(long, value_name = "N")]
+    pub track: Option<usize>,
+
+    #[command(flatten)]
+    pub machine: Machine,
+    #[command(flatten)]
+    pub memory: Memory,
+}
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Decoding")]
 pub struct Decoding {
@@ -574,6 +628,10 @@ pub struct Export {
     /// In md, html, docx and pdf, leave out times or speakers, or write a paragraph per segment
     #[arg(long, value_name = "PARTS", value_parser = values::part(), value_delimiter = ',')]
     pub omit: Vec<Part>,
+
+    /// In srt, vtt, ass, lrc and txt, write the translation below what was said
+    #[arg(long)]
+    pub bilingual: bool,
 
     #[command(flatten)]
     pub subtitles: Subtitles,

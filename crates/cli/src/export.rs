@@ -1,4 +1,5 @@
 use transcript::Transcript;
+use transcript::export::Options;
 use transcript::save::Existing;
 
 use crate::args::Export;
@@ -16,7 +17,10 @@ pub fn run(args: &Export) -> Ended {
         place,
         formats: args.format.clone(),
         existing: if args.force { Existing::Replace } else { Existing::Keep },
-        options: args.subtitles.options(args.reproducible, args.raw_text, &args.omit),
+        options: Options {
+            translation: args.bilingual,
+            ..args.subtitles.options(args.reproducible, args.raw_text, &args.omit)
+        },
         template: args.name_template.clone(),
         taken: Taken::default(),
     };

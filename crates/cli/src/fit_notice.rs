@@ -18,7 +18,7 @@ pub fn announce(template: &JobTemplate, job: &Job, console: &mut Console) {
 /// Where a notice of this code is explained, or the option that it is about, to follow its
 /// text; empty for most.
 pub fn help(code: &str) -> String {
-    if code == wire::notice::SEVERAL_TRACKS {
+    if code == wire::notice::Code::SeveralTracks.as_str() {
         return " --track N takes another one, counted from 0.".into();
     }
     let notice = |code| Notice::new(code, Severity::Info, "");

@@ -5,6 +5,7 @@
 //! everything that is said about them goes to standard error.
 
 mod args;
+mod clip;
 mod completions;
 mod connections;
 mod console;
@@ -37,6 +38,7 @@ mod spool;
 mod stored;
 mod times;
 mod transcribe;
+mod translate;
 mod values;
 mod voices;
 
@@ -74,8 +76,10 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Resume(args) => resume::run(&args, Interrupt::listen()?).await,
             Command::DetectLanguage(args) => detect_language::run(args, Interrupt::listen()?).await,
             Command::Speakers(args) => speakers::run(&args, Interrupt::listen()?).await,
+            Command::Translate(args) => translate::run(&args, Interrupt::listen()?).await,
             Command::Voices(args) => voices::run(args, Interrupt::listen()?).await,
             Command::Export(args) => export::run(&args),
+            Command::Clip(args) => clip::run(&args),
             Command::Models(Models { command: Some(command), .. }) => models_command(command).await?,
             Command::Models(Models { command: None, json }) => {
                 models::run(&models::List { all: false, json })

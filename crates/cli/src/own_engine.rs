@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use supervisor::runs::{DeviceLease, Holder, Runs};
 use supervisor::{Engine, JobHandle};
+use wire::notice::Message;
 use wire::{ErrorCode, Event, Failure};
 
 use crate::args::Machine;
@@ -21,7 +22,9 @@ pub async fn start(
     let engine = start_without_lease(machine, interrupt).await?;
     let Some(runs) = Runs::of_this_user() else { return Ok((engine, None)) };
     let device = engine.device(machine.device);
-    let waiting = |holder: Holder| console.info(&holder.text(&device));
+    let waiting = |holder: Holder| {
+        console.info(&Message::DeviceWaiting { device: device.clone(), pid: holder.pid }.text());
+    };
     // A folder that can't be used is no reason not to work.
     let lease = tokio::select! {
         lease = runs.lease(&device, waiting) => lease.ok(),

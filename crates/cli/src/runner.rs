@@ -140,12 +140,25 @@ impl Runner {
             }
             Err(ended) => return Err(ended),
         }
+        let again = Job { resume: None, ..job.clone() };
         let handle = match key {
             Some(key) => self.supervisor.submit_kept(job, key),
             None => self.supervisor.submit(job),
         };
         match self.follow(id, &file, handle).await? {
-            Ending::Finished(transcript) => {
+            Ending::Finished(mut transcript) => {
+                if request.options.translation
+                    && let Err(ended) = self.translate(id, &file, again, &mut transcript).await
+                {
+                    match ended {
+                        // What was said is written all the same.
+                        Ended::Failed(failure) => self.failed(id, failure)?,
+                        ended => {
+                            self.keep_text(id, key, &file, Some(&transcript), &output, &request).await?;
+                            return Err(ended);
+                        }
+                    }
+                }
                 self.journal(key, |journal, key| journal.set_saving(key)).await;
                 let written = match output.write(&transcript, &request) {
                     Ok(written) => written,
@@ -188,6 +201,30 @@ impl Runner {
         }
     }
 
+    /// Puts a translation to English beside the text; `job` is the one that wrote the text. What is in
+    /// English stays as it is.
+    pub async fn translate(
+        &mut self,
+        id: JobId,
+        file: &Path,
+        job: Job,
+        transcript: &mut Transcript,
+    ) -> Result<(), Ended> {
+        if transcript.language == "en" {
+            self.console.info(&format!("{}: is in English already.", wire::shown(file)));
+            return Ok(());
+        }
+        let handle = self.supervisor.submit(job.translating(transcript));
+        match self.follow_quietly(id, file, handle).await? {
+            Ending::Finished(found) => {
+                transcript.add_translation(&found.segments);
+                Ok(())
+            }
+            Ending::Cancelled(_) => Err(Ended::Cancelled),
+            Ending::Failed(failure, _) => Err(Ended::Failed(failure)),
+        }
+    }
+
     /// The transcript of one job that writes nothing.
     pub async fn transcript(&mut self, file: &Path, job: Job) -> Result<Box<Transcript>, Ended> {
         self.ready().await?;
@@ -199,7 +236,7 @@ impl Runner {
         }
     }
 
-    async fn ready(&mut self) -> Result<(), Ended> {
+    pub async fn ready(&mut self) -> Result<(), Ended> {
         let supervisor = self.supervisor.clone();
         tokio::select! {
             engine = supervisor.ready() => engine.map(drop).map_err(Ended::Failed),
@@ -222,6 +259,19 @@ impl Runner {
         if let Ok(Err(error)) = done {
             self.console.info(&format!("{} `steno resume` may offer this job again.", error.failure()));
         }
+    }
+
+    /// As [`Self::follow`], without events for other programs: a recording has one text.
+    async fn follow_quietly(
+        &mut self,
+        id: JobId,
+        file: &Path,
+        handle: SupervisedJob,
+    ) -> Result<Ending, Ended> {
+        let json_events = std::mem::replace(&mut self.json_events, false);
+        let ending = self.follow(id, file, handle).await;
+        self.json_events = json_events;
+        ending
     }
 
     /// Reports a job's events until it ends.
@@ -323,7 +373,8 @@ impl Runner {
             Err(failure) => failure,
         };
         // A journal that could not be written to may lack a part.
-        let is_in_journal = !text.notices.iter().any(|notice| notice.code == "journal.unavailable");
+        let is_in_journal =
+            !text.notices.iter().any(|notice| notice.code == wire::notice::Code::JournalUnavailable.as_str());
         if let Some(key) = key.filter(|_| is_in_journal) {
             self.stays_in_journal(key, file);
             return Ok(());

@@ -99,7 +99,8 @@ fn request(args: &FindSpeakers) -> Result<Option<Request>, String> {
     Ok(Some(request))
 }
 
-fn replace(path: &Path, transcript: &Transcript) -> Result<Vec<PathBuf>, Ended> {
+/// Writes a transcript over the one that was read.
+pub fn replace(path: &Path, transcript: &Transcript) -> Result<Vec<PathBuf>, Ended> {
     save(transcript, Format::Json, &Options::default(), path, Existing::Replace)
         .map_err(|error| Ended::Failed(from_save(&error)))?;
     Ok(vec![path.into()])

@@ -145,6 +145,7 @@ mod tests {
                 shaping,
                 word_times: true,
                 raw_text: true,
+                translation: true,
                 document: transcript::export::DocumentOptions { times: false, ..Default::default() },
             },
             template: None,

@@ -4,7 +4,8 @@ use advisor::JobTemplate;
 use config::Preferences;
 use supervisor::runs::Runs;
 use supervisor::{Supervisor, SupervisorOptions};
-use transcript::export::Format;
+use transcript::Task;
+use transcript::export::{Format, Options};
 use transcript::save::Existing;
 use wire::{FilePath, Job, JobId, NO_JOB};
 
@@ -75,7 +76,10 @@ fn request(args: &Transcribe, inputs: &Inputs, piped: bool) -> Result<Request, S
         place,
         formats,
         existing: if args.force { Existing::Replace } else { Existing::Keep },
-        options: args.subtitles.options(args.reproducible, args.raw_text, &args.omit),
+        options: Options {
+            translation: args.bilingual,
+            ..args.subtitles.options(args.reproducible, args.raw_text, &args.omit)
+        },
         template: args.name_template.clone(),
         taken: Taken::default(),
     };
@@ -103,7 +107,8 @@ fn items(
     if inputs.recordings.is_empty() {
         return Ok(Vec::new());
     }
-    let task = args.task();
+    // A model that can't translate is of no use for both.
+    let task = if args.bilingual { Task::Translate } else { args.task() };
     let chosen = models::chosen(args.model.as_deref(), args.language.0.as_deref(), task, preferences);
     let model = match chosen {
         Ok(model) => model,

@@ -1,7 +1,7 @@
-//! The sentences of the notices about memory that is short.
+//! What is told where memory is short.
 
-use crate::bytes::human;
-use crate::notice::{Code, Notice, Severity};
+use crate::message::{Message, Program, Relief};
+use crate::notice::Notice;
 use crate::probe::{DeviceKind, ProcessUse, Reading};
 use crate::{Levels, Pressure};
 
@@ -23,44 +23,30 @@ pub const OCCUPIED_SHARE: f64 = 0.10;
 /// Share of the limit held by other programs above which the advice names them first.
 const OTHERS_MATTER: f64 = 0.25;
 
-impl DeviceKind {
-    /// At the beginning of a sentence.
-    fn memory(self) -> &'static str {
-        match self {
-            Self::Gpu => "GPU memory",
-            Self::Host => "Memory",
-        }
-    }
-}
-
-/// What would help most, in one sentence.
-pub fn advice(levels: &Levels, situation: &Situation) -> String {
+/// What would help most.
+pub fn advice(levels: &Levels, situation: &Situation) -> Relief {
     let ours = levels.reserved.saturating_add(levels.fixed);
     let others = levels.others.unwrap_or(0);
     if others > ours && others as f64 >= OTHERS_MATTER * levels.total as f64 {
-        return format!("Other programs hold {}: closing one of them helps most.", human(others));
+        return Relief::Others { bytes: others };
     }
     if situation.batch > 1 {
-        return format!("A smaller batch (now {}) lowers it.", situation.batch);
+        return Relief::Batch { windows: situation.batch };
     }
-    if let Some(precision) = &situation.lower_precision {
-        return format!("The same model in {precision} lowers it.");
+    if let Some(precision) = situation.lower_precision.clone() {
+        return Relief::Precision { precision };
     }
-    if let Some(model) = &situation.smaller_model {
-        return format!("A smaller model ({model}) lowers it.");
-    }
-    "Nothing has failed. If memory runs out, the job continues with less.".to_owned()
+    situation.smaller_model.clone().map_or(Relief::Nothing, |model| Relief::Model { model })
 }
 
 /// The notice of an elevated (70 %) or critical (85 %) share.
 pub(crate) fn pressure_notice(kind: DeviceKind, levels: &Levels, situation: &Situation) -> Notice {
-    let (code, words) = match Pressure::of(levels.share) {
-        Pressure::Critical => (Code::Critical, "critically high"),
-        _ => (Code::Elevated, "elevated"),
-    };
-    let percent = levels.share * 100.0;
-    let text = format!("{} usage is {words} ({percent:.1}%). {}", kind.memory(), advice(levels, situation));
-    Notice::new(code, Severity::Info, text)
+    let (share, relief) = (levels.share, advice(levels, situation));
+    match Pressure::of(share) {
+        Pressure::Critical => Message::Critical { kind, share, relief },
+        _ => Message::Elevated { kind, share, relief },
+    }
+    .into()
 }
 
 /// The notice that says who holds memory before the first load. `kept` bytes of
@@ -80,27 +66,17 @@ pub(crate) fn occupied(
     let mut others_by_name: Vec<ProcessUse> =
         processes().into_iter().filter(|process| !process.ours && process.bytes.is_some()).collect();
     others_by_name.sort_by_key(|process| std::cmp::Reverse(process.bytes));
-    let named: Vec<String> = others_by_name
-        .iter()
+    let programs = others_by_name
+        .into_iter()
         .take(3)
-        .map(|process| {
-            let name = process.name.clone().unwrap_or_else(|| "process".into());
-            format!("{name} [{}] {}", process.pid, human(process.bytes.unwrap_or(0)))
+        .map(|process| Program {
+            name: process.name,
+            pid: process.pid,
+            bytes: process.bytes.unwrap_or_default(),
         })
         .collect();
-    let named = if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) };
-    let text = format!(
-        "{} of {} of {} are in use before anything is loaded: this program {}, other programs {}{named}.",
-        human(used),
-        human(reading.total),
-        match kind {
-            DeviceKind::Gpu => "GPU memory",
-            DeviceKind::Host => "memory",
-        },
-        human(ours),
-        human(others),
-    );
-    Some(Notice::new(Code::Occupied, Severity::Info, text))
+    let total = reading.total;
+    Some(Message::Occupied { kind, used, total, ours, others, programs }.into())
 }
 
 #[cfg(test)]
@@ -138,7 +114,7 @@ mod tests {
                 total: 8 * GIB,
                 ..Levels::default()
             };
-            assert_eq!(advice(&levels, situation), expected);
+            assert_eq!(advice(&levels, situation).text(), expected);
         }
     }
 

@@ -105,6 +105,7 @@ macro_rules! checkpoints {
     ($($(#[$doc:meta])* $name:ident = $label:literal,)*) => {
         /// A point in a job at which memory is read.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
         #[serde(rename_all = "snake_case")]
         pub enum Checkpoint {
             $(

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Stage;
+use crate::message::{Message, Pinned};
 use crate::notice::{Code, Notice, Severity};
 
 /// One way to continue with less memory.
@@ -80,6 +81,7 @@ impl Step {
 
 /// What went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Trouble {
     /// A reservation was refused: nothing was allocated, nothing is broken.
@@ -95,7 +97,8 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    fn words(self) -> &'static str {
+    /// The beginning of a sentence.
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Refused => "There is not enough memory",
             Self::OutOfMemory => "Memory ran out",
@@ -343,46 +346,47 @@ impl Ladder {
 impl Rung {
     /// What to tell the user: what happened, what was done, what it costs.
     pub fn notice(&self) -> Notice {
+        let (stage, trouble) = (self.stage, self.trouble);
         let (from, to) = (&self.from, &self.to.settings);
-        let done = match self.step {
-            Step::RetryAfterTrim => "unused memory was released and the same step is tried again".to_owned(),
-            Step::RenewEngine => "the engine was restarted and the same step is tried again".to_owned(),
-            Step::HalveBatch if from.batch != to.batch => {
-                format!("the batch was halved from {} to {}", from.batch, to.batch)
-            }
+        match self.step {
+            Step::RetryAfterTrim => Message::Retried { stage, trouble },
+            Step::RenewEngine => Message::EngineRenewed { stage, trouble },
             Step::HalveBatch => {
-                format!("the speaker batch was halved from {} to {}", from.speaker_batch, to.speaker_batch)
+                let speakers = from.batch == to.batch;
+                let (from, to) =
+                    if speakers { (from.speaker_batch, to.speaker_batch) } else { (from.batch, to.batch) };
+                Message::BatchHalved { stage, trouble, speakers, from, to }
             }
-            Step::LowerPrecision => {
-                format!("{} continues in {} instead of {}", to.model, to.precision, from.precision)
+            Step::LowerPrecision => Message::PrecisionLowered {
+                stage,
+                trouble,
+                model: to.model.clone(),
+                from: from.precision.clone(),
+                to: to.precision.clone(),
+            },
+            Step::SmallerModel => {
+                let (from, to) = (from.model.clone(), to.model.clone());
+                Message::SmallerModel { stage, trouble, from, to }
             }
-            Step::SmallerModel => format!("{} continues in place of {}", to.model, from.model),
-            Step::Cpu => "the job continues on the CPU".to_owned(),
-            Step::SkipSpeakers => "speakers are not told apart".to_owned(),
-        };
-        let text = format!("{} {}: {done}. {}", self.trouble.words(), self.stage.moment(), self.step.cost());
-        Notice::new(self.step.code(), self.step.severity(), text)
+            Step::Cpu => Message::MovedToCpu { stage, trouble },
+            Step::SkipSpeakers => Message::SpeakersSkipped { stage, trouble },
+        }
+        .into()
     }
 }
 
 /// The notice where no step is left.
 pub fn gave_up(stage: Stage, trouble: Trouble, pins: Pins) -> Notice {
-    let pinned: Vec<&str> = [
-        (pins.model, "the model"),
-        (pins.precision, "the precision"),
-        (pins.cpu, "staying off the CPU"),
-        (pins.speakers, "the speakers"),
+    let kept = [
+        (pins.model, Pinned::Model),
+        (pins.precision, Pinned::Precision),
+        (pins.cpu, Pinned::Gpu),
+        (pins.speakers, Pinned::Speakers),
     ]
     .into_iter()
-    .filter_map(|(pinned, name)| pinned.then_some(name))
+    .filter_map(|(pinned, what)| pinned.then_some(what))
     .collect();
-    let remedy = match pinned.as_slice() {
-        [] => "Close other programs, or choose a smaller model.".to_owned(),
-        pinned => format!("Close other programs, or no longer insist on {}.", pinned.join(" and ")),
-    };
-    let text =
-        format!("{} {}, and nothing smaller is left to try. {remedy}", trouble.words(), stage.moment());
-    Notice::new(Code::GaveUp, Severity::Failed, text)
+    Message::GaveUp { stage, trouble, kept }.into()
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ mod footprint;
 mod host;
 pub mod ladder;
 pub mod log;
+pub mod message;
 mod notice;
 pub mod nvml;
 pub mod platform;
@@ -44,7 +45,8 @@ pub use checkpoint::{Checkpoint, Stage};
 pub use dimensions::{Dimensions, Parameters, Precision, UnknownPrecision};
 pub use footprint::{Footprint, Parts, Plan};
 pub use host::Host;
-pub use notice::{Code, HELP_PAGE, Notice, Severity};
+pub use message::Message;
+pub use notice::{Code, Data, HELP_PAGE, Notice, Severity};
 pub use probe::{
     Budgeted, Cause, Device, DeviceError, DeviceKind, Ours, Probe, ProcessUse, Reading, Unavailable,
     Unwatched,

@@ -1,10 +1,15 @@
-//! What the user should know about memory: a code to branch on, a severity and
-//! a sentence.
+//! What the user should know about memory: a code to branch on, a severity, the
+//! figures and a sentence made of them.
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::message::{Code, Message};
+
 /// Where every notice is explained: symptom, diagnosis, remedy.
 pub const HELP_PAGE: &str = "docs/troubleshooting.md";
+
+/// A notice's figures, names and amounts, by the names that its message gives them.
+pub type Data = serde_json::Map<String, serde_json::Value>;
 
 /// What the user should know about memory. On its way to a host it becomes a
 /// `transcript::Notice` (`wire::notice`).
@@ -14,20 +19,30 @@ pub struct Notice {
     pub code: Code,
     /// What it means for the result.
     pub severity: Severity,
-    /// One or more sentences, the last of them what can be done.
+    /// One or more sentences in English, the last of them what can be done.
     pub text: String,
+    /// What the text is made of; `None` in a notice of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Data>,
 }
 
 impl Notice {
-    /// A notice with the given text.
+    /// A notice with a text alone.
     pub fn new(code: Code, severity: Severity, text: impl Into<String>) -> Self {
-        Self { code, severity, text: text.into() }
+        Self { code, severity, text: text.into(), data: None }
     }
 
     /// The section that explains this notice, e.g.
     /// `docs/troubleshooting.md#memory-elevated`.
     pub fn help(&self) -> String {
         format!("{HELP_PAGE}#{}", self.code.as_str().replace(['.', '_'], "-"))
+    }
+}
+
+impl From<Message> for Notice {
+    fn from(message: Message) -> Self {
+        let (code, severity, text) = (message.code(), message.severity(), message.text());
+        Self { code, severity, text, data: Some(message.data()) }
     }
 }
 
@@ -44,10 +59,17 @@ pub enum Severity {
     Failed,
 }
 
-macro_rules! codes {
-    ($($(#[$doc:meta])* $name:ident = $code:literal,)*) => {
+/// Declares the notices of a crate: their codes, and their messages with figures. The first
+/// word is what the messages are called on the window's pages.
+#[macro_export]
+macro_rules! notices {
+    ($page:tt; $($(#[$doc:meta])* $name:ident = $code:tt {
+        $($(#[$about:meta])* $field:ident: $kind:ty,)*
+    },)*) => {
         /// Stable names of the notices.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+        )]
         pub enum Code {
             $($(#[$doc])* #[serde(rename = $code)] $name,)*
         }
@@ -56,7 +78,7 @@ macro_rules! codes {
             /// Every code.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// The stable name: `memory.elevated`.
+            /// The stable name, e.g. `memory.elevated`.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => $code,)*
@@ -68,51 +90,48 @@ macro_rules! codes {
                 Self::ALL.iter().copied().find(|known| known.as_str() == code)
             }
         }
-    };
-}
 
-codes! {
-    /// Share of the limit in force reached 70 %.
-    Elevated = "memory.elevated",
-    /// Share of the limit in force reached 85 %.
-    Critical = "memory.critical",
-    /// More than a tenth was in use before anything was loaded.
-    Occupied = "memory.occupied",
-    /// A stage gave back less than it took.
-    NotRecovered = "memory.not_recovered",
-    /// Synchronising or trimming failed.
-    ReleaseFailed = "memory.release_failed",
-    /// What is in use after each file grew from file to file.
-    Leak = "memory.leak",
-    /// Much more is reserved than is in use, although all that is unused was given back.
-    Fragmentation = "memory.fragmentation",
-    /// Far more was held for a moment than before and after.
-    Spike = "memory.spike",
-    /// The device's memory can't be read.
-    Unavailable = "memory.unavailable",
-    /// What was unused was given back, and the same step tried again.
-    Retried = "memory.retried",
-    /// The engine was replaced, and the same step tried again.
-    EngineRenewed = "memory.engine_renewed",
-    /// Fewer windows are decoded together.
-    BatchHalved = "memory.batch_halved",
-    /// The same model goes on with its weights in fewer bits.
-    PrecisionLowered = "memory.precision_lowered",
-    /// A smaller model goes on.
-    SmallerModel = "memory.smaller_model",
-    /// The CPU goes on.
-    MovedToCpu = "memory.moved_to_cpu",
-    /// The transcript does not say who speaks.
-    SpeakersSkipped = "memory.speakers_skipped",
-    /// Every step that may be taken was taken; the recording failed.
-    GaveUp = "memory.gave_up",
-    /// A model that is predicted not to fit, announced before the job starts.
-    WillNotFit = "memory.will_not_fit",
+        /// What a notice says, as figures. Amounts are bytes, times seconds, shares 0 to 1.
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
+        #[cfg_attr(feature = "ts", ts(rename = $page))]
+        #[serde(tag = "code", content = "data")]
+        pub enum Message {
+            $($(#[$doc])* #[serde(rename = $code)] $name { $($(#[$about])* $field: $kind,)* },)*
+        }
+
+        impl Message {
+            /// Which notice it is.
+            pub fn code(&self) -> Code {
+                match self {
+                    $(Self::$name { .. } => Code::$name,)*
+                }
+            }
+
+            /// The figures by their names.
+            pub fn data(&self) -> serde_json::Map<String, serde_json::Value> {
+                match serde_json::to_value(self) {
+                    Ok(serde_json::Value::Object(mut whole)) => match whole.remove("data") {
+                        Some(serde_json::Value::Object(data)) => data,
+                        _ => serde_json::Map::new(),
+                    },
+                    _ => serde_json::Map::new(),
+                }
+            }
+
+            /// The reverse of [`Message::data`]; `None` where another version wrote it.
+            pub fn of(code: Code, data: &serde_json::Map<String, serde_json::Value>) -> Option<Self> {
+                let whole = serde_json::json!({ "code": code.as_str(), "data": data });
+                serde_json::from_value(whole).ok()
+            }
+        }
+    };
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{DeviceKind, message::Relief};
 
     #[test]
     fn codes_are_the_same_in_text_and_in_json() {
@@ -130,6 +149,25 @@ mod tests {
             serde_json::to_string(&notice).unwrap(),
             r#"{"code":"memory.moved_to_cpu","severity":"degraded","text":"Text."}"#
         );
+    }
+
+    #[test]
+    fn figures_come_back_and_older_notices_have_none() {
+        let message = Message::Elevated {
+            kind: DeviceKind::Gpu,
+            share: 0.723,
+            relief: Relief::Others { bytes: 5 << 30 },
+        };
+        let notice = Notice::from(message.clone());
+        assert_eq!(
+            notice.text,
+            "GPU memory usage is elevated (72.3%). Other programs hold 5.0 GB: closing one of them helps most."
+        );
+        let back: Notice = serde_json::from_str(&serde_json::to_string(&notice).unwrap()).unwrap();
+        assert_eq!(Message::of(back.code, back.data.as_ref().unwrap()), Some(message));
+        let old: Notice =
+            serde_json::from_str(r#"{"code":"memory.spike","severity":"info","text":"It rose."}"#).unwrap();
+        assert_eq!((old.text.as_str(), old.data), ("It rose.", None));
     }
 
     #[test]

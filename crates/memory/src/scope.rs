@@ -6,8 +6,7 @@
 use std::time::Instant;
 
 use crate::budget::{Refused, Reservation};
-use crate::bytes::human;
-use crate::notice::{Code, Notice, Severity};
+use crate::notice::{Message, Notice};
 use crate::probe::{DeviceError, Reading};
 use crate::signs;
 use crate::tracker::{Account, Renewal, Tracker};
@@ -221,7 +220,7 @@ impl Scope {
     fn trim(&self) {
         self.tracker.look(Checkpoint::BeforeTrim, None);
         if let Err(error) = self.tracker.release() {
-            self.tracker.release_failed(&error, &format!("a batch of the {}", self.stage.label()));
+            self.tracker.release_failed(&error, Some(self.stage));
         }
         let (_, reading) = self.tracker.look(Checkpoint::AfterTrim, None);
         if fragmented(reading).is_some() {
@@ -254,7 +253,7 @@ impl Scope {
         let (_, reading) = self.tracker.look(marks.after_release, None);
         let release_ms = began.elapsed().as_secs_f64() * 1e3;
         if let Some(error) = &failure {
-            self.tracker.release_failed(error, &format!("the {}", self.stage.label()));
+            self.tracker.release_failed(error, Some(self.stage));
         }
         let noise = self.tracker.device().noise();
         let account = self.tracker.close(self.id);
@@ -296,18 +295,9 @@ fn verify(account: Account, after: Reading, noise: u64) -> Option<Recovery> {
 }
 
 fn not_recovered(stage: Stage, recovery: &Recovery) -> Notice {
-    let why = match recovery.remains {
-        Remains::KeptByAllocator => "are free but fragmented and can't be given back",
-        _ => "are still in use",
-    };
-    let text = format!(
-        "The {} took {} and gave back {:.1}%: {} {why}.",
-        stage.label(),
-        human(recovery.taken),
-        recovery.share * 100.0,
-        human(recovery.remaining),
-    );
-    Notice::new(Code::NotRecovered, Severity::Info, text)
+    let Recovery { taken, remaining, share, .. } = *recovery;
+    let fragmented = matches!(recovery.remains, Remains::KeptByAllocator);
+    Message::NotRecovered { stage, taken, share, remaining, fragmented }.into()
 }
 
 #[cfg(test)]
@@ -315,7 +305,7 @@ mod tests {
     use super::*;
     use crate::bytes::{GIB, MIB};
     use crate::testing::{card, load_model};
-    use crate::{DeviceKind, Simulated};
+    use crate::{Code, DeviceKind, Simulated};
 
     fn codes(tracker: &Tracker) -> Vec<Code> {
         tracker.timeline().notices.iter().map(|notice| notice.code).collect()

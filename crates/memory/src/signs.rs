@@ -4,8 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bytes::{MIB, human};
-use crate::notice::{Code, Notice, Severity};
+use crate::bytes::MIB;
+use crate::message::{Fragmented, Message};
+use crate::notice::Notice;
 use crate::{Checkpoint, Levels, Sample};
 
 /// Files over which growth is watched. One file more or less is the warm-up of
@@ -62,44 +63,16 @@ impl Sign {
     /// What the user is told of it.
     pub fn notice(&self) -> Notice {
         match *self {
-            Self::Leak { grown, files } => Notice::new(
-                Code::Leak,
-                Severity::Info,
-                format!(
-                    "Memory grew by {} over the last {files} files and did not come back. The engine is renewed before the next file.",
-                    human(grown)
-                ),
-            ),
-            Self::Fragmentation { allocated, reserved } => Notice::new(
-                Code::Fragmentation,
-                Severity::Info,
-                format!(
-                    "{} are reserved of which only {} are in use: memory is fragmented. It is trimmed, and the engine is renewed if that does not help.",
-                    human(reserved),
-                    human(allocated)
-                ),
-            ),
-            Self::FailedWithEnoughFree { asked, free } => Notice::new(
-                Code::Fragmentation,
-                Severity::Info,
-                format!(
-                    "{} could not be allocated although {} were free: memory is fragmented. The engine is renewed.",
-                    human(asked),
-                    human(free)
-                ),
-            ),
-            Self::Spike { before, after, peak, held } => Notice::new(
-                Code::Spike,
-                Severity::Info,
-                format!(
-                    "Between \"{}\" and \"{}\" memory rose to {} for a moment and fell back to {}. A smaller batch lowers such a peak.",
-                    before.label(),
-                    after.label(),
-                    human(peak),
-                    human(held)
-                ),
-            ),
+            Self::Leak { grown, files } => Message::Leak { grown, files },
+            Self::Fragmentation { allocated, reserved } => {
+                Message::Fragmentation { sign: Fragmented::Idle { allocated, reserved } }
+            }
+            Self::FailedWithEnoughFree { asked, free } => {
+                Message::Fragmentation { sign: Fragmented::Refused { asked, free } }
+            }
+            Self::Spike { before, after, peak, held } => Message::Spike { before, after, peak, held },
         }
+        .into()
     }
 }
 

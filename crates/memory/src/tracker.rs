@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::advice::{Situation, occupied, pressure_notice};
 use crate::budget::Budget;
-use crate::notice::{Code, Notice, Severity};
+use crate::notice::{Message, Notice};
 use crate::probe::{Device, DeviceError, Ours, Reading};
-use crate::{Checkpoint, Levels, Pressure, Sample, Timeline, signs};
+use crate::{Checkpoint, Levels, Pressure, Sample, Stage, Timeline, signs};
 
 /// Watches one device. Clones share one state. Checkpoints are taken by the thread
 /// that owns the device; any thread may ask for the timeline.
@@ -175,7 +175,7 @@ impl Tracker {
     pub fn end_job(&self) -> Timeline {
         self.look(Checkpoint::BeforeFinalCleanup, None);
         if let Err(error) = self.release() {
-            self.release_failed(&error, "the job");
+            self.release_failed(&error, None);
         }
         let (_, reading) = self.look(Checkpoint::FinalCleanup, None);
         let mut found = Vec::new();
@@ -227,7 +227,7 @@ impl Tracker {
         match released {
             Ok(()) => Ok(sample),
             Err(error) => {
-                self.release_failed(&error, "the recovery");
+                self.release_failed(&error, None);
                 Err(error)
             }
         }
@@ -302,8 +302,7 @@ impl Tracker {
             self.notice_once(pressure_notice(device.kind(), &levels, &situation));
         }
         if let Err(unavailable) = &read {
-            let text = format!("Memory can't be watched: {}", unavailable.reason);
-            self.notice_once(Notice::new(Code::Unavailable, Severity::Info, text));
+            self.notice_once(Message::Unavailable { detail: unavailable.reason.clone() }.into());
         }
         (sample, read.ok())
     }
@@ -313,13 +312,9 @@ impl Tracker {
         self.device().trim()
     }
 
-    pub(crate) fn release_failed(&self, error: &DeviceError, after: &str) {
+    pub(crate) fn release_failed(&self, error: &DeviceError, stage: Option<Stage>) {
         self.state().renewal = Some(Renewal::ReleaseFailed);
-        self.notice(Notice::new(
-            Code::ReleaseFailed,
-            Severity::Info,
-            format!("Memory could not be released after {after}: {error}. The engine is renewed; the result is not affected."),
-        ));
+        self.notice(Message::ReleaseFailed { stage, detail: error.to_string() }.into());
     }
 
     pub(crate) fn needs_renewal(&self, renewal: Renewal) {

@@ -1,8 +1,8 @@
 use std::time::Instant;
 
-use audio::{MediaInfo, Recording};
-use transcript::{Notice, RunInfo, SCHEMA_VERSION, Segment, Severity, Source, Time, Transcript, speakers};
-use wire::notice::{MAYBE_KNOWN, SEVERAL_TRACKS};
+use audio::{MediaInfo, Recording, Warning};
+use transcript::{Notice, RunInfo, SCHEMA_VERSION, Segment, Source, Time, Transcript, speakers};
+use wire::notice::Message;
 use wire::{Event, Job, Point};
 
 use crate::speakers::{Diarization, Names};
@@ -69,8 +69,7 @@ impl Draft {
         transcript.turns = found.turns.iter().map(named).collect();
         for (speaker, person) in &names.offered {
             let speaker = speakers::default_name(*speaker);
-            let text = format!("{speaker} may be {person}: listen, and give {speaker} that name if so.");
-            self.notice(Notice::new(MAYBE_KNOWN, Severity::Info, text), emit);
+            self.notice(Message::MaybeKnown { speaker, person: person.clone() }.into(), emit);
         }
     }
 
@@ -88,22 +87,28 @@ impl Draft {
     }
 
     pub fn note_warnings(&mut self, recording: &Recording, emit: Emit) {
-        for warning in &recording.warnings {
-            let mut notice = Notice::new(warning.code, Severity::Degraded, warning.text.clone());
-            notice.at = warning.at_seconds.map(Time::from_seconds);
-            self.notice(notice, emit);
+        for warning in recording.warnings.iter().cloned() {
+            let (message, at) = match warning {
+                Warning::Truncated { decoded, declared, detail } => {
+                    (Message::Truncated { decoded, declared, detail }, Some(decoded))
+                }
+                Warning::Damaged { at, detail } => (Message::Damaged { silenced: at.is_some(), detail }, at),
+                Warning::Phase { channel, decibels } => {
+                    (Message::Phase { channel: channel + 1, decibels }, None)
+                }
+                Warning::Mono => (Message::Mono {}, None),
+            };
+            self.notice(Notice { at: at.map(Time::from_seconds), ..message.into() }, emit);
         }
     }
 
     /// Says which of several audio tracks is taken where the job names none.
     pub fn note_tracks(&mut self, wanted: Option<usize>, info: &MediaInfo, emit: Emit) {
         let Some(taken) = info.tracks.get(info.track).filter(|_| wanted.is_none()) else { return };
-        let count = info.tracks.len();
-        if count > 1 {
-            let language = taken.language.as_ref().map(|it| format!(" ({it})")).unwrap_or_default();
-            let text =
-                format!("The file has {count} audio tracks; track {}{language} is transcribed.", taken.index);
-            self.notice(Notice::new(SEVERAL_TRACKS, Severity::Info, text), emit);
+        let tracks = info.tracks.len();
+        if tracks > 1 {
+            let language = taken.language.clone();
+            self.notice(Message::SeveralTracks { tracks, taken: taken.index, language }.into(), emit);
         }
     }
 
@@ -133,13 +138,11 @@ impl Draft {
     pub fn note_findings(&mut self, emit: Emit) {
         let gaps = self.transcript.completeness.gaps.len();
         if gaps > 0 {
-            let text = format!("{gaps} stretch(es) of speech of over 2 s are without text.");
-            self.notice(Notice::new("transcript.gaps", Severity::Degraded, text), emit);
+            self.notice(Message::Gaps { gaps }.into(), emit);
         }
-        let discarded = self.transcript.discarded.len();
-        if discarded > 0 {
-            let text = format!("{discarded} passage(s) of text over silence were left out.");
-            self.notice(Notice::new("transcript.discarded", Severity::Info, text), emit);
+        let passages = self.transcript.discarded.len();
+        if passages > 0 {
+            self.notice(Message::Discarded { passages }.into(), emit);
         }
     }
 

@@ -7,6 +7,7 @@
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
 mod cache;
+mod clip;
 mod failure;
 mod http;
 mod pacing;
@@ -18,6 +19,7 @@ mod wave;
 
 use std::path::Path;
 
+pub use clip::clip;
 pub use peaks::Peaks;
 pub use server::Server;
 use wire::{AudioTrack, Failure, Probed};

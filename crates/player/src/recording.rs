@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use audio::{AudioError, DecodingPass, Seekable};
+use audio::{AudioError, DecodingPass, Film, Seekable};
 use memory::allocation::limited;
 
 use crate::Peaks;
@@ -31,6 +31,9 @@ pub(crate) struct OpenRecording {
     scanned: Arc<ScanResults>,
     /// Playback speed in hundredths.
     speed: AtomicU32,
+    path: PathBuf,
+    /// Looked for when pictures are first asked for. An error: no `ffmpeg` can be run.
+    film: OnceLock<Result<Option<Film>, AudioError>>,
 }
 
 /// What scanning a recording has found so far.
@@ -81,6 +84,8 @@ impl OpenRecording {
             idle: Mutex::default(),
             scanned,
             speed: AtomicU32::new(100),
+            path: path.into(),
+            film: OnceLock::new(),
         })
     }
 
@@ -96,6 +101,26 @@ impl OpenRecording {
             self.speed.store((speed * 100.0).round() as u32, Ordering::Relaxed);
         }
         speed.is_some()
+    }
+
+    fn film(&self) -> &Result<Option<Film>, AudioError> {
+        self.film.get_or_init(|| Film::open(&self.path))
+    }
+
+    /// `{"pictures": whether there are any, "missing": whether they can't be shown without ffmpeg}`.
+    pub(crate) fn pictures(&self) -> String {
+        let ending = self.path.extension().unwrap_or_default().to_ascii_lowercase();
+        let is_film = wire::FILMS.iter().any(|film| ending == *film);
+        let (pictures, missing) = match self.film() {
+            Ok(film) => (film.is_some(), false),
+            Err(_) => (false, is_film),
+        };
+        serde_json::json!({ "pictures": pictures, "missing": missing }).to_string()
+    }
+
+    /// What is seen at a time, as a JPEG.
+    pub(crate) fn picture(&self, seconds: f64) -> Option<Arc<Vec<u8>>> {
+        self.film().as_ref().ok()?.as_ref()?.at(seconds).ok()?
     }
 
     pub(crate) fn wave(&self) -> &Wave {

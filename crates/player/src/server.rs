@@ -30,6 +30,9 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const PIECE_SECONDS: f64 = 0.5;
 const FIRST_PIECE_SECONDS: f64 = 0.05;
 
+/// Times from here on are in no recording, in seconds: a month.
+const LONGEST: f64 = 31.0 * 24.0 * 3600.0;
+
 /// Open recordings by their tokens.
 type Recordings = Arc<Mutex<HashMap<String, Arc<OpenRecording>>>>;
 
@@ -80,9 +83,10 @@ impl Server {
         })?;
         let address = |what: &str| format!("http://{}/{token}/{what}", self.host);
         let (audio, peaks, speed) = (address("audio.wav"), address("peaks"), address("speed/"));
+        let pictures = address("pictures");
         let seconds = recording.wave().seconds();
         lock(&self.recordings).insert(token.clone(), Arc::new(recording));
-        Ok(Opened { token, audio, peaks, speed, seconds })
+        Ok(Opened { token, audio, peaks, pictures, speed, seconds })
     }
 
     /// Closes a recording. Its addresses are invalid from then on.
@@ -119,11 +123,20 @@ fn answer(mut stream: TcpStream, recordings: &Recordings, host: &str) -> io::Res
     let recording = lock(recordings).get(token).cloned();
     match (recording, what) {
         (Some(recording), "audio.wav") => audio(&mut stream, &request, &recording, is_head),
-        (Some(recording), "peaks") => {
-            let text = recording.peaks();
+        (Some(recording), "peaks" | "pictures") => {
+            let text = if what == "peaks" { recording.peaks() } else { recording.pictures() };
             let kind = ["Content-Type: application/json".to_owned()];
             write_head(&mut stream, "200 OK", origin, text.len() as u64, &kind)?;
             if is_head { Ok(()) } else { stream.write_all(text.as_bytes()) }
+        }
+        (Some(recording), what) if let Some(time) = what.strip_prefix("pictures/") => {
+            let seconds = time.parse().ok().filter(|seconds: &f64| (0.0..LONGEST).contains(seconds));
+            let Some(picture) = seconds.and_then(|seconds| recording.picture(seconds)) else {
+                return write_head(&mut stream, "404 Not Found", origin, 0, &[]);
+            };
+            let kind = ["Content-Type: image/jpeg".to_owned()];
+            write_head(&mut stream, "200 OK", origin, picture.len() as u64, &kind)?;
+            if is_head { Ok(()) } else { stream.write_all(&picture) }
         }
         (Some(recording), what) if what.strip_prefix("speed/").is_some_and(|it| recording.set_speed(it)) => {
             write_head(&mut stream, "204 No Content", origin, 0, &[])

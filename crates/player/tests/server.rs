@@ -223,3 +223,29 @@ fn the_program_answers_each_line_and_ends_with_its_input() {
     drop(input);
     assert!(child.wait().unwrap().success());
 }
+
+#[test]
+fn a_film_has_pictures_and_sound_has_none() {
+    let server = Server::start().unwrap();
+    let info = |opened: &Opened| String::from_utf8(ask("GET", &opened.pictures, &[]).body).unwrap();
+    let sound = open(&server, "left.wav");
+    assert_eq!(info(&sound), r#"{"missing":false,"pictures":false}"#);
+    assert_eq!(ask("GET", &format!("{}/0.5", sound.pictures), &[]).status, 404);
+    if audio::find_ffmpeg().is_none() {
+        println!("skipped: ffmpeg is not installed");
+        return;
+    }
+    let film = open(&server, "video_44100.mp4");
+    assert_eq!(info(&film), r#"{"missing":false,"pictures":true}"#);
+    let picture = ask("GET", &format!("{}/0.25", film.pictures), &[]);
+    assert_eq!(picture.status, 200);
+    assert!(picture.head.contains("Content-Type: image/jpeg\r\n") && picture.body.starts_with(b"\xff\xd8"));
+    // As for sound: this machine's window alone, under the recording's token.
+    let foreign = ask("GET", &format!("{}/0.25", film.pictures), &["Origin: https://example.com"]);
+    assert_eq!(foreign.status, 403);
+    for wrong in ["-1", "nan", "x", "1e99"] {
+        assert_eq!(ask("GET", &format!("{}/{wrong}", film.pictures), &[]).status, 404, "{wrong}");
+    }
+    server.close(&film.token);
+    assert_eq!(ask("GET", &format!("{}/0.25", film.pictures), &[]).status, 404);
+}

@@ -1,7 +1,7 @@
 //! Opens the user's journal and resumes the jobs that it holds.
 
 use library::{Identity, Journal, OpenedJournal, UnfinishedJob};
-use transcript::{Notice, Severity};
+use wire::notice::Message;
 use wire::{Job, Resume};
 
 use config::folders;
@@ -34,8 +34,7 @@ pub fn resumed(journal: &Journal, left: &UnfinishedJob) -> Job {
     };
     let mut resume = left.resume.clone();
     if changed {
-        let text = "The recording was changed since its transcription was interrupted: it is begun anew.";
-        let notices = vec![Notice::new("journal.file_changed", Severity::Info, text)];
+        let notices = vec![Message::FileChanged {}.into()];
         resume = Resume { notices, ..Resume::default() };
         // Where this fails, so does all that follows, which is told then.
         let _ = journal.start_over(left.key, now.as_ref());

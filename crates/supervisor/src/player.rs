@@ -12,6 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use library::Identity;
+use transcript::Span;
 use wire::{ErrorCode, Failure, Opened, PlayerAnswer, PlayerCommand, Probed};
 
 use config::folders;
@@ -22,6 +23,8 @@ use config::Priority;
 /// Opening a recording whose container says nothing of its length takes a
 /// pass over it, at a hundred times its speed.
 const PATIENCE: Duration = Duration::from_secs(300);
+/// A part at the end of ten hours may take a pass over them.
+const CLIPPING: Duration = Duration::from_secs(900);
 /// The beginning of a recording is read at once, unless its disk is away.
 const PROBING: Duration = Duration::from_secs(10);
 /// For it to end by itself.
@@ -87,6 +90,19 @@ impl Player {
         let command = PlayerCommand::Probe { path: path.into() };
         match self.converse(path, 1, |process| process.ask(&command, PROBING))? {
             PlayerAnswer::Probed(probed) => Ok(probed),
+            _ => Err(strange(path)),
+        }
+    }
+
+    /// Writes a part of a recording as a sound file, WAV or FLAC by the name's ending, whole or not
+    /// at all. Blocks.
+    ///
+    /// # Errors
+    /// As [`Player::open`]; where the part is none of the recording's, or the file can't be written.
+    pub fn clip(&self, path: &Path, span: Span, out: &Path, replace: bool) -> Result<(), Failure> {
+        let command = PlayerCommand::Clip { path: path.into(), span, out: out.into(), replace };
+        match self.converse(path, 1, |process| process.ask(&command, CLIPPING))? {
+            PlayerAnswer::Clipped => Ok(()),
             _ => Err(strange(path)),
         }
     }

@@ -1,7 +1,6 @@
 //! Replacing a part of a transcript by a new transcription of that part.
 
-use crate::export::text::clock;
-use crate::{Completeness, Notice, Segment, Severity, Span, Time, Transcript};
+use crate::{Completeness, Segment, Severity, Span, Time, Transcript};
 
 impl Transcript {
     /// Replaces the segments of `span` by those of `found`, a transcript of that
@@ -33,15 +32,6 @@ impl Transcript {
         self.discarded.extend(found.discarded);
         self.discarded.sort_by_key(|segment| segment.start);
         self.completeness = self.completeness.replaced(span, &found.completeness, &removed);
-        let text = format!(
-            "The part from {} to {} was transcribed again with the model {}.",
-            clock(span.start, '.'),
-            clock(span.end, '.'),
-            found.model.name
-        );
-        let mut notice = Notice::new("transcript.again", Severity::Info, text);
-        notice.at = Some(span.start);
-        self.notices.push(notice);
         self.notices.extend(found.notices.into_iter().filter(|notice| notice.severity != Severity::Info));
         first
     }
@@ -129,7 +119,6 @@ mod tests {
             let at = whole.replace(seconds(*start, *end), transcript(found, &[]));
             assert_eq!(whole.segments, transcript(expected, &[]).segments, "{start} to {end}");
             assert_eq!(at, *first, "{start} to {end}");
-            assert_eq!(whole.notices.len(), 1);
             assert!(
                 whole.completeness.gaps.iter().all(|gap| gap.intersection(seconds(*start, *end)).is_none())
             );

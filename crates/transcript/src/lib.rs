@@ -14,6 +14,7 @@ pub mod review;
 pub mod save;
 pub mod speakers;
 mod time;
+mod translation;
 
 pub use load::LoadError;
 pub use time::{Span, Time};
@@ -119,6 +120,9 @@ pub struct Segment {
     pub end: Time,
     /// Text without surrounding white space.
     pub text: String,
+    /// The text in English, if it was translated besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub translation: Option<String>,
     /// The words of the text with their times; empty if word times were not computed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<Word>,
@@ -197,24 +201,26 @@ pub struct Completeness {
 
 /// Something the user should know about a transcript.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct Notice {
     /// Stable name to branch on, e.g. `audio.truncated`. Never match on `text`.
     pub code: String,
     /// How far the result differs from what was asked for.
     pub severity: Severity,
-    /// One or more sentences for the user.
+    /// One or more sentences for the user, in English.
     pub text: String,
     /// Where in the recording, if the notice concerns one place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "ts", ts(optional))]
     pub at: Option<Time>,
+    /// What the text is made of, so that it can be said in another language; `None` in
+    /// what an earlier version saved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
 impl Notice {
     /// A notice about the whole recording.
     pub fn new(code: &str, severity: Severity, text: impl Into<String>) -> Self {
-        Self { code: code.into(), severity, text: text.into(), at: None }
+        Self { code: code.into(), severity, text: text.into(), at: None, data: None }
     }
 
     /// The same notice about one place of the recording.

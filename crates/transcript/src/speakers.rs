@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::edit::words_of_text;
+use crate::translation::divide;
 use crate::{Segment, Span, Time, Transcript, Word};
 
 /// A stretch in which one speaker is heard.
@@ -191,6 +192,9 @@ fn assign_one(segment: Segment, turns: &TurnIndex, name: &dyn Fn(usize) -> Strin
         }
     }
     let count = parts.len();
+    let letters: Vec<usize> =
+        parts.iter().map(|(_, words)| words.iter().map(|word| word.text.chars().count()).sum()).collect();
+    let translations = segment.translation.as_deref().map(|translation| divide(translation, &letters));
     let made = parts.into_iter().enumerate().map(|(number, (speaker, words))| {
         let text: String = words.iter().map(|word| word.text.as_str()).collect();
         let (from, to) = (words.first().map(|word| word.start), words.last().map(|word| word.end));
@@ -199,6 +203,7 @@ fn assign_one(segment: Segment, turns: &TurnIndex, name: &dyn Fn(usize) -> Strin
             start: if number == 0 { segment.start } else { from.unwrap_or(segment.start) },
             end: if number + 1 == count { segment.end } else { to.unwrap_or(segment.end) },
             text: text.trim().to_owned(),
+            translation: translations.as_ref().and_then(|parts| parts.get(number).cloned().flatten()),
             words,
             speaker: Some(name(speaker)),
             // An editor numbers what has no number.

@@ -1,7 +1,7 @@
 use memory::Precision;
 use memory::ladder::Installed;
 use serde::{Deserialize, Serialize};
-use transcript::{Segment, Span, Task, Time};
+use transcript::{Segment, Span, Task, Time, Transcript};
 
 use crate::{FilePath, JobId, Point, Resume};
 
@@ -132,6 +132,13 @@ impl Job {
         let point = Point { channel: Point::EVERY_CHANNEL, ..Point::default() };
         self.speakers = true;
         self.resume = Some(Box::new(Resume { point: Some(point), segments, ..Resume::default() }));
+    }
+
+    /// The same recording translated to English, to stand beside the text of `transcript`, which
+    /// this job or one like it wrote.
+    pub fn translating(self, transcript: &Transcript) -> Self {
+        let language = Some(transcript.language.clone());
+        Self { task: Task::Translate, language, speakers: false, resume: None, ..self }
     }
 
     /// Whether several windows are decoded together.

@@ -19,7 +19,7 @@ pub use job::{
     Alternative, Channels, DecodingOptions, DeviceChoice, Job, SpeakerCount, Strategy, VoiceActivity,
 };
 pub use path::{FilePath, printable, shown};
-pub use player::{AudioTrack, Opened, PlayerAnswer, PlayerCommand, Probed};
+pub use player::{AudioTrack, FILMS, Opened, PlayerAnswer, PlayerCommand, Probed};
 pub use resume::{Point, Resume};
 
 use serde::{Deserialize, Serialize};
@@ -502,6 +502,16 @@ pub enum ErrorCode {
     LanguageUnknown,
     /// A setting has a value that it can't take.
     BadSettings,
+    /// Another thing of that kind has the name.
+    NameTaken,
+    /// A name is needed.
+    NameMissing,
+    /// The recording is not in the list any more.
+    RecordingGone,
+    /// There is no such transcript, or not yet, or not any more.
+    TranscriptGone,
+    /// A regular expression can't be used.
+    BadPattern,
     /// The device asked for is not there or does not work.
     DeviceUnavailable,
     /// Memory did not suffice, also after every step down the ladder.

@@ -3,7 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use transcript::Span;
+
 use crate::{Failure, FilePath};
+
+/// Endings of files that usually have pictures beside their sound.
+pub const FILMS: &[&str] = &["3gp", "m4v", "mkv", "mov", "mp4", "webm"];
 
 /// Host to player.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,6 +28,17 @@ pub enum PlayerCommand {
         /// The recording.
         path: FilePath,
     },
+    /// Writes a part of a recording as a sound file, WAV or FLAC by the name's ending.
+    Clip {
+        /// The recording.
+        path: FilePath,
+        /// The part of it.
+        span: Span,
+        /// The file to write.
+        out: FilePath,
+        /// Over one that is there.
+        replace: bool,
+    },
     /// Ends the access to a recording.
     Close {
         /// As in [`Opened::token`].
@@ -39,6 +55,8 @@ pub enum PlayerAnswer {
     /// Answers [`PlayerCommand::Probe`]: the file can be decoded; with its length, where the
     /// header says it.
     Probed(Probed),
+    /// Answers [`PlayerCommand::Clip`]: the file is written.
+    Clipped,
     /// Answers [`PlayerCommand::Close`].
     Closed,
     /// The command failed.
@@ -84,6 +102,9 @@ pub struct Opened {
     pub audio: String,
     /// Of what its waveform is drawn from, see `player::Peaks`.
     pub peaks: String,
+    /// Whether there are pictures, see `player::Server`; with `/` and a time in seconds behind it, what is
+    /// seen then, as a JPEG.
+    pub pictures: String,
     /// With a number behind it: tells at which speed it is played, so that no
     /// more is sent than that takes.
     pub speed: String,

@@ -8,6 +8,7 @@ import { Usage } from "./memory/usage.svelte";
 import { Editor } from "./transcript/editor.svelte";
 import { Text } from "./transcript/text.svelte";
 import { speak, t } from "./text";
+import { noticeText } from "./text/notice";
 import { useKeys } from "./keys/keys.svelte";
 import { drawn } from "./ui/drawn";
 import { look } from "./ui/look.svelte";
@@ -167,6 +168,11 @@ export class Steno {
       if (job === this.selected) await this.editor?.flush();
       await this.#backend.findSpeakers(job);
     });
+  translate = (job: number) =>
+    this.#try(async () => {
+      if (job === this.selected) await this.editor?.flush();
+      await this.#backend.translate(job);
+    });
   retry = (job: number) => this.#try(() => this.#backend.retry(job));
   remove = (job: number) =>
     this.#try(async () => {
@@ -307,6 +313,13 @@ export class Steno {
       if (file !== null) this.toast(t.save.done(file));
     });
 
+  /** A part of a recording as a sound file. */
+  saveSound = (job: number, part: Gap) =>
+    this.#try(async () => {
+      const file = await this.#backend.saveSound(job, part);
+      if (file !== null) this.toast(t.save.done(file));
+    });
+
   /** Right at the click: what comes later a browser does not let near the clipboard. */
   copyText = (text: string, said: string) =>
     this.#try(async () => {
@@ -426,7 +439,7 @@ export class Steno {
     // What was there before the first look is not news.
     if (told === undefined && this.job?.state !== "running") return;
     for (const notice of usage.notices.slice(told ?? 0)) {
-      if (notice.severity !== "info" || STEPS.has(notice.code)) this.#push({ text: notice.text, failure: null, warning: true, action: null });
+      if (notice.severity !== "info" || STEPS.has(notice.code)) this.#push({ text: noticeText(notice), failure: null, warning: true, action: null });
     }
   }
 

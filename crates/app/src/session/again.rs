@@ -13,14 +13,27 @@ use config::Preferences;
 
 /// All of any recording.
 const WHOLE: Span = Span { start: Time::ZERO, end: Time::from_millis(u32::MAX) };
+/// The same. A request is known by its part, and both may be asked of one recording.
+const WHOLE_IN_ENGLISH: Span = Span { start: Time::ZERO, end: Time::from_millis(u32::MAX - 1) };
+
+/// What is asked of a finished recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgainKind {
+    /// A part of it is transcribed again.
+    Text,
+    /// Who speaks is found, in all of it; nothing is transcribed.
+    Speakers,
+    /// All of it is translated to English, beside its text.
+    Translation,
+}
 
 /// A part of a finished recording that is to be transcribed again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Again {
     /// The part of the recording.
     pub span: Span,
-    /// Who speaks is found, in all of it; nothing is transcribed.
-    pub speakers: bool,
+    /// What is done.
+    pub kind: AgainKind,
     /// Other settings, whose result waits for the user's choice. `None`: the new text
     /// replaces the old one at once.
     pub attempt: Option<Attempt>,
@@ -42,15 +55,21 @@ impl Session {
     /// settings as they are now and those of the attempt.
     pub fn again(&self, id: JobId, span: Span, attempt: Option<Attempt>) {
         self.change(|shared| {
-            shared.queue.ask_again(id, Again { span, speakers: false, attempt, found: None })
+            shared.queue.ask_again(id, Again { span, kind: AgainKind::Text, attempt, found: None })
         });
     }
 
     /// Finds who speaks in a finished recording, before all that waits. Nothing is transcribed again;
     /// names that segments have are replaced, as an edit.
     pub fn find_speakers(&self, id: JobId) {
-        let again = Again { span: WHOLE, speakers: true, attempt: None, found: None };
+        let again = Again { span: WHOLE, kind: AgainKind::Speakers, attempt: None, found: None };
         self.change(|shared| shared.queue.ask_again(id, again));
+    }
+
+    /// Translates a finished recording to English, before all that waits. The translation stands
+    /// beside the text, in place of an earlier one, as an edit.
+    pub fn translate(&self, id: JobId) {
+        self.change(|shared| shared.queue.ask_again(id, Again::translation()));
     }
 
     /// Replaces the text of `span` by the result of another attempt, as an edit, or drops
@@ -78,7 +97,7 @@ pub async fn transcribe_again(
     settings: JobSettings,
     preferences: Preferences,
 ) {
-    let (id, span, waits, speakers) = (entry.id, again.span, again.attempt.is_some(), again.speakers);
+    let (id, span, waits, kind) = (entry.id, again.span, again.attempt.is_some(), again.kind);
     let result = found(inner, entry, again, settings, preferences).await;
     let failure = match result {
         Ok(Some(found)) if waits => {
@@ -89,10 +108,11 @@ pub async fn transcribe_again(
         }
         Ok(Some(found)) => {
             let session = Session { inner: Arc::clone(inner) };
-            let put = tokio::task::spawn_blocking(move || match speakers {
-                true if found.turns.is_empty() => Err(nobody(&found)),
-                true => session.put_speakers(id, found.turns),
-                false => session.put_again(id, span, *found),
+            let put = tokio::task::spawn_blocking(move || match kind {
+                AgainKind::Speakers if found.turns.is_empty() => Err(nobody(&found)),
+                AgainKind::Speakers => session.put_speakers(id, found.turns),
+                AgainKind::Text => session.put_again(id, span, *found),
+                AgainKind::Translation => session.put_translation(id, &found.segments),
             });
             let put = put.await;
             put.unwrap_or_else(|_| Err(nothing_came())).err()
@@ -113,7 +133,7 @@ async fn found(
     settings: JobSettings,
     preferences: Preferences,
 ) -> Result<Option<Box<Transcript>>, Failure> {
-    let (id, span, speakers) = (entry.id, again.span, again.speakers);
+    let (id, span, kind) = (entry.id, again.span, again.kind);
     let mut settings = entry.own.take().unwrap_or(settings);
     if let Some(Attempt { model, language }) = again.attempt {
         settings.model = model.or(settings.model);
@@ -132,11 +152,16 @@ async fn found(
     let made = tokio::task::spawn_blocking(move || {
         let mut job = runner::job(&entry, &settings, &preferences)?;
         job.channels = if has_channels { Channels::Separate } else { Channels::Mix };
-        if speakers {
-            job.span = None;
-            job.find_speakers_of_text(Vec::new());
-        } else {
-            job.span = Some(span);
+        match (kind, &entry.transcript) {
+            (AgainKind::Speakers, _) => {
+                job.span = None;
+                job.find_speakers_of_text(Vec::new());
+            }
+            (AgainKind::Translation, Some(transcript)) => {
+                job.span = None;
+                job = job.translating(transcript);
+            }
+            _ => job.span = Some(span),
         }
         Ok(with_alternatives(job))
     });
@@ -160,6 +185,13 @@ async fn found(
         }
     }
     Err(nothing_came())
+}
+
+impl Again {
+    /// All of a recording, to English.
+    pub fn translation() -> Self {
+        Self { span: WHOLE_IN_ENGLISH, kind: AgainKind::Translation, attempt: None, found: None }
+    }
 }
 
 /// Why no speaker was found.

@@ -110,6 +110,7 @@ impl AppState {
             remembered.model = model.map(|model| model.path.clone().into());
             remembered.language = settings.language.clone();
             remembered.translate = settings.task == Task::Translate;
+            remembered.bilingual = settings.bilingual;
             remembered.decoding = settings.decoding.clone();
             remembered.sound = settings.sound;
             remembered.speakers = settings.speakers;

@@ -15,7 +15,8 @@ use library::documents::{StepDirection, UndoPosition};
 use transcript::edit::{self, Change, Edit, EditError, Finder, TextPattern};
 use transcript::review::{ReviewItem, review};
 use transcript::speakers::{self, NamedTurn};
-use transcript::{Span, Transcript};
+use transcript::{Notice, Segment, Span, Transcript};
+use wire::notice::Message;
 use wire::{ErrorCode, Failure, JobId};
 
 use super::Session;
@@ -287,8 +288,21 @@ impl Session {
         let _turn = self.turn();
         self.plan_and_commit(id, |transcript| {
             let mut after = transcript.clone();
+            let (from, to) = (span.start.seconds(), span.end.seconds());
+            let message = Message::Again { from, to, model: found.model.name.clone() };
             after.replace(span, found);
+            after.notices.push(Notice::from(message).at(span.start));
             edit::assign_ids(&mut after);
+            Ok(edit::between(transcript, &after))
+        })
+    }
+
+    /// A translation beside the text, as an edit where there is a history. Waits for the disk.
+    pub(super) fn put_translation(&self, id: JobId, found: &[Segment]) -> Result<Option<Done>, Failure> {
+        let _turn = self.turn();
+        self.plan_and_commit(id, |transcript| {
+            let mut after = transcript.clone();
+            after.add_translation(found);
             Ok(edit::between(transcript, &after))
         })
     }
@@ -376,12 +390,11 @@ fn utf16(text: &str, byte: usize) -> usize {
 
 fn finder(finding: &TextPattern) -> Result<Finder, Failure> {
     finding.finder().map_err(|error| {
-        Failure::new(ErrorCode::BadSettings, error.to_string())
-            .remedy("Correct it, or search for plain text.")
+        Failure::new(ErrorCode::BadPattern, error.to_string()).remedy("Correct it, or search for plain text.")
     })
 }
 
 fn gone() -> Failure {
-    Failure::new(ErrorCode::BadSettings, "This transcript can't be edited: it is not in the history.")
+    Failure::new(ErrorCode::TranscriptGone, "This transcript can't be edited: it is not in the history.")
         .remedy("Open it from the history.")
 }

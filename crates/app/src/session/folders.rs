@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use supervisor::recordings::{DEEPEST, walk};
 use tokio::sync::watch;
 use transcript::export::Format;
-use transcript::{Notice, Severity};
+use wire::notice::Message;
 use wire::{ErrorCode, Failure, FilePath, JobId};
 
 use super::files::{Found, check};
@@ -151,9 +151,8 @@ impl Session {
         };
         let written = self.save_as(id, &exporting, &place);
         for (_, failure) in &written.failures {
-            let text = format!("The text was not exported: {failure}");
-            let notice = Notice::new("export.failed", Severity::Failed, text);
-            self.change(|shared| shared.queue.remark(id, notice));
+            let message = Message::export_failed(failure);
+            self.change(|shared| shared.queue.remark(id, message.into()));
         }
         !written.files.is_empty()
     }

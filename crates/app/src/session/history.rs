@@ -9,7 +9,7 @@ use library::documents::{Document, SearchHits, UndoPosition};
 use library::{DocumentId, Documents, Identity};
 use supervisor::recordings::{DEEPEST, walk};
 use transcript::export::{Format, Options};
-use transcript::{Notice, Severity};
+use wire::notice::Message;
 use wire::{ErrorCode, Failure, JobId};
 
 use super::editing::Edited;
@@ -214,9 +214,8 @@ impl Session {
                 true
             }
             Err(error) => {
-                let text = format!("{} The text can be saved, but not edited.", error.failure());
-                let notice = Notice::new("history.unavailable", Severity::Degraded, text);
-                self.change(|shared| shared.queue.remark(id, notice));
+                let message = Message::HistoryUnavailable { detail: error.failure().to_string() };
+                self.change(|shared| shared.queue.remark(id, message.into()));
                 false
             }
         }
@@ -239,7 +238,7 @@ impl Session {
 }
 
 fn no_document() -> Failure {
-    Failure::new(ErrorCode::FileNotFound, "This transcript is not in the history any more.")
+    Failure::new(ErrorCode::TranscriptGone, "This transcript is not in the history any more.")
         .remedy("Look at the list again.")
 }
 

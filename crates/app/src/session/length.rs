@@ -8,7 +8,7 @@ mod headers;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use wire::{AudioTrack, ErrorCode, Failure, JobId};
+use wire::{AudioTrack, ErrorCode, FILMS, Failure, JobId};
 
 use super::Inner;
 use super::queue_journal::Outputs;
@@ -18,8 +18,8 @@ use supervisor::recordings::has_ending;
 /// Lengths that are read in one go before followers get an update.
 const AT_ONCE: usize = 20;
 
-/// Endings of files that may have pictures alone, or several sound tracks.
-const FILMS: &[&str] = &["3gp", "m4v", "mka", "mkv", "mov", "mp4", "webm"];
+/// The ending of a file without pictures that may have several sound tracks.
+const MATROSKA_SOUND: &str = "mka";
 
 /// The length of a recording before any of it is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -61,7 +61,8 @@ fn look(file: &Path, prober: &mut Option<&Player>) -> Result<Looked, Failure> {
     use ErrorCode as Code;
     let length = of(file);
     // A header says how long the pictures are, and not that there is no sound.
-    let is_in_doubt = length == Length::Unknown || has_ending(file, FILMS);
+    let is_in_doubt =
+        length == Length::Unknown || has_ending(file, FILMS) || has_ending(file, &[MATROSKA_SOUND]);
     let unknown = || Ok((length, Vec::new()));
     let Some(process) = prober.filter(|_| is_in_doubt) else { return unknown() };
     match process.probe(file) {

@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-pub use again::{Again, Attempt};
+pub use again::{Again, AgainKind, Attempt};
 pub use app_state::AppState;
 pub use editing::{Done, Edited, Place, Replaced, Review};
 pub use files::find_sample;
@@ -40,7 +40,7 @@ pub use follow::{Follower, MemoryFollower, TextFollower};
 pub use microphone::Microphone;
 pub use queue::{Changes, Ending, JobState, QueueEntry, TextChange};
 pub use remembered::{Exporting, Language, Remembered, Switches, Theme, WindowBounds};
-pub use save::{Naming, SaveTarget, Written, write_bytes};
+pub use save::{Naming, SaveTarget, Written, clip_name, write_bytes};
 use selection::{all_models, start_with, with_models};
 pub use settings::{Decoding, JobSettings, MOST_BEAMS, Output, Part, Preset, Sound, Speakers, Stored};
 use settings::{rename_preset, save_preset};
@@ -412,7 +412,7 @@ impl Session {
     pub fn recording(&self, id: JobId) -> Result<PathBuf, Failure> {
         let file = self.lock().queue.get(id).map(|entry| entry.file.clone());
         file.ok_or_else(|| {
-            Failure::new(ErrorCode::BadSettings, "This recording is not in the list any more.")
+            Failure::new(ErrorCode::RecordingGone, "This recording is not in the list any more.")
         })
     }
 
@@ -524,7 +524,7 @@ impl Session {
             (file, transcript)
         });
         found.ok_or_else(|| {
-            Failure::new(ErrorCode::BadSettings, "There is no transcript of this recording yet.")
+            Failure::new(ErrorCode::TranscriptGone, "There is no transcript of this recording yet.")
                 .remedy("Wait until it is done.")
         })
     }

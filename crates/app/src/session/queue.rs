@@ -12,8 +12,9 @@ use advisor::fit::Announcement;
 use library::documents::UndoPosition;
 use serde::Serialize;
 use transcript::edit::{self, Change, Mismatch};
-use transcript::{Model, Notice, Segment, Severity, Source, Span, Time, Transcript};
+use transcript::{Model, Notice, Segment, Source, Span, Time, Transcript};
 use ts_rs::TS;
+use wire::notice::Message;
 use wire::{AudioTrack, Event, Failure, JobId, Progress};
 
 use super::again::{Again, can_be_asked};
@@ -144,7 +145,7 @@ pub struct QueueEntry {
 
 /// Up to where the file of a notice could be decoded, if it says that.
 fn truncation(notice: &Notice) -> Option<Time> {
-    notice.at.filter(|_| notice.code == "audio.truncated")
+    notice.at.filter(|_| notice.code == wire::notice::Code::Truncated.as_str())
 }
 
 /// Where a text ends.
@@ -543,9 +544,7 @@ impl Queue {
         self.change(id, |entry, _| {
             entry.again.retain(|other| other.span != span);
             if let (Some(transcript), Some(failure)) = (&mut entry.transcript, failure) {
-                let mut notice = Notice::new("transcript.again", Severity::Failed, failure.message);
-                notice.at = Some(span.start);
-                transcript.notices.push(notice);
+                transcript.notices.push(Notice::from(Message::again_failed(failure)).at(span.start));
             }
         });
     }
@@ -606,8 +605,7 @@ impl Queue {
             }
             Err(failure) => {
                 entry.edited = None;
-                let text = format!("Only the beginning could be read. {failure}");
-                entry.notices.push(Notice::new("history.unavailable", Severity::Failed, text));
+                entry.notices.push(Message::HistoryDamaged { detail: failure.to_string() }.into());
             }
         });
     }

@@ -30,6 +30,8 @@ pub struct Remembered {
     pub language: Option<String>,
     /// Transcripts are translated into English.
     pub translate: bool,
+    /// The original is kept, with the translation beside it.
+    pub bilingual: bool,
     /// How text was last searched for.
     pub decoding: Decoding,
     /// What of the sound was last transcribed.
@@ -60,6 +62,8 @@ pub struct Remembered {
     pub exporting: Exporting,
     /// Uncertain words are not marked.
     pub hide_unsure: bool,
+    /// The pictures of a film are not shown while it is heard.
+    pub hide_pictures: bool,
     /// Keys that the user chose, by what they do; all others have those of the page.
     #[serde(deserialize_with = "if_known")]
     pub keys: BTreeMap<String, Vec<String>>,
@@ -124,6 +128,10 @@ pub struct Exporting {
     pub shaped: bool,
     /// In vtt, ass and lrc, when each word is said.
     pub word_times: bool,
+    /// In tables and SubRip, text that other programs take for a formula or a tag is kept.
+    pub raw_text: bool,
+    /// In subtitles and plain text, a translation stands below what was said.
+    pub translation: bool,
     /// In documents, what stands beside the text.
     pub document: DocumentOptions,
 }
@@ -134,6 +142,8 @@ impl Default for Exporting {
             formats: vec![Format::Srt],
             shaped: false,
             word_times: false,
+            raw_text: false,
+            translation: false,
             document: DocumentOptions::default(),
         }
     }
@@ -145,6 +155,8 @@ impl Exporting {
         Options {
             shaping: self.shaped.then(Shaping::default),
             word_times: self.word_times,
+            raw_text: self.raw_text,
+            translation: self.translation,
             document: self.document,
             ..Options::default()
         }
@@ -216,6 +228,7 @@ mod tests {
             models: vec!["/models/Größe \u{1F399}".into()],
             language: Some("de".into()),
             translate: true,
+            bilingual: true,
             decoding: Decoding {
                 beams: 5,
                 several_languages: true,
@@ -241,9 +254,12 @@ mod tests {
                 formats: vec![Format::Vtt, Format::Docx],
                 shaped: true,
                 word_times: true,
+                raw_text: true,
+                translation: true,
                 document: DocumentOptions { times: false, ..DocumentOptions::default() },
             },
             hide_unsure: true,
+            hide_pictures: true,
             keys: BTreeMap::from([("accept".into(), vec!["F12".into()])]),
             fallback_renderer: Some("2.48.1".into()),
         };

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use library::Identity;
-use wire::{ErrorCode, Event, Failure, Job, NO_JOB};
+use transcript::Transcript;
+use wire::{ErrorCode, Event, Failure, Job, JobId, NO_JOB};
 
-use super::again::transcribe_again;
+use super::again::{Again, transcribe_again};
 use super::queue::{JobState, QueueEntry, StoppedJob};
 use super::queue_journal::Outputs;
 use super::usage::Forecast;
@@ -62,6 +63,8 @@ async fn transcribe(
     preferences: Preferences,
 ) -> Result<(), Failure> {
     let (id, keeper) = (entry.id, Arc::clone(inner));
+    let own = entry.own.as_ref().unwrap_or(&settings);
+    let again = own.wants_both().then(|| (settings.clone(), preferences.clone()));
     // On a blocking thread: the file may be on a slow disk, and the journal is written.
     let begun = tokio::task::spawn_blocking(move || {
         let identity = Identity::of(&entry.file).ok();
@@ -136,11 +139,32 @@ async fn transcribe(
         }
     }
     inner.change(|shared| shared.running = None);
+    if let Some((settings, preferences)) = again.filter(|_| !given_up)
+        && !translate(inner, id, settings, preferences).await
+    {
+        // The journal keeps the text, and the next window goes on with it.
+        return Ok(());
+    }
     if !given_up {
         let session = Session { inner: Arc::clone(inner) };
         let _ = tokio::task::spawn_blocking(move || session.put_away(id)).await;
     }
     Ok(())
+}
+
+/// Puts English beside a text that was just written. False: the window was closed meanwhile.
+async fn translate(inner: &Arc<Inner>, id: JobId, settings: JobSettings, preferences: Preferences) -> bool {
+    let entry = inner.change(|shared| {
+        let is_foreign = |transcript: &Transcript| transcript.language != "en";
+        let entry = shared.queue.get(id)?.clone();
+        entry.transcript.as_deref().filter(|transcript| is_foreign(transcript))?;
+        shared.queue.ask_again(id, Again::translation());
+        Some(entry)
+    });
+    if let Some(entry) = entry {
+        transcribe_again(inner, entry, Again::translation(), settings, preferences).await;
+    }
+    !inner.change(|shared| shared.closed)
 }
 
 /// What to warn of before a job is loaded, where its model is not expected to

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use transcript::Transcript;
 use transcript::export::{Format, Options};
 use transcript::naming::{NameFacts, NameTemplate, today};
 use transcript::save::{Existing, SaveError};
+use transcript::{Span, Time, Transcript};
 use wire::{ErrorCode, Failure};
 
 /// Where to save to.
@@ -90,6 +90,17 @@ impl FromIterator<(Format, Result<PathBuf, Failure>)> for Written {
 /// `DiskFull` or `OutputUnwritable` where it can't be written.
 pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     transcript::save::write_file(path, Existing::Replace, |out| out.write_all(bytes)).map_err(failure)
+}
+
+/// What the sound of a part of a recording is called: `talk.mp3` becomes `talk 0.12.30-0.13.05.wav`.
+pub fn clip_name(recording: &Path, part: Span) -> PathBuf {
+    let clock = |time: Time| {
+        let seconds = time.millis() / 1000;
+        format!("{}.{:02}.{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+    };
+    let mut name = recording.file_stem().unwrap_or_default().to_owned();
+    name.push(format!(" {}-{}.wav", clock(part.start), clock(part.end)));
+    recording.with_file_name(name)
 }
 
 /// The file that a transcript is saved to: `talk.mp3` becomes `talk.srt`, and the text of a stopped
@@ -187,6 +198,12 @@ pub(super) mod tests {
             assert_eq!(before("{language}"), None, "it is not known before");
             assert_eq!(before("{date}"), Some(format!("/chosen/{day}.srt").into()));
         }
+    }
+
+    #[test]
+    fn a_clip_is_called_after_its_part() {
+        let part = Span::new(Time::from_millis(750_400), Time::from_millis(3_785_000));
+        assert_eq!(clip_name(Path::new("/a/talk.mp3"), part), Path::new("/a/talk 0.12.30-1.03.05.wav"));
     }
 
     #[test]

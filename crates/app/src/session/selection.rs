@@ -20,8 +20,9 @@ pub fn start_with(
     let task = if remembered.translate { Task::Translate } else { Task::Transcribe };
     let decoding = remembered.decoding.clone();
     let (language, sound, speakers) = (remembered.language.clone(), remembered.sound, remembered.speakers);
-    let output = remembered.output.clone();
-    let mut settings = JobSettings { model: None, language, task, decoding, sound, speakers, output };
+    let (bilingual, output) = (remembered.bilingual, remembered.output.clone());
+    let mut settings =
+        JobSettings { model: None, language, task, bilingual, decoding, sound, speakers, output };
     let last = models.iter().find(last).cloned();
     settings.model = last.or_else(|| preferred(&models, &settings, preferences));
     (models, settings)

@@ -25,6 +25,8 @@ pub struct JobSettings {
     pub language: Option<String>,
     /// Transcribe, or translate into English.
     pub task: Task,
+    /// The original is kept, with the translation beside it.
+    pub bilingual: bool,
     /// How text is searched for.
     pub decoding: Decoding,
     /// What of the sound is transcribed.
@@ -117,6 +119,8 @@ pub struct Stored {
     pub language: Option<String>,
     /// Translate into English.
     pub translate: bool,
+    /// The original is kept, with the translation beside it.
+    pub bilingual: bool,
     /// How text is searched for.
     pub decoding: Decoding,
     /// What of the sound is transcribed.
@@ -141,7 +145,8 @@ impl JobSettings {
     /// Whatever else of a job is set already stays.
     pub fn fill(&self, job: &mut Job) {
         job.language.clone_from(&self.language);
-        job.task = self.task;
+        // The translation follows, once there is what it stands beside.
+        job.task = if self.wants_both() { Task::Transcribe } else { self.task };
         let Decoding { beams, several_languages, words, prompt } = &self.decoding;
         job.decoding.beam_size = (*beams).clamp(1, MOST_BEAMS) as usize;
         job.decoding.language_per_region = *several_languages;
@@ -157,6 +162,11 @@ impl JobSettings {
         job.speakers = tell_apart;
         let count = count.map(|count| count.clamp(1, SpeakerCount::MOST));
         job.speaker_count = count.map(SpeakerCount::exactly).unwrap_or_default();
+    }
+
+    /// Whether a translation is to stand beside the text.
+    pub fn wants_both(&self) -> bool {
+        self.bilingual && self.task == Task::Translate
     }
 
     /// Whether the model is the demonstration.
@@ -200,6 +210,7 @@ impl From<&JobSettings> for Stored {
             model: settings.model.as_ref().map(|model| model.path.clone().into()),
             language: settings.language.clone(),
             translate: settings.task == Task::Translate,
+            bilingual: settings.bilingual,
             decoding: settings.decoding.clone(),
             sound: settings.sound,
             speakers: settings.speakers,
@@ -213,8 +224,8 @@ impl Stored {
     pub fn settings(self) -> JobSettings {
         let task = if self.translate { Task::Translate } else { Task::Transcribe };
         let model = self.model.map(|path| find(path.as_path()));
-        let Self { language, decoding, sound, speakers, output, .. } = self;
-        JobSettings { model, language, task, decoding, sound, speakers, output }
+        let Self { language, bilingual, decoding, sound, speakers, output, .. } = self;
+        JobSettings { model, language, task, bilingual, decoding, sound, speakers, output }
     }
 }
 
@@ -250,7 +261,7 @@ pub fn rename_preset(presets: &mut [Preset], name: &str, to: &str) -> Result<(),
     let to = checked(to)?;
     if to != name && presets.iter().any(|preset| preset.name == to) {
         let message = format!("There are settings named \"{to}\" already.");
-        return Err(Failure::new(ErrorCode::BadSettings, message).remedy("Choose another name."));
+        return Err(Failure::new(ErrorCode::NameTaken, message).remedy("Choose another name."));
     }
     let preset = presets.iter_mut().find(|preset| preset.name == name).ok_or_else(|| {
         Failure::new(ErrorCode::BadSettings, format!("There are no settings named \"{name}\"."))
@@ -264,7 +275,7 @@ pub fn rename_preset(presets: &mut [Preset], name: &str, to: &str) -> Result<(),
 fn checked(name: &str) -> Result<String, Failure> {
     let name = name.trim();
     if name.is_empty() {
-        return Err(Failure::new(ErrorCode::BadSettings, "Settings can't be kept without a name.")
+        return Err(Failure::new(ErrorCode::NameMissing, "Settings can't be kept without a name.")
             .remedy("Enter a name."));
     }
     Ok(name.to_owned())
@@ -294,18 +305,15 @@ mod tests {
         rename_preset(&mut presets, "fast", "Quick").unwrap();
         assert_eq!(named(&presets), ["Interviews fr", "Quick en"]);
         rename_preset(&mut presets, "Quick", "quick").unwrap();
-        for (name, to, part) in [
-            ("quick", "Interviews", "There are settings named \"Interviews\" already."),
-            ("quick", "  ", "without a name"),
-            ("slow", "slower", "There are no settings named \"slow\"."),
+        for (name, to, code, part) in [
+            ("quick", "Interviews", ErrorCode::NameTaken, "There are settings named \"Interviews\" already."),
+            ("quick", "  ", ErrorCode::NameMissing, "without a name"),
+            ("slow", "slower", ErrorCode::BadSettings, "There are no settings named \"slow\"."),
         ] {
             let failure = rename_preset(&mut presets, name, to).unwrap_err();
-            assert!(
-                failure.code == ErrorCode::BadSettings && failure.to_string().contains(part),
-                "{failure}"
-            );
+            assert!(failure.code == code && failure.to_string().contains(part), "{failure}");
         }
-        assert_eq!(save_preset(&mut presets, "", stored("en")).unwrap_err().code, ErrorCode::BadSettings);
+        assert_eq!(save_preset(&mut presets, "", stored("en")).unwrap_err().code, ErrorCode::NameMissing);
         assert_eq!(named(&presets), ["Interviews fr", "quick en"]);
     }
 
@@ -316,6 +324,7 @@ mod tests {
         let settings = JobSettings {
             language: Some("da".into()),
             task: Task::Translate,
+            bilingual: false,
             decoding,
             model: Some(find(Path::new("/no/such/model"))),
             sound: Sound { channels: Channels::Separate, voice_activity: VoiceActivity::Threshold(0.25) },
@@ -329,6 +338,8 @@ mod tests {
         let mut job = Job::new(1, "talk.wav", "model");
         settings.fill(&mut job);
         assert_eq!((job.language.as_deref(), job.task), (Some("da"), Task::Translate));
+        JobSettings { bilingual: true, ..settings.clone() }.fill(&mut job);
+        assert_eq!(job.task, Task::Transcribe, "both: the translation follows");
         assert_eq!((job.decoding.beam_size, job.decoding.language_per_region), (5, true));
         assert_eq!(job.decoding.vocabulary, ["Aarhus"]);
         assert_eq!(job.decoding.initial_prompt.as_deref(), Some("A talk in Aarhus."));

@@ -98,7 +98,7 @@ async fn without_any_model_the_recording_says_so() {
             .save(id, Format::Srt, &Options::default(), &SaveTarget::Beside { replace: false })
             .unwrap_err()
             .code,
-        ErrorCode::BadSettings
+        ErrorCode::TranscriptGone
     );
 }
 
@@ -393,7 +393,7 @@ async fn the_user_chooses_between_the_text_and_another_attempt() {
         session.inner.change(|shared| {
             shared.queue.ask_again(
                 id,
-                Again { span, speakers: false, attempt: Some(Attempt::default()), found: None },
+                Again { span, kind: AgainKind::Text, attempt: Some(Attempt::default()), found: None },
             );
             shared.queue.offer_again(id, span, found);
         });

@@ -57,7 +57,7 @@ impl Session {
         if new == name || voices.rename(name, new).map_err(|error| error.failure())? {
             return Ok(());
         }
-        Err(Failure::new(ErrorCode::OutputExists, "Another voice has this name already."))
+        Err(Failure::new(ErrorCode::NameTaken, "Another voice has this name already."))
     }
 
     /// Removes a voice for good, or one sample of it, counted from 0. Waits for the disk.
@@ -111,7 +111,7 @@ impl Session {
 fn checked(name: &str) -> Result<&str, Failure> {
     let name = name.trim();
     if name.is_empty() {
-        Err(Failure::new(ErrorCode::BadSettings, "A voice needs a name."))
+        Err(Failure::new(ErrorCode::NameMissing, "A voice needs a name."))
     } else {
         Ok(name)
     }

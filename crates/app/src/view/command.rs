@@ -58,6 +58,11 @@ pub enum WindowCommand {
         /// The recording.
         job: u64,
     },
+    /// Translates a finished recording to English, beside its text.
+    Translate {
+        /// The recording.
+        job: u64,
+    },
     /// Sets whether the shortest recording is transcribed first.
     PutShortestFirst {
         /// False: the order is as given.
@@ -199,6 +204,7 @@ impl WindowCommand {
             | Self::StartAnyway
             | Self::Again { .. }
             | Self::FindSpeakers { .. }
+            | Self::Translate { .. }
             | Self::PauseDownload { .. }
             | Self::StopDownload { .. } => false,
         }
@@ -221,6 +227,7 @@ impl WindowCommand {
                 remembered.theme = look.theme;
                 remembered.interface = look.language;
                 remembered.hide_unsure = look.hide_unsure;
+                remembered.hide_pictures = look.hide_pictures;
                 remembered.keys = look.keys;
             }),
             Self::StartAnyway => session.start_anyway(),
@@ -234,6 +241,7 @@ impl WindowCommand {
                 session.again(job, part.into(), attempt);
             }
             Self::FindSpeakers { job } => session.find_speakers(job),
+            Self::Translate { job } => session.translate(job),
             Self::PutShortestFirst { on } => {
                 session.put_shortest_first(on);
                 state.remember(|remembered| remembered.shortest_first = on);

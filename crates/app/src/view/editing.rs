@@ -155,6 +155,8 @@ pub struct Again {
     pub end: f64,
     /// Who speaks is found; nothing is transcribed.
     pub speakers: bool,
+    /// It is translated to English beside its text.
+    pub translation: bool,
     /// What waits for the user's choice; null: it is not there yet.
     pub found: Option<Found>,
 }
@@ -408,7 +410,8 @@ impl From<session::Again> for Again {
         Self {
             start: again.span.start.seconds(),
             end: again.span.end.seconds(),
-            speakers: again.speakers,
+            speakers: again.kind == session::AgainKind::Speakers,
+            translation: again.kind == session::AgainKind::Translation,
             found,
         }
     }

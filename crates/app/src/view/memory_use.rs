@@ -31,8 +31,10 @@ pub struct MemorySample {
     pub at: f64,
     /// The device.
     pub kind: DeviceKind,
-    /// As in the log: `Before Transcription`, `Batch 12`.
-    pub label: String,
+    /// The place in the job.
+    pub checkpoint: memory::Checkpoint,
+    /// Number of the batch, from 1.
+    pub batch: Option<u32>,
     /// Null where it could not be read.
     pub levels: Option<MemoryLevels>,
 }
@@ -61,7 +63,9 @@ pub struct MemoryNotice {
     pub code: String,
     /// How much it matters.
     pub severity: transcript::Severity,
-    /// In English.
+    /// What the page's words are made of; null in what another version saved.
+    pub told: Option<wire::notice::AnyMessage>,
+    /// In English, for where nothing is told.
     pub text: String,
 }
 
@@ -149,7 +153,8 @@ impl From<session::MemoryChange> for MemoryUpdate {
     fn from(change: session::MemoryChange) -> Self {
         let notice = |seen: session::SeenNotice| MemoryNotice {
             at: seconds(seen.at_ms),
-            code: seen.notice.code.as_str().into(),
+            told: wire::notice::AnyMessage::of(&seen.notice),
+            code: seen.notice.code,
             severity: seen.notice.severity,
             text: seen.notice.text,
         };
@@ -178,7 +183,8 @@ impl From<memory::Sample> for MemorySample {
         Self {
             at: seconds(sample.at_ms),
             kind: sample.kind,
-            label: sample.label(),
+            checkpoint: sample.checkpoint,
+            batch: sample.batch,
             levels: sample.levels.map(levels),
         }
     }

@@ -82,6 +82,7 @@ impl Setup {
                 theme: remembered.theme,
                 language: remembered.interface,
                 hide_unsure: remembered.hide_unsure,
+                hide_pictures: remembered.hide_pictures,
                 keys: remembered.keys,
             },
             exporting: remembered.exporting,
@@ -112,6 +113,8 @@ pub struct Look {
     pub language: Option<session::Language>,
     /// Uncertain words are not marked.
     pub hide_unsure: bool,
+    /// The pictures of a film are not shown while it is heard.
+    pub hide_pictures: bool,
     /// Keys that the user chose, by what they do; none: that has no key.
     pub keys: BTreeMap<String, Vec<String>>,
 }
@@ -262,6 +265,8 @@ pub struct Segment {
     pub end: f64,
     /// The text.
     pub text: String,
+    /// The same in English, where it was translated besides.
+    pub translation: Option<String>,
     /// Its words; empty where their times are not known.
     pub words: Vec<Word>,
     /// Its language, where that is another one than the transcript's.
@@ -294,7 +299,9 @@ pub struct Notice {
     pub code: String,
     /// How much it matters.
     pub severity: transcript::Severity,
-    /// In English.
+    /// What the page's words are made of; null in a transcript that another version saved.
+    pub told: Option<wire::notice::AnyMessage>,
+    /// In English, for where nothing is told.
     pub text: String,
     /// The time in the recording that it is about.
     pub at: Option<f64>,
@@ -355,7 +362,7 @@ pub struct NotSaved {
     pub failure: Failure,
 }
 
-/// An error that a user sees. Branch on `code`, show the rest.
+/// An error that a user sees. The page has words of its own for the code; the rest are details.
 #[derive(Debug, Clone, Serialize, TS)]
 pub struct Failure {
     /// What to branch on.
@@ -375,6 +382,9 @@ pub struct PlaySource {
     pub audio: String,
     /// Address of its waveform: `{seconds, done, values}`.
     pub peaks: String,
+    /// Address of `{pictures, missing}`: whether it has pictures, or can't show them without ffmpeg. With
+    /// `/` and seconds behind it, of the picture at that time.
+    pub pictures: String,
     /// Address that, with a number behind it, tells at which speed it is played.
     pub speed: String,
     /// How long the recording is.
@@ -383,7 +393,8 @@ pub struct PlaySource {
 
 impl From<wire::Opened> for PlaySource {
     fn from(opened: wire::Opened) -> Self {
-        Self { audio: opened.audio, peaks: opened.peaks, speed: opened.speed, seconds: opened.seconds }
+        let wire::Opened { audio, peaks, pictures, speed, seconds, .. } = opened;
+        Self { audio, peaks, pictures, speed, seconds }
     }
 }
 
@@ -466,6 +477,7 @@ impl From<transcript::Segment> for Segment {
             start: segment.start.seconds(),
             end: segment.end.seconds(),
             text: segment.text,
+            translation: segment.translation,
             words: segment.words.into_iter().map(Word::from).collect(),
             language: segment.language,
             speaker: segment.speaker,
@@ -485,6 +497,7 @@ impl From<transcript::Word> for Word {
 impl From<transcript::Notice> for Notice {
     fn from(notice: transcript::Notice) -> Self {
         Self {
+            told: wire::notice::AnyMessage::of(&notice),
             code: notice.code,
             severity: notice.severity,
             text: notice.text,

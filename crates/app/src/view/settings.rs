@@ -23,6 +23,8 @@ pub struct Settings {
     pub language: Option<String>,
     /// To English.
     pub translate: bool,
+    /// The original is kept, with the translation beside it.
+    pub bilingual: bool,
     /// Searched for the likeliest text at once, from 1 to 8; 1 is the quickest.
     pub beams: u32,
     /// Detect the language of each stretch anew.
@@ -80,6 +82,8 @@ pub struct OwnSettings {
     pub language: Option<String>,
     /// To English.
     pub translate: bool,
+    /// The original is kept, with the translation beside it.
+    pub bilingual: bool,
     /// As in `Settings`.
     pub beams: u32,
     /// As in `Settings`.
@@ -138,6 +142,7 @@ impl Settings {
             model: settings.model.as_ref().and_then(index).and_then(|index| u32::try_from(index).ok()),
             language: settings.language,
             translate: settings.task == Task::Translate,
+            bilingual: settings.bilingual,
             beams,
             several_languages,
             words,
@@ -160,6 +165,7 @@ impl Settings {
             model: self.model.and_then(|id| models.get(id as usize).cloned()),
             language: self.language,
             task: if self.translate { Task::Translate } else { Task::Transcribe },
+            bilingual: self.bilingual,
             decoding: session::Decoding { beams, several_languages, words, prompt },
             sound: session::Sound { channels: self.channels, voice_activity },
             speakers: session::Speakers { tell_apart: self.speakers, count: self.speaker_count },
@@ -228,6 +234,7 @@ impl From<session::JobSettings> for OwnSettings {
             model_name: settings.model.map(|model| model.name),
             language: settings.language,
             translate: settings.task == Task::Translate,
+            bilingual: settings.bilingual,
             beams,
             several_languages,
             words,
@@ -246,7 +253,8 @@ impl From<session::JobSettings> for OwnSettings {
 impl Preset {
     /// A preset, its model by its number among `models`, and its folder among `folders`.
     pub fn new(preset: session::Preset, models: &[ModelRef], folders: &[FilePath]) -> Self {
-        let Stored { model, language, translate, decoding, sound, speakers, output } = preset.settings;
+        let Stored { model, language, translate, bilingual, decoding, sound, speakers, output } =
+            preset.settings;
         let wanted = model.as_ref();
         let index = |wanted: &FilePath| models.iter().position(|model| model.path == wanted.as_path());
         let number = wanted.and_then(index).and_then(|index| u32::try_from(index).ok());
@@ -258,6 +266,7 @@ impl Preset {
                 model: number,
                 language,
                 translate,
+                bilingual,
                 beams,
                 several_languages,
                 words,

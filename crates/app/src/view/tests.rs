@@ -12,6 +12,9 @@ fn contract() -> String {
     let mut text = String::from("// Made from crates/app by `STENO_WRITE_CONTRACT=1 cargo test -p app`.\n\n");
     text.push_str(&names("CommandName", include!("../../../../src-tauri/src/commands.in")));
     let variables = config::preferences::variables();
+    text.push_str(&list("NOTICE_CODES", "Every code of a notice", wire::notice::AnyMessage::codes()));
+    let codes = wire::ErrorCode::decl(&config);
+    text.push_str(&list("ERROR_CODES", "Every code of an error", quoted(&codes)));
     text.push_str(&names("PreferenceName", variables.map(|(name, _)| memory::settings::key(name))));
     let unsure = transcript::review::UNSURE_BELOW;
     text.push_str(&format!(
@@ -33,6 +36,15 @@ fn contract() -> String {
         wire::Channels,
         wire::AudioTrack,
         memory::Stage,
+        memory::Checkpoint,
+        memory::ladder::Trouble,
+        memory::message::Relief,
+        memory::message::Program,
+        memory::message::Fragmented,
+        memory::message::Pinned,
+        memory::Message,
+        wire::notice::Message,
+        wire::notice::AnyMessage,
         transcript::export::Format,
         transcript::Severity,
         transcript::Suspicion,
@@ -121,6 +133,16 @@ fn contract() -> String {
 fn names<'a>(name: &str, values: impl IntoIterator<Item = impl AsRef<str> + 'a>) -> String {
     let values: Vec<_> = values.into_iter().map(|value| format!("\"{}\"", value.as_ref())).collect();
     format!("export type {name} = {};\n\n", values.join(" | "))
+}
+
+fn list<'a>(name: &str, about: &str, values: impl IntoIterator<Item = &'a str>) -> String {
+    let values: Vec<_> = values.into_iter().map(|value| format!("\"{value}\"")).collect();
+    format!("/** {about}. */\nexport const {name} = [{}] as const;\n\n", values.join(", "))
+}
+
+/// What stands in quotation marks in a declaration.
+fn quoted(declaration: &str) -> impl Iterator<Item = &str> {
+    declaration.split('"').skip(1).step_by(2)
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::job_folder::{JobFolder, impatient_engine};
 use app::session::{Attempt, JobSettings, JobState, QueueEntry, Session};
 use library::HostKind;
 use supervisor::{EngineOptions, Limits, SupervisorOptions};
-use transcript::{Span, Time};
+use transcript::{Span, Task, Time};
 
 /// Longer than anything takes on a starved machine; reached only by a hang.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -492,4 +492,46 @@ async fn another_attempt_is_made_with_its_language_and_waits_for_the_users_choic
     assert!(after.notices.iter().any(|notice| notice.code == "transcript.again"), "{:?}", after.notices);
     assert!(when(|_| true).await.again.is_empty());
     session.close().await;
+}
+
+#[tokio::test]
+async fn a_text_is_translated_with_its_job_and_later() {
+    let place = SaveTarget::new();
+    let model = advisor::ModelRef { path: "m".into(), name: "m".into(), demonstration: false, note: None };
+    for bilingual in [true, false] {
+        let settings = JobSettings {
+            model: Some(model.clone()),
+            language: Some("de".into()),
+            task: if bilingual { Task::Translate } else { Task::Transcribe },
+            bilingual,
+            ..JobSettings::default()
+        };
+        let options = SupervisorOptions { engine: engine(), ..SupervisorOptions::default() };
+        let session = Session::start(options, settings);
+        let id = session.add([place.job("2 windows").file.0])[0];
+        let translations = async || -> Vec<Option<String>> {
+            let text = session.follow_text(id).next().await.unwrap();
+            text.segments.into_iter().map(|segment| segment.translation).collect()
+        };
+        let mut follower = session.follow();
+        let mut asked = bilingual;
+        loop {
+            let changes =
+                tokio::time::timeout(PATIENCE, follower.next()).await.expect("it stands still").unwrap();
+            let is_done = |entry: &QueueEntry| entry.state == JobState::Finished && entry.again.is_empty();
+            if !changes.changed.iter().any(is_done) {
+                continue;
+            }
+            if !asked {
+                assert_eq!(translations().await, vec![None; 4], "it was not asked for");
+                session.translate(id);
+                asked = true;
+            } else if translations().await.iter().all(Option::is_some) {
+                break;
+            }
+        }
+        let expected: Vec<Option<String>> = expected(0..2).into_iter().map(Some).collect();
+        assert_eq!(translations().await, expected);
+        session.close().await;
+    }
 }

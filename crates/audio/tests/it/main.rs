@@ -9,5 +9,6 @@ mod errors;
 mod formats;
 mod mel;
 mod memory;
+mod pictures;
 mod seekable;
 mod vad;

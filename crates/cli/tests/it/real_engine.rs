@@ -214,6 +214,62 @@ fn speakers_of_a_finished_transcript_are_found() {
     assert_eq!(sandbox.read("a.json"), before);
 }
 
+#[test]
+fn original_and_english_are_written_together() {
+    let sandbox = Sandbox::with(&[]);
+    let german = project().join("tests/data/corpus/audio/synthetic/de_half_minute_1.flac");
+    std::fs::copy(german, sandbox.path("a.flac")).unwrap();
+    let common = ["transcribe", "a.flac", "--language", "de", "--format", "json,srt,txt"];
+    run(&sandbox, &[&common[..], &["--output", "plain"]].concat()).ends(0);
+    let told = run(&sandbox, &[&common[..], &["--bilingual", "--output", "both"]].concat()).ends(0);
+    let segments = |path: &str| -> Vec<Value> {
+        let json: Value = serde_json::from_str(&sandbox.read(path)).unwrap();
+        json["segments"].as_array().unwrap().clone()
+    };
+    let (plain, both) = (segments("plain/a.json"), segments("both/a.json"));
+    // What was said stays as it is, and has English beside it.
+    let texts = |of: &[Value]| of.iter().map(|one| one["text"].clone()).collect::<Vec<_>>();
+    assert_eq!(texts(&plain), texts(&both));
+    assert!(plain.iter().all(|segment| segment["translation"].is_null()));
+    let translated = both.iter().filter_map(|segment| segment["translation"].as_str()).collect::<Vec<_>>();
+    assert!(!translated.is_empty(), "{}", told.err);
+    // Original first, in every format that has both.
+    for (path, cue) in [("both/a.srt", 3), ("both/a.txt", 2)] {
+        let text = sandbox.read(path);
+        let first = both.iter().find(|segment| segment["translation"].is_string()).unwrap();
+        let lines =
+            format!("{}\n{}\n", first["text"].as_str().unwrap(), first["translation"].as_str().unwrap());
+        assert!(text.contains(&lines) && text.lines().count() > cue, "{path}: {text}");
+    }
+    // The starter model is no translator: its English may be what was said.
+    assert!(sandbox.read("plain/a.srt").lines().count() < sandbox.read("both/a.srt").lines().count());
+
+    // The same for a transcript that is there already.
+    run(&sandbox, &["translate", "plain/a.json", "a.flac", "--format", "srt", "--output", "later"]).ends(0);
+    assert_eq!(sandbox.read("later/a.srt"), sandbox.read("both/a.srt"));
+    assert!(segments("plain/a.json").iter().all(|segment| segment["translation"].is_null()));
+    run(&sandbox, &["translate", "plain/a.json", "a.flac"]).ends(0);
+    assert_eq!(segments("plain/a.json"), both);
+    let exported = ["export", "plain/a.json", "--format", "srt", "--output", "-"];
+    assert_eq!(run(&sandbox, &exported).ends(0).out, sandbox.read("plain/a.srt"));
+    let both = run(&sandbox, &[&exported[..], &["--bilingual"]].concat()).ends(0).out;
+    assert_eq!(both, sandbox.read("both/a.srt"));
+    run(&sandbox, &["translate", "plain/a.json", "missing.flac"]).ends(1).says("missing.flac");
+    run(&sandbox, &["transcribe", "a.flac", "--bilingual", "--translate"]).ends(2);
+}
+
+#[test]
+fn a_part_is_saved_as_sound() {
+    let sandbox = sandbox_with_sample("talk.flac");
+    run(&sandbox, &["clip", "talk.flac", "part.wav", "--from", "0:01", "--to", "3"]).ends(0).says("part.wav");
+    assert!(std::fs::read(sandbox.path("part.wav")).unwrap().starts_with(b"RIFF"));
+    run(&sandbox, &["clip", "talk.flac", "part.wav", "--from", "1"]).ends(1).says("already exists");
+    run(&sandbox, &["clip", "talk.flac", "part.wav", "--from", "1", "--force"]).ends(0);
+    run(&sandbox, &["clip", "talk.flac", "b.wav", "--from", "9", "--to", "3"]).ends(2).says("--to");
+    run(&sandbox, &["clip", "talk.flac", "b.wav", "--from", "2:00:00"]).ends(1).says("ends after");
+    assert!(!sandbox.path("b.wav").exists());
+}
+
 /// What one speaker of a conversation says alone before or after a moment, as a recording.
 fn speech_of(sandbox: &Sandbox, speaker: &str, times: std::ops::Range<f64>, name: &str) {
     let folder = project().join("tests/data/corpus/audio/conversations");

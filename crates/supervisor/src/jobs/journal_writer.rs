@@ -3,7 +3,8 @@
 use library::{Error, JobKey, Journal, ReachedPoint};
 use memory::Mark;
 use memory::ladder::LadderState;
-use transcript::{Notice, Severity, Span};
+use transcript::{Notice, Span};
+use wire::notice::Message;
 use wire::{Job, Resume};
 
 use crate::progress::JobProgress;
@@ -115,11 +116,7 @@ impl JournalWriter {
         if std::mem::replace(&mut self.complained, true) {
             return None;
         }
-        let text = format!(
-            "{} Until then this job can't be resumed should the program be ended; it goes on all the same.",
-            error.failure()
-        );
-        Some(Notice::new("journal.unavailable", Severity::Info, text))
+        Some(Message::JournalUnavailable { detail: error.failure().to_string() }.into())
     }
 }
 

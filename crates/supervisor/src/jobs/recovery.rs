@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use memory::death::{Death, says_device_failed};
 use memory::ladder::{Ladder, LadderState, Processor, Step, Trouble, gave_up};
 use memory::{Mark, Stage};
-use transcript::{Notice, Severity, Time, Transcript};
+use transcript::{Notice, Time, Transcript};
+use wire::notice::Message;
 use wire::{ErrorCode, Event, Failure, Job, Resume};
 
 use super::journal_writer::Record;
@@ -246,9 +247,7 @@ impl RecoveryPolicy {
                 notice
             }
             None => {
-                let text =
-                    format!("{} It was started again; the text goes on where it was.", failure.message);
-                let notice = Notice::new("engine.restarted", Severity::Info, text);
+                let notice = Notice::from(Message::restarted(&failure));
                 self.window.map_or(notice.clone(), |(_, position)| notice.at(time(position)))
             }
         };
@@ -299,8 +298,7 @@ impl RecoveryPolicy {
             return None;
         }
         self.skip.push(position);
-        let text = format!("The engine ended {deaths} times at this place, which is passed over.");
-        Some(Notice::new("engine.window_skipped", Severity::Failed, text).at(time(position)))
+        Some(Notice::from(Message::WindowSkipped { times: *deaths }).at(time(position)))
     }
 
     fn deaths_at_large(&self) -> u32 {

@@ -3,7 +3,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use library::Voices;
 use memory::ladder::Processor;
 use tokio::sync::mpsc::UnboundedSender;
-use transcript::{Notice, Severity};
+use transcript::Notice;
+use wire::notice::Message;
 use wire::{Event, Failure, Job, Resume};
 
 use super::journal_writer::{JournalWriter, Record, blocking};
@@ -116,9 +117,8 @@ impl JobRun {
             Ok(voices) => engine.know_voices(voices),
             Err(error) => {
                 engine.know_voices(Vec::new());
-                let text = format!("{} Speakers have numbers instead of names.", error.failure());
-                let notice = Notice::new(wire::notice::VOICES_UNREADABLE, Severity::Info, text);
-                let outcome = policy.handle_event(Event::Notice { notice });
+                let message = Message::VoicesUnreadable { detail: error.failure().to_string() };
+                let outcome = policy.handle_event(Event::Notice { notice: message.into() });
                 outcome.tell.into_iter().for_each(|event| self.tell(event));
             }
         }
@@ -129,7 +129,7 @@ impl JobRun {
         let runs = self.inner.runs.as_ref()?;
         let device = engine.device(self.job.device);
         let waiting = |holder: Holder| {
-            self.notice(Notice::new("device.waiting", Severity::Info, holder.text(&device)));
+            self.notice(Message::DeviceWaiting { device: device.clone(), pid: holder.pid }.into());
         };
         // A folder that can't be used is no reason not to work.
         runs.lease(&device, waiting).await.ok()

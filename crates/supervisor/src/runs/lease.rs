@@ -19,15 +19,6 @@ pub struct Holder {
     pub pid: Option<u32>,
 }
 
-impl Holder {
-    /// What this host waits for, in a sentence.
-    pub fn text(&self, device: &str) -> String {
-        let device = if device == "cpu" { "the CPU".to_owned() } else { device.to_owned() };
-        let pid = self.pid.map(|pid| format!(" (process id {pid})")).unwrap_or_default();
-        format!("Waiting for {device}: another Steno{pid} is using it. It is this recording's turn next.")
-    }
-}
-
 /// This host's turn at a device, until it is dropped. The system ends it with
 /// the process, however that ends.
 #[derive(Debug)]

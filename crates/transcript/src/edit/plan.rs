@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::words::{align, joined_text, needs_space, split, spread_evenly};
 use super::{Change, Edit, EditError, SegmentId, next_id};
+use crate::translation::{divide, join};
 use crate::{Segment, Span, Time, Transcript, Word};
 
 /// Longest duration of an inserted segment.
@@ -192,17 +193,23 @@ fn split_segment(
         raw_text: None,
         ..segment.clone()
     };
-    let first = part(segment.id, segment.start, end, left, left_words);
-    Ok(vec![first, part(id, start, segment.end.max(start), right, right_words)])
+    let mut first = part(segment.id, segment.start, end, left, left_words);
+    let mut second = part(id, start, segment.end.max(start), right, right_words);
+    if let Some(translation) = &segment.translation {
+        let mut parts = divide(translation, &[left.chars().count(), right.chars().count()]).into_iter();
+        first.translation = parts.next().flatten();
+        second.translation = parts.next().flatten();
+    }
+    Ok(vec![first, second])
 }
 
 fn merged(first: &Segment, second: &Segment) -> Segment {
-    let join = |first: &str, second: &str| {
+    let joined = |first: &str, second: &str| {
         let between =
             if needs_space(first, second) && !first.is_empty() && !second.is_empty() { " " } else { "" };
         format!("{first}{between}{second}")
     };
-    let text = join(&first.text, &second.text);
+    let text = joined(&first.text, &second.text);
     let end = first.end.max(second.end);
     let mut words = words_of_text(first);
     let mut more = words_of_text(second);
@@ -215,11 +222,14 @@ fn merged(first: &Segment, second: &Segment) -> Segment {
     if !words.is_empty() && joined_text(&words) != text {
         words = align(&words, &text, Span::new(first.start, end));
     }
+    let mut translation = first.translation.clone().unwrap_or_default();
+    join(&mut translation, second.translation.as_deref().unwrap_or_default());
     let mut suspicions = first.suspicions.clone();
     suspicions.extend(second.suspicions.iter().filter(|one| !first.suspicions.contains(one)));
     Segment {
         end,
         text,
+        translation: Some(translation).filter(|text| !text.is_empty()),
         words,
         speaker: first.speaker.clone().or_else(|| second.speaker.clone()),
         temperature: first.temperature.max(second.temperature),

@@ -86,6 +86,19 @@ fn unchanged_words_keep_their_times_and_new_words_share_the_rest() {
 }
 
 #[test]
+fn a_translation_follows_its_text() {
+    let mut talk = talk();
+    talk.segments[0].translation = Some("Le bac est en retard.".into());
+    let of = |talk: &Transcript| -> Vec<Option<String>> {
+        talk.segments.iter().map(|segment| segment.translation.clone()).collect()
+    };
+    let split = done(&talk, &Edit::Split { segment: 1, at: 9 });
+    assert_eq!(of(&split)[..2], [Some("Le bac est".into()), Some("en retard.".into())]);
+    let joined = done(&split, &Edit::Merge { segment: 1 });
+    assert_eq!(of(&joined), of(&talk));
+}
+
+#[test]
 fn segments_are_split_at_a_character_and_merged_again() {
     // segment, at, texts, times of both
     type Case = (SegmentId, usize, [&'static str; 2], [(u32, u32); 2]);

@@ -4,6 +4,7 @@
 use super::shape;
 use super::text::{SpeakerLabels, breaks_line, lines};
 use super::{Options, Shaping};
+use crate::translation::divide;
 use crate::{Segment, Time, Transcript, Word};
 
 /// A segment of zero length is shown for this long, or until the next one starts.
@@ -46,19 +47,22 @@ pub fn cues(transcript: &Transcript, options: &Options) -> Vec<Cue> {
     // A stable sort: segments with the same start keep the transcript's order.
     segments.sort_by_key(|segment| segment.start);
     match &options.shaping {
-        None => one_per_segment(&segments, &labels),
-        Some(shaping) => shaped(&segments, &labels, shaping, transcript.source.duration),
+        None => one_per_segment(&segments, &labels, options),
+        Some(shaping) => shaped(&segments, &labels, shaping, options, transcript.source.duration),
     }
 }
 
 /// One cue per segment. A cue ends where the next one starts; segments with the
 /// same start share a cue.
-fn one_per_segment(segments: &[&Segment], labels: &SpeakerLabels) -> Vec<Cue> {
+fn one_per_segment(segments: &[&Segment], labels: &SpeakerLabels, options: &Options) -> Vec<Cue> {
     let mut cues: Vec<Cue> = Vec::new();
     for segment in segments {
-        let lines = labelled_lines(segment, labels);
+        let mut lines = labelled_lines(segment, labels);
         if lines.is_empty() {
             continue;
+        }
+        if let Some(translation) = translation(segment, options) {
+            lines.extend(crate::export::text::lines(translation).map(plain_line));
         }
         let end = if segment.end > segment.start { segment.end } else { segment.start + SHORTEST };
         match cues.last_mut() {
@@ -77,6 +81,25 @@ fn one_per_segment(segments: &[&Segment], labels: &SpeakerLabels) -> Vec<Cue> {
         && last.end <= last.start
     {
         last.start = last.end.saturating_sub(ONE_MILLISECOND);
+    }
+    cues
+}
+
+/// What is to stand below the text.
+fn translation<'a>(segment: &'a Segment, options: &Options) -> Option<&'a str> {
+    segment.translation.as_deref().filter(|_| options.translation)
+}
+
+fn plain_line(text: &str) -> CueLine {
+    CueLine { label: None, pieces: vec![CuePiece { text: text.into(), start: None }] }
+}
+
+/// The cues of a segment with its translation, divided as the text is.
+fn with_translation(mut cues: Vec<Cue>, translation: &str) -> Vec<Cue> {
+    let letters = |cue: &Cue| cue.lines.iter().map(|line| line.text().chars().count()).sum();
+    let letters: Vec<usize> = cues.iter().map(letters).collect();
+    for (cue, part) in cues.iter_mut().zip(divide(translation, &letters)) {
+        cue.lines.extend(part.as_deref().map(plain_line));
     }
     cues
 }
@@ -119,9 +142,21 @@ pub fn matching_words<'a>(segment: &'a Segment, text: &str) -> Option<&'a [Word]
 }
 
 /// Cues that fit a screen and stay long enough to be read, see [`Shaping`].
-fn shaped(segments: &[&Segment], labels: &SpeakerLabels, shaping: &Shaping, duration: Time) -> Vec<Cue> {
-    let mut cues: Vec<Cue> =
-        segments.iter().flat_map(|segment| shape::cues(segment, labels.label(segment), shaping)).collect();
+fn shaped(
+    segments: &[&Segment],
+    labels: &SpeakerLabels,
+    shaping: &Shaping,
+    options: &Options,
+    duration: Time,
+) -> Vec<Cue> {
+    let of_segment = |segment: &&Segment| {
+        let cues = shape::cues(segment, labels.label(segment), shaping);
+        match translation(segment, options) {
+            Some(translation) => with_translation(cues, translation),
+            None => cues,
+        }
+    };
+    let mut cues: Vec<Cue> = segments.iter().flat_map(of_segment).collect();
     cues.sort_by_key(|cue| cue.start);
 
     // Overlapping segments, where two people speak at once, are shown one after the other.
@@ -192,6 +227,36 @@ mod tests {
         check(&[(0, 1000, " \n"), (1000, 2000, "b\n\nc")], &[(1000, 2000, &["b", "c"])]);
         // At the largest time.
         check(&[(u32::MAX, u32::MAX, "a")], &[(u32::MAX - 1, u32::MAX, &["a"])]);
+    }
+
+    /// The lines of each cue.
+    fn bilingual(segments: Vec<Segment>, shaping: Option<Shaping>) -> Vec<Vec<String>> {
+        let options = Options { translation: true, shaping, ..Options::default() };
+        let lines = |cue: &Cue| cue.lines.iter().map(CueLine::text).collect();
+        cues(&transcript(segments), &options).iter().map(lines).collect()
+    }
+
+    #[test]
+    fn a_translation_stands_below_what_was_said() {
+        let translated = |text: &str, translation: &str| Segment {
+            translation: Some(translation.into()),
+            ..segment(0, 20_000, text)
+        };
+        let short = translated("Guten Morgen.", "Good morning.");
+        assert_eq!(bilingual(vec![short.clone()], None), [["Guten Morgen.", "Good morning."]]);
+        assert_eq!(bilingual(vec![segment(0, 900, "Ja.")], None), [["Ja."]]);
+        let alone = cues(&transcript(vec![short.clone()]), &Options::default());
+        assert_eq!(alone[0].lines.len(), 1, "only where it is asked for");
+        // Divided as the text is, with every word once.
+        let said = "Das ist ein langer Satz, der auf mehrere Untertitel verteilt werden muss, weil er sonst nicht auf den Bildschirm passt.";
+        let english =
+            "This is a long sentence that has to be divided, because it would not fit the screen otherwise.";
+        let long = bilingual(vec![translated(said, english)], Some(Shaping::default()));
+        assert!(long.len() > 1, "{long:?}");
+        let below: Vec<&str> = long.iter().map(|lines| lines.last().unwrap().as_str()).collect();
+        assert_eq!(below.join(" "), english);
+        let short = Segment { end: Time::from_millis(2000), ..short };
+        assert_eq!(bilingual(vec![short], Some(Shaping::default())), [["Guten Morgen.", "Good morning."]]);
     }
 
     #[test]

@@ -30,6 +30,7 @@ mod whisperx;
 pub use document::DocumentOptions;
 pub(crate) use pdf::NoFont;
 pub use shape::Shaping;
+pub use text::clock;
 
 use std::fmt;
 use std::io::{self, Write};
@@ -56,7 +57,7 @@ pub fn export(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     match format {
-        Format::Txt => txt::write(transcript, out),
+        Format::Txt => txt::write(transcript, options, out),
         Format::Srt => srt::write(transcript, options, out),
         Format::Vtt => vtt::write(transcript, options, out),
         Format::Json => json::write(transcript, options, out),
@@ -86,6 +87,9 @@ pub struct Options {
     /// Tables and SubRip: keep text that other programs take for a formula or a tag.
     #[serde(default)]
     pub raw_text: bool,
+    /// Subtitles and plain text: what was translated stands below what was said.
+    #[serde(default)]
+    pub translation: bool,
     /// Markdown, HTML, Word and PDF: what stands beside the text, and how it is divided.
     #[serde(default)]
     pub document: DocumentOptions,

@@ -81,6 +81,7 @@ fn segment() -> impl Strategy<Value = Segment> {
                     start,
                     end,
                     text,
+                    translation: raw_text.clone(),
                     words,
                     language,
                     speaker,
@@ -121,7 +122,7 @@ prop_compose! {
             discarded: Vec::new(),
             completeness: Completeness { speech: gap.0, covered: gap.1, gaps: vec![Span::new(gap.0, gap.1)] },
             notices: notice
-                .map(|(text, at)| Notice { code: "x.y".into(), severity: Severity::Degraded, text, at })
+                .map(|(text, at)| Notice { code: "x.y".into(), severity: Severity::Degraded, text, at, data: None })
                 .into_iter()
                 .collect(),
             complete,

@@ -74,6 +74,7 @@ fn segment() -> Segment {
         start: Time::from_millis(1),
         end: Time::from_millis(u32::MAX),
         text: "Ja, \u{1F600}!".into(),
+        translation: Some("Yes, \u{1F600}!".into()),
         words: vec![Word {
             text: " Ja,".into(),
             start: Time::from_millis(20),

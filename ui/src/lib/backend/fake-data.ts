@@ -84,6 +84,7 @@ export const silence = (seconds: number): PlaySource => ({
     done: true,
     values: Array.from({ length: 600 }, (_, at) => Math.round(70 * Math.abs(Math.sin(at / 7) * Math.sin(at / 61)))).flatMap((peak) => [-peak, peak]),
   })}`,
+  pictures: `data:application/json,${JSON.stringify({ pictures: false, missing: false })}`,
   speed: "data:,",
   seconds,
 });

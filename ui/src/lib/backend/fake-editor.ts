@@ -35,6 +35,11 @@ export class FakeText {
     return this.#do(now, this.gaps.filter(({ start }) => start !== gap?.start));
   }
 
+  /** Puts what stands for a translation below each segment. */
+  translate(): void {
+    this.#do(this.segments.map((one) => ({ ...one, translation: `(English) ${one.text}` })), this.gaps);
+  }
+
   /** What was found in a part takes the place of what stood there. */
   replace(part: Gap, found: Segment[]): void {
     const at = this.segments.findIndex(({ start, end }) => (start + end) / 2 >= part.start);
@@ -161,7 +166,7 @@ function changed(segments: Segment[], edit: Edit): Segment[] | null {
     case "insert": {
       const at = segments.findIndex((one) => one.id === edit.after) + 1;
       const time = segments[at - 1]?.end ?? 0;
-      const empty = { language: null, speaker: null, channel: null, suspicions: [] };
+      const empty = { language: null, speaker: null, channel: null, translation: null, suspicions: [] };
       return segments.toSpliced(at, 0, { id, start: time, end: time, text: edit.text, words: words(edit.text, time, time), ...empty });
     }
     case "retime":

@@ -1,5 +1,5 @@
 import type {
-  DeviceKind, Forecast, MemoryLevels, MemoryNotice, MemorySample, Stage, MemoryUpdate, StageUse,
+  Checkpoint, DeviceKind, Forecast, MemoryLevels, MemoryNotice, MemorySample, NoticeMessage, Stage, MemoryUpdate, StageUse,
 } from "../generated/contract";
 
 const MB = 2 ** 20;
@@ -24,13 +24,13 @@ export class FakeMemory {
   }
 
   begin(): void {
-    this.#look("Pipeline Start", 430);
-    this.#enter("speech_model", "Before Speech Model Load", 430);
-    const loaded = this.#look("After Speech Model Load", 3510).levels?.ours ?? null;
+    this.#look("pipeline_start", 430);
+    this.#enter("speech_model", "before_speech_model_load", 430);
+    const loaded = this.#look("after_speech_model_load", 3510).levels?.ours ?? null;
     this.stages = this.stages.map((one) => ({ ...one, loaded, peak: loaded ?? one.peak }));
-    this.#enter("preprocess", "Before Preprocessing", 3510);
-    this.#look("After Preprocessing", 3620);
-    this.#enter("transcribe", "Before Transcription", 3620);
+    this.#enter("preprocess", "before_preprocess", 3510);
+    this.#look("after_preprocess", 3620);
+    this.#enter("transcribe", "before_transcribe", 3620);
   }
 
   /** One batch; `others` is what another program takes of the card meanwhile, MB. */
@@ -38,46 +38,47 @@ export class FakeMemory {
     this.#others = (1400 + others) * MB;
     this.#batch += 1;
     const held = 5000 + (this.#batch % 5) * 130;
-    this.#look(`Batch ${this.#batch}`, held, held + 160);
+    this.#look("batch", held, held + 160);
   }
 
   /** As where another program takes what the job was about to. */
   squeeze(): void {
     this.batch(4100);
-    this.#say("memory.critical", "info", "The card is at 88 % of its limit; another program holds 5.4 GB of it.");
-    this.#look("Before Out-Of-Memory Recovery", 5300);
-    this.#look("After Out-Of-Memory Recovery", 3900);
-    this.#say("memory.batch_halved", "info", "Memory ran out in the transcription: 4 windows at once instead of 8. The result is the same.");
-    this.#say("memory.precision_lowered", "degraded", "Memory ran out again: the model’s weights are held in 8 bits from here on (q8_0).");
+    this.#say("info", { code: "memory.critical", data: { kind: "gpu", share: 0.88, relief: { by: "others", bytes: 5500 * MB } } });
+    this.#look("before_recovery", 5300);
+    this.#look("after_recovery", 3900);
+    const at = { stage: "transcribe", trouble: "out_of_memory" } as const;
+    this.#say("info", { code: "memory.batch_halved", data: { ...at, speakers: false, from: 8, to: 4 } });
+    this.#say("degraded", { code: "memory.precision_lowered", data: { ...at, model: "large-v3", from: "f16", to: "q8_0" } });
   }
 
   end(): void {
-    this.#look("After Transcription", 5010);
-    this.#leave("transcribe", "After Decoding Buffer Cleanup", 3630);
-    this.#leave("preprocess", "After Audio Buffer Cleanup", 3545);
-    this.#look("Final Cleanup", 3545);
+    this.#look("after_transcribe", 5010);
+    this.#leave("transcribe", "after_decoding_release", 3630);
+    this.#leave("preprocess", "after_audio_release", 3545);
+    this.#look("final_cleanup", 3545);
   }
 
-  #look(label: string, ours: number, peak = ours): MemorySample {
-    this.#at += label.startsWith("Batch") ? 0.9 : 0.35;
-    const sample = this.#sample("gpu", label, ours, peak, TOTAL, this.#others);
-    this.samples.push(sample, this.#sample("host", label, 340 + ours / 60, 340 + peak / 60, 16 * 1024 * MB, 5200 * MB));
+  #look(checkpoint: Checkpoint, ours: number, peak = ours): MemorySample {
+    this.#at += checkpoint === "batch" ? 0.9 : 0.35;
+    const sample = this.#sample("gpu", checkpoint, ours, peak, TOTAL, this.#others);
+    this.samples.push(sample, this.#sample("host", checkpoint, 340 + ours / 60, 340 + peak / 60, 16 * 1024 * MB, 5200 * MB));
     return sample;
   }
 
-  #sample(kind: DeviceKind, label: string, ours: number, peak: number, total: number, others: number): MemorySample {
+  #sample(kind: DeviceKind, checkpoint: Checkpoint, ours: number, peak: number, total: number, others: number): MemorySample {
     const levels: MemoryLevels = { ours: ours * MB, peak: peak * MB, others, free: total - ours * MB - others, total };
-    return { at: this.#at, kind, label, levels };
+    return { at: this.#at, kind, checkpoint, batch: checkpoint === "batch" ? this.#batch : null, levels };
   }
 
-  #enter(stage: Stage, label: string, ours: number): void {
-    const { at, levels } = this.#look(label, ours);
+  #enter(stage: Stage, checkpoint: Checkpoint, ours: number): void {
+    const { at, levels } = this.#look(checkpoint, ours);
     const before = levels?.ours ?? 0;
     this.stages.push({ stage, kind: "gpu", start: at, end: null, before, loaded: null, peak: before, after: null, recovered: null, verified: null });
   }
 
-  #leave(stage: Stage, label: string, ours: number): void {
-    const { at, levels } = this.#look(label, ours);
+  #leave(stage: Stage, checkpoint: Checkpoint, ours: number): void {
+    const { at, levels } = this.#look(checkpoint, ours);
     const after = levels?.ours ?? 0;
     this.stages = this.stages.map((one) => {
       if (one.stage !== stage) return one;
@@ -88,7 +89,7 @@ export class FakeMemory {
     });
   }
 
-  #say(code: string, severity: MemoryNotice["severity"], text: string): void {
-    this.notices = [...this.notices, { at: this.#at, code, severity, text }];
+  #say(severity: MemoryNotice["severity"], told: NoticeMessage): void {
+    this.notices = [...this.notices, { at: this.#at, code: told.code, severity, told, text: "" }];
   }
 }

@@ -38,7 +38,7 @@ interface Work {
 
 /** Pretends to transcribe, by a timer. For browsers, component tests and pictures. */
 export class FakeBackend implements Backend {
-  settings: Settings = { model: 0, language: null, translate: false, beams: 1, several_languages: false, words: [], prompt: "", channels: "mix", voice_activity: 0.5, speakers: false, speaker_count: null, output_folder: null, name_template: "", when_finished: null };
+  settings: Settings = { model: 0, language: null, translate: false, bilingual: false, beams: 1, several_languages: false, words: [], prompt: "", channels: "mix", voice_activity: 0.5, speakers: false, speaker_count: null, output_folder: null, name_template: "", when_finished: null };
   engine: EngineInfo | Failure = ENGINE;
   /** Rejects the next save. */
   saveFailure: Failure | null = null;
@@ -46,8 +46,8 @@ export class FakeBackend implements Backend {
   readonly saveFailures = new Map<number, Failure>();
   saved: [number, Format, SaveLocation][] = [];
   closed = false;
-  look: Look = { theme: "system", language: null, hide_unsure: false, keys: {} };
-  exporting: Exporting = { formats: ["srt"], shaped: false, word_times: false, document: { times: true, speakers: true, paragraphs: true } };
+  look: Look = { theme: "system", language: null, hide_unsure: false, hide_pictures: false, keys: {} };
+  exporting: Exporting = { formats: ["srt"], shaped: false, word_times: false, raw_text: false, translation: false, document: { times: true, speakers: true, paragraphs: true } };
   fits: ModelFits = FITS;
   settingsOfFile: Preference[] = PREFERENCES;
   charts: [number, ChartFile, Uint8Array][] = [];
@@ -187,7 +187,7 @@ export class FakeBackend implements Backend {
           { name: "Interviews", settings: { ...this.settings, model: 1, language: "de", beams: 5, words: ["Ærø"] }, missing_model: null },
           { name: "Lectures", settings: { ...this.settings, model: null }, missing_model: "/media/disk/whisper-large-v3" },
         ];
-        const exporting = { formats: ["srt", "txt"] as Format[], shaped: false, word_times: false, document: { times: true, speakers: true, paragraphs: true } };
+        const exporting = { formats: ["srt", "txt"] as Format[], shaped: false, word_times: false, raw_text: false, translation: false, document: { times: true, speakers: true, paragraphs: true } };
         const failure: Failure = {
           code: "file_not_found", file: "/media/recorder", message: "The watched folder is not there.",
           remedy: "Connect the disk that it is on, or watch another folder. Steno goes on looking.",
@@ -197,7 +197,7 @@ export class FakeBackend implements Backend {
           { folder: "/media/recorder", exporting: { ...exporting, formats: [] }, into: "/home/me/Texts", failure },
         ];
         this.#advance(FILES.slice(0, 4), 14);
-        const own = { model_name: "whisper-small", model_folder: null, language: "de", translate: true, beams: 5, several_languages: true, words: ["Ærø", "Aarhus"], prompt: "", channels: "mix" as const, voice_activity: 0.5, speakers: false, speaker_count: null, output_folder: null, name_template: "", when_finished: null };
+        const own = { model_name: "whisper-small", model_folder: null, language: "de", translate: true, bilingual: false, beams: 5, several_languages: true, words: ["Ærø", "Aarhus"], prompt: "", channels: "mix" as const, voice_activity: 0.5, speakers: false, speaker_count: null, output_folder: null, name_template: "", when_finished: null };
         this.#change(3, { watched: true, duration: 754 });
         this.#change(4, { own, duration: 61 });
       },
@@ -254,7 +254,11 @@ export class FakeBackend implements Backend {
   /** Recordings that were shown in the file manager. */
   readonly shownInFolder: number[] = [];
   /** Recordings whose speakers were asked for. */
+  /** What is spoken in recordings. */
+  languageOf = "en";
   readonly spokenOf: number[] = [];
+  /** Parts whose sound was saved. */
+  readonly sounds: [number, Gap][] = [];
   /** Whether a search of the history leaves some out. */
   moreFound = false;
 
@@ -301,6 +305,11 @@ export class FakeBackend implements Backend {
   async watchMemory(job: number, onUpdate: (update: MemoryUpdate) => void): Promise<void> {
     this.#watchedMemory = { job, tell: onUpdate, from: 0 };
     this.#tellMemory(job);
+  }
+
+  async saveSound(job: number, part: Gap): Promise<string | null> {
+    this.sounds.push([job, part]);
+    return "/home/me/Interviews/part.wav";
   }
 
   async saveChart(job: number, kind: ChartFile, bytes: Uint8Array): Promise<string | null> {
@@ -393,7 +402,7 @@ export class FakeBackend implements Backend {
     const work = this.#works.get(job);
     if (!work) return;
     this.#attempts.set(job, attempt);
-    this.#change(job, { again: [...work.job.again, { ...part, speakers: false, found: null }] });
+    this.#change(job, { again: [...work.job.again, { ...part, speakers: false, translation: false, found: null }] });
   }
 
   /** What was asked for again is there. */
@@ -404,7 +413,7 @@ export class FakeBackend implements Backend {
     const attempt = this.#attempts.get(job);
     const model = this.models.find(({ id }) => id === (attempt?.model ?? this.settings.model))?.name ?? "";
     const said = { ...segment(part.start, "It was said otherwise, or so this model heard it.", 0), end: part.end };
-    if (attempt) this.#change(job, { again: [{ ...part, speakers: false, found: { model, language: attempt.language ?? "en", segments: [said] } }, ...work.job.again.slice(1)] });
+    if (attempt) this.#change(job, { again: [{ ...part, speakers: false, translation: false, found: { model, language: attempt.language ?? "en", segments: [said] } }, ...work.job.again.slice(1)] });
     else this.#put(work, part, []);
   }
 
@@ -414,7 +423,20 @@ export class FakeBackend implements Backend {
 
   async findSpeakers(job: number): Promise<void> {
     this.spokenOf.push(job);
-    this.#change(job, { again: [{ start: 0, end: 4e6, speakers: true, found: null }] });
+    this.#change(job, { again: [{ start: 0, end: 4e6, speakers: true, translation: false, found: null }] });
+  }
+
+  async translate(job: number): Promise<void> {
+    this.#change(job, { again: [{ start: 0, end: 4e6, speakers: false, translation: true, found: null }] });
+  }
+
+  /** The translation that was asked for is there. */
+  translated(job: number): void {
+    const work = this.#works.get(job);
+    if (!work?.text) return;
+    work.text.translate();
+    this.#show(work);
+    this.#change(job, { again: [] });
   }
 
   async chooseAgain(job: number, part: Gap, take: boolean): Promise<Edited | null> {
@@ -906,7 +928,7 @@ export class FakeBackend implements Backend {
       from: work.segments.length,
       segments: [],
       editing: work.text?.editing ?? null,
-      ending: { language: "en", complete, speech: 58, covered: 55.25, gaps },
+      ending: { language: this.languageOf, complete, speech: 58, covered: 55.25, gaps },
     });
   }
 
@@ -933,7 +955,7 @@ export class FakeBackend implements Backend {
 
 function segment(start: number, text: string, id: number): Segment {
   const end = start + SECONDS_PER_TICK;
-  return { id, start, end, text, words: words(text, start, end), language: null, speaker: null, channel: null, suspicions: [] };
+  return { id, start, end, text, words: words(text, start, end), language: null, speaker: null, channel: null, translation: null, suspicions: [] };
 }
 
 function next(before: Progress | null, duration: number, from: number): Progress | null {

@@ -43,6 +43,8 @@ export interface Backend {
   again(job: number, part: Gap, attempt: Attempt | null): Promise<void>;
   /** Who speaks in a finished recording, without transcribing again; an edit. */
   findSpeakers(job: number): Promise<void>;
+  /** Translates a finished recording to English, beside its text; an edit. */
+  translate(job: number): Promise<void>;
   /** What another attempt found is taken, or forgotten. */
   chooseAgain(job: number, part: Gap, take: boolean): Promise<Edited | null>;
   remove(job: number): Promise<void>;
@@ -50,6 +52,8 @@ export interface Backend {
   save(job: number, exporting: Exporting, place: SaveLocation): Promise<Saved | null>;
   /** The file written; null where the user closed the dialog. */
   saveChart(job: number, kind: ChartFile, bytes: Uint8Array): Promise<string | null>;
+  /** A part of a recording as a sound file, where the user says; null where the dialog was closed. */
+  saveSound(job: number, part: Gap): Promise<string | null>;
   close(really: boolean): Promise<void>;
   /** Models that could be had. */
   catalog(): Promise<ModelCatalog>;

@@ -97,6 +97,9 @@ export class TauriBackend implements Backend {
   findSpeakers(job: number): Promise<void> {
     return execute({ type: "find_speakers", job });
   }
+  translate(job: number): Promise<void> {
+    return execute({ type: "translate", job });
+  }
   chooseAgain(job: number, part: Gap, take: boolean): Promise<Edited | null> {
     return executeEdit(job, { type: "choose_again", part, take });
   }
@@ -109,6 +112,9 @@ export class TauriBackend implements Backend {
   }
   saveChart(job: number, kind: ChartFile, bytes: Uint8Array): Promise<string | null> {
     return call("save_chart", { job, kind, bytes: [...bytes], title: t.dialogs.chart });
+  }
+  saveSound(job: number, part: Gap): Promise<string | null> {
+    return call("save_sound", { job, part: { start: part.start, end: part.end }, title: t.dialogs.sound });
   }
   close(really: boolean): Promise<void> {
     return call("close", { really });

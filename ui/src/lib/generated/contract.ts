@@ -1,6 +1,12 @@
 // Made from crates/app by `STENO_WRITE_CONTRACT=1 cargo test -p app`.
 
-export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "choose_output_folder" | "preview_name" | "preferences" | "change_preference" | "diagnostics" | "watch" | "watch_memory" | "save" | "save_chart" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "places" | "replace_one" | "documents" | "search_documents" | "open_document" | "locate_recording" | "save_documents" | "save_jobs" | "count_places" | "undo_replacing" | "show_in_folder" | "voices" | "add_voice" | "remember_speaker" | "rename_voice" | "remove_voice";
+export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "choose_output_folder" | "preview_name" | "preferences" | "change_preference" | "diagnostics" | "watch" | "watch_memory" | "save" | "save_chart" | "save_sound" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "places" | "replace_one" | "documents" | "search_documents" | "open_document" | "locate_recording" | "save_documents" | "save_jobs" | "count_places" | "undo_replacing" | "show_in_folder" | "voices" | "add_voice" | "remember_speaker" | "rename_voice" | "remove_voice" | "microphone" | "start_microphone" | "stop_microphone" | "keep_microphone" | "drop_microphone";
+
+/** Every code of a notice. */
+export const NOTICE_CODES = ["memory.elevated", "memory.critical", "memory.occupied", "memory.not_recovered", "memory.release_failed", "memory.leak", "memory.fragmentation", "memory.spike", "memory.unavailable", "memory.retried", "memory.engine_renewed", "memory.batch_halved", "memory.precision_lowered", "memory.smaller_model", "memory.moved_to_cpu", "memory.speakers_skipped", "memory.gave_up", "memory.will_not_fit", "audio.truncated", "audio.damaged", "audio.phase", "audio.mono", "audio.several_tracks", "speakers.maybe_known", "speakers.voices_unreadable", "transcript.gaps", "transcript.discarded", "transcript.again", "transcript.again_failed", "engine.restarted", "engine.window_skipped", "device.waiting", "journal.unavailable", "journal.file_changed", "history.unavailable", "history.damaged", "export.failed"] as const;
+
+/** Every code of an error. */
+export const ERROR_CODES = ["file_not_found", "file_unreadable", "not_a_file", "file_empty", "no_recordings", "no_audio_track", "no_such_track", "unknown_format", "unsupported_codec", "needs_ffmpeg", "audio_broken", "no_voice", "no_microphone", "model_not_found", "model_invalid", "model_unsupported", "language_unknown", "bad_settings", "name_taken", "name_missing", "recording_gone", "transcript_gone", "bad_pattern", "device_unavailable", "out_of_memory", "network_off", "network_failed", "download_refused", "model_corrupt", "model_in_use", "disk_full", "output_exists", "output_unwritable", "engine_not_found", "engine_failed", "engine_silent", "player_failed", "protocol_mismatch", "cancelled", "internal"] as const;
 
 export type PreferenceName = "memory_profile" | "batch_size" | "speaker_batch_size" | "skip_speakers" | "fast_path" | "memory_fraction" | "trim_every" | "renew_after" | "memory_limit" | "ram_limit" | "keep" | "precision" | "threads" | "priority" | "hf_endpoint" | "proxy" | "offline";
 
@@ -13,7 +19,7 @@ export const FALSE_ACCEPTS = 0.0014;
 /**
  * What programs branch on. The text of a message may change, these may not.
  */
-export type ErrorCode = "file_not_found" | "file_unreadable" | "not_a_file" | "file_empty" | "no_recordings" | "no_audio_track" | "no_such_track" | "unknown_format" | "unsupported_codec" | "needs_ffmpeg" | "audio_broken" | "no_voice" | "no_microphone" | "model_not_found" | "model_invalid" | "model_unsupported" | "language_unknown" | "bad_settings" | "device_unavailable" | "out_of_memory" | "network_off" | "network_failed" | "download_refused" | "model_corrupt" | "model_in_use" | "disk_full" | "output_exists" | "output_unwritable" | "engine_not_found" | "engine_failed" | "engine_silent" | "player_failed" | "protocol_mismatch" | "cancelled" | "internal";
+export type ErrorCode = "file_not_found" | "file_unreadable" | "not_a_file" | "file_empty" | "no_recordings" | "no_audio_track" | "no_such_track" | "unknown_format" | "unsupported_codec" | "needs_ffmpeg" | "audio_broken" | "no_voice" | "no_microphone" | "model_not_found" | "model_invalid" | "model_unsupported" | "language_unknown" | "bad_settings" | "name_taken" | "name_missing" | "recording_gone" | "transcript_gone" | "bad_pattern" | "device_unavailable" | "out_of_memory" | "network_off" | "network_failed" | "download_refused" | "model_corrupt" | "model_in_use" | "disk_full" | "output_exists" | "output_unwritable" | "engine_not_found" | "engine_failed" | "engine_silent" | "player_failed" | "protocol_mismatch" | "cancelled" | "internal";
 
 /**
  * What an engine was built to compute on.
@@ -60,6 +66,439 @@ default: boolean, };
  * for the next file.
  */
 export type Stage = "preprocess" | "speech_model" | "transcribe" | "speaker_model" | "diarize" | "align";
+
+/**
+ * A point in a job at which memory is read.
+ */
+export type Checkpoint = "pipeline_start" | "before_preprocess" | "after_preprocess" | "before_audio_release" | "after_audio_release" | "before_speech_model_load" | "after_speech_model_load" | "before_transcribe" | "batch" | "after_transcribe" | "before_decoding_release" | "after_decoding_release" | "before_speech_model_release" | "after_speech_model_release" | "before_speaker_model_load" | "after_speaker_model_load" | "before_diarize" | "after_diarize" | "before_waveform_release" | "after_waveform_release" | "before_speaker_model_release" | "after_speaker_model_release" | "before_align" | "after_align" | "before_alignment_release" | "after_alignment_release" | "before_recovery" | "after_recovery" | "before_trim" | "after_trim" | "before_final_cleanup" | "final_cleanup";
+
+/**
+ * What went wrong.
+ */
+export type Trouble = "refused" | "out_of_memory" | "died" | "killed" | "device_error";
+
+/**
+ * What would help most where memory is short.
+ */
+export type Relief = { "by": "others", 
+/**
+ * What the others hold.
+ */
+bytes: number, } | { "by": "batch", 
+/**
+ * Windows together now.
+ */
+windows: number, } | { "by": "precision", 
+/**
+ * The next lower one.
+ */
+precision: string, } | { "by": "model", 
+/**
+ * The next smaller one.
+ */
+model: string, } | { "by": "nothing" };
+
+/**
+ * A program that holds memory.
+ */
+export type Program = { 
+/**
+ * Its name, where the system tells it.
+ */
+name: string | null, 
+/**
+ * The number of its process.
+ */
+pid: number, 
+/**
+ * What it holds.
+ */
+bytes: number, };
+
+/**
+ * How fragmentation shows.
+ */
+export type Fragmented = { "by": "idle", 
+/**
+ * In use.
+ */
+allocated: number, 
+/**
+ * Held.
+ */
+reserved: number, } | { "by": "refused", 
+/**
+ * Its size.
+ */
+asked: number, 
+/**
+ * What was free.
+ */
+free: number, };
+
+/**
+ * What a user can forbid the ladder to change.
+ */
+export type Pinned = "model" | "precision" | "gpu" | "speakers";
+
+/**
+ * What a notice says, as figures. Amounts are bytes, times seconds, shares 0 to 1.
+ */
+export type MemoryMessage = { "code": "memory.elevated", "data": { 
+/**
+ * The device.
+ */
+kind: DeviceKind, 
+/**
+ * Of the limit in force.
+ */
+share: number, 
+/**
+ * What would help most.
+ */
+relief: Relief, } } | { "code": "memory.critical", "data": { 
+/**
+ * The device.
+ */
+kind: DeviceKind, 
+/**
+ * Of the limit in force.
+ */
+share: number, 
+/**
+ * What would help most.
+ */
+relief: Relief, } } | { "code": "memory.occupied", "data": { 
+/**
+ * The device.
+ */
+kind: DeviceKind, 
+/**
+ * In use.
+ */
+used: number, 
+/**
+ * What there is.
+ */
+total: number, 
+/**
+ * This program's part.
+ */
+ours: number, 
+/**
+ * The other programs' part.
+ */
+others: number, 
+/**
+ * The programs that hold most of it.
+ */
+programs: Array<Program>, } } | { "code": "memory.not_recovered", "data": { 
+/**
+ * The stage.
+ */
+stage: Stage, 
+/**
+ * What it took.
+ */
+taken: number, 
+/**
+ * How much of that came back.
+ */
+share: number, 
+/**
+ * What did not.
+ */
+remaining: number, 
+/**
+ * It is free, but in pieces that can't be given back.
+ */
+fragmented: boolean, } } | { "code": "memory.release_failed", "data": { 
+/**
+ * After this stage; null: after the whole job, or a recovery from a failure.
+ */
+stage: Stage | null, 
+/**
+ * What the driver says.
+ */
+detail: string, } } | { "code": "memory.leak", "data": { 
+/**
+ * By how much.
+ */
+grown: number, 
+/**
+ * Over how many files.
+ */
+files: number, } } | { "code": "memory.fragmentation", "data": { 
+/**
+ * How it shows.
+ */
+sign: Fragmented, } } | { "code": "memory.spike", "data": { 
+/**
+ * The checkpoint before it.
+ */
+before: Checkpoint, 
+/**
+ * The checkpoint after it.
+ */
+after: Checkpoint, 
+/**
+ * The most that was held between them.
+ */
+peak: number, 
+/**
+ * The most that was held at either.
+ */
+held: number, } } | { "code": "memory.unavailable", "data": { 
+/**
+ * Why.
+ */
+detail: string, } } | { "code": "memory.retried", "data": { 
+/**
+ * When.
+ */
+stage: Stage, 
+/**
+ * Why.
+ */
+trouble: Trouble, } } | { "code": "memory.engine_renewed", "data": { 
+/**
+ * When.
+ */
+stage: Stage, 
+/**
+ * Why.
+ */
+trouble: Trouble, } } | { "code": "memory.batch_halved", "data": { 
+/**
+ * When.
+ */
+stage: Stage, 
+/**
+ * Why.
+ */
+trouble: Trouble, 
+/**
+ * It is the batch of the speakers' stage.
+ */
+speakers: boolean, 
+/**
+ * Windows together before.
+ */
+from: number, 
+/**
+ * Windows together from now on.
+ */
+to: number, } } | { "code": "memory.precision_lowered", "data": { 
+/**
+ * When.
+ */
+stage: Stage, 
+/**
+ * Why.
+ */
+trouble: Trouble, 
+/**
+ * The model.
+ */
+model: string, 
+/**
+ * The precision before.
+ */
+from: string, 
+/**
+ * The precision from now on.
+ */
+to: string, } } | { "code": "memory.smaller_model", "data": { 
+/**
+ * When.
+ */
+stage: Stage, 
+/**
+ * Why.
+ */
+trouble: Trouble, 
+/**
+ * The model before.
+ */
+from: string, 
+/**
+ * The model from now on.
+ */
+to: string, } } | { "code": "memory.moved_to_cpu", "data": { 
+/**
+ * When.
+ */
+stage: Stage, 
+/**
+ * Why.
+ */
+trouble: Trouble, } } | { "code": "memory.speakers_skipped", "data": { 
+/**
+ * When.
+ */
+stage: Stage, 
+/**
+ * Why.
+ */
+trouble: Trouble, } } | { "code": "memory.gave_up", "data": { 
+/**
+ * When.
+ */
+stage: Stage, 
+/**
+ * Why.
+ */
+trouble: Trouble, 
+/**
+ * What the user forbade to change.
+ */
+kept: Array<Pinned>, } } | { "code": "memory.will_not_fit", "data": { 
+/**
+ * The model.
+ */
+model: string, 
+/**
+ * Its precision.
+ */
+precision: string, 
+/**
+ * What is missing, and what is done instead.
+ */
+detail: string, } };
+
+/**
+ * What a notice says, as figures. Amounts are bytes, times seconds, shares 0 to 1.
+ */
+export type JobMessage = { "code": "audio.truncated", "data": { 
+/**
+ * How much was decoded.
+ */
+decoded: number, 
+/**
+ * How long the recording is, where the file says so.
+ */
+declared: number | null, 
+/**
+ * What the decoder says, where that is more.
+ */
+detail: string | null, } } | { "code": "audio.damaged", "data": { 
+/**
+ * There is silence in their place.
+ */
+silenced: boolean, 
+/**
+ * What the decoder says.
+ */
+detail: string | null, } } | { "code": "audio.phase", "data": { 
+/**
+ * The channel that was taken alone, from 1.
+ */
+channel: number, 
+/**
+ * By how much the mix would be quieter.
+ */
+decibels: number, } } | { "code": "audio.mono", "data": Record<symbol, never> } | { "code": "audio.several_tracks", "data": { 
+/**
+ * How many.
+ */
+tracks: number, 
+/**
+ * The one that is taken, from 0.
+ */
+taken: number, 
+/**
+ * Its language, as the file spells it.
+ */
+language: string | null, } } | { "code": "speakers.maybe_known", "data": { 
+/**
+ * The speaker.
+ */
+speaker: string, 
+/**
+ * The person.
+ */
+person: string, } } | { "code": "speakers.voices_unreadable", "data": { 
+/**
+ * Why.
+ */
+detail: string, } } | { "code": "transcript.gaps", "data": { 
+/**
+ * In how many places.
+ */
+gaps: number, } } | { "code": "transcript.discarded", "data": { 
+/**
+ * How many passages.
+ */
+passages: number, } } | { "code": "transcript.again", "data": { 
+/**
+ * Where it begins.
+ */
+from: number, 
+/**
+ * Where it ends.
+ */
+to: number, 
+/**
+ * The model.
+ */
+model: string, } } | { "code": "transcript.again_failed", "data": { 
+/**
+ * Why.
+ */
+error: ErrorCode, 
+/**
+ * The same in English.
+ */
+detail: string, } } | { "code": "engine.restarted", "data": { 
+/**
+ * Why.
+ */
+error: ErrorCode, 
+/**
+ * The same in English.
+ */
+detail: string, } } | { "code": "engine.window_skipped", "data": { 
+/**
+ * How often.
+ */
+times: number, } } | { "code": "device.waiting", "data": { 
+/**
+ * `cpu` or `cuda:N`.
+ */
+device: string, 
+/**
+ * The number of the other's process.
+ */
+pid: number | null, } } | { "code": "journal.unavailable", "data": { 
+/**
+ * Why.
+ */
+detail: string, } } | { "code": "journal.file_changed", "data": Record<symbol, never> } | { "code": "history.unavailable", "data": { 
+/**
+ * Why.
+ */
+detail: string, } } | { "code": "history.damaged", "data": { 
+/**
+ * Why.
+ */
+detail: string, } } | { "code": "export.failed", "data": { 
+/**
+ * Why.
+ */
+error: ErrorCode, 
+/**
+ * The file.
+ */
+file: string | null, 
+/**
+ * The same in English.
+ */
+detail: string, } };
+
+/**
+ * A notice of either kind, for a reader that has its words in another language.
+ */
+export type NoticeMessage = MemoryMessage | JobMessage;
 
 /**
  * A file format.
@@ -328,6 +767,10 @@ language: string | null,
  */
 translate: boolean, 
 /**
+ * The original is kept, with the translation beside it.
+ */
+bilingual: boolean, 
+/**
  * Searched for the likeliest text at once, from 1 to 8; 1 is the quickest.
  */
 beams: number, 
@@ -335,10 +778,6 @@ beams: number,
  * Detect the language of each stretch anew.
  */
 several_languages: boolean, 
-/**
- * Transcribe each channel on its own, as of a telephone call.
- */
-each_channel: boolean, 
 /**
  * Names and words to be expected.
  */
@@ -399,6 +838,10 @@ language: string | null,
  */
 translate: boolean, 
 /**
+ * The original is kept, with the translation beside it.
+ */
+bilingual: boolean, 
+/**
  * As in `Settings`.
  */
 beams: number, 
@@ -406,10 +849,6 @@ beams: number,
  * As in `Settings`.
  */
 several_languages: boolean, 
-/**
- * As in `Settings`.
- */
-each_channel: boolean, 
 /**
  * As in `Settings`.
  */
@@ -558,6 +997,10 @@ language: "en" | "de" | "es" | "fr" | "zh" | "ja" | null,
  */
 hide_unsure: boolean, 
 /**
+ * The pictures of a film are not shown while it is heard.
+ */
+hide_pictures: boolean, 
+/**
  * Keys that the user chose, by what they do; none: that has no key.
  */
 keys: { [key in string]: Array<string> }, };
@@ -578,6 +1021,14 @@ shaped: boolean,
  * In vtt, ass and lrc, when each word is said.
  */
 word_times: boolean, 
+/**
+ * In tables and SubRip, text that other programs take for a formula or a tag is kept.
+ */
+raw_text: boolean, 
+/**
+ * In subtitles and plain text, a translation stands below what was said.
+ */
+translation: boolean, 
 /**
  * In documents, what stands beside the text.
  */
@@ -781,13 +1232,13 @@ missing: boolean,
  */
 truncated_at: number | null, 
 /**
- * It was paused, stopped or failed, and resuming goes on from this second; null: from the start.
- */
-reached: number | null, 
-/**
  * Its job, once it has begun, tells speakers apart when the text is there.
  */
 speakers: boolean, 
+/**
+ * It was paused, stopped or failed, and resuming goes on from this second; null: from the start.
+ */
+reached: number | null, 
 /**
  * Set while it is transcribed with a model that was not expected to fit
  * into the free memory.
@@ -924,6 +1375,10 @@ end: number,
  */
 text: string, 
 /**
+ * The same in English, where it was translated besides.
+ */
+translation: string | null, 
+/**
  * Its words; empty where their times are not known.
  */
 words: Array<Word>, 
@@ -978,7 +1433,11 @@ code: string,
  */
 severity: Severity, 
 /**
- * In English.
+ * What the page's words are made of; null in a transcript that another version saved.
+ */
+told: NoticeMessage | null, 
+/**
+ * In English, for where nothing is told.
  */
 text: string, 
 /**
@@ -1043,6 +1502,11 @@ audio: string,
  */
 peaks: string, 
 /**
+ * Address of `{pictures, missing}`: whether it has pictures, or can't show them without ffmpeg. With
+ * `/` and seconds behind it, of the picture at that time.
+ */
+pictures: string, 
+/**
  * Address that, with a number behind it, tells at which speed it is played.
  */
 speed: string, 
@@ -1078,7 +1542,7 @@ format: Format,
 failure: Failure, };
 
 /**
- * An error that a user sees. Branch on `code`, show the rest.
+ * An error that a user sees. The page has words of its own for the code; the rest are details.
  */
 export type Failure = { 
 /**
@@ -1296,9 +1760,13 @@ at: number,
  */
 kind: DeviceKind, 
 /**
- * As in the log: `Before Transcription`, `Batch 12`.
+ * The place in the job.
  */
-label: string, 
+checkpoint: Checkpoint, 
+/**
+ * Number of the batch, from 1.
+ */
+batch: number | null, 
 /**
  * Null where it could not be read.
  */
@@ -1346,7 +1814,11 @@ code: string,
  */
 severity: Severity, 
 /**
- * In English.
+ * What the page's words are made of; null in what another version saved.
+ */
+told: NoticeMessage | null, 
+/**
+ * In English, for where nothing is told.
  */
 text: string, };
 
@@ -1647,6 +2119,10 @@ end: number,
  * Who speaks is found; nothing is transcribed.
  */
 speakers: boolean, 
+/**
+ * It is translated to English beside its text.
+ */
+translation: boolean, 
 /**
  * What waits for the user's choice; null: it is not there yet.
  */
@@ -1989,6 +2465,10 @@ part: Gap,
  * Null: the new text replaces the old one.
  */
 attempt: Attempt | null, } | { "type": "find_speakers", 
+/**
+ * The recording.
+ */
+job: number, } | { "type": "translate", 
 /**
  * The recording.
  */

@@ -79,7 +79,7 @@ test("a row that is moved by key keeps the focus, in either direction", async ()
 test("a row says how long it is, where it came from and what its own settings are", async () => {
   await queue();
   lengths(754, 61);
-  const own = { model_name: "whisper-small", model_folder: null, language: "de", translate: true, beams: 5, several_languages: false, words: [], prompt: "", channels: "mix" as const, voice_activity: 0.5, speakers: true, speaker_count: 2, output_folder: null, name_template: "", when_finished: null };
+  const own = { model_name: "whisper-small", model_folder: null, language: "de", translate: true, bilingual: false, beams: 5, several_languages: false, words: [], prompt: "", channels: "mix" as const, voice_activity: 0.5, speakers: true, speaker_count: 2, output_folder: null, name_template: "", when_finished: null };
   const [first] = steno.jobs;
   if (!first) throw new Error("there is no job");
   backend.emit({ kind: "jobs", changed: [{ ...first, duration: 754, watched: true, own }], removed: [], order: null });
@@ -308,7 +308,7 @@ test("folders are watched, say where their texts go, and one that is gone is nam
   render(SettingsPage, { steno });
   await waitFor(() => expect(screen.getAllByTestId("watched-folder").length).toBe(2));
   expect((await found("watched")).textContent).toContain(t.watched.gone(1));
-  expect((await found("watched-failure")).textContent).toContain("The watched folder is not there. Connect the disk");
+  expect((await found("watched-failure")).textContent).toContain("its disk is not connected");
   const [first] = screen.getAllByTestId("watched-folder") as [HTMLElement];
   await fireEvent.click(within(first).getByLabelText(".docx"));
   await waitFor(() => expect(backend.watched[0]?.exporting.formats).toEqual(["txt", "srt", "docx"]));

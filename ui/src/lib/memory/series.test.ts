@@ -1,10 +1,11 @@
 import { describe, expect, test } from "vitest";
-import type { MemorySample, Stage, StageUse } from "../generated/contract";
+import type { Checkpoint, MemorySample, Stage, StageUse } from "../generated/contract";
 import { axisTop, bands, csv, kinds, series, used } from "./series";
 
-function sample(at: number, label: string, ours: number | null, others: number | null = 10, peak = ours ?? 0): MemorySample {
+function sample(at: number, place: Checkpoint | number, ours: number | null, others: number | null = 10, peak = ours ?? 0): MemorySample {
   const levels = ours === null ? null : { ours, peak, others, free: 100 - ours - (others ?? 0), total: 100 };
-  return { at, kind: "gpu", label, levels };
+  const [checkpoint, batch] = typeof place === "number" ? (["batch", place] as const) : [place, null];
+  return { at, kind: "gpu", checkpoint, batch, levels };
 }
 
 function stage(stage: Stage, start: number, end: number | null, before: number, loaded: number | null = null): StageUse {
@@ -12,12 +13,12 @@ function stage(stage: Stage, start: number, end: number | null, before: number, 
 }
 
 const SAMPLES = [
-  sample(0, "Pipeline Start", 5),
-  sample(1, "Before Speech Model Load", 5),
-  sample(2, "After Speech Model Load", 35),
-  sample(3, "Batch 1", 50, null, 62),
-  sample(4, "Batch 2", null),
-  sample(5, "Final Cleanup", 36),
+  sample(0, "pipeline_start", 5),
+  sample(1, "before_speech_model_load", 5),
+  sample(2, "after_speech_model_load", 35),
+  sample(3, 1, 50, null, 62),
+  sample(4, 2, null),
+  sample(5, "final_cleanup", 36),
 ];
 
 test("others are stacked upon ours, and nobody’s word for nothing is a gap", () => {
@@ -28,7 +29,7 @@ test("others are stacked upon ours, and nobody’s word for nothing is a gap", (
   expect(lines.peaks).toEqual([5, 5, 35, 62, 36]);
   expect(lines.total).toBe(100);
   expect(kinds(SAMPLES)).toEqual(["gpu"]);
-  expect(kinds([sample(0, "Pipeline Start", null)])).toEqual([]);
+  expect(kinds([sample(0, "pipeline_start", null)])).toEqual([]);
 });
 
 describe("bands", () => {
@@ -48,17 +49,17 @@ test("the measured peak is divided as far as can be told, and adds up", () => {
   const stages = [stage("speech_model", 1, null, 5, 35), stage("transcribe", 2.5, 4, 35)];
   expect(used(SAMPLES, stages, "gpu")).toEqual({ before: 5, weights: 30, work: 27, peak: 62 });
   // A model that was loaded for an earlier file counts as held before.
-  expect(used([sample(0, "Pipeline Start", 35), sample(1, "Batch 1", 50)], [], "gpu")).toEqual({ before: 35, weights: 0, work: 15, peak: 50 });
+  expect(used([sample(0, "pipeline_start", 35), sample(1, 1, 50)], [], "gpu")).toEqual({ before: 35, weights: 0, work: 15, peak: 50 });
   expect(used([], [], "gpu")).toBeNull();
 });
 
 test("the table has every sample, and nothing in it breaks a spreadsheet", () => {
-  const lines = csv([...SAMPLES, { ...sample(6, 'Odd, "label"', 1), kind: "host" }]).trimEnd().split("\n");
+  const lines = csv([...SAMPLES, { ...sample(6, "before_trim", 1), kind: "host" }]).trimEnd().split("\n");
   expect(lines.length).toBe(SAMPLES.length + 2);
   expect(lines[0]).toBe("seconds,device,checkpoint,ours,peak,others,free,limit");
-  expect(lines[4]).toBe("3.000,gpu,Batch 1,50,62,,50,100");
-  expect(lines[5]).toBe("4.000,gpu,Batch 2,,,,,");
-  expect(lines[7]).toBe('6.000,host,"Odd, ""label""",1,1,10,89,100');
+  expect(lines[4]).toBe("3.000,gpu,batch 1,50,62,,50,100");
+  expect(lines[5]).toBe("4.000,gpu,batch 2,,,,,");
+  expect(lines[7]).toBe("6.000,host,before_trim,1,1,10,89,100");
 });
 
 test.each([
@@ -71,7 +72,7 @@ test.each([
   [95, 4, 100, 112],
   [0, 0, 100, 1.25],
 ])("of %d used by Steno and %d by others of %d, the axis ends at %d", (ours, others, total, end) => {
-  const one = sample(0, "Batch 1", ours, others);
+  const one = sample(0, 1, ours, others);
   const lines = series([{ ...one, levels: one.levels && { ...one.levels, total } }], "gpu");
   expect(axisTop(lines)).toBeCloseTo(end);
 });

@@ -1,3 +1,4 @@
+import { t } from "../text";
 import type { DeviceKind, MemoryLevels, MemorySample, Stage, StageUse } from "../generated/contract";
 
 /** From these shares of the limit on a device counts as full, and as nearly out. */
@@ -96,11 +97,16 @@ export function used(all: MemorySample[], stages: StageUse[], kind: DeviceKind):
   return { before, weights, work: peak - before - weights, peak };
 }
 
+/** Where in the job a sample was taken, in the user’s words. */
+export function checkpointName({ checkpoint, batch }: MemorySample): string {
+  return batch === null ? t.told.checkpoints[checkpoint] : t.told.batch(batch);
+}
+
 /** Every sample of every device as a table for spreadsheets; amounts in bytes. */
 export function csv(samples: MemorySample[]): string {
   const head = ["seconds", "device", "checkpoint", "ours", "peak", "others", "free", "limit"];
-  const rows = samples.map(({ at, kind, label, levels }) => [
-    at.toFixed(3), kind, label, levels?.ours, levels?.peak, levels?.others, levels?.free, levels?.total,
+  const rows = samples.map(({ at, kind, checkpoint, batch, levels }) => [
+    at.toFixed(3), kind, batch === null ? checkpoint : `${checkpoint} ${batch}`, levels?.ours, levels?.peak, levels?.others, levels?.free, levels?.total,
   ]);
   return [head, ...rows].map((row) => `${row.map(cell).join(",")}\n`).join("");
 }

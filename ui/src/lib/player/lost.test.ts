@@ -22,7 +22,7 @@ afterEach(() => {
 const backend = {
   async playSource() {
     opened += 1;
-    return { audio: `sound/${opened}`, peaks: "peaks", speed: "speed/", seconds: 60 };
+    return { audio: `sound/${opened}`, peaks: "peaks", pictures: "pictures", speed: "speed/", seconds: 60 };
   },
 } as unknown as Backend;
 

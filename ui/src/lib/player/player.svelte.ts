@@ -302,7 +302,7 @@ export class Player {
     if (this.#revived) {
       this.#unwanted();
       this.#audio.pause();
-      this.failure = asFailure(error?.message || t.player.silent);
+      this.failure = { code: "player_failed", file: null, message: error?.message || t.player.silent, remedy: null };
       return;
     }
     this.#revived = true;

@@ -7,7 +7,7 @@ import { places, rangeOf, spokenAt, startOf } from "./spoken";
 function segment(start: number, words: string[]): Segment {
   const spoken: Word[] = words.map((text, index) => ({ text, start: start + index, end: start + index + 0.5, probability: 1 }));
   const end = start + words.length;
-  return { id: 0, start, end, text: words.join("").trim(), words: spoken, language: null, speaker: null, channel: null, suspicions: [] };
+  return { id: 0, start, end, text: words.join("").trim(), words: spoken, language: null, speaker: null, channel: null, translation: null, suspicions: [] };
 }
 
 function transcript(segments: Segment[]): Text {

@@ -1,3 +1,4 @@
+import { engine } from "./engine/de";
 import { clock, factor, keyName, memorySize, span } from "../ui/format";
 import type { Text } from "./en";
 
@@ -205,6 +206,7 @@ export const de: Text = {
     language: "Sprache",
     detect: "Automatisch erkennen",
     translate: "Ins Englische übersetzen",
+    bilingual: "Original behalten",
     speakers: "Sprecher unterscheiden",
     speakerCount: "Anzahl der Sprecher",
     speakerCountDetect: "Anzahl ermitteln",
@@ -216,6 +218,7 @@ export const de: Text = {
     starting: "Gerät wird gesucht …",
     missing: "Rechenprogramm nicht verfügbar",
     cpu: (threads) => (threads === 1 ? "Prozessor, 1 Thread" : `Prozessor, ${threads} Threads`),
+    noCard: "Es wurde keine Grafikkarte gefunden, die Steno benutzen kann.",
     why: "Warum nicht die Grafikkarte",
     memory: (free, total) => `${memorySize(free)} von ${memorySize(total)} frei`,
     noFfmpeg: "ffmpeg ist nicht installiert: Einige seltene Formate lassen sich nicht öffnen.",
@@ -514,6 +517,9 @@ export const de: Text = {
     finding: "Sprecher werden erkannt …",
     findLater: "Sprecher werden erkannt, sobald der ganze Text da ist.",
     findingNow: (percent: string) => `Sprecher werden erkannt: ${percent}. Ihre Namen erscheinen zusammen, sobald die ganze Aufnahme gehört wurde.`,
+    translate: "Ins Englische übersetzen",
+    translating: "Wird übersetzt…",
+    translateHint: "Englisch steht unter dem Text; es wird nichts erneut transkribiert",
     findHint: "Es wird nichts neu transkribiert",
     findAgainHint: "Namen werden ersetzt; Rückgängig holt sie zurück",
     assign: "Dieser Abschnitt",
@@ -532,6 +538,7 @@ export const de: Text = {
     merge: "Mit nächstem verbinden",
     insert: "Danach einfügen",
     accept: "Bestätigen",
+    saveSound: "Ton speichern…",
     acceptHint: "Als geprüft markieren",
     remove: "Löschen",
   },
@@ -610,6 +617,9 @@ export const de: Text = {
     position: "Position in der Aufnahme",
     zoomIn: "Vergrößern",
     zoomOut: "Verkleinern",
+    pictures: "Bild zeigen",
+    picture: "Bild an der Stelle, die zu hören ist",
+    picturesMissing: "Für das Bild fehlt ffmpeg.",
     silent: "Die Wiedergabe wurde unterbrochen. Starten Sie sie erneut oder wandeln Sie die Aufnahme zuerst in WAV oder FLAC um.",
   },
 
@@ -713,6 +723,10 @@ export const de: Text = {
     several: (formats) => `${formats} Dateien speichern`,
     subtitles: "Untertitel",
     shaped: "Kurze Zeilen, die auf den Bildschirm passen",
+    languages: "Sprachen",
+    translation: "Englisch unter dem Text, wo er übersetzt wurde",
+    safety: "Tabellen und SubRip",
+    rawText: "Text unverändert lassen, den andere Programme für eine Formel oder ein Tag halten",
     wordTimes: "Zeitstempel für jedes Wort (vtt, ass, lrc)",
     documents: "Dokumente",
     times: "Zeiten",
@@ -745,10 +759,13 @@ export const de: Text = {
     modelFile: "Modelldatei wählen",
     save: "Transkript speichern",
     folder: "Ordner für die Transkripte wählen",
+    sound: "Ton dieses Teils speichern",
     chart: "Speicherverbrauch dieses Auftrags speichern",
   },
 
   toasts: { label: "Meldungen", dismiss: "Meldung schließen" },
+
+  told: engine,
 
   errors: {
     file_not_found: "Datei nicht gefunden",
@@ -769,6 +786,11 @@ export const de: Text = {
     model_unsupported: "Modell nicht unterstützt",
     language_unknown: "Unbekannte Sprache",
     bad_settings: "Ungültige Einstellungen",
+    name_taken: "Dieser Name ist vergeben",
+    name_missing: "Es fehlt ein Name",
+    recording_gone: "Die Aufnahme ist nicht mehr in der Liste",
+    transcript_gone: "Dieses Transkript gibt es nicht",
+    bad_pattern: "Der reguläre Ausdruck ist ungültig",
     device_unavailable: "Gerät nicht verfügbar",
     out_of_memory: "Nicht genügend Speicher",
     network_off: "Der Netzwerkzugriff ist deaktiviert",

@@ -1,3 +1,4 @@
+import { engine } from "./engine/en";
 import type { ErrorCode, Format, Job, PreferenceName, Progress, Suspicion, TransferStage } from "../generated/contract";
 import type { Language } from "../locale.svelte";
 import { clock, factor, keyName, memorySize, span } from "../ui/format";
@@ -207,6 +208,7 @@ export const en = {
     language: "Language",
     detect: "Detect",
     translate: "Translate to English",
+    bilingual: "Keep the original too",
     speakers: "Tell speakers apart",
     speakerCount: "Number of speakers",
     speakerCountDetect: "as many as are found",
@@ -218,6 +220,7 @@ export const en = {
     starting: "Looking for the device…",
     missing: "Engine not available",
     cpu: (threads: number) => (threads === 1 ? "CPU, 1 thread" : `CPU, ${threads} threads`),
+    noCard: "No graphics card that Steno can use was found.",
     why: "Why not the graphics card",
     memory: (free: number, total: number) => `${memorySize(free)} of ${memorySize(total)} free`,
     noFfmpeg: "ffmpeg is not installed: a few rare formats can’t be opened.",
@@ -517,6 +520,9 @@ export const en = {
     finding: "Identifying speakers…",
     findLater: "Speakers are identified once all of the text is there.",
     findingNow: (percent: string) => `Identifying speakers: ${percent}. Their names appear together, once the whole recording has been heard.`,
+    translate: "Translate to English",
+    translating: "Translating…",
+    translateHint: "English stands below the text; nothing is transcribed again",
     findHint: "Nothing is transcribed again",
     findAgainHint: "Names are replaced; undo brings them back",
     assign: "This segment",
@@ -535,6 +541,7 @@ export const en = {
     merge: "Join with next",
     insert: "Insert after",
     accept: "Accept",
+    saveSound: "Save sound…",
     acceptHint: "Mark as reviewed",
     remove: "Delete",
   },
@@ -613,6 +620,9 @@ export const en = {
     position: "Position in the recording",
     zoomIn: "Zoom in",
     zoomOut: "Zoom out",
+    pictures: "Show the picture",
+    picture: "Picture at the place that is played",
+    picturesMissing: "The picture needs ffmpeg, which is not installed.",
     silent: "Playback stopped. Play again, or convert the recording to WAV or FLAC first.",
   },
 
@@ -716,6 +726,10 @@ export const en = {
     several: (formats: number) => `Save ${formats} files`,
     subtitles: "Subtitles",
     shaped: "Short lines that fit the screen",
+    languages: "Languages",
+    translation: "English below the text, where it was translated",
+    safety: "Tables and SubRip",
+    rawText: "Keep text that other programs take for a formula or a tag",
     wordTimes: "Word timestamps (vtt, ass, lrc)",
     documents: "Documents",
     times: "Times",
@@ -748,10 +762,13 @@ export const en = {
     modelFile: "Choose a model file",
     save: "Save the transcript",
     folder: "Choose a folder for the transcripts",
+    sound: "Save the sound of this part",
     chart: "Save the memory use of this job",
   },
 
   toasts: { label: "Messages", dismiss: "Dismiss" },
+
+  told: engine,
 
   errors: {
     file_not_found: "File not found",
@@ -772,6 +789,11 @@ export const en = {
     model_unsupported: "Model not supported",
     language_unknown: "Unknown language",
     bad_settings: "Invalid settings",
+    name_taken: "This name is taken",
+    name_missing: "A name is missing",
+    recording_gone: "The recording is no longer in the list",
+    transcript_gone: "No such transcript",
+    bad_pattern: "The regular expression can’t be used",
     device_unavailable: "Device not available",
     out_of_memory: "Not enough memory",
     network_off: "Network access is turned off",

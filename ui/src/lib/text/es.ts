@@ -1,3 +1,4 @@
+import { engine } from "./engine/es";
 import { clock, factor, keyName, memorySize, span } from "../ui/format";
 import type { Text } from "./en";
 
@@ -206,6 +207,7 @@ export const es: Text = {
     language: "Idioma",
     detect: "Detectar automáticamente",
     translate: "Traducir al inglés",
+    bilingual: "Conservar el original",
     speakers: "Distinguir hablantes",
     speakerCount: "Número de hablantes",
     speakerCountDetect: "detectar cuántos",
@@ -217,6 +219,7 @@ export const es: Text = {
     starting: "Buscando el dispositivo…",
     missing: "Motor no disponible",
     cpu: (threads) => (threads === 1 ? "CPU, 1 hilo" : `CPU, ${threads} hilos`),
+    noCard: "No se encontró ninguna tarjeta gráfica que Steno pueda usar.",
     why: "Por qué no la tarjeta gráfica",
     memory: (free, total) => `${memorySize(free)} de ${memorySize(total)} libres`,
     noFfmpeg: "ffmpeg no está instalado: algunos formatos poco comunes no se pueden abrir.",
@@ -517,6 +520,9 @@ export const es: Text = {
     finding: "Identificando hablantes…",
     findLater: "Los hablantes se identifican cuando esté todo el texto.",
     findingNow: (percent) => `Identificando hablantes: ${percent}. Sus nombres aparecen juntos, cuando se haya escuchado toda la grabación.`,
+    translate: "Traducir al inglés",
+    translating: "Traduciendo…",
+    translateHint: "El inglés aparece debajo del texto; no se vuelve a transcribir nada",
     findHint: "No se vuelve a transcribir nada",
     findAgainHint: "Los nombres se sustituyen; deshacer los recupera",
     assign: "Este segmento",
@@ -535,6 +541,7 @@ export const es: Text = {
     merge: "Unir con el siguiente",
     insert: "Insertar después",
     accept: "Aceptar",
+    saveSound: "Guardar sonido…",
     acceptHint: "Marcar como revisado",
     remove: "Eliminar",
   },
@@ -613,6 +620,9 @@ export const es: Text = {
     position: "Posición en la grabación",
     zoomIn: "Acercar",
     zoomOut: "Alejar",
+    pictures: "Mostrar la imagen",
+    picture: "Imagen del lugar que se reproduce",
+    picturesMissing: "La imagen necesita ffmpeg, que no está instalado.",
     silent: "La reproducción se detuvo. Reproducir de nuevo o convertir antes la grabación a WAV o FLAC.",
   },
 
@@ -716,6 +726,10 @@ export const es: Text = {
     several: (formats) => `Guardar ${formats} archivos`,
     subtitles: "Subtítulos",
     shaped: "Líneas cortas que caben en la pantalla",
+    languages: "Idiomas",
+    translation: "Inglés debajo del texto, donde esté traducido",
+    safety: "Tablas y SubRip",
+    rawText: "Conservar el texto que otros programas toman por una fórmula o una etiqueta",
     wordTimes: "Marcas de tiempo por palabra (vtt, ass, lrc)",
     documents: "Documentos",
     times: "Tiempos",
@@ -748,10 +762,13 @@ export const es: Text = {
     modelFile: "Elegir el archivo de un modelo",
     save: "Guardar la transcripción",
     folder: "Elegir una carpeta para las transcripciones",
+    sound: "Guardar el sonido de esta parte",
     chart: "Guardar el uso de memoria de este trabajo",
   },
 
   toasts: { label: "Mensajes", dismiss: "Cerrar el mensaje" },
+
+  told: engine,
 
   errors: {
     file_not_found: "Archivo no encontrado",
@@ -772,6 +789,11 @@ export const es: Text = {
     model_unsupported: "Modelo no compatible",
     language_unknown: "Idioma desconocido",
     bad_settings: "Ajustes no válidos",
+    name_taken: "Este nombre ya está en uso",
+    name_missing: "Falta un nombre",
+    recording_gone: "La grabación ya no está en la lista",
+    transcript_gone: "No existe esa transcripción",
+    bad_pattern: "La expresión regular no es válida",
     device_unavailable: "Dispositivo no disponible",
     out_of_memory: "Memoria insuficiente",
     network_off: "El acceso a la red está desactivado",

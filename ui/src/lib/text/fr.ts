@@ -1,3 +1,4 @@
+import { engine } from "./engine/fr";
 import { clock, factor, keyName, memorySize, span } from "../ui/format";
 import type { Text } from "./en";
 
@@ -209,6 +210,7 @@ export const fr: Text = {
     language: "Langue",
     detect: "Détection automatique",
     translate: "Traduire en anglais",
+    bilingual: "Garder l’original",
     speakers: "Distinguer les locuteurs",
     speakerCount: "Nombre de locuteurs",
     speakerCountDetect: "détecter le nombre",
@@ -220,6 +222,7 @@ export const fr: Text = {
     starting: "Recherche du matériel…",
     missing: "Moteur non disponible",
     cpu: (threads) => `Processeur, ${counted(threads, "thread", "threads")}`,
+    noCard: "Aucune carte graphique utilisable par Steno n’a été trouvée.",
     why: "Pourquoi pas la carte graphique",
     memory: (free, total) => `${memorySize(free)} libres sur ${memorySize(total)}`,
     noFfmpeg: "ffmpeg n’est pas installé : quelques formats rares ne peuvent pas être ouverts.",
@@ -517,6 +520,9 @@ export const fr: Text = {
     finding: "Identification des locuteurs…",
     findLater: "Les locuteurs sont identifiés une fois tout le texte écrit.",
     findingNow: (percent) => `Identification des locuteurs : ${percent}. Leurs noms apparaissent ensemble, une fois tout l’enregistrement écouté.`,
+    translate: "Traduire en anglais",
+    translating: "Traduction…",
+    translateHint: "L’anglais figure sous le texte ; rien n’est retranscrit",
     findHint: "Rien n’est retranscrit",
     findAgainHint: "Les noms sont remplacés ; Annuler les rétablit",
     assign: "Ce segment",
@@ -535,6 +541,7 @@ export const fr: Text = {
     merge: "Fusionner avec le suivant",
     insert: "Insérer après",
     accept: "Valider",
+    saveSound: "Enregistrer le son…",
     acceptHint: "Marquer comme vérifié",
     remove: "Supprimer",
   },
@@ -613,6 +620,9 @@ export const fr: Text = {
     position: "Position dans l’enregistrement",
     zoomIn: "Agrandir",
     zoomOut: "Réduire",
+    pictures: "Afficher l’image",
+    picture: "Image de l’endroit en cours de lecture",
+    picturesMissing: "L’image nécessite ffmpeg, qui n’est pas installé.",
     silent: "La lecture s’est arrêtée. Relancez-la ou convertissez d’abord l’enregistrement en WAV ou FLAC.",
   },
 
@@ -716,6 +726,10 @@ export const fr: Text = {
     several: (formats) => `Enregistrer ${counted(formats, "fichier", "fichiers")}`,
     subtitles: "Sous-titres",
     shaped: "Lignes courtes adaptées à l’écran",
+    languages: "Langues",
+    translation: "Anglais sous le texte, là où il est traduit",
+    safety: "Tableaux et SubRip",
+    rawText: "Conserver le texte que d’autres programmes prennent pour une formule ou une balise",
     wordTimes: "Horodatage de chaque mot (vtt, ass, lrc)",
     documents: "Documents de texte",
     times: "Heures",
@@ -748,10 +762,13 @@ export const fr: Text = {
     modelFile: "Choisir le fichier d’un modèle",
     save: "Enregistrer la transcription",
     folder: "Choisir un dossier pour les transcriptions",
+    sound: "Enregistrer le son de cette partie",
     chart: "Enregistrer l’utilisation de la mémoire de cette tâche",
   },
 
   toasts: { label: "Notifications", dismiss: "Fermer la notification" },
+
+  told: engine,
 
   errors: {
     file_not_found: "Fichier introuvable",
@@ -772,6 +789,11 @@ export const fr: Text = {
     model_unsupported: "Modèle non pris en charge",
     language_unknown: "Langue inconnue",
     bad_settings: "Réglages non valides",
+    name_taken: "Ce nom est déjà utilisé",
+    name_missing: "Il manque un nom",
+    recording_gone: "L’enregistrement n’est plus dans la liste",
+    transcript_gone: "Cette transcription n’existe pas",
+    bad_pattern: "L’expression régulière n’est pas valable",
     device_unavailable: "Matériel non disponible",
     out_of_memory: "Mémoire insuffisante",
     network_off: "L’accès au réseau est désactivé",

@@ -1,3 +1,4 @@
+import { engine } from "./engine/ja";
 import { clock, factor, keyName, memorySize, span } from "../ui/format";
 import type { Text } from "./en";
 
@@ -206,6 +207,7 @@ export const ja: Text = {
     language: "言語",
     detect: "自動検出",
     translate: "英語に翻訳",
+    bilingual: "原文も残す",
     speakers: "話者を区別する",
     speakerCount: "話者の人数",
     speakerCountDetect: "人数を自動検出",
@@ -217,6 +219,7 @@ export const ja: Text = {
     starting: "デバイスを検出中…",
     missing: "エンジンを利用できません",
     cpu: (threads) => `CPU、${threads}スレッド`,
+    noCard: "Stenoで使えるグラフィックカードが見つかりませんでした。",
     why: "グラフィックスカードを使用しない理由",
     memory: (free, total) => `${memorySize(total)}中${memorySize(free)}空き`,
     noFfmpeg: "ffmpegがインストールされていないため、一部の特殊な形式は開けません。",
@@ -513,6 +516,9 @@ export const ja: Text = {
     finding: "話者を識別中…",
     findLater: "話者は、文字起こしがすべて終わってから識別されます。",
     findingNow: (percent) => `話者を識別中：${percent}。録音全体を聞き終えると、名前がまとめて表示されます。`,
+    translate: "英語に翻訳",
+    translating: "翻訳中…",
+    translateHint: "英語はテキストの下に表示されます。文字起こしはやり直しません",
     findHint: "文字起こしはやり直しません",
     findAgainHint: "名前は置き換えられます。取り消すと元に戻ります",
     assign: "このセグメント",
@@ -531,6 +537,7 @@ export const ja: Text = {
     merge: "次と結合",
     insert: "後に挿入",
     accept: "確認",
+    saveSound: "音声を保存…",
     acceptHint: "確認済みにする",
     remove: "削除",
   },
@@ -609,6 +616,9 @@ export const ja: Text = {
     position: "録音内の位置",
     zoomIn: "拡大",
     zoomOut: "縮小",
+    pictures: "映像を表示",
+    picture: "再生位置の映像",
+    picturesMissing: "映像の表示にはffmpegが必要ですが、インストールされていません。",
     silent: "再生が停止しました。もう一度再生するか、録音を先にWAVまたはFLACに変換してください。",
   },
 
@@ -712,6 +722,10 @@ export const ja: Text = {
     several: (formats) => `${formats}個のファイルを保存`,
     subtitles: "字幕",
     shaped: "画面に収まる短い行",
+    languages: "言語",
+    translation: "翻訳がある場合は、テキストの下に英語を書き出す",
+    safety: "表とSubRip",
+    rawText: "ほかのプログラムが数式やタグとみなすテキストもそのまま書き出す",
     wordTimes: "単語ごとのタイムスタンプ（vtt, ass, lrc）",
     documents: "文書",
     times: "時刻",
@@ -742,10 +756,13 @@ export const ja: Text = {
     modelFile: "モデルのファイルを選択",
     save: "文字起こしを保存",
     folder: "文字起こしを保存するフォルダーを選択",
+    sound: "この部分の音声を保存",
     chart: "このジョブのメモリ使用量を保存",
   },
 
   toasts: { label: "メッセージ", dismiss: "メッセージを閉じる" },
+
+  told: engine,
 
   errors: {
     file_not_found: "ファイルが見つかりません",
@@ -766,6 +783,11 @@ export const ja: Text = {
     model_unsupported: "対応していないモデル",
     language_unknown: "不明な言語",
     bad_settings: "無効な設定",
+    name_taken: "この名前は使用されています",
+    name_missing: "名前がありません",
+    recording_gone: "この録音は一覧にありません",
+    transcript_gone: "この文字起こしはありません",
+    bad_pattern: "正規表現が正しくありません",
     device_unavailable: "デバイスを利用できません",
     out_of_memory: "メモリ不足",
     network_off: "ネットワークへのアクセスがオフです",

@@ -1,3 +1,4 @@
+import { engine } from "./engine/zh";
 import { clock, factor, keyName, memorySize, span } from "../ui/format";
 import type { Text } from "./en";
 
@@ -206,6 +207,7 @@ export const zh: Text = {
     language: "语言",
     detect: "自动检测",
     translate: "翻译成英语",
+    bilingual: "保留原文",
     speakers: "区分说话人",
     speakerCount: "说话人数量",
     speakerCountDetect: "自动检测人数",
@@ -217,6 +219,7 @@ export const zh: Text = {
     starting: "正在查找设备…",
     missing: "引擎不可用",
     cpu: (threads) => `CPU，${threads} 个线程`,
+    noCard: "未找到 Steno 可以使用的显卡。",
     why: "为何不使用显卡",
     memory: (free, total) => `共 ${memorySize(total)}，可用 ${memorySize(free)}`,
     noFfmpeg: "未安装 ffmpeg：少数罕见格式无法打开。",
@@ -513,6 +516,9 @@ export const zh: Text = {
     finding: "正在识别说话人…",
     findLater: "全部文本完成后将识别说话人。",
     findingNow: (percent) => `正在识别说话人：${percent}。听完整个录音后，名字会一起显示。`,
+    translate: "翻译成英语",
+    translating: "正在翻译…",
+    translateHint: "英语显示在文本下方；不会重新转写",
     findHint: "不会重新转写",
     findAgainHint: "名字会被替换；可撤销恢复",
     assign: "此片段",
@@ -531,6 +537,7 @@ export const zh: Text = {
     merge: "与下一片段合并",
     insert: "在后面插入",
     accept: "确认",
+    saveSound: "保存声音…",
     acceptHint: "标记为已核对",
     remove: "删除",
   },
@@ -609,6 +616,9 @@ export const zh: Text = {
     position: "录音中的位置",
     zoomIn: "放大",
     zoomOut: "缩小",
+    pictures: "显示画面",
+    picture: "当前播放位置的画面",
+    picturesMissing: "显示画面需要 ffmpeg，但尚未安装。",
     silent: "播放已停止。请重新播放，或先将录音转换为 WAV 或 FLAC。",
   },
 
@@ -712,6 +722,10 @@ export const zh: Text = {
     several: (formats) => `保存 ${formats} 个文件`,
     subtitles: "字幕",
     shaped: "适合屏幕的短行",
+    languages: "语言",
+    translation: "如有翻译，在文本下方附上英语",
+    safety: "表格和 SubRip",
+    rawText: "保留会被其他程序视为公式或标签的文本",
     wordTimes: "逐词时间戳（vtt, ass, lrc）",
     documents: "文档",
     times: "时间",
@@ -742,10 +756,13 @@ export const zh: Text = {
     modelFile: "选择模型文件",
     save: "保存文稿",
     folder: "选择保存文稿的文件夹",
+    sound: "保存这一部分的声音",
     chart: "保存此任务的内存占用",
   },
 
   toasts: { label: "消息", dismiss: "关闭消息" },
+
+  told: engine,
 
   errors: {
     file_not_found: "找不到文件",
@@ -766,6 +783,11 @@ export const zh: Text = {
     model_unsupported: "不支持此模型",
     language_unknown: "未知语言",
     bad_settings: "设置无效",
+    name_taken: "该名称已被使用",
+    name_missing: "缺少名称",
+    recording_gone: "该录音已不在列表中",
+    transcript_gone: "没有该转写文本",
+    bad_pattern: "正则表达式无效",
     device_unavailable: "设备不可用",
     out_of_memory: "内存不足",
     network_off: "网络访问已关闭",

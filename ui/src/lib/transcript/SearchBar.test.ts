@@ -4,7 +4,7 @@ import { t } from "../text";
 import SearchBar from "./SearchBar.svelte";
 import { Text } from "./text.svelte";
 
-const segment = { id: 0, words: [], start: 0, end: 1, language: null, speaker: null, channel: null, suspicions: [] };
+const segment = { id: 0, words: [], start: 0, end: 1, language: null, speaker: null, channel: null, translation: null, suspicions: [] };
 
 function show(...said: string[]) {
   const text = new Text(1);

@@ -1,5 +1,6 @@
 import { fireEvent, screen, waitFor } from "@testing-library/svelte";
 import { beforeAll, beforeEach, expect, test, vi } from "vitest";
+import type { FakeBackend } from "../backend/fake";
 import type { Steno } from "../steno.svelte";
 import { fillIn, opened } from "../testing";
 import { t } from "../text";
@@ -25,6 +26,12 @@ const type = (id: string, value: string) => fireEvent.input(field(id), { target:
 const shown = () => [field("start").value, field("end").value];
 const times = () => [steno.text?.at(2)?.start ?? -1, steno.text?.at(2)?.end ?? -1];
 const follows = () => waitFor(() => expect(shown()).toEqual(times().map(timecode)));
+
+test("the sound of a segment is saved", async () => {
+  await click("save-sound");
+  const [from, to] = times();
+  await waitFor(() => expect((steno.backend as FakeBackend).sounds).toEqual([[steno.selected, { start: from, end: to }]]));
+});
 
 test("times are set to the millisecond, with a comma or a point", async () => {
   await follows();

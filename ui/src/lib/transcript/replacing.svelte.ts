@@ -1,5 +1,5 @@
 import { asFailure } from "../backend";
-import type { Finding, Place } from "../generated/contract";
+import type { Failure, Finding, Place } from "../generated/contract";
 import type { Editor } from "./editor.svelte";
 
 /** What is to be replaced in one text, while the form for it is open. The program finds it, as it replaces it. */
@@ -23,7 +23,7 @@ export class Replacing {
     return map;
   });
   /** Why nothing can be found. */
-  problem = $state<string | null>(null);
+  problem = $state.raw<Failure | null>(null);
   #turn = 0;
 
   constructor(readonly editor: Editor) {}
@@ -35,11 +35,11 @@ export class Replacing {
   /** Looks anew; of several questions under way the last one counts. */
   async look(finding: Finding): Promise<void> {
     const mine = ++this.#turn;
-    let [places, problem]: [Place[], string | null] = [[], null];
+    let [places, problem]: [Place[], Failure | null] = [[], null];
     try {
       if (finding.text !== "") places = await this.editor.steno.find(this.editor.text.job, finding);
     } catch (error) {
-      problem = asFailure(error).message;
+      problem = asFailure(error);
     }
     if (mine === this.#turn) [this.places, this.problem] = [places, problem];
   }

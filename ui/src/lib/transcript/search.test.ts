@@ -33,7 +33,7 @@ const find = (...wanted: Parameters<typeof matches>) => matches(...wanted).map((
 
 test("segments are found by number", () => {
   const text = new Text(1);
-  const segment = { id: 0, words: [], start: 0, end: 1, language: null, speaker: null, channel: null, suspicions: [] };
+  const segment = { id: 0, words: [], start: 0, end: 1, language: null, speaker: null, channel: null, translation: null, suspicions: [] };
   const segments = ["The quay.", "Ships.", "At the QUAY again."].map((text) => ({ ...segment, text }));
   text.apply({ job: 1, from: 0, segments, changes: [], editing: null, notices: [], ending: null });
   expect(find(text, " quay ")).toEqual([0, 2]);

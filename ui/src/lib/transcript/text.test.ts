@@ -12,6 +12,7 @@ function segments(from: number, count: number, mark = ""): Segment[] {
     language: null,
     speaker: null,
     channel: null,
+    translation: null,
     suspicions: [],
     words: [],
   }));

@@ -21,6 +21,11 @@ export function factor(value: number): string {
   return decimal(value, value < 10 ? 1 : 0);
 }
 
+/** A number without digits after the point. */
+export function round(value: number): string {
+  return decimal(value, 0);
+}
+
 /** What follows the numbers of hours, minutes and seconds, and what stands between two of them. */
 const UNITS: Record<Language, [hour: string, minute: string, second: string, between: string]> = {
   en: [" h", " min", " s", " "],

@@ -75,7 +75,7 @@ pub fn transcript(
         schema_version: SCHEMA_VERSION,
         source,
         model,
-        language: "en".into(),
+        language: job.language.clone().unwrap_or_else(|| "en".into()),
         language_probability: None,
         task: job.task,
         settings: job.settings(),

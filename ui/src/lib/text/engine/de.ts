@@ -1,0 +1,184 @@
+import type { Pinned, Relief, Stage, Trouble } from "../../generated/contract";
+import { clock, languageName, list, memorySize, percent, round } from "../../ui/format";
+import type { EngineText } from "./en";
+
+const MOMENTS: Record<Stage, string> = {
+  preprocess: "Beim Lesen der Aufnahme",
+  speech_model: "Beim Laden des Modells",
+  transcribe: "Beim Transkribieren",
+  speaker_model: "Beim Laden des Sprechermodells",
+  diarize: "Beim Erkennen der Sprecher",
+  align: "Beim Zuordnen der Wörter",
+};
+
+const TROUBLES: Record<Trouble, string> = {
+  refused: "reichte der Speicher nicht",
+  out_of_memory: "ging der Speicher aus",
+  died: "ging dem Rechenprogramm der Speicher aus, und es wurde beendet",
+  killed: "beendete das System das Rechenprogramm mehrmals",
+  device_error: "fiel das Gerät aus",
+};
+
+const PINNED: Record<Pinned, string> = { model: "dem Modell", precision: "der Genauigkeit", gpu: "der Grafikkarte", speakers: "den Sprechern" };
+
+const happened = (trouble: Trouble, stage: Stage) => `${MOMENTS[stage]} ${TROUBLES[trouble]}`;
+const step = (trouble: Trouble, stage: Stage, done: string) => `${happened(trouble, stage)}: ${done}`;
+
+function relief(told: Relief): string {
+  switch (told.by) {
+    case "others":
+      return `Andere Programme belegen ${memorySize(told.bytes)}: Am meisten hilft es, eines davon zu schließen.`;
+    case "batch":
+      return `Ein kleinerer Stapel (jetzt ${told.windows}) braucht weniger.`;
+    case "precision":
+      return `Dasselbe Modell in ${told.precision} braucht weniger.`;
+    case "model":
+      return `Ein kleineres Modell (${told.model}) braucht weniger.`;
+    case "nothing":
+      return "Es ist nichts fehlgeschlagen. Geht der Speicher aus, läuft der Auftrag mit weniger weiter.";
+  }
+}
+
+export const engine: EngineText = {
+  details: "Einzelheiten",
+  batch: (number) => `Stapel ${number}`,
+  checkpoints: {
+    pipeline_start: "Beginn des Auftrags",
+    before_preprocess: "Vor dem Lesen der Aufnahme",
+    after_preprocess: "Nach dem Lesen der Aufnahme",
+    before_audio_release: "Vor dem Freigeben der Tonpuffer",
+    after_audio_release: "Nach dem Freigeben der Tonpuffer",
+    before_speech_model_load: "Vor dem Laden des Modells",
+    after_speech_model_load: "Nach dem Laden des Modells",
+    before_transcribe: "Vor der Transkription",
+    batch: "Stapel",
+    after_transcribe: "Nach der Transkription",
+    before_decoding_release: "Vor dem Freigeben der Dekodierpuffer",
+    after_decoding_release: "Nach dem Freigeben der Dekodierpuffer",
+    before_speech_model_release: "Vor dem Entladen des Modells",
+    after_speech_model_release: "Nach dem Entladen des Modells",
+    before_speaker_model_load: "Vor dem Laden des Sprechermodells",
+    after_speaker_model_load: "Nach dem Laden des Sprechermodells",
+    before_diarize: "Vor dem Erkennen der Sprecher",
+    after_diarize: "Nach dem Erkennen der Sprecher",
+    before_waveform_release: "Vor dem Freigeben des Tons",
+    after_waveform_release: "Nach dem Freigeben des Tons",
+    before_speaker_model_release: "Vor dem Entladen des Sprechermodells",
+    after_speaker_model_release: "Nach dem Entladen des Sprechermodells",
+    before_align: "Vor dem Zuordnen der Wörter",
+    after_align: "Nach dem Zuordnen der Wörter",
+    before_alignment_release: "Vor dem Freigeben der Zuordnungspuffer",
+    after_alignment_release: "Nach dem Freigeben der Zuordnungspuffer",
+    before_recovery: "Vor dem Zurückgewinnen von Speicher",
+    after_recovery: "Nach dem Zurückgewinnen von Speicher",
+    before_trim: "Vor dem Aufräumen",
+    after_trim: "Nach dem Aufräumen",
+    before_final_cleanup: "Vor dem abschließenden Aufräumen",
+    final_cleanup: "Abschließendes Aufräumen",
+  },
+  notices: {
+    "memory.elevated": ({ kind, share, relief: told }) =>
+      `${kind === "gpu" ? "Der Speicher der Grafikkarte" : "Der Arbeitsspeicher"} ist zu ${percent(share)} belegt. ${relief(told)}`,
+    "memory.critical": ({ kind, share, relief: told }) =>
+      `${kind === "gpu" ? "Der Speicher der Grafikkarte" : "Der Arbeitsspeicher"} ist fast voll (${percent(share)}). ${relief(told)}`,
+    "memory.occupied": ({ kind, used, total, ours, others, programs }) => {
+      const named = programs.map(({ name, pid, bytes }) => `${name ?? "Prozess"} [${pid}] ${memorySize(bytes)}`);
+      return (
+        `${memorySize(used)} von ${memorySize(total)} ${kind === "gpu" ? "Grafikspeicher" : "Arbeitsspeicher"} waren belegt, bevor etwas geladen wurde: ` +
+        `Steno ${memorySize(ours)}, andere Programme ${memorySize(others)}${named.length > 0 ? ` (${list(named)})` : ""}.`
+      );
+    },
+    "memory.not_recovered": ({ stage, taken, share, remaining, fragmented }) =>
+      `${MOMENTS[stage]} belegter Speicher wurde nicht ganz freigegeben: ${percent(share)} von ${memorySize(taken)} kamen zurück, ${memorySize(remaining)} ` +
+      (fragmented ? "sind frei, aber zerstückelt." : "sind noch belegt."),
+    "memory.release_failed": () => "Speicher konnte nicht freigegeben werden. Das Rechenprogramm wird neu gestartet; das Ergebnis ist davon nicht betroffen.",
+    "memory.leak": ({ grown, files }) => `Über die letzten ${files} Dateien wuchs der Speicherverbrauch um ${memorySize(grown)}. Vor der nächsten Datei wird das Rechenprogramm neu gestartet.`,
+    "memory.fragmentation": ({ sign }) =>
+      sign.by === "idle"
+        ? `${memorySize(sign.reserved)} sind reserviert, davon nur ${memorySize(sign.allocated)} in Gebrauch: Der Speicher ist zerstückelt. Er wird aufgeräumt; hilft das nicht, wird das Rechenprogramm neu gestartet.`
+        : `${memorySize(sign.asked)} konnten nicht belegt werden, obwohl ${memorySize(sign.free)} frei waren: Der Speicher ist zerstückelt. Das Rechenprogramm wird neu gestartet.`,
+    "memory.spike": ({ before, after, peak, held }) =>
+      `Zwischen „${engine.checkpoints[before]}“ und „${engine.checkpoints[after]}“ stieg der Verbrauch kurz auf ${memorySize(peak)} und fiel auf ${memorySize(held)} zurück. Ein kleinerer Stapel senkt eine solche Spitze.`,
+    "memory.unavailable": () => "Der Speicher kann nicht beobachtet werden.",
+    "memory.retried": ({ stage, trouble }) => step(trouble, stage, "Ungenutzter Speicher wurde freigegeben, derselbe Schritt wird wiederholt. Der Text bleibt gleich."),
+    "memory.engine_renewed": ({ stage, trouble }) =>
+      step(trouble, stage, "Das Rechenprogramm wurde neu gestartet, derselbe Schritt wird wiederholt. Der Text bleibt gleich."),
+    "memory.batch_halved": ({ stage, trouble, speakers, from, to }) =>
+      step(trouble, stage, `Der ${speakers ? "Stapel für Sprecher" : "Stapel"} wurde von ${from} auf ${to} halbiert. Das dauert länger; der Text bleibt gleich.`),
+    "memory.precision_lowered": ({ stage, trouble, model, from, to }) =>
+      step(trouble, stage, `${model} läuft in ${to} statt ${from} weiter. Ab hier können einzelne Wörter anders ausfallen.`),
+    "memory.smaller_model": ({ stage, trouble, from, to }) =>
+      step(trouble, stage, `${to} läuft anstelle von ${from} weiter. Ab hier ist mit mehr Fehlern zu rechnen.`),
+    "memory.moved_to_cpu": ({ stage, trouble }) => step(trouble, stage, "Der Auftrag läuft auf dem Prozessor weiter. Ab hier dauert es ein Mehrfaches."),
+    "memory.speakers_skipped": ({ stage, trouble }) => step(trouble, stage, "Sprecher werden nicht unterschieden. Im Transkript steht nicht, wer spricht."),
+    "memory.gave_up": ({ stage, trouble, kept }) =>
+      `${happened(trouble, stage)}, und es gibt nichts Kleineres mehr. Schließen Sie andere Programme, oder ` +
+      (kept.length === 0 ? "wählen Sie ein kleineres Modell." : `bestehen Sie nicht mehr auf ${kept.map((one) => PINNED[one]).join(" und ")}.`),
+    "memory.will_not_fit": ({ model, precision }) => `${model} (${precision}) passt nicht in den freien Speicher.`,
+    "audio.truncated": ({ decoded, declared }) =>
+      `Die Datei ist beschädigt oder abgeschnitten: Nur ${clock(decoded)}${declared === null ? "" : ` von ${clock(declared)}`} ließen sich dekodieren.`,
+    "audio.damaged": ({ silenced }) => `Teile der Datei sind beschädigt${silenced ? "; an ihrer Stelle ist Stille" : ""}.`,
+    "audio.phase": ({ channel, decibels }) =>
+      `Die Kanäle löschen einander aus: Gemischt wären sie ${round(decibels)} dB leiser. Kanal ${channel} wurde allein genommen.`,
+    "audio.mono": () => "Die Aufnahme hat nur einen Kanal; er wurde genommen.",
+    "audio.several_tracks": ({ tracks, taken, language }) =>
+      `Die Datei hat ${tracks} Tonspuren; transkribiert wird Spur ${taken}${language === null ? "" : ` (${languageName(language)})`}.`,
+    "speakers.maybe_known": ({ speaker, person }) => `${speaker} ist vielleicht ${person}: Hören Sie hinein, und geben Sie ${speaker} gegebenenfalls diesen Namen.`,
+    "speakers.voices_unreadable": () => "Die bekannten Stimmen konnten nicht gelesen werden. Sprecher haben Nummern statt Namen.",
+    "transcript.gaps": ({ gaps }) =>
+      gaps === 1 ? "An 1 Stelle fehlt zu mehr als 2 s Sprache der Text." : `An ${gaps} Stellen fehlt zu mehr als 2 s Sprache der Text.`,
+    "transcript.discarded": ({ passages }) =>
+      passages === 1 ? "1 Textstelle über Stille wurde weggelassen." : `${passages} Textstellen über Stille wurden weggelassen.`,
+    "transcript.again": ({ from, to, model }) => `Der Teil von ${clock(from)} bis ${clock(to)} wurde mit dem Modell ${model} erneut transkribiert.`,
+    "transcript.again_failed": () => "Dieser Teil konnte nicht erneut transkribiert werden.",
+    "engine.restarted": () => "Das Rechenprogramm wurde unerwartet beendet und neu gestartet. Der Text geht weiter, wo er war.",
+    "engine.window_skipped": ({ times }) => `Das Rechenprogramm wurde an dieser Stelle ${times}-mal beendet; die Stelle wird ausgelassen.`,
+    "device.waiting": ({ device }) => `Ein anderes Steno benutzt ${device === "cpu" ? "den Prozessor" : device}. Diese Aufnahme ist als nächste an der Reihe.`,
+    "journal.unavailable": () => "Der Fortschritt kann nicht festgehalten werden: Wird Steno jetzt beendet, beginnt diese Aufnahme von vorn.",
+    "journal.file_changed": () => "Die Aufnahme wurde seit der Unterbrechung geändert: Sie beginnt von vorn.",
+    "history.unavailable": () => "Das Transkript ist nicht im Verlauf: Es kann gespeichert, aber nicht bearbeitet werden.",
+    "history.damaged": () => "Nur der Anfang dieses Transkripts konnte gelesen werden.",
+    "export.failed": ({ file }) => `Das Transkript wurde nicht gespeichert${file === null ? "" : `: ${file}`}.`,
+  },
+  remedies: {
+    file_not_found: "Sie wurde vielleicht verschoben, umbenannt oder gelöscht, oder ihr Datenträger ist nicht angeschlossen.",
+    file_unreadable: "Prüfen Sie die Rechte der Datei und den Datenträger.",
+    not_a_file: "Wählen Sie eine Aufnahme oder einen Ordner.",
+    file_empty: "Vielleicht wurde sie nicht vollständig kopiert.",
+    no_recordings: "Wählen Sie einen Ordner mit Audio- oder Videodateien.",
+    no_audio_track: "Wählen Sie eine Datei mit Ton.",
+    no_such_track: "Wählen Sie eine andere Tonspur.",
+    unknown_format: "Wählen Sie eine Audio- oder Videodatei.",
+    unsupported_codec: "Wandeln Sie die Aufnahme in WAV oder FLAC um, oder installieren Sie ffmpeg.",
+    needs_ffmpeg: "Installieren Sie ffmpeg, oder wandeln Sie die Aufnahme in WAV oder FLAC um.",
+    audio_broken: "Kopieren Sie die Datei noch einmal von ihrer Quelle, oder wandeln Sie sie in WAV oder FLAC um.",
+    no_voice: "Wählen Sie eine Aufnahme, in der diese Person mehr spricht.",
+    model_not_found: "Laden Sie ein Modell herunter, oder wählen Sie ein anderes.",
+    model_invalid: "Laden oder importieren Sie das Modell noch einmal.",
+    model_unsupported: "Wählen Sie ein Whisper-Modell.",
+    language_unknown: "Wählen Sie eine andere Sprache oder ein Modell für viele Sprachen.",
+    bad_settings: "Prüfen Sie die Einstellungen.",
+    name_taken: "Dieser Name ist vergeben. Wählen Sie einen anderen.",
+    name_missing: "Geben Sie einen Namen ein.",
+    recording_gone: "Fügen Sie die Aufnahme noch einmal hinzu.",
+    transcript_gone: "Öffnen Sie es aus dem Verlauf.",
+    bad_pattern: "Berichtigen Sie den Ausdruck, oder suchen Sie nach einfachem Text.",
+    device_unavailable: "Wählen Sie ein anderes Gerät, oder aktualisieren Sie seinen Treiber.",
+    out_of_memory: "Schließen Sie andere Programme, oder wählen Sie ein kleineres Modell.",
+    network_off: "Erlauben Sie den Netzwerkzugriff in den Einstellungen.",
+    network_failed: "Prüfen Sie die Verbindung und versuchen Sie es erneut.",
+    download_refused: "Falls das Modell ein Konto erfordert, stimmen Sie auf seiner Seite den Bedingungen zu und setzen Sie HF_TOKEN auf Ihr Token.",
+    model_corrupt: "Laden Sie das Modell noch einmal herunter.",
+    model_in_use: "Warten Sie, bis das andere Programm damit fertig ist.",
+    disk_full: "Geben Sie Speicherplatz frei, und versuchen Sie es erneut.",
+    output_exists: "Ersetzen Sie sie, oder speichern Sie an einem anderen Ort.",
+    output_unwritable: "Wählen Sie einen anderen Ordner, oder prüfen Sie die Rechte dieses Ordners.",
+    engine_not_found: "Installieren Sie Steno neu: Ein Teil davon fehlt.",
+    engine_failed: "Versuchen Sie es erneut. Schlägt es wieder fehl, kopieren Sie für einen Bericht die Diagnose in den Einstellungen.",
+    engine_silent: "Versuchen Sie es erneut. Geschieht es wieder, schließen Sie andere Programme, oder wählen Sie ein kleineres Modell.",
+    player_failed: "Spielen Sie erneut ab, oder wandeln Sie die Aufnahme zuerst in WAV oder FLAC um.",
+    protocol_mismatch: "Installieren Sie Steno neu: Seine Teile haben verschiedene Versionen.",
+    cancelled: "Es wurde vor dem Ende angehalten.",
+    internal: "Versuchen Sie es erneut. Schlägt es wieder fehl, kopieren Sie für einen Bericht die Diagnose in den Einstellungen.",
+  },
+};

@@ -1,0 +1,194 @@
+import type { Checkpoint, ErrorCode, NoticeMessage, Pinned, Relief, Stage, Trouble } from "../../generated/contract";
+import { clock, languageName, list, memorySize, percent, round } from "../../ui/format";
+
+/** What each notice says, made of its figures. */
+export type NoticeTexts = { [Code in NoticeMessage["code"]]: (data: Extract<NoticeMessage, { code: Code }>["data"]) => string };
+
+/** What the engine and the program’s other parts tell by codes, in words. */
+export interface EngineText {
+  details: string;
+  remedies: Record<ErrorCode, string>;
+  checkpoints: Record<Checkpoint, string>;
+  batch: (number: number) => string;
+  notices: NoticeTexts;
+}
+
+const MOMENTS: Record<Stage, string> = {
+  preprocess: "while the recording was read",
+  speech_model: "while the model was loaded",
+  transcribe: "during transcription",
+  speaker_model: "while the speaker model was loaded",
+  diarize: "while speakers were identified",
+  align: "while words were aligned",
+};
+
+const TROUBLES: Record<Trouble, string> = {
+  refused: "There was not enough memory",
+  out_of_memory: "Memory ran out",
+  died: "The engine ran out of memory and ended",
+  killed: "The system ended the engine more than once",
+  device_error: "The device failed",
+};
+
+const PINNED: Record<Pinned, string> = { model: "the model", precision: "the precision", gpu: "the graphics card", speakers: "the speakers" };
+
+const happened = (trouble: Trouble, stage: Stage) => `${TROUBLES[trouble]} ${MOMENTS[stage]}`;
+const step = (trouble: Trouble, stage: Stage, done: string) => `${happened(trouble, stage)}: ${done}`;
+
+function relief(told: Relief): string {
+  switch (told.by) {
+    case "others":
+      return `Other programs hold ${memorySize(told.bytes)}: closing one of them helps most.`;
+    case "batch":
+      return `A smaller batch (now ${told.windows}) lowers it.`;
+    case "precision":
+      return `The same model in ${told.precision} lowers it.`;
+    case "model":
+      return `A smaller model (${told.model}) lowers it.`;
+    case "nothing":
+      return "Nothing has failed. If memory runs out, the job continues with less.";
+  }
+}
+
+export const engine: EngineText = {
+  details: "Details",
+  batch: (number) => `Batch ${number}`,
+  checkpoints: {
+    pipeline_start: "Start of the job",
+    before_preprocess: "Before reading the recording",
+    after_preprocess: "After reading the recording",
+    before_audio_release: "Before releasing audio buffers",
+    after_audio_release: "After releasing audio buffers",
+    before_speech_model_load: "Before loading the model",
+    after_speech_model_load: "After loading the model",
+    before_transcribe: "Before transcription",
+    batch: "Batch",
+    after_transcribe: "After transcription",
+    before_decoding_release: "Before releasing decoding buffers",
+    after_decoding_release: "After releasing decoding buffers",
+    before_speech_model_release: "Before unloading the model",
+    after_speech_model_release: "After unloading the model",
+    before_speaker_model_load: "Before loading the speaker model",
+    after_speaker_model_load: "After loading the speaker model",
+    before_diarize: "Before identifying speakers",
+    after_diarize: "After identifying speakers",
+    before_waveform_release: "Before releasing the sound",
+    after_waveform_release: "After releasing the sound",
+    before_speaker_model_release: "Before unloading the speaker model",
+    after_speaker_model_release: "After unloading the speaker model",
+    before_align: "Before aligning words",
+    after_align: "After aligning words",
+    before_alignment_release: "Before releasing alignment buffers",
+    after_alignment_release: "After releasing alignment buffers",
+    before_recovery: "Before recovering memory",
+    after_recovery: "After recovering memory",
+    before_trim: "Before trimming",
+    after_trim: "After trimming",
+    before_final_cleanup: "Before the final clean-up",
+    final_cleanup: "Final clean-up",
+  },
+  notices: {
+    "memory.elevated": ({ kind, share, relief: told }) =>
+      `${kind === "gpu" ? "Memory of the graphics card" : "Main memory"} is ${percent(share)} full. ${relief(told)}`,
+    "memory.critical": ({ kind, share, relief: told }) =>
+      `${kind === "gpu" ? "Memory of the graphics card" : "Main memory"} is nearly full (${percent(share)}). ${relief(told)}`,
+    "memory.occupied": ({ kind, used, total, ours, others, programs }) => {
+      const named = programs.map(({ name, pid, bytes }) => `${name ?? "process"} [${pid}] ${memorySize(bytes)}`);
+      return (
+        `${memorySize(used)} of ${memorySize(total)} of ${kind === "gpu" ? "the graphics card’s memory" : "main memory"} were in use before anything was loaded: ` +
+        `Steno ${memorySize(ours)}, other programs ${memorySize(others)}${named.length > 0 ? ` (${list(named)})` : ""}.`
+      );
+    },
+    "memory.not_recovered": ({ stage, taken, share, remaining, fragmented }) =>
+      `Memory that was used ${MOMENTS[stage]} was not released in full: ${percent(share)} of ${memorySize(taken)} came back, ${memorySize(remaining)} ` +
+      (fragmented ? "are free but fragmented." : "are still in use."),
+    "memory.release_failed": () => "Memory could not be released. The engine is restarted; the result is not affected.",
+    "memory.leak": ({ grown, files }) => `Memory grew by ${memorySize(grown)} over the last ${files} files. The engine is restarted before the next file.`,
+    "memory.fragmentation": ({ sign }) =>
+      sign.by === "idle"
+        ? `${memorySize(sign.reserved)} are reserved, of which only ${memorySize(sign.allocated)} are in use: memory is fragmented. It is trimmed, and the engine is restarted if that does not help.`
+        : `${memorySize(sign.asked)} could not be allocated although ${memorySize(sign.free)} were free: memory is fragmented. The engine is restarted.`,
+    "memory.spike": ({ before, after, peak, held }) =>
+      `Between “${engine.checkpoints[before]}” and “${engine.checkpoints[after]}” memory rose to ${memorySize(peak)} for a moment and fell back to ${memorySize(held)}. A smaller batch lowers such a peak.`,
+    "memory.unavailable": () => "Memory can’t be watched.",
+    "memory.retried": ({ stage, trouble }) => step(trouble, stage, "unused memory was released and the same step is tried again. The text stays the same."),
+    "memory.engine_renewed": ({ stage, trouble }) =>
+      step(trouble, stage, "the engine was restarted and the same step is tried again. The text stays the same."),
+    "memory.batch_halved": ({ stage, trouble, speakers, from, to }) =>
+      step(trouble, stage, `the ${speakers ? "speaker batch" : "batch"} was halved from ${from} to ${to}. It takes longer; the text stays the same.`),
+    "memory.precision_lowered": ({ stage, trouble, model, from, to }) =>
+      step(trouble, stage, `${model} continues in ${to} instead of ${from}. Some words may come out differently from here on.`),
+    "memory.smaller_model": ({ stage, trouble, from, to }) =>
+      step(trouble, stage, `${to} continues in place of ${from}. Expect more mistakes from here on.`),
+    "memory.moved_to_cpu": ({ stage, trouble }) => step(trouble, stage, "the job continues on the CPU. It takes several times as long from here on."),
+    "memory.speakers_skipped": ({ stage, trouble }) => step(trouble, stage, "speakers are not told apart. The transcript will not say who speaks."),
+    "memory.gave_up": ({ stage, trouble, kept }) =>
+      `${happened(trouble, stage)}, and nothing smaller is left to try. Close other programs, or ` +
+      (kept.length === 0 ? "choose a smaller model." : `no longer insist on ${kept.map((one) => PINNED[one]).join(" and ")}.`),
+    "memory.will_not_fit": ({ model, precision }) => `${model} (${precision}) does not fit into the free memory.`,
+    "audio.truncated": ({ decoded, declared }) =>
+      `The file is damaged or cut off: only ${clock(decoded)}${declared === null ? "" : ` of ${clock(declared)}`} could be decoded.`,
+    "audio.damaged": ({ silenced }) => `Parts of the file are damaged${silenced ? "; there is silence in their place" : ""}.`,
+    "audio.phase": ({ channel, decibels }) =>
+      `The channels cancel each other out: mixed they would be ${round(decibels)} dB quieter. Channel ${channel} was taken alone.`,
+    "audio.mono": () => "The recording has only one channel; it was taken.",
+    "audio.several_tracks": ({ tracks, taken, language }) =>
+      `The file has ${tracks} audio tracks; track ${taken}${language === null ? "" : ` (${languageName(language)})`} is transcribed.`,
+    "speakers.maybe_known": ({ speaker, person }) => `${speaker} may be ${person}: listen, and give ${speaker} that name if so.`,
+    "speakers.voices_unreadable": () => "The known voices could not be read. Speakers have numbers instead of names.",
+    "transcript.gaps": ({ gaps }) => (gaps === 1 ? "Speech of over 2 s is without text in 1 place." : `Speech of over 2 s is without text in ${gaps} places.`),
+    "transcript.discarded": ({ passages }) =>
+      passages === 1 ? "1 passage of text over silence was left out." : `${passages} passages of text over silence were left out.`,
+    "transcript.again": ({ from, to, model }) => `The part from ${clock(from)} to ${clock(to)} was transcribed again with the model ${model}.`,
+    "transcript.again_failed": () => "This part could not be transcribed again.",
+    "engine.restarted": () => "The engine stopped unexpectedly and was started again. The text continues where it was.",
+    "engine.window_skipped": ({ times }) => `The engine stopped ${times} times at this place, which is left out.`,
+    "device.waiting": ({ device }) => `Another Steno is using ${device === "cpu" ? "the CPU" : device}. This recording is next.`,
+    "journal.unavailable": () => "Progress can’t be written down: if Steno ends now, this recording starts again from the beginning.",
+    "journal.file_changed": () => "The recording has changed since it was interrupted: it starts again from the beginning.",
+    "history.unavailable": () => "The transcript is not in the history: it can be saved, but not edited.",
+    "history.damaged": () => "Only the beginning of this transcript could be read.",
+    "export.failed": ({ file }) => `The transcript was not saved${file === null ? "" : `: ${file}`}.`,
+  },
+  remedies: {
+    file_not_found: "It may have been moved, renamed or deleted, or its disk is not connected.",
+    file_unreadable: "Check the permissions of the file and its disk.",
+    not_a_file: "Choose a recording or a folder.",
+    file_empty: "It may not have been copied completely.",
+    no_recordings: "Choose a folder with audio or video files.",
+    no_audio_track: "Choose a file with sound.",
+    no_such_track: "Choose another audio track.",
+    unknown_format: "Choose an audio or video file.",
+    unsupported_codec: "Convert the recording to WAV or FLAC, or install ffmpeg.",
+    needs_ffmpeg: "Install ffmpeg, or convert the recording to WAV or FLAC.",
+    audio_broken: "Copy the file again from its source, or convert it to WAV or FLAC.",
+    no_voice: "Choose a recording with more speech of this person.",
+    model_not_found: "Download a model or choose another one.",
+    model_invalid: "Download or import the model again.",
+    model_unsupported: "Choose a Whisper model.",
+    language_unknown: "Choose another language, or a model for many languages.",
+    bad_settings: "Check the settings.",
+    name_taken: "This name is already used. Choose another one.",
+    name_missing: "Enter a name.",
+    recording_gone: "Add the recording again.",
+    transcript_gone: "Open it from the history.",
+    bad_pattern: "Correct the expression, or search for plain text.",
+    device_unavailable: "Choose another device or update its driver.",
+    out_of_memory: "Close other programs, or choose a smaller model.",
+    network_off: "Allow network access in the settings.",
+    network_failed: "Check the connection and try again.",
+    download_refused: "If the model requires an account, accept its terms on its page and set HF_TOKEN to your token.",
+    model_corrupt: "Download the model again.",
+    model_in_use: "Wait until the other program has finished with it.",
+    disk_full: "Free some disk space and try again.",
+    output_exists: "Replace it, or save elsewhere.",
+    output_unwritable: "Choose another folder, or check the permissions of this one.",
+    engine_not_found: "Install Steno again: a part of it is missing.",
+    engine_failed: "Try again. If it fails again, copy the diagnostics in the settings for a report.",
+    engine_silent: "Try again. If it happens again, close other programs or choose a smaller model.",
+    player_failed: "Play again, or convert the recording to WAV or FLAC first.",
+    protocol_mismatch: "Install Steno again: its parts are of different versions.",
+    cancelled: "It was stopped before it was done.",
+    internal: "Try again. If it fails again, copy the diagnostics in the settings for a report.",
+  },
+};

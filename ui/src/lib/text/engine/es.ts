@@ -1,0 +1,182 @@
+import type { Pinned, Relief, Stage, Trouble } from "../../generated/contract";
+import { clock, languageName, list, memorySize, percent, round } from "../../ui/format";
+import type { EngineText } from "./en";
+
+const MOMENTS: Record<Stage, string> = {
+  preprocess: "al leer la grabación",
+  speech_model: "al cargar el modelo",
+  transcribe: "durante la transcripción",
+  speaker_model: "al cargar el modelo de hablantes",
+  diarize: "al identificar a los hablantes",
+  align: "al alinear las palabras",
+};
+
+const TROUBLES: Record<Trouble, string> = {
+  refused: "No había memoria suficiente",
+  out_of_memory: "Se agotó la memoria",
+  died: "El motor agotó la memoria y se cerró",
+  killed: "El sistema cerró el motor más de una vez",
+  device_error: "Falló el dispositivo",
+};
+
+const PINNED: Record<Pinned, string> = { model: "el modelo", precision: "la precisión", gpu: "la tarjeta gráfica", speakers: "los hablantes" };
+
+const happened = (trouble: Trouble, stage: Stage) => `${TROUBLES[trouble]} ${MOMENTS[stage]}`;
+const step = (trouble: Trouble, stage: Stage, done: string) => `${happened(trouble, stage)}: ${done}`;
+
+function relief(told: Relief): string {
+  switch (told.by) {
+    case "others":
+      return `Otros programas ocupan ${memorySize(told.bytes)}: lo que más ayuda es cerrar uno de ellos.`;
+    case "batch":
+      return `Un lote más pequeño (ahora ${told.windows}) necesita menos.`;
+    case "precision":
+      return `El mismo modelo en ${told.precision} necesita menos.`;
+    case "model":
+      return `Un modelo más pequeño (${told.model}) necesita menos.`;
+    case "nothing":
+      return "No ha fallado nada. Si se agota la memoria, el trabajo continúa con menos.";
+  }
+}
+
+export const engine: EngineText = {
+  details: "Detalles",
+  batch: (number) => `Lote ${number}`,
+  checkpoints: {
+    pipeline_start: "Inicio del trabajo",
+    before_preprocess: "Antes de leer la grabación",
+    after_preprocess: "Después de leer la grabación",
+    before_audio_release: "Antes de liberar los búferes de audio",
+    after_audio_release: "Después de liberar los búferes de audio",
+    before_speech_model_load: "Antes de cargar el modelo",
+    after_speech_model_load: "Después de cargar el modelo",
+    before_transcribe: "Antes de la transcripción",
+    batch: "Lote",
+    after_transcribe: "Después de la transcripción",
+    before_decoding_release: "Antes de liberar los búferes de decodificación",
+    after_decoding_release: "Después de liberar los búferes de decodificación",
+    before_speech_model_release: "Antes de descargar el modelo de la memoria",
+    after_speech_model_release: "Después de descargar el modelo de la memoria",
+    before_speaker_model_load: "Antes de cargar el modelo de hablantes",
+    after_speaker_model_load: "Después de cargar el modelo de hablantes",
+    before_diarize: "Antes de identificar a los hablantes",
+    after_diarize: "Después de identificar a los hablantes",
+    before_waveform_release: "Antes de liberar el sonido",
+    after_waveform_release: "Después de liberar el sonido",
+    before_speaker_model_release: "Antes de descargar de la memoria el modelo de hablantes",
+    after_speaker_model_release: "Después de descargar de la memoria el modelo de hablantes",
+    before_align: "Antes de alinear las palabras",
+    after_align: "Después de alinear las palabras",
+    before_alignment_release: "Antes de liberar los búferes de alineación",
+    after_alignment_release: "Después de liberar los búferes de alineación",
+    before_recovery: "Antes de recuperar memoria",
+    after_recovery: "Después de recuperar memoria",
+    before_trim: "Antes de compactar",
+    after_trim: "Después de compactar",
+    before_final_cleanup: "Antes de la limpieza final",
+    final_cleanup: "Limpieza final",
+  },
+  notices: {
+    "memory.elevated": ({ kind, share, relief: told }) =>
+      `${kind === "gpu" ? "La memoria de la tarjeta gráfica" : "La memoria principal"} está ocupada al ${percent(share)}. ${relief(told)}`,
+    "memory.critical": ({ kind, share, relief: told }) =>
+      `${kind === "gpu" ? "La memoria de la tarjeta gráfica" : "La memoria principal"} está casi llena (${percent(share)}). ${relief(told)}`,
+    "memory.occupied": ({ kind, used, total, ours, others, programs }) => {
+      const named = programs.map(({ name, pid, bytes }) => `${name ?? "proceso"} [${pid}] ${memorySize(bytes)}`);
+      return (
+        `${memorySize(used)} de ${memorySize(total)} de la memoria ${kind === "gpu" ? "de la tarjeta gráfica" : "principal"} estaban en uso antes de cargar nada: ` +
+        `Steno ${memorySize(ours)}, otros programas ${memorySize(others)}${named.length > 0 ? ` (${list(named)})` : ""}.`
+      );
+    },
+    "memory.not_recovered": ({ stage, taken, share, remaining, fragmented }) =>
+      `La memoria usada ${MOMENTS[stage]} no se liberó por completo: volvió el ${percent(share)} de ${memorySize(taken)}; ${memorySize(remaining)} ` +
+      (fragmented ? "están libres, pero fragmentados." : "siguen en uso."),
+    "memory.release_failed": () => "No se pudo liberar memoria. El motor se reinicia; el resultado no cambia.",
+    "memory.leak": ({ grown, files }) => `El uso de memoria creció ${memorySize(grown)} en los últimos ${files} archivos. El motor se reinicia antes del siguiente.`,
+    "memory.fragmentation": ({ sign }) =>
+      sign.by === "idle"
+        ? `Hay ${memorySize(sign.reserved)} reservados y solo ${memorySize(sign.allocated)} en uso: la memoria está fragmentada. Se compacta y, si no basta, se reinicia el motor.`
+        : `No se pudieron reservar ${memorySize(sign.asked)} aunque había ${memorySize(sign.free)} libres: la memoria está fragmentada. El motor se reinicia.`,
+    "memory.spike": ({ before, after, peak, held }) =>
+      `Entre «${engine.checkpoints[before]}» y «${engine.checkpoints[after]}» la memoria subió un momento a ${memorySize(peak)} y volvió a ${memorySize(held)}. Un lote más pequeño reduce estos picos.`,
+    "memory.unavailable": () => "No se puede observar la memoria.",
+    "memory.retried": ({ stage, trouble }) => step(trouble, stage, "se liberó la memoria sin usar y se repite el mismo paso. El texto no cambia."),
+    "memory.engine_renewed": ({ stage, trouble }) => step(trouble, stage, "se reinició el motor y se repite el mismo paso. El texto no cambia."),
+    "memory.batch_halved": ({ stage, trouble, speakers, from, to }) =>
+      step(trouble, stage, `el lote${speakers ? " de hablantes" : ""} se redujo a la mitad, de ${from} a ${to}. Tarda más; el texto no cambia.`),
+    "memory.precision_lowered": ({ stage, trouble, model, from, to }) =>
+      step(trouble, stage, `${model} continúa en ${to} en lugar de ${from}. A partir de aquí, algunas palabras pueden salir distintas.`),
+    "memory.smaller_model": ({ stage, trouble, from, to }) =>
+      step(trouble, stage, `${to} continúa en lugar de ${from}. A partir de aquí cabe esperar más errores.`),
+    "memory.moved_to_cpu": ({ stage, trouble }) => step(trouble, stage, "el trabajo continúa en la CPU. A partir de aquí tarda varias veces más."),
+    "memory.speakers_skipped": ({ stage, trouble }) => step(trouble, stage, "no se distinguen los hablantes. La transcripción no dirá quién habla."),
+    "memory.gave_up": ({ stage, trouble, kept }) =>
+      `${happened(trouble, stage)} y no queda nada más pequeño. Cerrar otros programas o ` +
+      (kept.length === 0 ? "elegir un modelo más pequeño." : `permitir que cambien: ${list(kept.map((one) => PINNED[one]))}.`),
+    "memory.will_not_fit": ({ model, precision }) => `${model} (${precision}) no cabe en la memoria libre.`,
+    "audio.truncated": ({ decoded, declared }) =>
+      `El archivo está dañado o cortado: solo se pudieron decodificar ${clock(decoded)}${declared === null ? "" : ` de ${clock(declared)}`}.`,
+    "audio.damaged": ({ silenced }) => `Hay partes del archivo dañadas${silenced ? "; en su lugar hay silencio" : ""}.`,
+    "audio.phase": ({ channel, decibels }) =>
+      `Los canales se anulan entre sí: mezclados sonarían ${round(decibels)} dB más bajo. Se tomó solo el canal ${channel}.`,
+    "audio.mono": () => "La grabación tiene un solo canal; se tomó ese.",
+    "audio.several_tracks": ({ tracks, taken, language }) =>
+      `El archivo tiene ${tracks} pistas de audio; se transcribe la pista ${taken}${language === null ? "" : ` (${languageName(language)})`}.`,
+    "speakers.maybe_known": ({ speaker, person }) => `${speaker} puede ser ${person}: conviene escuchar y, si lo es, dar ese nombre a ${speaker}.`,
+    "speakers.voices_unreadable": () => "No se pudieron leer las voces conocidas. Los hablantes tienen números en lugar de nombres.",
+    "transcript.gaps": ({ gaps }) => (gaps === 1 ? "En 1 lugar hay más de 2 s de habla sin texto." : `En ${gaps} lugares hay más de 2 s de habla sin texto.`),
+    "transcript.discarded": ({ passages }) =>
+      passages === 1 ? "Se omitió 1 pasaje de texto sobre silencio." : `Se omitieron ${passages} pasajes de texto sobre silencio.`,
+    "transcript.again": ({ from, to, model }) => `La parte de ${clock(from)} a ${clock(to)} se volvió a transcribir con el modelo ${model}.`,
+    "transcript.again_failed": () => "No se pudo volver a transcribir esta parte.",
+    "engine.restarted": () => "El motor se detuvo de forma inesperada y se reinició. El texto continúa donde estaba.",
+    "engine.window_skipped": ({ times }) => `El motor se detuvo ${times} veces en este lugar, que se omite.`,
+    "device.waiting": ({ device }) => `Otro Steno usa ${device === "cpu" ? "la CPU" : device}. Esta grabación es la siguiente.`,
+    "journal.unavailable": () => "No se puede anotar el progreso: si Steno se cierra ahora, esta grabación empieza de nuevo.",
+    "journal.file_changed": () => "La grabación cambió desde que se interrumpió: empieza de nuevo.",
+    "history.unavailable": () => "La transcripción no está en el historial: se puede guardar, pero no editar.",
+    "history.damaged": () => "Solo se pudo leer el principio de esta transcripción.",
+    "export.failed": ({ file }) => `La transcripción no se guardó${file === null ? "" : `: ${file}`}.`,
+  },
+  remedies: {
+    file_not_found: "Puede que se haya movido, renombrado o eliminado, o que su disco no esté conectado.",
+    file_unreadable: "Comprobar los permisos del archivo y su disco.",
+    not_a_file: "Elegir una grabación o una carpeta.",
+    file_empty: "Puede que no se haya copiado por completo.",
+    no_recordings: "Elegir una carpeta con archivos de audio o vídeo.",
+    no_audio_track: "Elegir un archivo con sonido.",
+    no_such_track: "Elegir otra pista de audio.",
+    unknown_format: "Elegir un archivo de audio o vídeo.",
+    unsupported_codec: "Convertir la grabación a WAV o FLAC, o instalar ffmpeg.",
+    needs_ffmpeg: "Instalar ffmpeg o convertir la grabación a WAV o FLAC.",
+    audio_broken: "Copiar el archivo de nuevo desde su origen o convertirlo a WAV o FLAC.",
+    no_voice: "Elegir una grabación en la que esta persona hable más.",
+    model_not_found: "Descargar un modelo o elegir otro.",
+    model_invalid: "Descargar o importar el modelo de nuevo.",
+    model_unsupported: "Elegir un modelo Whisper.",
+    language_unknown: "Elegir otro idioma o un modelo para muchos idiomas.",
+    bad_settings: "Comprobar los ajustes.",
+    name_taken: "Este nombre ya está en uso. Elegir otro.",
+    name_missing: "Escribir un nombre.",
+    recording_gone: "Añadir la grabación de nuevo.",
+    transcript_gone: "Abrirla desde el historial.",
+    bad_pattern: "Corregir la expresión o buscar texto normal.",
+    device_unavailable: "Elegir otro dispositivo o actualizar su controlador.",
+    out_of_memory: "Cerrar otros programas o elegir un modelo más pequeño.",
+    network_off: "Permitir el acceso a la red en los ajustes.",
+    network_failed: "Comprobar la conexión y reintentar.",
+    download_refused: "Si el modelo requiere una cuenta, aceptar las condiciones en su página y poner en HF_TOKEN el token de la cuenta.",
+    model_corrupt: "Descargar el modelo de nuevo.",
+    model_in_use: "Esperar a que el otro programa termine de usarlo.",
+    disk_full: "Liberar espacio en el disco y reintentar.",
+    output_exists: "Reemplazarlo o guardar en otro lugar.",
+    output_unwritable: "Elegir otra carpeta o comprobar los permisos de esta.",
+    engine_not_found: "Instalar Steno de nuevo: falta una parte.",
+    engine_failed: "Reintentar. Si vuelve a fallar, copiar el diagnóstico en los ajustes para informar del problema.",
+    engine_silent: "Reintentar. Si vuelve a ocurrir, cerrar otros programas o elegir un modelo más pequeño.",
+    player_failed: "Reproducir de nuevo o convertir antes la grabación a WAV o FLAC.",
+    protocol_mismatch: "Instalar Steno de nuevo: sus partes son de versiones distintas.",
+    cancelled: "Se detuvo antes de terminar.",
+    internal: "Reintentar. Si vuelve a fallar, copiar el diagnóstico en los ajustes para informar del problema.",
+  },
+};
