@@ -314,10 +314,12 @@ impl Queue {
         self.reordered = self.version;
     }
 
-    /// Recordings that were not looked at yet: those that wait, and those that began before they
-    /// could be.
+    /// Recordings that were not looked at yet: those that wait, those that began before they could be,
+    /// and those that were paused in an earlier window.
     pub fn unmeasured(&self) -> impl Iterator<Item = &QueueEntry> {
-        let undone = |entry: &&QueueEntry| entry.state.waits() || entry.state.runs();
+        let undone = |entry: &&QueueEntry| {
+            entry.state.waits() || entry.state.runs() || entry.state == JobState::Paused
+        };
         self.iter().filter(undone).filter(|entry| entry.length == Length::NotAsked)
     }
 
