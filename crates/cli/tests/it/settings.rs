@@ -27,11 +27,11 @@ fn at<'a>(job: &'a Value, pointer: &str) -> &'a Value {
     job.pointer(pointer).unwrap_or_else(|| panic!("no {pointer} in {job}"))
 }
 
-const TALK: &str = include_str!("../../../transcript/tests/golden/talk.json");
+const SAVED_TALK: &str = include_str!("../../../transcript/tests/golden/talk.json");
 
 /// What is in English already is not translated.
 fn in_german() -> String {
-    let mut talk: Value = serde_json::from_str(TALK).unwrap();
+    let mut talk: Value = serde_json::from_str(SAVED_TALK).unwrap();
     talk["language"] = "de".into();
     talk.to_string()
 }
@@ -40,7 +40,7 @@ fn in_german() -> String {
 #[track_caller]
 fn check(base: &[&str], cases: &[Case]) {
     let sandbox = Sandbox::with(&["a.mp3"]);
-    sandbox.write("talk.json", TALK);
+    sandbox.write("talk.json", SAVED_TALK);
     sandbox.write("rede.json", &in_german());
     let job = |options: &[&str]| jobs(&sandbox, sandbox.command(&[base, options].concat())).remove(0);
     let plain = job(&[]);
