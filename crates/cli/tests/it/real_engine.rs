@@ -245,7 +245,11 @@ fn original_and_english_are_written_together() {
     assert!(sandbox.read("plain/a.srt").lines().count() < sandbox.read("both/a.srt").lines().count());
 
     // The same for a transcript that is there already.
-    run(&sandbox, &["translate", "plain/a.json", "a.flac", "--format", "srt", "--output", "later"]).ends(0);
+    let later = ["translate", "plain/a.json", "a.flac", "--format", "srt", "--output", "later"];
+    run(&sandbox, &later).ends(0).says("written to");
+    run(&sandbox, &later).ends(1).says("a.srt");
+    let quiet = run(&sandbox, &[&later[..], &["--force", "--quiet"]].concat()).ends(0);
+    assert!(!quiet.err.contains("written to"), "{}", quiet.err);
     assert_eq!(sandbox.read("later/a.srt"), sandbox.read("both/a.srt"));
     assert!(segments("plain/a.json").iter().all(|segment| segment["translation"].is_null()));
     run(&sandbox, &["translate", "plain/a.json", "a.flac"]).ends(0);

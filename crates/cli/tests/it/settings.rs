@@ -27,11 +27,21 @@ fn at<'a>(job: &'a Value, pointer: &str) -> &'a Value {
     job.pointer(pointer).unwrap_or_else(|| panic!("no {pointer} in {job}"))
 }
 
+const SAVED_TALK: &str = include_str!("../../../transcript/tests/golden/talk.json");
+
+/// What is in English already is not translated.
+fn in_german() -> String {
+    let mut talk: Value = serde_json::from_str(SAVED_TALK).unwrap();
+    talk["language"] = "de".into();
+    talk.to_string()
+}
+
 /// Each of `cases` changes the job of the command `base`, as it says.
 #[track_caller]
 fn check(base: &[&str], cases: &[Case]) {
     let sandbox = Sandbox::with(&["a.mp3"]);
-    sandbox.write("talk.json", include_str!("../../../transcript/tests/golden/talk.json"));
+    sandbox.write("talk.json", SAVED_TALK);
+    sandbox.write("rede.json", &in_german());
     let job = |options: &[&str]| jobs(&sandbox, sandbox.command(&[base, options].concat())).remove(0);
     let plain = job(&[]);
     for (options, pointer, expected) in cases {
@@ -136,7 +146,7 @@ fn speakers_are_told_apart_where_they_are_asked_for() {
 }
 
 #[test]
-fn options_of_speakers_reach_the_engine() {
+fn options_of_speakers_and_translations_reach_the_engine() {
     let own: Vec<Case> = vec![
         (&["--track", "2"], "/job/track", json!(2)),
         (&["--speaker-batch-size", "4"], "/job/memory/speaker_batch_size", json!(4)),
@@ -149,7 +159,8 @@ fn options_of_speakers_reach_the_engine() {
         (&["--keep", "speakers"], "/job/memory/pins/speakers", json!(true)),
     ];
     let base = ["speakers", "talk.json", "a.mp3"];
-    check(&base, &[machine(), limits(), speakers(), own].concat());
+    check(&base, &[machine(), limits(), speakers(), own.clone()].concat());
+    check(&["translate", "rede.json", "a.mp3"], &[machine(), limits(), own].concat());
 }
 
 #[test]
@@ -178,7 +189,14 @@ fn the_doctor_tries_the_largest_useful_batch_first() {
 #[test]
 fn a_model_is_named_by_option_or_variable() {
     let sandbox = Sandbox::with(&["a.mp3"]);
-    for command in [&["transcribe", "a.mp3"][..], &["detect-language", "a.mp3"], &["models", "probe"]] {
+    sandbox.write("rede.json", &in_german());
+    let commands: [&[&str]; 4] = [
+        &["transcribe", "a.mp3"],
+        &["detect-language", "a.mp3"],
+        &["translate", "rede.json", "a.mp3"],
+        &["models", "probe"],
+    ];
+    for command in commands {
         let arguments = [command, &["--model", "/no/such/model"]].concat();
         sandbox.run(&arguments).ends(1).says("/no/such/model");
         if command[0] != "models" {
@@ -217,12 +235,14 @@ fn a_real_model_goes_before_the_demonstration() {
 #[test]
 fn a_low_priority_is_that_of_the_engine() {
     let sandbox = Sandbox::with(&["a.mp3"]);
+    sandbox.write("rede.json", &in_german());
     for base in [
         &["transcribe", "a.mp3"][..],
         &["detect-language", "a.mp3"],
         &["doctor", "--fit", "starter-whisper"],
         &["models", "probe", "--model", "starter-whisper"],
         &["models", "quantize", "starter-whisper", "--output", "there"],
+        &["translate", "rede.json", "a.mp3"],
         &["voices", "add", "Anna", "a.flac"],
     ] {
         let nice = |options: &[&str]| {
@@ -537,8 +557,38 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
             "renew-after",
             "keep",
         ],
-        "settings::options_of_speakers_reach_the_engine",
+        "settings::options_of_speakers_and_translations_reach_the_engine",
     ),
+    (
+        "translate",
+        &[
+            "track",
+            "device",
+            "threads",
+            "memory-profile",
+            "batch-size",
+            "memory-fraction",
+            "memory-limit",
+            "ram-limit",
+            "precision",
+            "speaker-batch-size",
+            "skip-speakers",
+            "trim-every",
+            "renew-after",
+            "keep",
+        ],
+        "settings::options_of_speakers_and_translations_reach_the_engine",
+    ),
+    ("translate", &["priority"], "settings::a_low_priority_is_that_of_the_engine"),
+    ("translate", &["model"], "settings::a_model_is_named_by_option_or_variable"),
+    (
+        "translate",
+        &["format", "output", "force", "quiet"],
+        "real_engine::original_and_english_are_written_together",
+    ),
+    ("transcribe", &["bilingual"], "real_engine::original_and_english_are_written_together"),
+    ("export", &["bilingual"], "real_engine::original_and_english_are_written_together"),
+    ("clip", &["from", "to", "force"], "real_engine::a_part_is_saved_as_sound"),
     ("speakers", &["priority"], "settings::a_low_priority_is_that_of_the_engine"),
     (
         "speakers",
