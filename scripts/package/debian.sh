@@ -94,6 +94,7 @@ Maintainer: The Steno authors <steno@localhost>
 Installed-Size: $(du -k -s "$tree/usr" | cut -f 1)
 Depends: $(sed -n 's/^shlibs:Depends=//p' "$work/depends"), gstreamer1.0-plugins-base, gstreamer1.0-plugins-good
 Recommends: ffmpeg
+Suggests: pulseaudio-utils | alsa-utils | pipewire-bin
 Section: sound
 Priority: optional
 Description: turns recordings into transcripts on your own machine

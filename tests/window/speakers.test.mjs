@@ -181,11 +181,12 @@ async function inTheStage(window, recording) {
   await until("the stage", async () => /Identifying speakers: \d+%/.test((await window.text(by("identifying"))) ?? ""));
 }
 
-/** The first row whose beginning is in view: when it is said, and where it is. */
+/** The first row whose beginning is in view: when it is said, and where it is; null while what is in view is not drawn. */
 const inView = (window) =>
-  window.run(`const edge = document.querySelector(".text-scroller").getBoundingClientRect().top;
-    const row = [...document.querySelectorAll("[data-start]")].find((row) => row.getBoundingClientRect().top >= edge);
-    return [Number(row.dataset.start), Math.round(row.getBoundingClientRect().top)]`);
+  window.run(`const view = document.querySelector(".text-scroller").getBoundingClientRect();
+    const row = [...document.querySelectorAll("[data-start]")].find((row) => row.getBoundingClientRect().top >= view.top);
+    const top = row?.getBoundingClientRect().top ?? Infinity;
+    return top < view.bottom ? [Number(row.dataset.start), Math.round(top)] : null`);
 
 async function longConversation(name) {
   const long = join(folder, name);
@@ -205,11 +206,11 @@ test("an engine that is killed while speakers are told apart goes on from there,
     await window.run(`const scroller = document.querySelector(".text-scroller"); scroller.scrollTop = scroller.scrollHeight / 2`);
     const before = await until("the rows to be at rest", async () => {
       const [one, other] = [await inView(window), await inView(window)];
-      return one.join() === other.join() && one;
+      return one && one.join() === other?.join() && one;
     });
     await finished(window, "long.flac");
     await until("the speakers", async () => (await names(window)).length === 2);
-    const after = await inView(window);
+    const after = await until("the rows to be drawn", () => inView(window));
     assert.equal(after[0], before[0], "the same is read");
     assert.ok(Math.abs(after[1] - before[1]) <= 3, `it moved from ${before[1]} to ${after[1]}`);
   } finally {

@@ -1,0 +1,145 @@
+//! What telling speakers apart takes for long recordings, each in a process of its own, since other
+//! tests allocate too. Two threads compute.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic, its helpers too")]
+
+use std::io::{BufWriter, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use audio::{OpenOptions, PrepareOptions};
+use candle_core::Device;
+use memory::bytes::MIB;
+use memory::{Host, Probe, platform};
+use pipeline::speakers::{Bounds, Heard, Networks, diarize, listen};
+
+/// Asks a process of these tests to measure this recording.
+const ALONE: &str = "STENO_LONG_SPEAKERS";
+/// More of a recording may take so many bytes more.
+const GROWTH: u64 = 30 * MIB;
+/// Of the length of a recording, at most.
+const REAL_TIME_FACTOR: f64 = 0.03;
+/// Windows at a time, as many as the ladder begins with.
+const WINDOWS: usize = 4;
+
+#[derive(Debug)]
+struct Taken {
+    peak: u64,
+    seconds: f64,
+    speakers: usize,
+}
+
+/// A conversation of four, over and over for so many seconds.
+fn recording(path: &Path, seconds: usize) {
+    let conversation = random_models::corpus::bundled().join("audio/conversations/all_speakers.flac");
+    let mut reader = audio::Reader::open(&conversation, &OpenOptions::default()).unwrap();
+    let mut samples = Vec::new();
+    while let Some(block) = reader.next_block().unwrap() {
+        samples.extend(block.iter().flat_map(|sample| ((sample * 32767.0) as i16).to_le_bytes()));
+    }
+    let length = seconds * 32_000;
+    let mut file = BufWriter::new(std::fs::File::create(path).unwrap());
+    let mut header = b"RIFF".to_vec();
+    header.extend((36 + length as u32).to_le_bytes());
+    header.extend(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
+    header.extend(16_000u32.to_le_bytes());
+    header.extend(32_000u32.to_le_bytes());
+    header.extend(b"\x02\0\x10\0data");
+    header.extend((length as u32).to_le_bytes());
+    file.write_all(&header).unwrap();
+    let mut left = length;
+    while left > 0 {
+        let part = left.min(samples.len());
+        file.write_all(&samples[..part]).unwrap();
+        left -= part;
+    }
+    file.flush().unwrap();
+}
+
+fn taken(test: &str, seconds: usize) -> Taken {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("talk.wav");
+    recording(&path, seconds);
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args([test, "--exact", "--nocapture", "--include-ignored"])
+        .envs([(ALONE, path.as_os_str()), ("RAYON_NUM_THREADS", "2".as_ref())])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let figures = said.lines().find_map(|line| line.strip_prefix("taken "));
+    let figures = figures.unwrap_or_else(|| panic!("{said}\n{}", String::from_utf8_lossy(&output.stderr)));
+    let figures: Vec<f64> = figures.split(' ').map(|figure| figure.parse().unwrap()).collect();
+    let taken = Taken { peak: figures[0] as u64, seconds: figures[1], speakers: figures[2] as usize };
+    println!(
+        "{seconds} s: peak {} MB, real-time factor {:.4}, {} speakers",
+        taken.peak / MIB,
+        taken.seconds / seconds as f64,
+        taken.speakers
+    );
+    taken
+}
+
+/// What the process of [`taken`] does.
+fn measure(path: &Path) {
+    platform::fix_allocator(platform::AllocatorSettings::default());
+    let host = Host::new().sampled(Duration::from_millis(5));
+    let options =
+        PrepareOptions { spool_folder: path.parent().map(Path::to_owned), ..PrepareOptions::default() };
+    let recording = audio::prepare(path, &options, &mut |_, _| ControlFlow::Continue(())).unwrap();
+    platform::trim_allocator();
+    host.reset_peak();
+    let before = host.read().unwrap().ours.unwrap().reserved;
+    let started = Instant::now();
+    let networks = Networks::bundled(&Device::Cpu).unwrap();
+    let mut heard = Heard::default();
+    listen(&recording.pcm, &networks, WINDOWS, &mut heard, &mut |_| Ok(())).unwrap();
+    drop(networks);
+    let found = diarize(&heard, recording.seconds(), Bounds { min: 1, max: usize::MAX });
+    let seconds = started.elapsed().as_secs_f64();
+    let peak = host.read().unwrap().ours.unwrap().peak.unwrap() - before;
+    println!("\ntaken {peak} {seconds} {}", found.voices.len());
+}
+
+fn is_measured() -> bool {
+    let path = std::env::var_os(ALONE);
+    path.iter().for_each(|path| measure(Path::new(path)));
+    path.is_some()
+}
+
+#[test]
+fn speakers_of_more_of_a_recording_take_no_more_memory() {
+    if is_measured() {
+        return;
+    }
+    let of = |seconds| taken("speakers_of_more_of_a_recording_take_no_more_memory", seconds);
+    let (short, long) = (of(150), of(450));
+    assert!(long.peak <= short.peak + GROWTH / 4, "{short:?} {long:?}");
+    assert_eq!((short.speakers, long.speakers), (4, 4));
+}
+
+/// One vector per utterance is kept, and who speaks at each moment.
+fn check(test: &str, hours: usize) {
+    let of = |minutes: usize| taken(test, 60 * minutes);
+    let (short, long) = (of(10), of(60 * hours));
+    assert!(long.peak <= short.peak + GROWTH * hours as u64, "{short:?} {long:?}");
+    assert_eq!(long.speakers, 4);
+    assert!(long.seconds <= REAL_TIME_FACTOR * 3600.0 * hours as f64, "{long:?}");
+}
+
+#[test]
+#[ignore = "full corpus: make soak"]
+fn speakers_of_an_hour_take_little_more_than_of_ten_minutes() {
+    if !is_measured() {
+        check("speakers_of_an_hour_take_little_more_than_of_ten_minutes", 1);
+    }
+}
+
+#[test]
+#[ignore = "full corpus: make soak"]
+fn speakers_of_eight_hours_are_told_apart() {
+    if !is_measured() {
+        check("speakers_of_eight_hours_are_told_apart", 8);
+    }
+}
