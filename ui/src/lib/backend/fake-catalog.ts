@@ -39,7 +39,7 @@ export const BEGUN: CatalogEntry[] = [
 ];
 
 export function transfer(id: string, more: Partial<Transfer> = {}): Transfer {
-  const running = { stage: "download", file: "model.safetensors", done: 312e6, total: 967e6, speed: 6.1e6, left: 107, wait: null } as const;
+  const running = { stage: "download", file: "model.safetensors", done: 312e6, total: 967e6, speed: 6.1e6, left: 107, why: null, wait: null } as const;
   return { id, is_import: false, ...running, paused: false, failure: null, ...more };
 }
 

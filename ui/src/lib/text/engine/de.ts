@@ -176,6 +176,7 @@ export const engine: EngineText = {
     engine_not_found: "Installieren Sie Steno neu: Ein Teil davon fehlt.",
     engine_failed: "Versuchen Sie es erneut. Schlägt es wieder fehl, kopieren Sie für einen Bericht die Diagnose in den Einstellungen.",
     engine_silent: "Versuchen Sie es erneut. Geschieht es wieder, schließen Sie andere Programme, oder wählen Sie ein kleineres Modell.",
+    no_microphone: "Schließen Sie ein Mikrofon an, und installieren Sie das Aufnahmeprogramm von PipeWire, PulseAudio oder ALSA.",
     player_failed: "Spielen Sie erneut ab, oder wandeln Sie die Aufnahme zuerst in WAV oder FLAC um.",
     protocol_mismatch: "Installieren Sie Steno neu: Seine Teile haben verschiedene Versionen.",
     cancelled: "Es wurde vor dem Ende angehalten.",

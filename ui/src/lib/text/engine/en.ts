@@ -186,6 +186,7 @@ export const engine: EngineText = {
     engine_not_found: "Install Steno again: a part of it is missing.",
     engine_failed: "Try again. If it fails again, copy the diagnostics in the settings for a report.",
     engine_silent: "Try again. If it happens again, close other programs or choose a smaller model.",
+    no_microphone: "Connect a microphone, and install PipeWire's, PulseAudio's or ALSA's program that records.",
     player_failed: "Play again, or convert the recording to WAV or FLAC first.",
     protocol_mismatch: "Install Steno again: its parts are of different versions.",
     cancelled: "It was stopped before it was done.",

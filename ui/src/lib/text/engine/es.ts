@@ -174,6 +174,7 @@ export const engine: EngineText = {
     engine_not_found: "Instalar Steno de nuevo: falta una parte.",
     engine_failed: "Reintentar. Si vuelve a fallar, copiar el diagnóstico en los ajustes para informar del problema.",
     engine_silent: "Reintentar. Si vuelve a ocurrir, cerrar otros programas o elegir un modelo más pequeño.",
+    no_microphone: "Conectar un micrófono e instalar el programa de grabación de PipeWire, PulseAudio o ALSA.",
     player_failed: "Reproducir de nuevo o convertir antes la grabación a WAV o FLAC.",
     protocol_mismatch: "Instalar Steno de nuevo: sus partes son de versiones distintas.",
     cancelled: "Se detuvo antes de terminar.",

@@ -179,6 +179,7 @@ export const engine: EngineText = {
     engine_not_found: "Réinstallez Steno : une partie manque.",
     engine_failed: "Réessayez. Si l’échec se répète, copiez le diagnostic dans les réglages pour le signaler.",
     engine_silent: "Réessayez. Si cela se répète, fermez d’autres programmes ou choisissez un modèle plus petit.",
+    no_microphone: "Branchez un microphone, et installez le programme d’enregistrement de PipeWire, PulseAudio ou ALSA.",
     player_failed: "Relancez la lecture, ou convertissez d’abord l’enregistrement en WAV ou FLAC.",
     protocol_mismatch: "Réinstallez Steno : ses parties sont de versions différentes.",
     cancelled: "Arrêté avant la fin.",

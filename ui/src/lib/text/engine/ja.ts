@@ -172,6 +172,7 @@ export const engine: EngineText = {
     engine_not_found: "Stenoをもう一度インストールしてください。一部が見つかりません。",
     engine_failed: "もう一度お試しください。再び失敗する場合は、設定で診断情報をコピーして報告してください。",
     engine_silent: "もう一度お試しください。再び起きる場合は、ほかのプログラムを閉じるか、小さいモデルを選択してください。",
+    no_microphone: "マイクを接続し、PipeWire、PulseAudio、またはALSAの録音プログラムをインストールしてください。",
     player_failed: "もう一度再生するか、録音を先にWAVまたはFLACに変換してください。",
     protocol_mismatch: "Stenoをもう一度インストールしてください。各部のバージョンが異なります。",
     cancelled: "完了前に停止されました。",

@@ -169,6 +169,7 @@ export const engine: EngineText = {
     engine_not_found: "请重新安装 Steno：缺少一部分。",
     engine_failed: "请重试。如果再次失败，请在设置中复制诊断信息并报告。",
     engine_silent: "请重试。如果再次发生，请关闭其他程序或选择较小的模型。",
+    no_microphone: "请连接麦克风，并安装 PipeWire、PulseAudio 或 ALSA 的录音程序。",
     player_failed: "请重新播放，或先将录音转换为 WAV 或 FLAC。",
     protocol_mismatch: "请重新安装 Steno：各部分的版本不一致。",
     cancelled: "在完成之前已停止。",
