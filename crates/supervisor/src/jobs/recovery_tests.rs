@@ -1,7 +1,7 @@
 use super::*;
 use memory::death::Evidence;
 use memory::ladder::{Installed, Pins, Processor};
-use transcript::Segment;
+use transcript::{Segment, Severity};
 use wire::{Alternative, DeviceChoice, Point};
 
 const OOM: Option<Death> = Some(Death::OutOfMemory(Evidence::Killed));
