@@ -210,9 +210,9 @@ test("an engine that is killed while speakers are told apart goes on from there,
     });
     await finished(window, "long.flac");
     await until("the speakers", async () => (await names(window)).length === 2);
-    const after = await until("the rows to be drawn", () => inView(window));
-    assert.equal(after[0], before[0], "the same is read");
-    assert.ok(Math.abs(after[1] - before[1]) <= 3, `it moved from ${before[1]} to ${after[1]}`);
+    // Which row is the first in view may be a matter of half a pixel: the same one is looked at.
+    const after = await window.run(`return document.querySelector('[data-start="' + arguments[0] + '"]')?.getBoundingClientRect().top ?? null`, before[0]);
+    assert.ok(after !== null && Math.abs(after - before[1]) <= 3, `it moved from ${before[1]} to ${after}`);
   } finally {
     await window.end();
   }
