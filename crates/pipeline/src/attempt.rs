@@ -146,7 +146,7 @@ impl<'a> Work<'a> {
         let found = speakers::find(context, &state.settings, job, sound, control, emit);
         draft.stage("speakers", started.elapsed().as_secs_f64());
         let found = found?;
-        draft.set_speakers(&found, &speakers::names(&found.voices, voices), emit);
+        draft.set_speakers(&found, &speakers::names(&found.voices, &found.network, voices), emit);
         Ok(())
     }
 

@@ -1,19 +1,15 @@
 use candle_core::Device;
 use memory::ladder::{LadderSettings, Processor};
-use memory::{Demand, Footprint, Scope, Stage, Tracker};
+use memory::{Demand, Scope, Stage, Tracker};
 use transcript::Time;
-use wire::{Job, SpeakerCount};
+use wire::{FilePath, Job, SpeakerCount};
 
-use super::{Bounds, Diarization, Heard, Networks, diarize, listen};
+use super::{Bounds, Diarization, SpeakerNetworks};
 use crate::device_context::DeviceContext;
 use crate::progress::Reporter;
 use crate::sound::Sound;
 use crate::trouble::{Broken, during};
 use crate::{Control, Emit};
-
-/// What clustering and assigning take: a matrix of distances, and one vector per
-/// utterance.
-const DECIDING_BYTES: u64 = 16 << 20;
 
 /// Who speaks when in `sound`, found where the ladder's settings say, on as many
 /// windows of ten seconds at a time as they say.
@@ -29,13 +25,14 @@ pub fn find(
         Processor::Cpu => (&context.host, &Device::Cpu),
         Processor::Gpu => (&context.device, &context.chosen.device),
     };
-    let footprint = Footprint::speakers(tracker.device().kind());
+    let footprint = job.speaker_footprint(tracker.device().kind());
     let pcm = &sound.recording.pcm;
     let duration = Time::from_seconds(pcm.seconds());
 
+    let folder = job.speaker_model.as_ref().map(FilePath::as_path);
     let demand = Demand::from(footprint.weights);
     let mut model = during(Stage::SpeakerModel, Scope::enter(tracker, Stage::SpeakerModel, demand))?;
-    let networks = during(Stage::SpeakerModel, Networks::bundled(device))?;
+    let networks = during(Stage::SpeakerModel, SpeakerNetworks::open(folder, device))?;
     model.loaded();
 
     let windows = u64::from(settings.speaker_batch.max(1));
@@ -43,19 +40,18 @@ pub fn find(
     let mut scope = during(Stage::Diarize, Scope::enter(tracker, Stage::Diarize, demand))?
         .trim_every(job.memory.trim_every);
     let mut reporter = Reporter::new(Stage::Diarize, Some(duration), emit);
-    let mut heard = Heard::default();
-    let listened = listen(pcm, &networks, windows as usize, &mut heard, &mut |sample| {
+    let heard = networks.listen(pcm, windows as usize, &mut |sample| {
         control.worked();
         scope.batch();
         reporter.at(Time::from_seconds(sample as f64 / f64::from(audio::SAMPLE_RATE)));
         if control.is_cancelled() { Err(models::Error::Interrupted.into()) } else { Ok(()) }
     });
-    during(Stage::Diarize, listened)?;
+    let heard = during(Stage::Diarize, heard)?;
     scope.leave(|| ());
     model.leave(|| drop(networks));
 
-    let scope = during(Stage::Align, Scope::enter(&context.host, Stage::Align, DECIDING_BYTES))?;
-    let found = diarize(&heard, pcm.seconds(), bounds(job.speaker_count));
+    let scope = during(Stage::Align, Scope::enter(&context.host, Stage::Align, heard.deciding_bytes()))?;
+    let found = heard.diarize(pcm.seconds(), bounds(job.speaker_count));
     scope.leave(|| drop(heard));
     Ok(found)
 }
