@@ -75,7 +75,7 @@ pub async fn start_microphone(shell: State<'_, Shell>) -> Answer<()> {
 #[tauri::command]
 pub async fn stop_microphone(shell: State<'_, Shell>) -> Answer<PlaySource> {
     let (session, player) = (shell.state.session.clone(), std::sync::Arc::clone(&shell.player));
-    blocking(move || Ok(player.open(&session.stop_microphone()?)?.into())).await
+    blocking(move || Ok(player.open(&session.stop_microphone()?, None)?.into())).await
 }
 
 /// Adds what was recorded to the voice of this name.

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use hub::{Catalogue, KnownModel, Model, Origin, StoredState};
+use hub::{Catalogue, KnownModel, Model, ModelKind, Origin, StoredState};
 use memory::fit::Fit;
 use serde::Serialize;
 use wire::{Failure, Job};
 
 use crate::recommend::{self, Advice, Choice, Recommendation};
-use crate::{list_models, store};
+use crate::{list_models, list_speaker_models, store};
 use config::Preferences;
 
 /// A model that can be installed or repaired. Amounts are bytes.
@@ -109,7 +109,8 @@ impl ModelCatalog {
             None => Vec::new(),
         };
         let advice = recommend::now(preferences, job)?;
-        let installed = list_models().into_iter().map(|model| model.name).collect();
+        let installed = list_models().into_iter().chain(list_speaker_models());
+        let installed = installed.map(|model| model.name).collect();
         let (entries, recommended) = entries(&known, &stored, &installed, &advice);
         let folder = store.map(|store| store.folder().to_owned());
         // It need not be there yet.
@@ -168,7 +169,9 @@ fn entries(
     }
     let is_new = |known: &&KnownModel| {
         let begun = entries.iter().any(|entry| entry.id == known.id);
-        !begun && !installed.contains(&known.id) && (known.own || recommend::is_candidate(known))
+        !begun
+            && !installed.contains(&known.id)
+            && (known.own || known.kind == ModelKind::Speakers || recommend::is_candidate(known))
     };
     let mut rest: Vec<CatalogEntry> =
         known.iter().filter(is_new).map(|known| entry(&known.id, Some(known), advice)).collect();
@@ -250,6 +253,9 @@ mod tests {
         assert_eq!(fit("whisper-tiny"), Some(Fit::Comfortable));
         // English alone, where any language may come.
         assert_eq!(fit("whisper-tiny.en"), None);
+        // A model that tells speakers apart is offered behind those that transcribe.
+        let speakers = entries.iter().find(|entry| entry.id == "community-1").unwrap();
+        assert!(speakers.downloadable && speakers.facts.is_none());
         // Files of whisper.cpp and other kinds of models are not for the picker.
         assert!(
             entries.iter().all(|entry| !entry.id.starts_with("ggml") && !entry.id.contains("segmentation"))

@@ -99,7 +99,8 @@ impl ModelFit {
     pub fn of(model: &str, precision: &str, footprint: &Footprint, job: &Job, device: &DeviceMemory) -> Self {
         let limits = batch_limits(job, device.kind);
         let largest = fit::batch(footprint, device.free, &limits).windows;
-        let speakers = (job.speakers && !job.memory.skip_speakers).then(|| Footprint::speakers(device.kind));
+        let speakers =
+            (job.speakers && !job.memory.skip_speakers).then(|| job.speaker_footprint(device.kind));
         let batch = job.memory.batch_size.filter(|_| job.is_batched()).unwrap_or(1);
         Self {
             model: model.to_owned(),
@@ -217,7 +218,7 @@ fn instead(job: &Job, device: &DeviceMemory) -> Option<ModelFit> {
         .iter()
         .map(|(alternative, footprint)| Candidate { name: name(alternative), footprint: *footprint })
         .collect();
-    let speakers = (job.speakers && !job.memory.skip_speakers).then(|| Footprint::speakers(device.kind));
+    let speakers = (job.speakers && !job.memory.skip_speakers).then(|| job.speaker_footprint(device.kind));
     let limits = batch_limits(job, device.kind);
     let (found, batch, check) = fit::best_that_fits(&candidates, speakers.as_ref(), device.free, &limits)?;
     let (alternative, _) = open.iter().find(|(alternative, _)| name(alternative) == found.name)?;

@@ -1,12 +1,24 @@
 //! What the jobs of one queue have of memory.
 
+use std::path::Path;
+
 use memory::DeviceKind;
-use wire::{DeviceChoice, Job};
+use wire::{DeviceChoice, FilePath, Job};
 
 use crate::fit::{Announcement, DeviceMemory, expects_gpu};
-use crate::{ModelRef, alternatives, list_models};
+use crate::{ModelRef, alternatives, find_speaker_model, list_models};
 use config::Preferences;
 use supervisor::find_engine;
+
+/// The folder of the model that the user wants to tell speakers apart with; `None`: the
+/// one in the program. One that is not there is named all the same: its job says so.
+pub fn speaker_model(preferences: &Preferences) -> Option<FilePath> {
+    let wanted = preferences.speaker_model.as_deref()?;
+    Some(
+        find_speaker_model(wanted)
+            .map_or_else(|_| FilePath::from(Path::new(wanted)), |model| model.path.into()),
+    )
+}
 
 /// The user's wishes, the model that was chosen, and what may take over from it.
 #[derive(Debug, Clone)]
@@ -14,6 +26,8 @@ pub struct JobTemplate {
     preferences: Preferences,
     model: ModelRef,
     installed: Vec<ModelRef>,
+    /// Folder of the model that tells speakers apart.
+    speaker_model: Option<FilePath>,
     /// Where the jobs can be expected to compute.
     kind: DeviceKind,
 }
@@ -23,7 +37,8 @@ impl JobTemplate {
     /// models.
     pub fn new(preferences: Preferences, model: ModelRef, device: DeviceChoice) -> Self {
         let kind = if expects_gpu(device) { DeviceKind::Gpu } else { DeviceKind::Host };
-        Self { preferences, model, installed: list_models(), kind }
+        let speaker_model = speaker_model(&preferences);
+        Self { preferences, model, installed: list_models(), speaker_model, kind }
     }
 
     /// Adds to a job what the user wants of memory and of the engine, and which models may take
@@ -31,6 +46,7 @@ impl JobTemplate {
     pub fn fill(&self, mut job: Job) -> Job {
         job.threads = self.preferences.engine.threads;
         job.memory = self.preferences.memory.clone();
+        job.speaker_model.clone_from(&self.speaker_model);
         job.precision = self.preferences.precision;
         job.alternatives = alternatives(&self.model, &self.installed, &job, self.kind);
         job

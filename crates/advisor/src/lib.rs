@@ -17,5 +17,5 @@ pub mod store;
 pub mod transfers;
 
 pub use alternatives::{alternatives, with_alternatives};
-pub use job_template::JobTemplate;
-pub use models::{ModelRef, find_model, list_models};
+pub use job_template::{JobTemplate, speaker_model};
+pub use models::{ModelRef, find_model, find_speaker_model, list_models, list_speaker_models};

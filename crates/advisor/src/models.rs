@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use formats::ModelFiles;
+use formats::{ModelFiles, SpeakerFiles};
 use hub::{Cache, Catalogue, Manifest, Store};
 use serde::Deserialize;
 use wire::{ErrorCode, Failure};
@@ -55,6 +55,21 @@ pub fn list_models() -> Vec<ModelRef> {
     Places::of_this_process().list()
 }
 
+/// The model of that name, or at that path, that tells speakers apart. Names are looked
+/// for where those of speech models are.
+///
+/// # Errors
+/// `ModelNotFound`, naming the models that there are; `ModelInvalid` for a folder without
+/// such a model; `ModelCorrupt` for a model of the store that is not whole.
+pub fn find_speaker_model(name_or_path: &str) -> Result<ModelRef, Failure> {
+    Places::of_this_process().find_speakers(name_or_path)
+}
+
+/// Every model that [`find_speaker_model`] knows by name, sorted by it.
+pub fn list_speaker_models() -> Vec<ModelRef> {
+    Places::of_this_process().list_speakers()
+}
+
 /// The model at a path, which may hold any bytes.
 ///
 /// # Errors
@@ -80,6 +95,15 @@ pub fn model_at(path: &Path) -> Result<ModelRef, Failure> {
 /// A folder in the Hugging Face layout, or with one GGUF file or one of
 /// whisper.cpp, or such a file.
 fn is_model(path: &Path) -> bool {
+    !is_speaker_model(path) && is_speech_model(path)
+}
+
+/// A folder of networks that tell speakers apart, whole or not.
+fn is_speaker_model(path: &Path) -> bool {
+    !matches!(SpeakerFiles::find(path), Ok(None))
+}
+
+fn is_speech_model(path: &Path) -> bool {
     path.join(CONFIG).is_file() || path.join(hub::MANIFEST).is_file() || ModelFiles::find(path).is_ok()
 }
 
@@ -145,13 +169,54 @@ impl Places {
         model_at(path)
     }
 
+    /// As [`find_speaker_model`].
+    ///
+    /// # Errors
+    /// As [`find_speaker_model`].
+    pub fn find_speakers(&self, wanted: &str) -> Result<ModelRef, Failure> {
+        let mut named_so = self.candidates().filter(|(name, path)| name == wanted && is_speaker_model(path));
+        let path = named_so.next().map_or_else(|| PathBuf::from(wanted), |(_, path)| path);
+        if !path.exists() {
+            let names: Vec<String> = self.list_speakers().into_iter().map(|model| model.name).collect();
+            let there_are = if names.is_empty() {
+                "None is installed; there is the one in the program.".to_owned()
+            } else {
+                format!("There are: {}.", names.join(", "))
+            };
+            let message =
+                format!("There is no model named \"{wanted}\" that tells speakers apart. {there_are}");
+            return Err(Failure::new(ErrorCode::ModelNotFound, message).remedy(
+                "`steno models pull community-1` gets one; \"built-in\" stands for the one in the program.",
+            ));
+        }
+        whole(&path)?;
+        if !matches!(SpeakerFiles::find(&path), Ok(Some(_))) {
+            let message = "This folder holds no model that tells speakers apart.";
+            return Err(Failure::new(ErrorCode::ModelInvalid, message).file(path.as_path()).remedy(
+                "Give a folder with segmentation, embedding and plda in it, as community-1 has them.",
+            ));
+        }
+        whole(&path)?;
+        Ok(describe(&path))
+    }
+
+    /// As [`list_speaker_models`]. Damaged ones are left out.
+    pub fn list_speakers(&self) -> Vec<ModelRef> {
+        let is_whole = |path: &Path| matches!(SpeakerFiles::find(path), Ok(Some(_))) && whole(path).is_ok();
+        self.list_of(&is_whole)
+    }
+
     /// Damaged ones are left out.
     pub fn list(&self) -> Vec<ModelRef> {
+        self.list_of(&|path| is_model(path) && whole(path).is_ok())
+    }
+
+    fn list_of(&self, is_one: &dyn Fn(&Path) -> bool) -> Vec<ModelRef> {
         let mut seen = BTreeSet::new();
         // The first of a name is what the name stands for.
         let mut models: Vec<ModelRef> = self
             .candidates()
-            .filter(|(name, path)| is_model(path) && seen.insert(name.clone()) && whole(path).is_ok())
+            .filter(|(name, path)| is_one(path) && seen.insert(name.clone()))
             .map(|(name, path)| named(name, &path))
             .collect();
         models.sort_by(|a, b| a.name.cmp(&b.name));
@@ -216,6 +281,11 @@ impl Places {
     }
 
     fn not_found(&self, wanted: &str) -> Failure {
+        if self.candidates().any(|(name, path)| name == wanted && is_speaker_model(&path)) {
+            let message = format!("The model \"{wanted}\" tells speakers apart; it can't transcribe.");
+            return Failure::new(ErrorCode::ModelNotFound, message)
+                .remedy(format!("Choose another model, and this one with --speaker-model {wanted}."));
+        }
         if let Some(Ok(_)) = self.store_folder().map(|folder| Store::at(folder).model(wanted)) {
             let message = format!("The download of the model \"{wanted}\" was interrupted.");
             return Failure::new(ErrorCode::ModelNotFound, message)

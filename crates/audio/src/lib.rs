@@ -12,6 +12,7 @@ mod child;
 mod codecs;
 mod decoded;
 mod error;
+mod fbank;
 mod ffmpeg;
 mod frame_offsets;
 mod he_aac;
@@ -33,6 +34,7 @@ mod tail;
 mod vad;
 
 pub use error::AudioError;
+pub use fbank::Fbank;
 pub use ffmpeg::{encode_flac, ffmpeg_codecs, find_ffmpeg};
 pub use info::{ChannelMode, MediaInfo, OpenOptions, Track, Warning};
 pub use mel::{HOP, LogMel, Mel, N_FFT, WINDOW_FRAMES, WINDOW_SAMPLES, log_mel_padded_window, silence};

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 use config::Preferences;
-use config::preferences::{EnginePreferences, PRIORITY, THREADS, Values};
+use config::preferences::{EnginePreferences, PRIORITY, SPEAKER_MODEL, THREADS, Values};
 use supervisor::EngineOptions;
 use transcript::export::{DocumentOptions, Format, Options, Shaping};
 use transcript::naming::NameTemplate;
 use transcript::{Span, Task, Time};
-use wire::{Channels, DeviceChoice, SpeakerCount, Strategy, VoiceActivity};
+use wire::{Channels, DeviceChoice, Failure, SpeakerCount, Strategy, VoiceActivity};
 
 use crate::memory_args::{Batches, Limits, Memory, SETTINGS, checked};
 use crate::quantize::Quantize;
@@ -367,12 +367,40 @@ pub struct Speakers {
     /// Tell speakers apart; there are at most so many
     #[arg(long, value_name = "N", value_parser = values::speaker_limit())]
     pub max_speakers: Option<u32>,
+
+    #[command(flatten)]
+    pub model: SpeakerModel,
+}
+
+/// What speakers are told apart with.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Speakers")]
+pub struct SpeakerModel {
+    /// The model that tells speakers apart, as `steno models` lists it, or its folder; built-in: the one in the
+    /// program [default: built-in]
+    #[arg(long, value_name = "NAME|FOLDER", value_parser = checked(SPEAKER_MODEL.0))]
+    pub speaker_model: Option<String>,
+}
+
+impl SpeakerModel {
+    /// What was given, by the names of the variables.
+    pub fn flags(&self) -> Values {
+        self.speaker_model.iter().map(|model| (SPEAKER_MODEL.0, model.clone())).collect()
+    }
+
+    /// Fails where the model that the user wants is not there.
+    pub fn check(preferences: &Preferences) -> Result<(), Failure> {
+        match &preferences.speaker_model {
+            Some(model) => advisor::find_speaker_model(model).map(drop),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Speakers {
     /// How many are expected; `None`: they are not told apart.
     pub fn count(&self) -> Option<SpeakerCount> {
-        let Self { speakers, min_speakers: min, max_speakers: max } = *self;
+        let Self { speakers, min_speakers: min, max_speakers: max, .. } = *self;
         let bounds = (min.is_some() || max.is_some()).then_some(SpeakerCount { min, max });
         speakers.or(bounds)
     }

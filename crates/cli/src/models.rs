@@ -80,7 +80,11 @@ pub fn chosen(
 }
 
 pub fn listed() -> Vec<Listed> {
-    let found = advisor::list_models().into_iter().map(|model| Listed {
+    let speakers = advisor::list_speaker_models().into_iter().map(|model| ModelRef {
+        note: model.note.or_else(|| Some("Tells speakers apart: --speaker-model.".into())),
+        ..model
+    });
+    let found = advisor::list_models().into_iter().chain(speakers).map(|model| Listed {
         name: model.name,
         bytes: Some(hub::disk_use(&model.path)),
         path: Some(model.path.into()),

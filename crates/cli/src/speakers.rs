@@ -12,7 +12,7 @@ use transcript::save::{Existing, save};
 use transcript::{Task, Transcript};
 use wire::Job;
 
-use crate::args::FindSpeakers;
+use crate::args::{FindSpeakers, SpeakerModel};
 use crate::console::Console;
 use crate::ended::{Ended, from_load, from_save};
 use crate::interrupt::Interrupt;
@@ -25,10 +25,14 @@ pub async fn run(args: &FindSpeakers, interrupt: Interrupt) -> Ended {
         Ok(request) => request,
         Err(text) => return Ended::Usage(text),
     };
-    let preferences = match Preferences::of_this_user(&[args.memory.flags(), args.machine.flags()].concat()) {
+    let flags = [args.memory.flags(), args.machine.flags(), args.speakers.model.flags()].concat();
+    let preferences = match Preferences::of_this_user(&flags) {
         Ok(preferences) => preferences,
         Err(failure) => return Ended::Usage(failure.to_string()),
     };
+    if let Err(failure) = SpeakerModel::check(&preferences) {
+        return failure.into();
+    }
     let mut transcript = match Transcript::load(&args.transcript) {
         Ok(transcript) => transcript,
         Err(error) => return from_load(&args.transcript, &error).into(),

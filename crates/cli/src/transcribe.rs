@@ -9,7 +9,7 @@ use transcript::export::{Format, Options};
 use transcript::save::Existing;
 use wire::{FilePath, Job, JobId, NO_JOB};
 
-use crate::args::Transcribe;
+use crate::args::{SpeakerModel, Transcribe};
 use crate::console::Console;
 use crate::ended::Ended;
 use crate::events::{HostEvent, print_event};
@@ -31,7 +31,8 @@ pub async fn run(mut args: Transcribe, mut interrupt: Interrupt) -> Ended {
         Ok(request) => request,
         Err(text) => return Ended::Usage(text),
     };
-    let preferences = match Preferences::of_this_user(&[args.memory.flags(), args.machine.flags()].concat()) {
+    let flags = [args.memory.flags(), args.machine.flags(), args.speakers.model.flags()].concat();
+    let preferences = match Preferences::of_this_user(&flags) {
         Ok(preferences) => preferences,
         Err(failure) => return Ended::Usage(failure.to_string()),
     };
@@ -114,6 +115,12 @@ fn items(
         Ok(model) => model,
         Err(failure) => return runner.failed(NO_JOB, failure).map(|()| Vec::new()),
     };
+
+    if args.speakers.count().is_some()
+        && let Err(failure) = SpeakerModel::check(preferences)
+    {
+        return runner.failed(NO_JOB, failure).map(|()| Vec::new());
+    }
 
     let outputs = plan(&inputs.recordings, request, args.language.0.as_deref());
     let template = JobTemplate::new(preferences.clone(), model.clone(), args.machine.device);

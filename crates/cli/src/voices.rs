@@ -5,12 +5,13 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use config::Preferences;
 use library::{Flaw, Voice, VoiceSample, Voices as Library};
 use serde::{Deserialize, Serialize};
 use transcript::save::{Existing, write_file};
 use wire::{DeviceChoice, ErrorCode, Event, Failure, Job, printable};
 
-use crate::args::{EXIT_CODES, Machine, Process};
+use crate::args::{EXIT_CODES, Machine, Process, SpeakerModel};
 use crate::console::Console;
 use crate::ended::{Ended, from_save};
 use crate::interrupt::Interrupt;
@@ -56,6 +57,8 @@ pub struct Add {
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
+    #[command(flatten)]
+    pub model: SpeakerModel,
     #[command(flatten)]
     pub process: Process,
 }
@@ -146,13 +149,19 @@ async fn add(args: Add, mut interrupt: Interrupt) -> Result<(), Ended> {
     if name.is_empty() {
         return Err(Ended::Usage("NAME must not be empty".into()));
     }
+    // A voice is recognised with the model that it was added with.
+    let preferences = Preferences::of_this_user(&args.model.flags())
+        .map_err(|failure| Ended::Usage(failure.to_string()))?;
+    SpeakerModel::check(&preferences)?;
+    let speaker_model = advisor::speaker_model(&preferences);
     let library = Library::open(&file()?).map_err(|error| error.failure())?;
     let mut console = Console::new(false);
     let machine = Machine { device: DeviceChoice::Cpu, threads: None, process: args.process };
     let (engine, _lease) = own_engine::start(&machine, &mut console, &mut interrupt).await?;
     let mut samples = Vec::new();
     for file in &args.files {
-        let job = Job { device: DeviceChoice::Cpu, ..Job::new(wire::NO_JOB, file.as_path(), PathBuf::new()) };
+        let job = Job::new(wire::NO_JOB, file.as_path(), PathBuf::new());
+        let job = Job { device: DeviceChoice::Cpu, speaker_model: speaker_model.clone(), ..job };
         let handle = engine.encode_voice(job, Vec::new());
         let encoded = own_engine::follow(handle, &mut interrupt, |event| match event {
             Event::Voice { voice } => ControlFlow::Break(Ok(voice)),

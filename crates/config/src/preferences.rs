@@ -15,6 +15,9 @@
 //! threads = 4
 //! priority = "low"
 //!
+//! [speakers]
+//! model = "community-1"
+//!
 //! [network]
 //! hub = "https://mirror.example"
 //! proxy = "http://proxy.example:3128"
@@ -45,12 +48,21 @@ const MOST_THREADS: usize = 1024;
 const MEMORY: &str = "memory";
 const NETWORK: &str = "network";
 const ENGINE: &str = "engine";
+const SPEAKERS: &str = "speakers";
 
 /// The number of threads: its variable, and what it takes.
 pub const THREADS: (&str, &str) = ("STENO_THREADS", "a number from 1: threads that the engine computes with");
 /// The priority of the engine: its variable, and what it takes.
 pub const PRIORITY: (&str, &str) =
     ("STENO_PRIORITY", "low or normal: low leaves the processor to other programs while they want it");
+
+/// The model that tells speakers apart: its variable, and what it takes.
+pub const SPEAKER_MODEL: (&str, &str) = (
+    "STENO_SPEAKER_MODEL",
+    "the name or folder of a model that tells speakers apart; built-in: the one in the program",
+);
+/// Stands for the networks that are in the program.
+pub const BUILT_IN: &str = "built-in";
 
 /// Where models are downloaded from, through what, and whether at all: key,
 /// variable, and what it takes.
@@ -69,6 +81,9 @@ pub struct Preferences {
     pub precision: Option<Precision>,
     /// How the engine computes.
     pub engine: EnginePreferences,
+    /// The name or folder of the model that tells speakers apart; `None`: the one in the
+    /// program.
+    pub speaker_model: Option<String>,
     /// How downloads use the network.
     pub network: NetworkPreferences,
 }
@@ -109,7 +124,7 @@ pub type Values = Vec<(&'static str, String)>;
 /// Every variable that is read, with what it takes.
 pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
     let network = NETWORK_KEYS.map(|(_, name, wanted)| (name, wanted));
-    [PROFILE].into_iter().chain(VARIABLES).chain([PRECISION, THREADS, PRIORITY]).chain(network)
+    [PROFILE].into_iter().chain(VARIABLES).chain([PRECISION, THREADS, PRIORITY, SPEAKER_MODEL]).chain(network)
 }
 
 /// The table and the key that a variable has in the config file.
@@ -117,6 +132,7 @@ pub(crate) fn place_in_file(variable: &str) -> (&'static str, String) {
     match NETWORK_KEYS.iter().find(|(_, name, _)| *name == variable) {
         Some((key, ..)) => (NETWORK, (*key).to_owned()),
         None if [THREADS.0, PRIORITY.0].contains(&variable) => (ENGINE, key(variable)),
+        None if variable == SPEAKER_MODEL.0 => (SPEAKERS, "model".into()),
         // The key of the profile is short: it lies in the table of memory already.
         None if variable == PROFILE.0 => (MEMORY, "profile".into()),
         None => (MEMORY, key(variable)),
@@ -226,6 +242,18 @@ impl Preferences {
         if let Some(wish) = [THREADS, PRIORITY].into_iter().find(|(variable, _)| *variable == name) {
             return self.engine.set(wish, value.trim());
         }
+        if name == SPEAKER_MODEL.0 {
+            let model = value.trim();
+            if model.is_empty() {
+                return Err(BadSetting {
+                    name: SPEAKER_MODEL.0,
+                    value: value.to_owned(),
+                    wanted: SPEAKER_MODEL.1,
+                });
+            }
+            self.speaker_model = (model != BUILT_IN).then(|| model.to_owned());
+            return Ok(());
+        }
         if name != PRECISION.0 {
             return self.memory.set(name, value);
         }
@@ -327,10 +355,11 @@ fn known() -> String {
         keys.join(", ")
     };
     format!(
-        "The file may have a table [{MEMORY}] with these keys: {}; a table [{ENGINE}] with these: {}; and a table \
-         [{NETWORK}] with these: {}.",
+        "The file may have a table [{MEMORY}] with these keys: {}; a table [{ENGINE}] with these: {}; a table \
+         [{SPEAKERS}] with this: {}; and a table [{NETWORK}] with these: {}.",
         keys(MEMORY),
         keys(ENGINE),
+        keys(SPEAKERS),
         keys(NETWORK)
     )
 }
@@ -350,7 +379,7 @@ fn values(text: &str) -> Result<Values, String> {
         let toml::Value::Table(settings) = value else {
             return Err(format!("The config file has a key \"{name}\", which is not known."));
         };
-        if ![MEMORY, ENGINE, NETWORK].contains(&name.as_str()) {
+        if ![MEMORY, ENGINE, SPEAKERS, NETWORK].contains(&name.as_str()) {
             return Err(format!("The config file has a table [{name}], which is not known."));
         }
         let table = name;
@@ -466,6 +495,8 @@ mod tests {
             [engine]
             threads = 3
             priority = "low"
+            [speakers]
+            model = "community-1"
             [network]
             hub = "https://mirror.example"
             proxy = "http://proxy.example:3128"
@@ -487,6 +518,7 @@ mod tests {
             },
             precision: Some(Precision::Q8_0),
             engine: EnginePreferences { threads: Some(3), priority: Priority::Low },
+            speaker_model: Some("community-1".into()),
             network: NetworkPreferences {
                 hub: Some("https://mirror.example".into()),
                 proxy: Some("http://proxy.example:3128".into()),
@@ -540,10 +572,10 @@ mod tests {
                 &["config.toml: The config file has a key \"batch_size\", which is not known.", keys],
             ),
             (
-                "[speakers]\n",
+                "[people]\n",
                 &[],
                 &[],
-                &["config.toml: The config file has a table [speakers], which is not known.", keys],
+                &["config.toml: The config file has a table [people], which is not known.", keys],
             ),
             ("[memory]\nbatch_size =\n", &[], &[], &["config.toml: The config file is not TOML in line 2: "]),
             (
@@ -588,6 +620,16 @@ mod tests {
                 assert!(error.contains(part), "{file:?}: no {part:?} in {error:?}");
             }
         }
+    }
+
+    #[test]
+    fn the_networks_in_the_program_go_before_a_model_of_the_file() {
+        let file = "[speakers]\nmodel = 'community-1'";
+        let model = |flags: Pairs| preferences(file, &[], flags).unwrap().speaker_model;
+        assert_eq!(model(&[]).as_deref(), Some("community-1"));
+        assert_eq!(model(&[("STENO_SPEAKER_MODEL", "/models/mine")]).as_deref(), Some("/models/mine"));
+        assert_eq!(model(&[("STENO_SPEAKER_MODEL", BUILT_IN)]), None);
+        assert!(preferences("[speakers]\nmodel = ' '", &[], &[]).unwrap_err().contains("speakers.model is"));
     }
 
     #[test]

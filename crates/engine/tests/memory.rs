@@ -219,6 +219,39 @@ fn speakers_are_dropped_last() {
     }
 }
 
+/// As [`speakers_are_dropped_last`], with an installed model, which takes more.
+#[test]
+fn an_installed_speaker_model_is_dropped_last() {
+    use Step::{HalveBatch as Halve, RetryAfterTrim as Retry, SkipSpeakers as Skip};
+    let file = project("tests/data/corpus/audio/conversations/two_speakers.flac");
+    let mut engine = Engine::greeted(support::real());
+    let mut job = job(&file, Strategy::Sequential, 1, None);
+    job.precision = Some(Precision::Q8_0);
+    let plain = run(&mut engine, &job);
+    job.speakers = true;
+    let model = "tests/data/corpus/reference/speakers/community/model";
+    job.speaker_model = Some(project(model).into());
+    let apart = run(&mut engine, &job);
+    assert!(!apart.transcript.turns.is_empty());
+    // Limit in MB, what must be done about it.
+    let rows: [(u64, &[Step]); 3] =
+        [(400, &[]), (150, &[Retry, Halve]), (64, &[Retry, Halve, Halve, Halve, Halve, Skip])];
+    for (limit, steps) in rows {
+        job.memory.memory_limit = Some(limit * MIB);
+        let mut state = earlier(1);
+        (state.settings.speakers, state.settings.speaker_batch) = (true, 16);
+        state.settings.precision = Precision::Q8_0.as_str().into();
+        job.resume = Some(Box::new(Resume { ladder: Some(state), ..Resume::default() }));
+        let outcome = run(&mut engine, &job);
+        println!("{limit} MB: {:?}, {} MB", outcome.rungs, outcome.peak / MIB);
+        let expected = if steps.contains(&Skip) { &plain } else { &apart };
+        assert_eq!(outcome.rungs, steps, "{limit} MB");
+        assert_eq!(text(&outcome.transcript), text(&expected.transcript), "{limit} MB");
+        assert_eq!(outcome.transcript.turns, expected.transcript.turns, "{limit} MB");
+        assert!(outcome.peak <= limit * MIB + TOLERANCE, "{} MB", outcome.peak / MIB);
+    }
+}
+
 /// What became of each file, in order: its language, or the code of its failure; and the steps taken.
 fn languages(engine: &mut Engine, files: &[FilePath], job: Job) -> (Vec<String>, Vec<Step>) {
     engine.send(Command::DetectLanguages { id: 1, files: files.to_vec(), job: Box::new(job) });

@@ -1,4 +1,5 @@
-//! Headers of model files: safetensors, GGUF and whisper.cpp's `ggml-*.bin`,
+//! Headers of model files: safetensors, GGUF, whisper.cpp's `ggml-*.bin` and, for
+//! networks that tell speakers apart, torch's checkpoints and numpy's arrays,
 //! recognised by their first bytes. The headers give the position, shape and
 //! precision of every tensor. The values are never read, so the programs that
 //! only inspect models do not link the libraries that compute with them.
@@ -8,6 +9,7 @@
 
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
+mod checkpoint;
 mod config;
 mod dimensions;
 mod error;
@@ -16,9 +18,12 @@ pub mod gguf;
 mod kind;
 mod model_files;
 mod model_info;
+mod npz;
 mod reader;
 mod safetensors;
+mod speaker_files;
 mod tensors;
+mod zip;
 
 pub use config::{Activation, WhisperConfig, read_json};
 use dimensions::check_dimensions;
@@ -26,4 +31,6 @@ pub use error::Error;
 pub use kind::FileKind;
 pub use model_files::ModelFiles;
 pub use model_info::ModelInfo;
+pub use npz::{Array, read_npz};
+pub use speaker_files::SpeakerFiles;
 pub use tensors::{TensorInfo, Tensors, map_file};

@@ -43,6 +43,10 @@ impl<'a> HeaderReader<'a> {
         bytes.try_into().map_err(|_| format!("{what} is cut off"))
     }
 
+    pub fn u16(&mut self, what: &str) -> Result<u16, String> {
+        Ok(u16::from_le_bytes(self.array(what)?))
+    }
+
     pub fn u32(&mut self, what: &str) -> Result<u32, String> {
         Ok(u32::from_le_bytes(self.array(what)?))
     }
@@ -59,6 +63,12 @@ impl<'a> HeaderReader<'a> {
             return Err(format!("{count} {what} can't be in the {remaining} bytes that are left"));
         }
         Ok(count as usize)
+    }
+
+    /// Bytes that were read before, as UTF-8.
+    pub fn text_at(&self, range: Range<usize>, what: &str) -> Result<&'a str, String> {
+        let bytes = self.bytes.get(range).ok_or_else(|| format!("{what} is cut off"))?;
+        std::str::from_utf8(bytes).map_err(|_| format!("{what} is not UTF-8"))
     }
 
     /// The next `length` bytes as UTF-8.

@@ -7,7 +7,7 @@ use memmap2::Mmap;
 use memory::Precision;
 
 use crate::model_files::ModelFiles;
-use crate::{Error, ggml, gguf, safetensors};
+use crate::{Error, FileKind, checkpoint, ggml, gguf, safetensors};
 
 /// The position, shape and precision of a tensor in a model's files. The range
 /// lies within the file and has the length that shape and precision require;
@@ -75,6 +75,24 @@ impl Tensors {
             tensors.files.push((path, map));
         }
         Ok(tensors)
+    }
+
+    /// Maps one file, of safetensors or a checkpoint that torch saved, and reads its
+    /// header. Nothing in a checkpoint is executed.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a file of another format or with a damaged header,
+    /// [`Error::Io`] for what can't be read.
+    pub fn open_file(path: &Path) -> Result<Self, Error> {
+        let kind = FileKind::of(path)?;
+        let map = map_file(path)?;
+        let index = match kind {
+            FileKind::Safetensors => safetensors::index(&map, 0),
+            FileKind::Pickle => checkpoint::index(&map, 0),
+            _ => Err("it is neither safetensors nor a checkpoint of torch".to_owned()),
+        };
+        let index = index.map_err(|reason| Error::invalid(path, reason))?;
+        Ok(Self { files: vec![(path.into(), map)], index })
     }
 
     /// The precision that most weights of the matrices are stored in; F32 if

@@ -70,6 +70,8 @@ pub struct KnownModel {
 pub enum ModelKind {
     /// Transcribing.
     Speech,
+    /// Telling speakers apart: all networks that it takes.
+    Speakers,
     /// Comparing voices.
     SpeakerEmbedding,
     /// Finding where speakers change.
@@ -319,11 +321,14 @@ mod tests {
         let ModelSource::Hub { revision: Some(revision), .. } = turbo.source else { panic!("{turbo:?}") };
         assert_eq!(revision, "41f01f3fe87f28c78e2fbf8b568835947dd65ed9");
         assert!(catalogue.wanted("ggml-tiny").unwrap().sha1.is_some());
+        let speakers = catalogue.wanted("community-1").unwrap();
+        assert_eq!(speakers.files.as_ref().map(Vec::len), Some(4));
+        assert!(!speakers.is_whisper);
+        // A part of a model can't be pulled, so that none is listed.
+        assert!(catalogue.models.iter().all(|entry| entry.kind != ModelKind::SpeakerEmbedding));
         assert_eq!(catalogue.wanted("someone/their-model").unwrap().id, "their-model");
         assert_eq!(catalogue.wanted("https://example.org/a/ggml-x.bin?download=true").unwrap().id, "ggml-x");
         for (name, part) in [
-            ("segmentation-3.0", "gated there"),
-            ("wespeaker-resnet34-lm", "published as a pickle"),
             ("parakeet-tdt-0.6b-v3", "second family"),
             ("whisper-huge", "no model named"),
             ("../x", "no model named"),

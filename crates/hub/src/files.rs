@@ -122,6 +122,20 @@ pub(crate) fn is_plain_name(name: &str) -> bool {
         && !is_device
 }
 
+/// Whether a file of a model may lie there: in its folder, or in a folder within that.
+pub(crate) fn is_plain_path(name: &str) -> bool {
+    match name.split_once('/') {
+        Some((folder, file)) => is_plain_name(folder) && is_plain_name(file),
+        None => is_plain_name(name),
+    }
+}
+
+/// Makes the folder that a file of a model lies in.
+pub(crate) fn create_parent(file: &Path) -> Result<(), Error> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(|error| Error::io(folder, error))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,7 +145,13 @@ mod tests {
         for name in
             ["model.safetensors", "whisper-large-v3", "ggml-large-v3-turbo-q5_0.bin", "distil-large-v3.5"]
         {
-            assert!(is_plain_name(name), "{name}");
+            assert!(is_plain_name(name) && is_plain_path(name), "{name}");
+        }
+        for name in ["segmentation/pytorch_model.bin", "plda/plda.npz"] {
+            assert!(is_plain_path(name) && !is_plain_name(name), "{name}");
+        }
+        for name in ["/a", "a/", "a/..", "../a", "a/b/c", "a//b", "a\\b", "con/a", "a/./b"] {
+            assert!(!is_plain_path(name), "{name}");
         }
         for name in
             ["", ".", "..", ".partial", "a/b", "a\\b", "a:b", "con", "NUL.txt", "lpt1", "a.", "-x", "ä"]

@@ -2,7 +2,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use formats::{FileKind, ModelFiles};
+use formats::{FileKind, ModelFiles, SpeakerFiles};
 
 use crate::inspect::{inspect, invalid, kind};
 use crate::manifest::{Manifest, Origin, Stored};
@@ -24,8 +24,8 @@ const INDEX: &str = "model.safetensors.index.json";
 const WEIGHTS: &str = "model.safetensors";
 
 /// Copies a model from this machine into the store: a folder, a safetensors or
-/// GGUF file with its config.json and tokenizer.json beside it, or a file of
-/// whisper.cpp, told apart by what is in them. Nothing in them is run. It is
+/// GGUF file with its config.json and tokenizer.json beside it, a file of
+/// whisper.cpp, or a folder of pyannote's community-1, told apart by what is in them. Nothing in them is run. It is
 /// called `name`, else what it was called.
 ///
 /// Fails with `Invalid`, naming what is missing or wrong, before anything is
@@ -77,6 +77,9 @@ type Named = (PathBuf, String);
 fn recognise(path: &Path) -> Result<Vec<Named>, Error> {
     if path.is_dir() {
         inspect(path)?;
+        if let Some(files) = SpeakerFiles::find(path).map_err(invalid)? {
+            return Ok(within(path, files.all()));
+        }
         let source = ModelFiles::find(path).map_err(invalid)?;
         return Ok(match source {
             ModelFiles::Safetensors { folder, files } => {
@@ -123,6 +126,15 @@ fn beside(folder: &Path) -> Vec<PathBuf> {
     BESIDE.iter().map(|name| folder.join(name)).filter(|path| path.is_file()).collect()
 }
 
+/// Each keeps its place within the folder.
+fn within(folder: &Path, paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Vec<Named> {
+    let named = |path: &Path| {
+        let parts = path.strip_prefix(folder).ok()?.iter().map(|part| part.to_str());
+        Some((path.to_owned(), parts.collect::<Option<Vec<_>>>()?.join("/")))
+    };
+    paths.into_iter().filter_map(|path| named(path.as_ref())).collect()
+}
+
 /// Each keeps its name.
 fn named(paths: impl IntoIterator<Item = PathBuf>) -> Vec<Named> {
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -147,7 +159,7 @@ fn copy(
     control: &Control,
     on_progress: &mut (dyn FnMut(TransferProgress) + Send),
 ) -> Result<Vec<Stored>, Error> {
-    if let Some((_, name)) = found.iter().find(|(_, name)| !files::is_plain_name(name)) {
+    if let Some((_, name)) = found.iter().find(|(_, name)| !files::is_plain_path(name)) {
         return Err(Error::BadName { name: name.clone() });
     }
     let mut meter = Meter::new(on_progress);
@@ -160,6 +172,7 @@ fn copy(
     for (path, name) in found {
         meter.stage(TransferStage::Copy, Some(name));
         let target = partial.join(name);
+        files::create_parent(&target)?;
         let sha256 = copy_file(path, &target, control, &mut meter)?;
         let size = fs::metadata(&target).map_err(|error| Error::io(&target, error))?.len();
         stored.push(Stored {

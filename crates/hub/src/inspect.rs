@@ -1,9 +1,8 @@
-//! Checks whether files make up a Whisper model that can be loaded, from their
-//! headers alone.
+//! Checks whether files make up a model that can be loaded, from their headers alone.
 
 use std::path::Path;
 
-use formats::{FileKind, ModelFiles, Tensors};
+use formats::{FileKind, ModelFiles, SpeakerFiles, Tensors};
 use memory::Dimensions;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -13,7 +12,8 @@ use crate::Error;
 const AGAIN: &str = "Get the model again, with all of its files.";
 
 /// Checks that `path`, a folder or a single file that has everything inside, is a
-/// whole Whisper model: every tensor is there, in its shape.
+/// whole Whisper model: every tensor is there, in its shape. Of a model that tells
+/// speakers apart the parts are checked.
 ///
 /// # Errors
 ///
@@ -21,6 +21,9 @@ const AGAIN: &str = "Get the model again, with all of its files.";
 pub fn inspect(path: &Path) -> Result<(), Error> {
     if path.is_file() {
         kind(path)?;
+    }
+    if speakers(path)? {
+        return Ok(());
     }
     let source = ModelFiles::find(path).map_err(|error| match pickle_in(path) {
         Some(pickle) if matches!(error, formats::Error::Missing { .. }) => refuse_pickle(&pickle),
@@ -48,6 +51,14 @@ pub fn inspect(path: &Path) -> Result<(), Error> {
     }
     let tensors = Tensors::open(path).map_err(invalid)?;
     compare(&tensors, &dimensions, path)
+}
+
+/// Whether a folder is that of a model that tells speakers apart; fails where it is one
+/// and not whole.
+pub(crate) fn speakers(path: &Path) -> Result<bool, Error> {
+    let Some(files) = SpeakerFiles::find(path).map_err(invalid)? else { return Ok(false) };
+    files.check().map_err(invalid)?;
+    Ok(true)
 }
 
 /// Recognises a file by its content; fails for a kind that no model consists of.

@@ -52,7 +52,8 @@ pub enum Origin {
 /// A file of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stored {
-    /// The file's name.
+    /// The file's name, with the folder within the model's that it lies in, if any:
+    /// `plda/plda.npz`.
     pub name: String,
     /// In bytes; `None` where the server did not say.
     pub size: Option<u64>,
@@ -79,7 +80,7 @@ impl Manifest {
     pub(crate) fn read_file(path: &Path) -> Result<Option<Self>, Error> {
         let manifest: Option<Self> = files::read_json(path)?;
         let Some(manifest) = manifest else { return Ok(None) };
-        let stays_inside = manifest.files.iter().all(|file| files::is_plain_name(&file.name));
+        let stays_inside = manifest.files.iter().all(|file| files::is_plain_path(&file.name));
         if manifest.version != Self::VERSION || !stays_inside {
             return Err(Error::Invalid {
                 path: path.into(),

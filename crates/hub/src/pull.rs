@@ -16,7 +16,7 @@ use crate::client::{Client, Remote};
 use crate::connections::Connections;
 use crate::digest::Digest;
 use crate::fetch::{self, Piece, fetch};
-use crate::inspect::{inspect, kind};
+use crate::inspect::{inspect, kind, speakers};
 use crate::manifest::{Manifest, Origin, Stored};
 use crate::meter::{Meter, TransferProgress, TransferStage};
 use crate::retry::{Retries, Trouble};
@@ -141,11 +141,14 @@ impl Puller {
         for number in 0..manifest.files.len() {
             self.file(&mut manifest, number, &partial, control, &mut meter).await?;
         }
-        if wanted.is_whisper {
-            inspect(&partial)?;
-        }
-        for file in &manifest.files {
-            kind(&partial.join(&file.name))?;
+        // Their checkpoints are pickles, which alone may be some: they are read without being run.
+        if !speakers(&partial)? {
+            if wanted.is_whisper {
+                inspect(&partial)?;
+            }
+            for file in &manifest.files {
+                kind(&partial.join(&file.name))?;
+            }
         }
         meter.stage(TransferStage::Install, None);
         store.install(&manifest)?;
@@ -338,6 +341,7 @@ impl Puller {
             size: stored.size,
             digests: &digests,
         };
+        files::create_parent(&place)?;
         let hashes = fetch(&self.client, &piece, control, meter).await?;
         if let Some(file) = manifest.files.get_mut(number) {
             (file.size, file.sha256) = (Some(hashes.size), Some(hashes.sha256));
@@ -414,14 +418,27 @@ fn same(pinned: &Manifest, found: &Stored) -> Result<(), Error> {
 /// files.
 fn discard_others(partial: &Path, manifest: &Manifest) -> Result<(), Error> {
     for name in files::names(partial)? {
-        let stem = name.strip_suffix(".part").or_else(|| name.strip_suffix(".tag")).unwrap_or(&name);
-        if manifest.file(stem).is_none() && name != crate::MANIFEST {
-            let path = partial.join(&name);
-            let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-            removed.map_err(|error| Error::io(&path, error))?;
+        let path = partial.join(&name);
+        let folder = format!("{name}/");
+        if path.is_dir() && manifest.files.iter().any(|file| file.name.starts_with(&folder)) {
+            for inner in files::names(&path)? {
+                discard(&path.join(&inner), &format!("{folder}{inner}"), manifest)?;
+            }
+        } else {
+            discard(&path, &name, manifest)?;
         }
     }
     Ok(())
+}
+
+/// Removes what is at `path` where the manifest has no file of this name.
+fn discard(path: &Path, name: &str, manifest: &Manifest) -> Result<(), Error> {
+    let stem = name.strip_suffix(".part").or_else(|| name.strip_suffix(".tag")).unwrap_or(name);
+    if manifest.file(stem).is_some() || name == crate::MANIFEST {
+        return Ok(());
+    }
+    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    removed.map_err(|error| Error::io(path, error))
 }
 
 /// Bytes that are there already.

@@ -143,8 +143,21 @@ fn product(
     (first, row): (usize, usize),
     a: MatrixView,
     b: MatrixView,
+    sizes: (usize, usize, usize),
+    scale: f32,
+) {
+    set_or_add_product(out, (first, row), a, b, sizes, scale, false);
+}
+
+/// As [`product`], or added to what is in `out`.
+fn set_or_add_product(
+    out: &mut [f32],
+    (first, row): (usize, usize),
+    a: MatrixView,
+    b: MatrixView,
     (m, k, n): (usize, usize, usize),
     scale: f32,
+    adds: bool,
 ) {
     if m == 0 || n == 0 || k == 0 {
         return;
@@ -161,14 +174,14 @@ fn product(
             out.as_mut_ptr().add(first),
             1,
             row as isize,
-            false,
+            adds,
             a.values.as_ptr().add(a.first),
             a.column as isize,
             a.row as isize,
             b.values.as_ptr().add(b.first),
             b.column as isize,
             b.row as isize,
-            0.0,
+            if adds { 1.0 } else { 0.0 },
             scale,
             false,
             false,
@@ -263,6 +276,20 @@ fn maximum(row: &[f32]) -> f32 {
 pub fn matrix_product(out: &mut [f32], a: &[f32], b: &[f32], (m, k, n): (usize, usize, usize)) {
     let view = |values, row| MatrixView { values, first: 0, row, column: 1 };
     product(out, (0, n), view(a, k), view(b, n), (m, k, n), 1.0);
+}
+
+/// Adds `a b` to `out` on this thread. The rows of `a` begin `row` elements apart
+/// and may overlap, as the inputs of a convolution do; `b` is (k, n) and `out` is
+/// (m, n), both contiguous.
+pub fn add_product_of_overlapping_rows(
+    out: &mut [f32],
+    a: &[f32],
+    row: usize,
+    b: &[f32],
+    (m, k, n): (usize, usize, usize),
+) {
+    let view = |values, row| MatrixView { values, first: 0, row, column: 1 };
+    set_or_add_product(out, (0, n), view(a, row), view(b, n), (m, k, n), 1.0, true);
 }
 
 /// exp(x) for x <= 88, within 2 units in the last place; 0 below -87. Range

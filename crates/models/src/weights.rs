@@ -27,6 +27,14 @@ impl Weights {
         Ok(Self { tensors: Tensors::open(path)? })
     }
 
+    /// Opens one file, of safetensors or a checkpoint that torch saved.
+    ///
+    /// # Errors
+    /// [`Error::Files`] if it is unreadable, damaged or of another format.
+    pub(crate) fn open_file(path: &Path) -> Result<Self, Error> {
+        Ok(Self { tensors: Tensors::open_file(path)? })
+    }
+
     /// Whether there is a tensor of this name.
     pub fn contains(&self, name: &str) -> bool {
         self.tensors.index.contains_key(name)
@@ -92,6 +100,12 @@ impl Weights {
         Ok(tensor.to_dtype(dtype)?.to_device(device)?)
     }
 
+    /// As [`Weights::get`], in the shape that it has.
+    pub(crate) fn any(&self, name: &str, dtype: DType, device: &Device) -> Result<Tensor, Error> {
+        let shape = self.tensors.index.get(name).map(|tensor| tensor.shape.as_slice());
+        self.get(name, shape.unwrap_or_default(), dtype, device)
+    }
+
     /// The matrix `name` of (output, input) weights, held in `precision` or the
     /// next larger one whose blocks its rows fit ([`Precision::for_width`]).
     /// `dtype` is the type that the device computes in.
@@ -110,14 +124,18 @@ impl Weights {
         Matrix::from_packed(self.bytes_in(name, &[output, input], held)?, device)
     }
 
+    /// The first of its files, for errors about what is in none.
+    pub(crate) fn first_file(&self) -> PathBuf {
+        self.tensors.files.first().map_or_else(PathBuf::new, |(path, _)| path.clone())
+    }
+
     /// The file, stored precision and bytes of a tensor of this shape.
     fn find(&self, name: &str, shape: &[usize]) -> Result<(&Path, Precision, &[u8]), Error> {
-        let first = || self.tensors.files.first().map_or_else(PathBuf::new, |(path, _)| path.clone());
         let tensor = self
             .tensors
             .index
             .get(name)
-            .ok_or_else(|| Error::invalid(first(), format!("the tensor {name} is missing")))?;
+            .ok_or_else(|| Error::invalid(self.first_file(), format!("the tensor {name} is missing")))?;
         let (path, map) = &self.tensors.files[tensor.file];
         if tensor.shape != shape {
             let found = &tensor.shape;

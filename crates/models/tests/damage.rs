@@ -199,6 +199,118 @@ fn no_damage_panics_or_allocates_what_is_not_there() {
     assert!(refused > rounds / 2);
 }
 
+/// A checkpoint with other bytes in place of some.
+fn replaced(whole: &[u8], what: &[u8], new: &[u8]) -> Vec<u8> {
+    assert_eq!(what.len(), new.len());
+    with(whole, position(whole, what), new)
+}
+
+fn checkpoint() -> Vec<u8> {
+    let folder = random_models::corpus::bundled().join("reference/speakers/community/model");
+    fs::read(folder.join("embedding/pytorch_model.bin")).unwrap()
+}
+
+/// A checkpoint of torch is read without being executed, and what a checkpoint does not
+/// need is refused by its name.
+#[test]
+fn checkpoints_are_read_or_refused_with_a_reason() {
+    let _alone = ALONE.lock();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pytorch_model.bin");
+    let whole = checkpoint();
+    let end = position(&whole, b"PK\x05\x06");
+    let directory = position(&whole, b"PK\x01\x02");
+    let pickle = position(&whole, b"\x80\x02}");
+    for (name, bytes, reason) in [
+        ("whole", whole.clone(), ""),
+        (
+            "a call",
+            replaced(&whole, b"ccollections\nOrderedDict\n", b"cos\nsystem______________\n"),
+            "os.system_",
+        ),
+        (
+            "eval",
+            replaced(
+                &whole,
+                b"ctorch._utils\n_rebuild_tensor_v2\n",
+                b"cbuiltins\neval____________________\n",
+            ),
+            "builtins.eval_",
+        ),
+        (
+            "another storage",
+            replaced(&whole, b"ctorch\nFloatStorage\n", b"ctorch\nFlockStorage\n"),
+            "torch.FlockStorage",
+        ),
+        ("an operation", with(&whole, pickle + 2, b"i"), "0x69"),
+        (
+            "a text",
+            replaced(&whole, b"X\x0a\x00\x00\x00state_dict", b"X\xff\xff\xff\xffstate_dict"),
+            "a text has",
+        ),
+        ("cut", whole[..whole.len() - 40].to_vec(), "no directory"),
+        ("compressed", with(&whole, directory + 10, &[8]), "is compressed"),
+        ("many files", with(&whole, end + 10, &[0xff; 2]), "files"),
+        ("a far directory", with(&whole, end + 16, &[0xff; 4]), "outside the file"),
+        ("a far file", with(&whole, directory + 42, &[0xff; 4]), "outside the archive"),
+        ("a large file", with(&whole, directory + 24, &[0xff; 4]), "needs"),
+        ("no state", replaced(&whole, b"state_dict", b"other_dict"), "no tensors"),
+    ] {
+        fs::write(&file, bytes).unwrap();
+        match limited(MAX_ALLOCATED, || formats::Tensors::open_file(&file)) {
+            Ok(found) => {
+                assert_eq!(reason, "", "{name}");
+                assert!(found.index.contains_key("resnet.seg_1.weight"));
+            }
+            Err(error) => {
+                let error = error.to_string();
+                assert!(!reason.is_empty() && error.contains(reason), "{name}: {error}");
+                assert!(error.contains("pytorch_model.bin"), "{name}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_damage_of_a_checkpoint_panics_or_allocates_what_is_not_there() {
+    /// Values that a pickle of this size can make.
+    const MOST: usize = 16 << 20;
+    let _alone = ALONE.lock();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pytorch_model.bin");
+    let whole = checkpoint();
+    let pickle = position(&whole, b"\x80\x02}");
+    let pickle = pickle..position(&whole, b".format_version");
+    let directory = position(&whole, b"PK\x01\x02")..whole.len();
+    let mut random = Random(5);
+    let mut refused = 0;
+    let rounds = rounds(600);
+    for round in 0..rounds {
+        let mut bytes = whole.clone();
+        let place = if round % 2 == 0 { &pickle } else { &directory };
+        if round % 8 == 0 {
+            bytes.truncate(random.below(whole.len()));
+        }
+        for _ in 0..=random.below(4) {
+            let at = place.start + random.below(place.len());
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte ^= 1 << random.below(8);
+            }
+        }
+        fs::write(&file, bytes).unwrap();
+        match limited(MOST, || formats::Tensors::open_file(&file)) {
+            Ok(_) => (),
+            Err(formats::Error::Invalid { reason, .. }) => {
+                assert!(!reason.is_empty());
+                refused += 1;
+            }
+            Err(other) => panic!("round {round}: {other}"),
+        }
+    }
+    println!("{refused} of {rounds} damaged checkpoints were refused");
+    assert!(refused > rounds / 4);
+}
+
 /// The JSON files beside the weights, and the header of safetensors.
 #[test]
 fn no_damage_of_a_folder_panics_or_allocates_what_is_not_there() {

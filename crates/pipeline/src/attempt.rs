@@ -150,7 +150,7 @@ impl<'a> Work<'a> {
         let started = std::time::Instant::now();
         let found = speakers::decide(take(context, Stage::Align)?, job, all, seconds)?;
         draft.stage("speakers", started.elapsed().as_secs_f64());
-        draft.set_speakers(&found, &speakers::names(&found.voices, voices), emit);
+        draft.set_speakers(&found, &speakers::names(&found.voices, &found.network, voices), emit);
         Ok(())
     }
 

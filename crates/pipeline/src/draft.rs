@@ -60,7 +60,7 @@ impl Draft {
         };
         let transcript = &mut self.transcript;
         let segments = std::mem::take(&mut transcript.segments);
-        transcript.segments = speakers::assign(segments, &found.turns, &name);
+        transcript.segments = speakers::assign(segments, found.of_words(), &name);
         let named = |turn: &speakers::Turn| speakers::NamedTurn {
             span: turn.span,
             speaker: name(turn.speaker),

@@ -131,7 +131,7 @@ pub fn state(models: &Models, job: &Job, context: &DeviceContext) -> Result<Ladd
     let limits = job.memory.batch_limits(Some(fit::max_useful_batch(kind)));
     // Otherwise one window decides where the next one begins.
     let batch = if job.is_batched() { batch(&footprint, free, &limits) } else { 1 };
-    let speaker_batch = batch_of_speakers(kind, free, job.memory.speaker_batch_size);
+    let speaker_batch = batch_of_speakers(&job.speaker_footprint(kind), free, job.memory.speaker_batch_size);
     Ok(LadderState::new(LadderSettings {
         model: models.name.clone(),
         precision: models.precision.as_str().into(),
@@ -165,10 +165,10 @@ fn batch(footprint: &Footprint, free: u64, limits: &BatchLimits) -> u32 {
     fit::batch(footprint, free, limits).windows.max(1)
 }
 
-fn batch_of_speakers(kind: DeviceKind, free: u64, most: Option<u32>) -> u32 {
+fn batch_of_speakers(footprint: &Footprint, free: u64, most: Option<u32>) -> u32 {
     // On the host more of them keep the cores no busier (docs/measurements.md).
-    let useful = if kind == DeviceKind::Host { 4 } else { 32 };
+    let useful = if footprint.kind == DeviceKind::Host { 4 } else { 32 };
     let max_useful_batch = most.is_none().then_some(useful);
     let limits = BatchLimits { max_useful_batch, user: most, buffer_fraction: None };
-    batch(&Footprint::speakers(kind), free, &limits)
+    batch(footprint, free, &limits)
 }

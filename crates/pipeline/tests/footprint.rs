@@ -14,6 +14,7 @@ use candle_core::Device;
 use memory::bytes::MIB;
 use memory::{DeviceKind, Dimensions, Footprint, Host, Plan, Precision, Probe, platform};
 use models::whisper::Whisper;
+use pipeline::speakers::community::{self, CommunityHeard, CommunityNetworks};
 use pipeline::speakers::{Heard, Networks, listen};
 use pipeline::whisper::{Observer, Step, Transcriber};
 use pipeline::{Control, StageError};
@@ -168,37 +169,49 @@ fn decoding_takes_what_was_predicted() {
 
 /// Asks the process of [`decoding_takes_what_was_predicted`] to measure this many windows of speakers alone.
 const SPEAKERS_ALONE: &str = "STENO_FOOTPRINT_SPEAKERS";
+/// Folder of the installed model that it measures; empty: those in the program.
+const SPEAKER_MODEL: &str = "STENO_FOOTPRINT_SPEAKER_MODEL";
 
 /// The networks that tell speakers apart and their work, for several numbers of
-/// windows of ten seconds at a time.
+/// windows of ten seconds at a time: those in the program, and an installed model.
 fn tell_speakers_apart(recording: &Path, wrong: &mut Vec<String>) {
-    let footprint = Footprint::speakers(DeviceKind::Host);
-    for windows in [1, 2, 4, 8, 16] {
-        // They take so little that what an earlier measurement left to the allocator would count:
-        // each number has a process of its own, as an engine is for its first recording.
-        let mut peaks = [0; 3].map(|_| peak_of_speakers_alone(recording, windows));
-        peaks.sort_unstable();
-        let (whole, predicted) = (peaks[1], footprint.weights + footprint.work(windows));
-        let difference = predicted as f64 / whole as f64 - 1.0;
-        println!(
-            "speakers {windows:>12} {:>13} {:>12} {:>+10.1} %  {} to {}",
-            predicted / MIB,
-            whole / MIB,
-            100.0 * difference,
-            peaks[0] / MIB,
-            peaks[2] / MIB,
-        );
-        if difference.abs() > TOLERANCE {
-            wrong.push(format!("speakers, {windows} windows: {:+.0} %", 100.0 * difference));
+    let folder = tempfile::tempdir().unwrap();
+    random_models::write_speaker_model(folder.path()).unwrap();
+    for (name, model, footprint, batches) in [
+        ("speakers", None, Footprint::speakers(DeviceKind::Host), &[1, 2, 4, 8, 16][..]),
+        ("installed", Some(folder.path()), Footprint::speaker_model(DeviceKind::Host), &[1, 4, 16]),
+    ] {
+        for windows in batches.iter().copied() {
+            // They take so little that what an earlier measurement left to the allocator would count:
+            // each number has a process of its own, as an engine is for its first recording.
+            let times = if model.is_some() { 1 } else { 3 };
+            let mut peaks: Vec<u64> =
+                (0..times).map(|_| peak_of_speakers_alone(recording, windows, model)).collect();
+            peaks.sort_unstable();
+            let (whole, predicted) = (peaks[times / 2], footprint.weights + footprint.work(windows));
+            let difference = predicted as f64 / whole as f64 - 1.0;
+            println!(
+                "{name:9} {windows:>11} {:>13} {:>12} {:>+10.1} %  {} to {}",
+                predicted / MIB,
+                whole / MIB,
+                100.0 * difference,
+                peaks[0] / MIB,
+                peaks[times - 1] / MIB,
+            );
+            if difference.abs() > TOLERANCE {
+                wrong.push(format!("{name}, {windows} windows: {:+.0} %", 100.0 * difference));
+            }
         }
     }
 }
 
 /// The greatest memory of a process that tells speakers apart, in bytes.
-fn peak_of_speakers_alone(recording: &Path, windows: u64) -> u64 {
+fn peak_of_speakers_alone(recording: &Path, windows: u64, model: Option<&Path>) -> u64 {
+    let model = model.map(|model| model.display().to_string()).unwrap_or_default();
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["decoding_takes_what_was_predicted", "--exact", "--nocapture"])
         .env(SPEAKERS_ALONE, format!("{windows} {}", recording.display()))
+        .env(SPEAKER_MODEL, model)
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
@@ -213,13 +226,23 @@ fn measure_speakers_alone(windows: usize, recording: &Path) {
     let host = Host::new().sampled(Duration::from_millis(1));
     let recording =
         audio::prepare(recording, &PrepareOptions::default(), &mut |_, _| ControlFlow::Continue(())).unwrap();
-    // The last windows are enough.
-    let known = (recording.seconds() / 2.0) as usize - 2 * 16 - 5;
-    let mut heard = Heard { windows: vec![Vec::new(); known], ..Heard::default() };
+    let model = std::env::var(SPEAKER_MODEL).unwrap();
     platform::trim_allocator();
     host.reset_peak();
     let before = host.read().unwrap().ours.unwrap().reserved;
-    let networks = Networks::bundled(&Device::Cpu).unwrap();
-    listen(&recording.pcm, &networks, windows, &mut heard, &mut |_| Ok(())).unwrap();
+    // The last windows are enough.
+    if model.is_empty() {
+        let known = (recording.seconds() / 2.0) as usize - 2 * 16 - 5;
+        let mut heard = Heard { windows: vec![Vec::new(); known], ..Heard::default() };
+        let networks = Networks::bundled(&Device::Cpu).unwrap();
+        listen(&recording.pcm, &networks, windows, &mut heard, &mut |_| Ok(())).unwrap();
+    } else {
+        let known = recording.seconds() as usize - 10 - 18;
+        let mut heard = CommunityHeard { windows: vec![Vec::new(); known], ..CommunityHeard::default() };
+        let files = formats::SpeakerFiles::find(Path::new(&model)).unwrap().unwrap();
+        let networks = CommunityNetworks::open(&files, &Device::Cpu).unwrap();
+        community::listen(&recording.pcm, &networks, windows, &mut heard, &mut |_| Ok(())).unwrap();
+        assert!(!heard.voices.is_empty());
+    }
     println!("\npeak {}", host.read().unwrap().ours.unwrap().peak.unwrap() - before);
 }

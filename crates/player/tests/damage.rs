@@ -109,7 +109,7 @@ impl Running {
     /// player ended by its limit of memory.
     fn try_recording(&mut self, path: &Path, told: &str) -> Option<bool> {
         self.ask(&PlayerCommand::Probe { path: path.into() }, told)?;
-        let is_open = match self.ask(&PlayerCommand::Open { path: path.into(), keep: None }, told)? {
+        let is_open = match self.ask(&PlayerCommand::Open { path: path.into(), keep: None, track: None }, told)? {
             PlayerAnswer::Opened(opened) => {
                 for range in ["bytes=0-99999", "bytes=-4000"] {
                     read(&opened.audio, range);

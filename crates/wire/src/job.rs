@@ -48,6 +48,10 @@ pub struct Job {
     /// How many speakers are expected.
     #[serde(default)]
     pub speaker_count: SpeakerCount,
+    /// Folder of an installed model that tells speakers apart; `None`: the networks that
+    /// are in the program.
+    #[serde(default)]
+    pub speaker_model: Option<FilePath>,
     /// Limits, batches, pins.
     pub memory: memory::settings::MemorySettings,
     /// Models that the ladder may change to, the job's own among them; empty: only a
@@ -121,6 +125,7 @@ impl Job {
             strategy: Strategy::Auto,
             speakers: false,
             speaker_count: SpeakerCount::default(),
+            speaker_model: None,
             memory: memory::settings::MemorySettings::default(),
             alternatives: Vec::new(),
             resume: None,
@@ -139,6 +144,14 @@ impl Job {
     pub fn translating(self, transcript: &Transcript) -> Self {
         let language = Some(transcript.language.clone());
         Self { task: Task::Translate, language, speakers: false, resume: None, ..self }
+    }
+
+    /// What telling speakers apart is predicted to take on a device of this kind.
+    pub fn speaker_footprint(&self, kind: memory::DeviceKind) -> memory::Footprint {
+        match self.speaker_model {
+            Some(_) => memory::Footprint::speaker_model(kind),
+            None => memory::Footprint::speakers(kind),
+        }
     }
 
     /// Whether several windows are decoded together.
@@ -162,7 +175,9 @@ impl Job {
     pub fn settings(&self) -> serde_json::Value {
         let mut settings = serde_json::to_value(self).unwrap_or_default();
         if let Some(settings) = settings.as_object_mut() {
-            for private in ["id", "file", "model", "spool_folder", "memory", "alternatives", "resume"] {
+            for private in
+                ["id", "file", "model", "speaker_model", "spool_folder", "memory", "alternatives", "resume"]
+            {
                 settings.remove(private);
             }
         }

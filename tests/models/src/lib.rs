@@ -8,10 +8,12 @@
 pub mod corpus;
 pub mod diarization;
 mod size;
+mod speakers;
 mod vocabulary;
 mod weights;
 
 pub use size::{SIZES, Size, VocabularyKind};
+pub use speakers::write_speaker_model;
 
 use std::fs;
 use std::io::{self, Write};

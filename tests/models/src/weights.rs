@@ -30,14 +30,14 @@ pub(crate) fn write(folder: &Path, size: &Size, options: &Options) -> io::Result
     crate::write_json(&folder.join("model.safetensors.index.json"), &index)
 }
 
-struct Tensor {
-    name: String,
-    shape: Vec<usize>,
-    values: Values,
+pub(crate) struct Tensor {
+    pub name: String,
+    pub shape: Vec<usize>,
+    pub values: Values,
 }
 
 #[derive(Clone, Copy)]
-enum Values {
+pub(crate) enum Values {
     Normal {
         mean: f32,
         deviation: f32,
@@ -144,7 +144,7 @@ fn split(tensors: &[Tensor], shards: usize, precision: WeightType) -> Vec<&[Tens
 
 /// Writes a safetensors file: the length of the header in eight bytes, the header
 /// as JSON padded to a multiple of eight bytes, then the values without gaps.
-fn write_file(path: &Path, tensors: &[Tensor], options: &Options) -> io::Result<()> {
+pub(crate) fn write_file(path: &Path, tensors: &[Tensor], options: &Options) -> io::Result<()> {
     let mut header = Map::new();
     header.insert("__metadata__".into(), json!({ "format": "pt" }));
     let mut offset = 0;

@@ -94,3 +94,38 @@ fn a_damaged_marker_does_not_keep_a_model_from_being_used() {
     let model = model_at(&root.path().join("base")).unwrap();
     assert_eq!((model.name.as_str(), model.demonstration), ("base", false));
 }
+
+#[test]
+fn models_that_tell_speakers_apart_are_kept_from_those_that_transcribe() {
+    let root = tree(&[
+        "data/steno/models/base/config.json",
+        "data/steno/models/mine/segmentation/pytorch_model.bin",
+        "data/steno/models/mine/embedding/model.safetensors",
+        "data/steno/models/mine/plda/plda.npz",
+        "data/steno/models/mine/plda/xvec_transform.npz",
+        "data/steno/models/half/segmentation/pytorch_model.bin",
+    ]);
+    let places = places(root.path());
+    let names =
+        |models: Vec<advisor::ModelRef>| -> Vec<String> { models.into_iter().map(|it| it.name).collect() };
+    assert_eq!(names(places.list()), ["base"]);
+    assert_eq!(names(places.list_speakers()), ["mine"]);
+    let folder = root.path().join("data/steno/models/mine");
+    for wanted in ["mine", folder.to_str().unwrap()] {
+        assert_eq!(places.find_speakers(wanted).unwrap().path, folder, "{wanted}");
+    }
+    assert_eq!(places.find(Some("mine")).unwrap_err().code, ErrorCode::ModelNotFound);
+    for (wanted, code, said) in [
+        ("yours", ErrorCode::ModelNotFound, "There are: mine."),
+        ("half", ErrorCode::ModelInvalid, "no model that tells speakers apart"),
+        (
+            root.path().join("data").to_str().unwrap(),
+            ErrorCode::ModelInvalid,
+            "no model that tells speakers apart",
+        ),
+    ] {
+        let failure = places.find_speakers(wanted).unwrap_err();
+        assert_eq!(failure.code, code, "{wanted}");
+        assert!(failure.message.contains(said), "{wanted}: {failure}");
+    }
+}

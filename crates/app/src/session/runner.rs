@@ -192,6 +192,7 @@ pub fn job(entry: &QueueEntry, settings: &JobSettings, preferences: &Preferences
     job.threads = preferences.engine.threads;
     job.memory = preferences.memory.clone();
     job.precision = preferences.precision;
+    job.speaker_model = advisor::speaker_model(preferences);
     Ok(job)
 }
 

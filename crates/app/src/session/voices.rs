@@ -74,7 +74,11 @@ impl Session {
     }
 
     async fn sample(&self, file: &Path, spans: Vec<Span>) -> Result<VoiceSample, Failure> {
-        let job = Job { device: DeviceChoice::Cpu, ..Job::new(NO_JOB, file, Path::new("")) };
+        // A voice is recognised with the model that it was added with.
+        let preferences = self.preferences();
+        let speaker_model = tokio::task::spawn_blocking(move || advisor::speaker_model(&preferences)).await;
+        let speaker_model = speaker_model.ok().flatten();
+        let job = Job { device: DeviceChoice::Cpu, speaker_model, ..Job::new(NO_JOB, file, Path::new("")) };
         let voice = self.inner.supervisor.encode_voice(job, spans).await?;
         let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
         Ok(VoiceSample::new(&name, voice))

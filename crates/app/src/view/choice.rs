@@ -4,6 +4,7 @@
 use advisor::choice::{Choice, Choices};
 use advisor::fit::{Announcement, DeviceMemory};
 use config::edit::{SettingStatus, change_user_setting, user_settings};
+use config::preferences::SPEAKER_MODEL;
 use memory::fit::Fit;
 use serde::Serialize;
 use ts_rs::TS;
@@ -103,6 +104,8 @@ pub struct Preference {
     pub value: Option<String>,
     /// What the environment says instead, which goes before the file.
     pub overruled: Option<String>,
+    /// What the user may choose from, where that depends on what is installed.
+    pub options: Vec<String>,
 }
 
 impl From<Announcement> for FitWarning {
@@ -189,6 +192,11 @@ impl From<SettingStatus> for Preference {
             name: memory::settings::key(stands.name),
             value: stands.in_file,
             overruled: stands.in_environment,
+            options: if stands.name == SPEAKER_MODEL.0 {
+                advisor::list_speaker_models().into_iter().map(|model| model.name).collect()
+            } else {
+                Vec::new()
+            },
         }
     }
 }

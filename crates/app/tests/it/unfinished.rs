@@ -274,7 +274,7 @@ fn begun(file: &std::path::Path) -> usize {
 /// as it was begun, before all that wait.
 #[tokio::test]
 async fn a_paused_recording_lets_the_queue_go_on_and_is_resumed_where_it_was() {
-    let place = SaveTarget::new();
+    let place = JobFolder::new();
     let session = start(&place, &with_model(false));
     let files = [HANGING, "2 windows", "3 windows"].map(|name| place.job(name).file.0);
     let [id, next] = session.add(files[..2].iter().cloned())[..] else { panic!("two were added") };
@@ -313,7 +313,7 @@ async fn a_paused_recording_lets_the_queue_go_on_and_is_resumed_where_it_was() {
 #[test]
 fn a_paused_recording_stays_paused_in_later_windows() {
     for waits in [true, false] {
-        let (place, settings) = (SaveTarget::new(), with_model(false));
+        let (place, settings) = (JobFolder::new(), with_model(false));
         let files = [HANGING, "2 windows"].map(|name| place.job(name).file.0);
         killed(&place, &settings, async |session| {
             let id = session.add([files[0].clone()])[0];
@@ -354,7 +354,7 @@ fn what_is_set_for_a_recording_reaches_the_engine_also_in_a_later_window() {
     use app::session::{Decoding, Part, SaveTarget as Save, Sound};
     use transcript::export::{Format, Options};
     use wire::{Channels, VoiceActivity};
-    let place = SaveTarget::new();
+    let place = JobFolder::new();
     let sound = Sound { channels: Channels::Separate, voice_activity: VoiceActivity::Off };
     let decoding = Decoding { prompt: "In Aarhus.".into(), ..Decoding::default() };
     let settings = JobSettings { sound, decoding, ..with_model(false) };
@@ -496,7 +496,7 @@ async fn another_attempt_is_made_with_its_language_and_waits_for_the_users_choic
 
 #[tokio::test]
 async fn a_text_is_translated_with_its_job_and_later() {
-    let place = SaveTarget::new();
+    let place = JobFolder::new();
     let model = advisor::ModelRef { path: "m".into(), name: "m".into(), demonstration: false, note: None };
     for bilingual in [true, false] {
         let settings = JobSettings {

@@ -72,3 +72,20 @@ pub fn write_wav(path: &Path, channels: u16, samples: &[f32]) {
     bytes.extend(samples.iter().flat_map(|sample| sample.to_le_bytes()));
     std::fs::write(path, bytes).unwrap();
 }
+
+/// One f32 tensor of a safetensors file: 8 bytes length, a JSON header, data.
+pub fn tensor(path: &Path, name: &str, shape: &[usize]) -> Vec<f32> {
+    let bytes = std::fs::read(path).unwrap();
+    let header = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    let entries: serde_json::Value = serde_json::from_slice(&bytes[8..header]).unwrap();
+    let entry = &entries[name];
+    assert_eq!(entry["dtype"], "F32");
+    assert_eq!(serde_json::from_value::<Vec<usize>>(entry["shape"].clone()).unwrap(), shape);
+    let offsets: Vec<usize> = serde_json::from_value(entry["data_offsets"].clone()).unwrap();
+    bytes[header + offsets[0]..header + offsets[1]]
+        .as_chunks()
+        .0
+        .iter()
+        .map(|b| f32::from_le_bytes(*b))
+        .collect()
+}

@@ -6,6 +6,7 @@
 mod common;
 mod damage;
 mod errors;
+mod fbank;
 mod formats;
 mod mel;
 mod memory;

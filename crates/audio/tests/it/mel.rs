@@ -5,7 +5,7 @@ use std::path::Path;
 use audio::{LogMel, OpenOptions, PrepareOptions, Reader, log_mel_padded_window};
 use random_models::corpus;
 
-use crate::common::decode;
+use crate::common::{decode, tensor};
 
 #[test]
 fn padded_windows_equal_the_reference() {
@@ -94,21 +94,4 @@ fn find(corpus: &Path, name: &str) -> std::path::PathBuf {
 fn worst(a: &[f32], b: &[f32]) -> f32 {
     assert_eq!(a.len(), b.len());
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
-}
-
-/// One f32 tensor of a safetensors file: 8 bytes length, a JSON header, data.
-fn tensor(path: &Path, name: &str, shape: &[usize]) -> Vec<f32> {
-    let bytes = std::fs::read(path).unwrap();
-    let header = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
-    let entries: serde_json::Value = serde_json::from_slice(&bytes[8..header]).unwrap();
-    let entry = &entries[name];
-    assert_eq!(entry["dtype"], "F32");
-    assert_eq!(serde_json::from_value::<Vec<usize>>(entry["shape"].clone()).unwrap(), shape);
-    let offsets: Vec<usize> = serde_json::from_value(entry["data_offsets"].clone()).unwrap();
-    bytes[header + offsets[0]..header + offsets[1]]
-        .as_chunks()
-        .0
-        .iter()
-        .map(|b| f32::from_le_bytes(*b))
-        .collect()
 }

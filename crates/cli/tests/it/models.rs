@@ -129,7 +129,6 @@ fn what_goes_wrong_is_said_with_the_way_out() {
     let machine = Machine::new();
     for (arguments, part) in [
         (&["models", "pull", "whisper-huge"][..], "`steno models list --all` shows what is known"),
-        (&["models", "pull", "segmentation-3.0"], "gated there"),
         (&["models", "pull", "nobody/nothing"], "127.0.0.1 has no"),
         (&["models", "pull", NAME, "--offline"], "the network is switched off"),
         (&["models", "pull", NAME, "--hub", "http://127.0.0.1:9"], "127.0.0.1 can't be reached"),

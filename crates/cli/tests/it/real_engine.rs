@@ -675,3 +675,49 @@ fn the_speed_of_this_machine_is_learnt_and_told() {
     };
     assert!(speed("whisper-tiny") > 5.0 * speed("whisper-large-v3"));
 }
+
+/// A speaker model from pyannote's checkpoints is imported, used in place of the networks in the
+/// program, verified and removed; a voice is known to the network that it was added with alone.
+#[test]
+fn an_installed_model_tells_speakers_apart() {
+    let sandbox = sandbox_with_conversation("a.flac");
+    let source = project().join("tests/data/corpus/reference/speakers/community/model");
+    run(&sandbox, &["models", "import", source.to_str().unwrap(), "--name", "mine"]).ends(0);
+    let listed = run(&sandbox, &["models", "list"]).ends(0).out;
+    assert!(listed.contains("mine") && listed.contains("Tells speakers apart"), "{listed}");
+    // It is no model to transcribe with.
+    run(&sandbox, &["transcribe", "a.flac", "--model", "mine"]).ends(1).says("it can't transcribe");
+
+    let turns = |options: &[&str]| {
+        let base = ["transcribe", "a.flac", "--speakers", "--format", "json", "--force"];
+        run(&sandbox, &[&base, options].concat()).ends(0);
+        serde_json::from_str::<Value>(&sandbox.read("a.json")).unwrap()["turns"].clone()
+    };
+    let bundled = turns(&[]);
+    let installed = turns(&["--speaker-model", "mine"]);
+    assert_ne!(installed, bundled);
+    assert_eq!(turns(&["--speaker-model", source.to_str().unwrap()]), installed);
+    // Its path is in no transcript.
+    assert!(!sandbox.read("a.json").contains("community/model"));
+
+    speech_of(&sandbox, "2414", 0.0..60.0, "anna.wav");
+    run(&sandbox, &["voices", "add", "Anna", "anna.wav", "--speaker-model", "mine"]).ends(0);
+    run(&sandbox, &["voices", "export", "--output", "voices.json"]).ends(0);
+    assert!(sandbox.read("voices.json").contains("\"wespeaker-"));
+    assert!(!turns(&[]).to_string().contains("Anna"));
+
+    let listed: Value =
+        serde_json::from_str(&run(&sandbox, &["models", "list", "--json"]).ends(0).out).unwrap();
+    let mine = listed.as_array().unwrap().iter().find(|model| model["name"] == "mine").unwrap();
+    let file = Path::new(mine["path"].as_str().unwrap()).join("embedding/pytorch_model.bin");
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &whole[..whole.len() - 1]).unwrap();
+    run(&sandbox, &["transcribe", "a.flac", "--speakers", "--force", "--speaker-model", "mine"])
+        .ends(1)
+        .says("mine");
+    run(&sandbox, &["models", "verify", "mine"]).ends(1).says("embedding/pytorch_model.bin");
+    run(&sandbox, &["models", "remove", "mine"]).ends(0);
+    run(&sandbox, &["transcribe", "a.flac", "--speakers", "--force", "--speaker-model", "mine"])
+        .ends(1)
+        .says("There is no model named \"mine\" that tells speakers apart");
+}

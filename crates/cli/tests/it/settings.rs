@@ -284,7 +284,8 @@ fn variables() -> Vec<(&'static str, &'static str, &'static str, Value)> {
 }
 
 /// Variables that are no part of a job, with the test of each.
-const OTHER_VARIABLES: [(&str, &str); 4] = [
+const OTHER_VARIABLES: [(&str, &str); 5] = [
+    ("STENO_SPEAKER_MODEL", "settings::the_speaker_model_is_read_from_flag_environment_and_file"),
     ("STENO_PRIORITY", "settings::the_priority_is_read_from_environment_and_file"),
     ("HF_ENDPOINT", "models::a_model_is_downloaded_used_damaged_repaired_and_removed"),
     ("STENO_PROXY", "models::the_network_is_used_as_it_is_set"),
@@ -325,6 +326,31 @@ fn every_variable_and_key_of_the_config_file_reaches_the_engine() {
     for (variable, test) in OTHER_VARIABLES {
         assert!(exists(test), "{variable} is tested by {test}, which is not there");
     }
+}
+
+#[test]
+fn the_speaker_model_is_read_from_flag_environment_and_file() {
+    let sandbox = Sandbox::with(&["a.mp3"]);
+    let model = random_models::corpus::bundled().join("reference/speakers/community/model");
+    let model = model.to_str().unwrap();
+    let job = |options: &[&str], environment: &[(&str, &str)]| {
+        let mut command =
+            sandbox.command(&[&["transcribe", "a.mp3", "--speakers", "--force"], options].concat());
+        command.envs(environment.iter().copied());
+        at(&jobs(&sandbox, command)[0], "/job/speaker_model").clone()
+    };
+    let is_it = |found: &Value| found.to_string().contains("community/model");
+    assert_eq!(job(&[], &[]), Value::Null);
+    assert!(is_it(&job(&["--speaker-model", model], &[])));
+    assert!(is_it(&job(&[], &[("STENO_SPEAKER_MODEL", model)])));
+    sandbox.write("config.toml", &format!("[speakers]\nmodel = {model:?}\n"));
+    let config = [("STENO_CONFIG", "config.toml")];
+    assert!(is_it(&job(&[], &config)));
+    assert_eq!(job(&["--speaker-model", "built-in"], &config), Value::Null);
+    // Voices are added with the same model.
+    let mut command = sandbox.command(&["voices", "add", "Anna", "a.mp3"]);
+    command.envs(config);
+    assert!(is_it(at(&jobs(&sandbox, command)[0], "/job/speaker_model")));
 }
 
 #[cfg(target_os = "linux")]

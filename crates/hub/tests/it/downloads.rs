@@ -688,3 +688,50 @@ fn small_files_behind_a_redirect_within_the_hub_are_pinned_too() {
     let hub::Origin::Hub { revision, .. } = manifest.origin else { panic!() };
     assert_eq!(revision.len(), 40, "{revision}");
 }
+
+/// The catalogue's model that tells speakers apart: its files lie in folders, and its
+/// checkpoints are the only pickles that are taken.
+#[test]
+fn a_speaker_model_of_the_catalogue_is_pulled_interrupted_verified_and_repaired() {
+    const REPOSITORY: &str = "pyannote-community/speaker-diarization-community-1";
+    let place = Place::new();
+    let source = random_models::corpus::bundled().join("reference/speakers/community/model");
+    let wanted = hub::Catalogue::public().unwrap().wanted("community-1").unwrap();
+    let files = wanted.files.clone().unwrap();
+    for name in &files {
+        place.server.put(&format!("{REPOSITORY}/{name}"), std::fs::read(source.join(name)).unwrap());
+    }
+    let mut settings = place.server.settings();
+    settings.limits = NetworkLimits { attempts: 1, least_bytes: u64::MAX, ..settings.limits };
+    let puller = Puller::new(settings, Connections::nowhere()).unwrap();
+    place.server.faults("GET", "embedding/pytorch_model.bin", [Fault::None, Fault::Cut(100_000)]);
+    place.pull_with(&puller, &wanted).unwrap_err();
+    assert!(
+        matches!(place.store.model("community-1").unwrap().state, StoredState::Interrupted { done, .. } if done > 300_000)
+    );
+    let model = place.pull_with(&puller, &wanted).unwrap();
+    assert_eq!(model.state, StoredState::Ready);
+    for name in &files {
+        assert_eq!(
+            std::fs::read(model.folder.join(name)).unwrap(),
+            std::fs::read(source.join(name)).unwrap(),
+            "{name}"
+        );
+    }
+    let manifest = Manifest::read(&model.folder).unwrap().unwrap();
+    assert!(manifest.files.iter().all(|file| file.sha256.is_some()));
+    // A damaged file alone comes again.
+    std::fs::write(model.folder.join("plda/plda.npz"), b"PK").unwrap();
+    place.server.forget();
+    assert_eq!(place.pull_with(&puller, &wanted).unwrap().state, StoredState::Ready);
+    let gets = place.server.seen().into_iter().filter(|seen| seen.method == "GET");
+    assert!(gets.into_iter().all(|seen| seen.path.ends_with("plda/plda.npz")));
+    // What is no such model does not become one.
+    place.store.remove("community-1").unwrap();
+    place
+        .server
+        .put(&format!("{REPOSITORY}/segmentation/pytorch_model.bin"), b"\x80\x02cos\nsystem\n".to_vec());
+    let renewed = Wanted { renew: true, ..wanted };
+    assert!(place.pull_with(&puller, &renewed).is_err());
+    assert!(place.store.model("community-1").is_ok_and(|model| model.state != StoredState::Ready));
+}

@@ -361,3 +361,55 @@ fn names_are_checked_and_nothing_is_replaced() {
     place.store.remove("mine").unwrap();
     place.import(&folder, Some("mine")).unwrap();
 }
+
+/// A folder of networks that tell speakers apart, in checkpoints as pyannote saves them.
+#[test]
+fn a_speaker_model_is_imported_and_verified() {
+    let source = random_models::corpus::bundled().join("reference/speakers/community/model");
+    let place = Place::new();
+    let model = place.import(&source, Some("speakers")).unwrap();
+    assert_eq!(model.state, StoredState::Ready);
+    let verify = || hub::verify(&place.store, "speakers", &Control::default(), &mut |_, _| {}).unwrap();
+    assert_eq!(verify().damaged, []);
+    hub::inspect(&model.folder).unwrap();
+    let file = model.folder.join("plda/plda.npz");
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[500] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    assert_eq!(verify().damaged[0].0, "plda/plda.npz");
+    place.store.remove("speakers").unwrap();
+    assert!(place.store.model("speakers").is_err());
+}
+
+#[test]
+fn a_damaged_speaker_model_is_refused_with_its_file_and_the_reason() {
+    let source = random_models::corpus::bundled().join("reference/speakers/community/model");
+    for (file, damage, reason) in [
+        ("embedding/pytorch_model.bin", None, "embedding/pytorch_model.bin"),
+        ("plda/plda.npz", None, "plda/plda.npz"),
+        ("plda/plda.npz", Some(&b"PK"[..]), "no directory"),
+        ("segmentation/pytorch_model.bin", Some(&b"GGUF"[..]), "neither safetensors nor a checkpoint"),
+        // A pickle that is no archive is not read at all.
+        ("segmentation/pytorch_model.bin", Some(&b"\x80\x02cos\nsystem\n"[..]), "no directory"),
+    ] {
+        let place = Place::new();
+        let folder = place.folder.path().join("model");
+        for part in [
+            "segmentation/pytorch_model.bin",
+            "embedding/pytorch_model.bin",
+            "plda/plda.npz",
+            "plda/xvec_transform.npz",
+        ] {
+            let target = folder.join(part);
+            fs::create_dir_all(target.parent().unwrap()).unwrap();
+            match damage {
+                _ if part != file => drop(fs::copy(source.join(part), target).unwrap()),
+                Some(bytes) => fs::write(target, bytes).unwrap(),
+                None => (),
+            }
+        }
+        let error = place.import(&folder, None).unwrap_err().to_string();
+        assert!(error.contains(reason), "{file}: {error}");
+        assert!(place.store.list().unwrap().is_empty());
+    }
+}

@@ -25,9 +25,10 @@ const SHORT: f64 = 6.0;
 /// Share of other people's speech from which on a sample is called mixed.
 const MIXED: f64 = 0.15;
 
-/// A sample further than this from the others, as a cosine distance, sounds like another person:
-/// of one person's samples 1 in 15 is, of two people's 19 in 20.
-const UNLIKE: f32 = 0.30;
+/// A sample further from the others than this and the distance up to which a name is offered, as a
+/// cosine distance, sounds like another person. With the network in the program, of one person's
+/// samples 1 in 15 does, of two people's 19 in 20.
+const UNLIKE: f32 = 0.05;
 
 /// The open file of voices.
 #[derive(Debug)]
@@ -108,7 +109,10 @@ impl Voice {
     pub fn flaws(&self, sample: usize) -> Vec<Flaw> {
         let Some(this) = self.samples.get(sample) else { return Vec::new() };
         let mixed = this.seconds_of_others > MIXED * (this.seconds + this.seconds_of_others);
-        let unlike = self.distance(sample).is_some_and(|distance| distance > UNLIKE);
+        let unlike = self.distance(sample).is_some_and(|distance| {
+            let (_, maybe_same) = KnownVoice::limits(&this.network);
+            distance > maybe_same + UNLIKE
+        });
         let all = [(Flaw::Short, this.seconds < SHORT), (Flaw::Mixed, mixed), (Flaw::Unlike, unlike)];
         all.into_iter().filter(|(_, is)| *is).map(|(flaw, _)| flaw).collect()
     }

@@ -1,12 +1,18 @@
-//! Networks that tell speakers apart: [`PyanNet`] finds who of up to three
-//! speakers is heard in ten seconds, [`VoiceEncoder`] turns a voice into a
-//! vector. Both are small and in the program itself, so that they work without
-//! a download. Both compute in 32 bits.
+//! Networks that tell speakers apart. [`PyanNet`] finds who of up to three speakers
+//! is heard in ten seconds; [`VoiceEncoder`] and [`WeSpeaker`] turn a voice into a
+//! vector; [`Plda`] transforms the latter's vectors so that voices can be compared.
+//! A small [`PyanNet`] and the [`VoiceEncoder`] are in the program itself, so that
+//! they work without a download. All compute in 32 bits.
 
+mod image;
 mod lstm;
+mod plda;
 mod pyannet;
 mod tensors;
 mod voice_encoder;
+mod wespeaker;
 
+pub use plda::Plda;
 pub use pyannet::PyanNet;
 pub use voice_encoder::VoiceEncoder;
+pub use wespeaker::{VoiceFrames, WeSpeaker};

@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use candle_core::{D, Device, Tensor};
 
 use super::lstm::Lstm;
@@ -74,6 +76,15 @@ impl PyanNet {
         Self::read(&NamedTensors::read(file, device)?)
     }
 
+    /// Opens a safetensors file or a checkpoint that pyannote saved.
+    ///
+    /// # Errors
+    /// [`Error::Files`] if it can't be read or is damaged, [`Error::Candle`] if the
+    /// device has no room for it.
+    pub fn open(path: &Path, device: &Device) -> Result<Self, Error> {
+        Self::read(&NamedTensors::open(path, device)?)
+    }
+
     fn read(tensors: &NamedTensors) -> Result<Self, Error> {
         let scalar = |name: &str| -> Result<f64, Error> {
             Ok(f64::from(tensors.get(name, &[1])?.squeeze(0)?.to_scalar::<f32>()?))
@@ -103,7 +114,7 @@ impl PyanNet {
         let classes = linear[2].1.dim(0)?;
         if classes != Self::CLASSES.len() {
             let text = format!("the segmentation has {classes} classes; 7 are supported");
-            return Err(candle_core::Error::Msg(text).into());
+            return Err(tensors.invalid(text));
         }
         Ok(Self {
             wave: (scalar("sincnet.wav_norm1d.weight")?, scalar("sincnet.wav_norm1d.bias")?),

@@ -7,8 +7,8 @@
 use transcript::speakers::Turn;
 use transcript::{Span, Time};
 
-use super::turns::{THRESHOLD, number_by_appearance};
-use super::{Bounds, Diarization, Heard, diarize};
+use super::turns::number_by_appearance;
+use super::{AnyHeard, Bounds, Diarization};
 
 /// A channel that was listened to.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct Channel {
     /// Its number in the file, from 0.
     pub number: u32,
     /// What was heard on it.
-    pub heard: Heard,
+    pub heard: AnyHeard,
 }
 
 /// Share of the speech of one speaker that another channel has at the same time, from which
@@ -26,14 +26,17 @@ const AT_ONCE: f64 = 0.5;
 /// Decides who is who and when they speak, channel by channel; `bounds` are those of all
 /// channels together. `seconds` is the recording's length.
 pub fn diarize_channels(channels: &[Channel], seconds: f64, bounds: Bounds) -> Diarization {
-    let has_speech = |channel: &&Channel| !channel.heard.utterances.is_empty();
+    let has_speech = |channel: &&Channel| channel.heard.has_speech();
     let channels: Vec<&Channel> = channels.iter().filter(has_speech).collect();
     // Each channel has somebody.
     let most = bounds.max.saturating_sub(channels.len().saturating_sub(1)).max(1);
     let of =
-        |channel: &Channel, min: usize| diarize(&channel.heard, seconds, Bounds { min, max: most.max(min) });
+        |channel: &Channel, min: usize| channel.heard.diarize(seconds, Bounds { min, max: most.max(min) });
     let mut found: Vec<Diarization> = channels.iter().map(|channel| of(channel, 1)).collect();
-    let mut people = who_is_who(&found, bounds.max);
+    let Some(alike) = channels.first().map(|channel| channel.heard.alike()) else {
+        return Diarization::default();
+    };
+    let mut people = who_is_who(&found, alike, bounds.max);
     // Where there should be more, they are where most is said.
     let mut order: Vec<usize> = (0..channels.len()).collect();
     order.sort_by_key(|channel| std::cmp::Reverse(speech(&found[*channel].turns)));
@@ -44,12 +47,12 @@ pub fn diarize_channels(channels: &[Channel], seconds: f64, bounds: Bounds) -> D
                 break;
             }
             found[channel] = more;
-            people = who_is_who(&found, bounds.max);
+            people = who_is_who(&found, alike, bounds.max);
         }
     }
 
     let mut voices: Vec<Vec<f32>> = vec![Vec::new(); count(&people)];
-    let mut turns = Vec::new();
+    let (mut turns, mut exclusive) = (Vec::new(), Vec::new());
     for ((found, people), channel) in found.iter().zip(&people).zip(&channels) {
         for turn in &found.turns {
             let speaker = people[turn.speaker];
@@ -60,13 +63,20 @@ pub fn diarize_channels(channels: &[Channel], seconds: f64, bounds: Bounds) -> D
             voices[speaker].resize(voice.len(), 0.0);
             voices[speaker].iter_mut().zip(voice).for_each(|(sum, x)| *sum += weight * x);
         }
+        let of_channel =
+            |turn: &Turn| Turn { speaker: people[turn.speaker], channel: Some(channel.number), ..*turn };
+        exclusive.extend(found.exclusive.iter().map(of_channel));
     }
-    turns.sort_by_key(|turn| (turn.span.start, turn.span.end));
-    number_by_appearance(turns, voices)
+    for turns in [&mut turns, &mut exclusive] {
+        turns.sort_by_key(|turn: &Turn| (turn.span.start, turn.span.end));
+    }
+    let network = found.first().map(|found| found.network.as_str()).unwrap_or_default();
+    number_by_appearance(turns, exclusive, voices, network)
 }
 
-/// Which person each speaker of each channel is, numbered from 0; at most so many.
-fn who_is_who(found: &[Diarization], most: usize) -> Vec<Vec<usize>> {
+/// Which person each speaker of each channel is, numbered from 0; at most so many. Voices within
+/// the cosine distance `alike` may be one.
+fn who_is_who(found: &[Diarization], alike: f32, most: usize) -> Vec<Vec<usize>> {
     let speakers: Vec<(usize, usize)> = found
         .iter()
         .enumerate()
@@ -81,7 +91,7 @@ fn who_is_who(found: &[Diarization], most: usize) -> Vec<Vec<usize>> {
                 found[channel].turns.iter().filter(move |turn| turn.speaker == speaker).map(|turn| turn.span)
             };
             let is_same = of_a != of_b
-                && distance < THRESHOLD
+                && distance < alike
                 && at_once(own(of_a, speaker_a).collect(), own(of_b, speaker_b).collect());
             pairs.push((!is_same, distance, a, b));
         }

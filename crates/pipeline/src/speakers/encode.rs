@@ -4,13 +4,14 @@ use std::ops::Range;
 
 use audio::{ChannelMode, Pcm, SAMPLE_RATE};
 use candle_core::Device;
-use memory::{Demand, Footprint, Scope, Stage};
-use models::speakers::{PyanNet, VoiceEncoder};
+use memory::{Demand, Scope, Stage};
+use models::speakers::PyanNet;
 use transcript::Span;
-use wire::{DeviceChoice, EncodeVoice, EncodedVoice, ErrorCode, Event, Failure};
+use wire::{DeviceChoice, EncodeVoice, EncodedVoice, ErrorCode, Event, Failure, FilePath};
 
-use super::listen::{Ear, Utterance, normalise};
-use super::{Bounds, Heard, Networks, diarize, listen};
+use super::listen::normalise;
+use super::networks::VoicePart;
+use super::{Bounds, SpeakerNetworks};
 use crate::device_context::DeviceContext;
 use crate::trouble::{Broken, during};
 use crate::{Control, StageError, job, sound};
@@ -61,10 +62,11 @@ fn encode(
         !control.is_cancelled()
     });
     let pcm = during(Stage::Preprocess, prepared)?.pcm;
-    let footprint = Footprint::speakers(at.host.device().kind());
+    let footprint = job.speaker_footprint(at.host.device().kind());
+    let folder = job.speaker_model.as_ref().map(FilePath::as_path);
     let demand = Demand::from(footprint.weights);
     let mut model = during(Stage::SpeakerModel, Scope::enter(&at.host, Stage::SpeakerModel, demand))?;
-    let networks = during(Stage::SpeakerModel, Networks::bundled(&Device::Cpu))?;
+    let networks = during(Stage::SpeakerModel, SpeakerNetworks::open(folder, &Device::Cpu))?;
     model.loaded();
     let demand = Demand::from(footprint.work(1));
     let scope = during(Stage::Diarize, Scope::enter(&at.host, Stage::Diarize, demand))?;
@@ -86,43 +88,43 @@ fn encode(
 /// The voice of the person who speaks most.
 fn voice_of_all(
     pcm: &Pcm,
-    networks: &Networks,
+    networks: &SpeakerNetworks,
     reached: &mut dyn FnMut(u64) -> Result<(), StageError>,
 ) -> Result<EncodedVoice, StageError> {
-    let mut heard = Heard::default();
-    listen(pcm, networks, 1, &mut heard, reached)?;
-    let found = diarize(&heard, pcm.seconds(), Bounds { min: 1, max: usize::MAX });
+    let heard = networks.listen(pcm, 1, reached)?;
+    let found = heard.diarize(pcm.seconds(), Bounds { min: 1, max: usize::MAX });
     let mut seconds = vec![0.0f32; found.voices.len()];
     for turn in &found.turns {
         seconds[turn.speaker] += turn.span.length().seconds() as f32;
     }
     let total: f32 = seconds.iter().sum();
     let main = (0..seconds.len()).max_by(|a, b| seconds[*a].total_cmp(&seconds[*b]));
-    let (seconds, vector) = main.map_or((0.0, vec![0.0; VoiceEncoder::WIDTH]), |main| {
+    let (seconds, vector) = main.map_or((0.0, Vec::new()), |main| {
         (seconds[main], found.voices.get(main).cloned().unwrap_or_default())
     });
-    let network = VoiceEncoder::NAME.into();
+    let network = networks.voices_name().to_owned();
     Ok(EncodedVoice { network, vector, seconds, seconds_of_others: total - seconds })
 }
 
 /// The voice of the person who speaks in these parts of the recording.
 fn voice_of_parts(
     pcm: &Pcm,
-    networks: &Networks,
+    networks: &SpeakerNetworks,
     parts: &[Span],
     reached: &mut dyn FnMut(u64) -> Result<(), StageError>,
 ) -> Result<EncodedVoice, StageError> {
-    let mut ear = Ear::new(pcm, networks, 1);
-    let mut sum = vec![0.0; VoiceEncoder::WIDTH];
+    let mut listener = networks.part_listener(pcm);
+    let mut sum: Vec<f32> = Vec::new();
     let (mut seconds, mut seconds_of_others) = (0.0, 0.0);
     for window in parts.iter().flat_map(|part| windows(*part, pcm.len())) {
-        let (_, utterances) = ear.hear(std::slice::from_ref(&window), 0)?;
-        let by = |speaker: u8| utterances.iter().filter(move |one| one.speaker == speaker);
-        let length = |speaker: u8| by(speaker).map(|one: &Utterance| one.seconds).sum::<f32>();
+        let parts = listener.hear(&window)?;
+        let by = |speaker: u8| parts.iter().filter(move |one| one.speaker == speaker);
+        let length = |speaker: u8| by(speaker).map(|one: &VoicePart| one.seconds).sum::<f32>();
         let speakers = 0..PyanNet::SPEAKERS as u8;
         let Some(main) = speakers.clone().max_by(|a, b| length(*a).total_cmp(&length(*b))) else { continue };
-        for utterance in by(main) {
-            let weighted = utterance.vector.iter().map(|x| x * utterance.seconds);
+        for part in by(main) {
+            sum.resize(part.vector.len(), 0.0);
+            let weighted = part.vector.iter().map(|x| x * part.seconds);
             sum.iter_mut().zip(weighted).for_each(|(sum, x)| *sum += x);
         }
         seconds += length(main);
@@ -133,7 +135,7 @@ fn voice_of_parts(
         }
     }
     normalise(&mut sum);
-    Ok(EncodedVoice { network: VoiceEncoder::NAME.into(), vector: sum, seconds, seconds_of_others })
+    Ok(EncodedVoice { network: networks.voices_name().to_owned(), vector: sum, seconds, seconds_of_others })
 }
 
 /// A part in windows of ten seconds at most, in samples of the recording.

@@ -1,6 +1,5 @@
 //! Which speakers of a recording are people that Steno knows.
 
-use models::speakers::VoiceEncoder;
 use wire::KnownVoice;
 
 /// What is known of the speakers of a recording.
@@ -12,17 +11,19 @@ pub struct Names {
     pub offered: Vec<(usize, String)>,
 }
 
-/// Finds `speakers`, vectors of length 1, among people who are known. Nobody is two
-/// speakers at once; the closest get their names first.
-pub fn names(speakers: &[Vec<f32>], voices: &[KnownVoice]) -> Names {
+/// Finds `speakers`, vectors of length 1 that `network` made, among people who are known
+/// by vectors of the same network. Nobody is two speakers at once; the closest get their
+/// names first.
+pub fn names(speakers: &[Vec<f32>], network: &str, voices: &[KnownVoice]) -> Names {
+    let (same, maybe_same) = KnownVoice::limits(network);
     let mut pairs: Vec<(f32, usize, &KnownVoice)> = Vec::new();
-    for voice in voices.iter().filter(|voice| voice.network == VoiceEncoder::NAME) {
+    for voice in voices.iter().filter(|voice| voice.network == network) {
         for (number, vector) in speakers.iter().enumerate() {
             let product: f32 = vector.iter().zip(&voice.vector).map(|(x, y)| x * y).sum();
             pairs.push((1.0 - product, number, voice));
         }
     }
-    pairs.retain(|(distance, ..)| *distance <= KnownVoice::MAYBE_SAME);
+    pairs.retain(|(distance, ..)| *distance <= maybe_same);
     pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut found = Names { known: vec![None; speakers.len()], offered: Vec::new() };
     let mut taken: Vec<&str> = Vec::new();
@@ -33,7 +34,7 @@ pub fn names(speakers: &[Vec<f32>], voices: &[KnownVoice]) -> Names {
             continue;
         }
         taken.push(&voice.name);
-        if distance <= KnownVoice::SAME {
+        if distance <= same {
             found.known[number] = Some(voice.name.clone());
         } else {
             found.offered.push((number, voice.name.clone()));
@@ -44,7 +45,11 @@ pub fn names(speakers: &[Vec<f32>], voices: &[KnownVoice]) -> Names {
 
 #[cfg(test)]
 mod tests {
+    use models::speakers::VoiceEncoder;
+
     use super::*;
+
+    const NETWORK: &str = VoiceEncoder::NAME;
 
     /// A vector of length 1 at this cosine distance from the first axis, towards another.
     fn at(distance: f32, axis: usize) -> Vec<f32> {
@@ -69,7 +74,7 @@ mod tests {
             (KnownVoice::MAYBE_SAME + 0.01, None, None),
         ];
         for (distance, known, offered) in cases {
-            let found = names(&[at(distance, 1)], &anna);
+            let found = names(&[at(distance, 1)], NETWORK, &anna);
             assert_eq!(found.known[0].as_deref(), known, "{distance}");
             assert_eq!(found.offered.first().map(|(_, name)| name.as_str()), offered, "{distance}");
         }
@@ -78,11 +83,12 @@ mod tests {
     #[test]
     fn nobody_is_two_speakers_and_the_closest_is_named_first() {
         let speakers = [at(0.15, 2), at(0.05, 3)];
-        let found = names(&speakers, &[voice("Anna", at(0.0, 1))]);
+        let found = names(&speakers, NETWORK, &[voice("Anna", at(0.0, 1))]);
         assert_eq!(found.known, [None, Some("Anna".into())]);
         assert_eq!(found.offered, []);
         // A voice of another network says nothing about these.
         let other = KnownVoice { network: "another".into(), ..voice("Anna", at(0.0, 1)) };
-        assert_eq!(names(&speakers, &[other]).known, [None, None]);
+        assert_eq!(names(&speakers, NETWORK, &[other.clone()]).known, [None, None]);
+        assert_eq!(names(&speakers, "another", &[other]).known, [None, Some("Anna".into())]);
     }
 }

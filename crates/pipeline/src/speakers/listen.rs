@@ -155,13 +155,13 @@ impl<'a> Ear<'a> {
 }
 
 /// Nobody speaks in the frames whose centre is this sample or a later one.
-fn silence_from(sample: usize, mask: &mut [u8]) {
+pub(super) fn silence_from(sample: usize, mask: &mut [u8]) {
     let first = (sample.saturating_sub(PyanNet::FRAME_WIDTH / 2)).div_ceil(PyanNet::FRAME_STEP);
     mask.iter_mut().skip(first).for_each(|frame| *frame = 0);
 }
 
 /// The likeliest set of speakers of each frame, as bits.
-fn mask(classes: &[f32]) -> Vec<u8> {
+pub(super) fn mask(classes: &[f32]) -> Vec<u8> {
     let frames = classes.chunks_exact(PyanNet::CLASSES.len());
     frames
         .map(|frame| {

@@ -1,11 +1,14 @@
 //! Tells speakers apart: [`listen()`] hears who speaks in each window of ten seconds;
-//! [`diarize`] compares the voices and says who speaks when in the recording.
+//! [`diarize`] compares the voices and says who speaks when in the recording. With an
+//! installed model [`community`] does both; [`SpeakerNetworks`] is either.
 
 mod channels;
 mod clusters;
+pub mod community;
 mod encode;
 mod known;
 mod listen;
+mod networks;
 mod stage;
 mod turns;
 
@@ -14,5 +17,6 @@ pub use clusters::Bounds;
 pub(crate) use encode::encode_voice;
 pub use known::{Names, names};
 pub use listen::{Heard, Networks, listen};
+pub use networks::{AnyHeard, SpeakerNetworks};
 pub(crate) use stage::{decide, hear};
 pub use turns::{Diarization, diarize};

@@ -1,19 +1,15 @@
 use candle_core::Device;
 use memory::ladder::{LadderSettings, Processor};
-use memory::{Demand, Footprint, Scope, Stage, Tracker};
+use memory::{Demand, Scope, Stage, Tracker};
 use transcript::Time;
-use wire::{Job, SpeakerCount};
+use wire::{FilePath, Job, SpeakerCount};
 
-use super::{Bounds, Channel, Diarization, Heard, Networks, diarize, diarize_channels, listen};
+use super::{AnyHeard, Bounds, Channel, Diarization, SpeakerNetworks, diarize_channels};
 use crate::device_context::DeviceContext;
 use crate::progress::Reporter;
 use crate::sound::Sound;
 use crate::trouble::{Broken, during};
 use crate::{Control, Emit};
-
-/// What clustering and assigning take: a matrix of distances, and one vector per
-/// utterance.
-const DECIDING_BYTES: u64 = 16 << 20;
 
 /// What is heard in `sound`, found where the ladder's settings say, on as many windows of
 /// ten seconds at a time as they say.
@@ -24,18 +20,19 @@ pub fn hear(
     sound: &Sound,
     control: &Control,
     emit: Emit,
-) -> Result<Heard, Broken> {
+) -> Result<AnyHeard, Broken> {
     let (tracker, device): (&Tracker, &Device) = match settings.speaker_place {
         Processor::Cpu => (&context.host, &Device::Cpu),
         Processor::Gpu => (&context.device, &context.chosen.device),
     };
-    let footprint = Footprint::speakers(tracker.device().kind());
+    let footprint = job.speaker_footprint(tracker.device().kind());
     let pcm = &sound.recording.pcm;
     let duration = Time::from_seconds(pcm.seconds());
 
+    let folder = job.speaker_model.as_ref().map(FilePath::as_path);
     let demand = Demand::from(footprint.weights);
     let mut model = during(Stage::SpeakerModel, Scope::enter(tracker, Stage::SpeakerModel, demand))?;
-    let networks = during(Stage::SpeakerModel, Networks::bundled(device))?;
+    let networks = during(Stage::SpeakerModel, SpeakerNetworks::open(folder, device))?;
     model.loaded();
 
     let windows = u64::from(settings.speaker_batch.max(1));
@@ -43,14 +40,13 @@ pub fn hear(
     let mut scope = during(Stage::Diarize, Scope::enter(tracker, Stage::Diarize, demand))?
         .trim_every(job.memory.trim_every);
     let mut reporter = Reporter::new(Stage::Diarize, Some(duration), emit);
-    let mut heard = Heard::default();
-    let listened = listen(pcm, &networks, windows as usize, &mut heard, &mut |sample| {
+    let heard = networks.listen(pcm, windows as usize, &mut |sample| {
         control.worked();
         scope.batch();
         reporter.at(Time::from_seconds(sample as f64 / f64::from(audio::SAMPLE_RATE)));
         if control.is_cancelled() { Err(models::Error::Interrupted.into()) } else { Ok(()) }
     });
-    during(Stage::Diarize, listened)?;
+    let heard = during(Stage::Diarize, heard)?;
     scope.leave(|| ());
     model.leave(|| drop(networks));
     Ok(heard)
@@ -61,16 +57,17 @@ pub fn hear(
 pub fn decide(
     context: &DeviceContext,
     job: &Job,
-    heard: Vec<(Option<u32>, Heard)>,
+    heard: Vec<(Option<u32>, AnyHeard)>,
     seconds: f64,
 ) -> Result<Diarization, Broken> {
-    let scope = during(Stage::Align, Scope::enter(&context.host, Stage::Align, DECIDING_BYTES))?;
+    let bytes: u64 = heard.iter().map(|(_, heard)| heard.deciding_bytes()).sum();
+    let scope = during(Stage::Align, Scope::enter(&context.host, Stage::Align, bytes))?;
     let bounds = bounds(job.speaker_count);
     let found = match heard.as_slice() {
-        [(None, heard)] => diarize(heard, seconds, bounds),
+        [(None, heard)] => heard.diarize(seconds, bounds),
         _ => {
             let numbered =
-                |(number, heard): (Option<u32>, Heard)| number.map(|number| Channel { number, heard });
+                |(number, heard): (Option<u32>, AnyHeard)| number.map(|number| Channel { number, heard });
             let channels: Vec<Channel> = heard.into_iter().filter_map(numbered).collect();
             let found = diarize_channels(&channels, seconds, bounds);
             scope.leave(|| drop(channels));

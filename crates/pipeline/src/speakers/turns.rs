@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use audio::SAMPLE_RATE;
-use models::speakers::PyanNet;
+use models::speakers::{PyanNet, VoiceEncoder};
 use transcript::speakers::Turn;
 use transcript::{Span, Time};
 
@@ -42,8 +42,19 @@ pub struct Diarization {
     /// In order of their starts; speakers are numbered from 0 in the order in
     /// which they are first heard. Turns of different speakers may overlap.
     pub turns: Vec<Turn>,
+    /// The same with one speaker at a time, for words; empty where the turns serve.
+    pub exclusive: Vec<Turn>,
     /// Each speaker's voice, a vector of length 1.
     pub voices: Vec<Vec<f32>>,
+    /// The network that made the voices.
+    pub network: String,
+}
+
+impl Diarization {
+    /// The turns by which words get their speakers.
+    pub fn of_words(&self) -> &[Turn] {
+        if self.exclusive.is_empty() { &self.turns } else { &self.exclusive }
+    }
 }
 
 /// Decides who is who and when they speak. `seconds` is the recording's length.
@@ -56,7 +67,7 @@ pub fn diarize(heard: &Heard, seconds: f64, bounds: Bounds) -> Diarization {
     let active = active(heard, &assigned, centres.len(), seconds);
     let mut turns = turns(&active, centres.len());
     turns.sort_by_key(|turn| (turn.span.start, turn.span.end));
-    number_by_appearance(turns, centres)
+    number_by_appearance(turns, Vec::new(), centres, VoiceEncoder::NAME)
 }
 
 /// The voices of the speakers.
@@ -221,7 +232,12 @@ fn turns(active: &[Vec<usize>], speakers: usize) -> Vec<Turn> {
 
 /// Numbers the speakers in the order in which they are heard; one without a turn
 /// is left out.
-pub(super) fn number_by_appearance(turns: Vec<Turn>, centres: Vec<Vec<f32>>) -> Diarization {
+pub(super) fn number_by_appearance(
+    turns: Vec<Turn>,
+    exclusive: Vec<Turn>,
+    centres: Vec<Vec<f32>>,
+    network: &str,
+) -> Diarization {
     let mut order: Vec<usize> = Vec::new();
     for turn in &turns {
         if !order.contains(&turn.speaker) {
@@ -236,6 +252,8 @@ pub(super) fn number_by_appearance(turns: Vec<Turn>, centres: Vec<Vec<f32>>) -> 
             voice
         })
         .collect();
-    let turns = turns.into_iter().map(|turn| Turn { speaker: number(turn.speaker), ..turn }).collect();
-    Diarization { turns, voices }
+    let numbered = |turns: Vec<Turn>| -> Vec<Turn> {
+        turns.into_iter().map(|turn| Turn { speaker: number(turn.speaker), ..turn }).collect()
+    };
+    Diarization { turns: numbered(turns), exclusive: numbered(exclusive), voices, network: network.into() }
 }

@@ -16,7 +16,7 @@ use wire::{EncodeVoice, ErrorCode, Event, Job, KnownVoice};
 
 const ANY: Bounds = Bounds { min: 1, max: usize::MAX };
 
-fn recording(path: &Path) -> Recording {
+pub fn recording(path: &Path) -> Recording {
     let options = PrepareOptions { open: OpenOptions::default(), vad: None, ..PrepareOptions::default() };
     audio::prepare(path, &options, &mut |_, _| ControlFlow::Continue(())).unwrap()
 }
@@ -27,7 +27,7 @@ fn reference(name: &str) -> std::collections::HashMap<String, Tensor> {
 }
 
 #[track_caller]
-fn assert_near(found: &[f32], expected: &Tensor, what: &str) {
+pub fn assert_near(found: &[f32], expected: &Tensor, what: &str) {
     let expected = expected.flatten_all().unwrap().to_vec1::<f32>().unwrap();
     assert_eq!(found.len(), expected.len(), "{what}");
     let off = found.iter().zip(&expected).map(|(x, y)| (x - y).abs()).fold(0.0, f32::max);

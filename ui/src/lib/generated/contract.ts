@@ -1715,7 +1715,11 @@ value: string | null,
 /**
  * What the environment says instead, which goes before the file.
  */
-overruled: string | null, };
+overruled: string | null, 
+/**
+ * What the user may choose from, where that depends on what is installed.
+ */
+options: Array<string>, };
 
 /**
  * What is new of one job's memory: the samples from index `from` on are now

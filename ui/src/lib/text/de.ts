@@ -174,6 +174,7 @@ export const de: Text = {
       proxy: ["Proxy für Downloads", "Zum Beispiel http://proxy:3128"],
       offline: ["Netzwerk nie verwenden", null],
       threads: ["Anzahl der Threads", "Eine Zahl ab 1; nicht festgelegt: einer je Kern"],
+      speaker_model: ["Modell für die Sprechererkennung", "Nicht festgelegt: das im Programm; weitere werden unter „Modelle“ installiert"],
       priority: ["Priorität des Rechenprogramms", "„Niedrig“ überlässt den Prozessor anderen Programmen. Wirksam ab dem nächsten Start."],
     },
     folders: "Modellordner",

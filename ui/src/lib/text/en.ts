@@ -176,6 +176,7 @@ export const en = {
       proxy: ["Proxy for downloads", "For example http://proxy:3128"],
       offline: ["Never use the network", null],
       threads: ["Threads", "A number from 1; not set: one per core"],
+      speaker_model: ["Model that tells speakers apart", "Not set: the one in the program; others are installed under Models"],
       priority: ["Engine priority", "Low yields the processor to other programs. Takes effect at the next start."],
     } satisfies Record<PreferenceName, [string, string | null]>,
     folders: "Model folders",

@@ -175,6 +175,7 @@ export const es: Text = {
       proxy: ["Proxy para las descargas", "Por ejemplo, http://proxy:3128"],
       offline: ["No usar nunca la red", null],
       threads: ["Hilos", "Un número desde 1; sin definir: uno por núcleo"],
+      speaker_model: ["Modelo que distingue a los hablantes", "Sin definir: el del programa; otros se instalan en «Modelos»"],
       priority: ["Prioridad del motor", "Baja: cede el procesador a otros programas. Se aplica en el próximo inicio."],
     },
     folders: "Carpetas de modelos",

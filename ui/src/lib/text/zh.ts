@@ -175,6 +175,7 @@ export const zh: Text = {
       proxy: ["下载代理", "例如 http://proxy:3128"],
       offline: ["从不使用网络", null],
       threads: ["线程数", "不小于 1 的数；未设置：每个核心一个线程"],
+      speaker_model: ["区分说话人的模型", "未设置：程序内置的模型；其他模型在“模型”中安装"],
       priority: ["引擎优先级", "低：将处理器让给其他程序。下次启动后生效。"],
     },
     folders: "模型文件夹",

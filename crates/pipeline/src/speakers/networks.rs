@@ -1,0 +1,205 @@
+//! The networks that tell speakers apart: those in the program, or those of an
+//! installed model.
+
+use std::ops::Range;
+use std::path::Path;
+
+use audio::Pcm;
+use candle_core::Device;
+use formats::SpeakerFiles;
+use models::Error;
+use models::speakers::{Plda, VoiceEncoder};
+
+use super::community::{self, CommunityHeard, CommunityNetworks, LocalVoice};
+use super::listen::{Ear, FRAME_SECONDS, Utterance, normalise};
+use super::{Bounds, Diarization, Heard, Networks, diarize, listen};
+use crate::StageError;
+use crate::error::model_failure;
+
+/// The networks of a job, on one device.
+#[derive(Debug)]
+pub enum SpeakerNetworks {
+    /// Those in the program.
+    Bundled(Networks),
+    /// Those of an installed model.
+    Installed(Box<CommunityNetworks>),
+}
+
+/// What they heard in a whole recording.
+#[derive(Debug)]
+pub enum AnyHeard {
+    /// With the networks in the program.
+    Bundled(Heard),
+    /// With those of an installed model.
+    Installed {
+        /// Windows and voices.
+        heard: CommunityHeard,
+        /// What compares the voices.
+        plda: Box<Plda>,
+        /// The network that made the voices.
+        network: String,
+    },
+}
+
+/// What clustering and assigning take with the networks in the program: a matrix of
+/// distances, and one vector per utterance.
+const DECIDING_BYTES: u64 = 16 << 20;
+
+/// Cosine distance within which two voices of WeSpeaker's network may be one person's: published
+/// thresholds lie between 0.45 and 0.65.
+const ALIKE_WESPEAKER: f32 = 0.55;
+
+impl AnyHeard {
+    /// Whether anyone speaks.
+    pub fn has_speech(&self) -> bool {
+        match self {
+            Self::Bundled(heard) => !heard.utterances.is_empty(),
+            Self::Installed { heard, .. } => !heard.voices.is_empty(),
+        }
+    }
+
+    /// Cosine distance within which two of its voices may be one person's.
+    pub(super) fn alike(&self) -> f32 {
+        match self {
+            Self::Bundled(_) => super::turns::THRESHOLD,
+            Self::Installed { .. } => ALIKE_WESPEAKER,
+        }
+    }
+
+    /// What [`AnyHeard::diarize`] takes of memory.
+    pub fn deciding_bytes(&self) -> u64 {
+        match self {
+            Self::Bundled(_) => DECIDING_BYTES,
+            Self::Installed { heard, .. } => community::deciding_bytes(heard),
+        }
+    }
+
+    /// Decides who is who and when they speak. `seconds` is the recording's length.
+    pub fn diarize(&self, seconds: f64, bounds: Bounds) -> Diarization {
+        match self {
+            Self::Bundled(heard) => diarize(heard, seconds, bounds),
+            Self::Installed { heard, plda, network } => {
+                community::diarize(heard, plda, network, seconds, bounds)
+            }
+        }
+    }
+}
+
+impl SpeakerNetworks {
+    /// Those of the model in a folder, or those in the program.
+    ///
+    /// # Errors
+    /// If the model is missing, damaged or of another kind, or the device has no room for
+    /// the networks.
+    pub fn open(folder: Option<&Path>, device: &Device) -> Result<Self, StageError> {
+        let Some(folder) = folder else { return Ok(Self::Bundled(Networks::bundled(device)?)) };
+        let opened = files(folder).and_then(|files| CommunityNetworks::open(&files, device));
+        match opened {
+            Ok(networks) => Ok(Self::Installed(Box::new(networks))),
+            // What the device has no room for is not the model's fault.
+            Err(Error::Files(error)) => {
+                let failure = model_failure(&Error::Files(error), &folder.into());
+                Err(failure
+                    .remedy("Install the speaker model again, or choose another one with --speaker-model.")
+                    .into())
+            }
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    /// Names the network of the voices: vectors of another can't be compared with its.
+    pub fn voices_name(&self) -> &str {
+        match self {
+            Self::Bundled(_) => VoiceEncoder::NAME,
+            Self::Installed(networks) => networks.voices_name(),
+        }
+    }
+
+    /// Listens to stretches of a recording.
+    pub(super) fn part_listener<'a>(&'a self, pcm: &'a Pcm) -> PartListener<'a> {
+        match self {
+            Self::Bundled(networks) => PartListener::Bundled(Ear::new(pcm, networks, 1)),
+            Self::Installed(networks) => PartListener::Installed(pcm, networks),
+        }
+    }
+
+    /// Listens to a whole recording, `batch` windows at a time. `reached` is told the sample
+    /// behind each batch.
+    ///
+    /// # Errors
+    /// What `reached` answers, or where a network or the recording's file fails.
+    pub fn listen(
+        &self,
+        pcm: &Pcm,
+        batch: usize,
+        reached: &mut dyn FnMut(u64) -> Result<(), StageError>,
+    ) -> Result<AnyHeard, StageError> {
+        match self {
+            Self::Bundled(networks) => {
+                let mut heard = Heard::default();
+                listen(pcm, networks, batch, &mut heard, reached)?;
+                Ok(AnyHeard::Bundled(heard))
+            }
+            Self::Installed(networks) => {
+                let mut heard = CommunityHeard::default();
+                community::listen(pcm, networks, batch, &mut heard, reached)?;
+                let (plda, network) = (Box::new(networks.plda().clone()), self.voices_name().to_owned());
+                Ok(AnyHeard::Installed { heard, plda, network })
+            }
+        }
+    }
+}
+
+/// A voice in a stretch of sound.
+#[derive(Debug)]
+pub(super) struct VoicePart {
+    /// The speaker's number in the stretch.
+    pub speaker: u8,
+    /// Speech that the vector was made of.
+    pub seconds: f32,
+    /// Of length 1.
+    pub vector: Vec<f32>,
+}
+
+/// Listens to stretches of a recording, each no longer than a window.
+pub(super) enum PartListener<'a> {
+    Bundled(Ear<'a>),
+    Installed(&'a Pcm, &'a CommunityNetworks),
+}
+
+impl PartListener<'_> {
+    /// The voices in a range of samples.
+    pub fn hear(&mut self, part: &Range<u64>) -> Result<Vec<VoicePart>, StageError> {
+        match self {
+            Self::Bundled(ear) => {
+                let (_, utterances) = ear.hear(std::slice::from_ref(part), 0)?;
+                let part = |one: Utterance| VoicePart {
+                    speaker: one.speaker,
+                    seconds: one.seconds,
+                    vector: one.vector,
+                };
+                Ok(utterances.into_iter().map(part).collect())
+            }
+            Self::Installed(pcm, networks) => {
+                let voices = community::hear_part(pcm, networks, part)?;
+                let part = |mut one: LocalVoice| {
+                    normalise(&mut one.vector);
+                    VoicePart {
+                        speaker: one.speaker,
+                        seconds: one.alone as f32 * FRAME_SECONDS,
+                        vector: one.vector,
+                    }
+                };
+                Ok(voices.into_iter().map(part).collect())
+            }
+        }
+    }
+}
+
+/// The files of the model in a folder.
+fn files(folder: &Path) -> Result<SpeakerFiles, Error> {
+    SpeakerFiles::find(folder)?.ok_or_else(|| {
+        let reason = "it is no folder of a model that tells speakers apart".to_owned();
+        Error::Files(formats::Error::Invalid { path: folder.into(), reason })
+    })
+}
