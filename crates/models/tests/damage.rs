@@ -230,11 +230,7 @@ fn checkpoints_are_read_or_refused_with_a_reason() {
         ),
         (
             "eval",
-            replaced(
-                &whole,
-                b"ctorch._utils\n_rebuild_tensor_v2\n",
-                b"cbuiltins\neval____________________\n",
-            ),
+            replaced(&whole, b"ctorch._utils\n_rebuild_tensor_v2\n", b"cbuiltins\neval__________________\n"),
             "builtins.eval_",
         ),
         (

@@ -118,7 +118,7 @@ impl SpeakerNetworks {
     /// Listens to stretches of a recording.
     pub(super) fn part_listener<'a>(&'a self, pcm: &'a Pcm) -> PartListener<'a> {
         match self {
-            Self::Bundled(networks) => PartListener::Bundled(Ear::new(pcm, networks, 1)),
+            Self::Bundled(networks) => PartListener::Bundled(Box::new(Ear::new(pcm, networks, 1))),
             Self::Installed(networks) => PartListener::Installed(pcm, networks),
         }
     }
@@ -163,7 +163,7 @@ pub(super) struct VoicePart {
 
 /// Listens to stretches of a recording, each no longer than a window.
 pub(super) enum PartListener<'a> {
-    Bundled(Ear<'a>),
+    Bundled(Box<Ear<'a>>),
     Installed(&'a Pcm, &'a CommunityNetworks),
 }
 
