@@ -16,7 +16,7 @@ use crate::console::Console;
 use crate::ended::{Ended, from_load};
 use crate::interrupt::Interrupt;
 use crate::models;
-use crate::outputs::{Destination, Request, plan};
+use crate::outputs::{Destination, Request, Taken, plan};
 use crate::runner::Runner;
 use crate::speakers::replace;
 
@@ -33,7 +33,7 @@ pub async fn run(args: &TranslateText, interrupt: Interrupt) -> Ended {
         Ok(transcript) => transcript,
         Err(error) => return from_load(&args.transcript, &error).into(),
     };
-    let output = request.as_ref().and_then(|request| plan(from_ref(&args.transcript), request).pop());
+    let output = request.as_ref().and_then(|request| plan(from_ref(&args.transcript), request, None).pop());
     if let Some((request, output)) = request.as_ref().zip(output.as_ref())
         && let Err(failure) = request.prepare().and_then(|()| output.check(request.existing))
     {
@@ -83,6 +83,8 @@ fn request(args: &TranslateText) -> Result<Option<Request>, String> {
         formats: if args.format.is_empty() { vec![Format::Json] } else { args.format.clone() },
         existing: if args.force { Existing::Replace } else { Existing::Keep },
         options: Options { translation: true, ..Options::default() },
+        template: None,
+        taken: Taken::default(),
     };
     request.check(1)?;
     Ok(Some(request))

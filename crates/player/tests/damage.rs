@@ -109,20 +109,21 @@ impl Running {
     /// player ended by its limit of memory.
     fn try_recording(&mut self, path: &Path, told: &str) -> Option<bool> {
         self.ask(&PlayerCommand::Probe { path: path.into() }, told)?;
-        let is_open = match self.ask(&PlayerCommand::Open { path: path.into(), keep: None, track: None }, told)? {
-            PlayerAnswer::Opened(opened) => {
-                for range in ["bytes=0-99999", "bytes=-4000"] {
-                    read(&opened.audio, range);
+        let is_open =
+            match self.ask(&PlayerCommand::Open { path: path.into(), keep: None, track: None }, told)? {
+                PlayerAnswer::Opened(opened) => {
+                    for range in ["bytes=0-99999", "bytes=-4000"] {
+                        read(&opened.audio, range);
+                    }
+                    self.ask(&PlayerCommand::Close { token: opened.token }, told)?;
+                    true
                 }
-                self.ask(&PlayerCommand::Close { token: opened.token }, told)?;
-                true
-            }
-            PlayerAnswer::Failed { failure } => {
-                assert!(!failure.message.is_empty(), "{told}");
-                false
-            }
-            answer => panic!("{told}: {answer:?}"),
-        };
+                PlayerAnswer::Failed { failure } => {
+                    assert!(!failure.message.is_empty(), "{told}");
+                    false
+                }
+                answer => panic!("{told}: {answer:?}"),
+            };
         let peak = self.peak_kilobytes();
         assert!(peak < MOST_KILOBYTES, "{told}: {peak} KB");
         Some(is_open)

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use audio::{ChannelMode, HOP, LogMel, N_FFT, OpenOptions, PrepareOptions, Recording};
 use candle_core::{Device, Tensor};
 use models::speakers::{PyanNet, VoiceEncoder};
-use pipeline::speakers::{Bounds, Channel, Diarization, Heard, Networks, diarize, diarize_channels, listen};
+use pipeline::speakers::{
+    AnyHeard, Bounds, Channel, Diarization, Heard, Networks, diarize, diarize_channels, listen,
+};
 use pipeline::{Control, Engine};
 use random_models::corpus;
 use random_models::diarization::{Errors, Turn, errors, read_rttm};
@@ -195,7 +197,7 @@ fn each_channel_of_a_call_has_its_own_speakers() {
             let mut heard = Heard::default();
             listen(&recording.pcm, &networks, 4, &mut heard, &mut |_| Ok(())).unwrap();
             seconds = recording.seconds();
-            Channel { number, heard }
+            Channel { number, heard: AnyHeard::Bundled(heard) }
         };
         let channels = [0, 1].map(channel);
         let found = diarize_channels(&channels, seconds, bounds);

@@ -79,7 +79,7 @@ fn texts(transcript: &Transcript) -> Vec<String> {
 /// The engine that is kept warm between jobs gives its memory back when it is to rest.
 #[tokio::test]
 async fn an_engine_that_rests_is_gone_until_the_next_job() {
-    let (place, supervisor) = (Place::new(), supervisor());
+    let (place, supervisor) = (JobFolder::new(), supervisor());
     follow(supervisor.submit(place.job("1 windows"))).await;
     assert!(supervisor.engine().is_some(), "it is kept warm");
     supervisor.rest().await;
