@@ -250,8 +250,8 @@ impl Footprint {
     /// GPU the buffers are the same.
     pub fn speaker_model(kind: DeviceKind) -> Self {
         const WEIGHTS: u64 = 4 * (1_473_000 + 6_634_000);
-        const CONVOLUTIONS: u64 = 50 * MIB;
-        const FEATURES: u64 = 4 * MIB;
+        const CONVOLUTIONS: u64 = 57 * MIB;
+        const FEATURES: u64 = 3 * MIB;
         const RECURRENCE: u64 = 94 * MIB / 10;
         const LARGEST: u64 = 4 * 251 * 15_975;
         Self {

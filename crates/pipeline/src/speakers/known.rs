@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(found.offered, []);
         // A voice of another network says nothing about these.
         let other = KnownVoice { network: "another".into(), ..voice("Anna", at(0.0, 1)) };
-        assert_eq!(names(&speakers, NETWORK, &[other.clone()]).known, [None, None]);
+        assert_eq!(names(&speakers, NETWORK, std::slice::from_ref(&other)).known, [None, None]);
         assert_eq!(names(&speakers, "another", &[other]).known, [None, Some("Anna".into())]);
     }
 }

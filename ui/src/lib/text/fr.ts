@@ -178,7 +178,7 @@ export const fr: Text = {
       proxy: ["Proxy pour les téléchargements", "Par exemple http://proxy:3128"],
       offline: ["Ne jamais utiliser le réseau", null],
       threads: ["Nombre de threads", "Un nombre à partir de 1 ; non défini : un par cœur"],
-      speaker_model: ["Modèle qui distingue les locuteurs", "Non défini : celui du programme ; d’autres s’installent sous « Modèles »"],
+      speaker_model: ["Modèle qui distingue les locuteurs", "Non défini : celui du programme ; d’autres s’installent sous « Modèles »"],
       priority: ["Priorité du moteur", "Basse : laisse le processeur aux autres programmes. Prend effet au prochain démarrage."],
     },
     folders: "Dossiers de modèles",
