@@ -20,7 +20,7 @@ use crate::error::model_failure;
 #[derive(Debug)]
 pub enum SpeakerNetworks {
     /// Those in the program.
-    Bundled(Networks),
+    Bundled(Box<Networks>),
     /// Those of an installed model.
     Installed(Box<CommunityNetworks>),
 }
@@ -92,7 +92,7 @@ impl SpeakerNetworks {
     /// If the model is missing, damaged or of another kind, or the device has no room for
     /// the networks.
     pub fn open(folder: Option<&Path>, device: &Device) -> Result<Self, StageError> {
-        let Some(folder) = folder else { return Ok(Self::Bundled(Networks::bundled(device)?)) };
+        let Some(folder) = folder else { return Ok(Self::Bundled(Box::new(Networks::bundled(device)?))) };
         let opened = files(folder).and_then(|files| CommunityNetworks::open(&files, device));
         match opened {
             Ok(networks) => Ok(Self::Installed(Box::new(networks))),

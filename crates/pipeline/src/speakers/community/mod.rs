@@ -1,6 +1,6 @@
 //! The pipeline of pyannote's `speaker-diarization-community-1`: a window of ten
 //! seconds every second, a vector for each of its speakers, their clustering
-//! ([`clusters`]), and turns by what all windows that hear a moment say ([`turns`]).
+//! (`clusters`), and turns by what all windows that hear a moment say (`turns`).
 //!
 //! It differs from pyannote's in four ways. The convolutions of the voice network take
 //! a window once, not once for each speaker, which gives the same vectors. Where a
