@@ -24,7 +24,7 @@ const AHEAD: usize = 2;
 const NEAR_SECONDS: f64 = 4.0;
 /// For the first picture behind a place: seeking decodes from the key frame before it.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Nobody looks any more: the decoder ends.
+/// After this long without a request the decoder ends.
 const IDLE: Duration = Duration::from_secs(5);
 
 /// A recording with pictures. One decoder goes forward with what is asked for; another place needs a
@@ -121,7 +121,7 @@ impl Film {
         Ok(Stream { child, pictures, next: seconds, latest: Arc::default(), asked: Instant::now() })
     }
 
-    /// Ends the decoder once nobody asks any more.
+    /// Ends the decoder once no more requests come.
     fn watch(&self) {
         let state = Arc::downgrade(&self.state);
         std::thread::spawn(move || {

@@ -41,7 +41,7 @@ fn vectors_of_voices_equal_the_reference() {
     let masks = golden["masks"].to_vec2::<f32>().unwrap();
     let found = network.vectors(&frames, &masks).unwrap();
     assert_near(&found.concat(), &golden["masked_embeddings"], "speakers of a window");
-    // Nobody's vector is of numbers still.
+    // The vector of an empty mask is finite, too.
     let nobody = network.vectors(&frames, &[vec![0.0; 589]]).unwrap();
     assert!(nobody.concat().iter().all(|x| x.is_finite()));
     assert!(network.frames(&energies[1..]).is_err());

@@ -28,7 +28,7 @@ const AT_ONCE: f64 = 0.5;
 pub fn diarize_channels(channels: &[Channel], seconds: f64, bounds: Bounds) -> Diarization {
     let has_speech = |channel: &&Channel| channel.heard.has_speech();
     let channels: Vec<&Channel> = channels.iter().filter(has_speech).collect();
-    // Each channel has somebody.
+    // Each channel has at least one speaker.
     let most = bounds.max.saturating_sub(channels.len().saturating_sub(1)).max(1);
     let of =
         |channel: &Channel, min: usize| channel.heard.diarize(seconds, Bounds { min, max: most.max(min) });

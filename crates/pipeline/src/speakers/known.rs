@@ -12,7 +12,7 @@ pub struct Names {
 }
 
 /// Finds `speakers`, vectors of length 1 that `network` made, among people who are known
-/// by vectors of the same network. Nobody is two speakers at once; the closest get their
+/// by vectors of the same network. No person is two speakers; the closest get their
 /// names first.
 pub fn names(speakers: &[Vec<f32>], network: &str, voices: &[KnownVoice]) -> Names {
     let (same, maybe_same) = KnownVoice::limits(network);

@@ -307,7 +307,7 @@ export class Editor {
 
   /** What is ticked is this speaker's, as one edit. */
   async giveChosen(speaker: string): Promise<void> {
-    // What was removed meanwhile is nobody's.
+    // A segment that was removed meanwhile has no speaker.
     const { choosing } = this;
     const segments = [...(choosing?.segments ?? [])].filter((id) => this.text.numberOf(id) >= 0);
     if (segments.length === 0 || !speaker.trim()) return;
@@ -317,7 +317,7 @@ export class Editor {
     if (done && this.choosing === choosing) this.choosing = null;
   }
 
-  /** What a speaker can be called whom nobody has named, as the engine does it. */
+  /** A default name for a new speaker, as the engine gives it. */
   newSpeaker(): string {
     let number = 1;
     while (this.text.voices.has(`Speaker ${number}`)) number++;

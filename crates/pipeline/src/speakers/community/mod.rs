@@ -89,7 +89,7 @@ pub struct LocalVoice {
     pub window: usize,
     /// The speaker's bit in it, 0 to 2.
     pub speaker: u8,
-    /// Frames in which nobody else speaks.
+    /// Frames in which no other speaker is heard.
     pub alone: usize,
     /// How the speaker sounds; of no particular length.
     pub vector: Vec<f32>,
