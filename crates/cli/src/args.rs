@@ -127,7 +127,7 @@ pub struct Transcribe {
     #[arg(long, conflicts_with = "task")]
     pub translate: bool,
 
-    /// Translate to English besides; srt, vtt, ass, lrc and txt have both, json keeps both
+    /// Translate to English besides; subtitles, txt, csv and documents have both, json keeps both
     #[arg(long, conflicts_with_all = ["task", "translate"])]
     pub bilingual: bool,
 
@@ -657,7 +657,7 @@ pub struct Export {
     #[arg(long, value_name = "PARTS", value_parser = values::part(), value_delimiter = ',')]
     pub omit: Vec<Part>,
 
-    /// In srt, vtt, ass, lrc and txt, write the translation below what was said
+    /// In subtitles, txt and documents, write the translation below what was said; in csv beside it
     #[arg(long)]
     pub bilingual: bool,
 

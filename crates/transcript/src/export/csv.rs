@@ -11,6 +11,7 @@ pub fn write(transcript: &Transcript, options: &Options, out: &mut dyn Write) ->
     // A table has no place for a remark, so the warning is a column.
     let warning = if transcript.model.demonstration { Some(DEMONSTRATION_WARNING) } else { None };
     write!(out, "start,end,speaker,language,confidence,text")?;
+    write!(out, "{}", if options.translation { ",translation" } else { "" })?;
     writeln!(out, "{}", if warning.is_some() { ",warning" } else { "" })?;
     let labels = SpeakerLabels::of(transcript);
     for segment in &transcript.segments {
@@ -30,6 +31,10 @@ pub fn write(transcript: &Transcript, options: &Options, out: &mut dyn Write) ->
             quoted(&cell(language, options)),
             quoted(&cell(&text, options))
         )?;
+        if options.translation {
+            let translation = one_line(segment.translation.as_deref().unwrap_or_default());
+            write!(out, ",{}", quoted(&cell(&translation, options)))?;
+        }
         match warning {
             Some(warning) => writeln!(out, ",{}", quoted(warning))?,
             None => writeln!(out)?,

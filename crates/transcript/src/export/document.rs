@@ -40,6 +40,8 @@ pub struct Paragraph<'a> {
     /// The speaker, if the document shows speakers.
     pub label: Option<String>,
     pub sentences: Vec<Sentence<'a>>,
+    /// What the sentences mean in the language of the translation, if it is to stand below them.
+    pub translation: Option<String>,
 }
 
 /// One segment's text.
@@ -92,7 +94,8 @@ pub fn reading_clock(time: Time) -> String {
 /// The paragraphs of a transcript. A new one starts with a new speaker or
 /// direction of writing, after a long pause and, if a paragraph has become
 /// long, after a sentence.
-pub fn paragraphs<'a>(transcript: &'a Transcript, document: &DocumentOptions) -> Vec<Paragraph<'a>> {
+pub fn paragraphs<'a>(transcript: &'a Transcript, options: &Options) -> Vec<Paragraph<'a>> {
+    let document = &options.document;
     let labels = SpeakerLabels::of(transcript);
     let mut paragraphs: Vec<Paragraph<'_>> = Vec::new();
     let mut latest: Option<&Segment> = None;
@@ -119,7 +122,7 @@ pub fn paragraphs<'a>(transcript: &'a Transcript, document: &DocumentOptions) ->
             None => {
                 let sentences = vec![Sentence { segment, text, space: "" }];
                 let time = document.times.then(|| reading_clock(segment.start));
-                paragraphs.push(Paragraph { time, label, sentences });
+                paragraphs.push(Paragraph { time, label, sentences, translation: None });
             }
         }
         latest = Some(segment);
@@ -128,7 +131,17 @@ pub fn paragraphs<'a>(transcript: &'a Transcript, document: &DocumentOptions) ->
     if !document.speakers {
         paragraphs.iter_mut().for_each(|paragraph| paragraph.label = None);
     }
+    if options.translation {
+        paragraphs.iter_mut().for_each(|paragraph| paragraph.translation = translation(&paragraph.sentences));
+    }
     paragraphs
+}
+
+/// The translations of a paragraph's sentences, one after the other.
+fn translation(sentences: &[Sentence<'_>]) -> Option<String> {
+    let parts = sentences.iter().filter_map(|sentence| sentence.segment.translation.as_deref()).map(one_line);
+    let parts: Vec<_> = parts.filter(|part| !part.is_empty()).collect();
+    (!parts.is_empty()).then(|| parts.join(" "))
 }
 
 /// The separator of two sentences: none between full-width characters.
@@ -151,6 +164,7 @@ pub enum RunStyle {
     Bold,
     Small,
     SmallGrey,
+    Grey,
     Highlighted,
 }
 
@@ -161,7 +175,8 @@ pub struct Block {
     pub runs: Vec<(RunStyle, String)>,
 }
 
-/// A heading, the facts, and the paragraphs; doubtful sentences are highlighted.
+/// A heading, the facts, and the paragraphs, each before its translation; doubtful
+/// sentences are highlighted.
 pub fn blocks(transcript: &Transcript, options: &Options) -> Vec<Block> {
     let name = title(transcript);
     let note = |runs| Block { heading: false, direction: Direction::LeftToRight, runs };
@@ -176,7 +191,7 @@ pub fn blocks(transcript: &Transcript, options: &Options) -> Vec<Block> {
     blocks.extend(facts(transcript).into_iter().map(|(name, value)| {
         note(vec![(RunStyle::SmallGrey, format!("{name}: ")), (RunStyle::Small, value)])
     }));
-    blocks.extend(paragraphs(transcript, &options.document).into_iter().map(|paragraph| {
+    for paragraph in paragraphs(transcript, options) {
         let direction = direction(&paragraph.sentences[0].text);
         let time = paragraph.time.map(|time| (RunStyle::SmallGrey, format!("{time} ")));
         let label = paragraph.label.map(|label| (RunStyle::Bold, format!("{label}: ")));
@@ -185,8 +200,10 @@ pub fn blocks(transcript: &Transcript, options: &Options) -> Vec<Block> {
             let style = if doubtful { RunStyle::Highlighted } else { RunStyle::Plain };
             (style, format!("{}{}", sentence.space, sentence.text))
         });
-        Block { heading: false, direction, runs: time.into_iter().chain(label).chain(sentences).collect() }
-    }));
+        let runs = time.into_iter().chain(label).chain(sentences).collect();
+        blocks.push(Block { heading: false, direction, runs });
+        blocks.extend(paragraph.translation.map(|translation| note(vec![(RunStyle::Grey, translation)])));
+    }
     blocks
 }
 
@@ -208,7 +225,7 @@ mod tests {
 
     fn check(segments: Vec<Segment>, expected: &[&str]) {
         let transcript = transcript(segments);
-        let found: Vec<String> = paragraphs(&transcript, &DocumentOptions::default())
+        let found: Vec<String> = paragraphs(&transcript, &Options::default())
             .iter()
             .map(|paragraph| {
                 paragraph.sentences.iter().map(|it| format!("{}{}", it.space, it.text)).collect()

@@ -73,6 +73,7 @@ impl RunStyle {
             Self::Bold => "<w:b/><w:bCs/>",
             Self::Small => r#"<w:sz w:val="18"/><w:szCs w:val="18"/>"#,
             Self::SmallGrey => r#"<w:color w:val="5C5C66"/><w:sz w:val="18"/><w:szCs w:val="18"/>"#,
+            Self::Grey => r#"<w:color w:val="5C5C66"/>"#,
             Self::Highlighted => r#"<w:highlight w:val="yellow"/>"#,
         }
     }

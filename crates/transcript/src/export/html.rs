@@ -16,6 +16,7 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.1rem 1rem; fo
 dt { color: light-dark(#5c5c66, #a8a8b3); }
 dd { margin: 0; }
 time { color: light-dark(#5c5c66, #a8a8b3); font-size: 0.85rem; font-variant-numeric: tabular-nums; }
+.translation { margin-top: -0.6rem; color: light-dark(#5c5c66, #a8a8b3); }
 mark { color: inherit; background: light-dark(#fff0c2, #5a4a12); }
 .warning { padding: 0.6rem 1rem; border: 1px solid light-dark(#b45309, #f59e0b); border-radius: 0.4rem; }
 ";
@@ -36,7 +37,7 @@ pub fn write(transcript: &Transcript, options: &Options, out: &mut dyn Write) ->
         writeln!(out, "<dt>{name}</dt><dd>{}</dd>", escape(&value))?;
     }
     writeln!(out, "</dl>\n<main>")?;
-    for paragraph in paragraphs(transcript, &options.document) {
+    for paragraph in paragraphs(transcript, options) {
         write!(out, "<p dir=\"auto\">")?;
         // The time does not influence `dir="auto"`: digits have no direction.
         if let Some(time) = &paragraph.time {
@@ -53,6 +54,9 @@ pub fn write(transcript: &Transcript, options: &Options, out: &mut dyn Write) ->
             }
         }
         writeln!(out, "</p>")?;
+        if let Some(translation) = &paragraph.translation {
+            writeln!(out, "<p class=\"translation\" lang=\"en\">{}</p>", escape(translation))?;
+        }
     }
     writeln!(out, "</main>\n</body>\n</html>")
 }

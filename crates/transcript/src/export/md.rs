@@ -13,7 +13,7 @@ pub fn write(transcript: &Transcript, options: &Options, out: &mut dyn Write) ->
     for (name, value) in facts(transcript) {
         writeln!(out, "- {name}: {}", escape(&value))?;
     }
-    for paragraph in paragraphs(transcript, &options.document) {
+    for paragraph in paragraphs(transcript, options) {
         writeln!(out)?;
         let label = paragraph.label.as_deref().map(escape);
         let heading: Vec<String> = paragraph.time.into_iter().chain(label).collect();
@@ -27,6 +27,9 @@ pub fn write(transcript: &Transcript, options: &Options, out: &mut dyn Write) ->
             .collect();
         write!(out, "{}", if heading.is_empty() { at_line_start(&text) } else { text })?;
         writeln!(out)?;
+        if let Some(translation) = &paragraph.translation {
+            writeln!(out, "\n> {}", at_line_start(&escape(translation)))?;
+        }
     }
     Ok(())
 }

@@ -87,7 +87,8 @@ pub struct Options {
     /// Tables and SubRip: keep text that other programs take for a formula or a tag.
     #[serde(default)]
     pub raw_text: bool,
-    /// Subtitles and plain text: what was translated stands below what was said.
+    /// Subtitles, plain text and documents: the translation stands below what was said;
+    /// csv: in a column of its own.
     #[serde(default)]
     pub translation: bool,
     /// Markdown, HTML, Word and PDF: what stands beside the text, and how it is divided.

@@ -154,14 +154,14 @@ impl Typesetter {
             let range: Range<usize> = start..start + run.len();
             start = range.end;
             let brush = Brush {
-                grey: matches!(style, RunStyle::SmallGrey),
+                grey: matches!(style, RunStyle::SmallGrey | RunStyle::Grey),
                 highlighted: matches!(style, RunStyle::Highlighted),
             };
             builder.push(StyleProperty::Brush(brush), range.clone());
             match style {
                 RunStyle::Bold => builder.push(StyleProperty::FontWeight(FontWeight::BOLD), range),
                 RunStyle::Small | RunStyle::SmallGrey => builder.push(StyleProperty::FontSize(8.5), range),
-                RunStyle::Plain | RunStyle::Highlighted => {}
+                RunStyle::Plain | RunStyle::Grey | RunStyle::Highlighted => {}
             }
         }
         let mut layout = builder.build(&text);

@@ -155,6 +155,25 @@ fn compare(name: &str, written: &[u8]) {
     );
 }
 
+/// Two paragraphs of a German talk in English as well; a segment has no translation.
+fn translated() -> Transcript {
+    let said = |start, text: &str, translation: Option<&str>| Segment {
+        translation: translation.map(Into::into),
+        ..segment(start, start + 1_000, text)
+    };
+    let segments = vec![
+        said(0, "Guten Tag.", Some("Good day.")),
+        said(1_000, "Wie geht es Ihnen?", Some("How are *you*?")),
+        said(9_000, "- 2 < 3.", Some("- 2 < 3, \"surely\".")),
+        said(19_000, "Hm.", None),
+    ];
+    Transcript { segments, turns: Vec::new(), language: "de".into(), ..talk() }
+}
+
+fn bilingual() -> Options {
+    Options { translation: true, ..Options::default() }
+}
+
 #[test]
 fn every_format_equals_its_golden_file() {
     // docx is compressed, and pdf takes the fonts of the computer; their own tests read them.
@@ -175,6 +194,9 @@ fn every_format_equals_its_golden_file() {
     let bare = Options { document, ..Options::default() };
     check("bare.md", &talk(), Format::Md, &bare);
     check("bare.html", &talk(), Format::Html, &bare);
+    for format in [Format::Txt, Format::Srt, Format::Md, Format::Html, Format::Csv] {
+        check(&format!("bilingual.{}", format.extension()), &translated(), format, &bilingual());
+    }
 }
 
 #[test]
@@ -185,6 +207,7 @@ fn the_parts_of_a_docx_equal_their_golden_files() {
         ("talk", talk(), Options::default()),
         ("demonstration", demonstration(), Options::default()),
         ("bare", talk(), bare),
+        ("bilingual", translated(), bilingual()),
     ] {
         let mut written = Vec::new();
         export(&transcript, Format::Docx, &options, &mut written).unwrap();
