@@ -27,10 +27,22 @@ const shown = () => [field("start").value, field("end").value];
 const times = () => [steno.text?.at(2)?.start ?? -1, steno.text?.at(2)?.end ?? -1];
 const follows = () => waitFor(() => expect(shown()).toEqual(times().map(timecode)));
 
-test("the sound of a segment is saved", async () => {
+test("the sound of a segment is saved, or that of a longer passage", async () => {
+  const { sounds } = steno.backend as FakeBackend;
+  const [from, to] = times() as [number, number];
+  await click("sound");
+  await type("sound-end", timecode(from));
+  expect(field("sound-end").validationMessage).toBe(t.editing.endFirst);
+  await fireEvent.submit(field("sound-end").form ?? document.body);
+  expect(sounds).toEqual([]);
+  await type("sound-end", timecode(to));
   await click("save-sound");
-  const [from, to] = times();
-  await waitFor(() => expect((steno.backend as FakeBackend).sounds).toEqual([[steno.selected, { start: from, end: to }]]));
+  await waitFor(() => expect(sounds).toEqual([[steno.selected, { start: from, end: to }]]));
+  const end = steno.text?.at(4)?.end ?? -1;
+  await type("sound-start", "0");
+  await type("sound-end", timecode(end));
+  await click("save-sound");
+  await waitFor(() => expect(sounds[1]).toEqual([steno.selected, { start: 0, end }]));
 });
 
 test("times are set to the millisecond, with a comma or a point", async () => {

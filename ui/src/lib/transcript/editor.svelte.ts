@@ -15,6 +15,9 @@ const LONGEST_WAIT = 3000;
 /** The placeholder text of an added segment. */
 const INSERTED = "…";
 
+/** What is set below a segment. */
+export type Panel = "speaker" | "times" | "sound";
+
 /** Where in a text, in UTF-16 units. */
 export interface Selection {
   from: number;
@@ -50,7 +53,7 @@ export class Editor {
   /** The id of the segment that is written in. */
   active = $state<number | null>(null);
   draft = $state("");
-  panel = $state<"speaker" | "times" | null>(null);
+  panel = $state<Panel | null>(null);
   /** Null: no segments are being ticked. */
   choosing = $state.raw<Choosing | null>(null);
   /** Where the cursor is to be put once the segment is there. */
