@@ -595,6 +595,17 @@ test("all places are replaced, by case and whole words if so wished", async () =
   expect(texts().join(" ")).toMatch(/\bof\b/);
 });
 
+test("what was replaced is no longer marked, however long the text is searched anew", async () => {
+  await fireEvent.input(await found("search"), { target: { value: "of" } });
+  await click("replacing");
+  await waitFor(() => expect(document.querySelectorAll("mark").length).toBeGreaterThan(1));
+  vi.spyOn(steno, "find").mockReturnValue(new Promise(() => undefined));
+  await fireEvent.input(await found("replacement"), { target: { value: "§§" } });
+  await click("replace-all");
+  await waitFor(() => expect(texts().join(" ")).toContain("§§"));
+  expect(document.querySelectorAll("mark")).toHaveLength(0);
+});
+
 test("the time of a segment plays it", async () => {
   const hear = vi.fn();
   await waitFor(() => expect(screen.getAllByTestId("hear-segment").length).toBeGreaterThan(3));

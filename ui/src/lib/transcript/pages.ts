@@ -12,14 +12,20 @@ export function startsOf(pages: Segment[][]): number[] {
   return [0, ...pages.map((page) => (next += page.length))];
 }
 
-/** The page that a segment is on, by number; for one behind the last, the last page that is not full. */
-export function pageOf(pages: Segment[][], starts: number[], number: number): number {
-  let [low, high] = [0, pages.length];
+/** The first index for which it is so, as it is for all that follow; `count` where there is none. */
+export function firstThat(count: number, isSo: (index: number) => boolean): number {
+  let [low, high] = [0, count];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if ((starts[middle + 1] ?? 0) <= number) low = middle + 1;
-    else high = middle;
+    if (isSo(middle)) high = middle;
+    else low = middle + 1;
   }
+  return low;
+}
+
+/** The page that a segment is on, by number; for one behind the last, the last page that is not full. */
+export function pageOf(pages: Segment[][], starts: number[], number: number): number {
+  const low = firstThat(pages.length, (page) => (starts[page + 1] ?? 0) > number);
   const last = pages.length - 1;
   return low > last && last >= 0 && (pages[last]?.length ?? 0) < PAGE ? last : low;
 }

@@ -1,5 +1,6 @@
+import { untrack } from "svelte";
 import { asFailure } from "../backend";
-import type { Failure, Finding, Place } from "../generated/contract";
+import type { Failure, Finding, Place, Segment } from "../generated/contract";
 import type { Editor } from "./editor.svelte";
 
 /** What is to be replaced in one text, while the form for it is open. The program finds it, as it replaces it. */
@@ -12,13 +13,15 @@ export class Replacing {
   withText = $state("");
   /** Where it occurs, in order. */
   places = $state.raw<Place[]>([]);
-  /** The same by segment. */
-  bySegment: ReadonlyMap<number, Place[]> = $derived.by(() => {
-    const map = new Map<number, Place[]>();
+  /** The same by segment, as it was searched: one that was changed since has none until it is searched anew. */
+  #bySegment: ReadonlyMap<Segment, Place[]> = $derived.by(() => {
+    const map = new Map<Segment, Place[]>();
     for (const place of this.places) {
-      const others = map.get(place.segment);
+      const segment = untrack(() => this.editor.text.at(place.segment));
+      if (!segment) continue;
+      const others = map.get(segment);
       if (others) others.push(place);
-      else map.set(place.segment, [place]);
+      else map.set(segment, [place]);
     }
     return map;
   });
@@ -27,6 +30,10 @@ export class Replacing {
   #turn = 0;
 
   constructor(readonly editor: Editor) {}
+
+  placesIn(segment: Segment): Place[] {
+    return this.#bySegment.get(segment) ?? [];
+  }
 
   finding(text: string): Finding {
     return { text, case: this.case, whole_words: this.wholeWords, regular_expression: this.regularExpression };

@@ -27,13 +27,20 @@ export function find(text: Text, query: string): Match[] {
     const { whole, each } = folded(page);
     if (whole.includes(wanted)) {
       each.forEach((text, index) => {
-        const count = text.split(wanted).length - 1;
+        const count = occurrences(text, wanted);
         if (count > 0) found.push({ number: number + index, count });
       });
     }
     number += page.length;
   }
   return found;
+}
+
+/** How often the words occur in a text, without allocating: all of a long text is counted at every key. */
+function occurrences(text: string, wanted: string): number {
+  let count = 0;
+  for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + wanted.length)) count++;
+  return count;
 }
 
 /** The texts of a page as they are searched, and all of them, since most pages have nothing. */
@@ -54,7 +61,6 @@ function folded(page: Segment[]): Searched {
   }
   return searched;
 }
-
 
 /** The same of places that the program found. */
 export function bySegment(places: Place[]): Match[] {
