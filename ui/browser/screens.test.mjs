@@ -145,6 +145,32 @@ test("a running text is followed to its end, and the way back to it covers nothi
   }
 });
 
+test("lines that come and go above the text leave what is read where it is", options, async () => {
+  const { page, close } = await browser.show({ query: "scene=finished&real" });
+  try {
+    const transcript = page.locator(by("transcript"));
+    const row = page.locator(`${by("segment")}[data-index="8"]`);
+    const top = async () => (await row.boundingBox()).y;
+    await page.locator(by("segment")).first().waitFor();
+    const first = await page.locator(by("segment")).first().boundingBox();
+    await page.click(by("replacing"));
+    await page.locator(by("replacement")).waitFor();
+    assert.ok((await page.locator(by("segment")).first().boundingBox()).y > first.y, "at its beginning the text makes room");
+    await page.click(by("replacing"));
+    await transcript.evaluate((it) => (it.scrollTop = 150));
+    await page.waitForTimeout(100);
+    const before = await top();
+    for (const what of ["opened", "closed"]) {
+      await page.click(by("replacing"));
+      await page.locator(by("replacement")).waitFor({ state: what === "opened" ? "visible" : "detached" });
+      await page.waitForTimeout(100);
+      assert.ok(Math.abs((await top()) - before) < 2, `${what}: ${await top()} instead of ${before}`);
+    }
+  } finally {
+    await close();
+  }
+});
+
 test("a row is dragged to another place", options, async () => {
   const { page, close } = await browser.show({ query: "scene=running&real" });
   try {
