@@ -344,7 +344,7 @@ fn described(voice: &Voice, number: usize) -> String {
 
 fn advice(flaw: Flaw) -> &'static str {
     match flaw {
-        Flaw::Short => "This sample is short: voices are recognized more reliably from ten seconds or more.",
+        Flaw::Short => "This sample is short: samples of ten seconds or more make recognition more reliable.",
         Flaw::Mixed => {
             "Other people speak in this recording too; the voice of the one who speaks most was used."
         }

@@ -585,7 +585,7 @@ export const en = {
     none: "No voices yet. Add recordings of a person here. Or open a transcript, name a speaker, and press the button next to the name.",
     name: "Name",
     add: "Add recordings…",
-    listening: "Listening…",
+    listening: "Analyzing…",
     record: "Record…",
     noMicrophone: "Recording needs parecord, arecord or pw-record, and none of them is installed.",
     readAloud: (least: number) => `Record only this person speaking, for at least ${least} seconds. Reading something aloud is enough.`,
@@ -599,7 +599,7 @@ export const en = {
     sample: (source: string, length: string) => `${source}: ${length} of speech`,
     likeness: (share: string) => `${share} similar to the other samples`,
     flaws: {
-      short: "Short: voices are recognized more reliably from ten seconds or more.",
+      short: "Short: samples of ten seconds or more make recognition more reliable.",
       mixed: "Other people speak in it too. Steno used the voice of the one who speaks most.",
       unlike: "Does not sound like the other samples. Is it the same person?",
     },
