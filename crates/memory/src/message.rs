@@ -287,9 +287,9 @@ impl Message {
             }
             Self::NotRecovered { stage, taken, share, remaining, fragmented } => {
                 let why = if *fragmented {
-                    "are free but fragmented and can't be given back"
+                    "is free but fragmented and can't be released"
                 } else {
-                    "are still in use"
+                    "is still in use"
                 };
                 format!(
                     "The {} took {} and gave back {:.1}%: {} {why}.",

@@ -46,7 +46,7 @@ pub fn clip(path: &Path, span: Span, out: &Path, replace: bool) -> Result<(), Fa
     let written = write_file(out, existing, |file| {
         let kept = |error: AudioError| {
             broken = Some(error);
-            io::Error::other("the sound can't be had")
+            io::Error::other("the sound can't be read")
         };
         if !as_flac {
             return write_wave(sound, from..to, file, kept);
@@ -115,7 +115,7 @@ fn write_wave(
         return Err(failed(AudioError::Broken { path: PathBuf::new(), detail }));
     }
     if wave.joined > 1 {
-        return Err(io::Error::other("a sound file holds 4 GB at the most"));
+        return Err(io::Error::other("a sound file can't be larger than 4 GB"));
     }
     let mut spool = spool.into_inner().map_err(io::IntoInnerError::into_error)?;
     spool.rewind()?;
