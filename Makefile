@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help run test check build package setup check-cuda engine-cuda bench bench-peers bench-window soak icons fmt
 
-help: ## what there is
+help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*##/ { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 run: ## build and start the window with a sample; without a display transcribe it here (BACKEND=cpu: no CUDA)
@@ -14,14 +14,14 @@ test: ## every test: Rust, the window's pages, the real window
 check: ## formatting, lints, documentation, types; warnings are errors
 	@scripts/check.sh
 
-build: ## the programs in target/debug
+build: ## build the programs in target/debug
 	@scripts/setup.sh engine window
 	@scripts/build.sh all
 
-package: ## a Debian package of it all in target/package
+package: ## build a Debian package in target/package
 	@scripts/package/debian.sh
 
-setup: ## install what any of these lacks
+setup: ## install the packages that these commands need
 	@scripts/setup.sh
 
 check-cuda: ## type-check the CUDA engine; needs no CUDA software
@@ -42,7 +42,7 @@ bench-window: ## the real window: first frame, idle, milliseconds per action on 
 soak: ## long runs: full corpus, damage, kills, 200 files, every size of model (needs STENO_SHARED)
 	@scripts/soak.sh
 
-icons: ## make the icons anew from icons/steno.svg (downloads Tauri's tool)
+icons: ## rebuild the icons from icons/steno.svg (downloads Tauri's tool)
 	@icons/make.sh
 
 fmt: ## format the Rust sources

@@ -121,7 +121,7 @@ install_packages() {
     local apt=(apt-get -o DPkg::Lock::Timeout=600)
     local command="${apt[0]} install --no-install-recommends ${packages[*]}"
     has apt-get >/dev/null ||
-        fail "They can only be installed here by name on Debian and Ubuntu. Install what your distribution calls them and try again."
+        fail "This script can install them on Debian and Ubuntu only. Install the matching packages of your distribution and try again."
     local as_root=(env DEBIAN_FRONTEND=noninteractive)
     if [ "$(id -u)" -ne 0 ]; then
         has sudo >/dev/null || fail "Installing them needs root and there is no sudo. Run as root: $command"

@@ -97,12 +97,12 @@ Recommends: ffmpeg
 Suggests: pulseaudio-utils | alsa-utils | pipewire-bin
 Section: sound
 Priority: optional
-Description: turns recordings into transcripts on your own machine
- Steno runs Whisper models on the processor. Recordings are dropped on its
- window or named on its command line; nothing leaves the machine, and the
- network is used only to download a model when that is asked for.
+Description: turns recordings into transcripts on your own computer
+ Steno runs Whisper models on the processor. Drop recordings on its window or
+ name them on the command line. Recordings never leave the computer; the
+ network is used only to download a model when you ask for it.
  .
- The model that comes with it is a demonstration, whose text is not reliable.
+ The model that comes with it is a demonstration. Its text is not reliable.
 CONTROL
 (cd "$tree" && find usr -type f -print0 | sort -z | xargs -0 md5sum) >"$tree/DEBIAN/md5sums"
 

@@ -155,7 +155,7 @@ test("a model is chosen by whether it fits, and several formats are written", as
     const [text, fit, checked] = found.find(([text]) => /real-model/.test(text));
     assert.match(text, /Best installed[\s\S]*parameters[\s\S]*on disk[\s\S]*needs \d+ MB/);
     assert.deepEqual([fit, checked], ["comfortable", true]);
-    assert.match(await window.text(by("why-cpu")), /Why not the graphics card/);
+    assert.match(await window.text(by("why-cpu")), /Why the graphics card is not used/);
     await picture(window, "models");
     await window.click(by("view-recordings"));
     await drop(sample);

@@ -124,8 +124,8 @@ impl ModelFit {
     /// One word or three.
     pub fn word(&self) -> &'static str {
         match self.check.fit {
-            Fit::Comfortable => "comfortable",
-            Fit::Tight => "tight",
+            Fit::Comfortable => "fits",
+            Fit::Tight => "just fits",
             Fit::DoesNotFit => "does not fit",
         }
     }
@@ -182,11 +182,11 @@ impl Announcement {
                 format!("With {} it fits.", other.windows())
             }
             Some(other) => format!("{} ({}) fits, {}.", other.model, other.precision, other.windows()),
-            None => "None of the installed models that can do the job fits.".into(),
+            None => "None of the installed models for this job fits.".into(),
         };
         let text = format!(
-            "{} {instead} The job starts all the same and goes on in smaller steps; to choose yourself, close \
-             other programs or name a smaller model.",
+            "{} {instead} The job starts anyway and continues in smaller steps. To avoid that, close other programs \
+             or choose a smaller model.",
             self.text()
         );
         let (model, precision) = (self.fit.model.clone(), self.fit.precision.clone());
@@ -309,9 +309,9 @@ mod tests {
     fn what_fits_is_said_before_anything_is_loaded() {
         // (model, MB free, batch asked for) -> word, what fits instead
         for (model, free, batch, word, instead) in [
-            ("tiny", 8192, None, "comfortable", None),
-            ("small", 1536, None, "tight", None),
-            ("large-v3", 16_384, None, "comfortable", None),
+            ("tiny", 8192, None, "fits", None),
+            ("small", 1536, None, "just fits", None),
+            ("large-v3", 16_384, None, "fits", None),
             ("large-v3", 5120, None, "does not fit", Some(("large-v3", "f16"))),
             ("large-v3", 1536, None, "does not fit", Some(("small", "f32"))),
             ("large-v3", 1024, None, "does not fit", Some(("small", "f16"))),
@@ -333,15 +333,15 @@ mod tests {
     fn the_line_says_how_much_and_how_many() {
         for (batch, windows) in [(None, "One window at a time."), (Some(3), "Up to 3 windows at once.")] {
             let text = announce("tiny", 8 * GIB, batch).text();
-            assert!(text.starts_with("tiny (f32) on the CPU: comfortable. It needs "), "{text}");
-            assert!(text.ends_with(&format!(" of 8.0 GB that are free. {windows}")), "{text}");
+            assert!(text.starts_with("tiny (f32) on the CPU: fits. It needs "), "{text}");
+            assert!(text.ends_with(&format!("; 8.0 GB is free. {windows}")), "{text}");
         }
         let notice = announce("large-v3", 2 * GIB, None).notice().unwrap();
         assert_eq!(notice.code, memory::Code::WillNotFit);
         for part in [
             "large-v3 (f32) on the CPU: does not fit. The transcription needs ",
-            "are missing. small (f32) fits, ",
-            "goes on in smaller steps",
+            " short). small (f32) fits, ",
+            "continues in smaller steps",
         ] {
             assert!(notice.text.contains(part), "no {part:?} in {:?}", notice.text);
         }

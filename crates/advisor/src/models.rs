@@ -78,15 +78,15 @@ pub fn model_at(path: &Path) -> Result<ModelRef, Failure> {
     let Ok(metadata) = std::fs::metadata(path) else {
         return Err(Failure::new(ErrorCode::ModelNotFound, "There is no such model folder or file.")
             .file(path)
-            .remedy("`steno models` lists the installed ones."));
+            .remedy("`steno models` lists the installed models."));
     };
     if metadata.is_dir() && !is_model(path) {
         return Err(Failure::new(
             ErrorCode::ModelInvalid,
-            format!("This folder holds no model: it has no {CONFIG}."),
+            format!("This folder contains no model: it has no {CONFIG}."),
         )
         .file(path)
-        .remedy("Give the folder that the model's files lie in."));
+        .remedy("Choose the folder that contains the model's files."));
     }
     whole(path)?;
     Ok(describe(path))
@@ -179,21 +179,19 @@ impl Places {
         if !path.exists() {
             let names: Vec<String> = self.list_speakers().into_iter().map(|model| model.name).collect();
             let there_are = if names.is_empty() {
-                "None is installed; there is the one in the program.".to_owned()
+                "None is installed besides the built-in one.".to_owned()
             } else {
                 format!("There are: {}.", names.join(", "))
             };
-            let message =
-                format!("There is no model named \"{wanted}\" that tells speakers apart. {there_are}");
-            return Err(Failure::new(ErrorCode::ModelNotFound, message).remedy(
-                "`steno models pull community-1` gets one; \"built-in\" stands for the one in the program.",
-            ));
+            let message = format!("There is no speaker model named \"{wanted}\". {there_are}");
+            return Err(Failure::new(ErrorCode::ModelNotFound, message)
+                .remedy("Download one with `steno models pull community-1`, or use \"built-in\"."));
         }
         whole(&path)?;
         if !matches!(SpeakerFiles::find(&path), Ok(Some(_))) {
-            let message = "This folder holds no model that tells speakers apart.";
+            let message = "This folder contains no speaker model.";
             return Err(Failure::new(ErrorCode::ModelInvalid, message).file(path.as_path()).remedy(
-                "Give a folder with segmentation, embedding and plda in it, as community-1 has them.",
+                "Choose a folder that contains segmentation, embedding and plda, as community-1 does.",
             ));
         }
         whole(&path)?;
@@ -282,24 +280,27 @@ impl Places {
 
     fn not_found(&self, wanted: &str) -> Failure {
         if self.candidates().any(|(name, path)| name == wanted && is_speaker_model(&path)) {
-            let message = format!("The model \"{wanted}\" tells speakers apart; it can't transcribe.");
+            let message = format!("The model \"{wanted}\" identifies speakers; it can't transcribe.");
             return Failure::new(ErrorCode::ModelNotFound, message)
-                .remedy(format!("Choose another model, and this one with --speaker-model {wanted}."));
+                .remedy(format!("Choose another model; to use this one, give --speaker-model {wanted}."));
         }
         if let Some(Ok(_)) = self.store_folder().map(|folder| Store::at(folder).model(wanted)) {
             let message = format!("The download of the model \"{wanted}\" was interrupted.");
             return Failure::new(ErrorCode::ModelNotFound, message)
-                .remedy(format!("`steno models pull {wanted}` goes on with it."));
+                .remedy(format!("`steno models pull {wanted}` resumes it."));
         }
         let names: Vec<String> = self.list().into_iter().map(|model| model.name).collect();
         let (there_are, remedy) = if names.is_empty() {
             let folders: Vec<String> = self.folders().iter().map(|path| path.display().to_string()).collect();
             (
                 format!("No model is installed; looked in {}.", folders.join(", ")),
-                "Give a model's folder, or set STENO_MODELS to the folder that the models' folders lie in.",
+                "Give the folder of a model, or set STENO_MODELS to the folder that contains the models' folders.",
             )
         } else {
-            (format!("There are: {}.", names.join(", ")), "Choose one of them, or give a model's folder.")
+            (
+                format!("There are: {}.", names.join(", ")),
+                "Choose one of them, or give the folder of a model.",
+            )
         };
         let message = format!("There is no model named \"{wanted}\". {there_are}");
         Failure::new(ErrorCode::ModelNotFound, message).remedy(remedy)

@@ -243,11 +243,9 @@ pub fn for_devices(
             } else {
                 String::new()
             };
-            format!("Take {} ({}){where_}: {}", choice.fit.model, choice.fit.precision, lower(&advice.reason))
+            format!("Use {} ({}){where_}: {}", choice.fit.model, choice.fit.precision, lower(&advice.reason))
         }
-        None => {
-            "No model of the catalogue fits into what is free on this machine; close other programs.".into()
-        }
+        None => "No model of the catalogue fits into the free memory. Close other programs.".into(),
     };
     Recommendation { devices, device, reason }
 }
@@ -325,24 +323,24 @@ pub fn is_fast(kind: DeviceKind, choice: &Choice) -> bool {
 
 fn reason(device: &DeviceMemory, choices: &[Choice], recommended: Option<usize>) -> String {
     let Some((number, choice)) = recommended.and_then(|number| Some((number, choices.get(number)?))) else {
-        return format!("No model fits into the {} that are free on {}.", human(device.free), device.name);
+        return format!("No model fits into the {} free on {}.", human(device.free), device.name);
     };
     let is_slow = device.kind == DeviceKind::Host && choice.speed.is_some_and(|speed| speed < FAST_ENOUGH);
     let what = match choice.fit.check.fit {
-        _ if is_slow => "No model is fast on this machine, and it is the smallest",
-        Fit::Comfortable => "It is the best that fits comfortably",
-        _ => "Nothing fits comfortably, and it is the best that fits at all",
+        _ if is_slow => "No model is fast on this computer, and this is the smallest",
+        Fit::Comfortable => "It is the best model that fits comfortably",
+        _ => "No model fits comfortably, and this is the best that fits at all",
     };
     let slower = device.kind == DeviceKind::Host
         && !is_slow
         && choices.iter().take(number).any(|better| better.fit.check.fit > Fit::DoesNotFit);
-    let speed = choice.speed.map(|speed| format!(", at about {speed:.1} times real time"));
+    let speed = choice.speed.map(|speed| format!(", about {speed:.1} times real time"));
     let speed = speed.unwrap_or_default();
-    let memory = format!("{} of {} that are free", human(choice.fit.check.peak), human(device.free));
+    let memory = format!("needs {}, {} free", human(choice.fit.check.peak), human(device.free));
     if slower {
-        format!("{what} and is fast enough without a GPU, with {memory}{speed}.")
+        format!("{what} and is fast enough without a GPU ({memory}{speed}).")
     } else {
-        format!("{what}, with {memory}{speed}.")
+        format!("{what} ({memory}{speed}).")
     }
 }
 

@@ -55,7 +55,7 @@ pub fn remember(new: Measured) -> Result<(), Failure> {
     all.retain(|it| !is_same(it));
     all.push(new);
     let unwritable = |problem: String| {
-        Failure::new(ErrorCode::OutputUnwritable, format!("The speed can't be remembered ({problem})."))
+        Failure::new(ErrorCode::OutputUnwritable, format!("The measured speed can't be saved ({problem})."))
             .file(file.as_path())
             .remedy("Check the permissions of its folder.")
     };

@@ -128,9 +128,9 @@ pub fn connections_log() -> Option<PathBuf> {
 pub fn move_store(to: &Path, on_model: &mut dyn FnMut(&str)) -> Result<Store, Failure> {
     let places = Places::of_this_process();
     if places.chosen.is_some() {
-        let message = "STENO_MODELS says where the models are: it can't be changed from here.";
+        let message = "STENO_MODELS sets where the models are, so they can't be moved from here.";
         return Err(Failure::new(ErrorCode::BadSettings, message)
-            .remedy("Unset it, or move the folder yourself and set it to the new place."));
+            .remedy("Unset it, or move the folder yourself and set it to the new folder."));
     }
     std::fs::create_dir_all(to)
         .map_err(|error| failure(hub::Error::Io { path: to.into(), source: error }))?;

@@ -14,7 +14,7 @@ pub fn open(tell: impl FnOnce(String)) -> Option<Documents> {
             Some(documents)
         }
         Err(error) => {
-            tell(format!("{} Transcripts can't be edited until then.", error.failure()));
+            tell(format!("{} Until then, transcripts can't be edited.", error.failure()));
             None
         }
     }

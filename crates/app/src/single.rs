@@ -46,7 +46,7 @@ pub struct Door {
 /// For the screen that this process would show its window on.
 pub fn start(files: &[PathBuf]) -> Start {
     let Some(runs) = Runs::of_this_user() else {
-        return Start::Alone("There is no folder for what this user's programs keep while they run.".into());
+        return Start::Alone("There is no runtime folder for this user.".into());
     };
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let screen = variable("WAYLAND_DISPLAY").or_else(|| variable("DISPLAY")).unwrap_or_default();
@@ -67,14 +67,14 @@ pub fn start_in(folder: &Path, screen: &str, files: &[PathBuf]) -> Start {
             },
             Err(error) => {
                 return Start::Alone(format!(
-                    "Whether a window is open already can't be told ({}: {error}).",
+                    "It is unknown whether a window is already open ({}: {error}).",
                     folder.display()
                 ));
             }
         };
         let ends = matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionRefused);
         if !ends || Instant::now() > end {
-            return Start::Alone(format!("The window that is open already does not answer ({error})."));
+            return Start::Alone(format!("The window that is already open does not respond ({error})."));
         }
         // Its place will be free.
         std::thread::sleep(Duration::from_millis(100));

@@ -21,7 +21,7 @@ pub enum AudioError {
     #[error("{path}: is empty (0 bytes)", path = .path.display())]
     Empty { path: PathBuf },
     /// The file has no audio track.
-    #[error("{path}: holds no audio track", path = .path.display())]
+    #[error("{path}: has no audio track", path = .path.display())]
     NoAudioTrack { path: PathBuf },
     /// The file has fewer audio tracks.
     #[error("{path}: has no audio track {track}; it has {available}, counted from 0", path = .path.display())]
@@ -49,16 +49,16 @@ pub enum AudioError {
     #[error("{path}: {codec} cannot be decoded{}", detail_text(.detail), path = .path.display())]
     UnsupportedCodec { path: PathBuf, codec: String, detail: Option<String> },
     /// Nothing of the recording could be decoded.
-    #[error("{path}: is damaged, nothing of it could be decoded ({detail})", path = .path.display())]
+    #[error("{path}: is damaged: nothing could be decoded ({detail})", path = .path.display())]
     Broken { path: PathBuf, detail: String },
     /// The recording has no samples.
-    #[error("{path}: holds zero seconds of sound", path = .path.display())]
+    #[error("{path}: has no sound (0 seconds)", path = .path.display())]
     ZeroLength { path: PathBuf },
     /// The `ffmpeg` process could not be started.
     #[error("{path}: ffmpeg could not be run: {source}", path = .path.display())]
     Ffmpeg { path: PathBuf, source: io::Error },
     /// The temporary file of a long recording could not be written or read.
-    #[error("the decoded sound could not be kept in {folder}: {source}", folder = .folder.display())]
+    #[error("the decoded sound could not be saved in {folder}: {source}", folder = .folder.display())]
     Spool { folder: PathBuf, source: io::Error },
     /// The caller cancelled.
     #[error("cancelled")]
@@ -92,14 +92,14 @@ impl AudioError {
         let text = self.to_string();
         let text = text.strip_prefix(&format!("{}: ", path.display())).unwrap_or(&text);
         // Without the name the sentence needs a subject.
-        let verbs = ["is ", "has ", "holds ", "cannot "];
+        let verbs = ["is ", "has ", "cannot "];
         let subject = if verbs.iter().any(|verb| text.starts_with(verb)) { "the file " } else { "" };
         (format!("{subject}{text}"), self.remedy())
     }
 
     fn remedy(&self) -> Option<&'static str> {
         Some(match self {
-            Self::NotFound { .. } => "Check its name and its folder, or put it back where it was.",
+            Self::NotFound { .. } => "Check its name and its folder.",
             Self::Empty { .. } | Self::ZeroLength { .. } => "Copy or record it again.",
             Self::NoAudioTrack { .. } => "Choose a recording with sound.",
             Self::NoSuchTrack { .. } => "Choose one of them.",
@@ -110,10 +110,10 @@ impl AudioError {
             Self::UnsupportedCodec { .. } => "Convert it to wav or flac first.",
             Self::Playlist { .. } => "Choose the recordings that it lists.",
             Self::Broken { .. } | Self::Implausible { .. } => {
-                "Copy it again from where it came from, or have another program repair it."
+                "Copy it again from its source, or repair it with another program."
             }
             Self::Ffmpeg { .. } => "Install ffmpeg again, or name its executable in STENO_FFMPEG.",
-            Self::Spool { .. } => "Make room there, or choose another temporary folder.",
+            Self::Spool { .. } => "Free some space there, or set TMPDIR to another folder.",
             Self::Unreadable { .. } | Self::NotAFile { .. } | Self::NeedsFfmpeg { .. } | Self::Cancelled => {
                 return None;
             }

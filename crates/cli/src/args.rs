@@ -36,7 +36,7 @@ Exit codes:
   2    wrong usage
   130  cancelled (Ctrl-C; a second one stops immediately)";
 
-/// Turns recordings into transcripts, on this machine alone.
+/// Turns recordings into transcripts on this computer.
 #[derive(Debug, Parser)]
 #[command(name = "steno", version, propagate_version = true, after_help = EXIT_CODES)]
 pub struct Cli {
@@ -80,14 +80,14 @@ impl Command {
 const TRANSCRIBE_LONG: &str = "\
 Transcribe recordings.
 
-FILE is an audio or video file, or a folder of them; --recursive searches the folders within it too. \
-A single - stands for a recording on standard input, whose text is printed.
+FILE is an audio or video file, or a folder of them; --recursive searches subfolders too. A single - \
+reads a recording from standard input and prints its text.
 
-A single recording without --format and --output is printed as plain text. Otherwise files are \
-written, named after the recording (talk.mp3 becomes talk.srt), next to it or in the folder that \
---output names. If two recordings have the same name, the second keeps its extension \
-(talk.wav.srt). No file is replaced without --force. A job that is cancelled or fails saves its \
-partial transcript in NAME.partial.json, which `steno export` can turn into any format.";
+Without --format and --output, the transcript of a single recording is printed as plain text. Otherwise \
+files are written, named after the recording (talk.mp3 becomes talk.srt), next to it or in the folder \
+given with --output. If two recordings have the same name, the second keeps its extension (talk.wav.srt). \
+Existing files are replaced only with --force. A job that is cancelled or fails saves its partial \
+transcript as NAME.partial.json, which `steno export` can convert to any format.";
 
 const JSON_EVENTS: &str = "\
 Print events as JSON lines, for other programs. The field `event` names the kind: \
@@ -107,15 +107,15 @@ pub struct Transcribe {
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
-    /// Search the folders within a folder too
+    /// Search subfolders too
     #[arg(long, short = 'R')]
     pub recursive: bool,
 
-    /// A model's name (see `steno models`) or its folder [default: the recommended one of those installed]
+    /// Name of a model (see `steno models`), or its folder [default: the recommended installed model]
     #[arg(long, short, value_name = "NAME|FOLDER", env = "STENO_MODEL", hide_env_values = true)]
     pub model: Option<OsString>,
 
-    /// The language spoken, as two letters (en, de, ...); auto detects it
+    /// Spoken language, as a two-letter code (en, de, ...); auto detects it
     #[arg(long, short, value_parser = values::language, default_value = "auto", value_name = "CODE")]
     pub language: Language,
 
@@ -127,7 +127,7 @@ pub struct Transcribe {
     #[arg(long, conflicts_with = "task")]
     pub translate: bool,
 
-    /// Translate to English besides; subtitles, txt, csv and documents have both, json keeps both
+    /// Transcribe and also translate to English; subtitles, txt, csv, documents and json contain both
     #[arg(long, conflicts_with_all = ["task", "translate"])]
     pub bilingual: bool,
 
@@ -139,8 +139,8 @@ pub struct Transcribe {
     #[arg(long, short, value_name = "FOLDER|-")]
     pub output: Option<PathBuf>,
 
-    /// How files are named, without their endings: a text with {name} (the recording's), {date} (today),
-    /// {language} and {model} in it [default: {name}]
+    /// File name without its extension; {name} (the recording's name), {date} (today), {language} and {model}
+    /// are filled in [default: {name}]
     #[arg(long, value_name = "TEMPLATE", value_parser = values::name_template)]
     pub name_template: Option<NameTemplate>,
 
@@ -152,7 +152,7 @@ pub struct Transcribe {
     #[arg(long)]
     pub reproducible: bool,
 
-    /// In csv, tsv and srt, keep text that a spreadsheet takes for a formula or a player for a tag
+    /// In csv, tsv and srt, keep text that a spreadsheet may treat as a formula or a player as a tag
     #[arg(long)]
     pub raw_text: bool,
 
@@ -277,7 +277,7 @@ pub struct Machine {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Machine")]
 pub struct Process {
-    /// low yields the processor to other programs [default: normal]
+    /// low gives other programs priority on the processor [default: normal]
     #[arg(long, value_name = "PRIORITY", value_parser = PossibleValuesParser::new(["low", "normal"]))]
     pub priority: Option<String>,
 }
@@ -333,7 +333,7 @@ pub struct Sound {
     #[arg(long, value_parser = times::parse, value_name = "SECONDS")]
     pub from: Option<Time>,
 
-    /// End of the part to transcribe; voice activity is not detected within a part
+    /// End of the part to transcribe; within a part, silence is not skipped
     #[arg(long, value_parser = times::parse, value_name = "SECONDS")]
     pub to: Option<Time>,
 
@@ -341,7 +341,7 @@ pub struct Sound {
     #[arg(long, value_parser = values::channels(), default_value = "mix")]
     pub channels: Channels,
 
-    /// Which of several audio tracks, counted from 0 [default: the file's default track]
+    /// Number of the audio track, counted from 0 [default: the file's default track]
     #[arg(long, value_name = "N")]
     pub track: Option<usize>,
 
@@ -355,16 +355,16 @@ pub struct Sound {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Speakers")]
 pub struct Speakers {
-    /// Tell speakers apart; a number says how many there are
+    /// Identify speakers; N is how many there are, if you know it
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "auto",
         value_parser = values::speakers, conflicts_with_all = ["min_speakers", "max_speakers"])]
     pub speakers: Option<SpeakerCount>,
 
-    /// Tell speakers apart; there are at least so many
+    /// Identify speakers; there are at least N
     #[arg(long, value_name = "N", value_parser = values::speaker_limit())]
     pub min_speakers: Option<u32>,
 
-    /// Tell speakers apart; there are at most so many
+    /// Identify speakers; there are at most N
     #[arg(long, value_name = "N", value_parser = values::speaker_limit())]
     pub max_speakers: Option<u32>,
 
@@ -376,8 +376,8 @@ pub struct Speakers {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Speakers")]
 pub struct SpeakerModel {
-    /// The model that tells speakers apart, as `steno models` lists it, or its folder; built-in: the one in the
-    /// program [default: built-in]
+    /// Model that identifies speakers: its name (see `steno models`), its folder, or built-in
+    /// [default: built-in]
     #[arg(long, value_name = "NAME|FOLDER", value_parser = checked(SPEAKER_MODEL.0))]
     pub speaker_model: Option<String>,
 }
@@ -414,13 +414,14 @@ impl Speakers {
 }
 
 const SPEAKERS_LONG: &str = "\
-Find out who speaks in a recording that has been transcribed.
+Identify the speakers of a recording that has been transcribed.
 
-TRANSCRIPT is the json that `steno transcribe` wrote. It is replaced by one in which every segment has its \
-speaker, divided where the speaker changes; --format and --output write other files and leave it as it is. \
-Nothing is transcribed again, and corrections stay. Names that were given to speakers are replaced.";
+TRANSCRIPT is a json file that `steno transcribe` wrote. Every segment in it gets its speaker, and segments \
+are split where the speaker changes; with --format or --output, other files are written instead and TRANSCRIPT \
+is not changed. Nothing is transcribed again, and corrections are kept. Names already given to speakers are \
+replaced.";
 
-/// Find out who speaks in a recording that has been transcribed
+/// Identify the speakers of a recording that has been transcribed
 #[derive(Debug, Args)]
 #[command(long_about = SPEAKERS_LONG, after_help = EXIT_CODES)]
 pub struct FindSpeakers {
@@ -446,7 +447,7 @@ pub struct FindSpeakers {
     #[arg(long, short)]
     pub quiet: bool,
 
-    /// Which of several audio tracks, counted from 0 [default: the file's default track]
+    /// Number of the audio track, counted from 0 [default: the file's default track]
     #[arg(long, value_name = "N")]
     pub track: Option<usize>,
 
@@ -459,13 +460,13 @@ pub struct FindSpeakers {
 }
 
 const TRANSLATE_LONG: &str = "\
-Translate a recording that has been transcribed to English, beside its text.
+Add an English translation to the transcript of a recording.
 
-TRANSCRIPT is the json that `steno transcribe` wrote. It is replaced by one in which every segment has its \
-translation; --format and --output write other files, with both languages, and leave it as it is. The text \
-and its corrections stay. The model has to be one that translates.";
+TRANSCRIPT is a json file that `steno transcribe` wrote. Every segment in it gets its translation; with \
+--format or --output, other files are written instead, with both languages, and TRANSCRIPT is not changed. \
+The text and its corrections are kept. The model must be one that can translate.";
 
-/// Translate a recording that has been transcribed, beside its text
+/// Add an English translation to the transcript of a recording
 #[derive(Debug, Args)]
 #[command(long_about = TRANSLATE_LONG, after_help = EXIT_CODES)]
 pub struct TranslateText {
@@ -475,7 +476,7 @@ pub struct TranslateText {
     /// The recording
     pub recording: PathBuf,
 
-    /// A model's name (see `steno models`) or its folder [default: the recommended one of those installed]
+    /// Name of a model (see `steno models`), or its folder [default: the recommended installed model]
     #[arg(long, short, value_name = "NAME|FOLDER", env = "STENO_MODEL", hide_env_values = true)]
     pub model: Option<OsString>,
 
@@ -495,7 +496,7 @@ pub struct TranslateText {
     #[arg(long, short)]
     pub quiet: bool,
 
-    /// Which of several audio tracks, counted from 0 [default: the file's default track]
+    /// Number of the audio track, counted from 0 [default: the file's default track]
     #[arg(long, value_name = "N")]
     pub track: Option<usize>,
 
@@ -508,11 +509,11 @@ pub struct TranslateText {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Decoding")]
 pub struct Decoding {
-    /// Beams of the search; 5 is more accurate and takes twice the time [default: 1]
+    /// Number of candidate texts to compare; 5 is more accurate and takes twice the time [default: 1]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub beam_size: Option<usize>,
 
-    /// Samples to choose from at temperatures above 0 [default: 5]
+    /// Number of candidate texts at temperatures above 0 [default: 5]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub best_of: Option<usize>,
 
@@ -521,7 +522,7 @@ pub struct Decoding {
     #[arg(long, value_parser = values::probability, value_delimiter = ',', value_name = "T[,T...]")]
     pub temperature: Vec<f32>,
 
-    /// Text that the model takes as spoken before: guides spelling and style
+    /// Text that the model treats as said before the recording; guides spelling and style
     #[arg(long, value_name = "TEXT")]
     pub prompt: Option<String>,
 
@@ -537,19 +538,19 @@ pub struct Decoding {
     #[arg(long)]
     pub language_per_region: bool,
 
-    /// Show each window the text before it: more consistent, but loops are likelier
+    /// Give the model the previous text for each window: more consistent, but repetitions are more likely
     #[arg(long)]
     pub condition_on_previous_text: bool,
 
-    /// Write no word times
+    /// Leave out word timestamps
     #[arg(long)]
     pub no_word_times: bool,
 
-    /// Let the model predict no timestamps: one segment per window
+    /// Predict no timestamps: one segment per window
     #[arg(long)]
     pub no_timestamps: bool,
 
-    /// Keep loops and hallucinations instead of transcribing them again
+    /// Keep repetitions and invented text instead of transcribing them again
     #[arg(long)]
     pub no_repair: bool,
 
@@ -561,16 +562,16 @@ pub struct Decoding {
 const RESUME_LONG: &str = "\
 Resume interrupted jobs.
 
-When `steno transcribe` is ended by a crash, a power cut or kill -9, the text so far is kept. This \
-command finishes the jobs with the same settings and writes the same files, from any folder. Jobs \
-that another `steno` is running are left alone. A recording that has changed since is started anew. \
+If `steno transcribe` is ended by a crash, a power cut or kill -9, the text so far is kept. This command \
+finishes the jobs with the same settings and writes the same files, from any folder. Jobs that another \
+`steno` is running are left alone. A recording that has changed since then starts again from the beginning. \
 A finished transcript that could not be written is kept too: --output writes it to another folder.";
 
 /// Resume interrupted jobs
 #[derive(Debug, Args)]
 #[command(long_about = RESUME_LONG, after_help = EXIT_CODES)]
 pub struct Resume {
-    /// List the interrupted jobs only
+    /// Only list the interrupted jobs
     #[arg(long, conflicts_with_all = ["discard", "json_events"])]
     pub list: bool,
 
@@ -599,11 +600,11 @@ pub struct DetectLanguage {
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
-    /// Search the folders within a folder too
+    /// Search subfolders too
     #[arg(long, short = 'R')]
     pub recursive: bool,
 
-    /// A model's name (see `steno models`) or its folder [default: the recommended one of those installed]
+    /// Name of a model (see `steno models`), or its folder [default: the recommended installed model]
     #[arg(long, short, value_name = "NAME|FOLDER", env = "STENO_MODEL", hide_env_values = true)]
     pub model: Option<OsString>,
 
@@ -611,7 +612,7 @@ pub struct DetectLanguage {
     #[arg(long)]
     pub json: bool,
 
-    /// Which of several audio tracks, counted from 0 [default: the file's default track]
+    /// Number of the audio track, counted from 0 [default: the file's default track]
     #[arg(long, value_name = "N")]
     pub track: Option<usize>,
 
@@ -636,8 +637,8 @@ pub struct Export {
     #[arg(long, short, value_name = "FOLDER|-")]
     pub output: Option<PathBuf>,
 
-    /// How files are named, without their endings: a text with {name} (the transcript's), {date} (today),
-    /// {language} and {model} in it [default: {name}]
+    /// File name without its extension; {name} (the transcript's name), {date} (today), {language} and {model}
+    /// are filled in [default: {name}]
     #[arg(long, value_name = "TEMPLATE", value_parser = values::name_template)]
     pub name_template: Option<NameTemplate>,
 
@@ -649,7 +650,7 @@ pub struct Export {
     #[arg(long)]
     pub reproducible: bool,
 
-    /// In csv, tsv and srt, keep text that a spreadsheet takes for a formula or a player for a tag
+    /// In csv, tsv and srt, keep text that a spreadsheet may treat as a formula or a player as a tag
     #[arg(long)]
     pub raw_text: bool,
 
@@ -699,7 +700,7 @@ pub struct Doctor {
     #[arg(long, conflicts_with = "fit")]
     pub json: bool,
 
-    /// Try this model out: allocate for real, stage by stage, and compare with what was predicted
+    /// Load this model and compare the memory that each stage uses with the prediction
     #[arg(long, value_name = "NAME|FOLDER")]
     pub fit: Option<OsString>,
 
@@ -728,7 +729,7 @@ fn line_width(text: &str) -> Result<usize, String> {
 
 fn reading_speed(text: &str) -> Result<f32, String> {
     let speed = text.parse().ok().filter(|speed: &f32| speed.is_finite() && *speed >= 1.0);
-    speed.ok_or_else(|| format!("`{text}` is not a number from 1 on"))
+    speed.ok_or_else(|| format!("`{text}` is not a number of 1 or more"))
 }
 
 /// A time that may be none at all.

@@ -24,7 +24,7 @@ pub fn run(args: &Connections) -> Ended {
             return writeln!(out);
         }
         if connections.is_empty() {
-            return writeln!(out, "No connections.");
+            return writeln!(out, "No network connections.");
         }
         connections.iter().try_for_each(|it| {
             let bytes = it.bytes.map_or_else(|| "?".into(), |bytes| bytes.to_string());

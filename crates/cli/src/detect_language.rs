@@ -194,7 +194,7 @@ impl Remaining {
                 self.job = job;
             }
             None if self.breaks < most => {
-                console.warning(&format!("{} Another engine goes on.", failure.message));
+                console.warning(&format!("{} Continuing with a new engine.", failure.message));
             }
             None => {}
         }

@@ -194,7 +194,7 @@ fn fit_lines(fits: &[ModelFit]) -> Vec<String> {
     fits.iter()
         .map(|fit| {
             let windows = match fit.largest_batch {
-                0 => format!(", {} are missing", human(fit.check.missing())),
+                0 => format!(", {} short", human(fit.check.missing())),
                 1 => ", one window at a time".into(),
                 windows => format!(", up to {windows} windows at once"),
             };

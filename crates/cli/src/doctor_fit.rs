@@ -69,13 +69,14 @@ pub async fn run(args: &Doctor, model: &OsStr, mut interrupt: Interrupt) -> Resu
         job.memory.batch_size = Some(batch);
         if let Ok(room) = room {
             let fewer = match asked {
-                Some(asked) if batch < asked => format!(", of {asked} asked for"),
+                Some(asked) if batch < asked => format!(" ({asked} requested)"),
                 _ => String::new(),
             };
             console.info(&format!(
-                "Trying {} in {precision} on {}, {batch} at once{fewer}; {} are free.",
+                "Trying {} in {precision} on {}, {} at once{fewer}; {} free.",
                 model.name,
                 room.name,
+                windows(batch),
                 human(room.free)
             ));
         }
@@ -88,15 +89,17 @@ pub async fn run(args: &Doctor, model: &OsStr, mut interrupt: Interrupt) -> Resu
             None => {
                 let text = match outcome.batch {
                     fitted if fitted < batch => {
-                        format!("A batch of {batch} does not fit; one of {fitted} does.")
+                        format!("A batch of {batch} does not fit, but a batch of {fitted} does.")
                     }
-                    fitted => format!("It fits, {fitted} at once."),
+                    fitted => format!("It fits, {} at once.", windows(fitted)),
                 };
                 print(|out| writeln!(out, "{text}"))?;
             }
             // Only for lack of memory does a smaller batch help.
             Some(failure) if failure.code != ErrorCode::OutOfMemory => return Err(failure.into()),
-            Some(_) => console.warning(&format!("Memory does not suffice for {batch} at once.")),
+            Some(_) => {
+                console.warning(&format!("There is not enough memory for {} at once.", windows(batch)));
+            }
         }
         if fits {
             return Ok(());
@@ -175,6 +178,10 @@ fn write(outcome: &Outcome, footprint: &Footprint, batch: u32, out: &mut dyn Wri
     Ok(())
 }
 
+fn windows(count: u32) -> String {
+    if count == 1 { "1 window".into() } else { format!("{count} windows") }
+}
+
 /// A recording of nothing in particular, for as long as it is kept.
 pub struct Signal {
     pub path: PathBuf,
@@ -204,12 +211,9 @@ impl Signal {
         }
         let path = std::env::temp_dir().join(format!("steno-fit-{}.wav", std::process::id()));
         let unwritable = |error: io::Error| {
-            Failure::new(
-                ErrorCode::OutputUnwritable,
-                format!("The signal to try with can't be written ({error})."),
-            )
-            .file(path.as_path())
-            .remedy("Set TMPDIR to a folder with room.")
+            Failure::new(ErrorCode::OutputUnwritable, format!("The test signal can't be written ({error})."))
+                .file(path.as_path())
+                .remedy("Set TMPDIR to a folder with enough space.")
         };
         std::fs::write(&path, bytes).map_err(unwritable)?;
         Ok(Self { path })

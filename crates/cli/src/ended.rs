@@ -33,11 +33,11 @@ impl From<io::Error> for Ended {
         }
         let (code, remedy) = match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                (ErrorCode::DiskFull, "Make room, or write to another disk.")
+                (ErrorCode::DiskFull, "Free some disk space, or write to another disk.")
             }
             _ => (ErrorCode::OutputUnwritable, "Write to a file or another program."),
         };
-        let message = format!("Standard output could not be written to ({error}).");
+        let message = format!("Can't write to standard output ({error}).");
         Self::Failed(Failure::new(code, message).remedy(remedy))
     }
 }
@@ -49,7 +49,7 @@ pub fn from_save(error: &SaveError) -> Failure {
         _ => ErrorCode::OutputUnwritable,
     };
     let remedy = match error {
-        SaveError::Exists(_) => "Use --force to replace it, or --output FOLDER for another place.",
+        SaveError::Exists(_) => "Use --force to replace it, or --output FOLDER to write elsewhere.",
         SaveError::NotAllowed(_) | SaveError::IsFolder(_) | SaveError::Io { .. } => {
             "Choose another folder with --output FOLDER."
         }

@@ -54,7 +54,7 @@ fn convert(
     output.check(request.existing)?;
     let transcript = Transcript::load(file).map_err(|error| from_load(file, &error))?;
     if !transcript.complete {
-        let text = "This is the part that a job had done when it ended early.";
+        let text = "This transcript is partial: its job ended early.";
         console.warning(&format!("{}: {text}", wire::shown(file)));
     }
     for path in output.write(&transcript, request)? {

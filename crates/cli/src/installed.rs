@@ -18,7 +18,7 @@ use crate::pull::{self, Network, Shown};
 /// Copy a model from this computer into the model folder
 ///
 /// A folder in the Hugging Face layout, a safetensors or GGUF file with its config.json and tokenizer.json
-/// next to it, or a ggml-*.bin of whisper.cpp. It is checked first. Nothing in it is executed.
+/// next to it, or a ggml-*.bin of whisper.cpp. The model is checked first. Nothing in it is executed.
 #[derive(Debug, Args)]
 pub struct Import {
     #[arg(value_name = "FOLDER|FILE")]
@@ -185,7 +185,7 @@ async fn verified(args: Verify, interrupt: Interrupt) -> Result<(), Ended> {
         let wanted = advisor::store::wanted(&store, &model.id).map_err(failure)?;
         pull::get(&wanted, &args.network, &mut console, interrupt.clone()).await?;
         model.damaged.clear();
-        console.info(&format!("{} is repaired.", model.id));
+        console.info(&format!("{} was repaired.", model.id));
     }
     let lines: Vec<String> = found.iter().flat_map(lines).collect();
     tell(args.json, &found, &lines)?;
@@ -194,7 +194,7 @@ async fn verified(args: Verify, interrupt: Interrupt) -> Result<(), Ended> {
 
 fn lines(model: &Verified) -> Vec<String> {
     if model.damaged.is_empty() {
-        return vec![format!("{}: all {} MB are as they were", model.id, model.bytes / 1_000_000)];
+        return vec![format!("{}: unchanged ({} MB)", model.id, model.bytes / 1_000_000)];
     }
     let damaged = model.damaged.iter().map(|(file, problem)| format!("{}: {file}: {problem}", model.id));
     let repair = format!("{}: `steno models verify --repair {}` repairs it", model.id, model.id);
@@ -212,7 +212,7 @@ pub fn remove(args: &Remove) -> Ended {
                 Err(error) => return Err(failure(error).into()),
             }
         }
-        let line = |it: &Shown| format!("{} is removed: {} MB", it.model.id, it.model.bytes / 1_000_000);
+        let line = |it: &Shown| format!("{} was removed ({} MB)", it.model.id, it.model.bytes / 1_000_000);
         tell(args.json, &removed, &removed.iter().map(line).collect::<Vec<_>>())
     };
     done(remove())
@@ -222,8 +222,8 @@ pub fn remove(args: &Remove) -> Ended {
 fn not_ours(name: &str) -> Failure {
     match advisor::find_model(Some(name)) {
         Ok(model) => {
-            let message = "This model was neither downloaded nor imported by Steno, which leaves it alone.";
-            let remedy = "Remove it with the program that put it there.";
+            let message = "Steno did not download or import this model, so it leaves it alone.";
+            let remedy = "Remove it with the program that installed it.";
             Failure::new(wire::ErrorCode::ModelNotFound, message).file(model.path).remedy(remedy)
         }
         Err(failure) => failure,
@@ -237,7 +237,7 @@ pub fn move_store(args: &Move) -> Ended {
             advisor::store::move_store(&args.to, &mut |id| console.redraw(&format!("moving {id}")))
         })?;
         let moved = store.list().map_err(failure)?.into_iter().map(Shown::from).collect::<Vec<_>>();
-        let line = format!("{} models are now in {}", moved.len(), wire::shown(store.folder()));
+        let line = format!("models moved to {}: {}", wire::shown(store.folder()), moved.len());
         tell(args.json, &moved, &[line])
     };
     done(move_store())
@@ -260,7 +260,7 @@ pub fn add(args: Add) -> Ended {
         };
         let entry = UserEntry { id: args.name, place };
         entry.clone().save(store.folder()).map_err(failure)?;
-        tell(args.json, &entry, &[format!("{} can be named from now on", entry.id)])
+        tell(args.json, &entry, &[format!("{} was added to the catalogue", entry.id)])
     };
     done(add())
 }

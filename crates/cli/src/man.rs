@@ -9,7 +9,7 @@ use crate::ended::{Ended, from_save};
 use crate::outputs::print;
 
 const EXAMPLE: &str = "\
-To read it at once:
+To read it now:
   steno man | man -l -
 To install all pages:
   steno man --output ~/.local/share/man/man1";
@@ -34,8 +34,8 @@ fn write(args: &Man) -> Result<(), Ended> {
     let pages = pages()?;
     if let Some(folder) = &args.output {
         std::fs::create_dir_all(folder).map_err(|error| {
-            Failure::new(ErrorCode::OutputUnwritable, format!("The folder could not be made ({error})."))
-                .remedy("Choose another one.")
+            Failure::new(ErrorCode::OutputUnwritable, format!("The folder could not be created ({error})."))
+                .remedy("Choose another folder.")
                 .file(folder)
         })?;
         for (name, page) in &pages {
@@ -53,7 +53,7 @@ fn write(args: &Man) -> Result<(), Ended> {
         Some((_, page)) => print(|out| out.write_all(page)),
         None => {
             let known: Vec<_> = pages.iter().filter_map(|(name, _)| name.strip_prefix("steno-")).collect();
-            Err(Ended::Usage(format!("there is no page of that name; there are {}", known.join(", "))))
+            Err(Ended::Usage(format!("there is no such page; available pages: {}", known.join(", "))))
         }
     }
 }

@@ -33,12 +33,12 @@ pub struct Memory {
     #[command(flatten)]
     pub limits: Limits,
 
-    /// Windows of 10 seconds in which speakers are told apart together [default: what fits]
+    /// Maximum number of 10-second windows searched for speakers together [default: as many as fit]
     #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = checked("STENO_SPEAKER_BATCH_SIZE"))]
     pub speaker_batch_size: Option<String>,
 
-    /// Never tell speakers apart, whatever else asks for it
+    /// Never identify speakers, even if another option asks for it
     #[arg(long)]
     pub skip_speakers: bool,
 
@@ -66,7 +66,8 @@ pub struct Batches {
     #[arg(long, value_name = "PROFILE", value_parser = PossibleValuesParser::new(["safe", "fast"]))]
     pub memory_profile: Option<String>,
 
-    /// Maximum number of 30-second windows decoded together [default: 1; with --strategy batched what fits]
+    /// Maximum number of 30-second windows decoded together [default: 1; with --strategy batched, as many as
+    /// fit]
     #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = checked("STENO_BATCH_SIZE"))]
     pub batch_size: Option<String>,

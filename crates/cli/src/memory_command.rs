@@ -15,9 +15,9 @@ use crate::times::wait;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 const EXPLANATION: &str = "\
-Steno's engines are listed with what they hold of the machine's memory; the weights of a model are mapped \
-from its file, and the system drops those pages by itself when memory is short. docs/troubleshooting.md \
-explains every figure and every notice.";
+Lists Steno's engines and the memory they use. The weights of a model are mapped from its file; the system \
+drops those pages by itself when memory is short. docs/troubleshooting.md explains every figure and every \
+notice.";
 
 /// Show what uses memory now; stop idle engines
 #[derive(Debug, Args)]
@@ -88,27 +88,28 @@ fn release(runs: &Runs, force: bool) -> bool {
     let mut all_gone = true;
     let listed = runs.list();
     if listed.is_empty() {
-        console.info("No engine runs.");
+        console.info("No engines are running.");
     }
     for run in listed {
         let name = name(&run);
         if run.busy {
-            console.info(&format!("{name} is at a job and stays."));
+            console.info(&format!("{name} is busy and keeps running."));
             continue;
         }
         match run.end(PATIENCE, force) {
-            Ok(true) => console.info(&format!("{name} was ended.")),
+            Ok(true) => console.info(&format!("{name} was stopped.")),
             Ok(false) if force => {
                 all_gone = false;
-                console.error(&format!("{name} can't be ended, not even by force."));
+                console.error(&format!("{name} can't be stopped, not even by force."));
             }
             Ok(false) => {
                 all_gone = false;
-                console.error(&format!("{name} does not answer; `steno memory --release --force` ends it."));
+                console
+                    .error(&format!("{name} does not respond; `steno memory --release --force` stops it."));
             }
             Err(error) => {
                 all_gone = false;
-                console.error(&format!("{name} can't be ended ({error})."));
+                console.error(&format!("{name} can't be stopped ({error})."));
             }
         }
     }
@@ -121,7 +122,7 @@ fn reset_peaks(runs: &Runs) -> bool {
     for run in runs.list() {
         if let Err(error) = memory::platform::reset_peak_resident(run.engine.pid) {
             all_done = false;
-            console.error(&format!("{}: its highest resident memory can't be reset ({error}).", name(&run)));
+            console.error(&format!("{}: its peak of resident memory can't be reset ({error}).", name(&run)));
         }
     }
     all_done
@@ -143,7 +144,7 @@ fn write(status: &Status, out: &mut dyn Write) -> io::Result<()> {
         Err(unavailable) => line(out, "host", &unavailable.reason)?,
     }
     if status.engines.is_empty() {
-        line(out, "engines", "none run")?;
+        line(out, "engines", "none running")?;
     }
     status.engines.iter().try_for_each(|engine| write_engine(engine, out))
 }
@@ -174,7 +175,7 @@ fn write_engine(engine: &Engine, out: &mut dyn Write) -> io::Result<()> {
     let model = run.model.as_ref().map(|model| format!(" with {model}")).unwrap_or_default();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     let since = wait(now.saturating_sub(run.since) as f64);
-    let state = if run.busy { "at a job" } else { "idle" };
+    let state = if run.busy { "busy" } else { "idle" };
     line(
         out,
         "engine",
@@ -197,7 +198,7 @@ fn write_engine(engine: &Engine, out: &mut dyn Write) -> io::Result<()> {
             out,
             "",
             &format!(
-                "at its last report {} in use of {} reserved, highest since the report before {}",
+                "at its last report {} in use of {} reserved, peak since the report before {}",
                 human(pool.allocated),
                 human(pool.reserved),
                 human(pool.peak)

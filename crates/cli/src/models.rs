@@ -13,14 +13,14 @@ use crate::console::Console;
 use crate::ended::Ended;
 use crate::outputs::print;
 
-/// List the models that are installed
+/// List the installed models
 #[derive(Debug, Args)]
 pub struct List {
-    /// Those as well that could be downloaded
+    /// Also list models that can be downloaded
     #[arg(long)]
     pub all: bool,
 
-    /// As JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -81,7 +81,7 @@ pub fn chosen(
 
 pub fn listed() -> Vec<Listed> {
     let speakers = advisor::list_speaker_models().into_iter().map(|model| ModelRef {
-        note: model.note.or_else(|| Some("Tells speakers apart: --speaker-model.".into())),
+        note: model.note.or_else(|| Some("Identifies speakers: use it with --speaker-model.".into())),
         ..model
     });
     let found = advisor::list_models().into_iter().chain(speakers).map(|model| Listed {
@@ -153,7 +153,7 @@ impl Listed {
         match (&self.state, &self.catalogue) {
             (Shown::Stored(StoredState::Interrupted { done, total }), _) => {
                 let of = total.map(|total| format!(" of {}", megabytes(total))).unwrap_or_default();
-                format!("interrupted at {}{of}: `steno models pull {name}` goes on", megabytes(*done))
+                format!("interrupted at {}{of}: `steno models pull {name}` resumes", megabytes(*done))
             }
             (Shown::Stored(StoredState::Damaged { files }), _) => {
                 let files = files.join(", ");
@@ -190,8 +190,8 @@ pub fn run(args: &List) -> Ended {
     });
     if models.is_empty() && !args.json {
         Console::new(false).info(
-            "No models are installed. `steno models pull NAME` gets one, `steno models list --all` shows which \
-             there are; --model FOLDER names one by its folder.",
+            "No models are installed. Download one with `steno models pull NAME`; `steno models list --all` lists \
+             them. --model FOLDER uses a model in any folder.",
         );
     }
     printed.map_or_else(|ended| ended, |()| Ended::Done)

@@ -119,7 +119,7 @@ impl Request {
             [Format::Txt | Format::Json] => Ok(()),
             [_] if inputs <= 1 => Ok(()),
             [one] => Err(format!(
-                "several transcripts as {one} on standard output would not be readable: use --output FOLDER"
+                "several transcripts can't be written to standard output as {one}: use --output FOLDER"
             )),
             _ => Err("several formats can't share standard output: use --output FOLDER".into()),
         }
@@ -137,7 +137,7 @@ impl Request {
 pub fn make_folder(folder: &Path) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(|error| {
         Failure::new(ErrorCode::OutputUnwritable, format!("The folder could not be created ({error})."))
-            .remedy("Choose another one.")
+            .remedy("Choose another folder.")
             .file(folder)
     })
 }

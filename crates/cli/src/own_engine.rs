@@ -75,7 +75,7 @@ pub async fn follow<T>(
             }
             None => {
                 let failure =
-                    Failure::new(ErrorCode::EngineFailed, "The engine ended in the middle of the job.")
+                    Failure::new(ErrorCode::EngineFailed, "The engine stopped in the middle of the job.")
                         .remedy("Try again; `steno doctor` shows whether the engine works.");
                 return Err(failure.into());
             }

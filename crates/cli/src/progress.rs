@@ -56,10 +56,10 @@ impl ProgressLine {
 pub fn stage_name(stage: Stage) -> &'static str {
     match stage {
         Stage::SpeechModel => "loading the model",
-        Stage::SpeakerModel => "loading the models that tell speakers apart",
+        Stage::SpeakerModel => "loading the speaker model",
         Stage::Preprocess => "reading",
         Stage::Transcribe => "transcribing",
-        Stage::Diarize => "telling speakers apart",
+        Stage::Diarize => "identifying speakers",
         Stage::Align => "aligning words",
     }
 }

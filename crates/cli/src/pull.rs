@@ -14,21 +14,20 @@ use crate::times::wait;
 const LONG: &str = "\
 Download models.
 
-A NAME is one of `steno models list --all`, OWNER/NAME of a model on the hub, or the address of a GGUF file \
-or one of whisper.cpp. Nothing is downloaded unless this command asks for it. A download that was interrupted, \
-by Ctrl-C or by force, goes on where it ended when the same command is given again. A model can be used as \
-soon as all of it was verified, and not before.";
+NAME is a name from `steno models list --all`, OWNER/NAME of a model on the hub, or the address of a GGUF file \
+or a whisper.cpp file. Nothing is downloaded unless this command asks for it. To resume an interrupted \
+download, run the same command again. A model can be used only after all of its files have been verified.";
 
 const SETTINGS: &str = "\
 Settings of the network:
-  The hub, or a mirror of it, can also be named in HF_ENDPOINT, a proxy in STENO_PROXY or the usual HTTPS_PROXY; \
-STENO_OFFLINE=1 and HF_HUB_OFFLINE=1 forbid all use of the network. In the config file:
+  The hub or a mirror can also be set with HF_ENDPOINT, a proxy with STENO_PROXY or HTTPS_PROXY; \
+STENO_OFFLINE=1 and HF_HUB_OFFLINE=1 turn all network access off. In the config file:
     [network]
     hub = \"https://mirror.example\"
     proxy = \"http://proxy.example:3128\"
     off = true
-  A token is taken from HF_TOKEN or from the file of the hub's own program, and sent to the hub alone. \
-`steno models connections` shows every connection there was.";
+  A token is taken from HF_TOKEN or from the file of the hub's own program, and sent to the hub only. \
+`steno models connections` lists every connection that Steno made.";
 
 /// Download models
 #[derive(Debug, Args)]
@@ -68,7 +67,7 @@ pub struct Network {
     #[arg(long, value_name = "ADDRESS")]
     pub proxy: Option<String>,
 
-    /// Never use the network: fail instead
+    /// Never use the network; fail instead
     #[arg(long)]
     pub offline: bool,
 }
@@ -103,7 +102,7 @@ pub async fn run(args: Pull, interrupt: Interrupt) -> Ended {
 
 async fn pull(args: Pull, interrupt: Interrupt) -> Result<(), Ended> {
     if args.name.is_some() && args.models.len() > 1 {
-        return Err(Ended::Usage("--name is for one model alone".into()));
+        return Err(Ended::Usage("--name can be used with one model only".into()));
     }
     let store = advisor::store::store()?;
     let catalogue = Catalogue::with_own(store.folder()).map_err(advisor::store::failure)?;
@@ -185,7 +184,7 @@ pub fn line(id: &str, progress: &TransferProgress) -> String {
         TransferStage::Look => format!("{id}: contacting the server"),
         TransferStage::Wait => {
             let why = progress.why.as_deref().unwrap_or("paused");
-            let seconds = progress.wait.map(|seconds| format!(" Again in {}.", wait(seconds)));
+            let seconds = progress.wait.map(|seconds| format!(" Retrying in {}.", wait(seconds)));
             format!("{id}: {why}{}", seconds.unwrap_or_default())
         }
         TransferStage::Verify => format!("{id}: verifying {}", progress.file.as_deref().unwrap_or_default()),

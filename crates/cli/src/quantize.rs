@@ -16,7 +16,7 @@ use crate::interrupt::Interrupt;
 use crate::outputs::print;
 use crate::{models, own_engine};
 
-/// Make a smaller copy of an installed model with quantised weights
+/// Make a smaller copy of an installed model with quantized weights
 #[derive(Debug, Args)]
 pub struct Quantize {
     /// The model to copy; it is not changed

@@ -16,7 +16,7 @@ use crate::values::{self, Language};
 /// Includes the memory of the speaker models unless --skip-speakers is given. Nothing is loaded.
 #[derive(Debug, Args)]
 pub struct Recommend {
-    /// The language spoken, as two letters (en, de, ...); auto for any
+    /// Spoken language, as a two-letter code (en, de, ...); auto for any
     #[arg(long, short, value_parser = values::language, default_value = "auto", value_name = "CODE")]
     pub language: Language,
 

@@ -54,7 +54,7 @@ fn list(listing: &UnfinishedJobs, console: &mut Console) -> Ended {
         }
         for other in &listing.unreadable {
             let name = other.file.as_ref().map_or("a recording".into(), FilePath::to_string);
-            writeln!(out, "{name}: interrupted in another version of Steno, which can go on with it")?;
+            writeln!(out, "{name}: interrupted in another version of Steno, which can resume it")?;
         }
         Ok(())
     });
@@ -69,10 +69,10 @@ fn standing(left: &UnfinishedJob) -> String {
                 if point.channel > 0 { format!(" of channel {}", point.channel + 1) } else { String::new() };
             format!("done until {at}{channel}")
         }
-        _ if left.state == JournalState::Waiting => "not begun".to_owned(),
-        _ => "nothing done yet".to_owned(),
+        _ if left.state == JournalState::Waiting => "not started".to_owned(),
+        _ => "nothing transcribed yet".to_owned(),
     };
-    if left.has_live_host { format!("{at}, worked on by process {}", left.host.pid) } else { at }
+    if left.has_live_host { format!("{at}, running in process {}", left.host.pid) } else { at }
 }
 
 fn discard(journal: &Journal, listing: &UnfinishedJobs, console: &mut Console) -> Ended {
@@ -86,8 +86,8 @@ fn discard(journal: &Journal, listing: &UnfinishedJobs, console: &mut Console) -
     }
     console.info(&match count {
         0 => "Nothing was interrupted.".to_owned(),
-        1 => "1 interrupted job was forgotten.".to_owned(),
-        count => format!("{count} interrupted jobs were forgotten."),
+        1 => "1 interrupted job was discarded.".to_owned(),
+        count => format!("{count} interrupted jobs were discarded."),
     });
     Ended::Done
 }
@@ -148,18 +148,18 @@ fn items(
 ) -> Result<Vec<Item>, Ended> {
     for other in listing.unreadable {
         let mut failure =
-            Failure::new(ErrorCode::BadSettings, "It was interrupted in another version of Steno.")
-                .remedy("Go on with that version, or start it again; `steno resume --discard` forgets it.");
+            Failure::new(ErrorCode::BadSettings, "It was interrupted in another version of Steno.").remedy(
+                "Resume it with that version, or transcribe it again; `steno resume --discard` discards it.",
+            );
         failure.file = other.file;
         runner.failed(wire::NO_JOB, failure)?;
     }
     let (mut items, taken) = (Vec::new(), Taken::default());
     for (id, left) in (1..).zip(listing.jobs) {
         let Ok(stored) = serde_json::from_value::<Stored>(left.outputs.clone()) else {
-            let failure =
-                Failure::new(ErrorCode::BadSettings, "What was to be written is not known any more.")
-                    .remedy("Start it again; `steno resume --discard` forgets it.")
-                    .file(left.job.file.clone());
+            let failure = Failure::new(ErrorCode::BadSettings, "It is no longer known which files to write.")
+                .remedy("Transcribe it again; `steno resume --discard` discards it.")
+                .file(left.job.file.clone());
             runner.failed(wire::NO_JOB, failure)?;
             continue;
         };

@@ -211,7 +211,7 @@ impl Runner {
         transcript: &mut Transcript,
     ) -> Result<(), Ended> {
         if transcript.language == "en" {
-            self.console.info(&format!("{}: is in English already.", wire::shown(file)));
+            self.console.info(&format!("{}: already in English, not translated", wire::shown(file)));
             return Ok(());
         }
         let handle = self.supervisor.submit(job.translating(transcript));
@@ -285,13 +285,13 @@ impl Runner {
                 () = self.interrupt.raised(), if !cancelling => {
                     cancelling = true;
                     handle.cancel();
-                    self.console.info("Stopping; what there is will be kept. Ctrl-C again ends at once.");
+                    self.console.info("Stopping; the text so far will be kept. Press Ctrl-C again to stop immediately.");
                     continue;
                 }
             };
             let Some(event) = event else {
                 let failure =
-                    Failure::new(ErrorCode::EngineFailed, "The engine ended in the middle of the job.")
+                    Failure::new(ErrorCode::EngineFailed, "The engine stopped in the middle of the job.")
                         .remedy("Try again; `steno doctor` shows whether the engine works.");
                 break Ending::Failed(failure, None);
             };
@@ -409,7 +409,7 @@ impl Runner {
         match save::save_partial(partial, &request.options, folder, &output.name) {
             Ok(path) => {
                 let until = partial.segments.last().map(|segment| clock(segment.end)).unwrap_or_default();
-                self.console.warning(&format!("{}: holds the text until {until}", wire::shown(&path)));
+                self.console.warning(&format!("{}: contains the text up to {until}", wire::shown(&path)));
                 self.saved(id, &[path])?;
                 Ok(Ok(()))
             }
@@ -441,7 +441,7 @@ impl Runner {
                 more => format!(" and {more} more"),
             };
             let listed = listed.join(", ");
-            self.console.warning(&format!("{name}: there is speech, but no text, at {listed}{more}"));
+            self.console.warning(&format!("{name}: speech without text at {listed}{more}"));
         }
         let duration = transcript.source.duration;
         let speed = match took.as_secs_f64() {
@@ -455,7 +455,7 @@ impl Runner {
         }
         let doubtful = transcript.segments.iter().filter(|segment| !segment.suspicions.is_empty()).count();
         if doubtful > 0 {
-            text += &format!(", {doubtful} doubtful of {} segments", transcript.segments.len());
+            text += &format!(", {doubtful} of {} segments need review", transcript.segments.len());
         }
         if !written.is_empty() {
             let written: Vec<_> = written.iter().map(|path| wire::shown(path)).collect();

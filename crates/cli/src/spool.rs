@@ -67,11 +67,12 @@ fn copy(from: &mut impl Read, to: &Path) -> io::Result<()> {
 fn failure(error: &io::Error) -> Failure {
     let folder = std::env::temp_dir();
     let failure = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            Failure::new(ErrorCode::DiskFull, "There is no room for the recording from standard input.")
-                .remedy("Make room, or set TMPDIR to a folder on another disk.")
-        }
-        _ => Failure::new(ErrorCode::FileUnreadable, format!("Standard input could not be kept ({error}).")),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Failure::new(
+            ErrorCode::DiskFull,
+            "There is not enough disk space for the recording from standard input.",
+        )
+        .remedy("Free some disk space, or set TMPDIR to a folder on another disk."),
+        _ => Failure::new(ErrorCode::FileUnreadable, format!("Standard input could not be saved ({error}).")),
     };
     failure.file(folder)
 }

@@ -116,7 +116,7 @@ pub fn keep(items: &mut [Item], runner: &mut Runner) {
     match journal.add(&entries) {
         Ok(keys) => items.iter_mut().zip(keys).for_each(|(item, key)| item.key = Some(key)),
         Err(error) => {
-            let text = format!("{} What is interrupted can't be resumed until then.", error.failure());
+            let text = format!("{} Until then, interrupted jobs can't be resumed.", error.failure());
             runner.console.warning(&text);
         }
     }

@@ -23,7 +23,7 @@ pub fn wait(seconds: f64) -> String {
 
 /// Seconds (`90`, `12.5`) or a clock (`1:30`, `1:02:03`); more than nothing.
 pub fn parse(text: &str) -> Result<Time, String> {
-    let wrong = || format!("`{text}` is not a time: write seconds (90) or a clock (1:30, 1:02:03)");
+    let wrong = || format!("`{text}` is not a time: use seconds (90) or minutes and hours (1:30, 1:02:03)");
     let mut seconds = 0.0;
     for (index, part) in text.split(':').enumerate() {
         let number: f64 = part.trim().parse().map_err(|_| wrong())?;

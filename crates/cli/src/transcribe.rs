@@ -103,7 +103,7 @@ fn items(
         runner.failed(NO_JOB, failure)?;
     }
     for path in &inputs.repeated {
-        runner.console.info(&format!("{}: named more than once, transcribed once", wire::shown(path)));
+        runner.console.info(&format!("{}: given more than once, transcribed once", wire::shown(path)));
     }
     if inputs.recordings.is_empty() {
         return Ok(Vec::new());

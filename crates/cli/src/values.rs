@@ -40,10 +40,10 @@ pub fn task() -> impl TypedValueParser<Value = Task> {
 
 pub fn channels() -> impl TypedValueParser<Value = Channels> {
     let known = [
-        PossibleValue::new("mix").help("all channels as one"),
-        PossibleValue::new("left").help("the first channel alone"),
-        PossibleValue::new("right").help("the second channel alone"),
-        PossibleValue::new("separate").help("each channel on its own, segments marked with its number"),
+        PossibleValue::new("mix").help("all channels mixed"),
+        PossibleValue::new("left").help("only the first channel"),
+        PossibleValue::new("right").help("only the second channel"),
+        PossibleValue::new("separate").help("each channel separately; segments are marked with its number"),
     ];
     PossibleValuesParser::new(known).map(|name| match name.as_str() {
         "left" => Channels::Left,
@@ -59,9 +59,10 @@ pub fn name_template(text: &str) -> Result<NameTemplate, String> {
 
 pub fn strategy() -> impl TypedValueParser<Value = Strategy> {
     let known = [
-        PossibleValue::new("auto").help("whichever is faster here and no less accurate"),
-        PossibleValue::new("sequential").help("window after window, each from where the text ended"),
-        PossibleValue::new("batched").help("speech cut at pauses, several windows decoded together"),
+        PossibleValue::new("auto").help("the faster one on this computer, if it is no less accurate"),
+        PossibleValue::new("sequential")
+            .help("one 30-second window after another, each from where the text ended"),
+        PossibleValue::new("batched").help("speech split at pauses, several windows decoded together"),
     ];
     PossibleValuesParser::new(known).map(|name| match name.as_str() {
         "sequential" => Strategy::Sequential,
@@ -71,7 +72,7 @@ pub fn strategy() -> impl TypedValueParser<Value = Strategy> {
 }
 
 pub fn device(text: &str) -> Result<DeviceChoice, String> {
-    let wrong = || format!("`{text}` is not a device: write auto, cpu, cuda or cuda:N");
+    let wrong = || format!("`{text}` is not a device: use auto, cpu, cuda or cuda:N");
     match text.to_ascii_lowercase().as_str() {
         "auto" => Ok(DeviceChoice::Auto),
         "cpu" => Ok(DeviceChoice::Cpu),
@@ -93,7 +94,7 @@ pub fn language(text: &str) -> Result<Language, String> {
     if (2..=3).contains(&code.len()) && code.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return Ok(Language(Some(code)));
     }
-    Err(format!("`{text}` is not the code of a language: write two letters such as en, de or fr, or auto"))
+    Err(format!("`{text}` is not a language code: use two letters such as en, de or fr, or auto"))
 }
 
 /// The language that was asked for, if any.

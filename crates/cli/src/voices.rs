@@ -19,13 +19,13 @@ use crate::outputs::print;
 use crate::own_engine;
 
 const LONG: &str = "\
-Manage the people whom Steno recognises by their voice.
+Manage the people whom Steno recognizes by their voice.
 
-A voice that was added is recognised in every later recording whose speakers are told apart: its name stands where \
-else \"Speaker 2\" would. A doubtful match is only mentioned. Voices are kept in one file on this computer, \
-readable by you alone, and nowhere else; without voices there is no such file.";
+A voice that you add is recognized in every later recording whose speakers are identified: the transcript then has \
+the person's name instead of \"Speaker 2\". An uncertain match is only mentioned. Voices are kept in one file on this \
+computer that only you can read, and nowhere else; without voices there is no such file.";
 
-/// Manage the people whom Steno recognises by their voice
+/// Manage the people whom Steno recognizes by their voice
 #[derive(Debug, Args)]
 #[command(long_about = LONG, after_help = EXIT_CODES)]
 pub struct Voices {
@@ -46,11 +46,11 @@ pub enum Command {
 
 /// Add samples of a person's voice
 ///
-/// Each FILE is a recording in which the person speaks, best alone and for at least ten seconds. Of several people
-/// the one who speaks most is taken, with a warning.
+/// Each FILE is a recording in which the person speaks, ideally alone and for at least ten seconds. If several
+/// people speak, the one who speaks most is used, with a warning.
 #[derive(Debug, Args)]
 pub struct Add {
-    /// What the person is called in transcripts; more samples are added to a name that exists
+    /// Name of the person in transcripts; if it exists already, the samples are added to it
     pub name: String,
 
     /// Recordings of the person
@@ -71,7 +71,7 @@ pub struct List {
     pub json: bool,
 }
 
-/// Show the samples of a voice and how alike they are
+/// Show the samples of a voice and how similar they are
 #[derive(Debug, Args)]
 pub struct Show {
     /// The person
@@ -94,12 +94,12 @@ pub struct Remove {
     /// The person
     pub name: String,
 
-    /// This sample alone, by its number in `steno voices show`
+    /// Remove only this sample, by its number in `steno voices show`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub sample: Option<u32>,
 }
 
-/// Write voices to a file, to be imported on another computer
+/// Write voices to a file, to import them on another computer
 #[derive(Debug, Args)]
 pub struct Export {
     /// The people [default: all]
@@ -242,7 +242,7 @@ fn rename(args: &Rename) -> Result<(), Ended> {
     if library.rename(&args.name, new).map_err(|error| error.failure())? {
         return Ok(());
     }
-    let text = format!("There is a voice called {} already.", printable(new));
+    let text = format!("A voice named {} already exists.", printable(new));
     Err(Failure::new(ErrorCode::OutputExists, text).into())
 }
 
@@ -274,7 +274,7 @@ fn export(args: &Export) -> Result<(), Ended> {
 
 fn import(args: &Import) -> Result<(), Ended> {
     let invalid = |detail: String| {
-        Failure::new(ErrorCode::FileUnreadable, format!("This is no file of voices: {detail}."))
+        Failure::new(ErrorCode::FileUnreadable, format!("This is not a file of voices: {detail}."))
             .file(args.file.as_path())
             .remedy("Choose a file that `steno voices export` wrote.")
     };
@@ -321,12 +321,12 @@ fn named(library: &Library, name: &str) -> Result<Voice, Failure> {
 }
 
 fn unknown(name: &str) -> Failure {
-    let text = format!("There is no voice called {}.", printable(name));
-    Failure::new(ErrorCode::BadSettings, text).remedy("`steno voices list` names them all.")
+    let text = format!("There is no voice named {}.", printable(name));
+    Failure::new(ErrorCode::BadSettings, text).remedy("`steno voices list` lists all voices.")
 }
 
 fn damaged_text(name: &str) -> String {
-    format!("A sample of {} is damaged and left out. Add it again.", printable(name))
+    format!("A sample of {} is damaged and is not used. Add it again.", printable(name))
 }
 
 /// What a sample is called: it names no folder of the user's.
@@ -337,15 +337,17 @@ fn source(file: &Path) -> String {
 fn described(voice: &Voice, number: usize) -> String {
     let sample = &voice.samples[number];
     let alike = voice.distance(number).map(|distance| {
-        format!(", {:.0} % like the other samples", 100.0 * f64::from((1.0 - distance).clamp(0.0, 1.0)))
+        format!(", {:.0} % similar to the other samples", 100.0 * f64::from((1.0 - distance).clamp(0.0, 1.0)))
     });
     format!("{}, {:.0} s of speech{}", printable(&sample.source), sample.seconds, alike.unwrap_or_default())
 }
 
 fn advice(flaw: Flaw) -> &'static str {
     match flaw {
-        Flaw::Short => "This sample is short: ten seconds and more are recognised more reliably.",
-        Flaw::Mixed => "Others speak in this recording too; the one who speaks most was taken.",
-        Flaw::Unlike => "This sample does not sound like the others: is it the same person?",
+        Flaw::Short => "This sample is short: samples of ten seconds or more make recognition more reliable.",
+        Flaw::Mixed => {
+            "Other people speak in this recording too; the voice of the one who speaks most was used."
+        }
+        Flaw::Unlike => "This sample does not sound like the others. Is it the same person?",
     }
 }

@@ -151,7 +151,7 @@ fn a_cuda_engine_that_lacks_a_library_is_named_with_it() {
         };
         let out = run(&["doctor"]).ends(0).out;
         for part in [
-            "why the CPU   The CPU computes, since the CUDA engine did not start: ",
+            "why the CPU   The CPU computes because the CUDA engine did not start: ",
             missing,
             "backend cpu",
             "gpu           Small Card, 3.0 GB free of 8.0 GB",

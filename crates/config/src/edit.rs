@@ -42,7 +42,7 @@ pub fn change_user_setting(name: &str, value: Option<&str>) -> Result<(), Failur
 
 fn user_config_file() -> Result<ConfigFile, Failure> {
     ConfigFile::of_this_user().ok_or_else(|| {
-        let message = "This system has no folder for the settings of its users.";
+        let message = "There is no folder for the settings of this user.";
         Failure::new(ErrorCode::BadSettings, message).remedy("Set STENO_CONFIG to a file.")
     })
 }
@@ -75,7 +75,7 @@ pub fn setting_statuses(file: &ConfigFile, environment: &Values) -> Result<Vec<S
 pub fn change(file: &ConfigFile, name: &str, value: Option<&str>) -> Result<(), Failure> {
     let (name, _) = variables().find(|(known, _)| *known == name).ok_or_else(|| {
         Failure::new(ErrorCode::BadSettings, format!("There is no setting \"{name}\"."))
-            .remedy("Choose one of those that are listed.")
+            .remedy("Choose one of the listed settings.")
     })?;
     if let Some(value) = value {
         Preferences::check(name, value).map_err(|takes| {
@@ -91,7 +91,7 @@ pub fn change(file: &ConfigFile, name: &str, value: Option<&str>) -> Result<(), 
     let table = document.entry(table_name).or_insert(Item::Table(Table::new()));
     let table = table
         .as_table_like_mut()
-        .ok_or_else(|| unwritable(&file.path, format!("[{table_name}] is no table")))?;
+        .ok_or_else(|| unwritable(&file.path, format!("[{table_name}] is not a table")))?;
     match value {
         Some(value) => {
             table.insert(&key, typed(value.trim()));

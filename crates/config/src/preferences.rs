@@ -37,7 +37,7 @@ pub const CONFIG_VARIABLE: &str = "STENO_CONFIG";
 
 /// How weights are held.
 pub const PRECISION: (&str, &str) =
-    ("STENO_PRECISION", "f32, f16, bf16 or a quantised form such as q8_0: how weights are held");
+    ("STENO_PRECISION", "f32, f16, bf16 or a quantized form such as q8_0: how weights are held");
 
 const FILE: &str = "steno/config.toml";
 
@@ -54,13 +54,11 @@ const SPEAKERS: &str = "speakers";
 pub const THREADS: (&str, &str) = ("STENO_THREADS", "a number from 1: threads that the engine computes with");
 /// The priority of the engine: its variable, and what it takes.
 pub const PRIORITY: (&str, &str) =
-    ("STENO_PRIORITY", "low or normal: low leaves the processor to other programs while they want it");
+    ("STENO_PRIORITY", "low or normal: low gives other programs priority on the processor");
 
 /// The model that tells speakers apart: its variable, and what it takes.
-pub const SPEAKER_MODEL: (&str, &str) = (
-    "STENO_SPEAKER_MODEL",
-    "the name or folder of a model that tells speakers apart; built-in: the one in the program",
-);
+pub const SPEAKER_MODEL: (&str, &str) =
+    ("STENO_SPEAKER_MODEL", "the name or folder of a speaker model, or built-in");
 /// Stands for the networks that are in the program.
 pub const BUILT_IN: &str = "built-in";
 
@@ -69,7 +67,7 @@ pub const BUILT_IN: &str = "built-in";
 const NETWORK_KEYS: [(&str, &str, &str); 3] = [
     ("hub", "HF_ENDPOINT", "the address of the hub or of a mirror of it, such as https://huggingface.co"),
     ("proxy", "STENO_PROXY", "the address of a proxy, such as http://HOST:PORT"),
-    ("off", "STENO_OFFLINE", "true or false: true never to use the network"),
+    ("off", "STENO_OFFLINE", "true or false: never use the network"),
 ];
 
 /// What is in force.

@@ -26,7 +26,7 @@ pub fn stay_awake(why: &str) -> Result<Awake, String> {
     let inhibitor = platform::stay_awake(why);
     inhibitor
         .map(|inhibitor| Awake { _inhibitor: inhibitor })
-        .map_err(|problem| format!("The machine may go to sleep while there is work: {problem}."))
+        .map_err(|problem| format!("The computer can't be kept awake: {problem}."))
 }
 
 /// Shows a desktop notification. Blocks for at most five seconds.
@@ -34,7 +34,7 @@ pub fn stay_awake(why: &str) -> Result<Awake, String> {
 /// # Errors
 /// If the desktop does not show it, with a sentence that says so.
 pub fn notify(title: &str, text: &str) -> Result<(), String> {
-    platform::notify(title, text).map_err(|problem| format!("A message could not be shown: {problem}."))
+    platform::notify(title, text).map_err(|problem| format!("A notification could not be shown: {problem}."))
 }
 
 /// Shows a file in the desktop's file manager, selected where the file manager can do that; a folder

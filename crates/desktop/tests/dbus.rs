@@ -68,11 +68,11 @@ fn sleep_is_inhibited_and_notifications_and_files_are_shown() {
     assert_eq!(desktop.said().unwrap(), "released");
     // The simulation refuses this reason, as logind refuses remote users.
     let refused = desktop::stay_awake("refuse").unwrap_err();
-    assert!(refused.starts_with("The machine may go to sleep"), "{refused}");
+    assert!(refused.starts_with("The computer can't be kept awake"), "{refused}");
     assert!(refused.contains("\"Access denied\""), "{refused}");
     drop(desktop);
     // Without the bus there is an error, and this process goes on.
     let gone = desktop::stay_awake("Transcribing").unwrap_err();
-    assert!(gone.starts_with("The machine may go to sleep"), "{gone}");
-    assert!(desktop::notify("Done", "").unwrap_err().starts_with("A message could not be shown"));
+    assert!(gone.starts_with("The computer can't be kept awake"), "{gone}");
+    assert!(desktop::notify("Done", "").unwrap_err().starts_with("A notification could not be shown"));
 }

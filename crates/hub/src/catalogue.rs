@@ -261,7 +261,7 @@ impl KnownModel {
             remedy: remedy.into(),
         };
         if let Some(path) = &self.path {
-            let why = format!("it lies on this machine, at {}", path.display());
+            let why = format!("it is on this computer, at {}", path.display());
             return Err(not_offered(&why, "It can be used as it is."));
         }
         if let Some(url) = &self.url {

@@ -43,7 +43,7 @@ pub(crate) fn of(id: &str, names: impl Iterator<Item = String>) -> Result<Vec<St
             [one] => vec![one.clone()],
             several => {
                 let why = format!("the repository has several models: {}", several.join(", "));
-                return Err(not_offered(why, "Give the address of the one that is meant."));
+                return Err(not_offered(why, "Give the address of the file that you want."));
             }
         }
     };

@@ -56,7 +56,7 @@ impl Client {
             Proxying::Through(address) => {
                 builder.proxy(Proxy::all(address).map_err(|error| Error::Invalid {
                     path: address.into(),
-                    problem: format!("as a proxy's address it is none ({error})"),
+                    problem: format!("it is not a valid proxy address ({error})"),
                     remedy: "Write it as http://HOST:PORT.".into(),
                 })?)
             }

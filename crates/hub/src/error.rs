@@ -219,57 +219,62 @@ impl Error {
     pub fn message(&self) -> String {
         match self {
             Self::NetworkOff { host } => {
-                format!("Nothing was asked of {host}: the network is switched off for this program.")
+                format!("{host} was not contacted: network access is turned off.")
             }
             Self::Unreachable { host, problem } => format!("{host} can't be reached ({problem})."),
             Self::TooSlow { host, window } => {
-                format!("{host} sent next to nothing for {} s, several times over.", window.as_secs().max(1))
+                format!("{host} sent almost nothing for {} s, several times.", window.as_secs().max(1))
             }
             Self::Refused { what, host, had_token: false } => {
-                format!("{host} does not hand out {what} to strangers, or has no such model.")
+                format!("{host} does not provide {what} without an account, or has no such model.")
             }
             Self::Refused { what, host, had_token: true } => {
-                format!("{host} does not hand out {what} for the token that was sent.")
+                format!("{host} does not provide {what} for this token.")
             }
             Self::NotThere { what, host } => format!("{host} has no {what}."),
             Self::Status { what, host, status: 429, wait } => match wait {
                 Some(wait) => {
-                    format!("{host} asks to wait {} s before {what} is asked for again.", wait.as_secs())
+                    format!(
+                        "{host} limits requests: wait {} s before you ask for {what} again.",
+                        wait.as_secs()
+                    )
                 }
-                None => format!("{host} was asked for {what} too often."),
+                None => format!("{host} received too many requests for {what}."),
             },
             Self::Status { what, host, status, .. } => {
-                format!("{host} answered with status {status} when it was asked for {what}.")
+                format!("{host} answered the request for {what} with status {status}.")
             }
             Self::Implausible { host, answer } => {
-                format!("{host} gave an answer that can't be right: {answer}. Nothing of it was used.")
+                format!("{host} gave an answer that can't be right: {answer}. It was not used.")
             }
             Self::Changed { file, pinned, found } => format!(
-                "{file} is another file than at the first download: it has {}, it had {}.",
+                "{file} has changed since the first download: it has {}, it had {}.",
                 short(found),
                 short(pinned)
             ),
             Self::Corrupt { file, promised, found } => format!(
-                "{file} did not arrive as it was sent: its checksum is {}, it must be {}.",
+                "{file} arrived damaged: its checksum is {}, but must be {}.",
                 short(found),
                 short(promised)
             ),
             Self::WrongSize { file, promised, found } => {
-                format!("{file} has {found} bytes where {promised} were promised.")
+                format!("{file} has {found} bytes, but must have {promised}.")
             }
             Self::DiskFull { needed: Some(needed), free, .. } => match free {
-                Some(free) => format!("The disk has {} free; {} are needed.", size(*free), size(*needed)),
-                None => format!("The disk has no room for {}.", size(*needed)),
+                Some(free) => {
+                    format!("{} is needed, but only {} is free on the disk.", size(*needed), size(*free))
+                }
+                None => format!("There is not enough disk space for {}.", size(*needed)),
             },
             Self::DiskFull { .. } => "The disk is full.".into(),
             Self::InUse { id, pid: Some(pid) } => {
-                format!("Another program (process {pid}) is at work on the model {id}.")
+                format!("Another program (process {pid}) is using the model {id}.")
             }
-            Self::InUse { id, pid: None } => format!("Another program is at work on the model {id}."),
+            Self::InUse { id, pid: None } => format!("Another program is using the model {id}."),
             Self::UnknownModel { name } => format!("There is no model named \"{name}\"."),
             Self::NotOffered { id, why, .. } => format!("The model {id} can't be downloaded: {why}."),
-            Self::BadName { name } => format!("\"{name}\" can't be the name of a model."),
-            Self::Exists { id, .. } => format!("There is a model named {id} already."),
+            Self::BadName { name } => format!("\"{name}\" is not a valid model name."),
+            Self::Exists { id, .. } => format!("A model named {id} already exists."),
             Self::Invalid { problem, .. } => format!("This can't be used as a model: {problem}."),
             Self::Io { source, .. } => format!("This can't be read or written ({source})."),
             Self::Cancelled => "The download was stopped.".into(),
@@ -280,18 +285,17 @@ impl Error {
     pub fn remedy(&self) -> String {
         match self {
             Self::NetworkOff { .. } => {
-                "Leave out --offline, or unset STENO_OFFLINE, HF_HUB_OFFLINE or network.off in the config file, \
-                 to allow it."
+                "To allow it, leave out --offline, or unset STENO_OFFLINE, HF_HUB_OFFLINE, or network.off in the \
+                 config file."
                     .into()
             }
             Self::Unreachable { .. } | Self::TooSlow { .. } => {
-                "Check the connection (a proxy? a mirror?) and give the same command again: it goes on where it \
-                 stopped."
+                "Check the connection, the proxy and the mirror, then run the same command again: the download \
+                 resumes where it stopped."
                     .into()
             }
             Self::Refused { had_token: false, .. } => {
-                "If the model asks for an account, accept its terms on its page and set HF_TOKEN to a token of \
-                 yours."
+                "If the model requires an account, accept its terms on its page and set HF_TOKEN to your token."
                     .into()
             }
             Self::Refused { .. } => {
@@ -300,29 +304,28 @@ impl Error {
                     .into()
             }
             Self::NotThere { .. } => "Check the name; `steno models list --all` shows what is known.".into(),
-            Self::Status { .. } => "Give the same command again later: it goes on where it stopped.".into(),
+            Self::Status { .. } => {
+                "Run the same command again later: the download resumes where it stopped.".into()
+            }
             Self::Implausible { .. } => {
-                "Check the address of the hub or mirror (HF_ENDPOINT, network.endpoint) and what lies between \
-                 here and there."
+                "Check the address of the hub or mirror (HF_ENDPOINT, network.hub), and any proxy in between."
                     .into()
             }
             Self::Changed { .. } => {
-                "If its publisher replaced it and you trust that, take the new one with --renew.".into()
+                "If its publisher replaced it and you trust the new one, download it with --renew.".into()
             }
             Self::Corrupt { .. } | Self::WrongSize { .. } => {
-                "Give the same command again; if that does not help, something between here and there changes \
-                 files."
+                "Run the same command again. If it fails again, a proxy or the server may be changing the files."
                     .into()
             }
             Self::DiskFull { .. } => {
-                "Make room, or move the models to another disk with `steno models move FOLDER`; then give the same \
-                 command again: it goes on where it stopped."
+                "Free some disk space, or move the models to another disk with `steno models move FOLDER`. Then run \
+                 the same command again: the download resumes where it stopped."
                     .into()
             }
-            Self::InUse { .. } => "Wait until it is done.".into(),
+            Self::InUse { .. } => "Wait until it has finished.".into(),
             Self::UnknownModel { .. } => {
-                "`steno models list --all` shows what is known; OWNER/NAME of a model on the hub is another way to \
-                 name one."
+                "`steno models list --all` shows what is known; a model on the hub can also be given as OWNER/NAME."
                     .into()
             }
             Self::NotOffered { remedy, .. } | Self::Invalid { remedy, .. } => remedy.clone(),
@@ -330,10 +333,10 @@ impl Error {
                 "Use letters, digits, dots, dashes and underscores, beginning with a letter or digit.".into()
             }
             Self::Exists { id, .. } => {
-                format!("Give another name with --name, or remove it first: `steno models remove {id}`.")
+                format!("Choose another name with --name, or remove it first: `steno models remove {id}`.")
             }
-            Self::Io { .. } => "Check its permissions, and that its disk is there.".into(),
-            Self::Cancelled => "Give the same command again: it goes on where it stopped.".into(),
+            Self::Io { .. } => "Check its permissions, and that its disk is connected.".into(),
+            Self::Cancelled => "Run the same command again: the download resumes where it stopped.".into(),
         }
     }
 }

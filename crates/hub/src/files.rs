@@ -34,7 +34,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, E
     serde_json::from_slice(&text).map(Some).map_err(|error| Error::Invalid {
         path: path.into(),
         problem: format!("the file is damaged ({error})"),
-        remedy: "Remove the file, then give the same command again.".into(),
+        remedy: "Remove the file, then run the same command again.".into(),
     })
 }
 

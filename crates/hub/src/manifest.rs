@@ -84,7 +84,7 @@ impl Manifest {
         if manifest.version != Self::VERSION || !stays_inside {
             return Err(Error::Invalid {
                 path: path.into(),
-                problem: "its list of files is none that this version understands".into(),
+                problem: "this version of Steno can't read its list of files".into(),
                 remedy: "Remove the model and get it again.".into(),
             });
         }

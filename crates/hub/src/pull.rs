@@ -303,7 +303,7 @@ impl Puller {
         };
         serde_json::from_slice(&text).map_err(|error| Error::Unreachable {
             host: url.host_str().unwrap_or_default().into(),
-            problem: format!("its list of files is none ({error})"),
+            problem: format!("its list of files can't be read ({error})"),
         })
     }
 
@@ -463,8 +463,8 @@ fn room(manifest: &Manifest, partial: &Path, store: &Path) -> Result<(), Error> 
 fn parse(text: &str) -> Result<Url, Error> {
     Url::parse(text).map_err(|error| Error::Invalid {
         path: text.into(),
-        problem: format!("it is no address ({error})"),
-        remedy: "Give the whole address, with https:// before it.".into(),
+        problem: format!("it is not a valid address ({error})"),
+        remedy: "Give the whole address, starting with https://.".into(),
     })
 }
 

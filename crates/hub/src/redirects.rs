@@ -21,16 +21,16 @@ pub(crate) fn target(
     let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
     let host = from.host_str().unwrap_or_default().to_owned();
     let wrong = |problem: &str| Error::Unreachable { host: host.clone(), problem: problem.into() };
-    let location = location.ok_or_else(|| wrong("it sends elsewhere and does not say where"))?;
-    let url = from.join(location).map_err(|_| wrong("it sends to what is no address"))?;
+    let location = location.ok_or_else(|| wrong("it redirects without an address"))?;
+    let url = from.join(location).map_err(|_| wrong("it redirects to an invalid address"))?;
     let is_open = url.scheme() != "https" && settings.endpoint.scheme() == "https";
     if is_open || !matches!(url.scheme(), "http" | "https") {
-        return Err(wrong("it sends to a connection that is not encrypted").into());
+        return Err(wrong("it redirects to a connection that is not encrypted").into());
     }
     Ok(Some(url))
 }
 
 pub(crate) fn too_many(url: &Url) -> Error {
     let host = url.host_str().unwrap_or_default().to_owned();
-    Error::Unreachable { host, problem: "it sends in circles".into() }
+    Error::Unreachable { host, problem: "it redirects in a loop".into() }
 }

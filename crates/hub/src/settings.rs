@@ -153,7 +153,7 @@ fn address(text: &str) -> Result<Url, Error> {
     let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
     url.ok_or_else(|| Error::Invalid {
         path: text.into(),
-        problem: "as the hub's address it is none".into(),
+        problem: "it is not a valid address of a hub".into(),
         remedy: format!("Set HF_ENDPOINT to an address such as {HUB}, or unset it."),
     })
 }

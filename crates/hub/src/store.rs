@@ -150,7 +150,7 @@ impl Store {
         if to.starts_with(&from) || from.starts_with(&to) {
             return Err(Error::Invalid {
                 path: other.folder.clone(),
-                problem: "it is the folder of the models, or one of the two lies in the other".into(),
+                problem: "it is the folder of the models, or one of the two contains the other".into(),
                 remedy: "Choose a folder elsewhere.".into(),
             });
         }
@@ -206,7 +206,7 @@ impl Store {
         if let Some(damaged) = damage(from, &beside)? {
             return Err(Error::Invalid {
                 path: to.join(damaged),
-                problem: "it is not the same after it was copied".into(),
+                problem: "it changed while it was copied".into(),
                 remedy: "Check the disk; nothing was removed.".into(),
             });
         }

@@ -62,10 +62,10 @@ pub fn verify(
 
 fn wrong(size: Option<u64>, sha256: Option<&str>, promised: &[Digest], hashes: &Hashes) -> Option<String> {
     if let Some(size) = size.filter(|size| *size != hashes.size) {
-        return Some(format!("It has {} bytes, it must have {size}.", hashes.size));
+        return Some(format!("It has {} bytes, but must have {size}.", hashes.size));
     }
     let measured = sha256.map(|hex| Digest::Sha256(hex.to_owned()));
     let is_other = |digest: &&Digest| !matches!(digest, Digest::Sha1(_)) && !hashes.are(digest);
     let differs = promised.iter().chain(&measured).find(is_other);
-    differs.map(|_| "Its checksum is not what it was.".to_owned())
+    differs.map(|_| "Its checksum has changed.".to_owned())
 }

@@ -42,7 +42,7 @@ pub enum Problem {
     #[error("was written by a newer version of Steno (version {0}).")]
     Newer(i64),
     /// Another window has edited the transcript since it was read.
-    #[error("has another text of this recording by now: it was changed in another window.")]
+    #[error("has a newer text of this recording: it was changed in another window.")]
     Changed,
 }
 
@@ -59,8 +59,8 @@ impl Error {
     /// One sentence that says what the user can do.
     pub fn remedy(&self) -> &'static str {
         match self.problem {
-            Problem::Locked => "Close the program that holds it.",
-            Problem::Full => "Make room on that disk, or set STENO_STATE_FOLDER to another folder.",
+            Problem::Locked => "Close the program that is using it.",
+            Problem::Full => "Free some space on that disk, or set STENO_STATE_FOLDER to another folder.",
             Problem::NotAllowed => {
                 "Change the folder's permissions, or set STENO_STATE_FOLDER to another one."
             }

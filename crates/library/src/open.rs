@@ -35,7 +35,7 @@ pub struct OpenedJournal {
 
 /// A file that could not be used and was moved aside.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {} {reason}, so that a new one was begun. The old one is now {}; what it held can't be used by this program.",
+#[error("{}: {} {reason}, so a new one was started. The old one was kept as {}; this program can't use its contents.",
     .path.display(), subject(.path), .kept.display())]
 pub struct QuarantinedFile {
     /// Its path before.

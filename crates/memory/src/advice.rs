@@ -97,9 +97,9 @@ mod tests {
         // Ours and others in GB of 8.
         let cases = [
             (2, 5, &full, "Other programs hold 5.0 GB: closing one of them helps most."),
-            (6, 1, &full, "A smaller batch (now 8) lowers it."),
-            (6, 1, &single, "The same model in q8_0 lowers it."),
-            (6, 1, &only_model, "A smaller model (whisper-small) lowers it."),
+            (6, 1, &full, "A smaller batch (now 8) needs less."),
+            (6, 1, &single, "The same model in q8_0 needs less."),
+            (6, 1, &only_model, "A smaller model (whisper-small) needs less."),
             (
                 6,
                 1,
@@ -144,7 +144,7 @@ mod tests {
         let notice = occupied(DeviceKind::Gpu, &reading(300 * MIB, 3 * GIB), 0, processes).unwrap();
         assert_eq!(
             notice.text,
-            "3.3 GB of 8.0 GB of GPU memory are in use before anything is loaded: this program 300 MB, other programs 3.0 GB (game [8] 2.0 GB, viewer [9] 1.0 GB)."
+            "3.3 GB of 8.0 GB of GPU memory is in use before anything is loaded: Steno 300 MB, other programs 3.0 GB (game [8] 2.0 GB, viewer [9] 1.0 GB)."
         );
         // (ours, kept, others) in MB -> told
         for ((ours, kept, others), expected) in [

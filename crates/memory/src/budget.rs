@@ -256,7 +256,7 @@ impl fmt::Display for Refused {
         };
         write!(
             f,
-            "The {} needs {} of {memory}, but only {} of {} are free: this program holds {}",
+            "The {} needs {} of {memory}, but only {} of {} is free: Steno holds {}",
             self.consumer,
             human(self.asked),
             human(self.free),
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(refused.missing(), 3 * GIB - refused.free);
         assert_eq!(
             refused.to_string(),
-            "The diarization needs 3.0 GB of GPU memory, but only 2.2 GB of 6.0 GB are free: this program holds 1.8 GB (transcription 1.0 GB, speech model whisper-small 500 MB), other programs 2.0 GB."
+            "The diarization needs 3.0 GB of GPU memory, but only 2.2 GB of 6.0 GB is free: Steno holds 1.8 GB (transcription 1.0 GB, speech model whisper-small 500 MB), other programs 2.0 GB."
         );
     }
 

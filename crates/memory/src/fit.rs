@@ -65,19 +65,15 @@ impl FitCheck {
     pub fn reason(&self) -> String {
         let (peak, free) = (human(self.peak), human(self.free));
         match self.fit {
-            Fit::Comfortable => format!("It needs {peak} of {free} that are free."),
+            Fit::Comfortable => format!("It needs {peak}; {free} is free."),
             Fit::Tight => {
-                format!(
-                    "It needs {peak} of {free} that are free: it fits as long as no other program needs more."
-                )
+                format!("It needs {peak}; {free} is free: it fits as long as no other program needs more.")
             }
             Fit::DoesNotFit => {
                 let largest = self.stages.iter().max_by_key(|(_, bytes)| *bytes);
                 let stage = largest.map_or("job", |(stage, _)| stage.label());
-                format!(
-                    "The {stage} needs {peak}, and {free} are free: {} are missing.",
-                    human(self.missing())
-                )
+                let missing = human(self.missing());
+                format!("The {stage} needs {peak}, but only {free} is free ({missing} short).")
             }
         }
     }

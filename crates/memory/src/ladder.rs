@@ -102,8 +102,8 @@ impl Trouble {
         match self {
             Self::Refused => "There is not enough memory",
             Self::OutOfMemory => "Memory ran out",
-            Self::Died => "The engine ran out of memory and ended",
-            Self::Killed => "The system ended the engine more than once",
+            Self::Died => "The engine ran out of memory and stopped",
+            Self::Killed => "The system stopped the engine more than once",
             Self::DeviceError => "The device failed",
         }
     }
@@ -597,7 +597,7 @@ mod tests {
         assert_eq!(end.severity, Severity::Failed);
         assert_eq!(
             end.text,
-            "The engine ran out of memory and ended during the transcription, and nothing smaller is left to try. Close other programs, or no longer insist on staying off the CPU."
+            "The engine ran out of memory and stopped during the transcription, and nothing smaller is left to try. Close other programs, or remove gpu from --keep."
         );
     }
 }

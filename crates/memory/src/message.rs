@@ -278,7 +278,7 @@ impl Message {
                     DeviceKind::Host => "memory",
                 };
                 format!(
-                    "{} of {} of {memory} are in use before anything is loaded: this program {}, other programs {}{named}.",
+                    "{} of {} of {memory} is in use before anything is loaded: Steno {}, other programs {}{named}.",
                     human(*used),
                     human(*total),
                     human(*ours),
@@ -287,9 +287,9 @@ impl Message {
             }
             Self::NotRecovered { stage, taken, share, remaining, fragmented } => {
                 let why = if *fragmented {
-                    "are free but fragmented and can't be given back"
+                    "is free but fragmented and can't be released"
                 } else {
-                    "are still in use"
+                    "is still in use"
                 };
                 format!(
                     "The {} took {} and gave back {:.1}%: {} {why}.",
@@ -302,42 +302,42 @@ impl Message {
             Self::ReleaseFailed { stage, detail } => {
                 let after = stage.map(|stage| format!(" after the {}", stage.label())).unwrap_or_default();
                 format!(
-                    "Memory could not be released{after}: {detail}. The engine is renewed; the result is not affected."
+                    "Memory could not be released{after}: {detail}. The engine is restarted; the result is not affected."
                 )
             }
             Self::Leak { grown, files } => format!(
-                "Memory grew by {} over the last {files} files and did not come back. The engine is renewed before the next file.",
+                "Memory grew by {} over the last {files} files and was not released. The engine is restarted before the next file.",
                 human(*grown)
             ),
             Self::Fragmentation { sign: Fragmented::Idle { allocated, reserved } } => format!(
-                "{} are reserved of which only {} are in use: memory is fragmented. It is trimmed, and the engine is renewed if that does not help.",
+                "{} is reserved, but only {} is in use: memory is fragmented. Unused memory is released, and the engine is restarted if that does not help.",
                 human(*reserved),
                 human(*allocated)
             ),
             Self::Fragmentation { sign: Fragmented::Refused { asked, free } } => format!(
-                "{} could not be allocated although {} were free: memory is fragmented. The engine is renewed.",
+                "{} could not be allocated although {} was free: memory is fragmented. The engine is restarted.",
                 human(*asked),
                 human(*free)
             ),
             Self::Spike { before, after, peak, held } => format!(
-                "Between \"{}\" and \"{}\" memory rose to {} for a moment and fell back to {}. A smaller batch lowers such a peak.",
+                "Between \"{}\" and \"{}\" memory rose to {} for a moment and fell back to {}. A smaller batch reduces such peaks.",
                 before.label(),
                 after.label(),
                 human(*peak),
                 human(*held)
             ),
-            Self::Unavailable { detail } => format!("Memory can't be watched: {detail}"),
+            Self::Unavailable { detail } => format!("Memory use can't be measured: {detail}"),
             Self::Retried { stage, trouble } => step(
                 Step::RetryAfterTrim,
                 *stage,
                 *trouble,
-                "unused memory was released and the same step is tried again",
+                "unused memory was released, and the same step is retried",
             ),
             Self::EngineRenewed { stage, trouble } => step(
                 Step::RenewEngine,
                 *stage,
                 *trouble,
-                "the engine was restarted and the same step is tried again",
+                "the engine was restarted, and the same step is retried",
             ),
             Self::BatchHalved { stage, trouble, speakers, from, to } => {
                 let batch = if *speakers { "speaker batch" } else { "batch" };
@@ -360,13 +360,13 @@ impl Message {
                 step(Step::Cpu, *stage, *trouble, "the job continues on the CPU")
             }
             Self::SpeakersSkipped { stage, trouble } => {
-                step(Step::SkipSpeakers, *stage, *trouble, "speakers are not told apart")
+                step(Step::SkipSpeakers, *stage, *trouble, "speakers are not identified")
             }
             Self::GaveUp { stage, trouble, kept } => {
                 let kept: Vec<&str> = kept.iter().map(|one| one.words()).collect();
                 let remedy = match kept.as_slice() {
                     [] => "Close other programs, or choose a smaller model.".to_owned(),
-                    kept => format!("Close other programs, or no longer insist on {}.", kept.join(" and ")),
+                    kept => format!("Close other programs, or remove {} from --keep.", kept.join(" and ")),
                 };
                 format!(
                     "{} {}, and nothing smaller is left to try. {remedy}",
@@ -386,9 +386,9 @@ impl Relief {
             Self::Others { bytes } => {
                 format!("Other programs hold {}: closing one of them helps most.", human(*bytes))
             }
-            Self::Batch { windows } => format!("A smaller batch (now {windows}) lowers it."),
-            Self::Precision { precision } => format!("The same model in {precision} lowers it."),
-            Self::Model { model } => format!("A smaller model ({model}) lowers it."),
+            Self::Batch { windows } => format!("A smaller batch (now {windows}) needs less."),
+            Self::Precision { precision } => format!("The same model in {precision} needs less."),
+            Self::Model { model } => format!("A smaller model ({model}) needs less."),
             Self::Nothing => {
                 "Nothing has failed. If memory runs out, the job continues with less.".to_owned()
             }
@@ -406,10 +406,10 @@ impl Program {
 impl Pinned {
     fn words(self) -> &'static str {
         match self {
-            Self::Model => "the model",
-            Self::Precision => "the precision",
-            Self::Gpu => "staying off the CPU",
-            Self::Speakers => "the speakers",
+            Self::Model => "model",
+            Self::Precision => "precision",
+            Self::Gpu => "gpu",
+            Self::Speakers => "speakers",
         }
     }
 }

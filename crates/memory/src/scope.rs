@@ -354,12 +354,12 @@ mod tests {
             ((1000, 50, 0), None),
             (
                 (1000, 60, 0),
-                Some("The transcription took 1000 MB and gave back 94.0%: 60 MB are still in use."),
+                Some("The transcription took 1000 MB and gave back 94.0%: 60 MB is still in use."),
             ),
             (
                 (1000, 0, 400),
                 Some(
-                    "The transcription took 1000 MB and gave back 60.0%: 400 MB are free but fragmented and can't be given back.",
+                    "The transcription took 1000 MB and gave back 60.0%: 400 MB is free but fragmented and can't be released.",
                 ),
             ),
         ];

@@ -351,7 +351,7 @@ impl<'a> Work<'a> {
             }
         }
         if rung.step == Step::RenewEngine {
-            let text = format!("{} The engine is started anew.", rung.notice().text);
+            let text = format!("{} The engine is restarted.", rung.notice().text);
             return Err(Failure::new(ErrorCode::OutOfMemory, text).file(job.file.clone()).into());
         }
         if moves {

@@ -17,7 +17,7 @@ pub struct Chosen {
 pub fn choose(choice: DeviceChoice) -> Result<Chosen, Failure> {
     let cpu = |reason: Option<String>| Chosen { device: Device::Cpu, id: "cpu".into(), cpu_reason: reason };
     match choice {
-        DeviceChoice::Cpu => Ok(cpu(Some("The CPU was asked for.".into()))),
+        DeviceChoice::Cpu => Ok(cpu(Some("The CPU was chosen.".into()))),
         DeviceChoice::Auto => Ok(match open_cuda(0) {
             Ok(device) => Chosen { device, id: "cuda:0".into(), cpu_reason: None },
             Err(reason) => cpu(Some(reason)),

@@ -23,12 +23,12 @@ const MOST_COPIED: u64 = 64 << 20;
 pub fn quantise(asked: &Quantise, control: &Control) -> Result<Event, Failure> {
     let (model, output) = (asked.model.as_path(), asked.output.as_path());
     if output.symlink_metadata().is_ok() {
-        return Err(Failure::new(ErrorCode::OutputExists, "There is such a folder already.")
+        return Err(Failure::new(ErrorCode::OutputExists, "This folder already exists.")
             .file(asked.output.clone())
-            .remedy("Remove it, or choose another one."));
+            .remedy("Remove it, or choose another folder."));
     }
     if !model.join(CONFIG).is_file() {
-        let text = format!("Only a model in a folder with its {CONFIG} can be written in another format.");
+        let text = format!("Only a model in a folder with its {CONFIG} can be converted.");
         return Err(Failure::new(ErrorCode::ModelInvalid, text).file(asked.model.clone()));
     }
     let mut partial = output.as_os_str().to_owned();

@@ -26,7 +26,7 @@ pub fn clip(path: &Path, span: Span, out: &Path, replace: bool) -> Result<(), Fa
     let ending = out.extension().unwrap_or_default().to_ascii_lowercase();
     let as_flac = ending == "flac";
     if !as_flac && ending != "wav" {
-        let text = "The name of a sound file has to end in .wav or .flac.";
+        let text = "The name of the file must end in .wav or .flac.";
         return Err(Failure::new(ErrorCode::BadSettings, text).file(out));
     }
     let sound = Seekable::open(path, None).map_err(of_audio)?;
@@ -37,7 +37,7 @@ pub fn clip(path: &Path, span: Span, out: &Path, replace: bool) -> Result<(), Fa
     if from >= to {
         let text = match span.start < span.end {
             true => format!("The recording ends after {:.1} s.", length as f64 / f64::from(rate)),
-            false => "The end of the part has to be after its start.".to_owned(),
+            false => "The end of the part must be after its start.".to_owned(),
         };
         return Err(Failure::new(ErrorCode::BadSettings, text).file(path).remedy("Choose another part."));
     }
@@ -46,7 +46,7 @@ pub fn clip(path: &Path, span: Span, out: &Path, replace: bool) -> Result<(), Fa
     let written = write_file(out, existing, |file| {
         let kept = |error: AudioError| {
             broken = Some(error);
-            io::Error::other("the sound can't be had")
+            io::Error::other("the sound can't be read")
         };
         if !as_flac {
             return write_wave(sound, from..to, file, kept);
@@ -115,7 +115,7 @@ fn write_wave(
         return Err(failed(AudioError::Broken { path: PathBuf::new(), detail }));
     }
     if wave.joined > 1 {
-        return Err(io::Error::other("a sound file holds 4 GB at the most"));
+        return Err(io::Error::other("a sound file can't be larger than 4 GB"));
     }
     let mut spool = spool.into_inner().map_err(io::IntoInnerError::into_error)?;
     spool.rewind()?;

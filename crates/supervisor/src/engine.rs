@@ -96,7 +96,7 @@ impl Engine {
             match Self::start_candidate(&candidate, options).await {
                 Ok(engine) => return Ok(Self { backend_note: note, ..engine }),
                 Err((failure, _)) if candidates.peek().is_some() => {
-                    let text = format!("The CPU computes, since the CUDA engine did not start: {failure}");
+                    let text = format!("The CPU computes because the CUDA engine did not start: {failure}");
                     note = Some(text);
                 }
                 Err(failed) => return Err(failed),

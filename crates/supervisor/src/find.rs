@@ -120,7 +120,7 @@ pub fn engines(around: &SearchContext) -> Result<EnginePrograms, Failure> {
         if !program.is_file() {
             return Err(Failure::new(
                 ErrorCode::EngineNotFound,
-                "STENO_ENGINE names this file as the engine, but there is no such file.",
+                "STENO_ENGINE is set to this file, but there is no such file.",
             )
             .file(program)
             .remedy("Set it to the path of a `steno-engine`, or unset it."));
@@ -172,7 +172,7 @@ pub fn find_player() -> Result<PathBuf, Failure> {
         if program.is_file() {
             return Ok(program);
         }
-        let text = "STENO_PLAYER names this file as the player, but there is no such file.";
+        let text = "STENO_PLAYER is set to this file, but there is no such file.";
         return Err(Failure::new(ErrorCode::PlayerFailed, text).file(program).remedy(remedy));
     }
     let file = format!("{PLAYER}{}", std::env::consts::EXE_SUFFIX);
@@ -182,7 +182,7 @@ pub fn find_player() -> Result<PathBuf, Failure> {
         return Ok(found.clone());
     }
     let tried: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-    let text = format!("The player `{PLAYER}` is not where it is looked for. Tried: {}.", tried.join(", "));
+    let text = format!("The player `{PLAYER}` was not found. Tried: {}.", tried.join(", "));
     Err(Failure::new(ErrorCode::PlayerFailed, text).remedy(remedy))
 }
 
@@ -219,7 +219,7 @@ fn not_found(tried: &[PathBuf]) -> Failure {
     let tried: Vec<String> = tried.iter().map(|path| path.display().to_string()).collect();
     Failure::new(
         ErrorCode::EngineNotFound,
-        format!("The engine `steno-engine` is not where it is looked for. Tried: {}.", tried.join(", ")),
+        format!("The engine `steno-engine` was not found. Tried: {}.", tried.join(", ")),
     )
     .remedy("Install Steno again, or set STENO_ENGINE to the path of the engine.")
 }

@@ -116,9 +116,8 @@ impl Capture {
         if let Some(mut errors) = self.child.stderr.take() {
             let _ = errors.read_to_string(&mut said);
         }
-        let why =
-            said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it says nothing more");
-        Some(no_microphone(format!("Nothing could be recorded: {why}.")))
+        let why = said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("no reason given");
+        Some(no_microphone(format!("Recording failed: {why}.")))
     }
 
     /// Ends the recording and writes it as a WAV file; returns how many seconds it has.
@@ -135,9 +134,9 @@ impl Capture {
             return Err(no_microphone("Nothing was recorded."));
         }
         write_wav(file, &heard.samples).map_err(|error| {
-            Failure::new(ErrorCode::OutputUnwritable, format!("The recording can't be kept ({error})."))
+            Failure::new(ErrorCode::OutputUnwritable, format!("The recording can't be saved ({error})."))
                 .file(file)
-                .remedy("Make room, or set TMPDIR to another folder.")
+                .remedy("Free some disk space, or set TMPDIR to another folder.")
         })?;
         Ok(seconds(&heard.samples))
     }

@@ -136,12 +136,12 @@ impl Player {
             }
             *running = None;
         }
-        Err(failed(format!("The player ended while it opened this recording: {died}."), path))
+        Err(failed(format!("The player stopped while it opened this recording: {died}."), path))
     }
 }
 
 fn strange(path: &Path) -> Failure {
-    failed("The player gave the answer to another question.".to_owned(), path)
+    failed("The player gave an unexpected answer.".to_owned(), path)
 }
 
 fn failed(text: String, path: &Path) -> Failure {

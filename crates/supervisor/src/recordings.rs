@@ -81,14 +81,12 @@ fn none(folder: &Path, below: usize) -> Failure {
             "Choose another folder, or the files themselves.",
         ),
         1 => (
-            "There is no audio or video file directly in this folder, but one in a folder within it.".into(),
-            "Add --recursive to search the folders within it.",
+            "There is no audio or video file directly in this folder, but one in a subfolder.".into(),
+            "Add --recursive to search subfolders.",
         ),
         many => (
-            format!(
-                "There is no audio or video file directly in this folder, but {many} in folders within it."
-            ),
-            "Add --recursive to search the folders within it.",
+            format!("There is no audio or video file directly in this folder, but {many} in subfolders."),
+            "Add --recursive to search subfolders.",
         ),
     };
     Failure::new(ErrorCode::NoRecordings, message).file(folder).remedy(remedy)
@@ -136,8 +134,9 @@ mod tests {
         check(
             "tape 2.mp3",
             false,
-            &["NoRecordings: There is no audio or video file directly in this folder, but one in a folder \
-               within it."],
+            &[
+                "NoRecordings: There is no audio or video file directly in this folder, but one in a subfolder.",
+            ],
         );
     }
 }

@@ -343,10 +343,10 @@ impl Watch {
             self.ping.moved = now;
         }
         if now - self.ping.answered > self.limits.pong {
-            let text = format!("It answered no ping for {} s", self.limits.pong.as_secs());
+            let text = format!("It did not respond for {} s", self.limits.pong.as_secs());
             self.verdict = Some(Verdict::Silent(text));
         } else if now - self.ping.moved > self.limits.standstill {
-            let text = format!("It got nowhere with its job for {} s", self.limits.standstill.as_secs());
+            let text = format!("It made no progress for {} s", self.limits.standstill.as_secs());
             self.verdict = Some(Verdict::Silent(text));
         } else if now >= self.ping.sent + self.limits.ping_interval {
             self.shortage = Shortage::now();
@@ -431,42 +431,42 @@ impl Watch {
     fn failure(&self, how: &str, death: Death) -> Failure {
         let (code, message) = match &self.verdict {
             Some(Verdict::Stranger(failure)) => return failure.clone(),
-            Some(Verdict::Silent(text)) => (ErrorCode::EngineSilent, format!("{text} and was ended.")),
+            Some(Verdict::Silent(text)) => (ErrorCode::EngineSilent, format!("{text} and was stopped.")),
             Some(Verdict::Garbled(problem)) => (
                 ErrorCode::EngineFailed,
-                format!("It {how}; what it said last can't be understood: {problem}."),
+                format!("It {how}; its last message can't be understood: {problem}."),
             ),
             Some(Verdict::Flood(bytes)) => {
                 let megabytes = bytes >> 20;
                 let text = format!(
-                    "It sent more than {megabytes} MB of text, which no recording has, and was ended."
+                    "It sent more than {megabytes} MB of text, which no recording has, and was stopped."
                 );
                 (ErrorCode::EngineFailed, text)
             }
             Some(Verdict::CancelTimeout) => {
-                (ErrorCode::EngineFailed, "It was ended, since a cancelled job did not stop.".into())
+                (ErrorCode::EngineFailed, "It was stopped because a cancelled job did not stop.".into())
             }
             Some(Verdict::ShutdownTimeout) => {
-                (ErrorCode::EngineFailed, "It was ended, since it did not shut down when asked to.".into())
+                (ErrorCode::EngineFailed, "It was stopped because it did not shut down when asked to.".into())
             }
             None if self.leaving.is_some() => (ErrorCode::EngineFailed, "It was shut down.".into()),
             None if matches!(death, Death::OutOfMemory(Evidence::Killed)) => {
                 (ErrorCode::EngineFailed, format!("It {how} while the machine ran out of memory."))
             }
             None if death == Death::Killed => {
-                let text = "It was ended by the system or by another program (signal 9, SIGKILL); memory was not short.";
+                let text = "It was killed by the system or by another program (signal 9, SIGKILL); memory was not short.";
                 (ErrorCode::EngineFailed, text.into())
             }
             None => (ErrorCode::EngineFailed, format!("It {how}.")),
         };
-        let mut text = format!("The engine ended. {message}");
+        let mut text = format!("The engine stopped. {message}");
         let lines = self.process.last_lines();
         if !lines.is_empty() {
-            text.push_str(" Its last words: ");
+            text.push_str(" Its last output: ");
             text.push_str(&lines.join(" | "));
         }
         Failure::new(code, text).remedy(format!(
-            "Start the job again; if it happens again, report it with these words. The engine is {}.",
+            "Try again. If it happens again, report it with this text. The engine is {}.",
             self.program
         ))
     }
@@ -512,7 +512,7 @@ fn kept_bytes(event: &Event) -> u64 {
 fn damaged() -> Failure {
     Failure::new(
         ErrorCode::AudioBroken,
-        "Decoding this file asks for more memory than any recording needs: it is damaged, or made to do so.",
+        "Decoding this file takes more memory than any recording needs: the file is damaged or malicious.",
     )
     .remedy("Convert it to another format with a program that can still play it.")
 }

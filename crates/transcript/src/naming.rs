@@ -53,7 +53,9 @@ enum Piece {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TemplateError {
     /// There is no such placeholder.
-    #[error("{{{placeholder}}} is not known: a name can have {{name}}, {{date}}, {{language}} and {{model}}")]
+    #[error(
+        "{{{placeholder}}} is not known: a name can contain {{name}}, {{date}}, {{language}} and {{model}}"
+    )]
     Unknown {
         /// What stands between the braces.
         placeholder: String,
@@ -62,7 +64,7 @@ pub enum TemplateError {
     #[error("a brace is missing: write placeholders as {{name}}")]
     Brace,
     /// A name is no path, and has no character that a file system refuses.
-    #[error("a file name can't have {character:?}")]
+    #[error("a file name can't contain {character:?}")]
     Forbidden {
         /// The character.
         character: char,

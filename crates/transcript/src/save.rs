@@ -88,9 +88,9 @@ impl SaveError {
             Self::Exists(_) => "The file already exists.".into(),
             Self::DiskFull(_) => "The disk is full.".into(),
             Self::NoFolder(_) => "There is no such folder.".into(),
-            Self::IsFolder(_) => "This is a folder, and a file of that name was to be written.".into(),
-            Self::NotAllowed(_) => "Writing is not allowed here.".into(),
-            Self::NameTooLong(_) => "The file system does not take this name, or one so long.".into(),
+            Self::IsFolder(_) => "A folder with this name already exists.".into(),
+            Self::NotAllowed(_) => "You don't have permission to write here.".into(),
+            Self::NameTooLong(_) => "The file system does not allow this name; it may be too long.".into(),
             Self::NoFont { letters, .. } => format!("No installed font has these letters: {letters}"),
             Self::Io { source, .. } => format!("The file could not be written ({source})."),
         }
@@ -100,8 +100,8 @@ impl SaveError {
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::Exists(_) => "Replace it, or choose another folder.",
-            Self::DiskFull(_) => "Make room, or choose a folder on another disk.",
-            Self::NoFolder(_) => "Make it first, or choose another one.",
+            Self::DiskFull(_) => "Free some disk space, or choose a folder on another disk.",
+            Self::NoFolder(_) => "Create it first, or choose another folder.",
             Self::NameTooLong(_) => "Rename the recording, or choose another folder.",
             Self::NoFont { .. } => "Install a font that has them, or choose another format, such as docx.",
             Self::IsFolder(_) | Self::NotAllowed(_) | Self::Io { .. } => "Choose another folder.",

@@ -167,23 +167,23 @@ impl Message {
                 format!("Parts of the file are damaged{}{silence}.", in_brackets(detail))
             }
             Self::Phase { channel, decibels } => format!(
-                "The channels cancel each other out: mixed they would be {decibels:.0} dB quieter. \
-                 Channel {channel} was taken alone."
+                "The channels cancel each other out: mixed, they would be {decibels:.0} dB quieter. \
+                 Only channel {channel} is transcribed."
             ),
-            Self::Mono {} => "The recording has one channel only; that one is taken.".into(),
+            Self::Mono {} => "The recording has only one channel, which is transcribed.".into(),
             Self::SeveralTracks { tracks, taken, language } => format!(
                 "The file has {tracks} audio tracks; track {taken}{} is transcribed.",
                 in_brackets(language)
             ),
             Self::MaybeKnown { speaker, person } => {
-                format!("{speaker} may be {person}: listen, and give {speaker} that name if so.")
+                format!("{speaker} may be {person}. Listen, and rename {speaker} if that is right.")
             }
             Self::VoicesUnreadable { detail } => format!("{detail} Speakers have numbers instead of names."),
-            Self::Gaps { gaps: 1 } => "1 stretch of speech of over 2 s is without text.".into(),
-            Self::Gaps { gaps } => format!("{gaps} stretches of speech of over 2 s are without text."),
-            Self::Discarded { passages: 1 } => "1 passage of text over silence was left out.".into(),
+            Self::Gaps { gaps: 1 } => "In 1 place, more than 2 s of speech has no text.".into(),
+            Self::Gaps { gaps } => format!("In {gaps} places, more than 2 s of speech has no text."),
+            Self::Discarded { passages: 1 } => "1 passage of text without speech was left out.".into(),
             Self::Discarded { passages } => {
-                format!("{passages} passages of text over silence were left out.")
+                format!("{passages} passages of text without speech were left out.")
             }
             Self::Again { from, to, model } => {
                 let at = |seconds: &f64| clock(Time::from_seconds(*seconds), '.');
@@ -195,27 +195,26 @@ impl Message {
             }
             Self::AgainFailed { detail, .. } => detail.clone(),
             Self::Restarted { detail, .. } => {
-                format!("{detail} It was started again; the text goes on where it was.")
+                format!("{detail} It was restarted; transcription continues where it stopped.")
             }
             Self::WindowSkipped { times } => {
-                format!("The engine ended {times} times at this place, which is passed over.")
+                format!("The engine stopped here {times} times, so this passage is skipped.")
             }
             Self::DeviceWaiting { device, pid } => {
                 let device = if device == "cpu" { "the CPU" } else { device };
                 let pid = pid.map(|pid| format!(" (process id {pid})")).unwrap_or_default();
-                format!(
-                    "Waiting for {device}: another Steno{pid} is using it. It is this recording's turn next."
-                )
+                format!("Waiting for {device}: another Steno{pid} is using it. This recording is next.")
             }
-            Self::JournalUnavailable { detail } => format!(
-                "{detail} Until then this job can't be resumed should the program be ended; it goes on all the same."
-            ),
+            Self::JournalUnavailable { detail } => {
+                format!("{detail} The job continues, but it can't be resumed if Steno is closed.")
+            }
             Self::FileChanged {} => {
-                "The recording was changed since its transcription was interrupted: it is begun anew.".into()
+                "The recording has changed since it was interrupted, so it starts again from the beginning."
+                    .into()
             }
             Self::HistoryUnavailable { detail } => format!("{detail} The text can be saved, but not edited."),
             Self::HistoryDamaged { detail } => format!("Only the beginning could be read. {detail}"),
-            Self::ExportFailed { detail, .. } => format!("The text was not exported: {detail}"),
+            Self::ExportFailed { detail, .. } => format!("The transcript was not saved: {detail}"),
         }
     }
 
@@ -344,10 +343,10 @@ mod tests {
     #[test]
     fn counted_things_have_a_form_of_their_own_for_one() {
         for (message, expected) in [
-            (Message::Gaps { gaps: 1 }, "1 stretch of speech of over 2 s is without text."),
-            (Message::Gaps { gaps: 5 }, "5 stretches of speech of over 2 s are without text."),
-            (Message::Discarded { passages: 1 }, "1 passage of text over silence was left out."),
-            (Message::Discarded { passages: 5 }, "5 passages of text over silence were left out."),
+            (Message::Gaps { gaps: 1 }, "In 1 place, more than 2 s of speech has no text."),
+            (Message::Gaps { gaps: 5 }, "In 5 places, more than 2 s of speech has no text."),
+            (Message::Discarded { passages: 1 }, "1 passage of text without speech was left out."),
+            (Message::Discarded { passages: 5 }, "5 passages of text without speech were left out."),
         ] {
             assert_eq!(message.text(), expected);
         }

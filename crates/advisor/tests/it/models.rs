@@ -117,12 +117,8 @@ fn models_that_tell_speakers_apart_are_kept_from_those_that_transcribe() {
     assert_eq!(places.find(Some("mine")).unwrap_err().code, ErrorCode::ModelNotFound);
     for (wanted, code, said) in [
         ("yours", ErrorCode::ModelNotFound, "There are: mine."),
-        ("half", ErrorCode::ModelInvalid, "no model that tells speakers apart"),
-        (
-            root.path().join("data").to_str().unwrap(),
-            ErrorCode::ModelInvalid,
-            "no model that tells speakers apart",
-        ),
+        ("half", ErrorCode::ModelInvalid, "no speaker model"),
+        (root.path().join("data").to_str().unwrap(), ErrorCode::ModelInvalid, "no speaker model"),
     ] {
         let failure = places.find_speakers(wanted).unwrap_err();
         assert_eq!(failure.code, code, "{wanted}");

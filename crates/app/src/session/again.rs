@@ -197,12 +197,12 @@ impl Again {
 /// Why no speaker was found.
 fn nobody(found: &Transcript) -> Failure {
     let notice = found.notices.iter().find(|notice| notice.severity != Severity::Info);
-    let text = notice.map_or("Nobody was heard in this recording.", |notice| notice.text.as_str());
+    let text = notice.map_or("No speech was found in this recording.", |notice| notice.text.as_str());
     Failure::new(ErrorCode::NoVoice, text)
 }
 
 fn nothing_came() -> Failure {
-    Failure::new(ErrorCode::Internal, "The engine gave no answer.").remedy("Try it again.")
+    Failure::new(ErrorCode::Internal, "The engine gave no answer.").remedy("Try again.")
 }
 
 impl QueueEntry {

@@ -80,8 +80,9 @@ fn look(file: &Path) -> Result<u64, Failure> {
             .remedy("Choose an audio or video file."));
     }
     if meta.len() == 0 {
-        return Err(Failure::new(ErrorCode::FileEmpty, "The file is empty.")
-            .remedy("Copy or record it again: it holds nothing."));
+        return Err(
+            Failure::new(ErrorCode::FileEmpty, "The file is empty.").remedy("Copy or record it again.")
+        );
     }
     fs::File::open(file).map_err(unreadable)?;
     Ok(meta.len())
@@ -90,7 +91,7 @@ fn look(file: &Path) -> Result<u64, Failure> {
 fn unreadable(error: io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::NotFound => Failure::new(ErrorCode::FileNotFound, "There is no such file.")
-            .remedy("It may have been moved or renamed: choose it again."),
+            .remedy("It may have been moved or renamed. Choose it again."),
         io::ErrorKind::PermissionDenied => {
             Failure::new(ErrorCode::FileUnreadable, "You are not allowed to read this file.")
                 .remedy("Change its permissions, or copy it to a folder of your own.")

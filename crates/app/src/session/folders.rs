@@ -121,9 +121,9 @@ impl Session {
     pub fn pass_over(&self, folder: &Path) -> Result<(), Failure> {
         let recordings = recordings(folder).map_err(|error| gone(folder, &error))?;
         let journal = self.inner.supervisor.journal().ok_or_else(|| {
-            Failure::new(ErrorCode::OutputUnwritable, "What lies in the folder now can't be kept in mind.")
+            Failure::new(ErrorCode::OutputUnwritable, "The list of existing recordings can't be saved.")
                 .file(folder)
-                .remedy("Check the folder for the program's state, or have all recordings transcribed.")
+                .remedy("Check Steno's state folder, or include existing recordings.")
         })?;
         journal.mark_existing(&recordings).map_err(|error| error.failure())
     }
@@ -319,18 +319,17 @@ fn recordings(folder: &Path) -> io::Result<Vec<(PathBuf, FileStamp)>> {
 
 fn gone(folder: &Path, error: &io::Error) -> Failure {
     let failure = match error.kind() {
-        io::ErrorKind::NotFound => Failure::new(ErrorCode::FileNotFound, "The watched folder is not there.")
-            .remedy("Connect the disk that it is on, or watch another folder. Steno goes on looking."),
+        io::ErrorKind::NotFound => Failure::new(ErrorCode::FileNotFound, "The watched folder was not found.")
+            .remedy("Connect the disk that it is on, or watch another folder. Steno keeps checking."),
         io::ErrorKind::PermissionDenied => {
-            Failure::new(ErrorCode::FileUnreadable, "You are not allowed to look into the watched folder.")
+            Failure::new(ErrorCode::FileUnreadable, "You are not allowed to read the watched folder.")
                 .remedy("Change its permissions, or watch another folder.")
         }
         io::ErrorKind::NotADirectory => {
-            Failure::new(ErrorCode::FileUnreadable, "What is watched is no folder.")
-                .remedy("Watch another one.")
+            Failure::new(ErrorCode::FileUnreadable, "This is not a folder.").remedy("Watch a folder instead.")
         }
         _ => Failure::new(ErrorCode::FileUnreadable, format!("The watched folder can't be read ({error})."))
-            .remedy("Check the disk or the network that it is on. Steno goes on looking."),
+            .remedy("Check the disk or the network that it is on. Steno keeps checking."),
     };
     failure.file(folder)
 }

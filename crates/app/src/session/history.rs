@@ -232,14 +232,14 @@ impl Session {
     pub(super) fn documents(&self) -> Result<&Documents, Failure> {
         self.inner.documents.get().ok_or_else(|| {
             Failure::new(ErrorCode::OutputUnwritable, "The history can't be used.")
-                .remedy("Check the folder for the program's state, and start Steno again.")
+                .remedy("Check Steno's state folder, and start Steno again.")
         })
     }
 }
 
 fn no_document() -> Failure {
-    Failure::new(ErrorCode::TranscriptGone, "This transcript is not in the history any more.")
-        .remedy("Look at the list again.")
+    Failure::new(ErrorCode::TranscriptGone, "This transcript is no longer in the history.")
+        .remedy("Refresh the list.")
 }
 
 /// A recording that was renamed where it lies.

@@ -61,7 +61,7 @@ impl Session {
         let mut state = self.recorded();
         *state = FromMicrophone::Nothing;
         let recorder = Recorder::find().ok_or_else(|| {
-            Failure::new(ErrorCode::NoMicrophone, "There is no program that records.").remedy(
+            Failure::new(ErrorCode::NoMicrophone, "No recording program is installed.").remedy(
                 "Install parecord (pulseaudio-utils), arecord (alsa-utils) or pw-record (pipewire-bin).",
             )
         })?;
@@ -79,7 +79,7 @@ impl Session {
             return Err(Failure::new(ErrorCode::NoMicrophone, "Nothing is being recorded."));
         };
         let folder = tempfile::Builder::new().prefix("steno-voice-").tempdir().map_err(|error| {
-            Failure::new(ErrorCode::OutputUnwritable, format!("The recording can't be kept ({error})."))
+            Failure::new(ErrorCode::OutputUnwritable, format!("The recording can't be saved ({error})."))
                 .file(std::env::temp_dir())
         })?;
         let file = folder.path().join(FILE);

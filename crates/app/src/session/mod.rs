@@ -411,9 +411,7 @@ impl Session {
     /// Where the recording is not in the list.
     pub fn recording(&self, id: JobId) -> Result<PathBuf, Failure> {
         let file = self.lock().queue.get(id).map(|entry| entry.file.clone());
-        file.ok_or_else(|| {
-            Failure::new(ErrorCode::RecordingGone, "This recording is not in the list any more.")
-        })
+        file.ok_or_else(|| Failure::new(ErrorCode::RecordingGone, "This recording is no longer in the list."))
     }
 
     /// What is listened to: the recording, and which of its audio tracks was transcribed or is to be.
@@ -525,7 +523,7 @@ impl Session {
         });
         found.ok_or_else(|| {
             Failure::new(ErrorCode::TranscriptGone, "There is no transcript of this recording yet.")
-                .remedy("Wait until it is done.")
+                .remedy("Wait until it is finished.")
         })
     }
 

@@ -91,7 +91,7 @@ async fn transcribe(
         Ok((job, key, forecast, speakers, will_not_fit, plain, identity))
     });
     let (job, key, forecast, speakers, will_not_fit, plain, identity) = begun.await.unwrap_or_else(|_| {
-        Err(Failure::new(ErrorCode::Internal, "The job could not be begun.").remedy("Try it again."))
+        Err(Failure::new(ErrorCode::Internal, "The job could not be started.").remedy("Try again."))
     })?;
     inner.change(|shared| {
         shared.queue.forecast(id, forecast, speakers);
@@ -184,7 +184,7 @@ pub fn job(entry: &QueueEntry, settings: &JobSettings, preferences: &Preferences
     let settings = entry.own.as_ref().unwrap_or(settings);
     let model = settings.model.as_ref().ok_or_else(|| {
         Failure::new(ErrorCode::ModelNotFound, "There is no model to transcribe with.")
-            .remedy("Choose a model's folder.")
+            .remedy("Choose the folder of a model.")
     })?;
     let mut job = Job::new(NO_JOB, entry.file.clone(), model.path.clone());
     settings.fill(&mut job);

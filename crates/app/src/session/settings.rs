@@ -192,7 +192,7 @@ impl Part {
         let from = self.from.unwrap_or(Time::ZERO);
         if self.to.is_some_and(|to| to <= from) {
             return Err(Failure::new(ErrorCode::BadSettings, "The part ends before it begins.")
-                .remedy("Enter an end after the start."));
+                .remedy("Enter an end that is after the start."));
         }
         match length {
             Some(length) if from.seconds() >= length && from > Time::ZERO => {
@@ -260,12 +260,12 @@ pub fn save_preset(presets: &mut Vec<Preset>, name: &str, settings: Stored) -> R
 pub fn rename_preset(presets: &mut [Preset], name: &str, to: &str) -> Result<(), Failure> {
     let to = checked(to)?;
     if to != name && presets.iter().any(|preset| preset.name == to) {
-        let message = format!("There are settings named \"{to}\" already.");
+        let message = format!("A preset named \"{to}\" already exists.");
         return Err(Failure::new(ErrorCode::NameTaken, message).remedy("Choose another name."));
     }
     let preset = presets.iter_mut().find(|preset| preset.name == name).ok_or_else(|| {
-        Failure::new(ErrorCode::BadSettings, format!("There are no settings named \"{name}\"."))
-            .remedy("They may have been deleted.")
+        Failure::new(ErrorCode::BadSettings, format!("There is no preset named \"{name}\"."))
+            .remedy("It may have been deleted.")
     })?;
     preset.name = to;
     presets.sort_by_cached_key(|preset| preset.name.to_lowercase());
@@ -275,7 +275,7 @@ pub fn rename_preset(presets: &mut [Preset], name: &str, to: &str) -> Result<(),
 fn checked(name: &str) -> Result<String, Failure> {
     let name = name.trim();
     if name.is_empty() {
-        return Err(Failure::new(ErrorCode::NameMissing, "Settings can't be kept without a name.")
+        return Err(Failure::new(ErrorCode::NameMissing, "A preset can't be saved without a name.")
             .remedy("Enter a name."));
     }
     Ok(name.to_owned())
@@ -306,9 +306,9 @@ mod tests {
         assert_eq!(named(&presets), ["Interviews fr", "Quick en"]);
         rename_preset(&mut presets, "Quick", "quick").unwrap();
         for (name, to, code, part) in [
-            ("quick", "Interviews", ErrorCode::NameTaken, "There are settings named \"Interviews\" already."),
+            ("quick", "Interviews", ErrorCode::NameTaken, "A preset named \"Interviews\" already exists."),
             ("quick", "  ", ErrorCode::NameMissing, "without a name"),
-            ("slow", "slower", ErrorCode::BadSettings, "There are no settings named \"slow\"."),
+            ("slow", "slower", ErrorCode::BadSettings, "There is no preset named \"slow\"."),
         ] {
             let failure = rename_preset(&mut presets, name, to).unwrap_err();
             assert!(failure.code == code && failure.to_string().contains(part), "{failure}");

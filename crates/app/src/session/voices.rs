@@ -40,7 +40,7 @@ impl Session {
     pub async fn remember_speaker(&self, id: JobId, speaker: &str) -> Result<(), Failure> {
         let spans = self.spans_of(id, speaker);
         if spans.is_empty() {
-            let text = "This speaker has no text any more.";
+            let text = "This speaker no longer has any text.";
             return Err(Failure::new(ErrorCode::NoVoice, text).remedy("Open the transcript again."));
         }
         let sample = self.sample(&self.recording(id)?, spans).await?;
@@ -57,7 +57,7 @@ impl Session {
         if new == name || voices.rename(name, new).map_err(|error| error.failure())? {
             return Ok(());
         }
-        Err(Failure::new(ErrorCode::NameTaken, "Another voice has this name already."))
+        Err(Failure::new(ErrorCode::NameTaken, "Another voice already has this name."))
     }
 
     /// Removes a voice for good, or one sample of it, counted from 0. Waits for the disk.

@@ -75,7 +75,7 @@ fn another_engine_goes_on_with_the_recordings_that_are_left() {
             &["a.mp3", "once.mp3", "c.mp3"][..],
             0,
             &["a.mp3", "once.mp3", "c.mp3"][..],
-            "Another engine goes on.",
+            "Continuing with a new engine.",
         ),
         (&["a.mp3", "dies.mp3", "broken.mp3", "c.mp3"], 1, &["a.mp3", "c.mp3"], "steno: dies.mp3: "),
         (&["dies.mp3"], 1, &[], "steno: dies.mp3: "),
@@ -83,7 +83,7 @@ fn another_engine_goes_on_with_the_recordings_that_are_left() {
             &["a.mp3", "hungry.mp3", "c.mp3"],
             0,
             &["a.mp3", "hungry.mp3", "c.mp3"],
-            "The engine ran out of memory and ended",
+            "The engine ran out of memory and stopped",
         ),
         (&["hungry.mp3", "c.mp3"], 0, &["hungry.mp3", "c.mp3"], "q8_0 instead of f16"),
     ];

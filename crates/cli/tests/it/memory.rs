@@ -100,7 +100,7 @@ fn whether_the_model_fits_is_said_before_the_queue_starts() {
     let said: Vec<usize> =
         ran.err.match_indices("starter-whisper (f32) on the CPU: ").map(|it| it.0).collect();
     assert_eq!(said.len(), 1, "{}", ran.err);
-    assert!(ran.err.contains("that are free."), "{}", ran.err);
+    assert!(ran.err.contains(" is free."), "{}", ran.err);
     assert!(said[0] < ran.err.find("a.mp3: ").unwrap(), "{}", ran.err);
     let quiet = sandbox.run(&["transcribe", "a.mp3", "--quiet", "--force"]).ends(0);
     assert_eq!(quiet.err, "");
@@ -109,7 +109,7 @@ fn whether_the_model_fits_is_said_before_the_queue_starts() {
     let arguments = ["transcribe", "a.mp3", "--quiet", "--force", "--ram-limit", "40MiB"];
     let ran = sandbox.run(&arguments).ends(0);
     ran.says("steno: warning: starter-whisper (f32) on the CPU: does not fit. The transcription needs ")
-        .says("40 MB are free")
+        .says("40 MB is free")
         .says("See docs/troubleshooting.md#memory-will-not-fit.");
 }
 
@@ -122,7 +122,7 @@ fn the_doctor_says_which_models_fit() {
         assert!(out.contains(part), "no {part:?} in:\n{out}");
     }
     let out = sandbox.run(&["doctor", "--ram-limit", "40MiB", "--precision", "q8_0"]).ends(0).out;
-    assert!(out.contains("does not fit, ") && out.contains(" are missing") && !out.contains("f32 "), "{out}");
+    assert!(out.contains("does not fit, ") && out.contains(" short") && !out.contains("f32 "), "{out}");
     let out = sandbox.run(&["doctor", "--json"]).ends(0).out;
     let json: Value = serde_json::from_str(&out).unwrap();
     let fit = json["fits"].as_array().unwrap().iter().find(|fit| fit["model"] == "starter-whisper").unwrap();
@@ -175,13 +175,13 @@ mod engines {
     fn engines_are_listed_with_what_they_hold() {
         let sandbox = Sandbox::with(&[]);
         let out = sandbox.run(&["memory"]).ends(0).out;
-        assert!(out.contains("engines   none run") && out.contains(" free of "), "{out}");
+        assert!(out.contains("engines   none running") && out.contains(" free of "), "{out}");
         let engine = Engine::start(&sandbox);
         let _job = engine.entry.begin("cpu", "small");
         let out = sandbox.run(&["memory"]).ends(0).out;
         let pid = engine.process.id();
         for part in [
-            format!("engine    process {pid} on cpu with small, at a job, for "),
+            format!("engine    process {pid} on cpu with small, busy, for "),
             format!("host process {}", std::process::id()),
             " anonymous, ".into(),
         ] {
@@ -197,12 +197,12 @@ mod engines {
     #[test]
     fn idle_engines_are_ended_and_busy_ones_stay() {
         let sandbox = Sandbox::with(&[]);
-        sandbox.run(&["memory", "--release"]).ends(0).says("No engine runs.");
+        sandbox.run(&["memory", "--release"]).ends(0).says("No engines are running.");
         let (mut idle, mut busy) = (Engine::start(&sandbox), Engine::start(&sandbox));
         let _job = busy.entry.begin("cpu", "small");
         let ran = sandbox.run(&["memory", "--release"]).ends(0);
-        let ran = ran.says(&format!("process id {} was ended.", idle.process.id()));
-        ran.says(&format!("process id {} is at a job and stays.", busy.process.id()));
+        let ran = ran.says(&format!("process id {} was stopped.", idle.process.id()));
+        ran.says(&format!("process id {} is busy and keeps running.", busy.process.id()));
         assert!(!idle.runs() && busy.runs());
     }
 
@@ -217,9 +217,9 @@ mod engines {
         while !std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") T ") {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        sandbox.run(&["memory", "--release"]).ends(1).says("does not answer").says("--force");
+        sandbox.run(&["memory", "--release"]).ends(1).says("does not respond").says("--force");
         assert!(engine.runs());
-        sandbox.run(&["memory", "--release", "--force"]).ends(0).says("was ended.");
+        sandbox.run(&["memory", "--release", "--force"]).ends(0).says("was stopped.");
         assert!(!engine.runs());
         sandbox.run(&["memory", "--force"]).ends(2).says("--release");
     }

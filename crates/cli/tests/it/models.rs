@@ -95,7 +95,7 @@ fn a_model_is_downloaded_used_damaged_repaired_and_removed() {
 
     damage(&machine.store().join(NAME).join("model.safetensors"));
     let ran = machine.run(&["models", "verify", NAME]).ends(1);
-    assert!(ran.out.contains("model.safetensors: Its checksum is not what it was."), "{}", ran.out);
+    assert!(ran.out.contains("model.safetensors: Its checksum has changed."), "{}", ran.out);
     assert_eq!(machine.listed(NAME).unwrap()["state"], "damaged");
     let refused = machine.run(&["transcribe", "talk.flac", "--force", "--model", NAME]).ends(1);
     refused.says("This model is damaged: model.safetensors").says_not("panicked");
@@ -130,7 +130,7 @@ fn what_goes_wrong_is_said_with_the_way_out() {
     for (arguments, part) in [
         (&["models", "pull", "whisper-huge"][..], "`steno models list --all` shows what is known"),
         (&["models", "pull", "nobody/nothing"], "127.0.0.1 has no"),
-        (&["models", "pull", NAME, "--offline"], "the network is switched off"),
+        (&["models", "pull", NAME, "--offline"], "network access is turned off"),
         (&["models", "pull", NAME, "--hub", "http://127.0.0.1:9"], "127.0.0.1 can't be reached"),
         (&["models", "import", "talk.flac"], "neither safetensors nor GGUF"),
         (&["models", "import", "nothing"], "No such file"),
@@ -162,10 +162,10 @@ fn ctrl_c_keeps_what_has_come_and_the_next_download_goes_on() {
     // SAFETY: the call takes numbers only; the child is ours and was not waited for.
     unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
     let ran = Ran::from(child.wait_with_output().unwrap()).ends(130);
-    ran.says("it goes on where it stopped");
+    ran.says("the download resumes where it stopped");
     assert_eq!(machine.listed(NAME).unwrap()["state"], "interrupted");
     let listed = machine.run(&["models"]).ends(0).out;
-    assert!(listed.contains("`steno models pull whisper-tiny` goes on"), "{listed}");
+    assert!(listed.contains("`steno models pull whisper-tiny` resumes"), "{listed}");
     machine.run(&["transcribe", "talk.flac", "--model", NAME]).ends(1).says("was interrupted");
     machine.run(&["models", "pull", NAME]).ends(0);
     machine.run(&["transcribe", "talk.flac", "--model", NAME]).ends(0);
@@ -292,7 +292,7 @@ fn the_models_move_and_are_found_where_they_are() {
     machine.run(&["models", "import", source.to_str().unwrap(), "--name", "mine"]).ends(0);
     assert!(moved.join("mine/model.safetensors").is_file());
     let output = machine.command(&["models", "move", "x"]).env("STENO_MODELS", &moved).output().unwrap();
-    Ran::from(output).ends(1).says("STENO_MODELS says where the models are");
+    Ran::from(output).ends(1).says("STENO_MODELS sets where the models are");
 }
 
 fn are_told_whether_they_fit(machine: &Machine, names: &[&str]) {
@@ -306,7 +306,7 @@ fn are_told_whether_they_fit(machine: &Machine, names: &[&str]) {
             cpu["choices"].as_array().unwrap().iter().find(|choice| choice["model"] == name).unwrap();
         assert_eq!(choice["installed"], true);
         let ran = machine.run(&["transcribe", "talk.flac", "--force", "--model", name]).ends(0);
-        ran.says(name).says("comfortable");
+        ran.says(name).says(": fits. It needs ");
     }
 }
 
@@ -327,7 +327,7 @@ fn models_of_every_kind_are_told_whether_they_fit() {
     machine.run(&["models", "add", "here", "--path", source.to_str().unwrap()]).ends(0);
     are_told_whether_they_fit(&machine, &["mine", "here"]);
     let ran = machine.run(&["models", "recommend"]).ends(0);
-    assert!(ran.out.contains("Take "), "{}", ran.out);
+    assert!(ran.out.contains("Use "), "{}", ran.out);
     machine.run(&["models", "remove", "here"]).ends(0);
     assert!(source.join("config.json").is_file() && machine.listed("here").is_none());
 }

@@ -192,7 +192,7 @@ fn speakers_of_a_finished_transcript_are_found() {
     // Into other files.
     let arguments = ["speakers", "a.json", "a.flac", "--format", "json,txt", "--output", "other"];
     let told = run(&sandbox, &arguments).ends(0);
-    assert!(told.err.contains("telling speakers apart") && told.err.contains("written to"), "{}", told.err);
+    assert!(told.err.contains("identifying speakers") && told.err.contains("written to"), "{}", told.err);
     run(&sandbox, &arguments).ends(1).says("a.json");
     let quiet = run(&sandbox, &[&arguments[..], &["--force", "--quiet"]].concat()).ends(0);
     assert_eq!(quiet.err, "");
@@ -310,7 +310,7 @@ fn people_who_were_added_are_named() {
     run(&sandbox, &["voices", "add", "Ben", "ben 1.wav", "ben 2.wav"]).ends(0);
     assert!(listed().contains("Ben: 2 samples, "), "{}", listed());
     let shown = run(&sandbox, &["voices", "show", "Ben"]).ends(0).out;
-    assert!(shown.contains("1. ben 1.wav, ") && shown.contains(" % like the other samples"), "{shown}");
+    assert!(shown.contains("1. ben 1.wav, ") && shown.contains(" % similar to the other samples"), "{shown}");
     run(&sandbox, &["voices", "show", "Carl"]).ends(1).says("Carl");
 
     run(&sandbox, &["transcribe", "a.flac", "--speakers", "--format", "txt,rttm,json"]).ends(0);
@@ -500,7 +500,7 @@ fn which_of_several_audio_tracks_is_taken_is_said() {
     let fixture = project().join("crates/audio/tests/fixtures/two_tracks_24000.mkv");
     std::fs::copy(fixture, sandbox.path("film.mkv")).unwrap();
     let said =
-        "film.mkv: The file has 2 audio tracks; track 1 (deu) is transcribed. --track N takes another one";
+        "film.mkv: The file has 2 audio tracks; track 1 (deu) is transcribed. Use --track N for another one";
     run(&sandbox, &["transcribe", "film.mkv"]).ends(0).says(said);
     let chosen = run(&sandbox, &["transcribe", "film.mkv", "--track", "0"]).ends(0);
     assert!(!chosen.err.contains("audio tracks"), "{}", chosen.err);
@@ -609,14 +609,14 @@ fn a_model_is_tried_out_and_its_memory_is_told_stage_by_stage() {
         let found = bytes(stage);
         assert!(found.len() == 2 && found.iter().all(|megabytes| *megabytes > 10.0), "{stage}: {found:?}");
     }
-    assert!(ran.out.ends_with("It fits, 4 at once.\n"), "{}", ran.out);
+    assert!(ran.out.ends_with("It fits, 4 windows at once.\n"), "{}", ran.out);
     // Nothing is left of the signal that it was tried with.
     assert!(sandbox.names().is_empty());
 
     // A limit that nothing fits into.
     let ran = run(&sandbox, &["doctor", "--fit", "starter-whisper", "--memory-limit", "1MiB"]).ends(1);
     assert!(ran.out.ends_with("It does not fit, not even one window at a time.\n"), "{}", ran.out);
-    ran.says("Memory does not suffice for 1 at once.");
+    ran.says("There is not enough memory for 1 window at once.");
 }
 
 #[test]
@@ -635,7 +635,7 @@ fn a_quantised_copy_of_a_model_is_one_more_model() {
 
     run(&sandbox, &["models", "quantize", "starter-whisper", "--to", "q4_k"])
         .ends(1)
-        .says("There is such a folder already.");
+        .says("This folder already exists.");
     run(&sandbox, &["models", "quantize", "nobody"]).ends(1).says("There is no model named");
     run(&sandbox, &["models", "quantize", "starter-whisper", "--to", "q9"]).ends(2);
 }
@@ -684,7 +684,7 @@ fn an_installed_model_tells_speakers_apart() {
     let source = project().join("tests/data/corpus/reference/speakers/community/model");
     run(&sandbox, &["models", "import", source.to_str().unwrap(), "--name", "mine"]).ends(0);
     let listed = run(&sandbox, &["models", "list"]).ends(0).out;
-    assert!(listed.contains("mine") && listed.contains("Tells speakers apart"), "{listed}");
+    assert!(listed.contains("mine") && listed.contains("Identifies speakers"), "{listed}");
     // It is no model to transcribe with.
     run(&sandbox, &["transcribe", "a.flac", "--model", "mine"]).ends(1).says("it can't transcribe");
 
@@ -720,5 +720,5 @@ fn an_installed_model_tells_speakers_apart() {
     run(&sandbox, &["models", "remove", "mine"]).ends(0);
     run(&sandbox, &["transcribe", "a.flac", "--speakers", "--force", "--speaker-model", "mine"])
         .ends(1)
-        .says("There is no model named \"mine\" that tells speakers apart");
+        .says("There is no speaker model named \"mine\"");
 }

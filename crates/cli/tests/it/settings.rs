@@ -435,7 +435,7 @@ fn options_of_subtitles_hold_while_transcribing_too() {
 #[test]
 fn what_was_interrupted_is_listed_discarded_and_resumed() {
     for (arguments, code, out, err) in [
-        (&["resume", "--discard"][..], 0, "", "1 interrupted job was forgotten."),
+        (&["resume", "--discard"][..], 0, "", "1 interrupted job was discarded."),
         (&["resume"], 0, "", "written to "),
         (&["resume", "--quiet"], 0, "", ""),
         (&["resume", "--json-events"], 0, "{\"event\":\"queued\"", ""),

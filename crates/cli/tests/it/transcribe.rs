@@ -81,7 +81,7 @@ fn files_are_named_by_a_template() {
     for (template, part) in [
         ("{title}", "{title} is not known"),
         ("{name", "a brace is missing"),
-        ("../{name}", "a file name can't have '/'"),
+        ("../{name}", "a file name can't contain '/'"),
         ("", "the name is empty"),
     ] {
         named(template, &[]).ends(2).says(part);
@@ -105,7 +105,7 @@ fn folders_within_a_folder_are_searched_with_recursive() {
     let nothing = "There is no audio or video file in this folder.";
     sandbox.run(&["transcribe", "none", "--recursive"]).ends(1).says(nothing);
     std::fs::rename(sandbox.path("tapes/one.mp3"), sandbox.path("tapes/may/three.mp3")).unwrap();
-    sandbox.run(&["transcribe", "tapes"]).ends(1).says("but 3 in folders within it. Add --recursive");
+    sandbox.run(&["transcribe", "tapes"]).ends(1).says("but 3 in subfolders. Add --recursive");
     let languages = sandbox.run(&["detect-language", "tapes", "--recursive"]).ends(0);
     assert_eq!(languages.out.lines().count(), 3, "{}", languages.out);
 }
@@ -175,7 +175,7 @@ fn the_same_recording_twice_is_transcribed_once() {
     let sandbox = Sandbox::with(&["talk.mp3"]);
     let ran = sandbox.run(&["transcribe", "talk.mp3", "./talk.mp3", "--format", "srt"]).ends(0);
     assert_eq!(sandbox.names(), ["talk.mp3", "talk.srt"]);
-    ran.says("named more than once");
+    ran.says("given more than once");
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn gaps_and_notices_are_warnings_even_when_quiet() {
     assert_eq!(
         ran.err,
         "steno: warning: gappy.mp3: The file ends too early. (at 0:09)\n\
-         steno: warning: gappy.mp3: there is speech, but no text, at 0:03 to 0:08\n"
+         steno: warning: gappy.mp3: speech without text at 0:03 to 0:08\n"
     );
 }
 
@@ -419,7 +419,7 @@ mod unix {
         let sandbox = Sandbox::with(&["talk.mp3"]);
         let out = std::fs::OpenOptions::new().write(true).open(full).unwrap();
         let output = sandbox.command(&["transcribe", "talk.mp3"]).stdout(out).stderr(Stdio::piped()).output();
-        let ran = Ran::from(output.unwrap()).ends(1).says("Standard output could not be written to");
+        let ran = Ran::from(output.unwrap()).ends(1).says("Can't write to standard output");
         assert!(ran.err.contains("talk.partial.json"), "the text must not be lost: {}", ran.err);
     }
 }
@@ -473,7 +473,7 @@ fn a_finished_text_goes_to_the_state_folder_where_there_is_no_journal() {
     let saved = sandbox.home.path().join("steno/unsaved/unwritable.partial.json");
     let text = std::fs::read_to_string(&saved).unwrap_or_else(|error| panic!("{error}: {}", ran.err));
     assert!(text.contains("This is unwritable."), "{text}");
-    ran.says("unsaved/unwritable.partial.json: holds the text until");
+    ran.says("unsaved/unwritable.partial.json: contains the text up to");
 }
 
 /// Opening a pipe would wait for a writer, and no signal would end that.

@@ -178,7 +178,7 @@ fn what_does_not_pass_is_an_error_that_says_so() {
             Code::Corrupt,
             "checksum",
         ),
-        ("GET", "longer", WEIGHTS, vec![Fault::None, Fault::Longer], Code::Corrupt, "were promised"),
+        ("GET", "longer", WEIGHTS, vec![Fault::None, Fault::Longer], Code::Corrupt, "but must have"),
         ("GET", "wait", WEIGHTS, vec![Fault::Later(429, 100_000)], Code::NetworkFailed, "wait 100000 s"),
         (
             "GET",
@@ -302,7 +302,7 @@ fn an_interrupted_download_is_listed_and_goes_on_only_if_it_is_the_same_file() {
     place.server.put(&format!("us/model/{WEIGHTS}"), other.clone());
     let error = place.pull().unwrap_err();
     assert_eq!(error.code(), Code::Corrupt);
-    assert!(error.to_string().contains("another file than at the first download"), "{error}");
+    assert!(error.to_string().contains("has changed since the first download"), "{error}");
     assert!(error.to_string().contains("--renew"), "{error}");
     place.is_absent();
     // Who trusts it takes it, all of it new.
@@ -447,7 +447,7 @@ fn the_disk_is_looked_at_first_and_believed_later() {
     let error = place.pull().unwrap_err();
     assert_eq!(error.code(), Code::DiskFull, "{error}");
     assert!(
-        error.to_string().contains("GB are needed") && error.to_string().contains("steno models move"),
+        error.to_string().contains("GB is needed") && error.to_string().contains("steno models move"),
         "{error}"
     );
     assert!(place.server.seen().iter().all(|it| it.method == "HEAD"), "something was downloaded");

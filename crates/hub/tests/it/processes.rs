@@ -177,7 +177,7 @@ fn two_programs_that_start_together_leave_one_model() {
         assert!(ended.iter().any(|it| it.status.success()));
         for it in ended.iter().filter(|it| !it.status.success()) {
             let said = String::from_utf8_lossy(&it.stderr);
-            assert!(said.contains("is at work on the model"), "{said}");
+            assert!(said.contains("is using the model"), "{said}");
         }
         assert!(place.is_whole_or_absent("three together"));
         place.store.remove(NAME).unwrap();

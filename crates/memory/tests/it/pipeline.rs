@@ -298,7 +298,7 @@ fn pins_turn_steps_into_a_clear_end() {
     let failed = outcome.failed.unwrap();
     assert!(
         failed.starts_with(
-            "The speech model (large-v3) needs 2.9 GB of GPU memory, but only 1.6 GB of 2.0 GB are free"
+            "The speech model (large-v3) needs 2.9 GB of GPU memory, but only 1.6 GB of 2.0 GB is free"
         ),
         "{failed}"
     );

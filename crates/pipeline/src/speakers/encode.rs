@@ -38,7 +38,7 @@ pub fn encode_voice(
     let voice = result.map_err(|broken| broken.error.failure(&asked.job))?;
     if voice.seconds < LEAST_SPEECH {
         let text = format!(
-            "Only {:.1} s of speech by one person alone were found, too little to know a voice by.",
+            "Only {:.1} s of speech by one person alone was found, too little to recognize a voice.",
             voice.seconds
         );
         return Err(Failure::new(ErrorCode::NoVoice, text)

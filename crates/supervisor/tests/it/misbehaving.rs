@@ -49,7 +49,7 @@ async fn an_engine_that_dies_in_a_job_fails_it_with_its_last_words_and_the_text_
         ("crashing", &["SIGABRT", "memory allocation of 123 bytes failed"]),
         ("leaving", &["exited with status 7"]),
         ("garbled", &["can't be understood"]),
-        ("hanging-up", &["The engine ended"]),
+        ("hanging-up", &["The engine stopped"]),
     ];
     for (behaviour, said) in cases {
         let engine = start(&options(double(behaviour))).await;
@@ -157,7 +157,7 @@ async fn a_job_whose_cancel_is_not_obeyed_takes_the_engine_with_it() {
 
 #[tokio::test]
 async fn silence_and_standstill_end_an_engine() {
-    for (behaviour, said) in [("deaf", "answered no ping"), ("at-a-standstill", "got nowhere")] {
+    for (behaviour, said) in [("deaf", "did not respond"), ("at-a-standstill", "made no progress")] {
         let engine = start(&impatient(behaviour)).await;
         let mut handle = engine.transcribe(job());
         let Event::Failed { error, partial, .. } = last(&mut handle).await else { panic!("{behaviour}") };

@@ -115,16 +115,16 @@ pub enum Edit {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
     /// A segment or gap does not exist, or no longer.
-    #[error("This part of the text is not there any more.")]
+    #[error("This part of the text no longer exists.")]
     NotFound,
     /// One of the two parts would be empty.
-    #[error("There is no text on one side of the place at which to split.")]
+    #[error("There is no text on one side of the split.")]
     NothingToSplit,
     /// The segment is the last one.
-    #[error("Nothing follows that it could be joined with.")]
+    #[error("There is no next segment to join with.")]
     NothingToMerge,
     /// The end would not be after the start.
-    #[error("It would have to end before it begins.")]
+    #[error("The end must be after the start.")]
     NoTime,
 }
 

@@ -64,8 +64,8 @@ pub fn write(transcript: &Transcript, options: &Options, out: &mut dyn Write) ->
 /// The tooltip of a highlighted sentence.
 fn reason(suspicions: &[Suspicion]) -> Option<&'static str> {
     suspicions.first().map(|suspicion| match suspicion {
-        Suspicion::Loop => "Doubtful: the same words over and over",
-        Suspicion::TooFast => "Doubtful: more words than anyone speaks in that time",
+        Suspicion::Loop => "Doubtful: repeated words",
+        Suspicion::TooFast => "Doubtful: too many words for the time",
         Suspicion::OverSilence => "Doubtful: no speech was heard here",
         Suspicion::LowConfidence => "Doubtful: the model was unsure",
     })

@@ -186,12 +186,12 @@ impl Format {
             Format::Srt => "SubRip subtitles",
             Format::Vtt => "WebVTT subtitles",
             Format::Ass => "SubStation Alpha subtitles",
-            Format::Lrc => "lines with times, as music players show lyrics",
-            Format::Json => "everything that is known, for `steno export` and other programs",
+            Format::Lrc => "lines with times, for music players that show lyrics",
+            Format::Json => "all data, for `steno export` and other programs",
             Format::Md => "Markdown, in paragraphs",
-            Format::Html => "a web page of its own, in paragraphs",
+            Format::Html => "a single web page, in paragraphs",
             Format::Docx => "a document for Word and LibreOffice, in paragraphs",
-            Format::Pdf => "a document to print, in paragraphs, with the fonts of this computer",
+            Format::Pdf => "a document for printing, in paragraphs, with this computer's fonts",
             Format::Csv => "a table for spreadsheets",
             Format::Tsv => "a table in the style of openai/whisper",
             Format::Whisperx => "json in the style of WhisperX",
@@ -208,7 +208,7 @@ impl fmt::Display for Format {
 
 /// The name of no [`Format`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a format that transcripts can be written in; known are {known}",
+#[error("`{0}` is not a transcript format; known formats are {known}",
     known = Format::ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", "))]
 pub struct UnknownFormat(pub String);
 

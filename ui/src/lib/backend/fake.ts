@@ -189,8 +189,8 @@ export class FakeBackend implements Backend {
         ];
         const exporting = { formats: ["srt", "txt"] as Format[], shaped: false, word_times: false, raw_text: false, translation: false, document: { times: true, speakers: true, paragraphs: true } };
         const failure: Failure = {
-          code: "file_not_found", file: "/media/recorder", message: "The watched folder is not there.",
-          remedy: "Connect the disk that it is on, or watch another folder. Steno goes on looking.",
+          code: "file_not_found", file: "/media/recorder", message: "The watched folder was not found.",
+          remedy: "Connect the disk that it is on, or watch another folder. Steno keeps checking.",
         };
         this.watched = [
           { folder: "/home/me/Recorder", exporting, into: null, failure: null },
@@ -588,7 +588,7 @@ export class FakeBackend implements Backend {
 
   async renamePreset(name: string, to: string): Promise<void> {
     if (name !== to && this.presets.some((one) => one.name === to)) {
-      throw { code: "bad_settings", file: null, message: `There are settings named "${to}" already.`, remedy: "Choose another name." } satisfies Failure;
+      throw { code: "bad_settings", file: null, message: `A preset named "${to}" already exists.`, remedy: "Choose another name." } satisfies Failure;
     }
     this.presets = this.presets.map((one) => (one.name === name ? { ...one, name: to } : one));
     this.#tellSetup();

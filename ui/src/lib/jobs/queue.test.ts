@@ -168,13 +168,13 @@ test("of a file with several tracks one is chosen, and a part of it, which is ch
   expect(document.querySelector(".detail")?.textContent).toContain(t.part.tracks(2));
   let view = own();
   expect(screen.getByTestId<HTMLDetailsElement>("own-settings").open).toBe(true);
-  const name = (number: number, language: string, title: string) => `${number}: ${language}, ${title}, aac, ${t.part.channels(2)}`;
+  const name = (number: number, language: string, title: string) => `${number + 1}: ${language}, ${title}, aac, ${t.part.channels(2)}`;
   expect(screen.getByTestId("tracks").textContent).toBe(t.part.several(2, name(0, "English", "Stage")));
   const track = screen.getByTestId<HTMLSelectElement>("own-track");
   expect([...track.options].map((option) => option.text)).toEqual([t.part.byFile, name(0, "English", "Stage"), name(1, "German", "Interpreter")]);
   await fireEvent.change(track, { target: { value: "1" } });
   await waitFor(() => expect(steno.jobs[0]?.part).toEqual({ track: 1, from: null, to: null }));
-  expect(document.querySelector(".detail")?.textContent).toContain(t.part.number(1));
+  expect(document.querySelector(".detail")?.textContent).toContain(t.part.number(2));
   // (field, entered) -> what is said; null: it is taken.
   for (const [field, entered, said] of [
     ["own-from", "soon", t.editing.noTime],

@@ -10,7 +10,7 @@ import { detailOf, noticeText } from "./notice";
 
 /** Texts that are as in English on purpose: a name, or the same word. */
 const SAME: Record<Exclude<Language, "en">, string[]> = {
-  de: ["app", "voices.name"],
+  de: ["app", "voices.name", "told.details"],
   es: ["app", "transfers.speed", "memory.ours", "preferences.switches.false", "preferences.priorities.normal"],
   fr: ["app", "editing.chosen", "transfers.speed", "memory.ours", "memory.parts.caches", "memory.parts.activations", "memory.stages.transcribe"],
   zh: ["app", "memory.ours"],

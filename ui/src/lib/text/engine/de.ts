@@ -14,12 +14,12 @@ const MOMENTS: Record<Stage, string> = {
 const TROUBLES: Record<Trouble, string> = {
   refused: "reichte der Speicher nicht",
   out_of_memory: "ging der Speicher aus",
-  died: "ging dem Rechenprogramm der Speicher aus, und es wurde beendet",
-  killed: "beendete das System das Rechenprogramm mehrmals",
+  died: "ging der Engine der Speicher aus, und sie wurde beendet",
+  killed: "beendete das System die Engine mehrmals",
   device_error: "fiel das Gerät aus",
 };
 
-const PINNED: Record<Pinned, string> = { model: "dem Modell", precision: "der Genauigkeit", gpu: "der Grafikkarte", speakers: "den Sprechern" };
+const PINNED: Record<Pinned, string> = { model: "„Modell“", precision: "„Präzision“", gpu: "„Grafikkarte“", speakers: "„Sprecher“" };
 
 const happened = (trouble: Trouble, stage: Stage) => `${MOMENTS[stage]} ${TROUBLES[trouble]}`;
 const step = (trouble: Trouble, stage: Stage, done: string) => `${happened(trouble, stage)}: ${done}`;
@@ -40,7 +40,7 @@ function relief(told: Relief): string {
 }
 
 export const engine: EngineText = {
-  details: "Einzelheiten",
+  details: "Details",
   batch: (number) => `Stapel ${number}`,
   checkpoints: {
     pipeline_start: "Beginn des Auftrags",
@@ -71,8 +71,8 @@ export const engine: EngineText = {
     after_alignment_release: "Nach dem Freigeben der Zuordnungspuffer",
     before_recovery: "Vor dem Zurückgewinnen von Speicher",
     after_recovery: "Nach dem Zurückgewinnen von Speicher",
-    before_trim: "Vor dem Aufräumen",
-    after_trim: "Nach dem Aufräumen",
+    before_trim: "Vor dem Freigeben von ungenutztem Speicher",
+    after_trim: "Nach dem Freigeben von ungenutztem Speicher",
     before_final_cleanup: "Vor dem abschließenden Aufräumen",
     final_cleanup: "Abschließendes Aufräumen",
   },
@@ -89,20 +89,20 @@ export const engine: EngineText = {
       );
     },
     "memory.not_recovered": ({ stage, taken, share, remaining, fragmented }) =>
-      `${MOMENTS[stage]} belegter Speicher wurde nicht ganz freigegeben: ${percent(share)} von ${memorySize(taken)} kamen zurück, ${memorySize(remaining)} ` +
-      (fragmented ? "sind frei, aber zerstückelt." : "sind noch belegt."),
-    "memory.release_failed": () => "Speicher konnte nicht freigegeben werden. Das Rechenprogramm wird neu gestartet; das Ergebnis ist davon nicht betroffen.",
-    "memory.leak": ({ grown, files }) => `Über die letzten ${files} Dateien wuchs der Speicherverbrauch um ${memorySize(grown)}. Vor der nächsten Datei wird das Rechenprogramm neu gestartet.`,
+      `${MOMENTS[stage]} belegter Speicher wurde nicht vollständig freigegeben: ${percent(share)} von ${memorySize(taken)} wurden freigegeben, ${memorySize(remaining)} ` +
+      (fragmented ? "sind frei, aber fragmentiert." : "sind noch belegt."),
+    "memory.release_failed": () => "Speicher konnte nicht freigegeben werden. Die Engine wird neu gestartet; das Ergebnis ist davon nicht betroffen.",
+    "memory.leak": ({ grown, files }) => `Über die letzten ${files} Dateien wuchs der Speicherverbrauch um ${memorySize(grown)}. Vor der nächsten Datei wird die Engine neu gestartet.`,
     "memory.fragmentation": ({ sign }) =>
       sign.by === "idle"
-        ? `${memorySize(sign.reserved)} sind reserviert, davon nur ${memorySize(sign.allocated)} in Gebrauch: Der Speicher ist zerstückelt. Er wird aufgeräumt; hilft das nicht, wird das Rechenprogramm neu gestartet.`
-        : `${memorySize(sign.asked)} konnten nicht belegt werden, obwohl ${memorySize(sign.free)} frei waren: Der Speicher ist zerstückelt. Das Rechenprogramm wird neu gestartet.`,
+        ? `${memorySize(sign.reserved)} sind reserviert, davon nur ${memorySize(sign.allocated)} in Gebrauch: Der Speicher ist fragmentiert. Ungenutzter Speicher wird freigegeben; hilft das nicht, wird die Engine neu gestartet.`
+        : `${memorySize(sign.asked)} konnten nicht belegt werden, obwohl ${memorySize(sign.free)} frei waren: Der Speicher ist fragmentiert. Die Engine wird neu gestartet.`,
     "memory.spike": ({ before, after, peak, held }) =>
-      `Zwischen „${engine.checkpoints[before]}“ und „${engine.checkpoints[after]}“ stieg der Verbrauch kurz auf ${memorySize(peak)} und fiel auf ${memorySize(held)} zurück. Ein kleinerer Stapel senkt eine solche Spitze.`,
-    "memory.unavailable": () => "Der Speicher kann nicht beobachtet werden.",
+      `Zwischen „${engine.checkpoints[before]}“ und „${engine.checkpoints[after]}“ stieg der Verbrauch kurz auf ${memorySize(peak)} und fiel auf ${memorySize(held)} zurück. Ein kleinerer Stapel senkt solche Spitzen.`,
+    "memory.unavailable": () => "Der Speicherverbrauch kann nicht gemessen werden.",
     "memory.retried": ({ stage, trouble }) => step(trouble, stage, "Ungenutzter Speicher wurde freigegeben, derselbe Schritt wird wiederholt. Der Text bleibt gleich."),
     "memory.engine_renewed": ({ stage, trouble }) =>
-      step(trouble, stage, "Das Rechenprogramm wurde neu gestartet, derselbe Schritt wird wiederholt. Der Text bleibt gleich."),
+      step(trouble, stage, "Die Engine wurde neu gestartet, derselbe Schritt wird wiederholt. Der Text bleibt gleich."),
     "memory.batch_halved": ({ stage, trouble, speakers, from, to }) =>
       step(trouble, stage, `Der ${speakers ? "Stapel für Sprecher" : "Stapel"} wurde von ${from} auf ${to} halbiert. Das dauert länger; der Text bleibt gleich.`),
     "memory.precision_lowered": ({ stage, trouble, model, from, to }) =>
@@ -110,31 +110,31 @@ export const engine: EngineText = {
     "memory.smaller_model": ({ stage, trouble, from, to }) =>
       step(trouble, stage, `${to} läuft anstelle von ${from} weiter. Ab hier ist mit mehr Fehlern zu rechnen.`),
     "memory.moved_to_cpu": ({ stage, trouble }) => step(trouble, stage, "Der Auftrag läuft auf dem Prozessor weiter. Ab hier dauert es ein Mehrfaches."),
-    "memory.speakers_skipped": ({ stage, trouble }) => step(trouble, stage, "Sprecher werden nicht unterschieden. Im Transkript steht nicht, wer spricht."),
+    "memory.speakers_skipped": ({ stage, trouble }) => step(trouble, stage, "Sprecher werden nicht erkannt. Im Transkript steht nicht, wer spricht."),
     "memory.gave_up": ({ stage, trouble, kept }) =>
       `${happened(trouble, stage)}, und es gibt nichts Kleineres mehr. Schließen Sie andere Programme, oder ` +
-      (kept.length === 0 ? "wählen Sie ein kleineres Modell." : `bestehen Sie nicht mehr auf ${kept.map((one) => PINNED[one]).join(" und ")}.`),
+      (kept.length === 0 ? "wählen Sie ein kleineres Modell." : `deaktivieren Sie unter „Immer beibehalten“ in den Einstellungen: ${list(kept.map((one) => PINNED[one]))}.`),
     "memory.will_not_fit": ({ model, precision }) => `${model} (${precision}) passt nicht in den freien Speicher.`,
     "audio.truncated": ({ decoded, declared }) =>
       `Die Datei ist beschädigt oder abgeschnitten: Nur ${clock(decoded)}${declared === null ? "" : ` von ${clock(declared)}`} ließen sich dekodieren.`,
     "audio.damaged": ({ silenced }) => `Teile der Datei sind beschädigt${silenced ? "; an ihrer Stelle ist Stille" : ""}.`,
     "audio.phase": ({ channel, decibels }) =>
-      `Die Kanäle löschen einander aus: Gemischt wären sie ${round(decibels)} dB leiser. Kanal ${channel} wurde allein genommen.`,
-    "audio.mono": () => "Die Aufnahme hat nur einen Kanal; er wurde genommen.",
+      `Die Kanäle löschen einander aus: Gemischt wären sie ${round(decibels)} dB leiser. Nur Kanal ${channel} wird transkribiert.`,
+    "audio.mono": () => "Die Aufnahme hat nur einen Kanal; er wird transkribiert.",
     "audio.several_tracks": ({ tracks, taken, language }) =>
-      `Die Datei hat ${tracks} Tonspuren; transkribiert wird Spur ${taken}${language === null ? "" : ` (${languageName(language)})`}.`,
-    "speakers.maybe_known": ({ speaker, person }) => `${speaker} ist vielleicht ${person}: Hören Sie hinein, und geben Sie ${speaker} gegebenenfalls diesen Namen.`,
+      `Die Datei hat ${tracks} Tonspuren; transkribiert wird Spur ${taken + 1}${language === null ? "" : ` (${languageName(language)})`}.`,
+    "speakers.maybe_known": ({ speaker, person }) => `${speaker} ist vielleicht ${person}. Hören Sie hinein, und benennen Sie ${speaker} um, wenn das stimmt.`,
     "speakers.voices_unreadable": () => "Die bekannten Stimmen konnten nicht gelesen werden. Sprecher haben Nummern statt Namen.",
     "transcript.gaps": ({ gaps }) =>
-      gaps === 1 ? "An 1 Stelle fehlt zu mehr als 2 s Sprache der Text." : `An ${gaps} Stellen fehlt zu mehr als 2 s Sprache der Text.`,
+      gaps === 1 ? "An 1 Stelle haben mehr als 2 s Sprache keinen Text." : `An ${gaps} Stellen haben mehr als 2 s Sprache keinen Text.`,
     "transcript.discarded": ({ passages }) =>
-      passages === 1 ? "1 Textstelle über Stille wurde weggelassen." : `${passages} Textstellen über Stille wurden weggelassen.`,
+      passages === 1 ? "1 Stelle mit Text ohne Sprache wurde ausgelassen." : `${passages} Stellen mit Text ohne Sprache wurden ausgelassen.`,
     "transcript.again": ({ from, to, model }) => `Der Teil von ${clock(from)} bis ${clock(to)} wurde mit dem Modell ${model} erneut transkribiert.`,
     "transcript.again_failed": () => "Dieser Teil konnte nicht erneut transkribiert werden.",
-    "engine.restarted": () => "Das Rechenprogramm wurde unerwartet beendet und neu gestartet. Der Text geht weiter, wo er war.",
-    "engine.window_skipped": ({ times }) => `Das Rechenprogramm wurde an dieser Stelle ${times}-mal beendet; die Stelle wird ausgelassen.`,
-    "device.waiting": ({ device }) => `Ein anderes Steno benutzt ${device === "cpu" ? "den Prozessor" : device}. Diese Aufnahme ist als nächste an der Reihe.`,
-    "journal.unavailable": () => "Der Fortschritt kann nicht festgehalten werden: Wird Steno jetzt beendet, beginnt diese Aufnahme von vorn.",
+    "engine.restarted": () => "Die Engine wurde unerwartet beendet und neu gestartet. Die Transkription wird an derselben Stelle fortgesetzt.",
+    "engine.window_skipped": ({ times }) => `Die Engine wurde an dieser Stelle ${times}-mal beendet; die Stelle wird übersprungen.`,
+    "device.waiting": ({ device }) => `Ein anderes Steno verwendet ${device === "cpu" ? "den Prozessor" : device}. Diese Aufnahme ist als nächste an der Reihe.`,
+    "journal.unavailable": () => "Der Fortschritt kann nicht gespeichert werden: Wird Steno jetzt beendet, beginnt diese Aufnahme von vorn.",
     "journal.file_changed": () => "Die Aufnahme wurde seit der Unterbrechung geändert: Sie beginnt von vorn.",
     "history.unavailable": () => "Das Transkript ist nicht im Verlauf: Es kann gespeichert, aber nicht bearbeitet werden.",
     "history.damaged": () => "Nur der Anfang dieses Transkripts konnte gelesen werden.",
@@ -174,12 +174,12 @@ export const engine: EngineText = {
     output_exists: "Ersetzen Sie sie, oder speichern Sie an einem anderen Ort.",
     output_unwritable: "Wählen Sie einen anderen Ordner, oder prüfen Sie die Rechte dieses Ordners.",
     engine_not_found: "Installieren Sie Steno neu: Ein Teil davon fehlt.",
-    engine_failed: "Versuchen Sie es erneut. Schlägt es wieder fehl, kopieren Sie für einen Bericht die Diagnose in den Einstellungen.",
+    engine_failed: "Versuchen Sie es erneut. Schlägt es wieder fehl, kopieren Sie die Diagnosedaten in den Einstellungen und melden Sie das Problem.",
     engine_silent: "Versuchen Sie es erneut. Geschieht es wieder, schließen Sie andere Programme, oder wählen Sie ein kleineres Modell.",
-    no_microphone: "Schließen Sie ein Mikrofon an, und installieren Sie das Aufnahmeprogramm von PipeWire, PulseAudio oder ALSA.",
+    no_microphone: "Schließen Sie ein Mikrofon an, und installieren Sie pw-record (PipeWire), parecord (PulseAudio) oder arecord (ALSA).",
     player_failed: "Spielen Sie erneut ab, oder wandeln Sie die Aufnahme zuerst in WAV oder FLAC um.",
     protocol_mismatch: "Installieren Sie Steno neu: Seine Teile haben verschiedene Versionen.",
-    cancelled: "Es wurde vor dem Ende angehalten.",
-    internal: "Versuchen Sie es erneut. Schlägt es wieder fehl, kopieren Sie für einen Bericht die Diagnose in den Einstellungen.",
+    cancelled: "Der Vorgang wurde vor dem Ende abgebrochen.",
+    internal: "Versuchen Sie es erneut. Schlägt es wieder fehl, kopieren Sie die Diagnosedaten in den Einstellungen und melden Sie das Problem.",
   },
 };

@@ -25,12 +25,12 @@ const MOMENTS: Record<Stage, string> = {
 const TROUBLES: Record<Trouble, string> = {
   refused: "There was not enough memory",
   out_of_memory: "Memory ran out",
-  died: "The engine ran out of memory and ended",
-  killed: "The system ended the engine more than once",
+  died: "The engine ran out of memory and stopped",
+  killed: "The system stopped the engine more than once",
   device_error: "The device failed",
 };
 
-const PINNED: Record<Pinned, string> = { model: "the model", precision: "the precision", gpu: "the graphics card", speakers: "the speakers" };
+const PINNED: Record<Pinned, string> = { model: "“Model”", precision: "“Precision”", gpu: "“Graphics card”", speakers: "“Speakers”" };
 
 const happened = (trouble: Trouble, stage: Stage) => `${TROUBLES[trouble]} ${MOMENTS[stage]}`;
 const step = (trouble: Trouble, stage: Stage, done: string) => `${happened(trouble, stage)}: ${done}`;
@@ -40,11 +40,11 @@ function relief(told: Relief): string {
     case "others":
       return `Other programs hold ${memorySize(told.bytes)}: closing one of them helps most.`;
     case "batch":
-      return `A smaller batch (now ${told.windows}) lowers it.`;
+      return `A smaller batch (now ${told.windows}) needs less.`;
     case "precision":
-      return `The same model in ${told.precision} lowers it.`;
+      return `The same model in ${told.precision} needs less.`;
     case "model":
-      return `A smaller model (${told.model}) lowers it.`;
+      return `A smaller model (${told.model}) needs less.`;
     case "nothing":
       return "Nothing has failed. If memory runs out, the job continues with less.";
   }
@@ -82,8 +82,8 @@ export const engine: EngineText = {
     after_alignment_release: "After releasing alignment buffers",
     before_recovery: "Before recovering memory",
     after_recovery: "After recovering memory",
-    before_trim: "Before trimming",
-    after_trim: "After trimming",
+    before_trim: "Before releasing unused memory",
+    after_trim: "After releasing unused memory",
     before_final_cleanup: "Before the final clean-up",
     final_cleanup: "Final clean-up",
   },
@@ -95,25 +95,25 @@ export const engine: EngineText = {
     "memory.occupied": ({ kind, used, total, ours, others, programs }) => {
       const named = programs.map(({ name, pid, bytes }) => `${name ?? "process"} [${pid}] ${memorySize(bytes)}`);
       return (
-        `${memorySize(used)} of ${memorySize(total)} of ${kind === "gpu" ? "the graphics card’s memory" : "main memory"} were in use before anything was loaded: ` +
+        `${memorySize(used)} of ${memorySize(total)} of ${kind === "gpu" ? "the graphics card’s memory" : "main memory"} was in use before anything was loaded: ` +
         `Steno ${memorySize(ours)}, other programs ${memorySize(others)}${named.length > 0 ? ` (${list(named)})` : ""}.`
       );
     },
     "memory.not_recovered": ({ stage, taken, share, remaining, fragmented }) =>
-      `Memory that was used ${MOMENTS[stage]} was not released in full: ${percent(share)} of ${memorySize(taken)} came back, ${memorySize(remaining)} ` +
-      (fragmented ? "are free but fragmented." : "are still in use."),
+      `Memory used ${MOMENTS[stage]} was not fully released: ${percent(share)} of ${memorySize(taken)} was released, ${memorySize(remaining)} ` +
+      (fragmented ? "is free but fragmented." : "is still in use."),
     "memory.release_failed": () => "Memory could not be released. The engine is restarted; the result is not affected.",
     "memory.leak": ({ grown, files }) => `Memory grew by ${memorySize(grown)} over the last ${files} files. The engine is restarted before the next file.`,
     "memory.fragmentation": ({ sign }) =>
       sign.by === "idle"
-        ? `${memorySize(sign.reserved)} are reserved, of which only ${memorySize(sign.allocated)} are in use: memory is fragmented. It is trimmed, and the engine is restarted if that does not help.`
-        : `${memorySize(sign.asked)} could not be allocated although ${memorySize(sign.free)} were free: memory is fragmented. The engine is restarted.`,
+        ? `${memorySize(sign.reserved)} is reserved, but only ${memorySize(sign.allocated)} is in use: memory is fragmented. Steno releases what is unused, and restarts the engine if that does not help.`
+        : `${memorySize(sign.asked)} could not be allocated although ${memorySize(sign.free)} was free: memory is fragmented. The engine is restarted.`,
     "memory.spike": ({ before, after, peak, held }) =>
-      `Between “${engine.checkpoints[before]}” and “${engine.checkpoints[after]}” memory rose to ${memorySize(peak)} for a moment and fell back to ${memorySize(held)}. A smaller batch lowers such a peak.`,
-    "memory.unavailable": () => "Memory can’t be watched.",
-    "memory.retried": ({ stage, trouble }) => step(trouble, stage, "unused memory was released and the same step is tried again. The text stays the same."),
+      `Between “${engine.checkpoints[before]}” and “${engine.checkpoints[after]}” memory rose to ${memorySize(peak)} for a moment and fell back to ${memorySize(held)}. A smaller batch reduces such peaks.`,
+    "memory.unavailable": () => "Memory use can’t be measured.",
+    "memory.retried": ({ stage, trouble }) => step(trouble, stage, "unused memory was released, and the same step is retried. The text stays the same."),
     "memory.engine_renewed": ({ stage, trouble }) =>
-      step(trouble, stage, "the engine was restarted and the same step is tried again. The text stays the same."),
+      step(trouble, stage, "the engine was restarted, and the same step is retried. The text stays the same."),
     "memory.batch_halved": ({ stage, trouble, speakers, from, to }) =>
       step(trouble, stage, `the ${speakers ? "speaker batch" : "batch"} was halved from ${from} to ${to}. It takes longer; the text stays the same.`),
     "memory.precision_lowered": ({ stage, trouble, model, from, to }) =>
@@ -121,31 +121,31 @@ export const engine: EngineText = {
     "memory.smaller_model": ({ stage, trouble, from, to }) =>
       step(trouble, stage, `${to} continues in place of ${from}. Expect more mistakes from here on.`),
     "memory.moved_to_cpu": ({ stage, trouble }) => step(trouble, stage, "the job continues on the CPU. It takes several times as long from here on."),
-    "memory.speakers_skipped": ({ stage, trouble }) => step(trouble, stage, "speakers are not told apart. The transcript will not say who speaks."),
+    "memory.speakers_skipped": ({ stage, trouble }) => step(trouble, stage, "speakers are not identified. The transcript will not say who speaks."),
     "memory.gave_up": ({ stage, trouble, kept }) =>
       `${happened(trouble, stage)}, and nothing smaller is left to try. Close other programs, or ` +
-      (kept.length === 0 ? "choose a smaller model." : `no longer insist on ${kept.map((one) => PINNED[one]).join(" and ")}.`),
+      (kept.length === 0 ? "choose a smaller model." : `clear ${list(kept.map((one) => PINNED[one]))} under “Always keep” in the settings.`),
     "memory.will_not_fit": ({ model, precision }) => `${model} (${precision}) does not fit into the free memory.`,
     "audio.truncated": ({ decoded, declared }) =>
       `The file is damaged or cut off: only ${clock(decoded)}${declared === null ? "" : ` of ${clock(declared)}`} could be decoded.`,
     "audio.damaged": ({ silenced }) => `Parts of the file are damaged${silenced ? "; there is silence in their place" : ""}.`,
     "audio.phase": ({ channel, decibels }) =>
-      `The channels cancel each other out: mixed they would be ${round(decibels)} dB quieter. Channel ${channel} was taken alone.`,
-    "audio.mono": () => "The recording has only one channel; it was taken.",
+      `The channels cancel each other out: mixed, they would be ${round(decibels)} dB quieter. Only channel ${channel} is transcribed.`,
+    "audio.mono": () => "The recording has only one channel, which is transcribed.",
     "audio.several_tracks": ({ tracks, taken, language }) =>
-      `The file has ${tracks} audio tracks; track ${taken}${language === null ? "" : ` (${languageName(language)})`} is transcribed.`,
-    "speakers.maybe_known": ({ speaker, person }) => `${speaker} may be ${person}: listen, and give ${speaker} that name if so.`,
+      `The file has ${tracks} audio tracks; track ${taken + 1}${language === null ? "" : ` (${languageName(language)})`} is transcribed.`,
+    "speakers.maybe_known": ({ speaker, person }) => `${speaker} may be ${person}. Listen, and rename ${speaker} if that is right.`,
     "speakers.voices_unreadable": () => "The known voices could not be read. Speakers have numbers instead of names.",
-    "transcript.gaps": ({ gaps }) => (gaps === 1 ? "Speech of over 2 s is without text in 1 place." : `Speech of over 2 s is without text in ${gaps} places.`),
+    "transcript.gaps": ({ gaps }) => (gaps === 1 ? "In 1 place, more than 2 s of speech has no text." : `In ${gaps} places, more than 2 s of speech has no text.`),
     "transcript.discarded": ({ passages }) =>
-      passages === 1 ? "1 passage of text over silence was left out." : `${passages} passages of text over silence were left out.`,
+      passages === 1 ? "1 passage of text without speech was left out." : `${passages} passages of text without speech were left out.`,
     "transcript.again": ({ from, to, model }) => `The part from ${clock(from)} to ${clock(to)} was transcribed again with the model ${model}.`,
     "transcript.again_failed": () => "This part could not be transcribed again.",
-    "engine.restarted": () => "The engine stopped unexpectedly and was started again. The text continues where it was.",
-    "engine.window_skipped": ({ times }) => `The engine stopped ${times} times at this place, which is left out.`,
+    "engine.restarted": () => "The engine stopped unexpectedly and was restarted. Transcription continues where it stopped.",
+    "engine.window_skipped": ({ times }) => `The engine stopped here ${times} times, so this passage is skipped.`,
     "device.waiting": ({ device }) => `Another Steno is using ${device === "cpu" ? "the CPU" : device}. This recording is next.`,
-    "journal.unavailable": () => "Progress can’t be written down: if Steno ends now, this recording starts again from the beginning.",
-    "journal.file_changed": () => "The recording has changed since it was interrupted: it starts again from the beginning.",
+    "journal.unavailable": () => "Progress can’t be saved. If Steno is closed now, this recording starts again from the beginning.",
+    "journal.file_changed": () => "The recording has changed since it was interrupted, so it starts again from the beginning.",
     "history.unavailable": () => "The transcript is not in the history: it can be saved, but not edited.",
     "history.damaged": () => "Only the beginning of this transcript could be read.",
     "export.failed": ({ file }) => `The transcript was not saved${file === null ? "" : `: ${file}`}.`,
@@ -184,12 +184,12 @@ export const engine: EngineText = {
     output_exists: "Replace it, or save elsewhere.",
     output_unwritable: "Choose another folder, or check the permissions of this one.",
     engine_not_found: "Install Steno again: a part of it is missing.",
-    engine_failed: "Try again. If it fails again, copy the diagnostics in the settings for a report.",
+    engine_failed: "Try again. If it fails again, copy the diagnostics in the settings and report the problem.",
     engine_silent: "Try again. If it happens again, close other programs or choose a smaller model.",
-    no_microphone: "Connect a microphone, and install PipeWire's, PulseAudio's or ALSA's program that records.",
+    no_microphone: "Connect a microphone, and install pw-record (PipeWire), parecord (PulseAudio) or arecord (ALSA).",
     player_failed: "Play again, or convert the recording to WAV or FLAC first.",
     protocol_mismatch: "Install Steno again: its parts are of different versions.",
-    cancelled: "It was stopped before it was done.",
-    internal: "Try again. If it fails again, copy the diagnostics in the settings for a report.",
+    cancelled: "It was stopped before it finished.",
+    internal: "Try again. If it fails again, copy the diagnostics in the settings and report the problem.",
   },
 };

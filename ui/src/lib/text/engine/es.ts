@@ -19,7 +19,7 @@ const TROUBLES: Record<Trouble, string> = {
   device_error: "Falló el dispositivo",
 };
 
-const PINNED: Record<Pinned, string> = { model: "el modelo", precision: "la precisión", gpu: "la tarjeta gráfica", speakers: "los hablantes" };
+const PINNED: Record<Pinned, string> = { model: "«Modelo»", precision: "«Precisión»", gpu: "«Tarjeta gráfica»", speakers: "«Hablantes»" };
 
 const happened = (trouble: Trouble, stage: Stage) => `${TROUBLES[trouble]} ${MOMENTS[stage]}`;
 const step = (trouble: Trouble, stage: Stage, done: string) => `${happened(trouble, stage)}: ${done}`;
@@ -71,35 +71,35 @@ export const engine: EngineText = {
     after_alignment_release: "Después de liberar los búferes de alineación",
     before_recovery: "Antes de recuperar memoria",
     after_recovery: "Después de recuperar memoria",
-    before_trim: "Antes de compactar",
-    after_trim: "Después de compactar",
+    before_trim: "Antes de liberar la memoria sin usar",
+    after_trim: "Después de liberar la memoria sin usar",
     before_final_cleanup: "Antes de la limpieza final",
     final_cleanup: "Limpieza final",
   },
   notices: {
     "memory.elevated": ({ kind, share, relief: told }) =>
-      `${kind === "gpu" ? "La memoria de la tarjeta gráfica" : "La memoria principal"} está ocupada al ${percent(share)}. ${relief(told)}`,
+      `${kind === "gpu" ? "La memoria de la tarjeta gráfica" : "La memoria RAM"} está ocupada al ${percent(share)}. ${relief(told)}`,
     "memory.critical": ({ kind, share, relief: told }) =>
-      `${kind === "gpu" ? "La memoria de la tarjeta gráfica" : "La memoria principal"} está casi llena (${percent(share)}). ${relief(told)}`,
+      `${kind === "gpu" ? "La memoria de la tarjeta gráfica" : "La memoria RAM"} está casi llena (${percent(share)}). ${relief(told)}`,
     "memory.occupied": ({ kind, used, total, ours, others, programs }) => {
       const named = programs.map(({ name, pid, bytes }) => `${name ?? "proceso"} [${pid}] ${memorySize(bytes)}`);
       return (
-        `${memorySize(used)} de ${memorySize(total)} de la memoria ${kind === "gpu" ? "de la tarjeta gráfica" : "principal"} estaban en uso antes de cargar nada: ` +
+        `${memorySize(used)} de ${memorySize(total)} de la memoria ${kind === "gpu" ? "de la tarjeta gráfica" : "RAM"} estaban en uso antes de cargar nada: ` +
         `Steno ${memorySize(ours)}, otros programas ${memorySize(others)}${named.length > 0 ? ` (${list(named)})` : ""}.`
       );
     },
     "memory.not_recovered": ({ stage, taken, share, remaining, fragmented }) =>
-      `La memoria usada ${MOMENTS[stage]} no se liberó por completo: volvió el ${percent(share)} de ${memorySize(taken)}; ${memorySize(remaining)} ` +
+      `La memoria usada ${MOMENTS[stage]} no se liberó por completo: se liberó el ${percent(share)} de ${memorySize(taken)}; ${memorySize(remaining)} ` +
       (fragmented ? "están libres, pero fragmentados." : "siguen en uso."),
     "memory.release_failed": () => "No se pudo liberar memoria. El motor se reinicia; el resultado no cambia.",
     "memory.leak": ({ grown, files }) => `El uso de memoria creció ${memorySize(grown)} en los últimos ${files} archivos. El motor se reinicia antes del siguiente.`,
     "memory.fragmentation": ({ sign }) =>
       sign.by === "idle"
-        ? `Hay ${memorySize(sign.reserved)} reservados y solo ${memorySize(sign.allocated)} en uso: la memoria está fragmentada. Se compacta y, si no basta, se reinicia el motor.`
+        ? `Hay ${memorySize(sign.reserved)} reservados y solo ${memorySize(sign.allocated)} en uso: la memoria está fragmentada. Se libera la que no se usa y, si no basta, se reinicia el motor.`
         : `No se pudieron reservar ${memorySize(sign.asked)} aunque había ${memorySize(sign.free)} libres: la memoria está fragmentada. El motor se reinicia.`,
     "memory.spike": ({ before, after, peak, held }) =>
       `Entre «${engine.checkpoints[before]}» y «${engine.checkpoints[after]}» la memoria subió un momento a ${memorySize(peak)} y volvió a ${memorySize(held)}. Un lote más pequeño reduce estos picos.`,
-    "memory.unavailable": () => "No se puede observar la memoria.",
+    "memory.unavailable": () => "No se puede medir el uso de memoria.",
     "memory.retried": ({ stage, trouble }) => step(trouble, stage, "se liberó la memoria sin usar y se repite el mismo paso. El texto no cambia."),
     "memory.engine_renewed": ({ stage, trouble }) => step(trouble, stage, "se reinició el motor y se repite el mismo paso. El texto no cambia."),
     "memory.batch_halved": ({ stage, trouble, speakers, from, to }) =>
@@ -109,30 +109,30 @@ export const engine: EngineText = {
     "memory.smaller_model": ({ stage, trouble, from, to }) =>
       step(trouble, stage, `${to} continúa en lugar de ${from}. A partir de aquí cabe esperar más errores.`),
     "memory.moved_to_cpu": ({ stage, trouble }) => step(trouble, stage, "el trabajo continúa en la CPU. A partir de aquí tarda varias veces más."),
-    "memory.speakers_skipped": ({ stage, trouble }) => step(trouble, stage, "no se distinguen los hablantes. La transcripción no dirá quién habla."),
+    "memory.speakers_skipped": ({ stage, trouble }) => step(trouble, stage, "no se identifican los hablantes. La transcripción no dirá quién habla."),
     "memory.gave_up": ({ stage, trouble, kept }) =>
       `${happened(trouble, stage)} y no queda nada más pequeño. Cerrar otros programas o ` +
-      (kept.length === 0 ? "elegir un modelo más pequeño." : `permitir que cambien: ${list(kept.map((one) => PINNED[one]))}.`),
+      (kept.length === 0 ? "elegir un modelo más pequeño." : `desactivar en «Conservar siempre», en los ajustes: ${list(kept.map((one) => PINNED[one]))}.`),
     "memory.will_not_fit": ({ model, precision }) => `${model} (${precision}) no cabe en la memoria libre.`,
     "audio.truncated": ({ decoded, declared }) =>
       `El archivo está dañado o cortado: solo se pudieron decodificar ${clock(decoded)}${declared === null ? "" : ` de ${clock(declared)}`}.`,
     "audio.damaged": ({ silenced }) => `Hay partes del archivo dañadas${silenced ? "; en su lugar hay silencio" : ""}.`,
     "audio.phase": ({ channel, decibels }) =>
-      `Los canales se anulan entre sí: mezclados sonarían ${round(decibels)} dB más bajo. Se tomó solo el canal ${channel}.`,
-    "audio.mono": () => "La grabación tiene un solo canal; se tomó ese.",
+      `Los canales se anulan entre sí: mezclados sonarían ${round(decibels)} dB más bajo. Se transcribe solo el canal ${channel}.`,
+    "audio.mono": () => "La grabación tiene un solo canal, que es el que se transcribe.",
     "audio.several_tracks": ({ tracks, taken, language }) =>
-      `El archivo tiene ${tracks} pistas de audio; se transcribe la pista ${taken}${language === null ? "" : ` (${languageName(language)})`}.`,
-    "speakers.maybe_known": ({ speaker, person }) => `${speaker} puede ser ${person}: conviene escuchar y, si lo es, dar ese nombre a ${speaker}.`,
+      `El archivo tiene ${tracks} pistas de audio; se transcribe la pista ${taken + 1}${language === null ? "" : ` (${languageName(language)})`}.`,
+    "speakers.maybe_known": ({ speaker, person }) => `${speaker} puede ser ${person}. Conviene escuchar y, si lo es, cambiar el nombre de ${speaker}.`,
     "speakers.voices_unreadable": () => "No se pudieron leer las voces conocidas. Los hablantes tienen números en lugar de nombres.",
-    "transcript.gaps": ({ gaps }) => (gaps === 1 ? "En 1 lugar hay más de 2 s de habla sin texto." : `En ${gaps} lugares hay más de 2 s de habla sin texto.`),
+    "transcript.gaps": ({ gaps }) => (gaps === 1 ? "En 1 lugar hay más de 2 s de voz sin texto." : `En ${gaps} lugares hay más de 2 s de voz sin texto.`),
     "transcript.discarded": ({ passages }) =>
-      passages === 1 ? "Se omitió 1 pasaje de texto sobre silencio." : `Se omitieron ${passages} pasajes de texto sobre silencio.`,
+      passages === 1 ? "Se omitió 1 pasaje de texto sin voz." : `Se omitieron ${passages} pasajes de texto sin voz.`,
     "transcript.again": ({ from, to, model }) => `La parte de ${clock(from)} a ${clock(to)} se volvió a transcribir con el modelo ${model}.`,
     "transcript.again_failed": () => "No se pudo volver a transcribir esta parte.",
-    "engine.restarted": () => "El motor se detuvo de forma inesperada y se reinició. El texto continúa donde estaba.",
-    "engine.window_skipped": ({ times }) => `El motor se detuvo ${times} veces en este lugar, que se omite.`,
+    "engine.restarted": () => "El motor se detuvo de forma inesperada y se reinició. La transcripción continúa donde se detuvo.",
+    "engine.window_skipped": ({ times }) => `El motor se detuvo aquí ${times} veces, así que este pasaje se omite.`,
     "device.waiting": ({ device }) => `Otro Steno usa ${device === "cpu" ? "la CPU" : device}. Esta grabación es la siguiente.`,
-    "journal.unavailable": () => "No se puede anotar el progreso: si Steno se cierra ahora, esta grabación empieza de nuevo.",
+    "journal.unavailable": () => "No se puede guardar el progreso: si Steno se cierra ahora, esta grabación empieza de nuevo.",
     "journal.file_changed": () => "La grabación cambió desde que se interrumpió: empieza de nuevo.",
     "history.unavailable": () => "La transcripción no está en el historial: se puede guardar, pero no editar.",
     "history.damaged": () => "Solo se pudo leer el principio de esta transcripción.",
@@ -174,7 +174,7 @@ export const engine: EngineText = {
     engine_not_found: "Instalar Steno de nuevo: falta una parte.",
     engine_failed: "Reintentar. Si vuelve a fallar, copiar el diagnóstico en los ajustes para informar del problema.",
     engine_silent: "Reintentar. Si vuelve a ocurrir, cerrar otros programas o elegir un modelo más pequeño.",
-    no_microphone: "Conectar un micrófono e instalar el programa de grabación de PipeWire, PulseAudio o ALSA.",
+    no_microphone: "Conectar un micrófono e instalar pw-record (PipeWire), parecord (PulseAudio) o arecord (ALSA).",
     player_failed: "Reproducir de nuevo o convertir antes la grabación a WAV o FLAC.",
     protocol_mismatch: "Instalar Steno de nuevo: sus partes son de versiones distintas.",
     cancelled: "Se detuvo antes de terminar.",

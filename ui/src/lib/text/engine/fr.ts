@@ -16,10 +16,10 @@ const TROUBLES: Record<Trouble, string> = {
   out_of_memory: "La mémoire s’est épuisée",
   died: "Le moteur a épuisé la mémoire et s’est arrêté",
   killed: "Le système a arrêté le moteur plusieurs fois",
-  device_error: "Le périphérique est tombé en panne",
+  device_error: "Le périphérique a cessé de fonctionner",
 };
 
-const PINNED: Record<Pinned, string> = { model: "le modèle", precision: "la précision", gpu: "la carte graphique", speakers: "les locuteurs" };
+const PINNED: Record<Pinned, string> = { model: "« Modèle »", precision: "« Précision »", gpu: "« Carte graphique »", speakers: "« Locuteurs »" };
 
 const happened = (trouble: Trouble, stage: Stage) => `${TROUBLES[trouble]} ${MOMENTS[stage]}`;
 const step = (trouble: Trouble, stage: Stage, done: string) => `${happened(trouble, stage)} : ${done}`;
@@ -71,8 +71,8 @@ export const engine: EngineText = {
     after_alignment_release: "Après la libération des tampons d’alignement",
     before_recovery: "Avant la récupération de mémoire",
     after_recovery: "Après la récupération de mémoire",
-    before_trim: "Avant le compactage",
-    after_trim: "Après le compactage",
+    before_trim: "Avant la libération de la mémoire inutilisée",
+    after_trim: "Après la libération de la mémoire inutilisée",
     before_final_cleanup: "Avant le nettoyage final",
     final_cleanup: "Nettoyage final",
   },
@@ -89,18 +89,18 @@ export const engine: EngineText = {
       );
     },
     "memory.not_recovered": ({ stage, taken, share, remaining, fragmented }) =>
-      `La mémoire utilisée ${MOMENTS[stage]} n’a pas été entièrement libérée : ${percent(share)} de ${memorySize(taken)} sont revenus, ${memorySize(remaining)} ` +
+      `La mémoire utilisée ${MOMENTS[stage]} n’a pas été entièrement libérée : ${percent(share)} de ${memorySize(taken)} ont été libérés, ${memorySize(remaining)} ` +
       (fragmented ? "sont libres mais fragmentés." : "sont encore utilisés."),
     "memory.release_failed": () => "La mémoire n’a pas pu être libérée. Le moteur est redémarré ; le résultat n’est pas affecté.",
     "memory.leak": ({ grown, files }) =>
       `L’utilisation de la mémoire a augmenté de ${memorySize(grown)} sur les ${files} derniers fichiers. Le moteur est redémarré avant le prochain.`,
     "memory.fragmentation": ({ sign }) =>
       sign.by === "idle"
-        ? `${memorySize(sign.reserved)} sont réservés, dont seulement ${memorySize(sign.allocated)} utilisés : la mémoire est fragmentée. Elle est compactée ; si cela ne suffit pas, le moteur est redémarré.`
+        ? `${memorySize(sign.reserved)} sont réservés, dont seulement ${memorySize(sign.allocated)} utilisés : la mémoire est fragmentée. La mémoire inutilisée est libérée ; si cela ne suffit pas, le moteur est redémarré.`
         : `${memorySize(sign.asked)} n’ont pas pu être alloués alors que ${memorySize(sign.free)} étaient libres : la mémoire est fragmentée. Le moteur est redémarré.`,
     "memory.spike": ({ before, after, peak, held }) =>
       `Entre « ${engine.checkpoints[before]} » et « ${engine.checkpoints[after]} », la mémoire est montée un instant à ${memorySize(peak)}, puis redescendue à ${memorySize(held)}. Un lot plus petit réduit un tel pic.`,
-    "memory.unavailable": () => "La mémoire ne peut pas être surveillée.",
+    "memory.unavailable": () => "L’utilisation de la mémoire ne peut pas être mesurée.",
     "memory.retried": ({ stage, trouble }) =>
       step(trouble, stage, "la mémoire inutilisée a été libérée et la même étape est reprise. Le texte reste le même."),
     "memory.engine_renewed": ({ stage, trouble }) => step(trouble, stage, "le moteur a été redémarré et la même étape est reprise. Le texte reste le même."),
@@ -112,32 +112,32 @@ export const engine: EngineText = {
       step(trouble, stage, `${to} continue à la place de ${from}. Attendez-vous à plus d’erreurs à partir d’ici.`),
     "memory.moved_to_cpu": ({ stage, trouble }) =>
       step(trouble, stage, "la tâche continue sur le processeur. À partir d’ici, elle prend plusieurs fois plus de temps."),
-    "memory.speakers_skipped": ({ stage, trouble }) => step(trouble, stage, "les locuteurs ne sont pas distingués. La transcription ne dira pas qui parle."),
+    "memory.speakers_skipped": ({ stage, trouble }) => step(trouble, stage, "les locuteurs ne sont pas identifiés. La transcription ne dira pas qui parle."),
     "memory.gave_up": ({ stage, trouble, kept }) =>
       `${happened(trouble, stage)}, et il ne reste rien de plus petit. Fermez d’autres programmes, ou ` +
-      (kept.length === 0 ? "choisissez un modèle plus petit." : `ne figez plus : ${list(kept.map((one) => PINNED[one]))}.`),
+      (kept.length === 0 ? "choisissez un modèle plus petit." : `décochez sous « Toujours conserver », dans les réglages : ${list(kept.map((one) => PINNED[one]))}.`),
     "memory.will_not_fit": ({ model, precision }) => `${model} (${precision}) ne tient pas dans la mémoire libre.`,
     "audio.truncated": ({ decoded, declared }) =>
       `Le fichier est endommagé ou tronqué : seules ${clock(decoded)}${declared === null ? "" : ` sur ${clock(declared)}`} ont pu être décodées.`,
     "audio.damaged": ({ silenced }) => `Des parties du fichier sont endommagées${silenced ? " ; elles sont remplacées par du silence" : ""}.`,
     "audio.phase": ({ channel, decibels }) =>
-      `Les canaux s’annulent : mélangés, ils seraient plus faibles de ${round(decibels)} dB. Le canal ${channel} a été pris seul.`,
-    "audio.mono": () => "L’enregistrement n’a qu’un canal ; il a été pris.",
+      `Les canaux s’annulent : mélangés, ils seraient plus faibles de ${round(decibels)} dB. Seul le canal ${channel} est transcrit.`,
+    "audio.mono": () => "L’enregistrement n’a qu’un canal, qui est transcrit.",
     "audio.several_tracks": ({ tracks, taken, language }) =>
-      `Le fichier a ${tracks} pistes audio ; la piste ${taken}${language === null ? "" : ` (${languageName(language)})`} est transcrite.`,
+      `Le fichier a ${tracks} pistes audio ; la piste ${taken + 1}${language === null ? "" : ` (${languageName(language)})`} est transcrite.`,
     "speakers.maybe_known": ({ speaker, person }) =>
-      `${speaker} est peut-être ${person} : écoutez et, si c’est le cas, donnez ce nom à ${speaker}.`,
+      `${speaker} est peut-être ${person}. Écoutez et, si c’est le cas, renommez ${speaker}.`,
     "speakers.voices_unreadable": () => "Les voix connues n’ont pas pu être lues. Les locuteurs ont des numéros au lieu de noms.",
     "transcript.gaps": ({ gaps }) =>
       gaps <= 1 ? `À ${gaps} endroit, plus de 2 s de parole sont sans texte.` : `À ${gaps} endroits, plus de 2 s de parole sont sans texte.`,
     "transcript.discarded": ({ passages }) =>
-      passages <= 1 ? `${passages} passage de texte sur du silence a été omis.` : `${passages} passages de texte sur du silence ont été omis.`,
+      passages <= 1 ? `${passages} passage de texte sans parole a été omis.` : `${passages} passages de texte sans parole ont été omis.`,
     "transcript.again": ({ from, to, model }) => `La partie de ${clock(from)} à ${clock(to)} a été retranscrite avec le modèle ${model}.`,
     "transcript.again_failed": () => "Cette partie n’a pas pu être retranscrite.",
-    "engine.restarted": () => "Le moteur s’est arrêté de façon inattendue et a été redémarré. Le texte reprend là où il en était.",
-    "engine.window_skipped": ({ times }) => `Le moteur s’est arrêté ${times} fois à cet endroit, qui est omis.`,
+    "engine.restarted": () => "Le moteur s’est arrêté de façon inattendue et a été redémarré. La transcription reprend là où elle s’est arrêtée.",
+    "engine.window_skipped": ({ times }) => `Le moteur s’est arrêté ${times} fois ici ; ce passage est ignoré.`,
     "device.waiting": ({ device }) => `Un autre Steno utilise ${device === "cpu" ? "le processeur" : device}. Cet enregistrement est le prochain.`,
-    "journal.unavailable": () => "L’avancement ne peut pas être noté : si Steno s’arrête maintenant, cet enregistrement reprendra du début.",
+    "journal.unavailable": () => "La progression ne peut pas être enregistrée : si Steno s’arrête maintenant, cet enregistrement reprendra du début.",
     "journal.file_changed": () => "L’enregistrement a changé depuis son interruption : il reprend du début.",
     "history.unavailable": () => "La transcription n’est pas dans l’historique : elle peut être enregistrée, mais pas modifiée.",
     "history.damaged": () => "Seul le début de cette transcription a pu être lu.",
@@ -179,7 +179,7 @@ export const engine: EngineText = {
     engine_not_found: "Réinstallez Steno : une partie manque.",
     engine_failed: "Réessayez. Si l’échec se répète, copiez le diagnostic dans les réglages pour le signaler.",
     engine_silent: "Réessayez. Si cela se répète, fermez d’autres programmes ou choisissez un modèle plus petit.",
-    no_microphone: "Branchez un microphone, et installez le programme d’enregistrement de PipeWire, PulseAudio ou ALSA.",
+    no_microphone: "Branchez un microphone, et installez pw-record (PipeWire), parecord (PulseAudio) ou arecord (ALSA).",
     player_failed: "Relancez la lecture, ou convertissez d’abord l’enregistrement en WAV ou FLAC.",
     protocol_mismatch: "Réinstallez Steno : ses parties sont de versions différentes.",
     cancelled: "Arrêté avant la fin.",

@@ -3,7 +3,7 @@ import { clock, languageName, list, memorySize, percent, round } from "../../ui/
 import type { EngineText } from "./en";
 
 const MOMENTS: Record<Stage, string> = {
-  preprocess: "録音の読み込み中に",
+  preprocess: "録音の読み取り中に",
   speech_model: "モデルの読み込み中に",
   transcribe: "文字起こし中に",
   speaker_model: "話者モデルの読み込み中に",
@@ -12,14 +12,14 @@ const MOMENTS: Record<Stage, string> = {
 };
 
 const TROUBLES: Record<Trouble, string> = {
-  refused: "メモリーが足りませんでした",
-  out_of_memory: "メモリーがなくなりました",
-  died: "エンジンがメモリーを使い切って終了しました",
+  refused: "メモリが足りませんでした",
+  out_of_memory: "メモリがなくなりました",
+  died: "エンジンがメモリを使い切って終了しました",
   killed: "システムがエンジンを複数回終了させました",
   device_error: "デバイスに障害が起きました",
 };
 
-const PINNED: Record<Pinned, string> = { model: "モデル", precision: "精度", gpu: "グラフィックカード", speakers: "話者" };
+const PINNED: Record<Pinned, string> = { model: "「モデル」", precision: "「精度」", gpu: "「グラフィックスカード」", speakers: "「話者」" };
 
 const happened = (trouble: Trouble, stage: Stage) => `${MOMENTS[stage]}${TROUBLES[trouble]}`;
 const step = (trouble: Trouble, stage: Stage, done: string) => `${happened(trouble, stage)}。${done}`;
@@ -27,7 +27,7 @@ const step = (trouble: Trouble, stage: Stage, done: string) => `${happened(troub
 function relief(told: Relief): string {
   switch (told.by) {
     case "others":
-      return `ほかのプログラムが${memorySize(told.bytes)}を使用しています。そのいずれかを閉じるのが最も効果的です。`;
+      return `ほかのプログラムが${memorySize(told.bytes)}を使用しています。そのいずれかを終了するのが最も効果的です。`;
     case "batch":
       return `バッチを小さくすると（現在${told.windows}）減ります。`;
     case "precision":
@@ -35,7 +35,7 @@ function relief(told: Relief): string {
     case "model":
       return `小さいモデル（${told.model}）を使うと減ります。`;
     case "nothing":
-      return "まだ何も失敗していません。メモリーがなくなった場合は、使用量を減らして続行します。";
+      return "まだ何も失敗していません。メモリがなくなった場合は、使用量を減らして続行します。";
   }
 }
 
@@ -44,8 +44,8 @@ export const engine: EngineText = {
   batch: (number) => `バッチ${number}`,
   checkpoints: {
     pipeline_start: "ジョブの開始",
-    before_preprocess: "録音の読み込み前",
-    after_preprocess: "録音の読み込み後",
+    before_preprocess: "録音の読み取り前",
+    after_preprocess: "録音の読み取り後",
     before_audio_release: "音声バッファーの解放前",
     after_audio_release: "音声バッファーの解放後",
     before_speech_model_load: "モデルの読み込み前",
@@ -69,38 +69,38 @@ export const engine: EngineText = {
     after_align: "単語の時刻合わせ後",
     before_alignment_release: "時刻合わせ用バッファーの解放前",
     after_alignment_release: "時刻合わせ用バッファーの解放後",
-    before_recovery: "メモリー回復の前",
-    after_recovery: "メモリー回復の後",
-    before_trim: "整理の前",
-    after_trim: "整理の後",
+    before_recovery: "メモリ回復の前",
+    after_recovery: "メモリ回復の後",
+    before_trim: "未使用メモリの解放前",
+    after_trim: "未使用メモリの解放後",
     before_final_cleanup: "最終整理の前",
     final_cleanup: "最終整理",
   },
   notices: {
     "memory.elevated": ({ kind, share, relief: told }) =>
-      `${kind === "gpu" ? "グラフィックカードのメモリー" : "メインメモリー"}の使用率が${percent(share)}になりました。${relief(told)}`,
+      `${kind === "gpu" ? "グラフィックスカードのメモリ" : "メインメモリ"}の使用率が${percent(share)}になりました。${relief(told)}`,
     "memory.critical": ({ kind, share, relief: told }) =>
-      `${kind === "gpu" ? "グラフィックカードのメモリー" : "メインメモリー"}がほぼいっぱいです（${percent(share)}）。${relief(told)}`,
+      `${kind === "gpu" ? "グラフィックスカードのメモリ" : "メインメモリ"}がほぼいっぱいです（${percent(share)}）。${relief(told)}`,
     "memory.occupied": ({ kind, used, total, ours, others, programs }) => {
       const named = programs.map(({ name, pid, bytes }) => `${name ?? "プロセス"}［${pid}］${memorySize(bytes)}`);
       return (
-        `読み込みを始める前に、${kind === "gpu" ? "グラフィックカードのメモリー" : "メインメモリー"}${memorySize(total)}のうち${memorySize(used)}が使用されていました。` +
+        `読み込みを始める前に、${kind === "gpu" ? "グラフィックスカードのメモリ" : "メインメモリ"}${memorySize(total)}のうち${memorySize(used)}が使用されていました。` +
         `Steno：${memorySize(ours)}、ほかのプログラム：${memorySize(others)}${named.length > 0 ? `（${list(named)}）` : ""}。`
       );
     },
     "memory.not_recovered": ({ stage, taken, share, remaining, fragmented }) =>
-      `${MOMENTS[stage]}使用したメモリーが完全には解放されませんでした。${memorySize(taken)}のうち${percent(share)}が戻り、${memorySize(remaining)}は` +
+      `${MOMENTS[stage]}使用したメモリが完全には解放されませんでした。${memorySize(taken)}のうち${percent(share)}が解放され、${memorySize(remaining)}は` +
       (fragmented ? "空いていますが断片化しています。" : "まだ使用中です。"),
-    "memory.release_failed": () => "メモリーを解放できませんでした。エンジンを再起動します。結果に影響はありません。",
-    "memory.leak": ({ grown, files }) => `直近${files}件のファイルでメモリーの使用量が${memorySize(grown)}増えました。次のファイルの前にエンジンを再起動します。`,
+    "memory.release_failed": () => "メモリを解放できませんでした。エンジンを再起動します。結果に影響はありません。",
+    "memory.leak": ({ grown, files }) => `直近${files}件のファイルでメモリの使用量が${memorySize(grown)}増えました。次のファイルの前にエンジンを再起動します。`,
     "memory.fragmentation": ({ sign }) =>
       sign.by === "idle"
-        ? `確保済みの${memorySize(sign.reserved)}のうち、使用中は${memorySize(sign.allocated)}だけです。メモリーが断片化しているため整理し、改善しない場合はエンジンを再起動します。`
-        : `${memorySize(sign.free)}が空いているのに、${memorySize(sign.asked)}を確保できませんでした。メモリーが断片化しているため、エンジンを再起動します。`,
+        ? `確保済みの${memorySize(sign.reserved)}のうち、使用中は${memorySize(sign.allocated)}だけです。メモリが断片化しているため未使用分を解放し、改善しない場合はエンジンを再起動します。`
+        : `${memorySize(sign.free)}が空いているのに、${memorySize(sign.asked)}を確保できませんでした。メモリが断片化しているため、エンジンを再起動します。`,
     "memory.spike": ({ before, after, peak, held }) =>
-      `「${engine.checkpoints[before]}」と「${engine.checkpoints[after]}」の間で、メモリーの使用量が一時的に${memorySize(peak)}まで増え、${memorySize(held)}に戻りました。バッチを小さくするとこのピークは下がります。`,
-    "memory.unavailable": () => "メモリーの状態を確認できません。",
-    "memory.retried": ({ stage, trouble }) => step(trouble, stage, "未使用のメモリーを解放し、同じ処理をやり直します。テキストは変わりません。"),
+      `「${engine.checkpoints[before]}」と「${engine.checkpoints[after]}」の間で、メモリの使用量が一時的に${memorySize(peak)}まで増え、${memorySize(held)}に戻りました。バッチを小さくするとこのピークは下がります。`,
+    "memory.unavailable": () => "メモリの使用量を測定できません。",
+    "memory.retried": ({ stage, trouble }) => step(trouble, stage, "未使用のメモリを解放し、同じ処理をやり直します。テキストは変わりません。"),
     "memory.engine_renewed": ({ stage, trouble }) => step(trouble, stage, "エンジンを再起動し、同じ処理をやり直します。テキストは変わりません。"),
     "memory.batch_halved": ({ stage, trouble, speakers, from, to }) =>
       step(trouble, stage, `${speakers ? "話者のバッチ" : "バッチ"}を${from}から${to}に半減しました。時間は長くなりますが、テキストは変わりません。`),
@@ -108,32 +108,32 @@ export const engine: EngineText = {
       step(trouble, stage, `${model}を${from}ではなく${to}で続行します。以降、一部の単語が異なる場合があります。`),
     "memory.smaller_model": ({ stage, trouble, from, to }) => step(trouble, stage, `${from}の代わりに${to}で続行します。以降、誤りが増える可能性があります。`),
     "memory.moved_to_cpu": ({ stage, trouble }) => step(trouble, stage, "CPUで続行します。以降、数倍の時間がかかります。"),
-    "memory.speakers_skipped": ({ stage, trouble }) => step(trouble, stage, "話者は区別されません。誰が話しているかは記録されません。"),
+    "memory.speakers_skipped": ({ stage, trouble }) => step(trouble, stage, "話者は識別されません。誰が話しているかは文字起こしに記録されません。"),
     "memory.gave_up": ({ stage, trouble, kept }) =>
-      `${happened(trouble, stage)}。これ以上減らせるものがありません。ほかのプログラムを閉じるか、` +
-      (kept.length === 0 ? "小さいモデルを選択してください。" : `次の変更を許可してください：${list(kept.map((one) => PINNED[one]))}。`),
-    "memory.will_not_fit": ({ model, precision }) => `${model}（${precision}）は空きメモリーに収まりません。`,
+      `${happened(trouble, stage)}。これ以上減らせるものがありません。ほかのプログラムを終了するか、` +
+      (kept.length === 0 ? "小さいモデルを選択してください。" : `設定の「常に維持」で${list(kept.map((one) => PINNED[one]))}のチェックを外してください。`),
+    "memory.will_not_fit": ({ model, precision }) => `${model}（${precision}）は空きメモリに収まりません。`,
     "audio.truncated": ({ decoded, declared }) =>
       `ファイルが破損しているか、途中で切れています。${declared === null ? "" : `${clock(declared)}のうち`}${clock(decoded)}だけデコードできました。`,
     "audio.damaged": ({ silenced }) => `ファイルの一部が破損しています${silenced ? "。その部分は無音になっています" : ""}。`,
     "audio.phase": ({ channel, decibels }) =>
-      `チャンネルが互いに打ち消し合うため（混合すると${round(decibels)}dB小さくなります）、チャンネル${channel}だけを使用しました。`,
-    "audio.mono": () => "この録音にはチャンネルが1つしかないため、それを使用しました。",
+      `チャンネルが互いに打ち消し合うため（混合すると${round(decibels)}dB小さくなります）、チャンネル${channel}だけを文字起こしします。`,
+    "audio.mono": () => "この録音にはチャンネルが1つしかないため、それを文字起こしします。",
     "audio.several_tracks": ({ tracks, taken, language }) =>
-      `このファイルには音声トラックが${tracks}本あります。トラック${taken}${language === null ? "" : `（${languageName(language)}）`}を文字起こしします。`,
-    "speakers.maybe_known": ({ speaker, person }) => `${speaker}は${person}かもしれません。聞いて確認し、正しければ${speaker}にその名前を付けてください。`,
-    "speakers.voices_unreadable": () => "登録済みの声を読み込めませんでした。話者は名前ではなく番号で表示されます。",
+      `このファイルには音声トラックが${tracks}本あります。トラック${taken + 1}${language === null ? "" : `（${languageName(language)}）`}を文字起こしします。`,
+    "speakers.maybe_known": ({ speaker, person }) => `${speaker}は${person}かもしれません。聞いて確認し、正しければ${speaker}の名前を変更してください。`,
+    "speakers.voices_unreadable": () => "登録済みの声を読み取れませんでした。話者は名前ではなく番号で表示されます。",
     "transcript.gaps": ({ gaps }) => `2秒を超える発話にテキストのない箇所が${gaps}か所あります。`,
-    "transcript.discarded": ({ passages }) => `無音部分のテキスト${passages}か所を除外しました。`,
+    "transcript.discarded": ({ passages }) => `発話のないテキスト${passages}か所を除外しました。`,
     "transcript.again": ({ from, to, model }) => `${clock(from)}から${clock(to)}までを、モデル${model}でもう一度文字起こししました。`,
     "transcript.again_failed": () => "この部分をもう一度文字起こしできませんでした。",
-    "engine.restarted": () => "エンジンが予期せず停止したため、再起動しました。テキストは続きから再開します。",
+    "engine.restarted": () => "エンジンが予期せず停止したため、再起動しました。文字起こしは停止したところから再開します。",
     "engine.window_skipped": ({ times }) => `この箇所でエンジンが${times}回停止したため、この箇所を飛ばします。`,
     "device.waiting": ({ device }) => `別のStenoが${device === "cpu" ? "CPU" : device}を使用しています。次はこの録音の番です。`,
-    "journal.unavailable": () => "進行状況を記録できません。今Stenoが終了すると、この録音は最初からやり直しになります。",
+    "journal.unavailable": () => "進行状況を保存できません。今Stenoが終了すると、この録音は最初からやり直しになります。",
     "journal.file_changed": () => "中断した後に録音が変更されたため、最初からやり直します。",
     "history.unavailable": () => "この文字起こしは履歴にありません。保存はできますが、編集はできません。",
-    "history.damaged": () => "この文字起こしは冒頭だけ読み込めました。",
+    "history.damaged": () => "この文字起こしは冒頭だけ読み取れました。",
     "export.failed": ({ file }) => `文字起こしは保存されませんでした${file === null ? "" : `：${file}`}。`,
   },
   remedies: {
@@ -160,7 +160,7 @@ export const engine: EngineText = {
     transcript_gone: "履歴から開いてください。",
     bad_pattern: "正規表現を修正するか、通常の文字列で検索してください。",
     device_unavailable: "別のデバイスを選択するか、ドライバーを更新してください。",
-    out_of_memory: "ほかのプログラムを閉じるか、小さいモデルを選択してください。",
+    out_of_memory: "ほかのプログラムを終了するか、小さいモデルを選択してください。",
     network_off: "設定でネットワークへのアクセスを許可してください。",
     network_failed: "接続を確認して、もう一度お試しください。",
     download_refused: "アカウントが必要なモデルの場合は、モデルのページで利用条件に同意し、ご自分のトークンをHF_TOKENに設定してください。",
@@ -171,8 +171,8 @@ export const engine: EngineText = {
     output_unwritable: "別のフォルダーを選択するか、このフォルダーのアクセス権を確認してください。",
     engine_not_found: "Stenoをもう一度インストールしてください。一部が見つかりません。",
     engine_failed: "もう一度お試しください。再び失敗する場合は、設定で診断情報をコピーして報告してください。",
-    engine_silent: "もう一度お試しください。再び起きる場合は、ほかのプログラムを閉じるか、小さいモデルを選択してください。",
-    no_microphone: "マイクを接続し、PipeWire、PulseAudio、またはALSAの録音プログラムをインストールしてください。",
+    engine_silent: "もう一度お試しください。再び起きる場合は、ほかのプログラムを終了するか、小さいモデルを選択してください。",
+    no_microphone: "マイクを接続し、pw-record（PipeWire）、parecord（PulseAudio）、arecord（ALSA）のいずれかをインストールしてください。",
     player_failed: "もう一度再生するか、録音を先にWAVまたはFLACに変換してください。",
     protocol_mismatch: "Stenoをもう一度インストールしてください。各部のバージョンが異なります。",
     cancelled: "完了前に停止されました。",

@@ -19,7 +19,7 @@ const TROUBLES: Record<Trouble, string> = {
   device_error: "设备发生故障",
 };
 
-const PINNED: Record<Pinned, string> = { model: "模型", precision: "精度", gpu: "显卡", speakers: "说话人" };
+const PINNED: Record<Pinned, string> = { model: "“模型”", precision: "“精度”", gpu: "“显卡”", speakers: "“说话人”" };
 
 const happened = (trouble: Trouble, stage: Stage) => `${MOMENTS[stage]}${TROUBLES[trouble]}`;
 const step = (trouble: Trouble, stage: Stage, done: string) => `${happened(trouble, stage)}：${done}`;
@@ -33,7 +33,7 @@ function relief(told: Relief): string {
     case "precision":
       return `使用 ${told.precision} 精度的同一模型可降低占用。`;
     case "model":
-      return `使用较小的模型（${told.model}）可降低占用。`;
+      return `使用更小的模型（${told.model}）可降低占用。`;
     case "nothing":
       return "目前没有任何失败。如果内存耗尽，任务会以较低的占用继续。";
   }
@@ -71,18 +71,18 @@ export const engine: EngineText = {
     after_alignment_release: "释放对齐缓冲区后",
     before_recovery: "回收内存前",
     after_recovery: "回收内存后",
-    before_trim: "整理前",
-    after_trim: "整理后",
+    before_trim: "释放未使用的内存前",
+    after_trim: "释放未使用的内存后",
     before_final_cleanup: "最终清理前",
     final_cleanup: "最终清理",
   },
   notices: {
-    "memory.elevated": ({ kind, share, relief: told }) => `${kind === "gpu" ? "显存" : "主内存"}已使用 ${percent(share)}。${relief(told)}`,
-    "memory.critical": ({ kind, share, relief: told }) => `${kind === "gpu" ? "显存" : "主内存"}即将用尽（${percent(share)}）。${relief(told)}`,
+    "memory.elevated": ({ kind, share, relief: told }) => `${kind === "gpu" ? "显存" : "系统内存"}已使用 ${percent(share)}。${relief(told)}`,
+    "memory.critical": ({ kind, share, relief: told }) => `${kind === "gpu" ? "显存" : "系统内存"}即将用尽（${percent(share)}）。${relief(told)}`,
     "memory.occupied": ({ kind, used, total, ours, others, programs }) => {
       const named = programs.map(({ name, pid, bytes }) => `${name ?? "进程"} [${pid}] ${memorySize(bytes)}`);
       return (
-        `加载前${kind === "gpu" ? "显存" : "主内存"} ${memorySize(total)} 中已有 ${memorySize(used)} 被占用：` +
+        `加载前${kind === "gpu" ? "显存" : "系统内存"} ${memorySize(total)} 中已有 ${memorySize(used)} 被占用：` +
         `Steno ${memorySize(ours)}，其他程序 ${memorySize(others)}${named.length > 0 ? `（${list(named)}）` : ""}。`
       );
     },
@@ -93,11 +93,11 @@ export const engine: EngineText = {
     "memory.leak": ({ grown, files }) => `在最近 ${files} 个文件中，内存占用增加了 ${memorySize(grown)}。引擎将在下一个文件之前重新启动。`,
     "memory.fragmentation": ({ sign }) =>
       sign.by === "idle"
-        ? `已预留 ${memorySize(sign.reserved)}，其中仅使用 ${memorySize(sign.allocated)}：内存已碎片化。将进行整理；如果无效，引擎将重新启动。`
+        ? `已预留 ${memorySize(sign.reserved)}，其中仅使用 ${memorySize(sign.allocated)}：内存已碎片化。将释放未使用的内存；如果无效，引擎将重新启动。`
         : `有 ${memorySize(sign.free)} 空闲，却无法分配 ${memorySize(sign.asked)}：内存已碎片化。引擎将重新启动。`,
     "memory.spike": ({ before, after, peak, held }) =>
       `在“${engine.checkpoints[before]}”与“${engine.checkpoints[after]}”之间，内存短暂升至 ${memorySize(peak)}，随后回落到 ${memorySize(held)}。减小批次可降低这样的峰值。`,
-    "memory.unavailable": () => "无法监视内存。",
+    "memory.unavailable": () => "无法测量内存占用。",
     "memory.retried": ({ stage, trouble }) => step(trouble, stage, "已释放未使用的内存，并重试同一步骤。文本不变。"),
     "memory.engine_renewed": ({ stage, trouble }) => step(trouble, stage, "引擎已重新启动，并重试同一步骤。文本不变。"),
     "memory.batch_halved": ({ stage, trouble, speakers, from, to }) =>
@@ -106,32 +106,32 @@ export const engine: EngineText = {
       step(trouble, stage, `${model} 以 ${to} 代替 ${from} 继续。此后个别词语可能有所不同。`),
     "memory.smaller_model": ({ stage, trouble, from, to }) => step(trouble, stage, `由 ${to} 代替 ${from} 继续。此后错误可能增多。`),
     "memory.moved_to_cpu": ({ stage, trouble }) => step(trouble, stage, "任务在 CPU 上继续。此后耗时为原来的数倍。"),
-    "memory.speakers_skipped": ({ stage, trouble }) => step(trouble, stage, "不再区分说话人。转写文本不会标明谁在说话。"),
+    "memory.speakers_skipped": ({ stage, trouble }) => step(trouble, stage, "不再识别说话人。文稿不会标明谁在说话。"),
     "memory.gave_up": ({ stage, trouble, kept }) =>
       `${happened(trouble, stage)}，且没有更小的选择。请关闭其他程序，或` +
-      (kept.length === 0 ? "选择较小的模型。" : `允许更改以下各项：${list(kept.map((one) => PINNED[one]))}。`),
-    "memory.will_not_fit": ({ model, precision }) => `空闲内存容纳不下 ${model}（${precision}）。`,
+      (kept.length === 0 ? "选择更小的模型。" : `在设置的“始终保留”中取消勾选${list(kept.map((one) => PINNED[one]))}。`),
+    "memory.will_not_fit": ({ model, precision }) => `可用内存容纳不下 ${model}（${precision}）。`,
     "audio.truncated": ({ decoded, declared }) =>
       `文件已损坏或被截断：${declared === null ? "" : `在 ${clock(declared)} 中`}仅能解码 ${clock(decoded)}。`,
     "audio.damaged": ({ silenced }) => `文件的部分内容已损坏${silenced ? "，这些位置以静音代替" : ""}。`,
-    "audio.phase": ({ channel, decibels }) => `各声道相互抵消：混合后音量会降低 ${round(decibels)} dB。仅使用了声道 ${channel}。`,
-    "audio.mono": () => "该录音只有一个声道，已使用该声道。",
+    "audio.phase": ({ channel, decibels }) => `各声道相互抵消：混合后音量会降低 ${round(decibels)} dB。仅转写声道 ${channel}。`,
+    "audio.mono": () => "该录音只有一个声道，将转写该声道。",
     "audio.several_tracks": ({ tracks, taken, language }) =>
-      `该文件有 ${tracks} 条音轨；正在转写音轨 ${taken}${language === null ? "" : `（${languageName(language)}）`}。`,
-    "speakers.maybe_known": ({ speaker, person }) => `${speaker} 可能是 ${person}：请试听，如果正确，请将该名称赋予 ${speaker}。`,
-    "speakers.voices_unreadable": () => "无法读取已知声音。说话人以编号代替姓名。",
+      `该文件有 ${tracks} 条音轨；正在转写音轨 ${taken + 1}${language === null ? "" : `（${languageName(language)}）`}。`,
+    "speakers.maybe_known": ({ speaker, person }) => `${speaker} 可能是 ${person}。请试听，如果正确，请将 ${speaker} 改名。`,
+    "speakers.voices_unreadable": () => "无法读取已知声音。说话人以编号代替名字。",
     "transcript.gaps": ({ gaps }) => `有 ${gaps} 处超过 2 秒的语音没有文本。`,
-    "transcript.discarded": ({ passages }) => `已略去 ${passages} 处静音上的文本。`,
+    "transcript.discarded": ({ passages }) => `已略去 ${passages} 处无语音的文本。`,
     "transcript.again": ({ from, to, model }) => `已使用模型 ${model} 重新转写 ${clock(from)} 至 ${clock(to)} 的部分。`,
     "transcript.again_failed": () => "无法重新转写这一部分。",
-    "engine.restarted": () => "引擎意外停止并已重新启动。文本从中断处继续。",
+    "engine.restarted": () => "引擎意外停止并已重新启动。转写从中断处继续。",
     "engine.window_skipped": ({ times }) => `引擎在此处停止了 ${times} 次，因此跳过此处。`,
     "device.waiting": ({ device }) => `另一个 Steno 正在使用 ${device === "cpu" ? "CPU" : device}。下一个轮到此录音。`,
-    "journal.unavailable": () => "无法记录进度：如果 Steno 现在退出，此录音将从头开始。",
+    "journal.unavailable": () => "无法保存进度：如果 Steno 现在退出，此录音将从头开始。",
     "journal.file_changed": () => "录音在中断后发生了更改：将从头开始。",
-    "history.unavailable": () => "该转写文本不在历史记录中：可以保存，但无法编辑。",
-    "history.damaged": () => "只能读取该转写文本的开头部分。",
-    "export.failed": ({ file }) => `转写文本未保存${file === null ? "" : `：${file}`}。`,
+    "history.unavailable": () => "该文稿不在历史记录中：可以保存，但无法编辑。",
+    "history.damaged": () => "只能读取该文稿的开头部分。",
+    "export.failed": ({ file }) => `文稿未保存${file === null ? "" : `：${file}`}。`,
   },
   remedies: {
     file_not_found: "文件可能已被移动、重命名或删除，或其磁盘未连接。",
@@ -157,7 +157,7 @@ export const engine: EngineText = {
     transcript_gone: "请从历史记录中打开。",
     bad_pattern: "请更正表达式，或搜索普通文本。",
     device_unavailable: "请选择其他设备，或更新其驱动程序。",
-    out_of_memory: "请关闭其他程序，或选择较小的模型。",
+    out_of_memory: "请关闭其他程序，或选择更小的模型。",
     network_off: "请在设置中允许网络访问。",
     network_failed: "请检查网络连接，然后重试。",
     download_refused: "如果该模型需要账户，请在其页面上接受条款，并将 HF_TOKEN 设为您的令牌。",
@@ -168,8 +168,8 @@ export const engine: EngineText = {
     output_unwritable: "请选择其他文件夹，或检查此文件夹的权限。",
     engine_not_found: "请重新安装 Steno：缺少一部分。",
     engine_failed: "请重试。如果再次失败，请在设置中复制诊断信息并报告。",
-    engine_silent: "请重试。如果再次发生，请关闭其他程序或选择较小的模型。",
-    no_microphone: "请连接麦克风，并安装 PipeWire、PulseAudio 或 ALSA 的录音程序。",
+    engine_silent: "请重试。如果再次发生，请关闭其他程序或选择更小的模型。",
+    no_microphone: "请连接麦克风，并安装 pw-record（PipeWire）、parecord（PulseAudio）或 arecord（ALSA）。",
     player_failed: "请重新播放，或先将录音转换为 WAV 或 FLAC。",
     protocol_mismatch: "请重新安装 Steno：各部分的版本不一致。",
     cancelled: "在完成之前已停止。",
