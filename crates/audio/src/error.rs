@@ -24,10 +24,10 @@ pub enum AudioError {
     #[error("{path}: has no audio track", path = .path.display())]
     NoAudioTrack { path: PathBuf },
     /// The file has fewer audio tracks.
-    #[error("{path}: has no audio track {track}; it has {available}, counted from 0", path = .path.display())]
+    #[error("{path}: has no audio track {}; it has {available}", .track + 1, path = .path.display())]
     NoSuchTrack { path: PathBuf, track: usize, available: usize },
     /// The track has fewer channels.
-    #[error("{path}: has no channel {channel}; it has {available}, counted from 0", path = .path.display())]
+    #[error("{path}: has no channel {}; it has {available}", .channel + 1, path = .path.display())]
     NoSuchChannel { path: PathBuf, channel: usize, available: usize },
     /// The file is a list of other files or addresses, which a decoder would open in its place.
     #[error("{path}: is {what}, not a recording", path = .path.display())]

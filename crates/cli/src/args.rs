@@ -341,8 +341,8 @@ pub struct Sound {
     #[arg(long, value_parser = values::channels(), default_value = "mix")]
     pub channels: Channels,
 
-    /// Number of the audio track, counted from 0 [default: the file's default track]
-    #[arg(long, value_name = "N")]
+    /// Number of the audio track, counted from 1 [default: the file's default track]
+    #[arg(long, value_name = "N", value_parser = values::track)]
     pub track: Option<usize>,
 
     /// Voice activity detection: off, or the speech probability (0 to 1) above which audio is transcribed
@@ -447,8 +447,8 @@ pub struct FindSpeakers {
     #[arg(long, short)]
     pub quiet: bool,
 
-    /// Number of the audio track, counted from 0 [default: the file's default track]
-    #[arg(long, value_name = "N")]
+    /// Number of the audio track, counted from 1 [default: the file's default track]
+    #[arg(long, value_name = "N", value_parser = values::track)]
     pub track: Option<usize>,
 
     #[command(flatten)]
@@ -496,8 +496,8 @@ pub struct TranslateText {
     #[arg(long, short)]
     pub quiet: bool,
 
-    /// Number of the audio track, counted from 0 [default: the file's default track]
-    #[arg(long, value_name = "N")]
+    /// Number of the audio track, counted from 1 [default: the file's default track]
+    #[arg(long, value_name = "N", value_parser = values::track)]
     pub track: Option<usize>,
 
     #[command(flatten)]
@@ -612,8 +612,8 @@ pub struct DetectLanguage {
     #[arg(long)]
     pub json: bool,
 
-    /// Number of the audio track, counted from 0 [default: the file's default track]
-    #[arg(long, value_name = "N")]
+    /// Number of the audio track, counted from 1 [default: the file's default track]
+    #[arg(long, value_name = "N", value_parser = values::track)]
     pub track: Option<usize>,
 
     #[command(flatten)]

@@ -19,7 +19,7 @@ pub fn announce(template: &JobTemplate, job: &Job, console: &mut Console) {
 /// text; empty for most.
 pub fn help(code: &str) -> String {
     if code == wire::notice::Code::SeveralTracks.as_str() {
-        return " Use --track N for another one, counted from 0.".into();
+        return " Use --track N for another one.".into();
     }
     let notice = |code| Notice::new(code, Severity::Info, "");
     Code::from_code(code).map(|code| format!(" See {}.", notice(code).help())).unwrap_or_default()

@@ -53,6 +53,13 @@ pub fn channels() -> impl TypedValueParser<Value = Channels> {
     })
 }
 
+/// People count tracks from 1, as the window does; a job counts them from 0.
+pub fn track(text: &str) -> Result<usize, String> {
+    let number: std::num::NonZeroUsize =
+        text.parse().map_err(|_| "tracks are numbered 1, 2 and so on".to_owned())?;
+    Ok(number.get() - 1)
+}
+
 pub fn name_template(text: &str) -> Result<NameTemplate, String> {
     text.parse().map_err(|error: TemplateError| error.to_string())
 }

@@ -172,7 +172,8 @@ impl Message {
             ),
             Self::Mono {} => "The recording has only one channel, which is transcribed.".into(),
             Self::SeveralTracks { tracks, taken, language } => format!(
-                "The file has {tracks} audio tracks; track {taken}{} is transcribed.",
+                "The file has {tracks} audio tracks; track {}{} is transcribed.",
+                taken + 1,
                 in_brackets(language)
             ),
             Self::MaybeKnown { speaker, person } => {

@@ -500,9 +500,9 @@ fn which_of_several_audio_tracks_is_taken_is_said() {
     let fixture = project().join("crates/audio/tests/fixtures/two_tracks_24000.mkv");
     std::fs::copy(fixture, sandbox.path("film.mkv")).unwrap();
     let said =
-        "film.mkv: The file has 2 audio tracks; track 1 (deu) is transcribed. Use --track N for another one";
+        "film.mkv: The file has 2 audio tracks; track 2 (deu) is transcribed. Use --track N for another one";
     run(&sandbox, &["transcribe", "film.mkv"]).ends(0).says(said);
-    let chosen = run(&sandbox, &["transcribe", "film.mkv", "--track", "0"]).ends(0);
+    let chosen = run(&sandbox, &["transcribe", "film.mkv", "--track", "1"]).ends(0);
     assert!(!chosen.err.contains("audio tracks"), "{}", chosen.err);
 }
 

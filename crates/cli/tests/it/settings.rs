@@ -105,7 +105,7 @@ fn options_of_transcribe_reach_the_engine() {
         (&["--from", "5"], "/job/span", json!(Span::new(time(5_000), time(u32::MAX)))),
         (&["--to", "7"], "/job/span", json!(Span::new(Time::ZERO, time(7_000)))),
         (&["--channels", "left"], "/job/channels", json!("left")),
-        (&["--track", "2"], "/job/track", json!(2)),
+        (&["--track", "2"], "/job/track", json!(1)),
         (&["--vad", "off"], "/job/voice_activity", json!(VoiceActivity::Off)),
         (&["--vad", "0.25"], "/job/voice_activity", json!(VoiceActivity::Threshold(0.25))),
         (&["--beam-size", "4"], "/job/decoding/beam_size", json!(4)),
@@ -148,7 +148,7 @@ fn speakers_are_told_apart_where_they_are_asked_for() {
 #[test]
 fn options_of_speakers_and_translations_reach_the_engine() {
     let own: Vec<Case> = vec![
-        (&["--track", "2"], "/job/track", json!(2)),
+        (&["--track", "2"], "/job/track", json!(1)),
         (&["--speaker-batch-size", "4"], "/job/memory/speaker_batch_size", json!(4)),
         (&["--skip-speakers"], "/job/memory/skip_speakers", json!(true)),
         (&["--memory-profile", "fast"], "/job/memory/renew_after", json!(0)),
@@ -165,7 +165,7 @@ fn options_of_speakers_and_translations_reach_the_engine() {
 
 #[test]
 fn options_of_the_other_commands_with_an_engine_reach_it() {
-    let track: Vec<Case> = vec![(&["--track", "2"], "/job/track", json!(2))];
+    let track: Vec<Case> = vec![(&["--track", "2"], "/job/track", json!(1))];
     check(&["detect-language", "a.mp3"], &[machine(), track].concat());
     check(&["doctor", "--fit", "starter-whisper"], &[machine(), batches(), limits()].concat());
     check(&["models", "probe", "--model", "starter-whisper"], &[machine(), limits()].concat());
