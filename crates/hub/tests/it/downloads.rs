@@ -186,7 +186,7 @@ fn what_does_not_pass_is_an_error_that_says_so() {
             WEIGHTS,
             vec![Fault::To("/us/model/resolve/main/model.safetensors".into()); 9],
             Code::NetworkFailed,
-            "circles",
+            "redirects in a loop",
         ),
         (
             "GET",
@@ -507,7 +507,7 @@ fn with_the_network_off_nothing_connects() {
     let puller = Puller::new(settings, Connections::in_file(&log)).unwrap();
     let error = place.pull_with(&puller, &wanted()).unwrap_err();
     assert_eq!(error.code(), Code::NetworkOff);
-    assert!(error.to_string().contains("switched off"), "{error}");
+    assert!(error.to_string().contains("turned off"), "{error}");
     assert!(place.server.seen().is_empty() && !log.exists());
     assert_eq!(place.store.list().unwrap(), []);
 }

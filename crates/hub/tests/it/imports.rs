@@ -342,7 +342,7 @@ fn names_are_checked_and_nothing_is_replaced() {
     assert_eq!(place.import(&folder, None).unwrap_err().code(), Code::Invalid);
     place.import(&folder, Some("mine")).unwrap();
     let error = place.import(&folder, Some("mine")).unwrap_err().to_string();
-    assert!(error.contains("a model named mine already") && error.contains("--name"), "{error}");
+    assert!(error.contains("A model named mine already exists") && error.contains("--name"), "{error}");
     for name in ["../out", ".hidden", "a/b", "con"] {
         assert!(matches!(place.import(&folder, Some(name)), Err(Error::BadName { .. })), "{name}");
     }

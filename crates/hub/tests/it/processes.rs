@@ -162,7 +162,7 @@ fn of_two_programs_one_downloads_and_the_other_says_so() {
     assert_eq!(second.status.code(), Some(1), "{said}");
     assert!(said.contains(&format!("process {}", first.id())), "{said}");
     let removed = place.store.remove(NAME).unwrap_err().to_string();
-    assert!(removed.contains("at work"), "{removed}");
+    assert!(removed.contains("is using the model"), "{removed}");
     first.kill().unwrap();
     first.wait().unwrap();
     place.comes_right("after the first was killed");
