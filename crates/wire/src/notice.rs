@@ -101,6 +101,13 @@ memory::notices! {
         /// The number of the other's process.
         pid: Option<u32>,
     },
+    /// A graphics card is there that this engine can't use.
+    DeviceUnusable = "device.unusable" {
+        /// `cuda:N`.
+        device: String,
+        /// Why.
+        problem: CardProblem,
+    },
     /// The journal can't be written.
     JournalUnavailable = "journal.unavailable" {
         /// Why.
@@ -129,6 +136,53 @@ memory::notices! {
     },
 }
 
+/// Why this engine can't use a graphics card.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
+#[serde(tag = "by", rename_all = "snake_case")]
+pub enum CardProblem {
+    /// It has no code for cards of this compute capability.
+    Capability {
+        /// What the card is called.
+        card: String,
+        /// Its compute capability.
+        found: String,
+        /// Those that the engine has code for.
+        built_for: Vec<String>,
+    },
+    /// The driver does not accept the engine's code.
+    Code {
+        /// What the driver says.
+        detail: String,
+    },
+    /// An operation gives a wrong result.
+    Result {
+        /// Which one.
+        operation: String,
+    },
+}
+
+impl CardProblem {
+    /// In English: what is wrong, and what to do.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Capability { card, found, built_for } => format!(
+                "{card} has compute capability {found}, and this engine is built for {}. Install an engine that is \
+                 built for it.",
+                built_for.join(", ")
+            ),
+            Self::Code { detail } => format!(
+                "The NVIDIA driver does not accept this engine's code ({detail}). Update the driver, or install an \
+                 engine that is built for this card."
+            ),
+            Self::Result { operation } => format!(
+                "The operation \"{operation}\" gave a wrong result. Update the NVIDIA driver, or install an engine \
+                 that is built for this card."
+            ),
+        }
+    }
+}
+
 impl Message {
     /// What it means for the result.
     pub fn severity(&self) -> transcript::Severity {
@@ -147,6 +201,7 @@ impl Message {
             | Self::Again { .. }
             | Self::Restarted { .. }
             | Self::DeviceWaiting { .. }
+            | Self::DeviceUnusable { .. }
             | Self::JournalUnavailable { .. }
             | Self::FileChanged {} => S::Info,
         }
@@ -206,6 +261,9 @@ impl Message {
                 format!(
                     "Waiting for {device}: another Steno{pid} is using it. It is this recording's turn next."
                 )
+            }
+            Self::DeviceUnusable { device, problem } => {
+                format!("{device} is not used, and the CPU computes. {}", problem.text())
             }
             Self::JournalUnavailable { detail } => format!(
                 "{detail} Until then this job can't be resumed should the program be ended; it goes on all the same."
