@@ -12,6 +12,7 @@
 //   MOCK_CUDA_MODULE_ERROR=CODE  what loading any module answers
 //   MOCK_CUDA_LACKS=NAME,...     kernels that can't be found
 //   MOCK_CUDA_WRONG=NAME,...     kernels that do nothing
+//   MOCK_CUDA_LOST_AT=N          from this launch on every call fails, as after an error in a kernel
 //   MOCK_CUDA_LOG=1              names the calls about memory and kernels on standard error
 
 #include "mock.h"
@@ -21,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_DEVICE = 101, INVALID_CONTEXT = 201 };
+enum { OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_DEVICE = 101, INVALID_CONTEXT = 201, LAUNCH_FAILED = 719 };
 
 // CUdevice_attribute
 enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76, MEMORY_POOLS_SUPPORTED = 115 };
@@ -39,7 +40,13 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void *const event = (void *)0x3000;
 
 __thread struct mock_counters mock_counted;
-#define CALLED mock_counted.calls++
+// Whether a launch failed: nothing succeeds in this process any more.
+int mock_lost;
+#define CALLED                                  \
+    do {                                        \
+        mock_counted.calls++;                   \
+        if (mock_lost) return LAUNCH_FAILED;    \
+    } while (0)
 
 void mock_counters(struct mock_counters *out) {
     *out = mock_counted;
@@ -103,7 +110,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
     return OK;
 }
 
-int cuDevicePrimaryCtxRetain(void **out, int device) { CALLED; *out = &devices[device]; return OK; }
+int cuDevicePrimaryCtxRetain(void **out, int device) { CALLED; mock_note("%s(%d)", __func__, device); *out = &devices[device]; return OK; }
 int cuDevicePrimaryCtxRelease_v2(int device) { CALLED; return OK; }
 int cuCtxGetCurrent(void **out) { CALLED; *out = current; return OK; }
 int cuCtxSetCurrent(void *to) { CALLED; current = to; return OK; }
@@ -240,7 +247,7 @@ static const struct { int code; const char *name, *text; } errors[] = {
     {218, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
     {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the provided PTX was compiled with an unsupported toolchain."},
     {500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
-    {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+    {LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
 };
 static int find_error(int code) {
     for (unsigned i = 0; i < sizeof errors / sizeof *errors; i++)

@@ -1,4 +1,4 @@
-import type { Pinned, Relief, Stage, Trouble } from "../../generated/contract";
+import type { CardProblem, Pinned, Relief, Stage, Trouble } from "../../generated/contract";
 import { clock, languageName, list, memorySize, percent, round } from "../../ui/format";
 import type { EngineText } from "./en";
 
@@ -17,12 +17,24 @@ const TROUBLES: Record<Trouble, string> = {
   died: "ging dem Rechenprogramm der Speicher aus, und es wurde beendet",
   killed: "beendete das System das Rechenprogramm mehrmals",
   device_error: "fiel das Gerät aus",
+  no_code: "konnte das Rechenprogramm auf dieser Grafikkarte nicht rechnen",
 };
 
 const PINNED: Record<Pinned, string> = { model: "dem Modell", precision: "der Genauigkeit", gpu: "der Grafikkarte", speakers: "den Sprechern" };
 
 const happened = (trouble: Trouble, stage: Stage) => `${MOMENTS[stage]} ${TROUBLES[trouble]}`;
 const step = (trouble: Trouble, stage: Stage, done: string) => `${happened(trouble, stage)}: ${done}`;
+
+function cardProblem(problem: CardProblem): string {
+  switch (problem.by) {
+    case "capability":
+      return `${problem.card} hat die Compute Capability ${problem.found}, und dieses Rechenprogramm ist für ${list(problem.built_for)} gebaut. Installieren Sie eines, das für diese Karte gebaut ist.`;
+    case "code":
+      return `Der NVIDIA-Treiber nimmt den Code dieses Rechenprogramms nicht an (${problem.detail}). Aktualisieren Sie den Treiber, oder installieren Sie ein Rechenprogramm, das für diese Karte gebaut ist.`;
+    case "result":
+      return `Die Operation „${problem.operation}“ ergab ein falsches Ergebnis. Aktualisieren Sie den NVIDIA-Treiber, oder installieren Sie ein Rechenprogramm, das für diese Karte gebaut ist.`;
+  }
+}
 
 function relief(told: Relief): string {
   switch (told.by) {
@@ -134,6 +146,7 @@ export const engine: EngineText = {
     "engine.restarted": () => "Das Rechenprogramm wurde unerwartet beendet und neu gestartet. Der Text geht weiter, wo er war.",
     "engine.window_skipped": ({ times }) => `Das Rechenprogramm wurde an dieser Stelle ${times}-mal beendet; die Stelle wird ausgelassen.`,
     "device.waiting": ({ device }) => `Ein anderes Steno benutzt ${device === "cpu" ? "den Prozessor" : device}. Diese Aufnahme ist als nächste an der Reihe.`,
+    "device.unusable": ({ device, problem }) => `${device} wird nicht benutzt, der Prozessor rechnet. ${cardProblem(problem)}`,
     "journal.unavailable": () => "Der Fortschritt kann nicht festgehalten werden: Wird Steno jetzt beendet, beginnt diese Aufnahme von vorn.",
     "journal.file_changed": () => "Die Aufnahme wurde seit der Unterbrechung geändert: Sie beginnt von vorn.",
     "history.unavailable": () => "Das Transkript ist nicht im Verlauf: Es kann gespeichert, aber nicht bearbeitet werden.",
