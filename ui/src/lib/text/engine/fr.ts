@@ -32,7 +32,7 @@ function cardProblem(problem: CardProblem): string {
     case "code":
       return `Le pilote NVIDIA n’accepte pas le code de ce moteur (${problem.detail}). Mettez le pilote à jour ou installez un moteur compilé pour cette carte.`;
     case "result":
-      return `L’opération « ${problem.operation} » a donné un résultat faux. Mettez à jour le pilote NVIDIA ou installez un moteur compilé pour cette carte.`;
+      return `L’opération « ${problem.operation} » a donné un résultat faux. Mettez à jour le pilote NVIDIA ou installez un moteur compilé pour cette carte.`;
   }
 }
 
