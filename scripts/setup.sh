@@ -92,6 +92,7 @@ test_tools() {
     need "making the Debian package" binutils has strip
     need "checking the package's desktop entry" desktop-file-utils has desktop-file-validate
     need "detecting network connections" strace has strace
+    need "compiling the emulated graphics card" g++ has g++
     chromium
 }
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The long runs: the full corpus; speakers of eight hours; thousands of damaged recordings and models; hubs and engines
+# The long runs: the full corpus; every precision and every failing allocation of an emulated graphics card; speakers of eight hours; thousands of damaged recordings and models; hubs and engines
 # that send anything; small disks; 200 files in a row; 200 kills of engines, 20 of hosts, 50 of downloads; an hour of
 # speech; then every size of model with random weights, whole and sharded, from the command line. Sizes as arguments,
 # else all.
@@ -11,6 +11,7 @@ export STENO_SHARED=${STENO_SHARED:-$root/../shared}
 speech=$STENO_SHARED/audio/synthetic/en_five_minutes.flac
 [ -e "$speech" ] || fail "$speech is missing. Set STENO_SHARED to the folder that holds the recordings."
 scripts/setup.sh engine test
+scripts/cuda/mock/build.sh
 # With an example, so that the features are those of the tests and nothing is compiled twice.
 cargo build --quiet --workspace --bin steno --bin steno-engine --bin steno-player --bin random-models --example bench
 export STENO_ENGINE=$root/target/debug/steno-engine
@@ -34,6 +35,8 @@ phase "exporters" tests PROPTEST_CASES=20000 is_read_back are_read_back txt_has_
     pages_and_documents reading_never_panics
 phase "predictions for large models" tests STENO_FOOTPRINT_MODELS=small,large-v3-turbo decoding_takes_what_was_predicted
 phase "logits of a larger model in fewer bits" tests STENO_PRECISION_MODELS=small logits_stay_near
+phase "the emulated card, every precision" scripts/cuda/mock/test.sh --include-ignored
+phase "allocations of the emulated card fail" tests STENO_MOCK_ROUNDS=400 allocation_may_fail
 phase "200 files in a row" tests STENO_ENDURANCE_FILES=200 file_after_file
 phase "downloads killed" tests STENO_KILL_ROUNDS=50 a_program_killed
 phase "hostile hubs and engines" tests STENO_HOSTILE_ROUNDS=1000 hostile_hubs hostile_engines

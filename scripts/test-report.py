@@ -116,7 +116,8 @@ def cargo(folder):
         text = line.decode(errors="replace").rstrip("\r\n")
         if reader.read(text, time.monotonic()):
             print(text, flush=True)
-    (folder / "cargo.results").write_text(json.dumps(reader.results.tests))
+    number = len(list(folder.glob("*.results")))
+    (folder / f"cargo-{number}.results").write_text(json.dumps(reader.results.tests))
 
 
 def read_tap(file, results):

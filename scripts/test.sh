@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs every test: Rust, the window's pages, the real window. Prints the slowest and the skipped tests, and
+# Runs every test: Rust, the CUDA engine on an emulated card, the window's pages, the real window. Prints the slowest and the skipped tests, and
 # fails where a skipped test is not in scripts/skips-allowed.txt.
 . "$(dirname "$0")/lib.sh"
 
@@ -10,6 +10,10 @@ export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(nproc)} NO_COLOR=1 CARGO_TERM_CO
 
 rust_tests() {
     cargo test --workspace --no-fail-fast -- --show-output 2>&1 | python3 scripts/test-report.py cargo "$results"
+}
+
+emulated_tests() {
+    scripts/cuda/mock/test.sh --show-output 2>&1 | python3 scripts/test-report.py cargo "$results"
 }
 
 page_tests() {
@@ -42,6 +46,10 @@ must "Pages" npm --prefix ui run build --silent
 # All targets in one build, so that the programs and the tests share one set of features.
 must "Build" cargo build --workspace --all-targets
 export STENO_ENGINE=$root/target/debug/steno-engine
+if [ "$(uname -sm)" = "Linux x86_64" ]; then
+    must "The emulated graphics card" scripts/cuda/mock/build.sh
+    phase "Tests on the emulated graphics card" emulated_tests
+fi
 phase "Rust tests" rust_tests
 phase "Types of the pages" npm --prefix ui run check --silent
 phase "Tests of the pages" page_tests

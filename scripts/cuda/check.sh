@@ -2,8 +2,8 @@
 # check.sh [doc]: lints the CUDA engine, or checks its documentation, on any machine without CUDA software.
 # Real CUDA builds have a target folder of their own, so that nothing made by fake-nvcc gets into one.
 . "$(dirname "$0")/../lib.sh"
+. scripts/cuda/mock/environment.sh
 
-export NVCC=$root/scripts/cuda/fake-nvcc CUDARC_CUDA_VERSION=13000 CUDA_COMPUTE_CAP=90
 cuda=(--locked --features steno-engine/cuda --quiet -p steno-engine -p pipeline -p models)
 case ${1:-} in
 doc)

@@ -102,6 +102,23 @@ pub fn says_out_of_memory(text: &str) -> bool {
     SIGNS.iter().any(|sign| text.contains(sign))
 }
 
+/// Whether a text is about a GPU that the engine has no working code for: it would fail the same way
+/// each time.
+pub fn says_no_code(text: &str) -> bool {
+    const SIGNS: [&str; 8] = [
+        "cuda_error_not_found",
+        "cuda_error_invalid_ptx",
+        "cuda_error_no_binary_for_gpu",
+        "cuda_error_unsupported_ptx_version",
+        "cuda_error_invalid_image",
+        "cuda_error_jit_compiler_not_found",
+        "cublas_status_arch_mismatch",
+        "curand_status_arch_mismatch",
+    ];
+    let text = text.to_ascii_lowercase();
+    !says_out_of_memory(&text) && SIGNS.iter().any(|sign| text.contains(sign))
+}
+
 /// Whether a text is about a GPU that failed for another reason than memory.
 pub fn says_device_failed(text: &str) -> bool {
     const SIGNS: [&str; 4] = ["cuda_error_", "cuda error", "cublas_status_", "drivererror("];
@@ -168,8 +185,19 @@ mod tests {
             ("DriverError(CUDA_ERROR_LAUNCH_TIMEOUT, \"the launch timed out\")", false, true),
             ("CublasError(CUBLAS_STATUS_EXECUTION_FAILED)", false, true),
             ("shape mismatch in matmul", false, false),
+            ("DriverError(CUDA_ERROR_NOT_FOUND, \"named symbol not found\")", false, true),
         ] {
             assert_eq!((says_out_of_memory(text), says_device_failed(text)), (memory, device), "{text}");
+        }
+        for (text, expected) in [
+            ("DriverError(CUDA_ERROR_NOT_FOUND, \"named symbol not found\")", true),
+            ("DriverError(CUDA_ERROR_INVALID_PTX, \"a PTX JIT compilation failed\")", true),
+            ("DriverError(CUDA_ERROR_NO_BINARY_FOR_GPU, \"no kernel image is available\")", true),
+            ("DriverError(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, \"unsupported toolchain\")", true),
+            ("DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")", false),
+            ("DriverError(CUDA_ERROR_ILLEGAL_ADDRESS, \"an illegal memory access\")", false),
+        ] {
+            assert_eq!(says_no_code(text), expected, "{text}");
         }
     }
 

@@ -94,9 +94,16 @@ pub enum Trouble {
     Killed,
     /// Any other error of the device: what the process holds can't be trusted.
     DeviceError,
+    /// The engine has no working code for this graphics card.
+    NoCode,
 }
 
 impl Trouble {
+    /// Less memory would not help.
+    pub fn is_of_device(self) -> bool {
+        matches!(self, Self::DeviceError | Self::NoCode)
+    }
+
     /// The beginning of a sentence.
     pub(crate) fn words(self) -> &'static str {
         match self {
@@ -105,6 +112,7 @@ impl Trouble {
             Self::Died => "The engine ran out of memory and stopped",
             Self::Killed => "The system stopped the engine more than once",
             Self::DeviceError => "The device failed",
+            Self::NoCode => "The engine can't compute on this graphics card",
         }
     }
 }
@@ -273,21 +281,20 @@ impl Ladder {
             }
             Step::HalveBatch => {
                 let batch = if for_speakers { &mut settings.speaker_batch } else { &mut settings.batch };
-                // A device error does not depend on the size of the batch.
-                if *batch <= 1 || trouble == Trouble::DeviceError {
+                if *batch <= 1 || trouble.is_of_device() {
                     return None;
                 }
                 *batch /= 2;
             }
             Step::LowerPrecision => {
-                if self.pins.precision || trouble == Trouble::DeviceError {
+                if self.pins.precision || trouble.is_of_device() {
                     return None;
                 }
                 let lower = self.lower_precision(settings)?;
                 settings.precision.clone_from(&lower.precision);
             }
             Step::SmallerModel => {
-                if self.pins.model || trouble == Trouble::DeviceError {
+                if self.pins.model || trouble.is_of_device() {
                     return None;
                 }
                 let smaller = self.smaller_model(settings)?;
@@ -494,6 +501,7 @@ mod tests {
             ),
             // A failing device does not fail less with less.
             (Stage::Transcribe, Trouble::DeviceError, free, &["renew", "cpu"]),
+            (Stage::SpeechModel, Trouble::NoCode, free, &["cpu"]),
             (
                 Stage::SpeechModel,
                 Trouble::OutOfMemory,

@@ -52,6 +52,8 @@ pub enum Renewal {
     Leak,
     /// Not cured by a trim.
     Fragmentation,
+    /// The device failed, and can't be used any more in this process.
+    DeviceLost,
 }
 
 struct Inner {

@@ -17,6 +17,12 @@ pub enum Error {
     /// The caller's [`Tick`](crate::whisper::Tick) returned `false`.
     #[error("interrupted")]
     Interrupted,
+    /// A graphics card computes something else than it should.
+    #[error("the operation \"{operation}\" gives a wrong result on this graphics card")]
+    WrongResult {
+        /// What was computed.
+        operation: &'static str,
+    },
     /// A tensor operation failed: shapes do not match, or the device has no
     /// memory left or reported an error.
     #[error(transparent)]

@@ -1,9 +1,10 @@
 use std::ops::Range;
 
 use audio::{ChannelMode, MediaInfo, Pcm};
-use memory::ladder::{LadderState, Rung, Step};
+use memory::ladder::{LadderState, Rung, Step, Trouble};
 use memory::{Scope, Stage};
 use transcript::{Segment, Span, Time};
+use wire::notice::Message;
 use wire::{
     Channels, DeviceChoice, ErrorCode, Event, Failure, Job, KnownVoice, Point, Strategy, VoiceActivity,
 };
@@ -17,7 +18,7 @@ use crate::sound::{self, PREPARING_BYTES, Sound, spans};
 use crate::start::Models;
 use crate::trouble::{Broken, during};
 use crate::whisper::{self, Found, Observer, Step as WindowStep, Transcriber, mix};
-use crate::{Control, Emit, StageError, completeness, job, speakers};
+use crate::{Control, Emit, StageError, completeness, device, job, speakers};
 
 /// Bands of the spectrogram that is made of sound which no model listens to.
 const MEL_BINS: usize = 80;
@@ -138,6 +139,7 @@ impl<'a> Work<'a> {
             if self.sound.as_ref().is_none_or(|sound| sound.channel != number) {
                 self.prepare(number, *mode, MEL_BINS)?;
             }
+            during(Stage::SpeakerModel, take(self.context, Stage::SpeakerModel)?.verify())?;
             let Self { context, job, control, emit, draft, state, sound, .. } = self;
             let (context, sound) = during(Stage::Diarize, both(context.as_ref(), sound.as_ref()))?;
             let started = std::time::Instant::now();
@@ -338,6 +340,13 @@ impl<'a> Work<'a> {
     pub fn step_down(&mut self, broken: &Broken, rung: Rung) -> Result<(), StageError> {
         let job = self.job;
         (self.emit)(Event::Rung { rung: Box::new(rung.clone()) });
+        if rung.trouble == Trouble::DeviceError {
+            device::lose();
+        }
+        if let (Some(context), Some(problem)) = (&self.context, broken.card_problem()) {
+            let device = context.chosen.id.clone();
+            self.draft.notice(Message::DeviceUnusable { device, problem }.into(), self.emit);
+        }
         self.draft.memory_notice(&rung.notice(), self.emit);
         let moves = rung.to.settings.place != self.state.settings.place;
         self.state = rung.to.clone();

@@ -1,9 +1,11 @@
 use wire::{Backend, Description, DeviceChoice, DeviceInfo};
 
-use crate::{device, platform};
+use crate::device::{self, Chosen};
+use crate::platform;
+use crate::trouble::card_problem;
 
 pub fn describe() -> Description {
-    let chosen = device::choose(DeviceChoice::Auto).ok();
+    let chosen = device::choose(DeviceChoice::Auto).ok().map(verified);
     let (total, available) = platform::machine_memory();
     let mut devices = Vec::new();
     if let Some(chosen) = chosen.as_ref().filter(|chosen| chosen.id != "cpu") {
@@ -29,6 +31,14 @@ pub fn describe() -> Description {
         ffmpeg: audio::find_ffmpeg().map(|path| path.display().to_string()),
         ffmpeg_codecs: audio::ffmpeg_codecs(),
         versions: vec![("candle".into(), "0.11.1".into()), ("symphonia".into(), "0.6".into())],
+    }
+}
+
+/// The CPU in place of a card that computes something else than it should.
+fn verified(chosen: Chosen) -> Chosen {
+    match device::self_test(&chosen.device).map_err(|error| card_problem(&error)) {
+        Err(Some(problem)) => chosen.without_card(problem),
+        _ => chosen,
     }
 }
 

@@ -1,5 +1,8 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use candle_core::Device;
 use memory::{Mark, Tracker};
+use wire::notice::CardProblem;
 use wire::{DeviceChoice, ErrorCode, Failure};
 
 #[cfg(feature = "cuda")]
@@ -12,45 +15,138 @@ pub struct Chosen {
     pub device: Device,
     pub id: String,
     pub cpu_reason: Option<String>,
+    /// A card that is there and can't be used, and why.
+    pub unusable: Option<(String, CardProblem)>,
 }
 
-pub fn choose(choice: DeviceChoice) -> Result<Chosen, Failure> {
-    let cpu = |reason: Option<String>| Chosen { device: Device::Cpu, id: "cpu".into(), cpu_reason: reason };
-    match choice {
-        DeviceChoice::Cpu => Ok(cpu(Some("The CPU was chosen.".into()))),
-        DeviceChoice::Auto => Ok(match open_cuda(0) {
-            Ok(device) => Chosen { device, id: "cuda:0".into(), cpu_reason: None },
-            Err(reason) => cpu(Some(reason)),
-        }),
-        DeviceChoice::Cuda(number) => open_cuda(number)
-            .map(|device| Chosen { device, id: format!("cuda:{number}"), cpu_reason: None })
-            .map_err(|reason| {
-                Failure::new(ErrorCode::DeviceUnavailable, format!("cuda:{number} can't be used. {reason}"))
-                    .remedy("Use --device cpu, or auto.")
-            }),
+/// Why a card is not opened.
+#[derive(Debug)]
+pub struct NotOpened {
+    /// A sentence.
+    reason: String,
+    /// Where there is a card.
+    problem: Option<CardProblem>,
+}
+
+impl From<String> for NotOpened {
+    fn from(reason: String) -> Self {
+        Self { reason, problem: None }
     }
 }
 
-/// The reason is a sentence.
-#[cfg(feature = "cuda")]
-fn open_cuda(number: usize) -> Result<Device, String> {
-    // One stream for all: tensors of candle's per-thread streams are unordered.
-    Device::new_cuda_with_stream(number).map_err(|error| {
-        let line = first_line(&error);
-        if line.contains("CUDA_ERROR_NO_DEVICE") {
-            "There is no NVIDIA card here that can be used, or no driver for it.".into()
-        } else {
-            format!("The NVIDIA driver or a CUDA library refused: {line}.")
+impl From<CardProblem> for NotOpened {
+    fn from(problem: CardProblem) -> Self {
+        Self { reason: problem.text(), problem: Some(problem) }
+    }
+}
+
+impl Chosen {
+    fn cpu(reason: String) -> Self {
+        Self { device: Device::Cpu, id: "cpu".into(), cpu_reason: Some(reason), unusable: None }
+    }
+
+    /// The CPU, as the card has this problem.
+    pub fn without_card(self, problem: CardProblem) -> Self {
+        Self { unusable: Some((self.id, problem.clone())), ..Self::cpu(problem.text()) }
+    }
+
+    fn cuda(number: usize, device: Device) -> Self {
+        Self { device, id: format!("cuda:{number}"), cpu_reason: None, unusable: None }
+    }
+}
+
+pub fn choose(choice: DeviceChoice) -> Result<Chosen, Failure> {
+    if choice != DeviceChoice::Cpu && is_lost() {
+        // By these words a host knows that another engine may succeed (`memory::death`).
+        let text = "The graphics card failed with a CUDA error earlier. The engine has to be started anew.";
+        return Err(Failure::new(ErrorCode::DeviceUnavailable, text));
+    }
+    match choice {
+        DeviceChoice::Cpu => Ok(Chosen::cpu("The CPU was chosen.".into())),
+        DeviceChoice::Auto => Ok(match open_cuda(0) {
+            Ok(device) => Chosen::cuda(0, device),
+            Err(NotOpened { reason, problem }) => {
+                let unusable = problem.map(|problem| ("cuda:0".to_owned(), problem));
+                Chosen { unusable, ..Chosen::cpu(reason) }
+            }
+        }),
+        DeviceChoice::Cuda(number) => {
+            open_cuda(number).map(|device| Chosen::cuda(number, device)).map_err(|not_opened| {
+                let text = format!("cuda:{number} can't be used. {}", not_opened.reason);
+                Failure::new(ErrorCode::DeviceUnavailable, text).remedy("Use --device cpu, or auto.")
+            })
         }
-    })
+    }
+}
+
+/// Whether a card failed in this process, to which its driver then allows nothing more.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// A card failed: none is opened in this process any more.
+pub fn lose() {
+    LOST.store(true, Ordering::Relaxed);
+}
+
+/// Whether a card failed in this process.
+pub fn is_lost() -> bool {
+    LOST.load(Ordering::Relaxed)
+}
+
+#[cfg(feature = "cuda")]
+fn open_cuda(number: usize) -> Result<Device, NotOpened> {
+    use models::card::{Capability, built_for, is_served};
+
+    let refused = |text: &dyn std::fmt::Display| -> NotOpened {
+        let text = text.to_string();
+        let line = text.lines().next().unwrap_or_default();
+        if line.contains("CUDA_ERROR_NO_DEVICE") {
+            "There is no NVIDIA card here that can be used, or no driver for it.".to_owned().into()
+        } else {
+            format!("The NVIDIA driver or a CUDA library refused: {line}.").into()
+        }
+    };
+    // One stream for all: tensors of candle's per-thread streams are unordered.
+    let device = Device::new_cuda_with_stream(number).map_err(|error| refused(&first_line(&error)))?;
+    let cuda = device.as_cuda_device().map_err(|error| refused(&error))?;
+    // SAFETY: every tensor is used on this one stream, in order, so that no events between streams are needed. They
+    // would be seven of eight calls of the driver.
+    unsafe { cuda.disable_event_tracking() };
+    let capability = Capability::of(&device).map_err(|error| refused(&error))?;
+    if !is_served(capability) {
+        let card = cuda.cuda_stream().context().name().unwrap_or_else(|_| format!("cuda:{number}"));
+        let built_for = built_for().iter().map(ToString::to_string).collect();
+        return Err(CardProblem::Capability { card, found: capability.to_string(), built_for }.into());
+    }
+    Ok(device)
+}
+
+/// A card as jobs open it, for tests and measurements.
+///
+/// # Errors
+/// Why it can't be used, in a sentence.
+#[cfg(feature = "cuda")]
+pub fn open_card(number: usize) -> Result<Device, String> {
+    open_cuda(number).map_err(|not_opened| not_opened.reason)
+}
+
+/// Computes on a device what is known already; see [`models::card::self_test`].
+#[cfg(feature = "cuda")]
+pub fn self_test(device: &Device) -> Result<(), models::Error> {
+    if device.is_cuda() { models::card::self_test(device) } else { Ok(()) }
 }
 
 #[cfg(not(feature = "cuda"))]
-fn open_cuda(_number: usize) -> Result<Device, String> {
-    Err(match has_nvidia_card(std::path::Path::new("/sys/bus/pci/devices")) {
-        Some(false) => "There is no NVIDIA graphics card here.".into(),
-        _ => "This engine is built for the CPU; the one for NVIDIA cards is steno-engine-cuda.".into(),
-    })
+pub fn self_test(_device: &Device) -> Result<(), models::Error> {
+    Ok(())
+}
+
+#[cfg(not(feature = "cuda"))]
+fn open_cuda(_number: usize) -> Result<Device, NotOpened> {
+    let reason = match has_nvidia_card(std::path::Path::new("/sys/bus/pci/devices")) {
+        Some(false) => "There is no NVIDIA graphics card here.",
+        _ => "This engine is built for the CPU; the one for NVIDIA cards is steno-engine-cuda.",
+    };
+    Err(reason.to_owned().into())
 }
 
 /// Whether a graphics card of NVIDIA's is among the PCI devices of this folder; `None` where the

@@ -27,6 +27,8 @@ pub struct DeviceContext {
     choice: DeviceChoice,
     settings: Watching,
     marks: Marks,
+    /// The device computed what it should.
+    verified: bool,
 }
 
 type Marks = Arc<Mutex<Vec<Mark>>>;
@@ -57,12 +59,31 @@ impl DeviceContext {
             }
             other => (device::watch(other, settings.memory_limit, sink())?, host(settings.ram_limit)),
         };
-        Ok(Self { loaded: None, chosen, device, host, choice, settings: Watching::of(settings), marks })
+        Ok(Self {
+            loaded: None,
+            chosen,
+            device,
+            host,
+            choice,
+            settings: Watching::of(settings),
+            marks,
+            verified: false,
+        })
     }
 
     /// Whether a job that wants `choice` under these limits can work here.
     pub fn suits(&self, choice: DeviceChoice, settings: &MemorySettings) -> bool {
         self.choice == choice && self.settings == Watching::of(settings)
+    }
+
+    /// Has the device compute what is known already, once, before it computes a text. Not while it is opened: a card
+    /// without room for it is then stepped down from as any other.
+    pub fn verify(&mut self) -> Result<(), models::Error> {
+        if !self.verified {
+            device::self_test(&self.chosen.device)?;
+            self.verified = true;
+        }
+        Ok(())
     }
 
     pub fn is_cpu(&self) -> bool {

@@ -1,6 +1,8 @@
 use audio::AudioError;
 use wire::{ErrorCode, Failure, FilePath, Job, sentence};
 
+use crate::trouble::card_problem;
+
 /// Why a stage could not finish.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
@@ -63,10 +65,18 @@ pub fn model_failure(error: &models::Error, file: &FilePath) -> Failure {
         Error::Candle(error) if memory::death::says_out_of_memory(&error.to_string()) => {
             Failure::new(ErrorCode::OutOfMemory, sentence(&first_line(error))).file(file.clone())
         }
+        Error::WrongResult { .. } => no_code(error),
+        Error::Candle(cause) if memory::death::says_no_code(&cause.to_string()) => no_code(error),
         Error::Candle(error) => {
             Failure::new(ErrorCode::Internal, sentence(&first_line(error))).file(file.clone())
         }
     }
+}
+
+/// Where the CPU may not compute in the card's place.
+fn no_code(error: &models::Error) -> Failure {
+    let text = card_problem(error).map_or_else(|| error.to_string(), |problem| problem.text());
+    Failure::new(ErrorCode::DeviceUnavailable, text).remedy("Use --device cpu until then.")
 }
 
 fn code_of(error: &formats::Error) -> ErrorCode {

@@ -65,6 +65,9 @@ fn run(
     let on_cpu = before.as_ref().is_some_and(|state| state.settings.place == Processor::Cpu);
     let at = take_desk(context, if on_cpu { DeviceChoice::Cpu } else { job.device }, job)?;
     at.begin_job();
+    if let Some((device, problem)) = at.chosen.unusable.clone() {
+        draft.notice(wire::notice::Message::DeviceUnusable { device, problem }.into(), emit);
+    }
     at.device.budget().refuse_nth(refuse);
     let models = Models::of(job, at.device.device().kind())?;
     let state = match before {
@@ -83,7 +86,7 @@ fn run(
             let notice = gave_up(broken.stage, trouble, ladder.pins);
             work.note(&notice);
             return Err(match trouble {
-                Trouble::DeviceError => broken.error,
+                Trouble::DeviceError | Trouble::NoCode => broken.error,
                 _ => Failure::new(ErrorCode::OutOfMemory, notice.text).file(job.file.clone()).into(),
             });
         };

@@ -1,5 +1,5 @@
 use audio::{ChannelMode, LogMel, Recording};
-use memory::ladder::{Ladder, LadderState, Processor, Rung, Step, gave_up};
+use memory::ladder::{Ladder, LadderState, Processor, Rung, Step, Trouble, gave_up};
 use memory::{Scope, Stage};
 use transcript::Time;
 use wire::{DeviceChoice, ErrorCode, Event, Failure, FilePath, Job};
@@ -9,7 +9,7 @@ use crate::loaded::Loaded;
 use crate::start::{self, Models};
 use crate::trouble::{Broken, during};
 use crate::whisper::{detect_language, encode_window, encode_windows, language_name_or_code};
-use crate::{Control, Emit, StageError, attempt, job, sound};
+use crate::{Control, Emit, StageError, attempt, device, job, sound};
 
 /// How much of a file is searched for speech whose language is asked for.
 const LISTENED_TO: Time = Time::from_millis(5 * 60 * 1000);
@@ -139,12 +139,16 @@ impl<'a> Listening<'a> {
         control: &'a Control,
         refuse: Option<u64>,
     ) -> Result<Self, StageError> {
-        let at = job::take_desk(context, job.device, job)?;
+        let choice = if device::is_lost() { DeviceChoice::Cpu } else { job.device };
+        let at = job::take_desk(context, choice, job)?;
         at.device.budget().refuse_nth(refuse);
         let kind = at.device.device().kind();
         let models = Models::of(job, kind)?;
         let mut state = start::state(&models, job, at)?;
         state.settings.batch = start::detection_batch(&models, job, at);
+        // There is no text yet that another engine could go on from, and in this process a device that failed can't be
+        // opened again.
+        state.renewed = true;
         let mut listening = Self { context, models, state, control };
         // A model that can't be used is no one file's fault.
         match listening.load(job) {
@@ -164,11 +168,14 @@ impl<'a> Listening<'a> {
             };
             let Some(trouble) = broken.trouble() else { return Err(broken.error) };
             let Some(rung) = ladder.next(broken.stage, &self.state, trouble) else {
+                if trouble.is_of_device() {
+                    return Err(broken.error);
+                }
                 let text = gave_up(broken.stage, trouble, ladder.pins).text;
                 return Err(Failure::new(ErrorCode::OutOfMemory, text).file(job.file.clone()).into());
             };
             emit(Event::Rung { rung: Box::new(rung.clone()) });
-            self.step_down(&job, rung)?;
+            self.step_down(rung);
         }
     }
 
@@ -208,14 +215,15 @@ impl<'a> Listening<'a> {
 
     fn load(&mut self, job: &Job) -> Result<(), Broken> {
         let on_cpu = self.state.settings.place == Processor::Cpu;
-        let device = if on_cpu { DeviceChoice::Cpu } else { job.device };
-        let context = during(Stage::SpeechModel, job::take_desk(self.context, device, job))?;
+        let choice = if on_cpu || device::is_lost() { DeviceChoice::Cpu } else { job.device };
+        let context = during(Stage::SpeechModel, job::take_desk(self.context, choice, job))?;
         self.models.load(context, &self.state.settings, self.control).map(|_| ())
     }
 
-    /// There is no text yet that a new engine could go on from, so that a device
-    /// in doubt is opened anew here.
-    fn step_down(&mut self, job: &Job, rung: Rung) -> Result<(), StageError> {
+    fn step_down(&mut self, rung: Rung) {
+        if rung.trouble == Trouble::DeviceError {
+            device::lose();
+        }
         if let Some(context) = self.context {
             if rung.step == Step::RetryAfterTrim {
                 // A failure to release is a notice and a renewal of its own.
@@ -223,15 +231,7 @@ impl<'a> Listening<'a> {
             }
             context.take_marks();
         }
-        if rung.step == Step::RenewEngine
-            && let Some(mut old) = self.context.take()
-        {
-            old.unload();
-            drop(old);
-            job::take_desk(self.context, job.device, job)?;
-        }
         self.state = rung.to;
-        Ok(())
     }
 }
 

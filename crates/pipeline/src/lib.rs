@@ -26,6 +26,8 @@ mod trouble;
 pub mod whisper;
 
 pub use control::Control;
+#[cfg(feature = "cuda")]
+pub use device::open_card;
 pub use error::StageError;
 pub use job::Stopped;
 
@@ -85,7 +87,8 @@ impl Engine {
 
     /// Why this process should be replaced before the next job, if it should.
     pub fn renewal(&self) -> Option<memory::Renewal> {
-        self.context.as_ref().and_then(DeviceContext::renewal)
+        let lost = device::is_lost().then_some(memory::Renewal::DeviceLost);
+        lost.or_else(|| self.context.as_ref().and_then(DeviceContext::renewal))
     }
 
     /// Reservations that were asked for so far.

@@ -7,7 +7,7 @@ use wire::Job;
 
 use crate::device_context::DeviceContext;
 use crate::loaded::{Loaded, Marker, dimensions, footprint, name_of};
-use crate::trouble::Broken;
+use crate::trouble::{Broken, during};
 use crate::{Control, StageError};
 
 /// The models that a job may use, the one that was asked for first.
@@ -64,6 +64,7 @@ impl Models {
         if context.loaded.as_ref().is_none_or(|loaded| !loaded.is(path, precision)) {
             // The old one goes first: two models at once is what must never be.
             context.unload();
+            during(Stage::SpeechModel, context.verify())?;
             context.loaded = Some(Loaded::load(path, precision, &context.chosen, &context.device, control)?);
         }
         crate::attempt::loaded(context, Stage::SpeechModel)

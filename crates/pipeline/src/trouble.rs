@@ -1,9 +1,12 @@
 use candle_core::Error as CandleError;
 use memory::Stage;
-use memory::death::{says_device_failed, says_out_of_memory};
+use memory::death::{says_device_failed, says_no_code, says_out_of_memory};
 use memory::ladder::Trouble;
 
+use wire::notice::CardProblem;
+
 use crate::StageError;
+use crate::error::first_line;
 
 /// A stage that could not go on, with the stage's name.
 #[derive(Debug)]
@@ -18,7 +21,16 @@ impl Broken {
         match &self.error {
             StageError::Refused(_) => Some(Trouble::Refused),
             StageError::Model(models::Error::Candle(error)) => of_candle(error),
+            StageError::Model(models::Error::WrongResult { .. }) => Some(Trouble::NoCode),
             StageError::Model(_) | StageError::Audio(_) | StageError::Failed(_) => None,
+        }
+    }
+
+    /// What is wrong with the card, where the engine can't compute on it.
+    pub fn card_problem(&self) -> Option<CardProblem> {
+        match &self.error {
+            StageError::Model(error) => card_problem(error),
+            _ => None,
         }
     }
 
@@ -37,10 +49,25 @@ fn of_candle(error: &CandleError) -> Option<Trouble> {
     let text = format!("{error} {error:?}");
     if says_out_of_memory(&text) {
         Some(Trouble::OutOfMemory)
+    } else if says_no_code(&text) {
+        Some(Trouble::NoCode)
     } else if says_device_failed(&text) {
         Some(Trouble::DeviceError)
     } else {
         None
+    }
+}
+
+/// What is wrong with the card, where the engine can't compute on it.
+pub fn card_problem(error: &models::Error) -> Option<CardProblem> {
+    match error {
+        models::Error::WrongResult { operation } => {
+            Some(CardProblem::Result { operation: (*operation).to_owned() })
+        }
+        models::Error::Candle(error) if of_candle(error) == Some(Trouble::NoCode) => {
+            Some(CardProblem::Code { detail: first_line(error) })
+        }
+        _ => None,
     }
 }
 
@@ -72,6 +99,10 @@ mod tests {
             (
                 message("DriverError(CUDA_ERROR_ILLEGAL_ADDRESS, \"an illegal memory access\")"),
                 Some(Trouble::DeviceError),
+            ),
+            (
+                message("DriverError(CUDA_ERROR_NOT_FOUND, \"named symbol not found\")").bt(),
+                Some(Trouble::NoCode),
             ),
             (message("shape mismatch in matmul"), None),
         ];

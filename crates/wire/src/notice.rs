@@ -101,6 +101,13 @@ memory::notices! {
         /// The number of the other's process.
         pid: Option<u32>,
     },
+    /// A graphics card is there that this engine can't use.
+    DeviceUnusable = "device.unusable" {
+        /// `cuda:N`.
+        device: String,
+        /// Why.
+        problem: CardProblem,
+    },
     /// The journal can't be written.
     JournalUnavailable = "journal.unavailable" {
         /// Why.
@@ -129,6 +136,53 @@ memory::notices! {
     },
 }
 
+/// Why this engine can't use a graphics card.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
+#[serde(tag = "by", rename_all = "snake_case")]
+pub enum CardProblem {
+    /// It has no code for cards of this compute capability.
+    Capability {
+        /// What the card is called.
+        card: String,
+        /// Its compute capability.
+        found: String,
+        /// Those that the engine has code for.
+        built_for: Vec<String>,
+    },
+    /// The driver does not accept the engine's code.
+    Code {
+        /// What the driver says.
+        detail: String,
+    },
+    /// An operation gives a wrong result.
+    Result {
+        /// Which one.
+        operation: String,
+    },
+}
+
+impl CardProblem {
+    /// In English: what is wrong, and what to do.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Capability { card, found, built_for } => format!(
+                "{card} has compute capability {found}, and this engine is built for {}. Install an engine that is \
+                 built for it.",
+                built_for.join(", ")
+            ),
+            Self::Code { detail } => format!(
+                "The NVIDIA driver does not accept this engine's code ({detail}). Update the driver, or install an \
+                 engine that is built for this card."
+            ),
+            Self::Result { operation } => format!(
+                "The operation \"{operation}\" gave a wrong result. Update the NVIDIA driver, or install an engine \
+                 that is built for this card."
+            ),
+        }
+    }
+}
+
 impl Message {
     /// What it means for the result.
     pub fn severity(&self) -> transcript::Severity {
@@ -147,6 +201,7 @@ impl Message {
             | Self::Again { .. }
             | Self::Restarted { .. }
             | Self::DeviceWaiting { .. }
+            | Self::DeviceUnusable { .. }
             | Self::JournalUnavailable { .. }
             | Self::FileChanged {} => S::Info,
         }
@@ -208,6 +263,9 @@ impl Message {
             }
             Self::JournalUnavailable { detail } => {
                 format!("{detail} The job continues, but it can't be resumed if Steno is closed.")
+            }
+            Self::DeviceUnusable { device, problem } => {
+                format!("{device} is not used; Steno uses the CPU instead. {}", problem.text())
             }
             Self::FileChanged {} => {
                 "The recording has changed since it was interrupted, so it starts again from the beginning."

@@ -1,35 +1,125 @@
 #!/bin/bash
-# build.sh FOLDER: builds libcuda.so.1, libcublas.so.13 and libcurand.so.10 that compute nothing and count memory
-# (driver.c). With FOLDER in LD_LIBRARY_PATH, the CUDA engine allocates, frees, trims and runs out of memory on
-# a machine without a GPU. Its results mean nothing. Keep MOCK_CUDA_BYTES small: it is real memory.
+# Builds the emulated card and the CUDA engine for it, both of which only tests use; does nothing where nothing changed.
+#   target/cuda-mock/driver         libcuda.so.1, libcublas.so.13 and so on: LD_LIBRARY_PATH of what is to use the card
+#   target/debug/examples/emulated  the engine
+# The driver's kernels are candle's own, compiled by g++ for the processor, so that their numbers are those of their
+# source. It shows wrong arguments, layouts and types, missing kernels, memory that is read before it was written or
+# after it was freed, and how often the driver is called. It can't show races (everything happens in order), what
+# NVIDIA's compilers make of the source, the products of tensor cores, or speed.
 . "$(dirname "$0")/../../lib.sh"
-. scripts/cuda/bindings.sh
+. scripts/cuda/mock/environment.sh
 
-folder=$1
-mkdir -p "$folder"
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# What these files were written for; other kernels may use more of CUDA than include/cuda_on_cpu.h has.
+kernels_version=0.11.1
+kernels_expected=948
+# The slowest to compile first.
+sources=(mmvq_gguf quantized reduce unary binary cast conv indexing affine fill sort ternary)
+mock=scripts/cuda/mock
+out=$root/target/cuda-mock
+work=$out/work
 
-# library MODULE FILE STATUS SOURCE: what SOURCE does not define returns STATUS.
-library() {
-    local module=$1 file=$2 status=$3 source=$4
-    gcc -O1 -fPIC -w -c "$source" -o "$work/written.o"
-    nm "$work/written.o" | awk '$2 == "T" { print $3 }' | sort >"$work/written"
-    functions "$module" | comm -23 - "$work/written" | sed "s/.*/int &(void) { return $status; }/" >"$work/rest.c"
-    gcc -O1 -fPIC -w -shared "$work/rest.c" "$work/written.o" -lpthread -Wl,-soname,"$file" -o "$folder/$file"
+[ "$(uname -sm)" = "Linux x86_64" ] || fail "The emulated card needs Linux on x86-64."
+found=$(sed -n '/^name = "candle-kernels"$/{n;s/^version = "\(.*\)"$/\1/p}' Cargo.lock)
+[ "$found" = "$kernels_version" ] ||
+    fail "candle-kernels is $found and the emulated card is for $kernels_version. Compare what changed, then raise kernels_version in $mock/build.sh."
+
+# kernels NAME...: compiles the kernels of these files to $work/NAME.o, with a table of them.
+kernels() {
+    local name arch
+    # As both devices see them: the newest has all, and what the oldest lacks is marked.
+    for name in "$@"; do
+        # Two things are not C++: launches, and shared memory whose size the launch gives.
+        sed -E 's/extern __shared__ ([a-z_0-9]+) ([a-z_0-9]+)\[\];/\1 *\2 = (\1 *)mock_dynamic_shared();/
+                s/([A-Za-z_0-9#]+)<<<(.*)>>>/mock_launch(MOCK_TEXT(\1), \1, \2)/' "$source/$name.cu" >"$work/$name.cpp"
+        for arch in 750 800; do
+            # The kernels' names, after the macros that make them.
+            g++ "${flags[@]}" -D__CUDA_ARCH__=$arch -DMOCK_NAMES -include cuda_on_cpu.h -E "$work/$name.cpp" | tr '\n' ' ' |
+                grep -oE 'MOCK_KERNEL\s+(void\s+)?[A-Za-z_0-9]+(\s*\([0-9, a-z_A-Z*+]*\)\s*[A-Za-z_0-9 ]+)?\s*\(' |
+                grep -oE '[A-Za-z_0-9]+\s*\($' | tr -d ' (' | sort -u >"$work/$name.$arch"
+        done
+        {
+            printf '#include "%s.cpp"\n' "$name"
+            echo "extern \"C\" const mock_kernel mock_table_${name}[] = {"
+            comm -13 "$work/$name.750" "$work/$name.800" | sed 's/.*/    mock_entry("&", 80, \&&),/'
+            comm -12 "$work/$name.750" "$work/$name.800" | sed 's/.*/    mock_entry("&", 0, \&&),/'
+            echo '    {nullptr, nullptr, nullptr, 0}};'
+        } >"$work/$name.table.cpp"
+        g++ "${flags[@]}" -D__CUDA_ARCH__=800 -include cuda_on_cpu.h -c "$work/$name.table.cpp" -o "$work/$name.all.o"
+        # Modules have functions of the same names.
+        ld -r --force-group-allocation "$work/$name.all.o" -o "$work/$name.o"
+        objcopy --wildcard --keep-global-symbol='mock_table_*' --keep-global-symbol='launch_*' "$work/$name.o"
+    done
 }
 
-# CUBLAS_STATUS_ALLOC_FAILED, where it is asked for.
-cat >"$work/cublas.c" <<'C'
-#include <stdlib.h>
-int cublasCreate_v2(void **out) { *out = (void *)0x7000; return getenv("MOCK_CUBLAS_FULL") ? 3 : 0; }
-C
-cat >"$work/curand.c" <<'C'
-int curandCreateGenerator(void **out, int kind) { *out = (void *)0x8000; return 0; }
-C
+# library MODULE FILE STATUS OBJECT...: what the objects do not define returns STATUS.
+library() {
+    local module=$1 file=$2 status=$3
+    shift 3
+    : >"$work/written"
+    [ $# -eq 0 ] || nm "$@" | awk '$2 == "T" { print $3 }' | sort -u >"$work/written"
+    functions "$module" | comm -23 - "$work/written" | sed "s/.*/int &(void) { return $status; }/" >"$work/rest.c"
+    gcc -O1 -fPIC -w -c "$work/rest.c" -o "$work/rest.o"
+    g++ -shared -Wl,-Bsymbolic "$@" "$work/rest.o" -lpthread -ldl -Wl,-soname,"$file" -o "$out/driver/$file"
+}
 
-# CUDA_ERROR_NOT_SUPPORTED
-library driver libcuda.so.1 801 scripts/cuda/mock/driver.c
-library cublas libcublas.so.13 0 "$work/cublas.c"
-library curand libcurand.so.10 0 "$work/curand.c"
-say "mock driver in $folder"
+driver() {
+    . scripts/cuda/bindings.sh
+    source=$(dirname "$(manifest candle-kernels)")/src
+    rm -rf "$work" "$out/driver" "$out/link"
+    mkdir -p "$work" "$out/driver" "$out/link"
+    flags=(-std=c++20 -w -fPIC -fno-strict-aliasing -O2 -mavx2 -mfma -mf16c -ffp-contract=fast
+        "-I$mock/include" "-I$mock" "-I$source" "-I$work")
+    export source work mock
+    export -f kernels
+    # An array is not inherited, and no folder's name has a space here.
+    printf '%s\n' "${sources[@]}" | FLAGS=${flags[*]} xargs -n 1 -P "$(nproc)" bash -euo pipefail -c 'flags=($FLAGS); kernels "$1"' kernels
+    for part in runtime launch; do
+        g++ "${flags[@]}" -c "$mock/$part.cpp" -o "$work/$part.o"
+    done
+    g++ "${flags[@]}" -O3 -c "$mock/cublas.cpp" -o "$work/cublas.o"
+    gcc -O1 -fPIC -w -c "$mock/driver.c" -o "$work/driver.o"
+    echo 'int curandCreateGenerator(void **out, int kind) { *out = (void *)0x8000; return 0; }' >"$work/curand.c"
+    gcc -O1 -fPIC -w -c "$work/curand.c" -o "$work/curand.o"
+
+    local count objects=("${sources[@]/#/$work/}")
+    objects=("${objects[@]/%/.o}")
+    count=$(cat "$work"/*.800 | wc -l)
+    [ "$count" = "$kernels_expected" ] || fail "candle-kernels has $count kernels, $kernels_expected were expected."
+
+    # CUDA_ERROR_NOT_SUPPORTED
+    library driver libcuda.so.1 801 "$work"/{driver,launch,runtime}.o "${objects[@]}"
+    library cublas libcublas.so.13 0 "$work/cublas.o"
+    library cublaslt libcublasLt.so.13 0
+    library nvrtc libnvrtc.so.13 0
+    library curand libcurand.so.10 0 "$work/curand.o"
+    # What programs are linked with: as a real engine, which starts without a driver.
+    scripts/cuda/lazy-link.sh "$out/link"
+    # The stand-in of the compiler leaves nothing of it to be linked.
+    ar rcs "$out/link/libcudart.a"
+}
+
+# changed NAME: whether what is on standard input is not what it was when `made NAME` was called.
+changed() {
+    sums[$1]=$(sha256sum)
+    [ "$(cat "$out/.$1" 2>/dev/null)" != "${sums[$1]}" ]
+}
+made() { printf '%s\n' "${sums[$1]}" >"$out/.$1"; }
+
+declare -A sums
+if changed driver < <(
+    find "$mock" scripts/cuda/bindings.sh scripts/cuda/lazy-link.sh -type f | sort | xargs cat
+    grep -A 1 '^name = "cudarc"' Cargo.lock
+); then
+    say "compiling candle's kernels for the processor"
+    driver
+    made driver
+fi
+# A build script does not see that the compiler is another one.
+if changed compiler <scripts/cuda/fake-nvcc; then
+    cargo clean --quiet -p candle-kernels
+    made compiler
+fi
+
+export LIBRARY_PATH=$out/link
+# With the tests' features, so that nothing is compiled twice.
+cargo build --quiet --locked --workspace --features steno-engine/cuda --example emulated --test emulated

@@ -43,6 +43,7 @@ fn contract() -> String {
         memory::message::Fragmented,
         memory::message::Pinned,
         memory::Message,
+        wire::notice::CardProblem,
         wire::notice::Message,
         wire::notice::AnyMessage,
         transcript::export::Format,

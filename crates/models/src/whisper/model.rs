@@ -41,7 +41,8 @@ impl Whisper {
     /// Matrices are converted to `precision`, whatever the file stores.
     /// Convolutions, norms, biases and positions are held in the type of
     /// activations: 32 bits on the host, 16 bits on a GPU unless `precision` is
-    /// [`Precision::F32`].
+    /// [`Precision::F32`]. A card that does not compute in [`Precision::Bf16`] takes
+    /// [`Precision::F16`] in its place.
     ///
     /// The token embedding shares one matrix with the output projection unless
     /// the model has a separate one. It is held in `precision` too, as it is the
@@ -52,6 +53,7 @@ impl Whisper {
     /// [`Error::Interrupted`] if `on_layer` returned `false`; [`Error::Candle`]
     /// if the device fails or has no memory left.
     pub fn load(path: &Path, device: &Device, precision: Precision, on_layer: &Tick) -> Result<Self, Error> {
+        let precision = computed_in(device, precision)?;
         let dtype = dtype(device, precision);
         let loaded = LoadedBytes::default();
         let config = WhisperConfig::read(path)?;
@@ -100,6 +102,16 @@ impl Whisper {
     pub fn preferred(device: &Device) -> Precision {
         Precision::F32.usual_on(if device.is_cpu() { DeviceKind::Host } else { DeviceKind::Gpu })
     }
+}
+
+/// The precision that stands in for `precision` on a device.
+fn computed_in(device: &Device, precision: Precision) -> Result<Precision, Error> {
+    #[cfg(feature = "cuda")]
+    if precision == Precision::Bf16 && device.is_cuda() && !crate::card::has_bf16(device)? {
+        return Ok(Precision::F16);
+    }
+    let _ = device;
+    Ok(precision)
 }
 
 /// The type of activations.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use memory::death::{Death, says_device_failed};
+use memory::death::{Death, says_device_failed, says_no_code};
 use memory::ladder::{Ladder, LadderState, Processor, Step, Trouble, gave_up};
 use memory::{Mark, Stage};
 use transcript::{Notice, Time, Transcript};
@@ -206,7 +206,10 @@ impl RecoveryPolicy {
         // A panic that the engine caught leaves it in an unknown state.
         let is_fault = failure.code == ErrorCode::Internal;
         let trouble = match death {
-            None if says_device_failed(&failure.message) => Some(Trouble::DeviceError),
+            // Code that does not fit the card fails in every engine.
+            None if says_device_failed(&failure.message) && !says_no_code(&failure.message) => {
+                Some(Trouble::DeviceError)
+            }
             Some(Death::OutOfMemory(_)) if engine_failed => Some(Trouble::Died),
             // Tried again as it was; the system may have a reason that it doesn't tell.
             Some(Death::Killed) if engine_failed => {

@@ -273,8 +273,10 @@ fn what_a_new_engine_would_not_cure_fails_at_once() {
     let broken = Failure::new(ErrorCode::AudioBroken, "The file is damaged.");
     let fatal = Failure::new(ErrorCode::Internal, "DriverError(CUDA_ERROR_ILLEGAL_ADDRESS)");
     let silent = Failure::new(ErrorCode::EngineSilent, "It got nowhere.");
+    let no_code = Failure::new(ErrorCode::DeviceUnavailable, "DriverError(CUDA_ERROR_NO_BINARY_FOR_GPU)");
     for (failure, death, goes_on) in [
         (broken.clone(), None, false),
+        (no_code, None, false),
         // The decoder's limit ends the process, and the file is to blame.
         (broken, CRASH, false),
         (died(), Some(Death::Wanted), false),

@@ -3,7 +3,7 @@
 export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "choose_output_folder" | "preview_name" | "preferences" | "change_preference" | "diagnostics" | "watch" | "watch_memory" | "save" | "save_chart" | "save_sound" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "places" | "replace_one" | "documents" | "search_documents" | "open_document" | "locate_recording" | "save_documents" | "save_jobs" | "count_places" | "undo_replacing" | "show_in_folder" | "voices" | "add_voice" | "remember_speaker" | "rename_voice" | "remove_voice" | "microphone" | "start_microphone" | "stop_microphone" | "keep_microphone" | "drop_microphone";
 
 /** Every code of a notice. */
-export const NOTICE_CODES = ["memory.elevated", "memory.critical", "memory.occupied", "memory.not_recovered", "memory.release_failed", "memory.leak", "memory.fragmentation", "memory.spike", "memory.unavailable", "memory.retried", "memory.engine_renewed", "memory.batch_halved", "memory.precision_lowered", "memory.smaller_model", "memory.moved_to_cpu", "memory.speakers_skipped", "memory.gave_up", "memory.will_not_fit", "audio.truncated", "audio.damaged", "audio.phase", "audio.mono", "audio.several_tracks", "speakers.maybe_known", "speakers.voices_unreadable", "transcript.gaps", "transcript.discarded", "transcript.again", "transcript.again_failed", "engine.restarted", "engine.window_skipped", "device.waiting", "journal.unavailable", "journal.file_changed", "history.unavailable", "history.damaged", "export.failed"] as const;
+export const NOTICE_CODES = ["memory.elevated", "memory.critical", "memory.occupied", "memory.not_recovered", "memory.release_failed", "memory.leak", "memory.fragmentation", "memory.spike", "memory.unavailable", "memory.retried", "memory.engine_renewed", "memory.batch_halved", "memory.precision_lowered", "memory.smaller_model", "memory.moved_to_cpu", "memory.speakers_skipped", "memory.gave_up", "memory.will_not_fit", "audio.truncated", "audio.damaged", "audio.phase", "audio.mono", "audio.several_tracks", "speakers.maybe_known", "speakers.voices_unreadable", "transcript.gaps", "transcript.discarded", "transcript.again", "transcript.again_failed", "engine.restarted", "engine.window_skipped", "device.waiting", "device.unusable", "journal.unavailable", "journal.file_changed", "history.unavailable", "history.damaged", "export.failed"] as const;
 
 /** Every code of an error. */
 export const ERROR_CODES = ["file_not_found", "file_unreadable", "not_a_file", "file_empty", "no_recordings", "no_audio_track", "no_such_track", "unknown_format", "unsupported_codec", "needs_ffmpeg", "audio_broken", "no_voice", "no_microphone", "model_not_found", "model_invalid", "model_unsupported", "language_unknown", "bad_settings", "name_taken", "name_missing", "recording_gone", "transcript_gone", "bad_pattern", "device_unavailable", "out_of_memory", "network_off", "network_failed", "download_refused", "model_corrupt", "model_in_use", "disk_full", "output_exists", "output_unwritable", "engine_not_found", "engine_failed", "engine_silent", "player_failed", "protocol_mismatch", "cancelled", "internal"] as const;
@@ -75,7 +75,7 @@ export type Checkpoint = "pipeline_start" | "before_preprocess" | "after_preproc
 /**
  * What went wrong.
  */
-export type Trouble = "refused" | "out_of_memory" | "died" | "killed" | "device_error";
+export type Trouble = "refused" | "out_of_memory" | "died" | "killed" | "device_error" | "no_code";
 
 /**
  * What would help most where memory is short.
@@ -367,6 +367,31 @@ precision: string,
 detail: string, } };
 
 /**
+ * Why this engine can't use a graphics card.
+ */
+export type CardProblem = { "by": "capability", 
+/**
+ * What the card is called.
+ */
+card: string, 
+/**
+ * Its compute capability.
+ */
+found: string, 
+/**
+ * Those that the engine has code for.
+ */
+built_for: Array<string>, } | { "by": "code", 
+/**
+ * What the driver says.
+ */
+detail: string, } | { "by": "result", 
+/**
+ * Which one.
+ */
+operation: string, };
+
+/**
  * What a notice says, as figures. Amounts are bytes, times seconds, shares 0 to 1.
  */
 export type JobMessage = { "code": "audio.truncated", "data": { 
@@ -469,7 +494,15 @@ device: string,
 /**
  * The number of the other's process.
  */
-pid: number | null, } } | { "code": "journal.unavailable", "data": { 
+pid: number | null, } } | { "code": "device.unusable", "data": { 
+/**
+ * `cuda:N`.
+ */
+device: string, 
+/**
+ * Why.
+ */
+problem: CardProblem, } } | { "code": "journal.unavailable", "data": { 
 /**
  * Why.
  */

@@ -1,4 +1,4 @@
-import type { Pinned, Relief, Stage, Trouble } from "../../generated/contract";
+import type { CardProblem, Pinned, Relief, Stage, Trouble } from "../../generated/contract";
 import { clock, languageName, list, memorySize, percent, round } from "../../ui/format";
 import type { EngineText } from "./en";
 
@@ -17,12 +17,24 @@ const TROUBLES: Record<Trouble, string> = {
   died: "ging der Engine der Speicher aus, und sie wurde beendet",
   killed: "beendete das System die Engine mehrmals",
   device_error: "fiel das Gerät aus",
+  no_code: "konnte die Engine auf dieser Grafikkarte nicht rechnen",
 };
 
 const PINNED: Record<Pinned, string> = { model: "„Modell“", precision: "„Präzision“", gpu: "„Grafikkarte“", speakers: "„Sprecher“" };
 
 const happened = (trouble: Trouble, stage: Stage) => `${MOMENTS[stage]} ${TROUBLES[trouble]}`;
 const step = (trouble: Trouble, stage: Stage, done: string) => `${happened(trouble, stage)}: ${done}`;
+
+function cardProblem(problem: CardProblem): string {
+  switch (problem.by) {
+    case "capability":
+      return `${problem.card} hat die Compute Capability ${problem.found}, und diese Engine ist für ${list(problem.built_for)} gebaut. Installieren Sie eine, die für diese Karte gebaut ist.`;
+    case "code":
+      return `Der NVIDIA-Treiber nimmt den Code dieser Engine nicht an (${problem.detail}). Aktualisieren Sie den Treiber, oder installieren Sie eine Engine, die für diese Karte gebaut ist.`;
+    case "result":
+      return `Die Operation „${problem.operation}“ ergab ein falsches Ergebnis. Aktualisieren Sie den NVIDIA-Treiber, oder installieren Sie eine Engine, die für diese Karte gebaut ist.`;
+  }
+}
 
 function relief(told: Relief): string {
   switch (told.by) {
@@ -134,6 +146,7 @@ export const engine: EngineText = {
     "engine.restarted": () => "Die Engine wurde unerwartet beendet und neu gestartet. Die Transkription wird an derselben Stelle fortgesetzt.",
     "engine.window_skipped": ({ times }) => `Die Engine wurde an dieser Stelle ${times}-mal beendet; die Stelle wird übersprungen.`,
     "device.waiting": ({ device }) => `Ein anderes Steno verwendet ${device === "cpu" ? "den Prozessor" : device}. Diese Aufnahme ist als nächste an der Reihe.`,
+    "device.unusable": ({ device, problem }) => `${device} wird nicht verwendet; stattdessen rechnet der Prozessor. ${cardProblem(problem)}`,
     "journal.unavailable": () => "Der Fortschritt kann nicht gespeichert werden: Wird Steno jetzt beendet, beginnt diese Aufnahme von vorn.",
     "journal.file_changed": () => "Die Aufnahme wurde seit der Unterbrechung geändert: Sie beginnt von vorn.",
     "history.unavailable": () => "Das Transkript ist nicht im Verlauf: Es kann gespeichert, aber nicht bearbeitet werden.",

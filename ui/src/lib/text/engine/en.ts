@@ -1,4 +1,4 @@
-import type { Checkpoint, ErrorCode, NoticeMessage, Pinned, Relief, Stage, Trouble } from "../../generated/contract";
+import type { CardProblem, Checkpoint, ErrorCode, NoticeMessage, Pinned, Relief, Stage, Trouble } from "../../generated/contract";
 import { clock, languageName, list, memorySize, percent, round } from "../../ui/format";
 
 /** What each notice says, made of its figures. */
@@ -28,12 +28,24 @@ const TROUBLES: Record<Trouble, string> = {
   died: "The engine ran out of memory and stopped",
   killed: "The system stopped the engine more than once",
   device_error: "The device failed",
+  no_code: "The engine can’t compute on this graphics card",
 };
 
 const PINNED: Record<Pinned, string> = { model: "“Model”", precision: "“Precision”", gpu: "“Graphics card”", speakers: "“Speakers”" };
 
 const happened = (trouble: Trouble, stage: Stage) => `${TROUBLES[trouble]} ${MOMENTS[stage]}`;
 const step = (trouble: Trouble, stage: Stage, done: string) => `${happened(trouble, stage)}: ${done}`;
+
+function cardProblem(problem: CardProblem): string {
+  switch (problem.by) {
+    case "capability":
+      return `${problem.card} has compute capability ${problem.found}, and this engine is built for ${list(problem.built_for)}. Install an engine that is built for it.`;
+    case "code":
+      return `The NVIDIA driver does not accept this engine’s code (${problem.detail}). Update the driver, or install an engine that is built for this card.`;
+    case "result":
+      return `The operation “${problem.operation}” gave a wrong result. Update the NVIDIA driver, or install an engine that is built for this card.`;
+  }
+}
 
 function relief(told: Relief): string {
   switch (told.by) {
@@ -144,6 +156,7 @@ export const engine: EngineText = {
     "engine.restarted": () => "The engine stopped unexpectedly and was restarted. Transcription continues where it stopped.",
     "engine.window_skipped": ({ times }) => `The engine stopped here ${times} times, so this passage is skipped.`,
     "device.waiting": ({ device }) => `Another Steno is using ${device === "cpu" ? "the CPU" : device}. This recording is next.`,
+    "device.unusable": ({ device, problem }) => `${device} is not used; Steno uses the CPU instead. ${cardProblem(problem)}`,
     "journal.unavailable": () => "Progress can’t be saved. If Steno is closed now, this recording starts again from the beginning.",
     "journal.file_changed": () => "The recording has changed since it was interrupted, so it starts again from the beginning.",
     "history.unavailable": () => "The transcript is not in the history: it can be saved, but not edited.",

@@ -1,4 +1,4 @@
-import type { Pinned, Relief, Stage, Trouble } from "../../generated/contract";
+import type { CardProblem, Pinned, Relief, Stage, Trouble } from "../../generated/contract";
 import { clock, languageName, list, memorySize, percent, round } from "../../ui/format";
 import type { EngineText } from "./en";
 
@@ -17,12 +17,24 @@ const TROUBLES: Record<Trouble, string> = {
   died: "El motor agotó la memoria y se cerró",
   killed: "El sistema cerró el motor más de una vez",
   device_error: "Falló el dispositivo",
+  no_code: "El motor no puede calcular en esta tarjeta gráfica",
 };
 
 const PINNED: Record<Pinned, string> = { model: "«Modelo»", precision: "«Precisión»", gpu: "«Tarjeta gráfica»", speakers: "«Hablantes»" };
 
 const happened = (trouble: Trouble, stage: Stage) => `${TROUBLES[trouble]} ${MOMENTS[stage]}`;
 const step = (trouble: Trouble, stage: Stage, done: string) => `${happened(trouble, stage)}: ${done}`;
+
+function cardProblem(problem: CardProblem): string {
+  switch (problem.by) {
+    case "capability":
+      return `${problem.card} tiene la capacidad de cómputo ${problem.found} y este motor está compilado para ${list(problem.built_for)}. Instalar un motor compilado para ella.`;
+    case "code":
+      return `El controlador de NVIDIA no acepta el código de este motor (${problem.detail}). Actualizar el controlador o instalar un motor compilado para esta tarjeta.`;
+    case "result":
+      return `La operación «${problem.operation}» dio un resultado incorrecto. Actualizar el controlador de NVIDIA o instalar un motor compilado para esta tarjeta.`;
+  }
+}
 
 function relief(told: Relief): string {
   switch (told.by) {
@@ -132,6 +144,7 @@ export const engine: EngineText = {
     "engine.restarted": () => "El motor se detuvo de forma inesperada y se reinició. La transcripción continúa donde se detuvo.",
     "engine.window_skipped": ({ times }) => `El motor se detuvo aquí ${times} veces, así que este pasaje se omite.`,
     "device.waiting": ({ device }) => `Otro Steno usa ${device === "cpu" ? "la CPU" : device}. Esta grabación es la siguiente.`,
+    "device.unusable": ({ device, problem }) => `${device} no se usa y calcula la CPU. ${cardProblem(problem)}`,
     "journal.unavailable": () => "No se puede guardar el progreso: si Steno se cierra ahora, esta grabación empieza de nuevo.",
     "journal.file_changed": () => "La grabación cambió desde que se interrumpió: empieza de nuevo.",
     "history.unavailable": () => "La transcripción no está en el historial: se puede guardar, pero no editar.",

@@ -1,4 +1,4 @@
-import type { Pinned, Relief, Stage, Trouble } from "../../generated/contract";
+import type { CardProblem, Pinned, Relief, Stage, Trouble } from "../../generated/contract";
 import { clock, languageName, list, memorySize, percent, round } from "../../ui/format";
 import type { EngineText } from "./en";
 
@@ -17,12 +17,24 @@ const TROUBLES: Record<Trouble, string> = {
   died: "Le moteur a épuisé la mémoire et s’est arrêté",
   killed: "Le système a arrêté le moteur plusieurs fois",
   device_error: "Le périphérique a cessé de fonctionner",
+  no_code: "Le moteur ne peut pas calculer sur cette carte graphique",
 };
 
 const PINNED: Record<Pinned, string> = { model: "« Modèle »", precision: "« Précision »", gpu: "« Carte graphique »", speakers: "« Locuteurs »" };
 
 const happened = (trouble: Trouble, stage: Stage) => `${TROUBLES[trouble]} ${MOMENTS[stage]}`;
 const step = (trouble: Trouble, stage: Stage, done: string) => `${happened(trouble, stage)} : ${done}`;
+
+function cardProblem(problem: CardProblem): string {
+  switch (problem.by) {
+    case "capability":
+      return `${problem.card} a la capacité de calcul ${problem.found}, et ce moteur est compilé pour ${list(problem.built_for)}. Installez un moteur compilé pour elle.`;
+    case "code":
+      return `Le pilote NVIDIA n’accepte pas le code de ce moteur (${problem.detail}). Mettez le pilote à jour ou installez un moteur compilé pour cette carte.`;
+    case "result":
+      return `L’opération « ${problem.operation} » a donné un résultat faux. Mettez à jour le pilote NVIDIA ou installez un moteur compilé pour cette carte.`;
+  }
+}
 
 function relief(told: Relief): string {
   switch (told.by) {
@@ -137,6 +149,7 @@ export const engine: EngineText = {
     "engine.restarted": () => "Le moteur s’est arrêté de façon inattendue et a été redémarré. La transcription reprend là où elle s’est arrêtée.",
     "engine.window_skipped": ({ times }) => `Le moteur s’est arrêté ${times} fois ici ; ce passage est ignoré.`,
     "device.waiting": ({ device }) => `Un autre Steno utilise ${device === "cpu" ? "le processeur" : device}. Cet enregistrement est le prochain.`,
+    "device.unusable": ({ device, problem }) => `${device} n’est pas utilisé, et le processeur calcule. ${cardProblem(problem)}`,
     "journal.unavailable": () => "La progression ne peut pas être enregistrée : si Steno s’arrête maintenant, cet enregistrement reprendra du début.",
     "journal.file_changed": () => "L’enregistrement a changé depuis son interruption : il reprend du début.",
     "history.unavailable": () => "La transcription n’est pas dans l’historique : elle peut être enregistrée, mais pas modifiée.",

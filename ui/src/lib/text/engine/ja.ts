@@ -1,4 +1,4 @@
-import type { Pinned, Relief, Stage, Trouble } from "../../generated/contract";
+import type { CardProblem, Pinned, Relief, Stage, Trouble } from "../../generated/contract";
 import { clock, languageName, list, memorySize, percent, round } from "../../ui/format";
 import type { EngineText } from "./en";
 
@@ -17,12 +17,24 @@ const TROUBLES: Record<Trouble, string> = {
   died: "エンジンがメモリを使い切って終了しました",
   killed: "システムがエンジンを複数回終了させました",
   device_error: "デバイスに障害が起きました",
+  no_code: "エンジンはこのグラフィックカードで計算できませんでした",
 };
 
 const PINNED: Record<Pinned, string> = { model: "「モデル」", precision: "「精度」", gpu: "「グラフィックスカード」", speakers: "「話者」" };
 
 const happened = (trouble: Trouble, stage: Stage) => `${MOMENTS[stage]}${TROUBLES[trouble]}`;
 const step = (trouble: Trouble, stage: Stage, done: string) => `${happened(trouble, stage)}。${done}`;
+
+function cardProblem(problem: CardProblem): string {
+  switch (problem.by) {
+    case "capability":
+      return `${problem.card}のCompute Capabilityは${problem.found}ですが、このエンジンは${list(problem.built_for)}向けに作られています。このカード向けのエンジンをインストールしてください。`;
+    case "code":
+      return `NVIDIAドライバーがこのエンジンのコードを受け付けません（${problem.detail}）。ドライバーを更新するか、このカード向けのエンジンをインストールしてください。`;
+    case "result":
+      return `演算「${problem.operation}」の結果が正しくありませんでした。NVIDIAドライバーを更新するか、このカード向けのエンジンをインストールしてください。`;
+  }
+}
 
 function relief(told: Relief): string {
   switch (told.by) {
@@ -130,6 +142,7 @@ export const engine: EngineText = {
     "engine.restarted": () => "エンジンが予期せず停止したため、再起動しました。文字起こしは停止したところから再開します。",
     "engine.window_skipped": ({ times }) => `この箇所でエンジンが${times}回停止したため、この箇所を飛ばします。`,
     "device.waiting": ({ device }) => `別のStenoが${device === "cpu" ? "CPU" : device}を使用しています。次はこの録音の番です。`,
+    "device.unusable": ({ device, problem }) => `${device}は使用されず、CPUで計算します。${cardProblem(problem)}`,
     "journal.unavailable": () => "進行状況を保存できません。今Stenoが終了すると、この録音は最初からやり直しになります。",
     "journal.file_changed": () => "中断した後に録音が変更されたため、最初からやり直します。",
     "history.unavailable": () => "この文字起こしは履歴にありません。保存はできますが、編集はできません。",

@@ -1,4 +1,4 @@
-import type { Pinned, Relief, Stage, Trouble } from "../../generated/contract";
+import type { CardProblem, Pinned, Relief, Stage, Trouble } from "../../generated/contract";
 import { clock, languageName, list, memorySize, percent, round } from "../../ui/format";
 import type { EngineText } from "./en";
 
@@ -17,12 +17,24 @@ const TROUBLES: Record<Trouble, string> = {
   died: "引擎因内存耗尽而退出",
   killed: "系统多次终止了引擎",
   device_error: "设备发生故障",
+  no_code: "引擎无法在此显卡上计算",
 };
 
 const PINNED: Record<Pinned, string> = { model: "“模型”", precision: "“精度”", gpu: "“显卡”", speakers: "“说话人”" };
 
 const happened = (trouble: Trouble, stage: Stage) => `${MOMENTS[stage]}${TROUBLES[trouble]}`;
 const step = (trouble: Trouble, stage: Stage, done: string) => `${happened(trouble, stage)}：${done}`;
+
+function cardProblem(problem: CardProblem): string {
+  switch (problem.by) {
+    case "capability":
+      return `${problem.card} 的计算能力为 ${problem.found}，而此引擎是为 ${list(problem.built_for)} 构建的。请安装为该显卡构建的引擎。`;
+    case "code":
+      return `NVIDIA 驱动程序不接受此引擎的代码（${problem.detail}）。请更新驱动程序，或安装为此显卡构建的引擎。`;
+    case "result":
+      return `运算“${problem.operation}”的结果有误。请更新 NVIDIA 驱动程序，或安装为此显卡构建的引擎。`;
+  }
+}
 
 function relief(told: Relief): string {
   switch (told.by) {
@@ -127,6 +139,7 @@ export const engine: EngineText = {
     "engine.restarted": () => "引擎意外停止并已重新启动。转写从中断处继续。",
     "engine.window_skipped": ({ times }) => `引擎在此处停止了 ${times} 次，因此跳过此处。`,
     "device.waiting": ({ device }) => `另一个 Steno 正在使用 ${device === "cpu" ? "CPU" : device}。下一个轮到此录音。`,
+    "device.unusable": ({ device, problem }) => `不使用 ${device}，由 CPU 计算。${cardProblem(problem)}`,
     "journal.unavailable": () => "无法保存进度：如果 Steno 现在退出，此录音将从头开始。",
     "journal.file_changed": () => "录音在中断后发生了更改：将从头开始。",
     "history.unavailable": () => "该文稿不在历史记录中：可以保存，但无法编辑。",

@@ -1,0 +1,195 @@
+//! What an NVIDIA card can compute, and whether the engine's code for it computes what it should.
+
+use std::fmt;
+
+use candle_core::quantized::{GgmlDType, QMatMul, QStorage, QTensor};
+use candle_core::{DType, Device, Module, Tensor};
+
+use crate::Error;
+
+/// A card's compute capability, as NVIDIA calls what its processors can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Capability {
+    /// The generation.
+    pub major: u32,
+    /// The step within it.
+    pub minor: u32,
+}
+
+impl fmt::Display for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// The first with arithmetic in bfloat16.
+const FIRST_WITH_BF16: Capability = Capability { major: 8, minor: 0 };
+
+impl Capability {
+    /// That of a CUDA device.
+    ///
+    /// # Errors
+    /// [`Error::Candle`] if it is no CUDA device, or the driver does not say.
+    pub fn of(device: &Device) -> Result<Self, Error> {
+        let stream = device.as_cuda_device()?.cuda_stream();
+        let (major, minor) = stream.context().compute_capability().map_err(candle_core::Error::wrap)?;
+        Ok(Self { major: major.unsigned_abs(), minor: minor.unsigned_abs() })
+    }
+
+    /// `86` as in 8.6, `90a`, `120`.
+    fn parse(text: &str) -> Option<Self> {
+        let digits = text.trim().trim_end_matches(|c: char| !c.is_ascii_digit());
+        let number: u32 = digits.parse().ok()?;
+        Some(Self { major: number / 10, minor: number % 10 })
+    }
+
+    /// Whether code for `self` runs on a card of `card`. Machine code runs on later steps of its generation; from 9.0
+    /// on the compiler is told to use what one step alone has.
+    fn serves(self, card: Self) -> bool {
+        self == card || (self.major == card.major && self.minor < card.minor && self.major < 9)
+    }
+}
+
+/// The capabilities that this program has code for: those in `STENO_CUDA_CAPABILITIES` when it was compiled, separated
+/// by commas, or the one in `CUDA_COMPUTE_CAP`, which candle's kernels are compiled for.
+pub fn built_for() -> Vec<Capability> {
+    let one = option_env!("CUDA_COMPUTE_CAP").unwrap_or_default();
+    option_env!("STENO_CUDA_CAPABILITIES").unwrap_or(one).split(',').filter_map(Capability::parse).collect()
+}
+
+/// Whether this program has code for a card; `true` where it does not know what it was built for.
+pub fn is_served(card: Capability) -> bool {
+    let built = built_for();
+    built.is_empty() || built.iter().any(|built| built.serves(card))
+}
+
+/// Whether a device computes in bfloat16: candle has no such kernels before 8.0.
+pub(crate) fn has_bf16(device: &Device) -> Result<bool, Error> {
+    let compiled = option_env!("CUDA_COMPUTE_CAP").and_then(Capability::parse);
+    let compiled = compiled.is_none_or(|compiled| compiled >= FIRST_WITH_BF16);
+    Ok(compiled && Capability::of(device)? >= FIRST_WITH_BF16)
+}
+
+/// Computes on a device in a type of 16 or 32 bits.
+type Operation = fn(&Device, DType) -> candle_core::Result<Tensor>;
+
+/// One operation of each of candle's modules of kernels, and the products of both kinds of matrices.
+const OPERATIONS: [(&str, Operation); 13] = [
+    ("affine", |device, dtype| x(device, dtype)?.affine(0.5, 1.0)),
+    ("binary", |device, dtype| x(device, dtype)?.broadcast_add(&x(device, dtype)?.narrow(0, 3, 1)?)),
+    ("cast", |device, dtype| x(device, DType::F32)?.to_dtype(DType::F16)?.to_dtype(dtype)),
+    ("conv", |device, dtype| {
+        let kernel = x(device, dtype)?.narrow(1, 0, 24)?.contiguous()?.reshape((ROWS, 8, 3))?;
+        x(device, dtype)?.reshape((1, 8, COLUMNS))?.conv1d(&kernel, 1, 1, 1, 1)
+    }),
+    ("fill", |device, dtype| {
+        let ones = Tensor::full(1f32, (ROWS, 1), device)?.to_dtype(dtype)?;
+        Tensor::cat(&[&ones, &x(device, dtype)?], 1)
+    }),
+    ("indexing", |device, dtype| x(device, dtype)?.index_select(&Tensor::new(&[5u32, 0, 5], device)?, 0)),
+    ("layer norm", |device, dtype| {
+        let row = |number| x(device, dtype)?.get(number)?.contiguous();
+        candle_nn::ops::layer_norm(&x(device, dtype)?, &row(0)?, &row(1)?, 1e-5)
+    }),
+    ("product", |device, dtype| x(device, dtype)?.matmul(&x(device, dtype)?.t()?)),
+    ("quantised product", |device, dtype| quantised(device)?.1.to_dtype(dtype)),
+    ("quantised matrix", |device, dtype| quantised(device)?.0.to_dtype(dtype)),
+    ("reduce", |device, dtype| candle_nn::ops::softmax_last_dim(&x(device, dtype)?)),
+    ("sort", |device, dtype| {
+        x(device, dtype)?.arg_sort_last_dim(true)?.to_dtype(DType::F32)?.to_dtype(dtype)
+    }),
+    ("ternary and unary", |device, dtype| {
+        let mask = Tensor::new(&[1u8, 0, 0, 1], device)?.repeat(COLUMNS / 4)?;
+        let x = x(device, dtype)?;
+        mask.broadcast_as((ROWS, COLUMNS))?.where_cond(&x, &x.gelu_erf()?)
+    }),
+];
+
+const ROWS: usize = 8;
+const COLUMNS: usize = 64;
+
+/// (rows, columns), different numbers from -1 to 1 that every type holds exactly.
+fn x(device: &Device, dtype: DType) -> candle_core::Result<Tensor> {
+    let values: Vec<f32> =
+        (0..ROWS * COLUMNS).map(|i| (i * 389 % (ROWS * COLUMNS)) as f32 / 256.0 - 1.0).collect();
+    Tensor::from_vec(values, (ROWS, COLUMNS), &Device::Cpu)?.to_dtype(dtype)?.to_device(device)
+}
+
+/// A matrix that was quantised, and its product with few rows as in a step of the decoder.
+fn quantised(device: &Device) -> candle_core::Result<(Tensor, Tensor)> {
+    let packed = QTensor::quantize(&x(&Device::Cpu, DType::F32)?, GgmlDType::Q8_0)?;
+    let rows = x(device, DType::F32)?.narrow(0, 2, 3)?.contiguous()?;
+    if device.is_cpu() {
+        let matrix = packed.dequantize(device)?;
+        let product = rows.matmul(&matrix.t()?)?;
+        return Ok((matrix, product));
+    }
+    let bytes = QStorage::from_data(packed.data()?, device, GgmlDType::Q8_0)?;
+    let packed = std::sync::Arc::new(QTensor::new(bytes, (ROWS, COLUMNS))?);
+    let matrix = packed.dequantize_f16(device)?.to_dtype(DType::F32)?;
+    Ok((matrix, QMatMul::from_arc(packed)?.forward(&rows)?))
+}
+
+/// Compares one operation of each kind with the CPU's result, so that code which does not fit the card can't write a
+/// wrong text.
+///
+/// # Errors
+/// [`Error::WrongResult`] if a result is wrong; [`Error::Candle`] if the card has no such operation, fails, or has no
+/// memory left.
+pub fn self_test(device: &Device) -> Result<(), Error> {
+    for dtype in [DType::F32, DType::F16] {
+        for (operation, compute) in OPERATIONS {
+            let values = |device: &Device, dtype| {
+                compute(device, dtype)?
+                    .to_dtype(DType::F32)?
+                    .to_device(&Device::Cpu)?
+                    .flatten_all()?
+                    .to_vec1::<f32>()
+            };
+            // The CPU has not every operation in 16 bits.
+            let (found, expected) = (values(device, dtype)?, values(&Device::Cpu, DType::F32)?);
+            let largest = expected.iter().fold(0f32, |most, x| most.max(x.abs()));
+            let tolerance = match (operation, dtype) {
+                // Activations are quantised too.
+                ("quantised product", _) => 0.02,
+                ("quantised matrix", _) | (_, DType::F16) => 0.005,
+                _ => 1e-4,
+            };
+            let is_near = |(a, b): (&f32, &f32)| (a - b).abs() <= tolerance * largest;
+            if found.len() != expected.len() || !found.iter().zip(&expected).all(is_near) {
+                return Err(Error::WrongResult { operation });
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_serves_later_steps_of_its_generation() {
+        for (built, card, expected) in [
+            ("75", "75", true),
+            ("75", "80", false),
+            ("80", "75", false),
+            ("80", "86", true),
+            ("86", "80", false),
+            ("90", "90", true),
+            ("90a", "90", true),
+            ("100", "103", false),
+            ("120", "120", true),
+        ] {
+            let [built, card] = [built, card].map(|text| Capability::parse(text).unwrap());
+            assert_eq!(built.serves(card), expected, "{built} on {card}");
+        }
+        assert_eq!(Capability::parse("120").unwrap().to_string(), "12.0");
+    }
+
+    /// The test itself passes where nothing is wrong.
+    #[test]
+    fn the_cpu_passes() {
+        self_test(&Device::Cpu).unwrap();
+    }
+}

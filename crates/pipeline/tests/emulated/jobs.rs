@@ -1,0 +1,125 @@
+use memory::Precision;
+use pipeline::{Control, Engine};
+use transcript::Transcript;
+use wire::{DeviceChoice, Event, Job, Strategy};
+
+use crate::support::{project, starter};
+
+/// What is asked for, besides a recording.
+struct Case {
+    name: &'static str,
+    change: fn(&mut Job),
+}
+
+const CASES: [Case; 6] = [
+    Case { name: "greedy, word times", change: |_| () },
+    Case { name: "batched", change: |job| job.strategy = Strategy::Batched },
+    Case { name: "five beams", change: |job| job.decoding.beam_size = 5 },
+    Case {
+        name: "batched, three beams, language detected",
+        change: |job| {
+            job.strategy = Strategy::Batched;
+            job.decoding.beam_size = 3;
+            job.language = None;
+        },
+    },
+    Case {
+        name: "temperature",
+        change: |job| {
+            job.decoding.temperatures = vec![0.4];
+            job.decoding.best_of = 2;
+        },
+    },
+    Case { name: "prompt", change: |job| job.decoding.initial_prompt = Some("A harbour.".into()) },
+];
+
+fn run(
+    engine: &mut Engine,
+    device: DeviceChoice,
+    file: &str,
+    precision: Precision,
+    case: &Case,
+) -> Transcript {
+    let mut job = Job::new(1, project(file), starter());
+    job.language = Some("en".into());
+    job.decoding.beam_size = 1;
+    job.decoding.temperatures = vec![0.0];
+    (case.change)(&mut job);
+    job.device = device;
+    job.precision = Some(precision);
+    let mut rungs = Vec::new();
+    let mut emit = |event: Event| {
+        if let Event::Rung { rung } = event {
+            rungs.push(rung.step);
+        }
+    };
+    let transcript = engine.transcribe(&job, &Control::default(), &mut emit).unwrap();
+    assert!(rungs.is_empty(), "{rungs:?}: {:?}", transcript.notices);
+    transcript
+}
+
+/// Segments by their words.
+fn words(transcript: &Transcript) -> Vec<Vec<&str>> {
+    let of = |segment: &transcript::Segment| segment.words.len();
+    assert!(transcript.segments.iter().all(|segment| of(segment) > 0), "a segment has no words");
+    transcript
+        .segments
+        .iter()
+        .map(|segment| segment.words.iter().map(|word| word.text.as_str()).collect())
+        .collect()
+}
+
+/// By how many seconds the times of the same words differ at most.
+fn apart(found: &Transcript, expected: &Transcript) -> f64 {
+    let times = |transcript: &Transcript| -> Vec<f64> {
+        let words = transcript.segments.iter().flat_map(|segment| &segment.words);
+        words.flat_map(|word| [word.start.seconds(), word.end.seconds()]).collect()
+    };
+    times(found).iter().zip(times(expected)).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+}
+
+/// By how many seconds times may differ. They are whole frames of 20 ms; with numbers of 8 bits a word may begin at
+/// another pause.
+fn tolerance(precision: Precision) -> f64 {
+    match precision {
+        Precision::F32 | Precision::F16 => 0.001,
+        Precision::Bf16 => 0.6,
+        _ => 0.05,
+    }
+}
+
+fn check(file: &str, precisions: &[Precision], cases: &[Case]) {
+    let (mut cpu, mut cards) = (Engine::new(), [Engine::new(), Engine::new()]);
+    for case in cases {
+        for precision in precisions.iter().copied() {
+            let expected = run(&mut cpu, DeviceChoice::Cpu, file, precision, case);
+            assert!(!expected.segments.is_empty());
+            for (number, engine) in cards.iter_mut().enumerate() {
+                let started = std::time::Instant::now();
+                let found = run(engine, DeviceChoice::Cuda(number), file, precision, case);
+                let (seconds, apart) = (started.elapsed().as_secs_f64(), apart(&found, &expected));
+                println!(
+                    "{file} {}, {precision}, cuda:{number}: {seconds:.1} s, times {apart:.2} s apart",
+                    case.name
+                );
+                assert_eq!(found.run.as_ref().unwrap().device, format!("cuda:{number}"));
+                assert_eq!(words(&found), words(&expected), "{} {precision} cuda:{number}", case.name);
+                assert!(apart <= tolerance(precision), "{} {precision} cuda:{number}: {apart}", case.name);
+                assert_eq!(found.language, expected.language);
+            }
+        }
+    }
+}
+
+const SAMPLE: &str = "tests/data/sample.flac";
+
+#[test]
+fn jobs_give_the_words_of_the_cpu() {
+    check(SAMPLE, &[Precision::F16], &CASES[..4]);
+}
+
+#[test]
+#[ignore = "full corpus: make soak"]
+fn jobs_give_the_words_of_the_cpu_in_every_way() {
+    check(SAMPLE, &[Precision::F32, Precision::F16, Precision::Bf16, Precision::Q8_0], &CASES);
+}
