@@ -192,13 +192,13 @@ pub async fn save_sound(
     part: Gap,
     title: String,
 ) -> Answer<Option<String>> {
-    let recording = shell.state.session.recording(job)?;
+    let (recording, track) = shell.state.session.sound_of(job)?;
     let proposed = session::clip_name(&recording, part.clone().into());
     let Some(file) = dialogs::save_file(&window, &title, proposed).await else { return Ok(None) };
     let player = std::sync::Arc::clone(&shell.player);
     // The dialog has asked before it let an existing file be replaced.
     blocking(move || {
-        player.clip(&recording, part.into(), &file, true)?;
+        player.clip(&recording, track, part.into(), &file, true)?;
         Ok(Some(file.display().to_string()))
     })
     .await

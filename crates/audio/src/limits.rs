@@ -24,6 +24,7 @@ pub(crate) fn check(path: &Path, info: &MediaInfo) -> Result<(), AudioError> {
         return implausible(format!("{channels} channels"));
     }
     match duration_seconds {
+        Some(seconds) if !seconds.is_finite() => implausible("a duration that is no number".into()),
         Some(seconds) if !(0.0..=LONGEST_SECONDS).contains(seconds) => {
             implausible(format!("a duration of {seconds:.0} s"))
         }
@@ -52,7 +53,7 @@ mod tests {
             (info(999, 1, None), Some("a sample rate of 999 Hz")),
             (info(48_000, 65_535, None), Some("65535 channels")),
             (info(48_000, 2, Some(1e18)), Some("a duration of 1000000000000000000 s")),
-            (info(48_000, 2, Some(f64::NAN)), Some("a duration of NaN s")),
+            (info(48_000, 2, Some(f64::NAN)), Some("a duration that is no number")),
         ] {
             let found = check(Path::new("x.caf"), &info).map_err(|error| error.to_string());
             match refused {

@@ -226,7 +226,7 @@ pub struct Subtitles {
     pub min_duration: Option<Time>,
 
     /// Longest duration of a cue, in seconds [default: 7]
-    #[arg(long, value_name = "SECONDS", value_parser = times::parse)]
+    #[arg(long, value_name = "SECONDS", value_parser = times::length)]
     pub max_duration: Option<Time>,
 
     /// Add word timestamps to vtt, ass and lrc
@@ -322,19 +322,22 @@ impl Machine {
     }
 }
 
+/// Speakers are identified in whole recordings.
+const OF_WHOLE: [&str; 3] = ["speakers", "min_speakers", "max_speakers"];
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sound")]
 pub struct Sound {
     /// Stop after this much of each recording: seconds, or a time such as 1:30
-    #[arg(long, value_parser = times::parse, value_name = "SECONDS")]
+    #[arg(long, value_parser = times::length, value_name = "SECONDS", conflicts_with_all = ["from", "to"])]
     pub limit: Option<Time>,
 
     /// Start of the part to transcribe; times stay those of the recording
-    #[arg(long, value_parser = times::parse, value_name = "SECONDS")]
+    #[arg(long, value_parser = times::parse, value_name = "SECONDS", conflicts_with_all = OF_WHOLE)]
     pub from: Option<Time>,
 
-    /// End of the part to transcribe; within a part, silence is not skipped
-    #[arg(long, value_parser = times::parse, value_name = "SECONDS")]
+    /// End of the part to transcribe; within a part, silence is not skipped and speakers are not identified
+    #[arg(long, value_parser = times::length, value_name = "SECONDS", conflicts_with_all = OF_WHOLE)]
     pub to: Option<Time>,
 
     /// Which channels to transcribe
@@ -582,6 +585,10 @@ pub struct Resume {
     /// Write to this folder instead, created if missing
     #[arg(long, short, value_name = "FOLDER", conflicts_with_all = ["list", "discard"])]
     pub output: Option<PathBuf>,
+
+    /// Replace existing files
+    #[arg(long, conflicts_with_all = ["list", "discard"])]
+    pub force: bool,
 
     /// Print events as JSON lines on standard output
     #[arg(long, long_help = JSON_EVENTS)]

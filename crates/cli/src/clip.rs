@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use supervisor::player::Player;
 use transcript::{Span, Time};
+use wire::ErrorCode;
 
 use crate::args::EXIT_CODES;
 use crate::console::Console;
 use crate::ended::Ended;
-use crate::times;
+use crate::{times, values};
 
 const LONG: &str = "\
 Save a part of a recording as a sound file.
@@ -35,6 +36,10 @@ pub struct Clip {
     #[arg(long, value_parser = times::parse, value_name = "SECONDS")]
     pub to: Option<Time>,
 
+    /// Number of the audio track, counted from 1 [default: the file's default track]
+    #[arg(long, value_name = "N", value_parser = values::track)]
+    pub track: Option<usize>,
+
     /// Replace an existing file
     #[arg(long)]
     pub force: bool,
@@ -48,10 +53,13 @@ pub fn run(args: &Clip) -> Ended {
     }
     // The player has a working folder of its own.
     let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.into());
-    match Player::default().clip(&whole(&args.recording), span, &whole(&args.out), args.force) {
+    match Player::default().clip(&whole(&args.recording), args.track, span, &whole(&args.out), args.force) {
         Ok(()) => {
             Console::new(false).info(&format!("written to {}", wire::shown(&args.out)));
             Ended::Done
+        }
+        Err(failure) if failure.code == ErrorCode::OutputExists => {
+            failure.remedy("Use --force to replace it.").into()
         }
         Err(failure) => failure.into(),
     }

@@ -10,7 +10,7 @@ use supervisor::{EngineOptions, Supervisor, SupervisorOptions};
 use transcript::Time;
 use transcript::export::Format;
 use transcript::save::Existing;
-use wire::{DeviceChoice, ErrorCode, Failure, FilePath};
+use wire::{DeviceChoice, ErrorCode, Failure, FilePath, Point};
 
 use crate::args::Resume;
 use crate::console::Console;
@@ -63,6 +63,7 @@ fn list(listing: &UnfinishedJobs, console: &mut Console) -> Ended {
 
 fn standing(left: &UnfinishedJob) -> String {
     let at = match &left.resume.point {
+        Some(point) if point.channel == Point::EVERY_CHANNEL => "transcribed, not written".to_owned(),
         Some(point) if point.position > 0 || point.channel > 0 => {
             let at = clock(Time::from_seconds(point.position as f64 / SAMPLES));
             let channel =
@@ -130,13 +131,13 @@ async fn go_on(
     runner.end(ended).await
 }
 
-/// The same files in another folder, where nothing is replaced. What was for standard output
-/// becomes files too.
-fn moved(output: Output, request: Request, folder: &Path) -> (Output, Request) {
+/// The same files in another folder, where nothing is replaced unless `force` says so. What was for
+/// standard output becomes files too.
+fn moved(output: Output, request: Request, folder: &Path, force: bool) -> (Output, Request) {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.into());
     let formats = if request.formats.is_empty() { vec![Format::Txt] } else { request.formats.clone() };
-    let request =
-        Request { place: Destination::Folder(folder.clone()), existing: Existing::Keep, formats, ..request };
+    let existing = if force { Existing::Replace } else { Existing::Keep };
+    let request = Request { place: Destination::Folder(folder.clone()), existing, formats, ..request };
     (output.in_folder(&folder, &request.formats), request)
 }
 
@@ -165,9 +166,12 @@ fn items(
         };
         // Events were all that was asked for.
         runner.json_events |= stored.is_for_events_alone();
-        let (output, request) = stored.restore(left.state == JournalState::Saving);
+        let (output, mut request) = stored.restore(left.state == JournalState::Saving);
+        if args.force {
+            request.existing = Existing::Replace;
+        }
         let (output, request) = match &args.output {
-            Some(folder) => moved(output, request, folder),
+            Some(folder) => moved(output, request, folder, args.force),
             None => (output, request),
         };
         let request = Request { taken: taken.clone(), ..request };

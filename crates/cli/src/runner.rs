@@ -16,8 +16,9 @@ use crate::ended::{Ended, from_save};
 use crate::events::{HostEvent, print_event};
 use crate::fit_notice::help;
 use crate::interrupt::Interrupt;
-use crate::outputs::{Output, Request};
+use crate::outputs::{Destination, Output, Request};
 use crate::progress::ProgressLine;
+use crate::speakers::is_same_recording;
 use crate::times::{clock, wait};
 
 /// Gaps that are listed one by one; more are counted.
@@ -35,6 +36,16 @@ pub struct Item {
     pub request: Request,
     /// In the journal, where it is kept in one.
     pub key: Option<JobKey>,
+}
+
+impl Item {
+    /// What there is of it when it ends early goes to the working folder: its recording is not in a
+    /// folder of the user.
+    pub fn keep_here(&mut self) {
+        if !matches!(self.request.place, Destination::Folder(_)) {
+            self.output.folder = ".".into();
+        }
+    }
 }
 
 /// How one job ended.
@@ -214,9 +225,10 @@ impl Runner {
             self.console.info(&format!("{}: already in English, not translated", wire::shown(file)));
             return Ok(());
         }
-        let handle = self.supervisor.submit(job.translating(transcript));
+        let handle = self.supervisor.submit(job.translating(transcript.language.clone()));
         match self.follow_quietly(id, file, handle).await? {
             Ending::Finished(found) => {
+                is_same_recording(&transcript.source, &found.source, file)?;
                 transcript.add_translation(&found.segments);
                 Ok(())
             }

@@ -9,8 +9,8 @@ use supervisor::runs::Runs;
 use supervisor::{Supervisor, SupervisorOptions};
 use transcript::export::{Format, Options};
 use transcript::save::{Existing, save};
-use transcript::{Task, Transcript};
-use wire::Job;
+use transcript::{Source, Task, Time, Transcript};
+use wire::{ErrorCode, Failure, Job};
 
 use crate::args::{FindSpeakers, SpeakerModel};
 use crate::console::Console;
@@ -19,6 +19,7 @@ use crate::interrupt::Interrupt;
 use crate::models;
 use crate::outputs::{Destination, Request, Taken, plan};
 use crate::runner::Runner;
+use crate::times::clock;
 
 pub async fn run(args: &FindSpeakers, interrupt: Interrupt) -> Ended {
     let request = match request(args) {
@@ -68,12 +69,13 @@ pub async fn run(args: &FindSpeakers, interrupt: Interrupt) -> Ended {
     runner.demonstration_told = true;
     let ended = match runner.transcript(&args.recording, template.fill(job)).await {
         Ok(found) => {
+            let same = is_same_recording(&transcript.source, &found.source, &args.recording);
             transcript.segments = found.segments;
             transcript.turns = found.turns;
-            let written = match request.as_ref().zip(output) {
+            let written = same.and_then(|()| match request.as_ref().zip(output) {
                 Some((request, output)) => output.write(&transcript, request),
                 None => replace(&args.transcript, &transcript),
-            };
+            });
             written.map(|written| {
                 for path in written {
                     runner.console.info(&format!("written to {}", wire::shown(&path)));
@@ -83,6 +85,30 @@ pub async fn run(args: &FindSpeakers, interrupt: Interrupt) -> Ended {
         Err(ended) => Err(ended),
     };
     runner.end(ended).await
+}
+
+/// Longer apart than two decoders of one recording are.
+const SAME_LENGTH: Time = Time::from_millis(1_000);
+
+/// That a transcript is this recording's, as far as their lengths tell: what was found in another one
+/// would replace what is there. A transcript of only the beginning is shorter, but has its name.
+///
+/// # Errors
+/// Where it is another one's.
+pub fn is_same_recording(transcribed: &Source, found: &Source, recording: &Path) -> Result<(), Ended> {
+    let is_longer = transcribed.duration > found.duration + SAME_LENGTH;
+    let is_shorter = found.duration > transcribed.duration + SAME_LENGTH;
+    if transcribed.duration == Time::ZERO || !(is_longer || is_shorter && transcribed.name != found.name) {
+        return Ok(());
+    }
+    let text = format!(
+        "The transcript is of another recording: {}, of {}; this one lasts {}. Nothing was changed.",
+        wire::shown(Path::new(&transcribed.name)),
+        clock(transcribed.duration),
+        clock(found.duration)
+    );
+    let failure = Failure::new(ErrorCode::BadSettings, text);
+    Err(Ended::Failed(failure.remedy("Name the recording that was transcribed.").file(recording)))
 }
 
 /// What is to be written; `None`: the transcript itself is replaced.

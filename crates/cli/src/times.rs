@@ -21,19 +21,27 @@ pub fn wait(seconds: f64) -> String {
     }
 }
 
-/// Seconds (`90`, `12.5`) or a clock (`1:30`, `1:02:03`); more than nothing.
+/// As [`parse`], but more than nothing.
+pub fn length(text: &str) -> Result<Time, String> {
+    match parse(text)? {
+        Time::ZERO => Err("it must be more than 0".into()),
+        length => Ok(length),
+    }
+}
+
+/// Seconds (`90`, `12.5`) or a clock (`1:30`, `1:02:03`).
 pub fn parse(text: &str) -> Result<Time, String> {
     let wrong = || format!("`{text}` is not a time: use seconds (90) or minutes and hours (1:30, 1:02:03)");
     let mut seconds = 0.0;
     for (index, part) in text.split(':').enumerate() {
         let number: f64 = part.trim().parse().map_err(|_| wrong())?;
-        if index > 2 || !number.is_finite() || number < 0.0 {
+        let is_clock_part = index == 0 || number < 60.0;
+        if index > 2 || !number.is_finite() || number < 0.0 || !is_clock_part {
             return Err(wrong());
         }
         seconds = seconds * 60.0 + number;
     }
-    let time = Time::from_seconds(seconds);
-    if time == Time::ZERO { Err(wrong()) } else { Ok(time) }
+    Ok(Time::from_seconds(seconds))
 }
 
 #[cfg(test)]
@@ -42,10 +50,19 @@ mod tests {
 
     #[test]
     fn times_are_read_as_typed() {
-        for (text, millis) in [("90", 90_000), ("12.5", 12_500), ("1:30", 90_000), ("1:02:03.5", 3_723_500)] {
+        for (text, millis) in [
+            ("0", 0),
+            ("0:00", 0),
+            ("90", 90_000),
+            ("12.5", 12_500),
+            ("1:30", 90_000),
+            ("75:00", 4_500_000),
+            ("1:02:03.5", 3_723_500),
+        ] {
             assert_eq!(parse(text), Ok(Time::from_millis(millis)), "{text}");
+            assert_eq!(length(text).is_ok(), millis > 0, "{text}");
         }
-        for text in ["", "0", "-3", "ten", "1:2:3:4", "inf", "nan", "1:"] {
+        for text in ["", "-3", "ten", "1:2:3:4", "inf", "nan", "1:", "1:99", "1:60:00"] {
             assert!(parse(text).is_err(), "{text}");
         }
     }

@@ -48,6 +48,9 @@ pub async fn run(mut args: Transcribe, mut interrupt: Interrupt) -> Ended {
     let mut runner = Runner::new(console, interrupt, supervisor, args.json_events);
     let ended = match items(&args, &preferences, &request, inputs, &mut runner) {
         Ok(mut items) => {
+            if spooled.is_some() {
+                items.iter_mut().for_each(Item::keep_here);
+            }
             stored::keep(&mut items, &mut runner);
             runner.all(items).await
         }

@@ -24,7 +24,8 @@ pub fn human(bytes: u64) -> String {
 #[error("\"{0}\" is not an amount of memory; write for example 6GiB, 512MiB or 2.5G")]
 pub struct BadSize(pub String);
 
-/// Reads `6GiB`, `2.5G`, `512 mb` or plain bytes. Every unit is a power of
+/// Reads `6GiB`, `2.5G`, `512 mb` or plain bytes, of which fewer than a megabyte
+/// are a unit that was forgotten. Every unit is a power of
 /// 1024, whether or not an `i` says so: memory is sold and reported that way.
 ///
 /// # Errors
@@ -46,6 +47,9 @@ pub fn parse(text: &str) -> Result<u64, BadSize> {
         _ => return Err(bad()),
     };
     let bytes = number * 1024f64.powi(exponent);
+    if unit.is_empty() && bytes > 0.0 && bytes < MIB as f64 {
+        return Err(bad());
+    }
     // 2^60 is far above any machine and far below what would overflow later.
     if bytes.is_finite() && bytes < (1u64 << 60) as f64 { Ok(bytes as u64) } else { Err(bad()) }
 }

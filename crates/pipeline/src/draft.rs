@@ -94,7 +94,8 @@ impl Draft {
                 }
                 Warning::Damaged { at, detail } => (Message::Damaged { silenced: at.is_some(), detail }, at),
                 Warning::Phase { channel, decibels } => {
-                    (Message::Phase { channel: channel + 1, decibels }, None)
+                    // Nothing at all is left of channels that are opposite: 16 bits have 96 dB.
+                    (Message::Phase { channel: channel + 1, decibels: decibels.min(96.0) }, None)
                 }
                 Warning::Mono => (Message::Mono {}, None),
             };

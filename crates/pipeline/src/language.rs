@@ -251,7 +251,7 @@ pub fn known_language(model: &Loaded, language: &str) -> Result<String, StageErr
         None => {
             let message = format!("The model {} does not know the language {language:?}.", model.model.name);
             Err(Failure::new(ErrorCode::LanguageUnknown, message)
-                .remedy("Give a code such as en, de or es, or an English name, or leave it out to detect it.")
+                .remedy("Give a code such as en, de or es, or leave it out to detect it.")
                 .into())
         }
     }

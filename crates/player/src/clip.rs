@@ -15,13 +15,13 @@ use crate::wave::Wave;
 /// Seconds of the recording that are decoded at once.
 const PIECE_SECONDS: u32 = 1;
 
-/// Writes a part of a recording to `out`, whole or not at all: WAV with 16 bits, or FLAC where the
+/// Writes a part of a recording, of its default audio track or the one of this number from 0, to `out`, whole or not at all: WAV with 16 bits, or FLAC where the
 /// name ends so. More than two channels are mixed into one. An end behind the recording's is its end.
 ///
 /// # Errors
 /// If the part is none of the recording's, the recording can't be decoded, or the file can't be
 /// written; FLAC needs `ffmpeg`.
-pub fn clip(path: &Path, span: Span, out: &Path, replace: bool) -> Result<(), Failure> {
+pub fn clip(path: &Path, track: Option<usize>, span: Span, out: &Path, replace: bool) -> Result<(), Failure> {
     let of_audio = |error: AudioError| failure::of(&error, path);
     let ending = out.extension().unwrap_or_default().to_ascii_lowercase();
     let as_flac = ending == "flac";
@@ -29,7 +29,7 @@ pub fn clip(path: &Path, span: Span, out: &Path, replace: bool) -> Result<(), Fa
         let text = "The name of the file must end in .wav or .flac.";
         return Err(Failure::new(ErrorCode::BadSettings, text).file(out));
     }
-    let sound = Seekable::open(path, None).map_err(of_audio)?;
+    let sound = Seekable::open_track(path, track, None).map_err(of_audio)?;
     let rate = sound.rate();
     let frame = |time: transcript::Time| (time.seconds() * f64::from(rate)).round() as u64;
     let length = sound.frames().unwrap_or(u64::MAX);

@@ -81,9 +81,9 @@ fn serve(port: u16) -> ExitCode {
                     Err(failure) => PlayerAnswer::Failed { failure },
                 }
             }
-            Ok(PlayerCommand::Clip { path, span, out, replace }) => {
+            Ok(PlayerCommand::Clip { path, track, span, out, replace }) => {
                 let (path, out) = (path.as_path(), out.as_path());
-                match limited(DECODING_BYTES, || player::clip(path, span, out, replace)) {
+                match limited(DECODING_BYTES, || player::clip(path, track, span, out, replace)) {
                     Ok(()) => PlayerAnswer::Clipped,
                     Err(failure) => PlayerAnswer::Failed { failure },
                 }

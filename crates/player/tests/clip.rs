@@ -31,7 +31,7 @@ fn a_clip_is_the_part_of_the_recording_at_its_own_rate() {
     for name in ["left.wav", "joint_44100.mp3", "vorbis_44100.ogg", "six_8000.wav", "aac_48000.mkv"] {
         let (rate, channels, whole) = samples(&fixture(name));
         let out = folder.path().join(format!("{name}.wav"));
-        clip(&fixture(name), span(200, 700), &out, false).unwrap();
+        clip(&fixture(name), None, span(200, 700), &out, false).unwrap();
         let (of_clip, of_channels, part) = samples(&out);
         assert_eq!((of_clip, of_channels), (rate, channels), "{name}");
         let at = |millis: usize| millis * rate as usize / 1000 * channels;
@@ -44,7 +44,7 @@ fn a_clip_is_the_part_of_the_recording_at_its_own_rate() {
 fn an_end_behind_the_recording_is_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("clip.wav");
-    clip(&fixture("left.wav"), span(400, 90_000), &out, false).unwrap();
+    clip(&fixture("left.wav"), None, span(400, 90_000), &out, false).unwrap();
     let (rate, channels, part) = samples(&out);
     assert_eq!(part.len(), rate as usize * 6 / 10 * channels);
 }
@@ -58,7 +58,7 @@ fn flac_holds_the_same_samples() {
     let folder = tempfile::tempdir().unwrap();
     let (wav, flac) = (folder.path().join("clip.wav"), folder.path().join("clip.flac"));
     for out in [&wav, &flac] {
-        clip(&fixture("joint_44100.mp3"), span(100, 900), out, false).unwrap();
+        clip(&fixture("joint_44100.mp3"), None, span(100, 900), out, false).unwrap();
     }
     assert!(std::fs::read(&flac).unwrap().starts_with(b"fLaC"));
     assert!(samples(&wav) == samples(&flac));
@@ -79,7 +79,7 @@ fn what_can_not_be_saved_leaves_no_file() {
         (place("missing.wav"), ok, place("a.wav"), ErrorCode::FileNotFound, "no such file"),
         (place("mine.wav"), ok, place("a.wav"), ErrorCode::UnknownFormat, ""),
     ] {
-        let failure = clip(&recording, part, &out, false).unwrap_err();
+        let failure = clip(&recording, None, part, &out, false).unwrap_err();
         assert_eq!(failure.code, code, "{failure}");
         assert!(failure.to_string().contains(says), "{failure}");
     }
@@ -87,6 +87,6 @@ fn what_can_not_be_saved_leaves_no_file() {
         std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert_eq!(left, ["mine.wav"]);
     assert_eq!(std::fs::read(place("mine.wav")).unwrap(), b"mine");
-    clip(&fixture("left.wav"), ok, &place("mine.wav"), true).unwrap();
+    clip(&fixture("left.wav"), None, ok, &place("mine.wav"), true).unwrap();
     assert!(std::fs::read(place("mine.wav")).unwrap().starts_with(b"RIFF"));
 }

@@ -99,8 +99,15 @@ impl Player {
     ///
     /// # Errors
     /// As [`Player::open`]; where the part is none of the recording's, or the file can't be written.
-    pub fn clip(&self, path: &Path, span: Span, out: &Path, replace: bool) -> Result<(), Failure> {
-        let command = PlayerCommand::Clip { path: path.into(), span, out: out.into(), replace };
+    pub fn clip(
+        &self,
+        path: &Path,
+        track: Option<usize>,
+        span: Span,
+        out: &Path,
+        replace: bool,
+    ) -> Result<(), Failure> {
+        let command = PlayerCommand::Clip { path: path.into(), track, span, out: out.into(), replace };
         match self.converse(path, 1, |process| process.ask(&command, CLIPPING))? {
             PlayerAnswer::Clipped => Ok(()),
             _ => Err(strange(path)),

@@ -1,7 +1,7 @@
 use memory::Precision;
 use memory::ladder::Installed;
 use serde::{Deserialize, Serialize};
-use transcript::{Segment, Span, Task, Time, Transcript};
+use transcript::{Segment, Span, Task, Time};
 
 use crate::{FilePath, JobId, Point, Resume};
 
@@ -139,11 +139,10 @@ impl Job {
         self.resume = Some(Box::new(Resume { point: Some(point), segments, ..Resume::default() }));
     }
 
-    /// The same recording translated to English, to stand beside the text of `transcript`, which
-    /// this job or one like it wrote.
-    pub fn translating(self, transcript: &Transcript) -> Self {
-        let language = Some(transcript.language.clone());
-        Self { task: Task::Translate, language, speakers: false, resume: None, ..self }
+    /// The same recording translated to English, to stand beside its text, which is in
+    /// `language`.
+    pub fn translating(self, language: String) -> Self {
+        Self { task: Task::Translate, language: Some(language), speakers: false, resume: None, ..self }
     }
 
     /// What telling speakers apart is predicted to take on a device of this kind.

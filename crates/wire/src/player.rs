@@ -32,6 +32,8 @@ pub enum PlayerCommand {
     Clip {
         /// The recording.
         path: FilePath,
+        /// Audio track by number from 0; `None`: the file's default one.
+        track: Option<usize>,
         /// The part of it.
         span: Span,
         /// The file to write.

@@ -143,25 +143,21 @@ async fn found(
         // A few seconds tell less about the language than the whole recording.
         settings.language = entry.language.clone();
     }
-    // As the text is, whatever is set now.
-    let has_channels = {
+    // As the text is, whatever is set now. The entry itself comes without its text.
+    let (has_channels, language) = {
         let shared = inner.lock();
-        let transcript = shared.queue.get(id).and_then(|entry| entry.transcript.as_ref());
-        transcript.is_some_and(|transcript| transcript.has_channels())
+        let transcript = shared.queue.get(id).and_then(|entry| entry.transcript.as_deref());
+        let transcript = transcript.ok_or_else(nothing_came)?;
+        (transcript.has_channels(), transcript.language.clone())
     };
     let made = tokio::task::spawn_blocking(move || {
         let mut job = runner::job(&entry, &settings, &preferences)?;
         job.channels = if has_channels { Channels::Separate } else { Channels::Mix };
-        match (kind, &entry.transcript) {
-            (AgainKind::Speakers, _) => {
-                job.span = None;
-                job.find_speakers_of_text(Vec::new());
-            }
-            (AgainKind::Translation, Some(transcript)) => {
-                job.span = None;
-                job = job.translating(transcript);
-            }
-            _ => job.span = Some(span),
+        job.span = None;
+        match kind {
+            AgainKind::Speakers => job.find_speakers_of_text(Vec::new()),
+            AgainKind::Translation => job = job.translating(language),
+            AgainKind::Text => job.span = Some(span),
         }
         Ok(with_alternatives(job))
     });

@@ -163,10 +163,14 @@ impl Session {
         session.change(|shared| {
             for one in interrupted {
                 let found = files::check(one.file.clone());
-                let paused = one.outputs.paused;
+                let (paused, stopped) = (one.outputs.paused, one.outputs.stopped);
                 let failure = one.outputs.failure.clone().or(found.failure);
-                let id =
-                    shared.queue.add(found.file, found.bytes, false, failure.clone().filter(|_| !paused));
+                let id = shared.queue.add(
+                    found.file,
+                    found.bytes,
+                    false,
+                    failure.clone().filter(|_| !paused && !stopped),
+                );
                 if let Some(folder) = &one.outputs.folder {
                     shared.queue.set_watched(id, folder.0.clone());
                 }
@@ -176,11 +180,13 @@ impl Session {
                 let own = one.outputs.own.clone();
                 shared.queue.set_own(id, own.map(Stored::settings));
                 shared.queue.set_part(id, one.outputs.part);
-                if let Some(stopped) = journal.take_back(id, one) {
-                    shared.queue.set_stopped_before(id, stopped);
+                if let Some(reached) = journal.take_back(id, one) {
+                    shared.queue.set_stopped_before(id, reached);
                 }
                 if paused {
                     shared.queue.set_paused_before(id, failure);
+                } else if stopped {
+                    shared.queue.set_cancelled_before(id);
                 }
             }
             shared.hold_or_release();
@@ -554,9 +560,7 @@ impl Session {
             journal.set_order(&shared.queue.given_order());
             // Recordings that were added meanwhile, as by another start of the program; and what
             // failed, until the user removes it.
-            let stays = |entry: &&QueueEntry| {
-                entry.state.waits() || matches!(entry.state, JobState::Failed | JobState::Paused)
-            };
+            let stays = |entry: &&QueueEntry| entry.state.waits() || entry.stays_aside();
             unfinished.extend(shared.queue.iter().filter(stays).map(|entry| entry.id));
         }
         // The user confirmed what is lost by closing.

@@ -168,6 +168,14 @@ struct Rewrite {
 const REMEMBERED: usize = 16;
 
 impl QueueEntry {
+    /// Whether it ended early and stays, with what it reached, until the user removes it or has it go
+    /// on: it failed, was paused, or was stopped when it had text.
+    pub(super) fn stays_aside(&self) -> bool {
+        let has_text = || self.transcript.as_ref().is_some_and(|text| !text.segments.is_empty());
+        matches!(self.state, JobState::Failed | JobState::Paused)
+            || (self.state == JobState::Cancelled && has_text())
+    }
+
     /// Its text so far.
     pub fn segments(&self) -> &[Segment] {
         match (&self.transcript, &self.earlier) {
@@ -396,9 +404,7 @@ impl Queue {
         self.iter()
             .filter(|entry| entry.transcript.is_some() && entry.saved.is_none() && !entry.sample)
             // Texts in the history are safe, and these stay in the journal.
-            .filter(|entry| {
-                entry.edited.is_none() && !matches!(entry.state, JobState::Paused | JobState::Failed)
-            })
+            .filter(|entry| entry.edited.is_none() && !entry.stays_aside())
             .count()
     }
 

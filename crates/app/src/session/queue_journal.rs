@@ -27,6 +27,8 @@ pub struct Outputs {
     pub failure: Option<Failure>,
     /// The user paused it; it goes on when the user says so.
     pub paused: bool,
+    /// The user stopped it when it had text.
+    pub stopped: bool,
 }
 
 impl Outputs {
@@ -38,6 +40,7 @@ impl Outputs {
             demonstration: entry.approved,
             failure: entry.failure.clone().filter(|_| entry.state == JobState::Failed),
             paused: matches!(entry.state, JobState::Pausing | JobState::Paused),
+            stopped: entry.state == JobState::Cancelled,
         }
     }
 }
@@ -49,7 +52,7 @@ pub struct QueueJournal {
     /// Jobs of a window that is gone which this one has not started; with the job to
     /// resume, where that window had started it.
     taken: BTreeMap<JobId, Option<Job>>,
-    /// Jobs that failed or were paused. They stay until the user removes them, or has them go on.
+    /// Jobs that failed, were paused, or were stopped when they had text. They stay until the user removes them, or has them go on.
     aside: BTreeSet<JobId>,
 }
 
@@ -91,11 +94,11 @@ impl QueueJournal {
         (Self { journal, ..Self::default() }, interrupted)
     }
 
-    /// Of a job that failed or was paused, returns from where it can be resumed.
+    /// Of a job that failed, was paused or was stopped, returns from where it can be resumed.
     pub fn take_back(&mut self, id: JobId, interrupted: Interrupted) -> Option<StoppedJob> {
         let Interrupted { outputs, key, begun, identity, .. } = interrupted;
         self.keys.insert(id, key);
-        if outputs.failure.is_none() && !outputs.paused {
+        if outputs.failure.is_none() && !outputs.paused && !outputs.stopped {
             self.taken.insert(id, begun);
             return None;
         }
@@ -136,7 +139,7 @@ impl QueueJournal {
         }
     }
 
-    /// Keeps a job that failed or was paused, with what it reached, until the user removes it.
+    /// Keeps a job that failed, was paused or was stopped, with what it reached, until the user removes it.
     pub fn set_aside(&mut self, id: JobId, outputs: &Outputs) {
         self.taken.remove(&id);
         if self.note(id, outputs) {

@@ -128,8 +128,8 @@ async fn transcribe(
                 shared.queue.set_stopped(id, stopped);
             }
             shared.queue.apply(id, event);
-            let is_aside = |entry: &&QueueEntry| matches!(entry.state, JobState::Failed | JobState::Paused);
-            (shared.closed, shared.queue.get(id).filter(is_aside).map(Outputs::of))
+            let aside = shared.queue.get(id).filter(|entry| entry.stays_aside());
+            (shared.closed, aside.map(Outputs::of))
         });
         // Jobs that were stopped by closing the window go on at its next start.
         match (&mut journal, aside) {

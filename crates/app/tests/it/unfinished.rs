@@ -347,6 +347,43 @@ fn a_paused_recording_stays_paused_in_later_windows() {
     }
 }
 
+/// What was stopped keeps its text in later windows, killed and closed ones, and can be resumed there.
+#[test]
+fn a_stopped_recording_keeps_its_text_in_later_windows() {
+    let (place, settings) = (JobFolder::new(), with_model(false));
+    let file = place.job(HANGING).file.0;
+    killed(&place, &settings, async |session| {
+        let id = session.add([file.clone()])[0];
+        writes(session, id, 7).await;
+        session.cancel(id);
+        reaches(session, id, JobState::Cancelled).await;
+        assert_eq!(session.unsaved(), 0, "closing loses nothing");
+    });
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for _ in 0..2 {
+        runtime().block_on(async {
+            let session = start(&place, &settings);
+            let entry = reaches(&session, 1, JobState::Cancelled).await;
+            assert_eq!(entry.stopped.unwrap().reached(), Some(Time::from_millis(90_000)));
+            assert_eq!(text_of(&session, 1).await, expected(0..3));
+            session.close().await;
+        });
+    }
+    runtime().block_on(async {
+        let session = start(&place, &settings);
+        session.retry(1);
+        reaches(&session, 1, JobState::Finished).await;
+        assert_eq!((text_of(&session, 1).await, begun(&file)), (expected(0..6), 1));
+        session.remove(1);
+        session.close().await;
+    });
+    runtime().block_on(async {
+        let session = start(&place, &settings);
+        assert_eq!(list(&session).await, []);
+        session.close().await;
+    });
+}
+
 /// What the window offers beside model and language: each reaches the engine's job, the recording's own
 /// track and times also from a later window.
 #[test]
@@ -530,8 +567,8 @@ async fn a_text_is_translated_with_its_job_and_later() {
                 break;
             }
         }
-        let expected: Vec<Option<String>> = expected(0..2).into_iter().map(Some).collect();
-        assert_eq!(translations().await, expected);
+        let expected = expected(0..2).into_iter().map(|text| Some(format!("English: {text}")));
+        assert_eq!(translations().await, expected.collect::<Vec<_>>());
         session.close().await;
     }
 }

@@ -99,7 +99,7 @@ fn a_model_is_downloaded_used_damaged_repaired_and_removed() {
     assert_eq!(machine.listed(NAME).unwrap()["state"], "damaged");
     let refused = machine.run(&["transcribe", "talk.flac", "--force", "--model", NAME]).ends(1);
     refused.says("This model is damaged: model.safetensors").says_not("panicked");
-    machine.run(&["models", "verify", "--repair", NAME, "--offline"]).ends(1).says("switched off");
+    machine.run(&["models", "verify", "--repair", NAME, "--offline"]).ends(1).says("turned off");
     machine.run(&["models", "verify", "--repair", NAME]).ends(0).says("is repaired");
     machine.run(&["transcribe", "talk.flac", "--force", "--model", NAME]).ends(0);
 
@@ -143,7 +143,7 @@ fn what_goes_wrong_is_said_with_the_way_out() {
     assert!(ran.err.contains("--hub is \"mirror\"; it takes the address of the hub"), "{}", ran.err);
     for switch in ["STENO_OFFLINE", "HF_HUB_OFFLINE"] {
         let output = machine.command(&["models", "pull", NAME]).env(switch, "1").output().unwrap();
-        Ran::from(output).ends(1).says("switched off");
+        Ran::from(output).ends(1).says("turned off");
     }
     assert!(machine.listed(NAME).is_none());
 }
@@ -220,7 +220,7 @@ fn the_network_is_used_as_it_is_set() {
     };
     let stays_off = |mut command: Command| {
         machine.server.forget();
-        Ran::from(command.output().unwrap()).ends(1).says("switched off");
+        Ran::from(command.output().unwrap()).ends(1).says("turned off");
         assert!(machine.server.seen().is_empty(), "{command:?}");
     };
     let file = machine.sandbox.path("config.toml");

@@ -1,8 +1,9 @@
 //! From sound to files, with the real engine and the model that ships with the
 //! source.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use random_models::diarization::{errors, parse_rttm, read_rttm};
 
@@ -60,6 +61,34 @@ fn a_recording_on_standard_input_is_printed_and_not_kept() {
     piped(&["transcribe", "-", "talk.flac"]).ends(2).says("together with files");
     piped(&["detect-language", "-"]).ends(1).says("Only `steno transcribe` reads standard input");
     assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0, "the copy is left");
+}
+
+/// What there is of it goes to the working folder: the copy is in one that is deleted.
+#[cfg(unix)]
+#[test]
+fn a_recording_on_standard_input_that_is_interrupted_leaves_its_text_in_the_working_folder() {
+    let sandbox = sandbox_with_sample("talk.flac");
+    let go_on = &mut |_: f64, _: Option<f64>| std::ops::ControlFlow::Continue(());
+    let options = audio::PrepareOptions { vad: None, ..audio::PrepareOptions::default() };
+    let talk = audio::prepare(&sandbox.path("talk.flac"), &options, go_on).unwrap();
+    let mut samples = vec![0.0; talk.pcm.len() as usize];
+    talk.pcm.read(0, &mut samples).unwrap();
+    let whole = samples.iter().flat_map(|x| ((x * 32_767.0) as i16).to_le_bytes()).collect::<Vec<u8>>();
+    // Long enough to be interrupted.
+    std::fs::write(sandbox.path("long.wav"), wav(&whole.repeat(80))).unwrap();
+    let mut command = real(&sandbox, &["transcribe", "-", "--json-events"]);
+    command.stdin(std::fs::File::open(sandbox.path("long.wav")).unwrap());
+    let mut steno = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(steno.stdout.take().unwrap()).lines();
+    let mut events = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    assert!(events.any(|event| event["event"] == "segment"), "it ended");
+    // SAFETY: sends a signal to a child that has not been waited for.
+    unsafe { libc::kill(steno.id() as i32, libc::SIGINT) };
+    events.for_each(drop);
+    let ran = Ran::from(steno.wait_with_output().unwrap()).ends(130);
+    ran.says("standard-input.partial.json: contains the text up to");
+    let partial: Value = serde_json::from_str(&sandbox.read("standard-input.partial.json")).unwrap();
+    assert!(!partial["segments"].as_array().unwrap().is_empty());
 }
 
 /// Words to be changed, added or removed to get from one to the other.
@@ -211,7 +240,15 @@ fn speakers_of_a_finished_transcript_are_found() {
     let before = sandbox.read("a.json");
     run(&sandbox, &["speakers", "a.json", "missing.flac"]).ends(1).says("missing.flac");
     run(&sandbox, &["speakers", "a.flac", "a.flac"]).ends(1).says("a.flac");
-    assert_eq!(sandbox.read("a.json"), before);
+    std::fs::copy(project().join("tests/data/sample.flac"), sandbox.path("other.flac")).unwrap();
+    for command in ["speakers", "translate"] {
+        // English is not translated, so that there is nothing to be wrong.
+        let foreign = before.replacen(r#""language": "en""#, r#""language": "de""#, 1);
+        std::fs::write(sandbox.path("a.json"), &foreign).unwrap();
+        let told = run(&sandbox, &[command, "a.json", "other.flac"]).ends(1);
+        told.says("The transcript is of another recording: a.flac");
+        assert_eq!(sandbox.read("a.json"), foreign);
+    }
 }
 
 #[test]
@@ -267,7 +304,17 @@ fn a_part_is_saved_as_sound() {
     let sandbox = sandbox_with_sample("talk.flac");
     run(&sandbox, &["clip", "talk.flac", "part.wav", "--from", "0:01", "--to", "3"]).ends(0).says("part.wav");
     assert!(std::fs::read(sandbox.path("part.wav")).unwrap().starts_with(b"RIFF"));
-    run(&sandbox, &["clip", "talk.flac", "part.wav", "--from", "1"]).ends(1).says("already exists");
+    let film = project().join("crates/audio/tests/fixtures/two_tracks_24000.mkv");
+    std::fs::copy(film, sandbox.path("film.mkv")).unwrap();
+    let tracks = ["1", "2"].map(|track| {
+        let part = format!("track{track}.wav");
+        run(&sandbox, &["clip", "film.mkv", &part, "--from", "0", "--track", track]).ends(0);
+        std::fs::read(sandbox.path(&part)).unwrap()
+    });
+    assert_ne!(tracks[0], tracks[1]);
+    run(&sandbox, &["clip", "film.mkv", "b.wav", "--track", "3"]).ends(1).says("it has 2");
+    run(&sandbox, &["clip", "film.mkv", "b.wav", "--track", "0"]).ends(2).says("numbered 1, 2");
+    run(&sandbox, &["clip", "talk.flac", "part.wav", "--from", "1"]).ends(1).says("--force");
     run(&sandbox, &["clip", "talk.flac", "part.wav", "--from", "1", "--force"]).ends(0);
     run(&sandbox, &["clip", "talk.flac", "b.wav", "--from", "9", "--to", "3"]).ends(2).says("--to");
     run(&sandbox, &["clip", "talk.flac", "b.wav", "--from", "2:00:00"]).ends(1).says("ends after");

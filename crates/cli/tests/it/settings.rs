@@ -619,7 +619,7 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
     ("voices add", &["speaker-model"], "real_engine::an_installed_model_tells_speakers_apart"),
     ("transcribe", &["bilingual"], "real_engine::original_and_english_are_written_together"),
     ("export", &["bilingual"], "real_engine::original_and_english_are_written_together"),
-    ("clip", &["from", "to", "force"], "real_engine::a_part_is_saved_as_sound"),
+    ("clip", &["from", "to", "force", "track"], "real_engine::a_part_is_saved_as_sound"),
     ("speakers", &["priority"], "settings::a_low_priority_is_that_of_the_engine"),
     (
         "speakers",
@@ -668,7 +668,11 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
         &["list", "discard", "json-events", "quiet"],
         "settings::what_was_interrupted_is_listed_discarded_and_resumed",
     ),
-    ("resume", &["output"], "transcribe::a_finished_text_outlives_its_folder_and_is_written_elsewhere"),
+    (
+        "resume",
+        &["output", "force"],
+        "transcribe::a_finished_text_outlives_its_folder_and_is_written_elsewhere",
+    ),
     (
         "detect-language",
         &["track", "device", "threads"],

@@ -329,7 +329,8 @@ fn an_engine_that_is_not_there_is_told_with_a_remedy() {
     let sandbox = Sandbox::with(&["a.mp3", "b.mp3"]);
     let output =
         sandbox.command(&["transcribe", "a.mp3", "b.mp3"]).env("STENO_ENGINE", "/no/such/engine").output();
-    let ran = Ran::from(output.unwrap()).ends(1).says("steno: /no/such/engine: STENO_ENGINE names");
+    let ran =
+        Ran::from(output.unwrap()).ends(1).says("steno: /no/such/engine: STENO_ENGINE is set to this file");
     assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
 }
 
@@ -436,7 +437,11 @@ fn a_finished_text_outlives_its_folder_and_is_written_elsewhere() {
     assert!(listed(&sandbox).contains("unwritable.mp3"), "{}", listed(&sandbox));
 
     std::fs::create_dir(sandbox.path("out")).unwrap();
-    sandbox.run(&["resume", "--output", "elsewhere"]).ends(0).says("written to ");
+    std::fs::create_dir(sandbox.path("elsewhere")).unwrap();
+    std::fs::write(sandbox.path("elsewhere/unwritable.srt"), "mine").unwrap();
+    sandbox.run(&["resume", "--output", "elsewhere"]).ends(1).says("--force");
+    assert_eq!(sandbox.read("elsewhere/unwritable.srt"), "mine");
+    sandbox.run(&["resume", "--output", "elsewhere", "--force"]).ends(0).says("written to ");
     let srt = sandbox.read("elsewhere/unwritable.srt");
     assert!(srt.contains("Good morning.") && srt.contains("This is unwritable."), "{srt}");
     assert_eq!(listed(&sandbox), "");

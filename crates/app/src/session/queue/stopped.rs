@@ -99,7 +99,7 @@ impl Queue {
         }
     }
 
-    /// A recording that failed or was paused in an earlier window has the text that was there.
+    /// A recording that failed, was paused or was stopped in an earlier window has the text that was there.
     pub fn set_stopped_before(&mut self, id: JobId, stopped: StoppedJob) {
         self.change(id, |entry, version| {
             if let Some(text) = supervisor::partial_of(&stopped.job) {
@@ -115,6 +115,11 @@ impl Queue {
             entry.state = JobState::Paused;
             entry.failure = failure;
         });
+    }
+
+    /// A recording that was stopped in an earlier window still is.
+    pub fn set_cancelled_before(&mut self, id: JobId) {
+        self.set(id, JobState::Cancelled);
     }
 
     /// Remembers from where a job that ended early can be resumed.

@@ -46,7 +46,7 @@ pub fn transcribe(job: &Job) {
                 if half == 1 {
                     do_deeds(job, &deeds, &window.to_string());
                 }
-                let segment = segment(window, half);
+                let segment = segment(job, window, half);
                 tell(id, Event::Segment { segment: segment.clone() });
                 segments.push(segment);
             }
@@ -157,8 +157,10 @@ fn fail(job: &Job, error: Failure) {
     forever();
 }
 
-pub fn segment(window: u64, half: u64) -> Segment {
+pub fn segment(job: &Job, window: u64, half: u64) -> Segment {
     let start = Time::from_millis((30_000 * window + 15_000 * half) as u32);
     let end = Time::from_millis(start.millis() + 14_000);
-    Segment { start, end, text: format!("Window {window}, half {half}."), ..Segment::default() }
+    let text = format!("Window {window}, half {half}.");
+    let text = if job.task == transcript::Task::Translate { format!("English: {text}") } else { text };
+    Segment { start, end, text, ..Segment::default() }
 }
