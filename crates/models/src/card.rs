@@ -23,6 +23,7 @@ impl fmt::Display for Capability {
 }
 
 /// The first with arithmetic in bfloat16.
+#[cfg(feature = "cuda")]
 const FIRST_WITH_BF16: Capability = Capability { major: 8, minor: 0 };
 
 impl Capability {
@@ -30,6 +31,7 @@ impl Capability {
     ///
     /// # Errors
     /// [`Error::Candle`] if it is no CUDA device, or the driver does not say.
+    #[cfg(feature = "cuda")]
     pub fn of(device: &Device) -> Result<Self, Error> {
         let stream = device.as_cuda_device()?.cuda_stream();
         let (major, minor) = stream.context().compute_capability().map_err(candle_core::Error::wrap)?;
@@ -64,6 +66,7 @@ pub fn is_served(card: Capability) -> bool {
 }
 
 /// Whether a device computes in bfloat16: candle has no such kernels before 8.0.
+#[cfg(feature = "cuda")]
 pub(crate) fn has_bf16(device: &Device) -> Result<bool, Error> {
     let compiled = option_env!("CUDA_COMPUTE_CAP").and_then(Capability::parse);
     let compiled = compiled.is_none_or(|compiled| compiled >= FIRST_WITH_BF16);

@@ -95,6 +95,7 @@ fn check(cards: &[usize], precisions: &[Precision]) {
             let model = load(&card(*number));
             let found =
                 compute(&model, &mel).unwrap_or_else(|error| panic!("cuda:{number} {precision}: {error}"));
+            assert!(found.logits.iter().all(|logits| logits.dtype() == DType::F32), "logits are in 32 bits");
             let mut pairs = vec![("encoder", &found.audio, &expected.audio)];
             pairs.extend(found.logits.iter().zip(&expected.logits).map(|(a, b)| ("logits", a, b)));
             pairs.extend(found.scores.iter().zip(&expected.scores).map(|(a, b)| ("scores", a, b)));
