@@ -467,7 +467,7 @@ mod tests {
     #[test]
     fn every_ladder_from_top_to_bottom() {
         let free = Pins::default();
-        let cases: [(Stage, Trouble, Pins, &[&str]); 13] = [
+        let cases: [(Stage, Trouble, Pins, &[&str]); 14] = [
             (
                 Stage::Transcribe,
                 Trouble::OutOfMemory,
