@@ -95,8 +95,8 @@ const OPERATIONS: [(&str, Operation); 13] = [
         candle_nn::ops::layer_norm(&x(device, dtype)?, &row(0)?, &row(1)?, 1e-5)
     }),
     ("product", |device, dtype| x(device, dtype)?.matmul(&x(device, dtype)?.t()?)),
-    ("quantised product", |device, dtype| quantised(device)?.1.to_dtype(dtype)),
-    ("quantised matrix", |device, dtype| quantised(device)?.0.to_dtype(dtype)),
+    ("quantised product", |device, dtype| Ok(quantised(device, dtype)?.1)),
+    ("quantised matrix", |device, dtype| Ok(quantised(device, dtype)?.0)),
     ("reduce", |device, dtype| candle_nn::ops::softmax_last_dim(&x(device, dtype)?)),
     ("sort", |device, dtype| {
         x(device, dtype)?.arg_sort_last_dim(true)?.to_dtype(DType::F32)?.to_dtype(dtype)
@@ -119,9 +119,9 @@ fn x(device: &Device, dtype: DType) -> candle_core::Result<Tensor> {
 }
 
 /// A matrix that was quantised, and its product with few rows as in a step of the decoder.
-fn quantised(device: &Device) -> candle_core::Result<(Tensor, Tensor)> {
+fn quantised(device: &Device, dtype: DType) -> candle_core::Result<(Tensor, Tensor)> {
     let packed = QTensor::quantize(&x(&Device::Cpu, DType::F32)?, GgmlDType::Q8_0)?;
-    let rows = x(device, DType::F32)?.narrow(0, 2, 3)?.contiguous()?;
+    let rows = x(device, dtype)?.narrow(0, 2, 3)?.contiguous()?;
     if device.is_cpu() {
         let matrix = packed.dequantize(device)?;
         let product = rows.matmul(&matrix.t()?)?;

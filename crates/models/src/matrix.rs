@@ -68,8 +68,8 @@ impl Matrix {
                     let wide = weight.dequantize_f16(x.device())?.to_dtype(dtype)?;
                     return Ok(x.matmul(&wide.t()?)?);
                 }
-                let product = QMatMul::from_arc(Arc::clone(weight))?.forward(&x.to_dtype(DType::F32)?)?;
-                Ok(product.to_dtype(dtype)?)
+                // It takes and gives activations of every type.
+                Ok(QMatMul::from_arc(Arc::clone(weight))?.forward(x)?)
             }
         }
     }
