@@ -6,6 +6,7 @@ use candle_core::quantized::{GgmlDType, QMatMul, QStorage, QTensor};
 use candle_core::{DType, Device, Module, Tensor};
 
 use crate::Error;
+use crate::whisper::Tick;
 
 /// A card's compute capability, as NVIDIA calls what its processors can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -134,12 +135,12 @@ fn quantised(device: &Device, dtype: DType) -> candle_core::Result<(Tensor, Tens
 }
 
 /// Compares one operation of each kind with the CPU's result, so that code which does not fit the card can't write a
-/// wrong text.
+/// wrong text. Calls `on_operation` after each: a driver may compile for seconds before the first one of a module.
 ///
 /// # Errors
-/// [`Error::WrongResult`] if a result is wrong; [`Error::Candle`] if the card has no such operation, fails, or has no
+/// [`Error::Interrupted`] if `on_operation` returned `false`; [`Error::WrongResult`] if a result is wrong; [`Error::Candle`] if the card has no such operation, fails, or has no
 /// memory left.
-pub fn self_test(device: &Device) -> Result<(), Error> {
+pub fn self_test(device: &Device, on_operation: &Tick) -> Result<(), Error> {
     for dtype in [DType::F32, DType::F16] {
         for (operation, compute) in OPERATIONS {
             let values = |device: &Device, dtype| {
@@ -161,6 +162,9 @@ pub fn self_test(device: &Device) -> Result<(), Error> {
             let is_near = |(a, b): (&f32, &f32)| (a - b).abs() <= tolerance * largest;
             if found.len() != expected.len() || !found.iter().zip(&expected).all(is_near) {
                 return Err(Error::WrongResult { operation });
+            }
+            if !on_operation() {
+                return Err(Error::Interrupted);
             }
         }
     }
@@ -193,6 +197,6 @@ mod tests {
     /// The test itself passes where nothing is wrong.
     #[test]
     fn the_cpu_passes() {
-        self_test(&Device::Cpu).unwrap();
+        self_test(&Device::Cpu, &|| true).unwrap();
     }
 }

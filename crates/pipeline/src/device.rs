@@ -2,6 +2,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use candle_core::Device;
 use memory::{Mark, Tracker};
+use models::whisper::Tick;
 use wire::notice::CardProblem;
 use wire::{DeviceChoice, ErrorCode, Failure};
 
@@ -130,8 +131,8 @@ pub fn open_card(number: usize) -> Result<Device, String> {
 }
 
 /// Has a card compute what is known already.
-pub fn self_test(device: &Device) -> Result<(), models::Error> {
-    if device.is_cuda() { models::card::self_test(device) } else { Ok(()) }
+pub fn self_test(device: &Device, tick: &Tick) -> Result<(), models::Error> {
+    if device.is_cuda() { models::card::self_test(device, tick) } else { Ok(()) }
 }
 
 #[cfg(not(feature = "cuda"))]
