@@ -6,6 +6,7 @@ use candle_core::quantized::{GgmlDType, QMatMul, QStorage, QTensor};
 use candle_core::{DType, Device, Module, Tensor};
 
 use crate::Error;
+use crate::whisper::Tick;
 
 /// A card's compute capability, as NVIDIA calls what its processors can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,6 +24,7 @@ impl fmt::Display for Capability {
 }
 
 /// The first with arithmetic in bfloat16.
+#[cfg(feature = "cuda")]
 const FIRST_WITH_BF16: Capability = Capability { major: 8, minor: 0 };
 
 impl Capability {
@@ -30,6 +32,7 @@ impl Capability {
     ///
     /// # Errors
     /// [`Error::Candle`] if it is no CUDA device, or the driver does not say.
+    #[cfg(feature = "cuda")]
     pub fn of(device: &Device) -> Result<Self, Error> {
         let stream = device.as_cuda_device()?.cuda_stream();
         let (major, minor) = stream.context().compute_capability().map_err(candle_core::Error::wrap)?;
@@ -64,6 +67,7 @@ pub fn is_served(card: Capability) -> bool {
 }
 
 /// Whether a device computes in bfloat16: candle has no such kernels before 8.0.
+#[cfg(feature = "cuda")]
 pub(crate) fn has_bf16(device: &Device) -> Result<bool, Error> {
     let compiled = option_env!("CUDA_COMPUTE_CAP").and_then(Capability::parse);
     let compiled = compiled.is_none_or(|compiled| compiled >= FIRST_WITH_BF16);
@@ -92,8 +96,8 @@ const OPERATIONS: [(&str, Operation); 13] = [
         candle_nn::ops::layer_norm(&x(device, dtype)?, &row(0)?, &row(1)?, 1e-5)
     }),
     ("product", |device, dtype| x(device, dtype)?.matmul(&x(device, dtype)?.t()?)),
-    ("quantised product", |device, dtype| quantised(device)?.1.to_dtype(dtype)),
-    ("quantised matrix", |device, dtype| quantised(device)?.0.to_dtype(dtype)),
+    ("quantised product", |device, dtype| Ok(quantised(device, dtype)?.1)),
+    ("quantised matrix", |device, dtype| Ok(quantised(device, dtype)?.0)),
     ("reduce", |device, dtype| candle_nn::ops::softmax_last_dim(&x(device, dtype)?)),
     ("sort", |device, dtype| {
         x(device, dtype)?.arg_sort_last_dim(true)?.to_dtype(DType::F32)?.to_dtype(dtype)
@@ -116,9 +120,9 @@ fn x(device: &Device, dtype: DType) -> candle_core::Result<Tensor> {
 }
 
 /// A matrix that was quantised, and its product with few rows as in a step of the decoder.
-fn quantised(device: &Device) -> candle_core::Result<(Tensor, Tensor)> {
+fn quantised(device: &Device, dtype: DType) -> candle_core::Result<(Tensor, Tensor)> {
     let packed = QTensor::quantize(&x(&Device::Cpu, DType::F32)?, GgmlDType::Q8_0)?;
-    let rows = x(device, DType::F32)?.narrow(0, 2, 3)?.contiguous()?;
+    let rows = x(device, dtype)?.narrow(0, 2, 3)?.contiguous()?;
     if device.is_cpu() {
         let matrix = packed.dequantize(device)?;
         let product = rows.matmul(&matrix.t()?)?;
@@ -131,12 +135,12 @@ fn quantised(device: &Device) -> candle_core::Result<(Tensor, Tensor)> {
 }
 
 /// Compares one operation of each kind with the CPU's result, so that code which does not fit the card can't write a
-/// wrong text.
+/// wrong text. Calls `on_operation` after each: a driver may compile for seconds before the first one of a module.
 ///
 /// # Errors
-/// [`Error::WrongResult`] if a result is wrong; [`Error::Candle`] if the card has no such operation, fails, or has no
+/// [`Error::Interrupted`] if `on_operation` returned `false`; [`Error::WrongResult`] if a result is wrong; [`Error::Candle`] if the card has no such operation, fails, or has no
 /// memory left.
-pub fn self_test(device: &Device) -> Result<(), Error> {
+pub fn self_test(device: &Device, on_operation: &Tick) -> Result<(), Error> {
     for dtype in [DType::F32, DType::F16] {
         for (operation, compute) in OPERATIONS {
             let values = |device: &Device, dtype| {
@@ -158,6 +162,9 @@ pub fn self_test(device: &Device) -> Result<(), Error> {
             let is_near = |(a, b): (&f32, &f32)| (a - b).abs() <= tolerance * largest;
             if found.len() != expected.len() || !found.iter().zip(&expected).all(is_near) {
                 return Err(Error::WrongResult { operation });
+            }
+            if !on_operation() {
+                return Err(Error::Interrupted);
             }
         }
     }
@@ -190,6 +197,6 @@ mod tests {
     /// The test itself passes where nothing is wrong.
     #[test]
     fn the_cpu_passes() {
-        self_test(&Device::Cpu).unwrap();
+        self_test(&Device::Cpu, &|| true).unwrap();
     }
 }

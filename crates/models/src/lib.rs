@@ -5,7 +5,6 @@
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
 mod blocks;
-#[cfg(feature = "cuda")]
 pub mod card;
 mod error;
 mod fused;

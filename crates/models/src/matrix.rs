@@ -5,7 +5,8 @@
 //! piece as they are read. On the host, packed weights are widened as they are used and
 //! multiplied by activations of 32 bits, so that a sequence's result does not depend on
 //! how many are decoded beside it. candle's own quantised products would quantise the
-//! activations too, and keep a repacked copy of every matrix.
+//! activations too, and keep a repacked copy of every matrix. On a GPU they are used for
+//! few rows, where a result then depends a little on how many there are.
 
 use std::sync::Arc;
 
@@ -67,8 +68,8 @@ impl Matrix {
                     let wide = weight.dequantize_f16(x.device())?.to_dtype(dtype)?;
                     return Ok(x.matmul(&wide.t()?)?);
                 }
-                let product = QMatMul::from_arc(Arc::clone(weight))?.forward(&x.to_dtype(DType::F32)?)?;
-                Ok(product.to_dtype(dtype)?)
+                // It takes and gives activations of every type.
+                Ok(QMatMul::from_arc(Arc::clone(weight))?.forward(x)?)
             }
         }
     }

@@ -139,7 +139,7 @@ impl<'a> Work<'a> {
             if self.sound.as_ref().is_none_or(|sound| sound.channel != number) {
                 self.prepare(number, *mode, MEL_BINS)?;
             }
-            during(Stage::SpeakerModel, take(self.context, Stage::SpeakerModel)?.verify())?;
+            during(Stage::SpeakerModel, take(self.context, Stage::SpeakerModel)?.verify(self.control))?;
             let Self { context, job, control, emit, draft, state, sound, .. } = self;
             let (context, sound) = during(Stage::Diarize, both(context.as_ref(), sound.as_ref()))?;
             let started = std::time::Instant::now();

@@ -2,6 +2,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use candle_core::Device;
 use memory::{Mark, Tracker};
+use models::whisper::Tick;
 use wire::notice::CardProblem;
 use wire::{DeviceChoice, ErrorCode, Failure};
 
@@ -129,15 +130,9 @@ pub fn open_card(number: usize) -> Result<Device, String> {
     open_cuda(number).map_err(|not_opened| not_opened.reason)
 }
 
-/// Computes on a device what is known already; see [`models::card::self_test`].
-#[cfg(feature = "cuda")]
-pub fn self_test(device: &Device) -> Result<(), models::Error> {
-    if device.is_cuda() { models::card::self_test(device) } else { Ok(()) }
-}
-
-#[cfg(not(feature = "cuda"))]
-pub fn self_test(_device: &Device) -> Result<(), models::Error> {
-    Ok(())
+/// Has a card compute what is known already.
+pub fn self_test(device: &Device, tick: &Tick) -> Result<(), models::Error> {
+    if device.is_cuda() { models::card::self_test(device, tick) } else { Ok(()) }
 }
 
 #[cfg(not(feature = "cuda"))]

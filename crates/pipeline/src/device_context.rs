@@ -6,6 +6,7 @@ use memory::settings::MemorySettings;
 use memory::{Budgeted, DeviceKind, Host, Mark, Tracker, Unwatched};
 use wire::{DeviceChoice, Failure};
 
+use crate::Control;
 use crate::device::{self, Chosen};
 use crate::loaded::Loaded;
 
@@ -78,9 +79,12 @@ impl DeviceContext {
 
     /// Has the device compute what is known already, once, before it computes a text. Not while it is opened: a card
     /// without room for it is then stepped down from as any other.
-    pub fn verify(&mut self) -> Result<(), models::Error> {
+    pub fn verify(&mut self, control: &Control) -> Result<(), models::Error> {
         if !self.verified {
-            device::self_test(&self.chosen.device)?;
+            device::self_test(&self.chosen.device, &|| {
+                control.worked();
+                !control.is_cancelled()
+            })?;
             self.verified = true;
         }
         Ok(())

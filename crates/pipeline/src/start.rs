@@ -64,7 +64,7 @@ impl Models {
         if context.loaded.as_ref().is_none_or(|loaded| !loaded.is(path, precision)) {
             // The old one goes first: two models at once is what must never be.
             context.unload();
-            during(Stage::SpeechModel, context.verify())?;
+            during(Stage::SpeechModel, context.verify(control))?;
             context.loaded = Some(Loaded::load(path, precision, &context.chosen, &context.device, control)?);
         }
         crate::attempt::loaded(context, Stage::SpeechModel)

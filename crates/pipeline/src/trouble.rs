@@ -101,7 +101,7 @@ mod tests {
                 Some(Trouble::DeviceError),
             ),
             (
-                message("DriverError(CUDA_ERROR_NOT_FOUND, \"named symbol not found\")").bt(),
+                message("DriverError(CUDA_ERROR_NOT_FOUND, \"named symbol not found\")").context("large-v3"),
                 Some(Trouble::NoCode),
             ),
             (message("shape mismatch in matmul"), None),
