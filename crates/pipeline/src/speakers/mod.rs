@@ -9,6 +9,7 @@ mod encode;
 mod known;
 mod listen;
 mod networks;
+mod people;
 mod stage;
 mod turns;
 

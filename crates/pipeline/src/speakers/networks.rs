@@ -61,7 +61,7 @@ impl AnyHeard {
     /// Cosine distance within which two of its voices may be one person's.
     pub(super) fn alike(&self) -> f32 {
         match self {
-            Self::Bundled(_) => super::turns::THRESHOLD,
+            Self::Bundled(_) => super::people::THRESHOLD,
             Self::Installed { .. } => ALIKE_WESPEAKER,
         }
     }
