@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use formats::{ModelFiles, SpeakerFiles};
+use formats::{ModelFiles, SpeakerModel};
 use hub::{Cache, Catalogue, Manifest, Store};
 use serde::Deserialize;
 use wire::{ErrorCode, Failure};
@@ -100,7 +100,7 @@ fn is_model(path: &Path) -> bool {
 
 /// A folder of networks that tell speakers apart, whole or not.
 fn is_speaker_model(path: &Path) -> bool {
-    !matches!(SpeakerFiles::find(path), Ok(None))
+    !matches!(SpeakerModel::find(path), Ok(None))
 }
 
 fn is_speech_model(path: &Path) -> bool {
@@ -190,10 +190,10 @@ impl Places {
             ));
         }
         whole(&path)?;
-        if !matches!(SpeakerFiles::find(&path), Ok(Some(_))) {
+        if !matches!(SpeakerModel::find(&path), Ok(Some(_))) {
             let message = "This folder holds no model that tells speakers apart.";
             return Err(Failure::new(ErrorCode::ModelInvalid, message).file(path.as_path()).remedy(
-                "Give a folder with segmentation, embedding and plda in it, as community-1 has them.",
+                "Give a folder as community-1 has it, with segmentation, embedding and plda in it, or as nemotron-3-diarization.",
             ));
         }
         whole(&path)?;
@@ -202,7 +202,7 @@ impl Places {
 
     /// As [`list_speaker_models`]. Damaged ones are left out.
     pub fn list_speakers(&self) -> Vec<ModelRef> {
-        let is_whole = |path: &Path| matches!(SpeakerFiles::find(path), Ok(Some(_))) && whole(path).is_ok();
+        let is_whole = |path: &Path| matches!(SpeakerModel::find(path), Ok(Some(_))) && whole(path).is_ok();
         self.list_of(&is_whole)
     }
 
