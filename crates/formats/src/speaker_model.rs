@@ -10,7 +10,7 @@ pub enum SpeakerModel {
     /// pyannote's community-1.
     Community(SpeakerFiles),
     /// NVIDIA's Nemotron-3-Diarization.
-    Nemotron(NemotronFiles),
+    Nemotron(Box<NemotronFiles>),
 }
 
 impl SpeakerModel {
@@ -24,7 +24,7 @@ impl SpeakerModel {
         if let Some(files) = SpeakerFiles::find(folder)? {
             return Ok(Some(Self::Community(files)));
         }
-        Ok(NemotronFiles::find(folder)?.map(Self::Nemotron))
+        Ok(NemotronFiles::find(folder)?.map(|files| Self::Nemotron(Box::new(files))))
     }
 
     /// All of its files.

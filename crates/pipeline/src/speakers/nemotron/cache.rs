@@ -68,8 +68,8 @@ impl SpeakerCache {
         Self { frames: Vec::new(), latest: Vec::new(), is_chosen: false, rules }
     }
 
-    /// Frames in it.
-    pub fn len(&self) -> usize {
+    /// How many frames are in it.
+    pub fn count(&self) -> usize {
         self.frames.len() + self.latest.len()
     }
 

@@ -1,6 +1,6 @@
 //! Nemotron-3-Diarization: a network that hears a recording from its beginning to its end,
 //! chunk after chunk, and tells up to eight speakers apart by itself. With each chunk it
-//! hears frames of what was before ([`SpeakerCache`]) and a little of what comes. Speakers
+//! hears frames of what was before (`cache`) and a little of what comes. Speakers
 //! are numbered in the order in which they are first heard.
 //!
 //! It makes no vectors. How a speaker sounds is said by the voice encoder in the program,
@@ -15,7 +15,7 @@ use models::speakers::{Nemotron, VoiceEncoder};
 use transcript::speakers::Turn;
 use transcript::{Span, Time};
 
-pub use cache::SpeakerCache;
+use cache::SpeakerCache;
 
 use super::listen::{Parts, Utterance, energies, normalise};
 use super::turns::{Diarization, number_by_appearance};
@@ -125,7 +125,7 @@ pub fn logits(
         spectrogram.resize((last - start) * factor * of.num_mel_bins, 0.0);
         let embedded = network.embed(&spectrogram)?;
         drop(spectrogram);
-        let known = cache.len();
+        let known = cache.count();
         let input = [cache.embedded(), embedded].concat();
         let found = network.forward(&input, known + last.min(sounding) - start)?;
         let found = found.flatten_all()?.to_vec1::<f32>()?;
