@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use formats::speaker_footprint;
 use memory::fit::{self, BatchLimits, Candidate, Fit, FitCheck};
 use memory::nvml::{Driver, Gpu};
 use memory::settings::MemorySettings;
@@ -9,7 +10,7 @@ use memory::{
     Checkpoint, DeviceKind, Footprint, Host, Mark, Message, Notice, Precision, Probe, Stage, Unavailable,
 };
 use serde::Serialize;
-use wire::{Alternative, DeviceChoice, Job};
+use wire::{Alternative, DeviceChoice, FilePath, Job};
 
 use crate::model_info;
 use supervisor::find;
@@ -93,14 +94,19 @@ pub struct ModelFit {
     pub largest_batch: u32,
 }
 
+/// What telling speakers apart takes, where the job asks for it.
+fn speakers_of(job: &Job, kind: DeviceKind) -> Option<Footprint> {
+    let folder = job.speaker_model.as_ref().map(FilePath::as_path);
+    (job.speakers && !job.memory.skip_speakers).then(|| speaker_footprint(folder, kind))
+}
+
 impl ModelFit {
     /// `batch` windows at a time where the user wants so many, else one: what
     /// the model needs at the least.
     pub fn of(model: &str, precision: &str, footprint: &Footprint, job: &Job, device: &DeviceMemory) -> Self {
         let limits = batch_limits(job, device.kind);
         let largest = fit::batch(footprint, device.free, &limits).windows;
-        let speakers =
-            (job.speakers && !job.memory.skip_speakers).then(|| job.speaker_footprint(device.kind));
+        let speakers = speakers_of(job, device.kind);
         let batch = job.memory.batch_size.filter(|_| job.is_batched()).unwrap_or(1);
         Self {
             model: model.to_owned(),
@@ -218,7 +224,7 @@ fn instead(job: &Job, device: &DeviceMemory) -> Option<ModelFit> {
         .iter()
         .map(|(alternative, footprint)| Candidate { name: name(alternative), footprint: *footprint })
         .collect();
-    let speakers = (job.speakers && !job.memory.skip_speakers).then(|| job.speaker_footprint(device.kind));
+    let speakers = speakers_of(job, device.kind);
     let limits = batch_limits(job, device.kind);
     let (found, batch, check) = fit::best_that_fits(&candidates, speakers.as_ref(), device.free, &limits)?;
     let (alternative, _) = open.iter().find(|(alternative, _)| name(alternative) == found.name)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use formats::{ModelFiles, SpeakerFiles};
+use formats::{ModelFiles, SpeakerModel};
 use hub::{Cache, Catalogue, Manifest, Store};
 use serde::Deserialize;
 use wire::{ErrorCode, Failure};
@@ -100,7 +100,7 @@ fn is_model(path: &Path) -> bool {
 
 /// A folder of networks that tell speakers apart, whole or not.
 fn is_speaker_model(path: &Path) -> bool {
-    !matches!(SpeakerFiles::find(path), Ok(None))
+    !matches!(SpeakerModel::find(path), Ok(None))
 }
 
 fn is_speech_model(path: &Path) -> bool {
@@ -188,10 +188,10 @@ impl Places {
                 .remedy("Download one with `steno models pull community-1`, or use \"built-in\"."));
         }
         whole(&path)?;
-        if !matches!(SpeakerFiles::find(&path), Ok(Some(_))) {
+        if !matches!(SpeakerModel::find(&path), Ok(Some(_))) {
             let message = "This folder contains no speaker model.";
             return Err(Failure::new(ErrorCode::ModelInvalid, message).file(path.as_path()).remedy(
-                "Choose a folder that contains segmentation, embedding and plda, as community-1 does.",
+                "Choose a folder that contains segmentation, embedding and plda, as community-1 does, or the files of nemotron-3-diarization.",
             ));
         }
         whole(&path)?;
@@ -200,7 +200,7 @@ impl Places {
 
     /// As [`list_speaker_models`]. Damaged ones are left out.
     pub fn list_speakers(&self) -> Vec<ModelRef> {
-        let is_whole = |path: &Path| matches!(SpeakerFiles::find(path), Ok(Some(_))) && whole(path).is_ok();
+        let is_whole = |path: &Path| matches!(SpeakerModel::find(path), Ok(Some(_))) && whole(path).is_ok();
         self.list_of(&is_whole)
     }
 

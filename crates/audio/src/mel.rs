@@ -93,7 +93,7 @@ pub struct LogMel {
 
 /// A triangular filter: its weights from bin `first` on. All others are zero.
 #[derive(Debug, Clone, PartialEq)]
-struct Filter {
+pub(crate) struct Filter {
     first: usize,
     weights: Vec<f32>,
 }
@@ -112,7 +112,7 @@ impl LogMel {
         Self {
             n_mels,
             window,
-            filters: slaney_filters(n_mels),
+            filters: slaney_filters(n_mels, N_FFT),
             input: fft.make_input_vec(),
             spectrum: fft.make_output_vec(),
             scratch: fft.make_scratch_vec(),
@@ -168,7 +168,8 @@ impl LogMel {
 }
 
 impl Filter {
-    fn energy(&self, power: &[f32; BINS]) -> f32 {
+    /// What the filter lets through of a power spectrum.
+    pub fn energy(&self, power: &[f32]) -> f32 {
         self.weights.iter().zip(&power[self.first..]).map(|(weight, power)| weight * power).sum()
     }
 }
@@ -218,13 +219,14 @@ fn hertz_to_mel(hertz: f64) -> f64 {
     }
 }
 
-/// Triangles over the bins of the power spectrum from 0 Hz to half the sample
-/// rate, each of unit area (2 / its width in hertz).
-fn slaney_filters(n_mels: usize) -> Vec<Filter> {
+/// Triangles over the bins of a power spectrum of so many samples, from 0 Hz to half the
+/// sample rate, each of unit area (2 / its width in hertz).
+pub(crate) fn slaney_filters(n_mels: usize, samples: usize) -> Vec<Filter> {
+    let bins = samples / 2 + 1;
     let nyquist = f64::from(SAMPLE_RATE) / 2.0;
     let top = hertz_to_mel(nyquist);
     let corner = |i: usize| mel_to_hertz(top * i as f64 / (n_mels + 1) as f64);
-    let bin_hertz = f64::from(SAMPLE_RATE) / N_FFT as f64;
+    let bin_hertz = f64::from(SAMPLE_RATE) / samples as f64;
     (0..n_mels)
         .map(|band| {
             let (low, centre, high) = (corner(band), corner(band + 1), corner(band + 2));
@@ -234,8 +236,8 @@ fn slaney_filters(n_mels: usize) -> Vec<Filter> {
                 let falling = (high - hertz) / (high - centre);
                 (rising.min(falling).max(0.0) * 2.0 / (high - low)) as f32
             };
-            let first = (0..BINS).find(|bin| weight(*bin) > 0.0).unwrap_or(0);
-            let weights = (first..BINS).map(weight).take_while(|weight| *weight > 0.0).collect();
+            let first = (0..bins).find(|bin| weight(*bin) > 0.0).unwrap_or(0);
+            let weights = (first..bins).map(weight).take_while(|weight| *weight > 0.0).collect();
             Filter { first, weights }
         })
         .collect()

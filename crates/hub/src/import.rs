@@ -2,7 +2,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use formats::{FileKind, ModelFiles, SpeakerFiles};
+use formats::{FileKind, ModelFiles, SpeakerModel};
 
 use crate::inspect::{inspect, invalid, kind};
 use crate::manifest::{Manifest, Origin, Stored};
@@ -77,7 +77,7 @@ type Named = (PathBuf, String);
 fn recognise(path: &Path) -> Result<Vec<Named>, Error> {
     if path.is_dir() {
         inspect(path)?;
-        if let Some(files) = SpeakerFiles::find(path).map_err(invalid)? {
+        if let Some(files) = SpeakerModel::find(path).map_err(invalid)? {
             return Ok(within(path, files.all()));
         }
         let source = ModelFiles::find(path).map_err(invalid)?;

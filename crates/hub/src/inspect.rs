@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use formats::{FileKind, ModelFiles, SpeakerFiles, Tensors};
+use formats::{FileKind, ModelFiles, SpeakerModel, Tensors};
 use memory::Dimensions;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ pub fn inspect(path: &Path) -> Result<(), Error> {
 /// Whether a folder is that of a model that tells speakers apart; fails where it is one
 /// and not whole.
 pub(crate) fn speakers(path: &Path) -> Result<bool, Error> {
-    let Some(files) = SpeakerFiles::find(path).map_err(invalid)? else { return Ok(false) };
+    let Some(files) = SpeakerModel::find(path).map_err(invalid)? else { return Ok(false) };
     files.check().map_err(invalid)?;
     Ok(true)
 }

@@ -105,6 +105,25 @@ impl Plan {
     }
 }
 
+/// Sizes of a network that hears speakers chunk by chunk, in numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamedSpeakers {
+    /// All weights.
+    pub weights: u64,
+    /// Frames of a step.
+    pub length: u64,
+    /// Numbers of a frame.
+    pub width: u64,
+    /// Numbers of a frame within a layer.
+    pub inner: u64,
+    /// Heads of attention.
+    pub heads: u64,
+    /// Numbers of the spectrogram that become a frame.
+    pub spectrogram: u64,
+    /// Numbers that a frame becomes behind the encoder.
+    pub upsampled: u64,
+}
+
 /// What a model takes, in bytes, part by part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Footprint {
@@ -261,6 +280,32 @@ impl Footprint {
             decoder: RECURRENCE,
             largest_buffer: LARGEST,
             ..Self::speakers(kind)
+        }
+    }
+
+    /// An installed model that hears a recording chunk by chunk, in the sizes of its
+    /// configuration, beside the networks in the program, which make the voices. However
+    /// many windows there are, one step is computed at a time: at its widest point its
+    /// input and what follows, and the inner values of a layer twice, or what becomes of
+    /// the frames of the spectrogram, four times. Steps of different lengths scatter the
+    /// heap: fitted on the host.
+    pub fn streamed_speakers(kind: DeviceKind, of: StreamedSpeakers) -> Self {
+        const FLOAT: u64 = 4;
+        let own = Self::speakers(kind);
+        let inner = of.length * (4 * of.width + 2 * of.inner);
+        let attention = of.length * 7 * of.width + of.heads * of.length * of.length;
+        let upsampled = of.length * (2 * of.width + 4 * of.upsampled);
+        let spectrogram = of.length * 2 * of.spectrogram;
+        let step = FLOAT * inner.max(attention).max(upsampled).max(spectrogram) * 8 / 5;
+        let packed = FLOAT * of.width * of.inner.max(of.spectrogram);
+        Self {
+            weights: own.weights + FLOAT * of.weights,
+            workspace: own.workspace + packed,
+            encoder: step,
+            output: 0,
+            decoder: 0,
+            largest_buffer: (FLOAT * of.length * of.inner.max(of.spectrogram)).max(packed),
+            ..own
         }
     }
 

@@ -1,9 +1,10 @@
 use std::path::{Path, PathBuf};
 
+use formats::speaker_footprint;
 use memory::fit::{self, BatchLimits};
 use memory::ladder::{Installed, LadderSettings, LadderState, Processor};
 use memory::{DeviceKind, Dimensions, Footprint, Precision, Situation, Stage};
-use wire::Job;
+use wire::{FilePath, Job};
 
 use crate::device_context::DeviceContext;
 use crate::loaded::{Loaded, Marker, dimensions, footprint, name_of};
@@ -132,7 +133,8 @@ pub fn state(models: &Models, job: &Job, context: &DeviceContext) -> Result<Ladd
     let limits = job.memory.batch_limits(Some(fit::max_useful_batch(kind)));
     // Otherwise one window decides where the next one begins.
     let batch = if job.is_batched() { batch(&footprint, free, &limits) } else { 1 };
-    let speaker_batch = batch_of_speakers(&job.speaker_footprint(kind), free, job.memory.speaker_batch_size);
+    let speakers = speaker_footprint(job.speaker_model.as_ref().map(FilePath::as_path), kind);
+    let speaker_batch = batch_of_speakers(&speakers, free, job.memory.speaker_batch_size);
     Ok(LadderState::new(LadderSettings {
         model: models.name.clone(),
         precision: models.precision.as_str().into(),

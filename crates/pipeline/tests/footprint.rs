@@ -11,10 +11,12 @@ use std::time::Duration;
 
 use audio::{LogMel, OpenOptions, PrepareOptions};
 use candle_core::Device;
+use formats::SpeakerModel;
 use memory::bytes::MIB;
 use memory::{DeviceKind, Dimensions, Footprint, Host, Plan, Precision, Probe, platform};
 use models::whisper::Whisper;
 use pipeline::speakers::community::{self, CommunityHeard, CommunityNetworks};
+use pipeline::speakers::nemotron::{self, NemotronHeard, NemotronNetworks};
 use pipeline::speakers::{Heard, Networks, listen};
 use pipeline::whisper::{Observer, Step, Transcriber};
 use pipeline::{Control, StageError};
@@ -172,23 +174,32 @@ const SPEAKERS_ALONE: &str = "STENO_FOOTPRINT_SPEAKERS";
 /// Folder of the installed model that it measures; empty: those in the program.
 const SPEAKER_MODEL: &str = "STENO_FOOTPRINT_SPEAKER_MODEL";
 
+/// Layers of the Nemotron that is measured: some, or all.
+fn layers() -> usize {
+    if std::env::var_os("STENO_FOOTPRINT_MODELS").is_some() { random_models::NEMOTRON_LAYERS } else { 4 }
+}
+
 /// The networks that tell speakers apart and their work, for several numbers of
 /// windows of ten seconds at a time: those in the program, and an installed model.
 fn tell_speakers_apart(recording: &Path, wrong: &mut Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
-    random_models::write_speaker_model(folder.path()).unwrap();
-    for (name, model, footprint, batches) in [
-        ("speakers", None, Footprint::speakers(DeviceKind::Host), &[1, 2, 4, 8, 16][..]),
-        ("installed", Some(folder.path()), Footprint::speaker_model(DeviceKind::Host), &[1, 4, 16]),
+    let (community, nemotron) = (folder.path().join("community"), folder.path().join("nemotron"));
+    random_models::write_speaker_model(&community).unwrap();
+    random_models::write_nemotron_model(&nemotron, layers()).unwrap();
+    for (name, model, batches) in [
+        ("speakers", None, &[1, 2, 4, 8, 16][..]),
+        ("community", Some(community.as_path()), &[1, 4, 16]),
+        ("nemotron", Some(nemotron.as_path()), &[1]),
     ] {
+        let footprint = formats::speaker_footprint(model, DeviceKind::Host);
         for windows in batches.iter().copied() {
             // They take so little that what an earlier measurement left to the allocator would count:
             // each number has a process of its own, as an engine is for its first recording.
-            let times = if model.is_some() { 1 } else { 3 };
+            const TIMES: usize = 3;
             let mut peaks: Vec<u64> =
-                (0..times).map(|_| peak_of_speakers_alone(recording, windows, model)).collect();
+                (0..TIMES).map(|_| peak_of_speakers_alone(recording, windows, model)).collect();
             peaks.sort_unstable();
-            let (whole, predicted) = (peaks[times / 2], footprint.weights + footprint.work(windows));
+            let (whole, predicted) = (peaks[TIMES / 2], footprint.weights + footprint.work(windows));
             let difference = predicted as f64 / whole as f64 - 1.0;
             println!(
                 "{name:9} {windows:>11} {:>13} {:>12} {:>+10.1} %  {} to {}",
@@ -196,7 +207,7 @@ fn tell_speakers_apart(recording: &Path, wrong: &mut Vec<String>) {
                 whole / MIB,
                 100.0 * difference,
                 peaks[0] / MIB,
-                peaks[times - 1] / MIB,
+                peaks[TIMES - 1] / MIB,
             );
             if difference.abs() > TOLERANCE {
                 wrong.push(format!("{name}, {windows} windows: {:+.0} %", 100.0 * difference));
@@ -236,6 +247,15 @@ fn measure_speakers_alone(windows: usize, recording: &Path) {
         let mut heard = Heard { windows: vec![Vec::new(); known], ..Heard::default() };
         let networks = Networks::bundled(&Device::Cpu).unwrap();
         listen(&recording.pcm, &networks, windows, &mut heard, &mut |_| Ok(())).unwrap();
+    } else if let Ok(Some(SpeakerModel::Nemotron(files))) = SpeakerModel::find(Path::new(&model)) {
+        let networks = NemotronNetworks::open(&files, &Device::Cpu).unwrap();
+        let mut chunks = 0;
+        // The cache is full after one, the steps from the second on are of full length.
+        let enough = &mut |_: u64| {
+            chunks += 1;
+            if chunks < 3 { Ok(()) } else { Err(models::Error::Interrupted.into()) }
+        };
+        assert!(nemotron::listen(&recording.pcm, &networks, &mut NemotronHeard::default(), enough).is_err());
     } else {
         let known = recording.seconds() as usize - 10 - 18;
         let mut heard = CommunityHeard { windows: vec![Vec::new(); known], ..CommunityHeard::default() };

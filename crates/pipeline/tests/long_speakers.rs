@@ -9,11 +9,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use audio::{OpenOptions, PrepareOptions};
+use audio::{OpenOptions, PrepareOptions, Recording};
 use candle_core::Device;
+use formats::NemotronFiles;
 use memory::bytes::MIB;
 use memory::{Host, Probe, platform};
-use pipeline::speakers::{Bounds, Heard, Networks, diarize, listen};
+use pipeline::speakers::nemotron::{self, NemotronHeard, NemotronNetworks};
+use pipeline::speakers::{Bounds, Diarization, Heard, Networks, diarize, listen};
 
 /// Asks a process of these tests to measure this recording.
 const ALONE: &str = "STENO_LONG_SPEAKERS";
@@ -82,7 +84,7 @@ fn taken(test: &str, seconds: usize) -> Taken {
 }
 
 /// What the process of [`taken`] does.
-fn measure(path: &Path) {
+fn measure(path: &Path, hear: Hear) {
     platform::fix_allocator(platform::AllocatorSettings::default());
     let host = Host::new().sampled(Duration::from_millis(5));
     let options =
@@ -92,25 +94,54 @@ fn measure(path: &Path) {
     host.reset_peak();
     let before = host.read().unwrap().ours.unwrap().reserved;
     let started = Instant::now();
-    let networks = Networks::bundled(&Device::Cpu).unwrap();
-    let mut heard = Heard::default();
-    listen(&recording.pcm, &networks, WINDOWS, &mut heard, &mut |_| Ok(())).unwrap();
-    drop(networks);
-    let found = diarize(&heard, recording.seconds(), Bounds { min: 1, max: usize::MAX });
+    let found = hear(&recording);
     let seconds = started.elapsed().as_secs_f64();
     let peak = host.read().unwrap().ours.unwrap().peak.unwrap() - before;
     println!("\ntaken {peak} {seconds} {}", found.voices.len());
 }
 
-fn is_measured() -> bool {
+/// Tells speakers apart.
+type Hear = fn(&Recording) -> Diarization;
+
+const ANY: Bounds = Bounds { min: 1, max: usize::MAX };
+
+fn with_networks_in_the_program(recording: &Recording) -> Diarization {
+    let networks = Networks::bundled(&Device::Cpu).unwrap();
+    let mut heard = Heard::default();
+    listen(&recording.pcm, &networks, WINDOWS, &mut heard, &mut |_| Ok(())).unwrap();
+    drop(networks);
+    diarize(&heard, recording.seconds(), ANY)
+}
+
+fn with_a_nemotron(recording: &Recording) -> Diarization {
+    let folder = random_models::corpus::bundled().join("reference/speakers/nemotron/model");
+    let files = NemotronFiles::find(&folder).unwrap().unwrap();
+    let networks = NemotronNetworks::open(&files, &Device::Cpu).unwrap();
+    let mut heard = NemotronHeard::default();
+    nemotron::listen(&recording.pcm, &networks, &mut heard, &mut |_| Ok(())).unwrap();
+    drop(networks);
+    nemotron::diarize(&heard, recording.seconds(), ANY)
+}
+
+fn is_measured(hear: Hear) -> bool {
     let path = std::env::var_os(ALONE);
-    path.iter().for_each(|path| measure(Path::new(path)));
+    path.iter().for_each(|path| measure(Path::new(path), hear));
     path.is_some()
 }
 
 #[test]
+fn a_nemotron_takes_no_more_memory_for_more_of_a_recording() {
+    if is_measured(with_a_nemotron) {
+        return;
+    }
+    let of = |seconds| taken("a_nemotron_takes_no_more_memory_for_more_of_a_recording", seconds);
+    let (short, long) = (of(150), of(450));
+    assert!(long.peak <= short.peak + GROWTH / 4, "{short:?} {long:?}");
+}
+
+#[test]
 fn speakers_of_more_of_a_recording_take_no_more_memory() {
-    if is_measured() {
+    if is_measured(with_networks_in_the_program) {
         return;
     }
     let of = |seconds| taken("speakers_of_more_of_a_recording_take_no_more_memory", seconds);
@@ -131,7 +162,7 @@ fn check(test: &str, hours: usize) {
 #[test]
 #[ignore = "full corpus: make soak"]
 fn speakers_of_an_hour_take_little_more_than_of_ten_minutes() {
-    if !is_measured() {
+    if !is_measured(with_networks_in_the_program) {
         check("speakers_of_an_hour_take_little_more_than_of_ten_minutes", 1);
     }
 }
@@ -139,7 +170,7 @@ fn speakers_of_an_hour_take_little_more_than_of_ten_minutes() {
 #[test]
 #[ignore = "full corpus: make soak"]
 fn speakers_of_eight_hours_are_told_apart() {
-    if !is_measured() {
+    if !is_measured(with_networks_in_the_program) {
         check("speakers_of_eight_hours_are_told_apart", 8);
     }
 }

@@ -145,14 +145,6 @@ impl Job {
         Self { task: Task::Translate, language: Some(language), speakers: false, resume: None, ..self }
     }
 
-    /// What telling speakers apart is predicted to take on a device of this kind.
-    pub fn speaker_footprint(&self, kind: memory::DeviceKind) -> memory::Footprint {
-        match self.speaker_model {
-            Some(_) => memory::Footprint::speaker_model(kind),
-            None => memory::Footprint::speakers(kind),
-        }
-    }
-
     /// Whether several windows are decoded together.
     pub fn is_batched(&self) -> bool {
         match self.strategy {

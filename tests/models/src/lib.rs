@@ -7,11 +7,13 @@
 
 pub mod corpus;
 pub mod diarization;
+mod nemotron;
 mod size;
 mod speakers;
 mod vocabulary;
 mod weights;
 
+pub use nemotron::{NEMOTRON_LAYERS, write_nemotron_model};
 pub use size::{SIZES, Size, VocabularyKind};
 pub use speakers::write_speaker_model;
 

@@ -723,6 +723,49 @@ fn the_speed_of_this_machine_is_learnt_and_told() {
     assert!(speed("whisper-tiny") > 5.0 * speed("whisper-large-v3"));
 }
 
+/// A Nemotron tells speakers apart in place of the networks in the program, the same each time; voices
+/// are those of the networks in the program.
+#[test]
+fn an_installed_nemotron_tells_speakers_apart() {
+    let sandbox = sandbox_with_conversation("a.flac");
+    let source = project().join("tests/data/corpus/reference/speakers/nemotron/model");
+    run(&sandbox, &["models", "import", source.to_str().unwrap(), "--name", "mine"]).ends(0);
+    let listed = run(&sandbox, &["models", "list"]).ends(0).out;
+    assert!(listed.contains("mine") && listed.contains("Tells speakers apart"), "{listed}");
+    run(&sandbox, &["transcribe", "a.flac", "--model", "mine"]).ends(1).says("it can't transcribe");
+    let turns = |options: &[&str]| {
+        let speakers = if options.contains(&"--max-speakers") { &[][..] } else { &["--speakers"] };
+        let options = [speakers, options].concat();
+        let base = ["transcribe", "a.flac", "--format", "json", "--force"];
+        run(&sandbox, &[&base, options.as_slice()].concat()).ends(0);
+        serde_json::from_str::<Value>(&sandbox.read("a.json")).unwrap()["turns"].clone()
+    };
+    let installed = turns(&["--speaker-model", "mine"]);
+    assert_ne!(installed, turns(&[]));
+    assert_eq!(turns(&["--speaker-model", source.to_str().unwrap()]), installed);
+    let names = |turns: &Value| {
+        let turns = turns.as_array().unwrap();
+        turns.iter().map(|turn| turn["speaker"].to_string()).collect::<std::collections::BTreeSet<_>>()
+    };
+    assert!(names(&installed).len() > 2, "{installed}");
+    assert_eq!(names(&turns(&["--speaker-model", "mine", "--max-speakers", "2"])).len(), 2);
+
+    speech_of(&sandbox, "2414", 0.0..60.0, "anna.wav");
+    run(&sandbox, &["voices", "add", "Anna", "anna.wav", "--speaker-model", "mine"]).ends(0);
+    assert!(turns(&[]).to_string().contains("Anna"));
+
+    let listed: Value =
+        serde_json::from_str(&run(&sandbox, &["models", "list", "--json"]).ends(0).out).unwrap();
+    let mine = listed.as_array().unwrap().iter().find(|model| model["name"] == "mine").unwrap();
+    let config = Path::new(mine["path"].as_str().unwrap()).join("config.json");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, text.replace("\"gelu\"", "\"silu\"")).unwrap();
+    run(&sandbox, &["transcribe", "a.flac", "--speakers", "--force", "--speaker-model", "mine"])
+        .ends(1)
+        .says("mine");
+    run(&sandbox, &["models", "remove", "mine"]).ends(0);
+}
+
 /// A speaker model from pyannote's checkpoints is imported, used in place of the networks in the
 /// program, verified and removed; a voice is known to the network that it was added with alone.
 #[test]

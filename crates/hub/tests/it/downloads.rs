@@ -689,6 +689,32 @@ fn small_files_behind_a_redirect_within_the_hub_are_pinned_too() {
     assert_eq!(revision.len(), 40, "{revision}");
 }
 
+/// The catalogue's larger model that tells speakers apart is two plain files.
+#[test]
+fn a_nemotron_of_the_catalogue_is_pulled() {
+    const REPOSITORY: &str = "nvidia/Nemotron-3-Diarization";
+    let place = Place::new();
+    let source = random_models::corpus::bundled().join("reference/speakers/nemotron/model");
+    let wanted = hub::Catalogue::public().unwrap().wanted("nemotron-3-diarization").unwrap();
+    let put = |name: &str, bytes: Vec<u8>| place.server.put(&format!("{REPOSITORY}/{name}"), bytes);
+    for name in wanted.files.as_ref().unwrap() {
+        put(name, std::fs::read(source.join(name)).unwrap());
+    }
+    let puller = Puller::new(place.server.settings(), Connections::nowhere()).unwrap();
+    let model = place.pull_with(&puller, &wanted).unwrap();
+    assert_eq!(model.state, StoredState::Ready);
+    assert!(
+        hub::Catalogue::public().unwrap().wanted("nemotron-3-diarization").is_ok_and(|it| !it.is_whisper)
+    );
+    // What its configuration does not fit does not become one.
+    place.store.remove("nemotron-3-diarization").unwrap();
+    let config = std::fs::read_to_string(source.join("config.json")).unwrap();
+    put("config.json", config.replace("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3").into_bytes());
+    let renewed = Wanted { renew: true, ..wanted };
+    let error = place.pull_with(&puller, &renewed).unwrap_err().to_string();
+    assert!(error.contains("layers.2"), "{error}");
+}
+
 /// The catalogue's model that tells speakers apart: its files lie in folders, and its
 /// checkpoints are the only pickles that are taken.
 #[test]

@@ -381,6 +381,31 @@ fn a_speaker_model_is_imported_and_verified() {
     assert!(place.store.model("speakers").is_err());
 }
 
+/// A folder of one network that tells speakers apart by itself.
+#[test]
+fn a_nemotron_is_imported_or_refused_with_the_reason() {
+    let source = random_models::corpus::bundled().join("reference/speakers/nemotron/model");
+    let place = Place::new();
+    let model = place.import(&source, Some("speakers")).unwrap();
+    assert_eq!(model.state, StoredState::Ready);
+    hub::inspect(&model.folder).unwrap();
+    let folder = place.folder.path().join("model");
+    fs::create_dir_all(&folder).unwrap();
+    let config = fs::read_to_string(source.join("config.json")).unwrap();
+    let weights = fs::read(source.join("model.safetensors")).unwrap();
+    for (config, weights, reason) in [
+        (config.replace("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3"), &weights[..], "is missing"),
+        (config.clone(), &weights[..1000], "invalid header length"),
+        (config.replace("\"gelu\"", "\"silu\""), &weights[..], "silu"),
+    ] {
+        fs::write(folder.join("config.json"), config).unwrap();
+        fs::write(folder.join("model.safetensors"), weights).unwrap();
+        let error = place.import(&folder, Some("other")).unwrap_err().to_string();
+        assert!(error.contains(reason), "{reason}: {error}");
+        assert_eq!(place.store.list().unwrap().len(), 1);
+    }
+}
+
 #[test]
 fn a_damaged_speaker_model_is_refused_with_its_file_and_the_reason() {
     let source = random_models::corpus::bundled().join("reference/speakers/community/model");

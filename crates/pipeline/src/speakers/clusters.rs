@@ -2,7 +2,7 @@
 //!
 //! The average distance between the members of two clusters of vectors of
 //! length 1 is 1 minus the product of the clusters' mean vectors. So a cluster
-//! is known by its sum and its weight, and clusters that were made from a part
+//! is known by its mean and its size, and clusters that were made from a part
 //! of the recording are joined further as if all of it had been compared at
 //! once. Memory is bounded for that reason: [`BLOCK`] vectors are compared at a
 //! time.
@@ -14,18 +14,23 @@ const BLOCK: usize = 1000;
 /// Within a block only voices that are surely the same are joined.
 const SURELY_SAME: f32 = 0.15;
 
-/// Some vectors, and their sum.
+/// Some vectors of length 1.
 #[derive(Debug, Clone)]
 pub struct Cluster {
-    /// Numbers of the vectors in it.
-    pub members: Vec<usize>,
     /// The mean vector, shorter than 1.
     mean: Vec<f32>,
+    /// How many vectors.
+    count: usize,
     /// Seconds of speech.
     pub seconds: f32,
 }
 
 impl Cluster {
+    /// A vector with its seconds of speech.
+    pub fn single(vector: &[f32], seconds: f32) -> Self {
+        Self { mean: vector.to_vec(), count: 1, seconds }
+    }
+
     /// The direction of the mean, of length 1.
     pub fn centre(&self) -> Vec<f32> {
         let mut centre = self.mean.clone();
@@ -33,51 +38,122 @@ impl Cluster {
         centre
     }
 
-    fn join(&mut self, other: Self) {
-        let (own, its) = (self.members.len() as f32, other.members.len() as f32);
-        let total = own + its;
-        for (mean, other) in self.mean.iter_mut().zip(&other.mean) {
-            *mean = (*mean * own + other * its) / total;
-        }
-        self.members.extend(other.members);
-        self.seconds += other.seconds;
+    fn joined(&self, other: &Self) -> Self {
+        let (own, its) = (self.count as f32, other.count as f32);
+        let mean = self.mean.iter().zip(&other.mean).map(|(x, y)| (x * own + y * its) / (own + its));
+        Self { mean: mean.collect(), count: self.count + other.count, seconds: self.seconds + other.seconds }
     }
 }
 
-/// How many clusters there may be.
+/// How many speakers there may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// The fewest, from 1.
+    /// The fewest, from 1. Where less is heard than tells so many voices apart, there are
+    /// fewer.
     pub min: usize,
     /// The most.
     pub max: usize,
 }
 
-/// Joins vectors, each of length 1 and with its seconds of speech, until no two
-/// clusters are closer than `threshold`, or fewer or more where `bounds` ask for
-/// it. Clusters with less speech than `least` don't count for the bounds.
-pub fn cluster(vectors: &[(&[f32], f32)], threshold: f32, bounds: Bounds, least: f32) -> Vec<Cluster> {
-    let single = |(number, (vector, seconds)): (usize, &(&[f32], f32))| Cluster {
-        members: vec![number],
-        mean: vector.to_vec(),
-        seconds: *seconds,
-    };
-    let mut clusters: Vec<Cluster> = vectors.iter().enumerate().map(single).collect();
-    let mut same = SURELY_SAME;
-    while clusters.len() > BLOCK {
-        let blocks = clusters.chunks(BLOCK).map(<[Cluster]>::to_vec).collect::<Vec<_>>();
-        let join = |block: Vec<Cluster>| {
-            let joins = joins(&block);
-            let kept = joins.partition_point(|join| join.distance < same);
-            joined(block, &joins[..kept])
-        };
-        clusters = blocks.into_iter().flat_map(join).collect();
-        // The next round joins what is less alike, so that there is an end.
-        same += 0.05;
+/// Clusters, and what they were joined from: the closest two first, until one is left.
+#[derive(Debug)]
+pub struct Tree {
+    nodes: Vec<Node>,
+    /// Nodes that nothing was joined for; all others follow them, in the order in which they
+    /// were joined.
+    leaves: usize,
+}
+
+#[derive(Debug)]
+struct Node {
+    cluster: Cluster,
+    /// The two nodes that it was joined from, and how far apart they are.
+    parts: Option<(usize, usize, f32)>,
+}
+
+/// A cluster divided in two that both have enough speech.
+#[derive(Debug, Clone, Copy)]
+pub struct Division {
+    /// The nodes of the two.
+    pub parts: [usize; 2],
+    /// Average distance between their members.
+    pub distance: f32,
+}
+
+impl Tree {
+    /// Joins clusters. Of many, those that are surely the same are leaves of the tree
+    /// together.
+    pub fn new(mut clusters: Vec<Cluster>) -> Self {
+        let mut same = SURELY_SAME;
+        while clusters.len() > BLOCK {
+            let blocks = clusters.chunks(BLOCK).map(<[Cluster]>::to_vec);
+            clusters = blocks.flat_map(|block| Self::of_block(block).cut(same)).collect();
+            // The next round joins what is less alike, so that there is an end.
+            same += 0.05;
+        }
+        Self::of_block(clusters)
     }
-    let joins = joins(&clusters);
-    let chosen = chosen(&clusters, &joins, threshold, bounds, least);
-    joined(clusters, &joins[..chosen])
+
+    fn of_block(clusters: Vec<Cluster>) -> Self {
+        let (joins, leaves) = (joins(&clusters), clusters.len());
+        let mut node_of: Vec<usize> = (0..leaves).collect();
+        let mut nodes: Vec<Node> =
+            clusters.into_iter().map(|cluster| Node { cluster, parts: None }).collect();
+        for Join { a, b, distance } in joins {
+            let (first, second) = (node_of[a], node_of[b]);
+            let cluster = nodes[first].cluster.joined(&nodes[second].cluster);
+            node_of[a] = nodes.len();
+            nodes.push(Node { cluster, parts: Some((first, second, distance)) });
+        }
+        Self { nodes, leaves }
+    }
+
+    /// The cluster of a node.
+    pub fn cluster(&self, node: usize) -> &Cluster {
+        &self.nodes[node].cluster
+    }
+
+    /// The clusters of which no two are closer than `threshold`.
+    pub fn cut(&self, threshold: f32) -> Vec<Cluster> {
+        self.nodes_cut(threshold).into_iter().map(|node| self.cluster(node).clone()).collect()
+    }
+
+    /// As [`Tree::cut`], the numbers of the nodes.
+    pub fn nodes_cut(&self, threshold: f32) -> Vec<usize> {
+        let is_closer = |node: &Node| node.parts.is_some_and(|(.., distance)| distance < threshold);
+        self.after(self.nodes[self.leaves..].partition_point(is_closer))
+    }
+
+    /// At most so many clusters: the closest are joined.
+    pub fn at_most(&self, count: usize) -> Vec<Cluster> {
+        let joins = self.leaves.saturating_sub(count.max(1));
+        self.after(joins).into_iter().map(|node| self.cluster(node).clone()).collect()
+    }
+
+    /// The nodes that are left after the first joins.
+    fn after(&self, joins: usize) -> Vec<usize> {
+        let made = &self.nodes[..self.leaves + joins];
+        let mut is_left = vec![true; made.len()];
+        for (a, b, _) in made.iter().filter_map(|node| node.parts) {
+            is_left[a] = false;
+            is_left[b] = false;
+        }
+        (0..made.len()).filter(|node| is_left[*node]).collect()
+    }
+
+    /// The first division of a node, from above, in which both parts have `least` seconds of
+    /// speech; what is split off before is too little to be counted.
+    pub fn division(&self, mut node: usize, least: f32) -> Option<Division> {
+        loop {
+            let (a, b, distance) = self.nodes[node].parts?;
+            let seconds = |node: usize| self.nodes[node].cluster.seconds;
+            let (large, small) = if seconds(a) < seconds(b) { (b, a) } else { (a, b) };
+            if seconds(small) >= least {
+                return Some(Division { parts: [a, b], distance });
+            }
+            node = large;
+        }
+    }
 }
 
 /// Cluster `b` joins cluster `a`.
@@ -88,49 +164,11 @@ struct Join {
     distance: f32,
 }
 
-/// How many of the joins are made: those below the threshold, and fewer or more
-/// until the number of clusters that count is within the bounds.
-fn chosen(clusters: &[Cluster], joins: &[Join], threshold: f32, bounds: Bounds, least: f32) -> usize {
-    let mut seconds: Vec<f32> = clusters.iter().map(|cluster| cluster.seconds).collect();
-    let mut counting = seconds.iter().filter(|seconds| **seconds >= least).count();
-    let mut counts = vec![counting];
-    for join in joins {
-        let counts_itself = |seconds: f32| usize::from(seconds >= least);
-        let total = seconds[join.a] + seconds[join.b];
-        counting =
-            counting + counts_itself(total) - counts_itself(seconds[join.a]) - counts_itself(seconds[join.b]);
-        seconds[join.a] = total;
-        counts.push(counting);
-    }
-    let natural = joins.partition_point(|join| join.distance < threshold);
-    if counts[natural] > bounds.max {
-        return (natural..counts.len()).find(|at| counts[*at] <= bounds.max).unwrap_or(joins.len());
-    }
-    if counts[natural] < bounds.min {
-        let most = counts.iter().copied().max().unwrap_or(0).min(bounds.min);
-        return (0..=natural).rev().find(|at| counts[*at] >= most).unwrap_or(natural);
-    }
-    natural
-}
-
-/// Makes the joins.
-fn joined(clusters: Vec<Cluster>, joins: &[Join]) -> Vec<Cluster> {
-    let mut clusters: Vec<Option<Cluster>> = clusters.into_iter().map(Some).collect();
-    for join in joins {
-        if let Some(other) = clusters[join.b].take()
-            && let Some(cluster) = &mut clusters[join.a]
-        {
-            cluster.join(other);
-        }
-    }
-    clusters.into_iter().flatten().collect()
-}
-
 /// The two closest clusters are joined again and again until one is left.
 /// Distances grow, because an average linkage has no inversions.
 fn joins(clusters: &[Cluster]) -> Vec<Join> {
     let count = clusters.len();
-    let mut weights: Vec<f32> = clusters.iter().map(|cluster| cluster.members.len() as f32).collect();
+    let mut weights: Vec<f32> = clusters.iter().map(|cluster| cluster.count as f32).collect();
     let mut distances = vec![f32::INFINITY; count * count];
     for a in 0..count {
         for b in 0..a {
@@ -180,57 +218,53 @@ mod tests {
     use super::*;
 
     /// `count` vectors around each of some axes, in turn.
-    fn around(axes: usize, count: usize, noise: f32) -> Vec<Vec<f32>> {
+    fn around(axes: usize, count: usize, noise: f32) -> Vec<Cluster> {
         let mut random = fastrand::Rng::with_seed(7);
         let vector = |number: usize, random: &mut fastrand::Rng| {
             let mut vector: Vec<f32> = (0..16).map(|_| noise * (random.f32() - 0.5)).collect();
             vector[number % axes] += 1.0;
             normalise(&mut vector);
-            vector
+            Cluster::single(&vector, 2.0)
         };
         (0..axes * count).map(|number| vector(number, &mut random)).collect()
     }
-
-    fn clusters_of(vectors: &[Vec<f32>], threshold: f32, bounds: Bounds, least: f32) -> Vec<Cluster> {
-        let vectors: Vec<(&[f32], f32)> = vectors.iter().map(|vector| (vector.as_slice(), 2.0)).collect();
-        cluster(&vectors, threshold, bounds, least)
-    }
-
-    const ANY: Bounds = Bounds { min: 1, max: usize::MAX };
 
     #[test]
     fn voices_that_sound_alike_are_together() {
         // More than a block: the result is that of one comparison of all.
         for count in [1, 2, 40, 700] {
-            let vectors = around(3, count, 0.6);
-            let found = clusters_of(&vectors, 0.5, ANY, 0.0);
+            let found = Tree::new(around(3, count, 0.6)).cut(0.5);
             assert_eq!(found.len(), 3, "{count} of each");
+            let mut axes: Vec<usize> = Vec::new();
             for cluster in found {
-                let axis = cluster.members[0] % 3;
-                assert!(cluster.members.iter().all(|member| member % 3 == axis));
-                assert_eq!((cluster.members.len(), cluster.seconds), (count, 2.0 * count as f32));
+                let centre = cluster.centre();
+                axes.push((0..16).max_by(|a, b| centre[*a].total_cmp(&centre[*b])).unwrap());
+                assert_eq!((cluster.count, cluster.seconds), (count, 2.0 * count as f32));
             }
+            axes.sort_unstable();
+            assert_eq!(axes, [0, 1, 2]);
         }
-        assert!(clusters_of(&[], 0.5, ANY, 0.0).is_empty());
+        assert!(Tree::new(Vec::new()).cut(0.5).is_empty());
     }
 
     #[test]
-    fn the_number_of_speakers_is_kept_within_bounds() {
-        let vectors = around(4, 20, 0.6);
-        for (bounds, expected) in [
-            (ANY, 4),
-            (Bounds { min: 4, max: 4 }, 4),
-            (Bounds { min: 1, max: 2 }, 2),
-            (Bounds { min: 6, max: 9 }, 6),
-            (Bounds { min: 1, max: 1 }, 1),
-        ] {
-            let count = |least: f32| {
-                let found = clusters_of(&vectors, 0.5, bounds, least);
-                found.iter().filter(|cluster| cluster.seconds >= least).count()
-            };
-            assert_eq!(count(0.0), expected, "{bounds:?}");
-            // Clusters of a single short piece are no speakers.
-            assert_eq!(count(4.0), expected, "{bounds:?}");
-        }
+    fn clusters_are_joined_until_they_are_few_and_divided_where_both_parts_count() {
+        let mut voices = around(3, 20, 0.6);
+        // A scrap of a fourth.
+        let mut scrap = vec![0.0; 16];
+        scrap[9] = 1.0;
+        voices.push(Cluster::single(&scrap, 1.0));
+        let tree = Tree::new(voices);
+        assert_eq!([1, 2, 3, 9].map(|count| tree.at_most(count).len()), [1, 2, 3, 9]);
+        let all = tree.nodes_cut(f32::INFINITY);
+        let division = tree.division(all[0], 4.0).unwrap();
+        let mut seconds = division.parts.map(|node| tree.cluster(node).seconds);
+        seconds.sort_by(f32::total_cmp);
+        assert_eq!(seconds, [40.0, 80.0]);
+        assert!(division.distance > 0.5);
+        // Within one voice there are divisions too, but close ones; a scrap has none.
+        let one = tree.nodes_cut(0.5).into_iter().find(|node| tree.cluster(*node).count == 20).unwrap();
+        assert!(tree.division(one, 4.0).is_some_and(|division| division.distance < 0.5));
+        assert!(tree.division(one, 30.0).is_none());
     }
 }

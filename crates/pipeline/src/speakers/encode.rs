@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use audio::{ChannelMode, Pcm, SAMPLE_RATE};
 use candle_core::Device;
+use formats::speaker_footprint;
 use memory::{Demand, Scope, Stage};
 use models::speakers::PyanNet;
 use transcript::Span;
@@ -62,8 +63,8 @@ fn encode(
         !control.is_cancelled()
     });
     let pcm = during(Stage::Preprocess, prepared)?.pcm;
-    let footprint = job.speaker_footprint(at.host.device().kind());
     let folder = job.speaker_model.as_ref().map(FilePath::as_path);
+    let footprint = speaker_footprint(folder, at.host.device().kind());
     let demand = Demand::from(footprint.weights);
     let mut model = during(Stage::SpeakerModel, Scope::enter(&at.host, Stage::SpeakerModel, demand))?;
     let networks = during(Stage::SpeakerModel, SpeakerNetworks::open(folder, &Device::Cpu))?;

@@ -10,12 +10,14 @@ use crate::StageError;
 
 /// From one window to the next, in samples: each moment is in five windows.
 pub const STEP: usize = 2 * SAMPLE_RATE as usize;
+/// Windows that hear the same moment.
+pub(super) const WINDOWS_PER_MOMENT: usize = PyanNet::WINDOW / STEP;
 /// A shorter sound is no utterance, in seconds.
 const SHORTEST_SPEECH: f32 = 0.3;
 /// An utterance goes on after a pause of up to so many seconds.
 const PAUSE: f32 = 0.25;
 /// From this much speech that nobody talks into, the rest is left out, in seconds.
-const ENOUGH_ALONE: f32 = 0.8;
+pub(super) const ENOUGH_ALONE: f32 = 0.8;
 /// Frames from one part of a voice to the next: half a part.
 const PART_STEP: usize = VoiceEncoder::FRAMES / 2;
 /// Parts of utterances that are encoded together, per window of a batch.
@@ -38,6 +40,10 @@ impl Networks {
     /// # Errors
     /// If the device has no room for them.
     pub fn bundled(device: &Device) -> Result<Self, StageError> {
+        Ok(Self::in_program(device)?)
+    }
+
+    pub(super) fn in_program(device: &Device) -> Result<Self, models::Error> {
         Ok(Self { segmentation: PyanNet::bundled(device)?, encoder: VoiceEncoder::bundled(device)? })
     }
 }
@@ -207,12 +213,12 @@ fn frames_to_encode(mask: &[u8], speaker: u8, utterance: Range<usize>) -> (Vec<u
 }
 
 /// A spectrogram of a window: energies, frame after frame, and the power of each frame.
-struct Energies {
+pub(super) struct Energies {
     values: Vec<f32>,
     power: Vec<f32>,
 }
 
-fn energies(mel: &mut LogMel, padded: &[f32]) -> Energies {
+pub(super) fn energies(mel: &mut LogMel, padded: &[f32]) -> Energies {
     let spectrogram = mel.log10(padded);
     let (bins, frames) = (spectrogram.n_mels, spectrogram.frames);
     let mut values = vec![0.0; bins * frames];
@@ -228,7 +234,7 @@ fn energies(mel: &mut LogMel, padded: &[f32]) -> Energies {
 
 /// Parts of the voices of a batch of windows, to be encoded together.
 #[derive(Default)]
-struct Parts {
+pub(super) struct Parts {
     utterances: Vec<Utterance>,
     /// (utterance, spectrogram of 160 frames)
     parts: Vec<(usize, Vec<f32>)>,
@@ -237,7 +243,7 @@ struct Parts {
 impl Parts {
     /// Adds a voice with the frames in which it is heard. Speech that is shorter
     /// than a part is repeated.
-    fn add(&mut self, utterance: Utterance, frames: &[usize], energies: &Energies) {
+    pub fn add(&mut self, utterance: Utterance, frames: &[usize], energies: &Energies) {
         if frames.is_empty() {
             return;
         }
@@ -257,7 +263,7 @@ impl Parts {
     }
 
     /// The voices with their vectors: the mean over the parts, of length 1.
-    fn encode(mut self, encoder: &VoiceEncoder, together: usize) -> Result<Vec<Utterance>, StageError> {
+    pub fn encode(mut self, encoder: &VoiceEncoder, together: usize) -> Result<Vec<Utterance>, StageError> {
         for voice in &mut self.utterances {
             voice.vector = vec![0.0; VoiceEncoder::WIDTH];
         }

@@ -1,6 +1,6 @@
 //! Tells speakers apart: [`listen()`] hears who speaks in each window of ten seconds;
 //! [`diarize`] compares the voices and says who speaks when in the recording. With an
-//! installed model [`community`] does both; [`SpeakerNetworks`] is either.
+//! installed model [`community`] or [`nemotron`] does both; [`SpeakerNetworks`] is any of them.
 
 mod channels;
 mod clusters;
@@ -8,7 +8,9 @@ pub mod community;
 mod encode;
 mod known;
 mod listen;
+pub mod nemotron;
 mod networks;
+mod people;
 mod stage;
 mod turns;
 

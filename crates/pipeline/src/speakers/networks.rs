@@ -6,12 +6,13 @@ use std::path::Path;
 
 use audio::Pcm;
 use candle_core::Device;
-use formats::SpeakerFiles;
+use formats::SpeakerModel;
 use models::Error;
 use models::speakers::{Plda, VoiceEncoder};
 
 use super::community::{self, CommunityHeard, CommunityNetworks, LocalVoice};
 use super::listen::{Ear, FRAME_SECONDS, Utterance, normalise};
+use super::nemotron::{self, NemotronHeard, NemotronNetworks};
 use super::{Bounds, Diarization, Heard, Networks, diarize, listen};
 use crate::StageError;
 use crate::error::model_failure;
@@ -21,8 +22,10 @@ use crate::error::model_failure;
 pub enum SpeakerNetworks {
     /// Those in the program.
     Bundled(Box<Networks>),
-    /// Those of an installed model.
-    Installed(Box<CommunityNetworks>),
+    /// Those of an installed model in community-1's layout.
+    Community(Box<CommunityNetworks>),
+    /// That of an installed Nemotron, with those in the program.
+    Nemotron(Box<NemotronNetworks>),
 }
 
 /// What they heard in a whole recording.
@@ -30,8 +33,8 @@ pub enum SpeakerNetworks {
 pub enum AnyHeard {
     /// With the networks in the program.
     Bundled(Heard),
-    /// With those of an installed model.
-    Installed {
+    /// With those of an installed model in community-1's layout.
+    Community {
         /// Windows and voices.
         heard: CommunityHeard,
         /// What compares the voices.
@@ -39,6 +42,8 @@ pub enum AnyHeard {
         /// The network that made the voices.
         network: String,
     },
+    /// With an installed Nemotron.
+    Nemotron(NemotronHeard),
 }
 
 /// What clustering and assigning take with the networks in the program: a matrix of
@@ -54,23 +59,24 @@ impl AnyHeard {
     pub fn has_speech(&self) -> bool {
         match self {
             Self::Bundled(heard) => !heard.utterances.is_empty(),
-            Self::Installed { heard, .. } => !heard.voices.is_empty(),
+            Self::Community { heard, .. } => !heard.voices.is_empty(),
+            Self::Nemotron(heard) => heard.frames.iter().any(|frame| *frame != 0),
         }
     }
 
     /// Cosine distance within which two of its voices may be one person's.
     pub(super) fn alike(&self) -> f32 {
         match self {
-            Self::Bundled(_) => super::turns::THRESHOLD,
-            Self::Installed { .. } => ALIKE_WESPEAKER,
+            Self::Bundled(_) | Self::Nemotron(_) => super::people::THRESHOLD,
+            Self::Community { .. } => ALIKE_WESPEAKER,
         }
     }
 
     /// What [`AnyHeard::diarize`] takes of memory.
     pub fn deciding_bytes(&self) -> u64 {
         match self {
-            Self::Bundled(_) => DECIDING_BYTES,
-            Self::Installed { heard, .. } => community::deciding_bytes(heard),
+            Self::Bundled(_) | Self::Nemotron(_) => DECIDING_BYTES,
+            Self::Community { heard, .. } => community::deciding_bytes(heard),
         }
     }
 
@@ -78,9 +84,10 @@ impl AnyHeard {
     pub fn diarize(&self, seconds: f64, bounds: Bounds) -> Diarization {
         match self {
             Self::Bundled(heard) => diarize(heard, seconds, bounds),
-            Self::Installed { heard, plda, network } => {
+            Self::Community { heard, plda, network } => {
                 community::diarize(heard, plda, network, seconds, bounds)
             }
+            Self::Nemotron(heard) => nemotron::diarize(heard, seconds, bounds),
         }
     }
 }
@@ -93,9 +100,18 @@ impl SpeakerNetworks {
     /// the networks.
     pub fn open(folder: Option<&Path>, device: &Device) -> Result<Self, StageError> {
         let Some(folder) = folder else { return Ok(Self::Bundled(Box::new(Networks::bundled(device)?))) };
-        let opened = files(folder).and_then(|files| CommunityNetworks::open(&files, device));
+        let opened = files(folder).and_then(|files| {
+            Ok(match &files {
+                SpeakerModel::Community(files) => {
+                    Self::Community(Box::new(CommunityNetworks::open(files, device)?))
+                }
+                SpeakerModel::Nemotron(files) => {
+                    Self::Nemotron(Box::new(NemotronNetworks::open(files, device)?))
+                }
+            })
+        });
         match opened {
-            Ok(networks) => Ok(Self::Installed(Box::new(networks))),
+            Ok(networks) => Ok(networks),
             // What the device has no room for is not the model's fault.
             Err(Error::Files(error)) => {
                 let failure = model_failure(&Error::Files(error), &folder.into());
@@ -110,8 +126,8 @@ impl SpeakerNetworks {
     /// Names the network of the voices: vectors of another can't be compared with its.
     pub fn voices_name(&self) -> &str {
         match self {
-            Self::Bundled(_) => VoiceEncoder::NAME,
-            Self::Installed(networks) => networks.voices_name(),
+            Self::Bundled(_) | Self::Nemotron(_) => VoiceEncoder::NAME,
+            Self::Community(networks) => networks.voices_name(),
         }
     }
 
@@ -119,7 +135,8 @@ impl SpeakerNetworks {
     pub(super) fn part_listener<'a>(&'a self, pcm: &'a Pcm) -> PartListener<'a> {
         match self {
             Self::Bundled(networks) => PartListener::Bundled(Box::new(Ear::new(pcm, networks, 1))),
-            Self::Installed(networks) => PartListener::Installed(pcm, networks),
+            Self::Community(networks) => PartListener::Community(pcm, networks),
+            Self::Nemotron(networks) => PartListener::Bundled(Box::new(Ear::new(pcm, networks.bundled(), 1))),
         }
     }
 
@@ -140,11 +157,16 @@ impl SpeakerNetworks {
                 listen(pcm, networks, batch, &mut heard, reached)?;
                 Ok(AnyHeard::Bundled(heard))
             }
-            Self::Installed(networks) => {
+            Self::Community(networks) => {
                 let mut heard = CommunityHeard::default();
                 community::listen(pcm, networks, batch, &mut heard, reached)?;
                 let (plda, network) = (Box::new(networks.plda().clone()), self.voices_name().to_owned());
-                Ok(AnyHeard::Installed { heard, plda, network })
+                Ok(AnyHeard::Community { heard, plda, network })
+            }
+            Self::Nemotron(networks) => {
+                let mut heard = NemotronHeard::default();
+                nemotron::listen(pcm, networks, &mut heard, reached)?;
+                Ok(AnyHeard::Nemotron(heard))
             }
         }
     }
@@ -164,7 +186,7 @@ pub(super) struct VoicePart {
 /// Listens to stretches of a recording, each no longer than a window.
 pub(super) enum PartListener<'a> {
     Bundled(Box<Ear<'a>>),
-    Installed(&'a Pcm, &'a CommunityNetworks),
+    Community(&'a Pcm, &'a CommunityNetworks),
 }
 
 impl PartListener<'_> {
@@ -180,7 +202,7 @@ impl PartListener<'_> {
                 };
                 Ok(utterances.into_iter().map(part).collect())
             }
-            Self::Installed(pcm, networks) => {
+            Self::Community(pcm, networks) => {
                 let voices = community::hear_part(pcm, networks, part)?;
                 let part = |mut one: LocalVoice| {
                     normalise(&mut one.vector);
@@ -197,8 +219,8 @@ impl PartListener<'_> {
 }
 
 /// The files of the model in a folder.
-fn files(folder: &Path) -> Result<SpeakerFiles, Error> {
-    SpeakerFiles::find(folder)?.ok_or_else(|| {
+fn files(folder: &Path) -> Result<SpeakerModel, Error> {
+    SpeakerModel::find(folder)?.ok_or_else(|| {
         let reason = "it is no folder of a model that tells speakers apart".to_owned();
         Error::Files(formats::Error::Invalid { path: folder.into(), reason })
     })

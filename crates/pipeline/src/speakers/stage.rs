@@ -1,4 +1,5 @@
 use candle_core::Device;
+use formats::speaker_footprint;
 use memory::ladder::{LadderSettings, Processor};
 use memory::{Demand, Scope, Stage, Tracker};
 use transcript::Time;
@@ -25,11 +26,11 @@ pub fn hear(
         Processor::Cpu => (&context.host, &Device::Cpu),
         Processor::Gpu => (&context.device, &context.chosen.device),
     };
-    let footprint = job.speaker_footprint(tracker.device().kind());
+    let folder = job.speaker_model.as_ref().map(FilePath::as_path);
+    let footprint = speaker_footprint(folder, tracker.device().kind());
     let pcm = &sound.recording.pcm;
     let duration = Time::from_seconds(pcm.seconds());
 
-    let folder = job.speaker_model.as_ref().map(FilePath::as_path);
     let demand = Demand::from(footprint.weights);
     let mut model = during(Stage::SpeakerModel, Scope::enter(tracker, Stage::SpeakerModel, demand))?;
     let networks = during(Stage::SpeakerModel, SpeakerNetworks::open(folder, device))?;

@@ -7,19 +7,10 @@ use models::speakers::{PyanNet, VoiceEncoder};
 use transcript::speakers::Turn;
 use transcript::{Span, Time};
 
-use super::clusters::{Bounds, Cluster, cluster};
-use super::listen::{FRAME_SECONDS, Heard, STEP, Utterance, normalise};
+use super::clusters::Bounds;
+use super::listen::{FRAME_SECONDS, Heard, STEP, Utterance, WINDOWS_PER_MOMENT, normalise};
+use super::people::voices;
 
-/// Average cosine distance from which on two voices are taken for two speakers.
-/// Within a voice it is up to 0.2, between two voices from 0.3 on but for a few
-/// pairs (docs/measurements.md).
-pub(super) const THRESHOLD: f32 = 0.31;
-/// The vector of a shorter utterance is not clustered, only assigned, in seconds.
-const ENOUGH_TO_CLUSTER: f32 = 1.6;
-/// Share of all speech from which on a cluster is a speaker, and its limits in
-/// seconds: a few words that two people say at once sound like a third.
-const LEAST_SHARE: f32 = 0.02;
-const LEAST_SECONDS: (f32, f32) = (2.5, 8.0);
 /// Weight of all that a window's speaker says, beside the utterance itself.
 const WEIGHT_OF_SPEAKER: f32 = 0.25;
 /// Frames from which on two utterances are at the same time: 0.1 s.
@@ -33,9 +24,6 @@ const EDGE: f32 = 0.2;
 const SHORTEST_TURN: f32 = 0.2;
 /// Seconds from one decision to the next.
 const STEP_SECONDS: f32 = 0.02;
-/// Windows that hear the same moment.
-const WINDOWS_PER_MOMENT: usize = PyanNet::WINDOW / STEP;
-
 /// Who spoke when.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Diarization {
@@ -62,31 +50,12 @@ pub fn diarize(heard: &Heard, seconds: f64, bounds: Bounds) -> Diarization {
     if heard.utterances.is_empty() {
         return Diarization::default();
     }
-    let centres = speakers(&heard.utterances, bounds);
+    let centres = voices(&heard.utterances, bounds);
     let assigned = assign(heard, &centres);
     let active = active(heard, &assigned, centres.len(), seconds);
     let mut turns = turns(&active, centres.len());
     turns.sort_by_key(|turn| (turn.span.start, turn.span.end));
     number_by_appearance(turns, Vec::new(), centres, VoiceEncoder::NAME)
-}
-
-/// The voices of the speakers.
-fn speakers(utterances: &[Utterance], bounds: Bounds) -> Vec<Vec<f32>> {
-    let is_long = |utterance: &&Utterance| utterance.seconds >= ENOUGH_TO_CLUSTER;
-    let mut long: Vec<&Utterance> = utterances.iter().filter(is_long).collect();
-    if long.len() < 2.max(bounds.min) {
-        long = utterances.iter().collect();
-    }
-    // Each moment is heard several times.
-    let vectors: Vec<(&[f32], f32)> =
-        long.iter().map(|one| (one.vector.as_slice(), one.seconds / WINDOWS_PER_MOMENT as f32)).collect();
-    let total: f32 = vectors.iter().map(|(_, seconds)| seconds).sum();
-    let least = (LEAST_SHARE * total).clamp(LEAST_SECONDS.0, LEAST_SECONDS.1);
-    let mut clusters = cluster(&vectors, THRESHOLD, bounds, least);
-    clusters.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    let count = clusters.iter().filter(|cluster| cluster.seconds >= least).count();
-    clusters.truncate(count.max(bounds.min).max(1));
-    clusters.iter().map(Cluster::centre).collect()
 }
 
 /// Who says each utterance. Two that are said at the same time in one window have

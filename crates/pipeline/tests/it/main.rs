@@ -4,6 +4,7 @@
 mod accuracy;
 mod community;
 mod memory;
+mod nemotron;
 mod precisions;
 mod reference;
 mod speakers;

@@ -1,0 +1,87 @@
+//! Spectrograms as NVIDIA's NeMo computes them for its networks.
+
+use std::f64::consts::PI;
+use std::fmt;
+use std::sync::Arc;
+
+use realfft::num_complex::Complex64;
+use realfft::{RealFftPlanner, RealToComplex};
+
+use crate::mel::{Filter, slaney_filters};
+use crate::{HOP, N_FFT};
+
+/// Samples of a Fourier transform: the next power of 2.
+const PADDED: usize = 512;
+const PREEMPHASIS: f32 = 0.97;
+/// Added to each energy before the logarithm.
+const GUARD: f64 = 1.0 / (1u32 << 24) as f64;
+
+/// Logarithms of mel energies as NeMo's `AudioToMelSpectrogramPreprocessor`, without
+/// normalisation: preemphasis, a symmetric Hann window of 25 ms every 10 ms, the power of
+/// 512 points, Slaney's mel filters, the natural logarithm.
+pub struct NemoMel {
+    bands: usize,
+    window: Vec<f64>,
+    filters: Vec<Filter>,
+    fft: Arc<dyn RealToComplex<f64>>,
+    input: Vec<f64>,
+    spectrum: Vec<Complex64>,
+    scratch: Vec<Complex64>,
+    power: Vec<f32>,
+}
+
+impl fmt::Debug for NemoMel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NemoMel").field("bands", &self.bands).finish_non_exhaustive()
+    }
+}
+
+impl NemoMel {
+    /// Samples before the centre of the first frame that it takes: half a window, and one
+    /// more for the preemphasis.
+    pub const BEFORE: usize = N_FFT / 2 + 1;
+
+    /// For so many bands.
+    pub fn new(bands: usize) -> Self {
+        let fft = RealFftPlanner::<f64>::new().plan_fft_forward(PADDED);
+        let phase = |n: usize| 2.0 * PI * n as f64 / (N_FFT - 1) as f64;
+        Self {
+            bands,
+            window: (0..N_FFT).map(|n| 0.5 - 0.5 * phase(n).cos()).collect(),
+            filters: slaney_filters(bands, PADDED),
+            input: fft.make_input_vec(),
+            spectrum: fft.make_output_vec(),
+            scratch: fft.make_scratch_vec(),
+            fft,
+            power: vec![0.0; PADDED / 2 + 1],
+        }
+    }
+
+    /// The logarithms of `(frames - 1) * 160 + 401` samples, frame after frame; frame `i`
+    /// is centred on sample `201 + 160 * i`. The recording ends before sample `end`, where
+    /// preemphasis makes nothing of the silence behind it.
+    pub fn logarithms(&mut self, samples: &[f32], end: usize) -> Vec<f32> {
+        let mut values = Vec::with_capacity(samples.len() / HOP * self.bands);
+        for (first, frame) in samples.windows(N_FFT + 1).step_by(HOP).enumerate() {
+            self.transform(frame, end.saturating_sub(first * HOP));
+            values.extend(
+                self.filters.iter().map(|filter| (f64::from(filter.energy(&self.power)) + GUARD).ln() as f32),
+            );
+        }
+        values
+    }
+
+    /// Computes the power spectrum of a frame, with the sample before it.
+    fn transform(&mut self, frame: &[f32], end: usize) {
+        self.input.fill(0.0);
+        for n in 0..N_FFT.min(end.saturating_sub(1)) {
+            self.input[n] = f64::from(frame[n + 1] - PREEMPHASIS * frame[n]) * self.window[n];
+        }
+        // Fails only for buffers of wrong lengths, and these are the plan's own.
+        let done = self.fft.process_with_scratch(&mut self.input, &mut self.spectrum, &mut self.scratch);
+        debug_assert!(done.is_ok());
+        for (power, value) in self.power.iter_mut().zip(&self.spectrum) {
+            *power = value.norm_sqr() as f32;
+        }
+    }
+}
