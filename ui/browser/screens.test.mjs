@@ -220,6 +220,20 @@ for (const [width, height] of [[1024, 700], [800, 600], [640, 700]]) {
   });
 }
 
+test("messages leave the player free", options, async () => {
+  const { page, close } = await browser.show({ query: "scene=finished&real" }, { width: 800, height: 600 });
+  try {
+    await page.evaluate(() => window.pretended.steno.fail({ code: "disk_full", file: "/home/me/talk.srt", message: "It is full.", remedy: null }));
+    const [toast, player] = [await page.locator(by("toast")).boundingBox(), await page.locator(by("player")).boundingBox()];
+    assert.ok(toast.y + toast.height <= player.y, JSON.stringify({ toast, player }));
+    await page.click(by("view-settings"));
+    const below = await page.locator(by("toast")).boundingBox();
+    assert.ok(below.y > toast.y, "without a player it is at the bottom");
+  } finally {
+    await close();
+  }
+});
+
 test("a row is dragged to another place", options, async () => {
   const { page, close } = await browser.show({ query: "scene=running&real" });
   try {

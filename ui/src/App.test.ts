@@ -127,11 +127,11 @@ test("stopping keeps what was written, and trying again starts over", async () =
 test("closing asks first, and staying is what Escape means", async () => {
   show();
   await found("drop-zone");
-  backend.emit({ kind: "close_requested", unfinished: 2, unsaved: 1 });
+  backend.emit({ kind: "close_requested", unfinished: 2, unsaved: [1] });
   await waitFor(() => expect(screen.getByTestId("closing").textContent).toContain(t.closing.unfinished(2)));
   await fireEvent(screen.getByTestId("closing"), new Event("cancel"));
   expect(backend.closed).toBe(false);
-  backend.emit({ kind: "close_requested", unfinished: 0, unsaved: 1 });
+  backend.emit({ kind: "close_requested", unfinished: 0, unsaved: [1] });
   await click("close-anyway");
   await waitFor(() => expect(backend.closed).toBe(true));
 });

@@ -254,7 +254,7 @@ test("what is typed is written down before all is saved, another attempt, the wi
   await type("To compare.");
   await steno.again(1, { start: 0, end: 5 });
   await type("To close.");
-  backend.emit({ kind: "close_requested", unfinished: 0, unsaved: 0 });
+  backend.emit({ kind: "close_requested", unfinished: 0, unsaved: [] });
   await waitFor(() => expect(backend.closed).toBe(true));
   await type("To remove.");
   await steno.remove(1);
