@@ -328,6 +328,30 @@ test("while the queue is paused nothing new is begun", async () => {
   });
 });
 
+test("what is ticked for an export stays whatever else is set, and is not what is saved when finished", async () => {
+  show();
+  await click("sample");
+  await finished();
+  await click("format-docx");
+  await click("format-srt");
+  await click("format-txt");
+  const label = () => screen.getByTestId("save").textContent;
+  await waitFor(() => expect(label()).toContain(t.save.several(2)));
+  await click("all-speakers");
+  await waitFor(() => expect(backend.settings.speakers).toBe(true));
+  await new Promise((done) => setTimeout(done, 20));
+  expect(label()).toContain(t.save.several(2));
+  await click("all-when-finished");
+  await waitFor(() => expect(backend.settings.when_finished?.formats).toEqual(["srt"]));
+  expect((await found("all-finished-note")).textContent).toBe(t.output.whenFinishedHint);
+  await click("all-finished-pdf");
+  await waitFor(() => expect(backend.settings.when_finished?.formats).toEqual(["srt", "pdf"]));
+  expect(label()).toContain(t.save.several(2));
+  await click("save");
+  await waitFor(() => expect(backend.exporting.formats).toEqual(["txt", "docx"]));
+  expect(backend.settings.when_finished?.formats).toEqual(["srt", "pdf"]);
+});
+
 test("several formats are saved at once, and remembered", async () => {
   show();
   await click("sample");

@@ -218,6 +218,9 @@ export class Steno {
     );
   }
 
+  /** What is ticked for an export, whatever else is set: at first as it was last saved. What is saved when a recording is finished is a setting, and another one. */
+  exporting = $state.raw<Exporting | null>(null);
+
   /** What a save of several files did not write; null: nothing to tell. */
   saveReport = $state.raw<SaveReport | null>(null);
 
@@ -431,6 +434,7 @@ export class Steno {
   #take(setup: Setup): void {
     const before = this.setup;
     this.setup = setup;
+    this.exporting ??= setup.exporting;
     look.choose(setup.look.theme);
     speak(setup.look.language);
     useKeys(setup.look.keys);

@@ -305,6 +305,7 @@ export const de: Text = {
     forbidden: (character) => `Ein Dateiname darf ${character} nicht enthalten`,
     empty: "Der Name ist leer.",
     whenFinished: "Nach Abschluss speichern",
+    whenFinishedHint: "Unabhängig von den Formaten unter „Exportieren …“. Optionen wie die Zeilenlänge werden beim Einschalten von dort übernommen.",
     example: "Interview",
   },
 

@@ -307,6 +307,7 @@ export const en = {
     forbidden: (character: string) => `A file name can’t contain ${character}`,
     empty: "The name is empty.",
     whenFinished: "Save when finished",
+    whenFinishedHint: "Separate from the formats under “Export…”. Options such as line length are copied from there when this is turned on.",
     example: "interview",
   },
 

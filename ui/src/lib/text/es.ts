@@ -306,6 +306,7 @@ export const es: Text = {
     forbidden: (character) => `Un nombre de archivo no puede contener ${character}`,
     empty: "El nombre está vacío.",
     whenFinished: "Guardar al terminar",
+    whenFinishedHint: "Independiente de los formatos de «Exportar…». Opciones como la longitud de las líneas se copian de ahí al activarlo.",
     example: "entrevista",
   },
 

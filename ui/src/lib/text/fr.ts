@@ -309,6 +309,7 @@ export const fr: Text = {
     forbidden: (character) => `Un nom de fichier ne peut pas contenir ${character}`,
     empty: "Le nom est vide.",
     whenFinished: "Enregistrer à la fin",
+    whenFinishedHint: "Indépendant des formats de « Exporter… ». Les options comme la longueur des lignes en sont reprises lors de l’activation.",
     example: "entretien",
   },
 

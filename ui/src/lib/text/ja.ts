@@ -306,6 +306,7 @@ export const ja: Text = {
     forbidden: (character) => `ファイル名に${character}は使えません`,
     empty: "名前が空です。",
     whenFinished: "完了時に保存",
+    whenFinishedHint: "「書き出す…」の形式とは別の設定です。行の長さなどのオプションは、オンにしたときにそこから引き継がれます。",
     example: "インタビュー",
   },
 

@@ -306,6 +306,7 @@ export const zh: Text = {
     forbidden: (character) => `文件名不能包含 ${character}`,
     empty: "名称为空。",
     whenFinished: "完成时保存",
+    whenFinishedHint: "与“导出…”中的格式相互独立。行长等选项会在开启时从那里复制。",
     example: "采访",
   },
 
