@@ -31,6 +31,7 @@ async function withPanels(): Promise<void> {
   const backend = new FakeBackend(1);
   const { text } = await opened(backend);
   await backend.edit(1, { kind: "set_speaker", segments: [1, 2, 3], speaker: "Speaker 1" });
+  await backend.edit(1, { kind: "set_speaker", segments: [4], speaker: "Speaker 2" });
   text?.apply({
     job: 1, from: text.length, segments: [], changes: [], editing: text.editing, ending: text.ending && { ...text.ending, gaps: [{ start: 1, end: 2 }] },
     notices: [{ code: "audio.mono", severity: "degraded", at: null, told: null, text: "A notice." }],

@@ -489,8 +489,21 @@ test("speakers are listed with what they say, renamed in one place and joined by
   expect(names()[2]).toBe("Speaker 2");
   await rename(1, "Ada");
   await waitFor(() => expect(new Set(names())).toEqual(new Set(["Ada"])));
+  expect(screen.queryByText(t.editing.joinHint)).toBeNull();
   await click("undo");
   await waitFor(() => expect(names()[2]).toBe("Speaker 2"));
+  expect(screen.queryByText(t.editing.joinHint)).not.toBeNull();
+  // The list of names would take the Enter that is meant for the name.
+  const field = panel.querySelectorAll<HTMLInputElement>("[data-testid=speaker-rename]")[1];
+  if (!field) throw new Error("there is no field");
+  await fireEvent.input(field, { target: { value: "Ad" } });
+  expect(field.getAttribute("list")).toBe("known-speakers");
+  await fireEvent.input(field, { target: { value: "Ada" } });
+  expect(field.getAttribute("list")).toBeNull();
+  expect(names()[2]).toBe("Speaker 2");
+  // What is taken from the list needs no Enter.
+  await fireEvent(field, new InputEvent("input", { inputType: "insertReplacementText" }));
+  await waitFor(() => expect(new Set(names())).toEqual(new Set(["Ada"])));
 });
 
 test("speakers are given to a run, renamed and joined", async () => {
