@@ -75,6 +75,10 @@ export class Steno {
   #speed = $state<number | null>(null);
   /** What the history was last searched for. */
   historyQuery = "";
+  /** How often a voice was remembered from a transcript: then their page looks anew. */
+  voicesAdded = $state(0);
+  /** How far the list of recordings is scrolled. */
+  queueTop = 0;
   /** How the history is sorted. */
   historyOrder = $state<"changed" | "created" | "title" | "duration">("changed");
   fits = $state.raw<ModelFits | null>(null);
@@ -364,7 +368,9 @@ export class Steno {
   async rememberSpeaker(job: number, speaker: string): Promise<void> {
     await this.editor?.flush();
     const done = await this.ask((backend) => backend.rememberSpeaker(job, speaker));
-    if (done) this.toast(t.voices.added(speaker));
+    if (!done) return;
+    this.voicesAdded += 1;
+    this.toast(t.voices.added(speaker));
   }
 
   async locate(job: number): Promise<void> {
