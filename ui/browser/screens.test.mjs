@@ -220,6 +220,33 @@ for (const [width, height] of [[1024, 700], [800, 600], [640, 700]]) {
   });
 }
 
+test("in a small window in German names have room in the list, and what is done with all of it is whole", options, async () => {
+  const failed = async (page) => {
+    await page.evaluate(() => {
+      const { backend, steno } = window.pretended;
+      const failure = { code: "unknown_format", file: null, message: "It is text.", remedy: null };
+      backend.drop(Array.from({ length: 11 }, (_, index) => `/home/me/14_video_without_sound_${index}.mp4`));
+      queueMicrotask(() => steno.jobs.slice(1).forEach(({ id }) => backend.set(id, { state: "failed", failure })));
+    });
+    await page.locator(by("retry-failed")).waitFor();
+  };
+  const { page, close } = await browser.show({ query: "scene=finished&real", open: failed }, { language: "de", width: 800, height: 600 });
+  try {
+    const list = await page.locator(".desk > nav").boundingBox();
+    for (const button of await page.locator(".all .button").all()) {
+      const [box, text] = [await button.boundingBox(), await button.evaluate((it) => it.scrollWidth - it.clientWidth)];
+      assert.ok(box.x + box.width <= list.x + list.width && text <= 1, await button.textContent());
+    }
+    await page.mouse.move(700, 300);
+    const name = page.locator('[data-state="failed"] .name').nth(1);
+    assert.ok((await name.boundingBox()).width > 0.6 * list.width, `${(await name.boundingBox()).width} of ${list.width}`);
+    await name.hover();
+    await page.locator('[data-state="failed"]').nth(1).locator(".icon").first().waitFor({ state: "visible" });
+  } finally {
+    await close();
+  }
+});
+
 test("messages leave the player free", options, async () => {
   const { page, close } = await browser.show({ query: "scene=finished&real" }, { width: 800, height: 600 });
   try {
