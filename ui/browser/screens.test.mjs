@@ -171,6 +171,96 @@ test("lines that come and go above the text leave what is read where it is", opt
   }
 });
 
+/** The finished recording is a film, four thirds as wide as high. */
+async function asFilm(page) {
+  await page.route("**/film", (route) => route.fulfill({ json: { pictures: true, missing: false } }));
+  const body = '<svg xmlns="http://www.w3.org/2000/svg" width="640" height="480"><rect width="640" height="480" fill="teal"/></svg>';
+  await page.route("**/film/*", (route) => route.fulfill({ contentType: "image/svg+xml", body }));
+  await page.evaluate(() => {
+    const { backend, steno } = window.pretended;
+    const source = backend.playSource.bind(backend);
+    backend.playSource = async (job) => ({ ...(await source(job)), pictures: `${location.origin}/film` });
+    const [film] = steno.jobs;
+    backend.drop(["/home/me/other.mp3"]);
+    steno.select(steno.jobs.at(-1).id);
+    steno.select(film.id);
+  });
+  await page.locator(by("picture")).waitFor();
+  await page.waitForFunction(() => document.querySelector('[data-testid="picture"]').naturalWidth > 0);
+}
+
+for (const [width, height] of [[1024, 700], [800, 600], [640, 700]]) {
+  test(`at ${width}x${height} a film's picture covers no text and no button`, options, async () => {
+    const { page, close } = await browser.show({ query: "scene=finished&real", open: asFilm }, { width, height });
+    try {
+      for (const tab of ["text", "review"]) {
+        await page.click(by(`tab-${tab}`));
+        await page.waitForTimeout(200);
+        const covered = await page.evaluate(() => {
+          const picture = document.querySelector('[data-testid="picture"]').getBoundingClientRect();
+          const panel = document.querySelector("[role=tabpanel]");
+          const beside = [...panel.querySelectorAll("button, .words, .doubt, input, label, section, .player")].filter((element) => {
+            const box = element.getBoundingClientRect().toJSON();
+            // What is scrolled away is not seen.
+            const view = element.closest(".text-scroller")?.getBoundingClientRect();
+            if (view) [box.top, box.bottom] = [Math.max(box.top, view.top), Math.min(box.bottom, view.bottom)];
+            return box.bottom > box.top && box.left < picture.right - 1 && box.right > picture.left + 1 && box.top < picture.bottom - 1 && box.bottom > picture.top + 1;
+          });
+          const cut = [...panel.querySelectorAll(".tools .button")].filter((button) => button.getBoundingClientRect().right > panel.querySelector("section").getBoundingClientRect().right);
+          return { size: [picture.width, picture.height].map(Math.round), covered: [...beside, ...cut].map((element) => element.outerHTML.slice(0, 80)) };
+        });
+        assert.deepEqual(covered.covered, [], tab);
+        assert.ok(covered.size[0] >= 80 && covered.size[1] >= 60, `${covered.size}`);
+        const text = await page.locator(".text-scroller").boundingBox();
+        assert.ok(text.width >= 300 && text.height >= 100, JSON.stringify(text));
+      }
+    } finally {
+      await close();
+    }
+  });
+}
+
+test("in a small window in German names have room in the list, and what is done with all of it is whole", options, async () => {
+  const failed = async (page) => {
+    await page.evaluate(() => {
+      const { backend, steno } = window.pretended;
+      const failure = { code: "unknown_format", file: null, message: "It is text.", remedy: null };
+      backend.drop(Array.from({ length: 11 }, (_, index) => `/home/me/14_video_without_sound_${index}.mp4`));
+      queueMicrotask(() => steno.jobs.slice(1).forEach(({ id }) => backend.set(id, { state: "failed", failure })));
+    });
+    await page.locator(by("retry-failed")).waitFor();
+  };
+  const { page, close } = await browser.show({ query: "scene=finished&real", open: failed }, { language: "de", width: 800, height: 600 });
+  try {
+    const list = await page.locator(".desk > nav").boundingBox();
+    for (const button of await page.locator(".all .button").all()) {
+      const [box, text] = [await button.boundingBox(), await button.evaluate((it) => it.scrollWidth - it.clientWidth)];
+      assert.ok(box.x + box.width <= list.x + list.width && text <= 1, await button.textContent());
+    }
+    await page.mouse.move(700, 300);
+    const name = page.locator('[data-state="failed"] .name').nth(1);
+    assert.ok((await name.boundingBox()).width > 0.6 * list.width, `${(await name.boundingBox()).width} of ${list.width}`);
+    await name.hover();
+    await page.locator('[data-state="failed"]').nth(1).locator(".icon").first().waitFor({ state: "visible" });
+  } finally {
+    await close();
+  }
+});
+
+test("messages leave the player free", options, async () => {
+  const { page, close } = await browser.show({ query: "scene=finished&real" }, { width: 800, height: 600 });
+  try {
+    await page.evaluate(() => window.pretended.steno.fail({ code: "disk_full", file: "/home/me/talk.srt", message: "It is full.", remedy: null }));
+    const [toast, player] = [await page.locator(by("toast")).boundingBox(), await page.locator(by("player")).boundingBox()];
+    assert.ok(toast.y + toast.height <= player.y, JSON.stringify({ toast, player }));
+    await page.click(by("view-settings"));
+    const below = await page.locator(by("toast")).boundingBox();
+    assert.ok(below.y > toast.y, "without a player it is at the bottom");
+  } finally {
+    await close();
+  }
+});
+
 test("a row is dragged to another place", options, async () => {
   const { page, close } = await browser.show({ query: "scene=running&real" });
   try {

@@ -127,11 +127,11 @@ test("stopping keeps what was written, and trying again starts over", async () =
 test("closing asks first, and staying is what Escape means", async () => {
   show();
   await found("drop-zone");
-  backend.emit({ kind: "close_requested", unfinished: 2, unsaved: 1 });
+  backend.emit({ kind: "close_requested", unfinished: 2, unsaved: [1] });
   await waitFor(() => expect(screen.getByTestId("closing").textContent).toContain(t.closing.unfinished(2)));
   await fireEvent(screen.getByTestId("closing"), new Event("cancel"));
   expect(backend.closed).toBe(false);
-  backend.emit({ kind: "close_requested", unfinished: 0, unsaved: 1 });
+  backend.emit({ kind: "close_requested", unfinished: 0, unsaved: [1] });
   await click("close-anyway");
   await waitFor(() => expect(backend.closed).toBe(true));
 });
@@ -326,6 +326,30 @@ test("while the queue is paused nothing new is begun", async () => {
   await waitFor(() => expect(screen.getAllByTestId("job").map((job) => job.dataset["state"])).toEqual(["finished", "finished"]), {
     timeout: 5000,
   });
+});
+
+test("what is ticked for an export stays whatever else is set, and is not what is saved when finished", async () => {
+  show();
+  await click("sample");
+  await finished();
+  await click("format-docx");
+  await click("format-srt");
+  await click("format-txt");
+  const label = () => screen.getByTestId("save").textContent;
+  await waitFor(() => expect(label()).toContain(t.save.several(2)));
+  await click("all-speakers");
+  await waitFor(() => expect(backend.settings.speakers).toBe(true));
+  await new Promise((done) => setTimeout(done, 20));
+  expect(label()).toContain(t.save.several(2));
+  await click("all-when-finished");
+  await waitFor(() => expect(backend.settings.when_finished?.formats).toEqual(["srt"]));
+  expect((await found("all-finished-note")).textContent).toBe(t.output.whenFinishedHint);
+  await click("all-finished-pdf");
+  await waitFor(() => expect(backend.settings.when_finished?.formats).toEqual(["srt", "pdf"]));
+  expect(label()).toContain(t.save.several(2));
+  await click("save");
+  await waitFor(() => expect(backend.exporting.formats).toEqual(["txt", "docx"]));
+  expect(backend.settings.when_finished?.formats).toEqual(["srt", "pdf"]);
 });
 
 test("several formats are saved at once, and remembered", async () => {

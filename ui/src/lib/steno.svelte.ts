@@ -23,10 +23,15 @@ export interface Toast {
   warning: boolean;
   /** What can be done about it right here. */
   action: { label: string; run: () => void } | null;
+  /** It goes when this is false. */
+  holds?: () => boolean;
 }
 
 /** Seconds that a good message stays; a bad one stays until it is closed. */
 const TOAST_SECONDS = 6;
+
+/** Seconds of a message that asks for something. */
+const REQUEST_SECONDS = 30;
 
 /** Beyond these the oldest go: they would cover the window, and all that they say stands elsewhere too. */
 const MOST_TOASTS = 4;
@@ -70,13 +75,18 @@ export class Steno {
   #speed = $state<number | null>(null);
   /** What the history was last searched for. */
   historyQuery = "";
+  /** How often a voice was remembered from a transcript: then their page looks anew. */
+  voicesAdded = $state(0);
+  /** How far the list of recordings is scrolled. */
+  queueTop = 0;
   /** How the history is sorted. */
   historyOrder = $state<"changed" | "created" | "title" | "duration">("changed");
   fits = $state.raw<ModelFits | null>(null);
   fitsFailure = $state.raw<Failure | null>(null);
   /** Files that are held over the window right now. */
   draggedFiles = $state<number | null>(null);
-  closing = $state.raw<{ unfinished: number; unsaved: number } | null>(null);
+  /** How many are unfinished, and the recordings whose texts would be lost. */
+  closing = $state.raw<{ unfinished: number; unsaved: number[] } | null>(null);
   toasts = $state.raw<Toast[]>([]);
   /** At which one listens, to whatever recording. */
   speed = 1;
@@ -98,7 +108,9 @@ export class Steno {
   #backend: Backend;
   #toasts = 0;
   /** The message that recordings were added, how many, and which it leads to. */
-  #added = { toast: -1, count: 0, shown: -1 };
+  #added = { toast: -1, jobs: [] as number[], shown: -1 };
+  /** The message that transcripts were not saved. */
+  #notSaved = -1;
   /** Notices about memory that were told of, by job. */
   #told = new Map<number, number>();
 
@@ -209,6 +221,9 @@ export class Steno {
       }),
     );
   }
+
+  /** What is ticked for an export, whatever else is set: at first as it was last saved. What is saved when a recording is finished is a setting, and another one. */
+  exporting = $state.raw<Exporting | null>(null);
 
   /** What a save of several files did not write; null: nothing to tell. */
   saveReport = $state.raw<SaveReport | null>(null);
@@ -353,7 +368,9 @@ export class Steno {
   async rememberSpeaker(job: number, speaker: string): Promise<void> {
     await this.editor?.flush();
     const done = await this.ask((backend) => backend.rememberSpeaker(job, speaker));
-    if (done) this.toast(t.voices.added(speaker));
+    if (!done) return;
+    this.voicesAdded += 1;
+    this.toast(t.voices.added(speaker));
   }
 
   async locate(job: number): Promise<void> {
@@ -414,15 +431,16 @@ export class Steno {
   }
 
   /** What was typed is written down first. */
-  async #beforeClosing(unfinished: number, unsaved: number): Promise<void> {
+  async #beforeClosing(unfinished: number, unsaved: number[]): Promise<void> {
     await this.editor?.flush();
-    if (unfinished + unsaved > 0) this.closing = { unfinished, unsaved };
+    if (unfinished + unsaved.length > 0) this.closing = { unfinished, unsaved };
     else this.answerClosing(true);
   }
 
   #take(setup: Setup): void {
     const before = this.setup;
     this.setup = setup;
+    this.exporting ??= setup.exporting;
     look.choose(setup.look.theme);
     speak(setup.look.language);
     useKeys(setup.look.keys);
@@ -459,6 +477,34 @@ export class Steno {
     for (const job of changed) this.#announce(before.get(job.id), job);
     this.#keepSelection(added);
     this.#tellAdded(added);
+    this.#tellNotSaved(changed.filter((job) => job.not_saved && before.has(job.id) && !before.get(job.id)?.not_saved));
+    this.#dropSettled();
+  }
+
+  /** Messages whose reason is gone. */
+  #dropSettled(): void {
+    const left = this.toasts.filter(({ holds }) => holds?.() ?? true);
+    if (left.length < this.toasts.length) this.toasts = left;
+  }
+
+  /** A transcript was to be saved when it was finished, and was not: said wherever the user is, once for all. */
+  #tellNotSaved(news: Job[]): void {
+    const job = news.at(-1);
+    if (!job?.not_saved) return;
+    this.dismiss(this.#notSaved);
+    const all = this.jobs.filter((one) => one.not_saved);
+    this.#notSaved = this.#push({
+      text: all.length === 1 ? `${job.name}: ${t.save.notSaved(t.errors[job.not_saved.code])}` : t.save.notSavedAll(all.length),
+      failure: job.not_saved,
+      warning: true,
+      action: { label: t.queue.show, run: () => this.#open(job.id) },
+      holds: () => this.jobs.some((one) => one.not_saved),
+    });
+  }
+
+  #open(job: number): void {
+    this.view = "recordings";
+    this.select(job);
   }
 
   /** What is being read stays open: that there is more, and that it waits for a model, is said beside it. */
@@ -471,13 +517,16 @@ export class Steno {
     if (before) this.dismiss(before.toast);
     const held = unseen.find((job) => job.state === "held");
     const shown = before?.shown ?? (held ?? first).id;
-    const count = (before?.count ?? 0) + unseen.length;
-    const show = (): void => {
-      this.view = "recordings";
-      this.select(shown);
-    };
-    const toast = this.offer((held ? t.queue.addedHeld : t.queue.added)(count), { label: t.queue.show, run: show }, held ? null : TOAST_SECONDS);
-    this.#added = { toast, count, shown };
+    const jobs = [...(before?.jobs ?? []), ...unseen.map(({ id }) => id)];
+    const toast = this.#push({
+      text: (held ? t.queue.addedHeld : t.queue.added)(jobs.length),
+      failure: null,
+      warning: false,
+      action: { label: t.queue.show, run: () => this.#open(shown) },
+      holds: () => this.jobs.some(({ id, state }) => jobs.includes(id) && (!held || state === "held")),
+    });
+    setTimeout(() => this.dismiss(toast), (held ? REQUEST_SECONDS : TOAST_SECONDS) * 1000);
+    this.#added = { toast, jobs, shown };
   }
 
   /** Opens what is new, so that its words are seen as they come; never away from what is being read. */
@@ -495,8 +544,9 @@ export class Steno {
   }
 
   #announce(before: Job | undefined, job: Job): void {
-    const stage = (of: Job | undefined) => of && `${of.state} ${of.progress?.stage ?? ""}`;
-    if (stage(before) !== stage(job)) this.announcement = `${job.name}: ${t.state(job)}`;
+    const stage = (of: Job | undefined) => of && `${of.state} ${of.progress?.stage ?? ""} ${of.not_saved?.code ?? ""}`;
+    const said = job.not_saved ? t.save.notSaved(t.errors[job.not_saved.code]) : t.state(job);
+    if (stage(before) !== stage(job)) this.announcement = `${job.name}: ${said}`;
   }
 
   /** Null where it failed, which is told. */

@@ -152,7 +152,10 @@ impl Session {
         let written = self.save_as(id, &exporting, &place);
         for (_, failure) in &written.failures {
             let message = Message::export_failed(failure);
-            self.change(|shared| shared.queue.remark(id, message.into()));
+            self.change(|shared| {
+                shared.queue.remark(id, message.into());
+                shared.queue.not_saved(id, failure.clone());
+            });
         }
         !written.files.is_empty()
     }

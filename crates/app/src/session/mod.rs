@@ -385,6 +385,11 @@ impl Session {
         self.lock().queue.unsaved()
     }
 
+    /// The recordings whose texts would be lost if the window closed now.
+    pub fn lost(&self) -> Vec<JobId> {
+        self.lock().queue.lost().map(|entry| entry.id).collect()
+    }
+
     /// The folder of the latest recording that the user added.
     pub fn latest_folder(&self) -> Option<PathBuf> {
         let shared = self.lock();

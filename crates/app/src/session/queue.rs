@@ -113,6 +113,8 @@ pub struct QueueEntry {
     pub transcript: Option<Box<Transcript>>,
     /// Where the transcript was last saved.
     pub saved: Option<PathBuf>,
+    /// Why it was not saved when it was finished, until it is.
+    pub not_saved: Option<Failure>,
     /// What was seen of the memory of its job.
     pub memory: JobMemory,
     /// Parts of it that are being transcribed again, wait for that, or for the
@@ -257,6 +259,7 @@ impl Queue {
             failure,
             transcript: None,
             saved: None,
+            not_saved: None,
             memory: JobMemory::default(),
             again: Vec::new(),
             language: None,
@@ -401,11 +404,15 @@ impl Queue {
 
     /// How many texts of the user's recordings would be lost if the window closed now.
     pub fn unsaved(&self) -> usize {
+        self.lost().count()
+    }
+
+    /// The recordings whose texts would be lost if the window closed now.
+    pub fn lost(&self) -> impl Iterator<Item = &QueueEntry> {
         self.iter()
             .filter(|entry| entry.transcript.is_some() && entry.saved.is_none() && !entry.sample)
             // Texts in the history are safe, and these stay in the journal.
             .filter(|entry| entry.edited.is_none() && !entry.stays_aside())
-            .count()
     }
 
     /// Marks the next recording as running and returns it. `None` while the shortest is
@@ -655,7 +662,14 @@ impl Queue {
     }
 
     pub fn saved(&mut self, id: JobId, file: PathBuf) {
-        self.change(id, |entry, _| entry.saved = Some(file));
+        self.change(id, |entry, _| {
+            entry.saved = Some(file);
+            entry.not_saved = None;
+        });
+    }
+
+    pub fn not_saved(&mut self, id: JobId, failure: Failure) {
+        self.change(id, |entry, _| entry.not_saved = Some(failure));
     }
 
     fn set(&mut self, id: JobId, state: JobState) {

@@ -84,18 +84,21 @@ async fn transcribe(
             keeper.journal().begin(entry.id, &outputs, identity.as_ref(), make)?
         };
         let plain = Job { resume: None, ..job.clone() };
+        let earlier = supervisor::partial_of(&job);
         // The models that are installed now, also for a job of an earlier window.
         let (forecast, speakers) = (Forecast::of(&job), job.speakers);
         let job = with_alternatives(job);
         let will_not_fit = will_not_fit(&job);
-        Ok((job, key, forecast, speakers, will_not_fit, plain, identity))
+        Ok((job, key, forecast, speakers, will_not_fit, plain, identity, earlier))
     });
-    let (job, key, forecast, speakers, will_not_fit, plain, identity) = begun.await.unwrap_or_else(|_| {
-        Err(Failure::new(ErrorCode::Internal, "The job could not be started.").remedy("Try again."))
-    })?;
+    let (job, key, forecast, speakers, will_not_fit, plain, identity, earlier) =
+        begun.await.unwrap_or_else(|_| {
+            Err(Failure::new(ErrorCode::Internal, "The job could not be started.").remedy("Try again."))
+        })?;
     inner.change(|shared| {
         shared.queue.forecast(id, forecast, speakers);
         shared.queue.set_will_not_fit(id, will_not_fit);
+        shared.queue.show_earlier(id, earlier);
     });
     // Without an engine every job would fail, so that the journal keeps this one.
     inner.supervisor.ready().await?;

@@ -38,8 +38,8 @@ pub enum WindowEvent {
     CloseRequested {
         /// Recordings that would be left undone.
         unfinished: u32,
-        /// Transcripts that would be lost.
-        unsaved: u32,
+        /// Recordings whose transcripts would be lost.
+        unsaved: Vec<u64>,
     },
     /// Everything that is being downloaded or imported, at most ten times a second.
     Transfers {
@@ -63,12 +63,12 @@ impl WindowEvent {
 
     /// With what would be lost by closing now.
     pub fn close_requested(session: &Session) -> Self {
-        Self::CloseRequested { unfinished: count(session.unfinished()), unsaved: count(session.unsaved()) }
+        Self::CloseRequested { unfinished: count(session.unfinished()), unsaved: session.lost() }
     }
 
     /// Whether the user is asked before the window closes.
     pub fn asks_the_user(&self) -> bool {
-        matches!(self, Self::CloseRequested { unfinished, unsaved } if *unfinished > 0 || *unsaved > 0)
+        matches!(self, Self::CloseRequested { unfinished, unsaved } if *unfinished > 0 || !unsaved.is_empty())
     }
 
     /// Nothing is left to do.

@@ -200,12 +200,16 @@ pub struct Job {
     pub format: Option<String>,
     /// The name of the model that transcribes it.
     pub model: Option<String>,
+    /// What computes, once that is known: `cpu` or `cuda:N`.
+    pub device: Option<String>,
     /// The text is the demonstration model's.
     pub demonstration: bool,
     /// Why it failed.
     pub failure: Option<Failure>,
     /// Where its transcript was last saved.
     pub saved: Option<String>,
+    /// Why it was not saved when it was finished; null: it was, or that was not asked for.
+    pub not_saved: Option<Failure>,
     /// The recording of a transcript of the history is not where it was.
     pub missing: bool,
     /// The file is damaged or cut off: up to this second it could be decoded.
@@ -421,8 +425,10 @@ impl From<session::QueueEntry> for Job {
             format: entry.source.map(|source| source.format),
             demonstration: entry.model.as_ref().is_some_and(|model| model.demonstration),
             model: entry.model.map(|model| model.name),
+            device: entry.device,
             failure: entry.failure.map(Failure::from),
             saved: entry.saved.map(|file| file.display().to_string()),
+            not_saved: entry.not_saved.map(Failure::from),
             missing: entry.missing,
             truncated_at: entry.truncated_at.map(transcript::Time::seconds),
             speakers: entry.speakers,

@@ -134,7 +134,7 @@ export class FakeBackend implements Backend {
       drag: () => this.emit({ kind: "drag_over", files: 3 }),
       closing: () => {
         this.#advance(FILES.slice(0, 2), 12);
-        this.emit({ kind: "close_requested", unfinished: 2, unsaved: 1 });
+        this.emit({ kind: "close_requested", unfinished: 2, unsaved: [1] });
       },
       no_engine: () => {
         this.engine = {
@@ -478,7 +478,7 @@ export class FakeBackend implements Backend {
     }
     this.exporting = exporting;
     this.#tellSetup();
-    if (saved.files[0] && saved.failures.length === 0) this.#change(job, { saved: saved.files[0] });
+    if (saved.files[0] && saved.failures.length === 0) this.#change(job, { saved: saved.files[0], not_saved: null });
     return saved;
   }
 

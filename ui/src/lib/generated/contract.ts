@@ -1163,9 +1163,9 @@ setup: Setup, } | { "kind": "close_requested",
  */
 unfinished: number, 
 /**
- * Transcripts that would be lost.
+ * Recordings whose transcripts would be lost.
  */
-unsaved: number, } | { "kind": "transfers", 
+unsaved: Array<number>, } | { "kind": "transfers", 
 /**
  * All of them.
  */
@@ -1245,6 +1245,10 @@ format: string | null,
  */
 model: string | null, 
 /**
+ * What computes, once that is known: `cpu` or `cuda:N`.
+ */
+device: string | null, 
+/**
  * The text is the demonstration model's.
  */
 demonstration: boolean, 
@@ -1256,6 +1260,10 @@ failure: Failure | null,
  * Where its transcript was last saved.
  */
 saved: string | null, 
+/**
+ * Why it was not saved when it was finished; null: it was, or that was not asked for.
+ */
+not_saved: Failure | null, 
 /**
  * The recording of a transcript of the history is not where it was.
  */

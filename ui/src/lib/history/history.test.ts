@@ -113,3 +113,12 @@ test("transcripts are tagged, shown by tag or folder, found by tag, and sorted",
   await fireEvent.keyDown(screen.getByTestId("tags"), { key: "Enter" });
   await waitFor(() => expect(titles()).toEqual(sorted));
 });
+
+test("the folder that tells recordings of one name apart stands apart from what follows", async () => {
+  const backend = new FakeBackend(1);
+  const [first] = [{ id: 1, title: "talk.mp3", folder: "/home/me", created: 0, changed: 0, duration: 8, language: "en", model: "small", tags: [] }];
+  backend.documents = async () => [first, { ...first, id: 2, folder: "/home/you" }];
+  render(HistoryPage, { steno: new Steno(backend) });
+  const rows = await screen.findAllByTestId("open-document");
+  expect(rows[1]?.textContent).toContain("/home/you · 0:08 · ");
+});

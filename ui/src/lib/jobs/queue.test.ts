@@ -383,3 +383,23 @@ test("what is added while another recording is shown is told, with a way to it",
   steno.toasts[0]?.action?.run();
   expect([steno.view, steno.selected]).toEqual(["recordings", 2]);
 });
+
+test("the list is where it was when another view is left", async () => {
+  backend.drop(Array.from({ length: 30 }, (_, index) => `/home/me/tape ${index}.mp3`));
+  const steno = new Steno(backend);
+  render(App, { steno });
+  const list = await screen.findByTestId("queue");
+  await waitFor(() => expect(screen.getAllByTestId("job")).toHaveLength(30));
+  list.scrollTop = 900;
+  await fireEvent.scroll(list);
+  await fireEvent.click(screen.getByTestId("view-settings"));
+  await waitFor(() => expect(screen.queryByTestId("queue")).toBeNull());
+  const shown: Element[] = [];
+  HTMLElement.prototype.scrollIntoView = function () {
+    shown.push(this);
+  };
+  await fireEvent.click(screen.getByTestId("view-recordings"));
+  const back = await screen.findByTestId("queue");
+  expect(back.scrollTop).toBe(900);
+  expect(shown.map((row) => row.getAttribute("data-job"))).toContain(String(steno.selected));
+});

@@ -26,7 +26,7 @@ beforeEach(async () => {
 /** A recording of which the player says this. */
 function show(film: { pictures: boolean; missing: boolean }): void {
   vi.stubGlobal("fetch", async () => new Response(JSON.stringify(film)));
-  render(Pictures, { steno, player });
+  render(Pictures, { steno, player, place: undefined });
   player.source = { audio: "", peaks: "", pictures: "http://player/pictures", speed: "", seconds: 60 };
 }
 

@@ -74,20 +74,19 @@ export function rangeOf(root: HTMLElement, text: Text, { segment, word }: Spoken
   return range;
 }
 
-/** The word at a place of the page. */
-export function spokenAtPoint(root: HTMLElement, text: Text, x: number, y: number): Spoken | null {
+/** The word at a place of the page; null where what is clicked there shows no segment, or is at work on one. */
+export function spokenAtPoint(text: Text, target: Element, x: number, y: number): Spoken | null {
+  const item = target.closest<HTMLElement>("[data-index]");
+  const segment = Number(item?.dataset["index"]);
+  const found = item && text.at(segment);
+  if (!found || target.closest(".edited")) return null;
+  const words = item.querySelector(".words");
+  // Where nothing can be selected, a browser takes the nearest text that can, however far that is.
   const caret = document.caretRangeFromPoint?.(x, y);
-  const node = caret?.startContainer;
-  const item = node?.parentElement?.closest<HTMLElement>("[data-index]");
-  if (!caret || !node || !item || !root.contains(item)) return null;
-  const segment = Number(item.dataset.index);
-  const element = shown(root, segment);
-  const found = text.at(segment);
-  if (!found) return null;
-  if (!element?.contains(node) || found.words.length === 0) return { segment, word: null };
+  if (!caret || !words?.contains(caret.startContainer) || found.words.length === 0) return { segment, word: null };
   const until = document.createRange();
-  until.selectNodeContents(element);
-  until.setEnd(node, caret.startOffset);
+  until.selectNodeContents(words);
+  until.setEnd(caret.startContainer, caret.startOffset);
   const at = until.toString().length;
   const word = places(found).findIndex(([, end]) => at <= end);
   return { segment, word: word < 0 ? found.words.length - 1 : word };

@@ -50,6 +50,8 @@ test("a setting is written to the file, a wrong one is refused where it stands",
   const input = within(batch).getByRole("textbox");
   await fireEvent.change(input, { target: { value: "many" } });
   await waitFor(() => expect(within(batch).getByRole("alert").textContent).toContain("it takes a number from 1"));
+  const reason = () => [...within(batch).getByRole("alert").querySelectorAll("p")].filter((line) => !line.closest("details")).map((line) => line.textContent);
+  expect(reason()).toEqual([t.preferences.takes.count]);
   await fireEvent.change(input, { target: { value: "6" } });
   await waitFor(() => expect(within(batch).queryByRole("alert")).toBeNull());
   expect(backend.settingsOfFile.find((one) => one.name === "batch_size")?.value).toBe("6");

@@ -44,6 +44,15 @@ test("a voice is added, told to be a bad one, renamed, and removed for good", as
   await screen.findByTestId("no-voices");
 });
 
+test("a voice that is remembered from a transcript while the page is open is there", async () => {
+  const backend = new FakeBackend(1);
+  const steno = new Steno(backend);
+  render(VoicesPage, { steno });
+  await screen.findByTestId("no-voices");
+  await steno.rememberSpeaker(1, "Anna");
+  await waitFor(() => expect((screen.getByTestId("rename-voice") as HTMLInputElement).value).toBe("Anna"));
+});
+
 test("a failure is told, and the list stays as it was", async () => {
   const backend = new FakeBackend(1);
   await backend.addVoice("Anna");

@@ -138,6 +138,7 @@ pub(super) fn without_text(entry: &QueueEntry) -> QueueEntry {
         failure: entry.failure.clone(),
         transcript: None,
         saved: entry.saved.clone(),
+        not_saved: entry.not_saved.clone(),
         memory: JobMemory::default(),
         again: entry.again.clone(),
         language: entry.language.clone(),

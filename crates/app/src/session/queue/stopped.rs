@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use library::Identity;
-use transcript::Time;
+use transcript::{Time, Transcript};
 use wire::{Failure, Job, JobId};
 
 use super::super::length::Length;
@@ -88,6 +88,7 @@ impl Queue {
                 entry.rewrites.push(Rewrite { version, from: 0, changes: None });
             }
             entry.saved = None;
+            entry.not_saved = None;
             entry.truncated_at = None;
             entry.streamed = Vec::new();
             entry.notices = Vec::new();
@@ -106,6 +107,17 @@ impl Queue {
                 entry.take(text, version);
             }
             entry.stopped = Some(Arc::new(stopped));
+        });
+    }
+
+    /// The text that its job had in an earlier window, shown until this run has more.
+    pub fn show_earlier(&mut self, id: JobId, text: Option<Box<Transcript>>) {
+        let Some(text) = text.filter(|text| !text.segments.is_empty()) else { return };
+        self.change(id, |entry, version| {
+            if entry.earlier.is_none() {
+                entry.earlier = Some(text);
+                entry.rewrites.push(Rewrite { version, from: 0, changes: None });
+            }
         });
     }
 
