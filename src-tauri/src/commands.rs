@@ -131,10 +131,14 @@ pub async fn save(
     place: SaveLocation,
     title: String,
 ) -> Answer<Option<Saved>> {
+    // What is written over other files is a part of an export that is remembered already.
+    let is_part = matches!(place, SaveLocation::BesideReplacing);
     let Some(place) = place_of(&shell, &window, job, &exporting, place, &title).await? else {
         return Ok(None);
     };
-    remember_exporting(&shell, &exporting);
+    if !is_part {
+        remember_exporting(&shell, &exporting);
+    }
     let session = shell.state.session.clone();
     blocking(move || Ok(Some(session.save_as(job, &exporting, &place).into()))).await
 }

@@ -21,6 +21,7 @@ let steno: Steno;
 
 beforeAll(() => {
   // What jsdom lacks.
+  Element.prototype.scrollIntoView = () => {};
   HTMLDialogElement.prototype.showModal = function () {
     this.open = true;
   };

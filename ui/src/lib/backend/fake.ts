@@ -476,7 +476,7 @@ export class FakeBackend implements Backend {
       this.saved.push([job, format, place]);
       saved.files.push(`${folder}/${name.replace(/\.\w+$/, "")}.${format}`);
     }
-    this.exporting = exporting;
+    if (place !== "beside_replacing") this.exporting = exporting;
     this.#tellSetup();
     if (saved.files[0] && saved.failures.length === 0) this.#change(job, { saved: saved.files[0], not_saved: null });
     return saved;

@@ -101,6 +101,15 @@ test("while the engine is busy its job says what computes", async () => {
   await waitFor(() => expect(chip.textContent?.trim()).toBe(steno.fits?.device?.kind === "gpu" ? steno.fits.device.name : t.memory.kinds.gpu));
 });
 
+test("the button that stops says what becomes of the text", async () => {
+  const backend = new FakeBackend(1);
+  backend.still = true;
+  backend.show("running");
+  render(App, { steno: new Steno(backend) });
+  backend.set(1, { state: "running" });
+  await waitFor(() => expect(screen.getByTestId("stop").title).toBe(t.job.stopHint));
+});
+
 test("while a resumed recording is read again, its text is said to come back", async () => {
   const backend = new FakeBackend(1);
   backend.still = true;

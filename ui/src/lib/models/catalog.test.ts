@@ -20,6 +20,7 @@ beforeAll(() => {
   HTMLDialogElement.prototype.close = function () {
     this.open = false;
   };
+  HTMLElement.prototype.scrollIntoView = () => {};
   globalThis.ResizeObserver = class {
     observe() {}
     unobserve() {}

@@ -440,6 +440,7 @@ export const en = {
   job: {
     stop: "Stop",
     pause: "Pause",
+    stopHint: "Ends this recording. Its text so far stays in the list until Steno closes: save it to keep it.",
     pauseFile: (name: string) => `Pause ${name}`,
     pauseHint: "Stops for now, frees the memory and keeps the text. The queue continues.",
     resumeHint: "Continues from here, before the waiting recordings",

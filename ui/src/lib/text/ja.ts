@@ -438,6 +438,7 @@ export const ja: Text = {
   job: {
     stop: "停止",
     pause: "一時停止",
+    stopHint: "この録音の処理を終了します。これまでのテキストはStenoを閉じるまで一覧に残ります。残すには保存してください。",
     pauseFile: (name) => `${name}を一時停止`,
     pauseHint: "いったん止めてメモリを解放し、テキストは保持します。キューは続行します。",
     resumeHint: "待機中の録音より先に、ここから続けます",

@@ -502,8 +502,11 @@ test("speakers are listed with what they say, renamed in one place and joined by
   expect(field.getAttribute("list")).toBeNull();
   expect(names()[2]).toBe("Speaker 2");
   // What is taken from the list needs no Enter.
+  const edit = vi.spyOn(steno.backend, "edit");
   await fireEvent(field, new InputEvent("input", { inputType: "insertReplacementText" }));
+  await fireEvent.change(field);
   await waitFor(() => expect(new Set(names())).toEqual(new Set(["Ada"])));
+  expect(edit).toHaveBeenCalledOnce();
 });
 
 test("speakers are given to a run, renamed and joined", async () => {

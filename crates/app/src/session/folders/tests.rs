@@ -154,11 +154,16 @@ async fn a_finished_text_is_saved_where_the_settings_say_and_never_over_another_
     assert!(
         text.notices.iter().any(|notice| notice.code == "export.failed" && notice.text.contains("b.srt"))
     );
+    let not_saved = |id: u64| {
+        session.lock().queue.get(id).and_then(|entry| entry.not_saved.as_ref().map(|failure| failure.code))
+    };
+    assert_eq!((not_saved(ids[0]), not_saved(ids[1])), (None, Some(ErrorCode::OutputExists)));
     // As they are saved by hand: by the same rule.
     let beside = SaveTarget::Beside { replace: false };
     let saved =
         session.save_as(ids[1], &Exporting { formats: vec![Format::Vtt], ..Exporting::default() }, &beside);
     assert_eq!(saved.files, [texts.join("b.vtt")]);
+    assert_eq!(not_saved(ids[1]), None, "it is saved now");
     assert_eq!(session.proposed_file(ids[0], Format::Srt).unwrap(), texts.join("a (en).srt"));
     session.close().await;
 }

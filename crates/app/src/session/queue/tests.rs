@@ -233,6 +233,19 @@ fn followers_of_the_list_hear_of_what_changed_and_nothing_else() {
 }
 
 #[test]
+fn the_text_of_an_earlier_window_is_shown_until_its_job_has_more() {
+    let mut queue = queue(&["talk"]);
+    queue.start_next();
+    queue.show_earlier(1, None);
+    let segments = |queue: &Queue| queue.get(1).map(|entry| entry.segments().len());
+    assert_eq!(segments(&queue), Some(0));
+    queue.show_earlier(1, Some(transcript(&["so", "far"])));
+    assert_eq!(segments(&queue), Some(2));
+    queue.apply(1, Event::Cancelled { partial: None });
+    assert_eq!(segments(&queue), Some(2), "it ended before it had any");
+}
+
+#[test]
 fn closing_would_lose_what_was_not_saved() {
     let mut queue = queue(&["talk"]);
     queue.add("sample".into(), None, true, None);
@@ -241,6 +254,7 @@ fn closing_would_lose_what_was_not_saved() {
         queue.apply(id, Event::Finished { transcript: transcript(&["a"]), renewal: None });
     }
     assert_eq!(queue.unsaved(), 1, "nobody misses the sample's");
+    assert_eq!(queue.lost().map(|entry| entry.id).collect::<Vec<_>>(), [1]);
     queue.saved(1, "talk.srt".into());
     assert_eq!(queue.unsaved(), 0);
 }
