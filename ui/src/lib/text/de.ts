@@ -437,7 +437,7 @@ export const de: Text = {
   job: {
     stop: "Abbrechen",
     pause: "Anhalten",
-    stopHint: "Beendet diese Aufnahme. Der bisherige Text bleibt in der Liste, bis Steno geschlossen wird: Speichern Sie ihn, um ihn zu behalten.",
+    stopHint: "Beendet diese Aufnahme. Der bisherige Text bleibt erhalten, auch wenn Steno geschlossen wird; „Fortsetzen“ macht dort weiter.",
     pauseFile: (name) => `${name} anhalten`,
     pauseHint: "Unterbricht die Aufnahme, gibt den Speicher frei und behält den Text. Die Warteschlange läuft weiter.",
     resumeHint: "Wird hier fortgesetzt, vor den wartenden Aufnahmen",

@@ -440,7 +440,7 @@ export const en = {
   job: {
     stop: "Stop",
     pause: "Pause",
-    stopHint: "Ends this recording. Its text so far stays in the list until Steno closes: save it to keep it.",
+    stopHint: "Ends this recording. Its text so far is kept, even if you close Steno, and “Resume” continues from there.",
     pauseFile: (name: string) => `Pause ${name}`,
     pauseHint: "Stops for now, frees the memory and keeps the text. The queue continues.",
     resumeHint: "Continues from here, before the waiting recordings",

@@ -441,7 +441,7 @@ export const es: Text = {
   job: {
     stop: "Detener",
     pause: "Pausar",
-    stopHint: "Termina esta grabación. El texto transcrito hasta ahora queda en la lista hasta que se cierre Steno: guárdelo para conservarlo.",
+    stopHint: "Termina esta grabación. El texto hasta ahora se conserva, aunque se cierre Steno, y «Reanudar» continúa desde ahí.",
     pauseFile: (name) => `Pausar ${name}`,
     pauseHint: "Interrumpe la grabación, libera la memoria y conserva el texto. La cola continúa.",
     resumeHint: "Continúa desde aquí, antes que las grabaciones en espera",

@@ -441,7 +441,7 @@ export const fr: Text = {
   job: {
     stop: "Arrêter",
     pause: "Mettre en pause",
-    stopHint: "Met fin à cet enregistrement. Le texte déjà transcrit reste dans la liste jusqu’à la fermeture de Steno : enregistrez-le pour le garder.",
+    stopHint: "Met fin à cet enregistrement. Le texte obtenu est conservé, même si Steno est fermé, et « Reprendre » continue à partir de là.",
     pauseFile: (name) => `Mettre en pause ${name}`,
     pauseHint: "Interrompt l’enregistrement, libère la mémoire et garde le texte. La file continue.",
     resumeHint: "Reprend ici, avant les enregistrements en attente",

@@ -438,7 +438,7 @@ export const zh: Text = {
   job: {
     stop: "停止",
     pause: "暂停",
-    stopHint: "结束此录音的转写。已有的文本会保留在列表中，直到关闭 Steno；如需保留请保存。",
+    stopHint: "结束此录音。到目前为止的文本会保留，即使关闭 Steno 也不会丢失，“继续”将从此处接着进行。",
     pauseFile: (name) => `暂停 ${name}`,
     pauseHint: "暂时停止，释放内存并保留文本。队列继续。",
     resumeHint: "从此处继续，先于等待中的录音",
