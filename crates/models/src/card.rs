@@ -124,7 +124,7 @@ fn quantised(device: &Device, dtype: DType) -> candle_core::Result<(Tensor, Tens
     let packed = QTensor::quantize(&x(&Device::Cpu, DType::F32)?, GgmlDType::Q8_0)?;
     let rows = x(device, dtype)?.narrow(0, 2, 3)?.contiguous()?;
     if device.is_cpu() {
-        let matrix = packed.dequantize(device)?;
+        let matrix = packed.dequantize(device)?.to_dtype(dtype)?;
         let product = rows.matmul(&matrix.t()?)?;
         return Ok((matrix, product));
     }

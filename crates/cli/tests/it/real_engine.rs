@@ -731,7 +731,7 @@ fn an_installed_nemotron_tells_speakers_apart() {
     let source = project().join("tests/data/corpus/reference/speakers/nemotron/model");
     run(&sandbox, &["models", "import", source.to_str().unwrap(), "--name", "mine"]).ends(0);
     let listed = run(&sandbox, &["models", "list"]).ends(0).out;
-    assert!(listed.contains("mine") && listed.contains("Tells speakers apart"), "{listed}");
+    assert!(listed.contains("mine") && listed.contains("Identifies speakers"), "{listed}");
     run(&sandbox, &["transcribe", "a.flac", "--model", "mine"]).ends(1).says("it can't transcribe");
     let turns = |options: &[&str]| {
         let speakers = if options.contains(&"--max-speakers") { &[][..] } else { &["--speakers"] };

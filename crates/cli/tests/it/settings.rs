@@ -27,20 +27,25 @@ fn at<'a>(job: &'a Value, pointer: &str) -> &'a Value {
     job.pointer(pointer).unwrap_or_else(|| panic!("no {pointer} in {job}"))
 }
 
-const SAVED_TALK: &str = include_str!("../../../transcript/tests/golden/talk.json");
+/// A saved transcript, as long as the recordings of the scripted engine.
+fn saved_talk(language: &str) -> String {
+    let mut talk: Value =
+        serde_json::from_str(include_str!("../../../transcript/tests/golden/talk.json")).unwrap();
+    talk["source"]["duration"] = 10.into();
+    talk["language"] = language.into();
+    talk.to_string()
+}
 
 /// What is in English already is not translated.
 fn in_german() -> String {
-    let mut talk: Value = serde_json::from_str(SAVED_TALK).unwrap();
-    talk["language"] = "de".into();
-    talk.to_string()
+    saved_talk("de")
 }
 
 /// Each of `cases` changes the job of the command `base`, as it says.
 #[track_caller]
 fn check(base: &[&str], cases: &[Case]) {
     let sandbox = Sandbox::with(&["a.mp3"]);
-    sandbox.write("talk.json", SAVED_TALK);
+    sandbox.write("talk.json", &saved_talk("en"));
     sandbox.write("rede.json", &in_german());
     let job = |options: &[&str]| jobs(&sandbox, sandbox.command(&[base, options].concat())).remove(0);
     let plain = job(&[]);
