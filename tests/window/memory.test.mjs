@@ -86,7 +86,7 @@ test("under a limit set in the settings the job steps down, says so and complete
     await until("the settings", () => window.find("#preference-memory_limit"));
     await choose(window, "#preference-memory_limit", "lots");
     const refused = await until("the refusal", () => window.text(`${by("preference-memory_limit")} [role=alert]`));
-    assert.match(refused, /Check the settings/);
+    assert.match(refused, /6GiB/);
     await choose(window, "#preference-memory_limit", "36MiB");
     const config = join(files.folder, "limit/steno/config.toml");
     await until("the file", () => existsSync(config) && /memory_limit = "36MiB"/.test(readFileSync(config, "utf8")));
