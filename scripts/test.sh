@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs every test: Rust, the CUDA engine on an emulated card, the window's pages, the real window. Prints the slowest and the skipped tests, and
-# fails where a skipped test is not in scripts/skips-allowed.txt.
+# Runs every test: Rust, the CUDA engine on an emulated card, the window's pages, the real window. Prints the
+# slowest and the skipped tests, and fails where a skipped test is not in scripts/skips-allowed.txt.
 . "$(dirname "$0")/lib.sh"
 
 results=$(mktemp -d)
