@@ -169,8 +169,8 @@ fn text_of_the_cpu(precision: &str) -> Vec<Segment> {
     run(&mut engine, &job).segments().to_vec()
 }
 
-/// Whatever is wrong with the engine's code for the card: the CPU writes the text, at once and in the same process, and
-/// a notice says why.
+/// Where the engine's code does not fit the card, the CPU writes the text, at once and in the same process, and a
+/// notice says why.
 #[test]
 fn code_that_does_not_fit_the_card_never_writes_text() {
     let Some((program, driver)) = mock() else { return };

@@ -16,7 +16,7 @@ pub(super) const WINDOWS_PER_MOMENT: usize = PyanNet::WINDOW / STEP;
 const SHORTEST_SPEECH: f32 = 0.3;
 /// An utterance goes on after a pause of up to so many seconds.
 const PAUSE: f32 = 0.25;
-/// From this much speech that nobody talks into, the rest is left out, in seconds.
+/// Seconds of a speaker alone from which on overlapped speech is left out of the voice.
 pub(super) const ENOUGH_ALONE: f32 = 0.8;
 /// Frames from one part of a voice to the next: half a part.
 const PART_STEP: usize = VoiceEncoder::FRAMES / 2;

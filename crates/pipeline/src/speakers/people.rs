@@ -27,7 +27,7 @@ const LEAST_SECONDS: (f32, f32) = (2.5, 8.0);
 /// Less speech than this makes no speaker even where one is missing, in seconds.
 const LEAST_OF_MISSING: f32 = 0.5;
 
-/// Somebody who speaks.
+/// A speaker that was found.
 struct Person {
     cluster: Cluster,
     /// In the tree of long utterances.

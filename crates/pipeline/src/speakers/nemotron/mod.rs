@@ -3,8 +3,8 @@
 //! hears frames of what was before (`cache`) and a little of what comes. Speakers
 //! are numbered in the order in which they are first heard.
 //!
-//! It makes no vectors. How a speaker sounds is said by the voice encoder in the program,
-//! of frames in which the network hears nobody else.
+//! It makes no voice vectors. The built-in voice encoder makes them, from frames in which
+//! the network hears one speaker alone.
 
 mod cache;
 
@@ -22,7 +22,7 @@ use super::turns::{Diarization, number_by_appearance};
 use super::{Bounds, Networks};
 use crate::StageError;
 
-/// Speech that nobody talks into, from which on a voice is known by it alone, in seconds.
+/// Seconds of a speaker alone from which on the voice is made of those frames only.
 const ENOUGH_ALONE: f32 = 0.8;
 /// More speech than this changes a voice no more, in seconds.
 const ENOUGH_SPEECH: f32 = 120.0;
