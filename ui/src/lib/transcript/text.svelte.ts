@@ -17,18 +17,33 @@ export interface Voice {
 /** So many samples tell who it is. */
 const SAMPLES = 3;
 
+/** What each page has of the speakers: an edit changes few pages, whatever the length of the text. */
+const known = new WeakMap<Segment[], Map<string, Omit<Voice, "number">>>();
+
+function voicesOn(page: Segment[]): Map<string, Omit<Voice, "number">> {
+  let voices = known.get(page);
+  if (!voices) {
+    voices = new Map();
+    for (const { speaker, start, end } of page) {
+      if (!speaker) continue;
+      const { seconds, samples } = voices.get(speaker) ?? { seconds: 0, samples: [] };
+      voices.set(speaker, { seconds: seconds + end - start, samples: longest([...samples, { start, end }]) });
+    }
+    known.set(page, voices);
+  }
+  return voices;
+}
+
+function longest(samples: Voice["samples"]): Voice["samples"] {
+  return samples.sort((a, b) => b.end - b.start - (a.end - a.start)).slice(0, SAMPLES);
+}
+
 function voicesOf(pages: Segment[][]): Map<string, Voice> {
   const voices = new Map<string, Voice>();
   for (const page of pages) {
-    for (const { speaker, start, end } of page) {
-      if (!speaker) continue;
-      let voice = voices.get(speaker);
-      if (!voice) voices.set(speaker, (voice = { number: voices.size, seconds: 0, samples: [] }));
-      voice.seconds += end - start;
-      const last = voice.samples.at(-1);
-      if (voice.samples.length < SAMPLES || (last && end - start > last.end - last.start)) {
-        voice.samples = [...voice.samples, { start, end }].sort((a, b) => b.end - b.start - (a.end - a.start)).slice(0, SAMPLES);
-      }
+    for (const [speaker, { seconds, samples }] of voicesOn(page)) {
+      const voice = voices.get(speaker) ?? { number: voices.size, seconds: 0, samples: [] };
+      voices.set(speaker, { number: voice.number, seconds: voice.seconds + seconds, samples: longest([...voice.samples, ...samples]) });
     }
   }
   return voices;
