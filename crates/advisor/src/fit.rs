@@ -107,7 +107,7 @@ impl ModelFit {
         let limits = batch_limits(job, device.kind);
         let largest = fit::batch(footprint, device.free, &limits).windows;
         let speakers = speakers_of(job, device.kind);
-        let batch = job.memory.batch_size.filter(|_| job.is_batched()).unwrap_or(1);
+        let batch = job.memory.batch_size.filter(|_| job.is_batched(device.kind)).unwrap_or(1);
         Self {
             model: model.to_owned(),
             precision: precision.to_owned(),
@@ -239,7 +239,7 @@ fn instead(job: &Job, device: &DeviceMemory) -> Option<ModelFit> {
 /// One window decides where the next one begins, unless they are batched.
 fn batch_limits(job: &Job, kind: DeviceKind) -> BatchLimits {
     let limits = job.memory.batch_limits(Some(fit::max_useful_batch(kind)));
-    if job.is_batched() { limits } else { BatchLimits { user: Some(1), ..limits } }
+    if job.is_batched(kind) { limits } else { BatchLimits { user: Some(1), ..limits } }
 }
 
 fn capital(text: &str) -> String {

@@ -312,7 +312,7 @@ impl<'a> Work<'a> {
             language: other_language,
         };
         let speech = (gated || job.span.is_some()).then_some(&regions[..]);
-        let strategy = if job.is_batched() { Strategy::Batched } else { Strategy::Sequential };
+        let strategy = if job.is_batched(kind) { Strategy::Batched } else { Strategy::Sequential };
         let result = transcriber.run(strategy, recording, speech, &from, skip, &mut listener);
         draft.stage("transcribe", reporter.elapsed().as_secs_f64());
         during(STAGE, result)?;
