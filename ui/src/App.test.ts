@@ -148,6 +148,12 @@ test("without an engine the window says so, with the way out, and can look again
   await waitFor(() => expect(screen.getByTestId("engine").textContent).toContain("CPU, 4 threads"));
 });
 
+test("the memory of an idle engine is freed on request", async () => {
+  show();
+  await fireEvent.click(await found("free-memory"));
+  await waitFor(() => expect(backend.freed).toBe(1));
+});
+
 test("files held over the window are counted", async () => {
   show();
   await found("drop-zone");

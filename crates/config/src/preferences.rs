@@ -25,6 +25,7 @@
 //! ```
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use memory::Precision;
 use memory::settings::{BadSetting, MemorySettings, PROFILE, Profile, VARIABLES, key};
@@ -55,6 +56,13 @@ pub const THREADS: (&str, &str) = ("STENO_THREADS", "a number from 1: threads th
 /// The priority of the engine: its variable, and what it takes.
 pub const PRIORITY: (&str, &str) =
     ("STENO_PRIORITY", "low or normal: low gives other programs priority on the processor");
+
+/// How long an idle engine keeps its model: the variable, and what it takes.
+pub const IDLE_RELEASE: (&str, &str) = (
+    "STENO_IDLE_RELEASE",
+    "a number of seconds, or never: how long the window keeps a model in memory after the last recording",
+);
+const IDLE_RELEASE_SECONDS: u64 = 600;
 
 /// The model that tells speakers apart: its variable, and what it takes.
 pub const SPEAKER_MODEL: (&str, &str) =
@@ -87,12 +95,21 @@ pub struct Preferences {
 }
 
 /// How the engine computes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EnginePreferences {
     /// `None`: one per core.
     pub threads: Option<usize>,
     /// Against other programs.
     pub priority: Priority,
+    /// How long the model stays in memory once no recording waits; `None`: until the program ends.
+    pub idle_release: Option<Duration>,
+}
+
+impl Default for EnginePreferences {
+    fn default() -> Self {
+        let idle_release = Some(Duration::from_secs(IDLE_RELEASE_SECONDS));
+        Self { threads: None, priority: Priority::default(), idle_release }
+    }
 }
 
 /// How the engine's process stands against those of other programs.
@@ -122,14 +139,14 @@ pub type Values = Vec<(&'static str, String)>;
 /// Every variable that is read, with what it takes.
 pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
     let network = NETWORK_KEYS.map(|(_, name, wanted)| (name, wanted));
-    [PROFILE].into_iter().chain(VARIABLES).chain([PRECISION, THREADS, PRIORITY, SPEAKER_MODEL]).chain(network)
+    [PROFILE].into_iter().chain(VARIABLES).chain([PRECISION, THREADS, PRIORITY, IDLE_RELEASE, SPEAKER_MODEL]).chain(network)
 }
 
 /// The table and the key that a variable has in the config file.
 pub(crate) fn place_in_file(variable: &str) -> (&'static str, String) {
     match NETWORK_KEYS.iter().find(|(_, name, _)| *name == variable) {
         Some((key, ..)) => (NETWORK, (*key).to_owned()),
-        None if [THREADS.0, PRIORITY.0].contains(&variable) => (ENGINE, key(variable)),
+        None if [THREADS.0, PRIORITY.0, IDLE_RELEASE.0].contains(&variable) => (ENGINE, key(variable)),
         None if variable == SPEAKER_MODEL.0 => (SPEAKERS, "model".into()),
         // The key of the profile is short: it lies in the table of memory already.
         None if variable == PROFILE.0 => (MEMORY, "profile".into()),
@@ -237,7 +254,7 @@ impl Preferences {
         if let Some(network) = NETWORK_KEYS.iter().find(|(_, variable, _)| *variable == name) {
             return self.network.set(*network, value.trim());
         }
-        if let Some(wish) = [THREADS, PRIORITY].into_iter().find(|(variable, _)| *variable == name) {
+        if let Some(wish) = [THREADS, PRIORITY, IDLE_RELEASE].into_iter().find(|(variable, _)| *variable == name) {
             return self.engine.set(wish, value.trim());
         }
         if name == SPEAKER_MODEL.0 {
@@ -279,6 +296,11 @@ impl EnginePreferences {
         if name == THREADS.0 {
             let threads = value.parse().ok().filter(|threads| (1..=MOST_THREADS).contains(threads));
             self.threads = Some(threads.ok_or_else(wrong)?);
+        } else if name == IDLE_RELEASE.0 {
+            self.idle_release = match value.to_ascii_lowercase().as_str() {
+                "never" => None,
+                seconds => Some(Duration::from_secs(seconds.parse().map_err(|_| wrong())?)),
+            };
         } else {
             self.priority = match value.to_ascii_lowercase().as_str() {
                 "low" => Priority::Low,
@@ -515,7 +537,7 @@ mod tests {
                 ..MemorySettings::default()
             },
             precision: Some(Precision::Q8_0),
-            engine: EnginePreferences { threads: Some(3), priority: Priority::Low },
+            engine: EnginePreferences { threads: Some(3), priority: Priority::Low, ..EnginePreferences::default() },
             speaker_model: Some("community-1".into()),
             network: NetworkPreferences {
                 hub: Some("https://mirror.example".into()),

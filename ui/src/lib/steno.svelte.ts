@@ -164,6 +164,7 @@ export class Steno {
   chooseFiles = () => this.#try(() => this.#backend.chooseFiles());
   addSample = () => this.#try(() => this.#backend.addSample());
   chooseModel = () => this.#try(() => this.#backend.chooseModel());
+  freeMemory = () => this.#try(() => this.#backend.freeMemory());
   startAnyway = () => this.#try(() => this.#backend.startAnyway());
   cancel = (job: number) => this.#try(() => this.#backend.cancel(job));
   /** One recording, and not the queue: what runs ends, and goes on from there when it is resumed. */

@@ -322,6 +322,16 @@ impl Session {
         self.change(|shared| shared.paused = paused);
     }
 
+    /// Ends the engine that waits for further recordings, so that its memory, and that of the graphics card, is
+    /// free for other programs. Does nothing while a recording is transcribed.
+    pub fn free_memory(&self) {
+        if self.lock().running.is_some() {
+            return;
+        }
+        let supervisor = self.inner.supervisor.clone();
+        self.inner.runtime.spawn(async move { supervisor.rest().await });
+    }
+
     /// Whether the queue is paused.
     pub fn is_paused(&self) -> bool {
         self.lock().paused

@@ -1,10 +1,11 @@
 //! Submits one recording after the other to the engine.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use library::Identity;
 use transcript::Transcript;
-use wire::{ErrorCode, Event, Failure, Job, JobId, NO_JOB};
+use wire::{DeviceChoice, ErrorCode, Event, Failure, Job, JobId, NO_JOB};
 
 use super::again::{Again, transcribe_again};
 use super::queue::{JobState, QueueEntry, StoppedJob};
@@ -20,6 +21,7 @@ use config::Preferences;
 pub async fn run(inner: Arc<Inner>) {
     // The latest job was paused, and its engine still holds the model.
     let mut paused = false;
+    let mut idle = Idle { released: true, ..Idle::default() };
     loop {
         let next = inner.change(|shared| {
             if shared.closed {
@@ -41,17 +43,60 @@ pub async fn run(inner: Arc<Inner>) {
                 inner.supervisor.rest().await;
                 paused = false;
             }
-            Ok(None) => inner.wake.notified().await,
+            Ok(None) => idle.wait(&inner).await,
             Ok(Some((entry, Some(again), (settings, preferences)))) => {
+                idle.end();
                 transcribe_again(&inner, entry, again, settings, preferences).await;
             }
             Ok(Some((entry, None, (settings, preferences)))) => {
                 let id = entry.id;
+                idle.end();
                 if let Err(failure) = transcribe(&inner, entry, settings, preferences).await {
                     inner.change(|shared| shared.queue.end(id, JobState::Failed, None, Some(failure)));
                 }
                 paused = inner.lock().queue.get(id).is_some_and(|entry| entry.state == JobState::Paused);
             }
+        }
+    }
+}
+
+/// How often an idle session looks whether other programs run short of memory.
+const LOOK: Duration = Duration::from_secs(5);
+/// Less than this share of all memory free: another program needs what an idle model holds.
+const SHORT: u64 = 16;
+
+/// The time since the last recording, in which the engine may still hold a model.
+#[derive(Debug, Default)]
+struct Idle {
+    since: Option<Instant>,
+    /// No model is held: none was loaded yet, or it was released.
+    released: bool,
+}
+
+impl Idle {
+    fn end(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Until there may be something to do. Ends the engine, and with it what its model holds, once that is unused
+    /// for as long as the user allows, or other programs run short of memory.
+    async fn wait(&mut self, inner: &Inner) {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        if self.released || inner.supervisor.engine().is_none() {
+            return inner.wake.notified().await;
+        }
+        let preferences = inner.lock().preferences.clone();
+        let left = preferences.engine.idle_release.map(|allowed| allowed.saturating_sub(since.elapsed()));
+        tokio::select! {
+            () = inner.wake.notified() => return,
+            () = tokio::time::sleep(left.unwrap_or(LOOK).min(LOOK)) => {}
+        }
+        let over = preferences.engine.idle_release.is_some_and(|allowed| since.elapsed() >= allowed);
+        let device = DeviceChoice::Auto;
+        let memory = DeviceMemory::of(expects_gpu(device), device, &preferences.memory);
+        if over || memory.is_ok_and(|memory| memory.free < memory.total / SHORT) {
+            inner.supervisor.rest().await;
+            self.released = true;
         }
     }
 }

@@ -630,3 +630,63 @@ fn what_an_earlier_window_reached_waits_for_its_disk_and_its_engine() {
     });
     assert_eq!(left.len(), 0, "who takes it off the list does not want it");
 }
+
+/// A session with a real engine process that writes two segments per window, and a recording of one window.
+#[cfg(unix)]
+fn working_session(folder: &Path, preferences: Preferences) -> (Session, JobId) {
+    let double = std::env::current_exe().unwrap();
+    let double = double.parent().unwrap().parent().unwrap().join("steno-supervisor-double");
+    assert!(double.is_file(), "build it first: cargo build --workspace --bin steno-supervisor-double");
+    let (program, file) = (folder.join("windows"), folder.join("1 windows.wav"));
+    std::os::unix::fs::symlink(double, &program).unwrap();
+    std::fs::write(&file, "sound").unwrap();
+    let model = ModelRef { demonstration: false, ..demonstration() };
+    let settings = JobSettings { model: Some(model), ..JobSettings::default() };
+    let session = Session::new(EngineOptions { program: Some(program), ..EngineOptions::default() }, settings);
+    session.change_preferences(preferences);
+    let id = session.add([file])[0];
+    (session, id)
+}
+
+#[cfg(unix)]
+async fn has_engine(session: &Session, wanted: bool) {
+    let same = async {
+        while session.inner.supervisor.engine().is_some() != wanted {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), same).await.expect("the engine stays as it is");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn an_idle_engine_is_released_in_time() {
+    for seconds in [0, 1] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut preferences = Preferences::default();
+        preferences.engine.idle_release = Some(Duration::from_secs(seconds));
+        let (session, id) = working_session(folder.path(), preferences);
+        state_of(&session, id, JobState::Finished).await;
+        let ended = Instant::now();
+        has_engine(&session, false).await;
+        assert!(seconds == 0 || ended.elapsed() >= Duration::from_millis(900), "{:?}", ended.elapsed());
+        // The next recording has an engine all the same.
+        let again = session.add([folder.path().join("1 windows.wav")])[0];
+        state_of(&session, again, JobState::Finished).await;
+        session.close().await;
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn the_memory_of_an_idle_engine_is_freed_on_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut preferences = Preferences::default();
+    preferences.engine.idle_release = None;
+    let (session, id) = working_session(folder.path(), preferences);
+    state_of(&session, id, JobState::Finished).await;
+    has_engine(&session, true).await;
+    session.free_memory();
+    has_engine(&session, false).await;
+    session.close().await;
+}

@@ -63,6 +63,8 @@ pub enum WindowCommand {
         /// The recording.
         job: u64,
     },
+    /// Ends the idle engine, so that its memory is free.
+    FreeMemory,
     /// Sets whether the shortest recording is transcribed first.
     PutShortestFirst {
         /// False: the order is as given.
@@ -202,6 +204,7 @@ impl WindowCommand {
             Self::ChangeWatched { .. } | Self::UnwatchFolder { .. } => false,
             Self::AddSample
             | Self::StartAnyway
+            | Self::FreeMemory
             | Self::Again { .. }
             | Self::FindSpeakers { .. }
             | Self::Translate { .. }
@@ -231,6 +234,7 @@ impl WindowCommand {
                 remembered.keys = look.keys;
             }),
             Self::StartAnyway => session.start_anyway(),
+            Self::FreeMemory => session.free_memory(),
             Self::Pause { paused } => session.pause(paused),
             Self::Reorder { jobs, before } => {
                 session.reorder(&jobs, before);

@@ -289,9 +289,10 @@ fn variables() -> Vec<(&'static str, &'static str, &'static str, Value)> {
 }
 
 /// Variables that are no part of a job, with the test of each.
-const OTHER_VARIABLES: [(&str, &str); 5] = [
+const OTHER_VARIABLES: [(&str, &str); 6] = [
     ("STENO_SPEAKER_MODEL", "settings::the_speaker_model_is_read_from_flag_environment_and_file"),
     ("STENO_PRIORITY", "settings::the_priority_is_read_from_environment_and_file"),
+    ("STENO_IDLE_RELEASE", "app::session::tests::an_idle_engine_is_released_in_time"),
     ("HF_ENDPOINT", "models::a_model_is_downloaded_used_damaged_repaired_and_removed"),
     ("STENO_PROXY", "models::the_network_is_used_as_it_is_set"),
     ("STENO_OFFLINE", "models::the_network_is_used_as_it_is_set"),

@@ -72,6 +72,8 @@ export class FakeBackend implements Backend {
   deleted = new Set<number>();
   exported: number[][] = [];
 
+  /** How often its memory was asked for. */
+  freed = 0;
   #works = new Map<number, Work>();
   #attempts = new Map<number, Attempt | null>();
   /** In the history and not in the list. */
@@ -347,6 +349,10 @@ export class FakeBackend implements Backend {
       if (job.state === "waiting" && hold) this.#change(job.id, { state: "held" });
     }
     this.#run();
+  }
+
+  async freeMemory(): Promise<void> {
+    this.freed++;
   }
 
   async startAnyway(): Promise<void> {

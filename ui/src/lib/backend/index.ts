@@ -26,6 +26,8 @@ export interface Backend {
   /** All of them, as they are after the change. */
   changePreference(name: PreferenceName, value: string | null): Promise<Preference[]>;
   diagnostics(): Promise<string>;
+  /** Ends the idle engine, so that the memory of its model is free. */
+  freeMemory(): Promise<void>;
   startAnyway(): Promise<void>;
   /** While paused nothing new is begun. */
   pause(paused: boolean): Promise<void>;

@@ -66,6 +66,9 @@ export class TauriBackend implements Backend {
   diagnostics(): Promise<string> {
     return call("diagnostics");
   }
+  freeMemory(): Promise<void> {
+    return execute({ type: "free_memory" });
+  }
   startAnyway(): Promise<void> {
     return execute({ type: "start_anyway" });
   }

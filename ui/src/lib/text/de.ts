@@ -156,6 +156,7 @@ export const de: Text = {
     takes: {
       count: "Geben Sie eine ganze Zahl ab 1 ein, oder nichts.",
       countOrNone: "Geben Sie eine ganze Zahl ab 0 ein, oder nichts.",
+      secondsOrNever: "Geben Sie eine ganze Zahl ab 0 ein, oder never, oder nichts.",
       share: "Geben Sie eine Zahl über 0 und bis 1 ein, oder nichts.",
       amount: "Geben Sie eine Menge wie 6GiB ein, oder nichts.",
       precision: "Geben Sie eine Genauigkeit wie f16 oder q8_0 ein, oder nichts.",
@@ -185,6 +186,7 @@ export const de: Text = {
       threads: ["Anzahl der Threads", "Eine Zahl ab 1. Nicht festgelegt: einer je Kern"],
       speaker_model: ["Sprechermodell", "Erkennt die Sprecher. Nicht festgelegt: das integrierte. Weitere werden unter „Modelle“ installiert."],
       priority: ["Priorität der Engine", "Niedrig: Andere Programme haben beim Prozessor Vorrang. Wirksam ab dem nächsten Start."],
+      idle_release: ["Speicher bei Leerlauf freigeben", "Sekunden nach der letzten Aufnahme, bis der Speicher des Modells für andere Programme frei ist: eine Zahl ab 0, oder never (nie). Nicht festgelegt: 600"],
     },
     folders: "Modellordner",
     help: "Fehlerbehebung",
@@ -234,6 +236,7 @@ export const de: Text = {
     memory: (free, total) => `${memorySize(free)} von ${memorySize(total)} frei`,
     noFfmpeg: "ffmpeg ist nicht installiert: Einige seltene Formate lassen sich nicht öffnen.",
     version: (version) => `Engine-Version ${version}`,
+    free: "Speicher jetzt freigeben",
     again: "Aktualisieren",
     close: "Schließen",
   },

@@ -158,6 +158,7 @@ export const en = {
     takes: {
       count: "Enter a whole number from 1, or nothing.",
       countOrNone: "Enter a whole number from 0, or nothing.",
+      secondsOrNever: "Enter a whole number from 0, or never, or nothing.",
       share: "Enter a number above 0 and up to 1, or nothing.",
       amount: "Enter an amount such as 6GiB, or nothing.",
       precision: "Enter a precision such as f16 or q8_0, or nothing.",
@@ -187,6 +188,7 @@ export const en = {
       threads: ["Threads", "A number from 1. Not set: one per core"],
       speaker_model: ["Speaker model", "Identifies the speakers. Not set: the built-in one. Others are installed under Models."],
       priority: ["Engine priority", "Low: other programs get the processor first. Takes effect at the next start."],
+      idle_release: ["Release memory when idle", "Seconds after the last recording until the model’s memory is free for other programs: a number from 0, or never. Not set: 600"],
     } satisfies Record<PreferenceName, [string, string | null]>,
     folders: "Model folders",
     help: "Troubleshooting",
@@ -236,6 +238,7 @@ export const en = {
     memory: (free: number, total: number) => `${memorySize(free)} of ${memorySize(total)} free`,
     noFfmpeg: "ffmpeg is not installed: a few rare formats can’t be opened.",
     version: (version: string) => `Engine ${version}`,
+    free: "Free memory now",
     again: "Refresh",
     close: "Close",
   },

@@ -157,6 +157,7 @@ export const es: Text = {
     takes: {
       count: "Introduzca un número entero a partir de 1, o nada.",
       countOrNone: "Introduzca un número entero a partir de 0, o nada.",
+      secondsOrNever: "Introduzca un número entero a partir de 0, o never, o nada.",
       share: "Introduzca un número mayor que 0 y hasta 1, o nada.",
       amount: "Introduzca una cantidad como 6GiB, o nada.",
       precision: "Introduzca una precisión como f16 o q8_0, o nada.",
@@ -186,6 +187,7 @@ export const es: Text = {
       threads: ["Hilos", "Un número desde 1. Sin definir: uno por núcleo"],
       speaker_model: ["Modelo de hablantes", "Identifica a los hablantes. Sin definir: el integrado. Otros se instalan en «Modelos»."],
       priority: ["Prioridad del motor", "Baja: los demás programas tienen prioridad en el procesador. Se aplica en el próximo inicio."],
+      idle_release: ["Liberar la memoria en reposo", "Segundos tras la última grabación hasta que la memoria del modelo queda libre para otros programas: un número desde 0, o never (nunca). Sin definir: 600"],
     },
     folders: "Carpetas de modelos",
     help: "Solución de problemas",
@@ -235,6 +237,7 @@ export const es: Text = {
     memory: (free, total) => `${memorySize(free)} de ${memorySize(total)} libres`,
     noFfmpeg: "ffmpeg no está instalado: algunos formatos poco comunes no se pueden abrir.",
     version: (version) => `Motor ${version}`,
+    free: "Liberar la memoria ahora",
     again: "Actualizar",
     close: "Cerrar",
   },

@@ -160,6 +160,7 @@ export const fr: Text = {
     takes: {
       count: "Saisissez un nombre entier à partir de 1, ou rien.",
       countOrNone: "Saisissez un nombre entier à partir de 0, ou rien.",
+      secondsOrNever: "Saisissez un nombre entier à partir de 0, ou never, ou rien.",
       share: "Saisissez un nombre supérieur à 0 et jusqu’à 1, ou rien.",
       amount: "Saisissez une quantité comme 6GiB, ou rien.",
       precision: "Saisissez une précision comme f16 ou q8_0, ou rien.",
@@ -189,6 +190,7 @@ export const fr: Text = {
       threads: ["Nombre de threads", "Un nombre à partir de 1. Non défini : un par cœur"],
       speaker_model: ["Modèle des locuteurs", "Identifie les locuteurs. Non défini : celui qui est intégré. D’autres s’installent sous « Modèles »."],
       priority: ["Priorité du moteur", "Basse : les autres programmes sont prioritaires sur le processeur. Prend effet au prochain démarrage."],
+      idle_release: ["Libérer la mémoire au repos", "Secondes après le dernier enregistrement avant que la mémoire du modèle soit libre pour d’autres programmes : un nombre à partir de 0, ou never (jamais). Non défini : 600"],
     },
     folders: "Dossiers de modèles",
     help: "Dépannage",
@@ -238,6 +240,7 @@ export const fr: Text = {
     memory: (free, total) => `${memorySize(free)} libres sur ${memorySize(total)}`,
     noFfmpeg: "ffmpeg n’est pas installé : quelques formats rares ne peuvent pas être ouverts.",
     version: (version) => `Moteur ${version}`,
+    free: "Libérer la mémoire maintenant",
     again: "Actualiser",
     close: "Fermer",
   },

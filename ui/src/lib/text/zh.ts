@@ -157,6 +157,7 @@ export const zh: Text = {
     takes: {
       count: "请输入不小于 1 的整数，或留空。",
       countOrNone: "请输入不小于 0 的整数，或留空。",
+      secondsOrNever: "请输入不小于 0 的整数或 never，或留空。",
       share: "请输入大于 0 且不超过 1 的数，或留空。",
       amount: "请输入容量，例如 6GiB，或留空。",
       precision: "请输入精度，例如 f16 或 q8_0，或留空。",
@@ -186,6 +187,7 @@ export const zh: Text = {
       threads: ["线程数", "不小于 1 的数。未设置：每个核心一个线程"],
       speaker_model: ["说话人模型", "用于识别说话人。未设置：内置模型。其他模型在“模型”中安装。"],
       priority: ["引擎优先级", "低：其他程序优先使用处理器。下次启动后生效。"],
+      idle_release: ["空闲时释放内存", "最后一个录音之后，经过多少秒为其他程序释放模型占用的内存：不小于 0 的数，或 never（从不）。未设置：600"],
     },
     folders: "模型文件夹",
     help: "疑难解答",
@@ -235,6 +237,7 @@ export const zh: Text = {
     memory: (free, total) => `共 ${memorySize(total)}，可用 ${memorySize(free)}`,
     noFfmpeg: "未安装 ffmpeg：少数罕见格式无法打开。",
     version: (version) => `引擎 ${version}`,
+    free: "立即释放内存",
     again: "刷新",
     close: "关闭",
   },
