@@ -564,7 +564,7 @@ mod tests {
                 "[engine]\ncores = 2",
                 &[],
                 &[],
-                &["a key \"engine.cores\", which is not known", "threads, priority; "],
+                &["a key \"engine.cores\", which is not known", "threads, priority, idle_release; "],
             ),
             (
                 "[network]\nhub = 'mirror'",
