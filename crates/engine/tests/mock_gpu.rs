@@ -187,6 +187,7 @@ fn code_that_does_not_fit_the_card_never_writes_text() {
         ("affine_f32", "affine"),
         ("badd_f16", "binary"),
         ("cast_f32_f16", "cast"),
+        ("choose_f32", "choice of tokens"),
         ("im2col1d_f32", "conv"),
         ("copy2d_f32", "fill"),
         ("is_u32_f16", "indexing"),

@@ -141,6 +141,10 @@ fn quantised(device: &Device, dtype: DType) -> candle_core::Result<(Tensor, Tens
 /// [`Error::Interrupted`] if `on_operation` returned `false`; [`Error::WrongResult`] if a result is wrong; [`Error::Candle`] if the card has no such operation, fails, or has no
 /// memory left.
 pub fn self_test(device: &Device, on_operation: &Tick) -> Result<(), Error> {
+    #[cfg(feature = "cuda")]
+    if device.is_cuda() && !crate::choose::Chooser::is_right(device)? {
+        return Err(Error::WrongResult { operation: "choice of tokens" });
+    }
     for dtype in [DType::F32, DType::F16] {
         for (operation, compute) in OPERATIONS {
             let values = |device: &Device, dtype| {

@@ -6,6 +6,7 @@
 
 mod blocks;
 pub mod card;
+pub mod choose;
 mod error;
 mod fused;
 mod kv_cache;

@@ -14,6 +14,8 @@ kernels_version=0.11.1
 kernels_expected=948
 # The slowest to compile first.
 sources=(mmvq_gguf quantized reduce unary binary cast conv indexing affine fill sort ternary)
+# Steno's own.
+own=(choose)
 mock=scripts/cuda/mock
 out=$root/target/cuda-mock
 work=$out/work
@@ -25,12 +27,14 @@ found=$(sed -n '/^name = "candle-kernels"$/{n;s/^version = "\(.*\)"$/\1/p}' Carg
 
 # kernels NAME...: compiles the kernels of these files to $work/NAME.o, with a table of them.
 kernels() {
-    local name arch
+    local name arch file
     # As both devices see them: the newest has all, and what the oldest lacks is marked.
     for name in "$@"; do
         # Two things are not C++: launches, and shared memory whose size the launch gives.
+        file=$source/$name.cu
+        [ -f "$file" ] || file=crates/models/kernels/$name.cu
         sed -E 's/extern __shared__ ([a-z_0-9]+) ([a-z_0-9]+)\[\];/\1 *\2 = (\1 *)mock_dynamic_shared();/
-                s/([A-Za-z_0-9#]+)<<<(.*)>>>/mock_launch(MOCK_TEXT(\1), \1, \2)/' "$source/$name.cu" >"$work/$name.cpp"
+                s/([A-Za-z_0-9#]+)<<<(.*)>>>/mock_launch(MOCK_TEXT(\1), \1, \2)/' "$file" >"$work/$name.cpp"
         for arch in 750 800; do
             # The kernels' names, after the macros that make them.
             g++ "${flags[@]}" -D__CUDA_ARCH__=$arch -DMOCK_NAMES -include cuda_on_cpu.h -E "$work/$name.cpp" | tr '\n' ' ' |
@@ -72,7 +76,7 @@ driver() {
     export source work mock
     export -f kernels
     # An array is not inherited, and no folder's name has a space here.
-    printf '%s\n' "${sources[@]}" | FLAGS=${flags[*]} xargs -n 1 -P "$(nproc)" bash -euo pipefail -c 'flags=($FLAGS); kernels "$1"' kernels
+    printf '%s\n' "${sources[@]}" "${own[@]}" | FLAGS=${flags[*]} xargs -n 1 -P "$(nproc)" bash -euo pipefail -c 'flags=($FLAGS); kernels "$1"' kernels
     for part in runtime launch; do
         g++ "${flags[@]}" -c "$mock/$part.cpp" -o "$work/$part.o"
     done
@@ -81,9 +85,9 @@ driver() {
     echo 'int curandCreateGenerator(void **out, int kind) { *out = (void *)0x8000; return 0; }' >"$work/curand.c"
     gcc -O1 -fPIC -w -c "$work/curand.c" -o "$work/curand.o"
 
-    local count objects=("${sources[@]/#/$work/}")
+    local count objects=("${sources[@]/#/$work/}" "${own[@]/#/$work/}")
     objects=("${objects[@]/%/.o}")
-    count=$(cat "$work"/*.800 | wc -l)
+    count=$(for name in "${sources[@]}"; do cat "$work/$name.800"; done | wc -l)
     [ "$count" = "$kernels_expected" ] || fail "candle-kernels has $count kernels, $kernels_expected were expected."
 
     # CUDA_ERROR_NOT_SUPPORTED
@@ -107,7 +111,7 @@ made() { printf '%s\n' "${sums[$1]}" >"$out/.$1"; }
 
 declare -A sums
 if changed driver < <(
-    find "$mock" scripts/cuda/bindings.sh scripts/cuda/lazy-link.sh -type f | sort | xargs cat
+    find "$mock" crates/models/kernels scripts/cuda/bindings.sh scripts/cuda/lazy-link.sh -type f | sort | xargs cat
     grep -A 1 '^name = "cudarc"' Cargo.lock
 ); then
     say "compiling candle's kernels for the processor"

@@ -1,12 +1,13 @@
 use std::io::Write;
 
 use candle_core::{IndexOp, Tensor};
-use models::log_sum_exp;
 use models::whisper::Whisper;
 use transcript::Task;
 
 use super::logits_filter::LogitsFilter;
+use super::rating::{Rating, probabilities};
 use super::sampling::{Beams, Draw, Sequence, Step};
+use super::scores::Scores;
 use crate::Control;
 
 /// How one window is decoded.
@@ -114,6 +115,7 @@ pub fn decode_together(
         control.worked();
         !control.is_cancelled()
     };
+    let rating = Rating::new(model, options)?;
     let mut state = model.decoder.start(audio, rows, start_length + length)?;
     let mut tokens: Vec<u32> = starts.iter().flat_map(|(start, _)| start.repeat(rows)).collect();
     let mut no_speech = vec![0.0; options.len()];
@@ -127,23 +129,22 @@ pub fn decode_together(
         {
             for (window, probability) in no_speech.iter_mut().enumerate() {
                 let hidden = hidden.i((window * rows..window * rows + 1, start_of_transcript_at))?;
-                let logits: Vec<f32> = model.decoder.logits(&hidden)?.squeeze(0)?.to_vec1()?;
-                *probability = (logits[token as usize] - log_sum_exp(&logits)).exp();
+                *probability = probabilities(&model.decoder.logits(&hidden)?, &[token])?[0];
             }
         }
-        let mut logits: Vec<Vec<f32>> = model.decoder.logits(&hidden.i((.., count - 1))?)?.to_vec2()?;
+        let logits = model.decoder.logits(&hidden.i((.., count - 1))?)?;
         drop(hidden);
-        let mut sources = Vec::with_capacity(logits.len());
+        let filter = |window: usize| LogitsFilter::new(vocabulary, &options[window]);
+        let sampled = open.iter().flat_map(|window| searches[*window].sequences().map(|row| (*window, row)));
+        let scores = rating.scores(&logits, sampled.map(|(window, row)| (filter(window), row)))?;
+        drop(logits);
+        let mut sources = Vec::with_capacity(scores.len());
         let mut kept = Vec::with_capacity(open.len());
         tokens.clear();
         for (place, window) in open.iter().copied().enumerate() {
             let first = place * rows;
-            let (logits, search) = (&mut logits[first..first + rows], &mut searches[window]);
-            let filter = LogitsFilter::new(vocabulary, &options[window]);
-            for (row, sampled) in logits.iter_mut().zip(search.sequences()) {
-                filter.apply(row, sampled);
-            }
-            let Step { sources: own, done } = search.step(logits);
+            let search = &mut searches[window];
+            let Step { sources: own, done } = search.step(&scores[first..first + rows]);
             sources.extend(own.into_iter().map(|row| first + row));
             if !done && step + 1 < lengths[window] {
                 kept.push(place);
@@ -249,10 +250,10 @@ impl Search {
         }
     }
 
-    fn step(&mut self, logits: &mut [Vec<f32>]) -> Step {
+    fn step(&mut self, scores: &[Scores]) -> Step {
         match self {
-            Self::Draw(draw, _) => draw.step(logits),
-            Self::Beams(beams, _) => beams.step(logits),
+            Self::Draw(draw, _) => draw.step(scores),
+            Self::Beams(beams, _) => beams.step(scores),
         }
     }
 

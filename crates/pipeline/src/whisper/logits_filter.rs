@@ -1,3 +1,4 @@
+use models::choose::Limits;
 use models::log_sum_exp;
 use models::whisper::Vocabulary;
 
@@ -30,6 +31,38 @@ impl<'a> LogitsFilter<'a> {
         }
     }
 
+    /// What may follow the tokens sampled so far, besides what is never allowed.
+    pub fn limits(&self, sampled: &[u32]) -> Limits {
+        let vocabulary = self.vocabulary;
+        let begin = vocabulary.timestamp_begin;
+        let mut limits =
+            Limits { is_first: sampled.is_empty(), text_from: 0, times: begin..vocabulary.size as u32 };
+        if !self.timestamps {
+            return limits;
+        }
+        // Times come in pairs, end and start, except directly before the end.
+        let is_timestamp = |token: Option<&u32>| token.is_some_and(|token| vocabulary.is_timestamp(*token));
+        let last = is_timestamp(sampled.last());
+        let second_last = sampled.len() < 2 || is_timestamp(sampled.get(sampled.len() - 2));
+        if last && !second_last {
+            limits.text_from = vocabulary.end_of_text;
+        }
+        // Times never decrease, and no segment is empty, which would loop for ever.
+        if let Some(latest) = sampled.iter().rev().find(|token| vocabulary.is_timestamp(**token)) {
+            limits.times.start = if last && !second_last { *latest } else { latest + 1 };
+        }
+        if last && second_last {
+            limits.times.end = limits.times.start;
+        }
+        if sampled.is_empty() {
+            limits.text_from = begin;
+            if let Some(latest) = self.max_initial_timestamp {
+                limits.times.end = limits.times.end.min(begin + latest + 1);
+            }
+        }
+        limits
+    }
+
     /// Masks one row of logits, given the tokens sampled so far.
     pub fn apply(&self, logits: &mut [f32], sampled: &[u32]) {
         let vocabulary = self.vocabulary;
@@ -38,48 +71,21 @@ impl<'a> LogitsFilter<'a> {
         }
         mask(logits, &vocabulary.suppressed);
         mask(logits, self.suppress);
-        if self.timestamps {
-            self.apply_timestamps(logits, sampled);
+        if !self.timestamps {
+            return;
         }
-    }
-
-    fn apply_timestamps(&self, logits: &mut [f32], sampled: &[u32]) {
-        let vocabulary = self.vocabulary;
-        let begin = vocabulary.timestamp_begin as usize;
-        let end_of_text = vocabulary.end_of_text as usize;
-        let is_timestamp = |token: Option<&u32>| token.is_some_and(|token| vocabulary.is_timestamp(*token));
         mask(logits, &[vocabulary.no_timestamps]);
-
-        // Times come in pairs, end and start, except directly before the end.
-        let last = is_timestamp(sampled.last());
-        let second_last = sampled.len() < 2 || is_timestamp(sampled.get(sampled.len() - 2));
-        if last {
-            if second_last {
-                logits[begin..].fill(f32::NEG_INFINITY);
-            } else {
-                logits[..end_of_text].fill(f32::NEG_INFINITY);
-            }
-        }
-
-        // Times never decrease, and no segment is empty, which would loop for ever.
-        if let Some(latest) = sampled.iter().rev().find(|token| vocabulary.is_timestamp(**token)) {
-            let first_allowed = if last && !second_last { *latest } else { latest + 1 } as usize;
-            let first_allowed = first_allowed.min(logits.len());
-            logits[begin..first_allowed].fill(f32::NEG_INFINITY);
-        }
-
-        if sampled.is_empty() {
-            logits[..begin].fill(f32::NEG_INFINITY);
-            if let Some(latest) = self.max_initial_timestamp {
-                let first_masked = (begin + latest as usize + 1).min(logits.len());
-                logits[first_masked..].fill(f32::NEG_INFINITY);
-            }
-        }
-
-        // All times together likelier than any one word: it is time for a time.
-        // The common normaliser of both sides cancels out.
-        if log_sum_exp(&logits[begin..]) > max(&logits[..begin]) {
-            logits[..begin].fill(f32::NEG_INFINITY);
+        let Limits { text_from, times, .. } = self.limits(sampled);
+        let (text, timestamps) = logits.split_at_mut(vocabulary.timestamp_begin as usize);
+        text[..text_from as usize].fill(f32::NEG_INFINITY);
+        let index = |token: u32| ((token - vocabulary.timestamp_begin) as usize).min(timestamps.len());
+        let allowed = index(times.start)..index(times.end);
+        timestamps[..allowed.start].fill(f32::NEG_INFINITY);
+        timestamps[allowed.end..].fill(f32::NEG_INFINITY);
+        // All times together likelier than any one text token: a time it is. The common normaliser of both sides
+        // cancels out.
+        if log_sum_exp(timestamps) > max(text) {
+            text.fill(f32::NEG_INFINITY);
         }
     }
 }

@@ -11,6 +11,7 @@ mod loops;
 mod missed;
 mod packing;
 mod prompt;
+mod rating;
 mod sampling;
 mod scores;
 mod sequential;

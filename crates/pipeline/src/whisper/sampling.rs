@@ -1,8 +1,6 @@
 //! Who chooses the next tokens: greedy or drawn, or a beam search.
 
-use models::log_sum_exp;
-
-use super::scores::{arg_max, softmax, top};
+use super::scores::{Scores, arg_max, softmax};
 
 /// A sequence of sampled tokens, without the end of text.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,18 +48,19 @@ impl Draw {
             .collect()
     }
 
-    pub fn step(&mut self, logits: &mut [Vec<f32>]) -> Step {
-        for ((sequence, ended), logits) in self.rows.iter_mut().zip(logits) {
+    pub fn step(&mut self, scores: &[Scores]) -> Step {
+        for ((sequence, ended), scores) in self.rows.iter_mut().zip(scores) {
             if *ended {
                 continue;
             }
-            let total = log_sum_exp(logits);
-            let token = if self.temperature == 0.0 {
-                arg_max(logits)
-            } else {
-                draw(logits, self.temperature, &mut self.random)
+            let (token, logit) = match scores {
+                Scores::Logits(logits) if self.temperature > 0.0 => {
+                    let token = draw(logits, self.temperature, &mut self.random);
+                    (token, logits[token])
+                }
+                scores => scores.first(),
             };
-            sequence.log_probability += logits[token] - total;
+            sequence.log_probability += logit - scores.total();
             if token as u32 == self.end_of_text {
                 *ended = true;
             } else {
@@ -118,14 +117,14 @@ impl Beams {
         self.rows.iter().map(last).collect()
     }
 
-    pub fn step(&mut self, logits: &[Vec<f32>]) -> Step {
+    pub fn step(&mut self, scores: &[Scores]) -> Step {
         let beams = self.rows.len();
         // Before the first token all beams are the same sequence.
         let distinct = if self.rows[0].tokens.is_empty() { 1 } else { beams };
         let mut candidates: Vec<(usize, u32, f32)> = Vec::with_capacity(distinct * (beams + 1));
-        for (row, (sequence, logits)) in self.rows.iter().zip(logits).take(distinct).enumerate() {
-            let total = log_sum_exp(logits);
-            for (token, logit) in top(logits, beams + 1) {
+        for (row, (sequence, scores)) in self.rows.iter().zip(scores).take(distinct).enumerate() {
+            let total = scores.total();
+            for (token, logit) in scores.best(beams + 1) {
                 candidates.push((row, token as u32, sequence.log_probability + (logit - total)));
             }
         }

@@ -1,6 +1,48 @@
 //! Arithmetic on one row of logits.
 
+use models::choose::Candidates;
 use models::log_sum_exp;
+
+/// What a search knows of one row: all logits, those that are not allowed masked, or the likeliest of them.
+#[derive(Debug)]
+pub enum Scores {
+    Logits(Vec<f32>),
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "a card alone chooses"))]
+    Candidates(Candidates),
+}
+
+impl Scores {
+    /// The logarithm of the sum of the exponentials of all that is allowed.
+    pub fn total(&self) -> f32 {
+        match self {
+            Self::Logits(logits) => log_sum_exp(logits),
+            Self::Candidates(candidates) => candidates.total,
+        }
+    }
+
+    /// The likeliest token with its logit.
+    pub fn first(&self) -> (usize, f32) {
+        match self {
+            Self::Logits(logits) => {
+                let token = arg_max(logits);
+                (token, logits.get(token).copied().unwrap_or(f32::NEG_INFINITY))
+            }
+            Self::Candidates(candidates) => {
+                candidates.best.first().map_or((0, f32::NEG_INFINITY), |(token, logit)| (*token as usize, *logit))
+            }
+        }
+    }
+
+    /// The `count` likeliest tokens with their logits, as [`top`].
+    pub fn best(&self, count: usize) -> Vec<(usize, f32)> {
+        match self {
+            Self::Logits(logits) => top(logits, count),
+            Self::Candidates(candidates) => {
+                candidates.best.iter().take(count).map(|(token, logit)| (*token as usize, *logit)).collect()
+            }
+        }
+    }
+}
 
 pub fn max(logits: &[f32]) -> f32 {
     // Without a case for what is no number it is one instruction.

@@ -1,10 +1,10 @@
 use candle_core::{D, DType, IndexOp, Tensor};
-use models::log_sum_exp;
 use models::whisper::{CrossScores, Whisper};
 use transcript::Task;
 
 use super::decode::task_tokens;
 use super::logits_filter::TIMESTAMP_STEP;
+use super::rating::probabilities;
 use super::words::split_words;
 use crate::Control;
 
@@ -71,14 +71,11 @@ pub fn align(
     let mut state = model.decoder.start(audio, 1, tokens.len())?;
     let hidden = model.decoder.forward(&tokens, &mut state, Some(&mut scores), &tick)?;
     drop(state);
-    let mut probabilities = Vec::with_capacity(text_tokens.len());
+    let mut found = Vec::with_capacity(text_tokens.len());
     for (number, tokens) in text_tokens.chunks(LOGIT_BLOCK).enumerate() {
         let first = start + number * LOGIT_BLOCK;
         let logits = model.decoder.logits(&hidden.i((0, first..first + tokens.len()))?)?;
-        let logits: Vec<Vec<f32>> = logits.i((.., ..vocabulary.end_of_text as usize))?.to_vec2()?;
-        probabilities.extend(
-            logits.iter().zip(tokens).map(|(row, token)| (row[*token as usize] - log_sum_exp(row)).exp()),
-        );
+        found.extend(probabilities(&logits.i((.., ..vocabulary.end_of_text as usize))?, tokens)?);
     }
     drop(hidden);
 
@@ -100,7 +97,7 @@ pub fn align(
     let mut first = 0;
     for (text, tokens) in words.into_iter().take(count) {
         let end = first + tokens.len();
-        let probability = probabilities[first..end].iter().sum::<f32>() / tokens.len() as f32;
+        let probability = found[first..end].iter().sum::<f32>() / tokens.len() as f32;
         aligned.push(AlignedWord { text, tokens, start: jumps[first], end: jumps[end], probability });
         first = end;
     }

@@ -1,9 +1,10 @@
 use candle_core::{DType, Device, IndexOp, Tensor};
 use memory::Precision;
-use models::whisper::{CrossScores, Whisper};
+use models::choose::{Candidates, Chooser, Limits};
+use models::whisper::{CrossScores, Vocabulary, Whisper};
 use random_models::{Options, Size, VocabularyKind, write};
 
-use crate::support::{CARDS, card, noise};
+use crate::support::{CARDS, card, noise, starter};
 
 /// Rows of 256 weights are whole blocks of every format.
 const MODEL: Size = Size {
@@ -157,4 +158,65 @@ fn numbers_are_those_of_the_cpu() {
 #[ignore = "full corpus: make soak"]
 fn numbers_are_those_of_the_cpu_in_every_precision() {
     check(&CARDS, &Precision::ALL);
+}
+
+/// The likeliest of what is allowed, by the rules as they are written down, not as the kernel has them.
+fn chosen(logits: &[f32], vocabulary: &Vocabulary, suppressed: &[u32], limits: &Limits, count: usize) -> Candidates {
+    let begin = vocabulary.timestamp_begin;
+    let never = [&vocabulary.suppressed[..], suppressed, &[vocabulary.no_timestamps]].concat();
+    let allowed = |token: u32| {
+        let in_range = if token < begin { token >= limits.text_from } else { limits.times.contains(&token) };
+        let first = limits.is_first && vocabulary.begin_suppressed.contains(&token);
+        in_range && !never.contains(&token) && !first
+    };
+    let mut all: Vec<(u32, f32)> =
+        (0..).zip(logits.iter().copied()).filter(|(token, _)| allowed(*token)).collect();
+    let exponentials = |all: &[(u32, f32)]| -> f32 {
+        all.iter().map(|(_, logit)| f64::from(*logit).exp()).sum::<f64>().ln() as f32
+    };
+    let (text, times): (Vec<_>, Vec<_>) = all.iter().partition(|(token, _)| *token < begin);
+    let likeliest = text.iter().map(|(_, logit)| *logit).fold(f32::NEG_INFINITY, f32::max);
+    if !times.is_empty() && exponentials(&times) > likeliest {
+        all = times;
+    }
+    let total = exponentials(&all);
+    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    all.truncate(count);
+    Candidates { total, best: all }
+}
+
+/// Also of equals, which 16 bits have many of, and where fewer are allowed than were asked for.
+#[test]
+fn a_card_chooses_tokens_by_the_rules() {
+    let model = Whisper::load(&starter(), &card(0), Precision::F16, &|| true).unwrap();
+    let vocabulary = &model.vocabulary;
+    let (size, begin) = (vocabulary.size as u32, vocabulary.timestamp_begin);
+    let limits = |is_first, text_from, times| Limits { is_first, text_from, times };
+    let rows = [
+        limits(false, 0, begin..size),
+        limits(true, begin, begin..begin + 51),
+        limits(false, vocabulary.end_of_text, begin + 40..size),
+        limits(false, 0, begin + 7..begin + 7),
+        limits(false, begin, begin + 3..begin + 5),
+        limits(false, 0, begin + 900..size),
+    ];
+    let suppressed = [5, 17, 200];
+    let mut noise = noise();
+    for times in [0.0, 4.0, -9.0] {
+        let logits: Vec<f32> = (0..rows.len() as u32 * size)
+            .map(|i| (noise() * 8.0).round() / 2.0 + if i % size < begin { 0.0 } else { times })
+            .collect();
+        for device in CARDS.map(card) {
+            let chooser = Chooser::new(&device, vocabulary, &suppressed, true).unwrap();
+            let on_card = Tensor::from_slice(&logits, (rows.len(), size as usize), &device).unwrap();
+            for count in [1, 6] {
+                let found = chooser.choose(&on_card, &rows, count).unwrap();
+                for ((found, row), logits) in found.iter().zip(&rows).zip(logits.chunks(size as usize)) {
+                    let expected = chosen(logits, vocabulary, &suppressed, row, count);
+                    assert_eq!(found.best, expected.best, "{row:?}, times {times}");
+                    assert!((found.total - expected.total).abs() < 1e-4, "{found:?}, {expected:?}");
+                }
+            }
+        }
+    }
 }

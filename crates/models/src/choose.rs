@@ -1,0 +1,155 @@
+//! What may be written next, and how likely it is: the few numbers that a search needs of a row of logits.
+
+use std::ops::Range;
+
+#[cfg(feature = "cuda")]
+use candle_core::{Device, Tensor};
+
+#[cfg(feature = "cuda")]
+use crate::Error;
+#[cfg(feature = "cuda")]
+use crate::whisper::Vocabulary;
+
+/// What the rules of timestamps allow in one row, besides tokens that are never allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// It is the first token of its window.
+    pub is_first: bool,
+    /// Text tokens, which are below the timestamps, are allowed from here on.
+    pub text_from: u32,
+    /// The timestamps that are allowed.
+    pub times: Range<u32>,
+}
+
+/// The likeliest tokens of one row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidates {
+    /// The logarithm of the sum of the exponentials of all logits that are allowed.
+    pub total: f32,
+    /// Token and logit, the largest first, of equals the earlier token. Fewer than were asked for where no more are
+    /// allowed.
+    pub best: Vec<(u32, f32)>,
+}
+
+/// Finds [`Candidates`] on a CUDA device: per row a few numbers are sent to the host, whatever the vocabulary.
+#[cfg(feature = "cuda")]
+#[derive(Debug)]
+pub struct Chooser {
+    /// A byte per token: 1 never allowed, 2 not as the first one.
+    forbidden: Tensor,
+    timestamps: u32,
+    /// The rules of timestamps hold.
+    is_timed: bool,
+}
+
+#[cfg(feature = "cuda")]
+mod kernels {
+    include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
+}
+
+#[cfg(feature = "cuda")]
+impl Chooser {
+    /// For the vocabulary of a model on `device`. `suppressed` are never allowed, besides those that the vocabulary
+    /// names.
+    ///
+    /// # Errors
+    /// [`Error::Candle`] if the device has no memory left.
+    pub fn new(
+        device: &Device,
+        vocabulary: &Vocabulary,
+        suppressed: &[u32],
+        is_timed: bool,
+    ) -> Result<Self, Error> {
+        let mut forbidden = vec![0u8; vocabulary.size];
+        let never = vocabulary.suppressed.iter().chain(suppressed);
+        let never = never.chain(is_timed.then_some(&vocabulary.no_timestamps)).map(|token| (*token, 1));
+        let first = vocabulary.begin_suppressed.iter().map(|token| (*token, 2));
+        for (token, bit) in never.chain(first) {
+            if let Some(bits) = forbidden.get_mut(token as usize) {
+                *bits |= bit;
+            }
+        }
+        Ok(Self::of(device, forbidden, vocabulary.timestamp_begin, is_timed)?)
+    }
+
+    fn of(
+        device: &Device,
+        forbidden: Vec<u8>,
+        timestamps: u32,
+        is_timed: bool,
+    ) -> candle_core::Result<Self> {
+        let size = forbidden.len();
+        Ok(Self { forbidden: Tensor::from_vec(forbidden, size, device)?, timestamps, is_timed })
+    }
+
+    /// Whether the kernel finds what is known: of ten tokens, of which the last four are timestamps.
+    pub(crate) fn is_right(device: &Device) -> candle_core::Result<bool> {
+        const LOGITS: [f32; 10] = [9.0, 1.0, 4.0, 4.0, 8.0, 2.0, 3.0, 3.5, 3.5, 9.0];
+        let chooser = Self::of(device, vec![1, 0, 0, 0, 2, 0, 0, 0, 0, 0], 6, true)?;
+        let logits = Tensor::new(&[LOGITS, LOGITS], device)?;
+        let row = |text_from, times| Limits { is_first: true, text_from, times };
+        // Two timestamps together are likelier than any text; one is not.
+        let found = chooser.launch(&logits, &[row(0, 7..9), row(1, 6..7)], 2)?;
+        let expected = [4.193_147, 3.5, 3.5, 7.0, 8.0, 4.937_27, 4.0, 4.0, 2.0, 3.0];
+        Ok(found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-3))
+    }
+
+    /// The `count` likeliest tokens of each row of `logits`, (rows, vocabulary) in 32 bits.
+    ///
+    /// # Errors
+    /// [`Error::Candle`] if the device fails, has no memory left, or shapes do not agree.
+    pub fn choose(&self, logits: &Tensor, limits: &[Limits], count: usize) -> Result<Vec<Candidates>, Error> {
+        let width = 1 + 2 * count;
+        let found = self.launch(logits, limits, count)?;
+        let candidates = |row: &[f32]| {
+            let (values, tokens) = row[1..].split_at(count);
+            let allowed = values.iter().zip(tokens).take_while(|(_, token)| **token >= 0.0);
+            Candidates {
+                total: row[0],
+                best: allowed.map(|(value, token)| (*token as u32, *value)).collect(),
+            }
+        };
+        Ok(found.chunks_exact(width).map(candidates).collect())
+    }
+
+    fn launch(&self, logits: &Tensor, limits: &[Limits], count: usize) -> candle_core::Result<Vec<f32>> {
+        use candle_core::cuda_backend::WrapErr;
+        use candle_core::cuda_backend::cudarc::driver::{LaunchConfig, PushKernelArg};
+        use candle_core::{Storage, bail};
+
+        /// As in the kernel.
+        const THREADS: u32 = 256;
+        let (rows, width) = logits.dims2()?;
+        if rows != limits.len() || width != self.forbidden.dim(0)? || rows == 0 || count == 0 {
+            bail!("{rows} rows of {width} logits for {} limits, {count} of each", limits.len());
+        }
+        let device = logits.device().as_cuda_device()?;
+        let flat: Vec<u32> = limits
+            .iter()
+            .flat_map(|row| [u32::from(row.is_first), row.text_from, row.times.start, row.times.end])
+            .collect();
+        let flat = device.clone_htod(&flat)?;
+        let logits = logits.contiguous()?;
+        let ((logits, layout), (forbidden, _)) =
+            (logits.storage_and_layout(), self.forbidden.storage_and_layout());
+        let (Storage::Cuda(logits), Storage::Cuda(forbidden)) = (&*logits, &*forbidden) else {
+            bail!("tokens are chosen on a CUDA device only")
+        };
+        let logits = logits.as_cuda_slice::<f32>()?.slice(layout.start_offset()..);
+        let forbidden = forbidden.as_cuda_slice::<u8>()?;
+        let function = device.get_or_load_custom_func("choose_f32", "steno_choose", kernels::CHOOSE)?;
+        // SAFETY: the kernel writes every element.
+        let out = unsafe { device.alloc::<f32>(rows * (1 + 2 * count))? };
+        let (width, count) = (width as u32, count as u32);
+        let (timestamps, is_timed) = (self.timestamps, u32::from(self.is_timed));
+        let mut launch = function.builder();
+        launch.arg(&logits).arg(forbidden).arg(&flat).arg(&out);
+        launch.arg(&width).arg(&timestamps).arg(&count).arg(&is_timed);
+        let config =
+            LaunchConfig { grid_dim: (rows as u32, 1, 1), block_dim: (THREADS, 1, 1), shared_mem_bytes: 0 };
+        // SAFETY: the arguments are those of the kernel; each block reads its row of logits, all of `forbidden` and
+        // four limits, and writes its row of `out`.
+        unsafe { launch.launch(config) }.w()?;
+        device.clone_dtoh(&out)
+    }
+}
