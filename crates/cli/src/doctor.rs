@@ -143,8 +143,8 @@ fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         }
         for device in &engine.devices {
             let memory = match (device.free_bytes, device.total_bytes) {
-                (Some(free), Some(total)) => format!(", {} free of {}", size(free), size(total)),
-                (None, Some(total)) => format!(", {}", size(total)),
+                (Some(free), Some(total)) => format!(", {} free of {}", human(free), human(total)),
+                (None, Some(total)) => format!(", {}", human(total)),
                 _ => String::new(),
             };
             line("device", &format!("{}: {}{memory}", device.id, device.name))?;
@@ -206,22 +206,4 @@ fn fit_lines(fits: &[ModelFit]) -> Vec<String> {
 
 fn list(items: &[String]) -> String {
     if items.is_empty() { "none".into() } else { items.join(", ") }
-}
-
-/// Bytes as memory is sold: `15.6 GiB`, `512 MiB`.
-fn size(bytes: u64) -> String {
-    let mebibytes = bytes as f64 / f64::from(1 << 20);
-    if mebibytes >= 1024.0 { format!("{:.1} GiB", mebibytes / 1024.0) } else { format!("{mebibytes:.0} MiB") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes() {
-        for (bytes, expected) in [(0, "0 MiB"), (512 << 20, "512 MiB"), (16_750_372_454, "15.6 GiB")] {
-            assert_eq!(size(bytes), expected);
-        }
-    }
 }

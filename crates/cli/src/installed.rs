@@ -187,6 +187,9 @@ async fn verified(args: Verify, interrupt: Interrupt) -> Result<(), Ended> {
         model.damaged.clear();
         console.info(&format!("{} was repaired.", model.id));
     }
+    if found.is_empty() && !args.json {
+        console.info("No downloaded or imported models are installed: there is nothing to verify.");
+    }
     let lines: Vec<String> = found.iter().flat_map(lines).collect();
     tell(args.json, &found, &lines)?;
     if still == 0 { Ok(()) } else { Err(Ended::SomeFailed) }

@@ -42,22 +42,32 @@ pub async fn standard_input(
     let target = file.clone();
     let copied = tokio::task::spawn_blocking(move || copy(&mut io::stdin().lock(), &target));
     tokio::select! {
-        copied = copied => copied.map_err(io::Error::other).flatten().map_err(|error| failure(&error))?,
+        copied = copied => {
+            if copied.map_err(io::Error::other).flatten().map_err(|error| failure(&error))? == 0 {
+                let text = "Standard input is empty: the program before the pipe wrote nothing.";
+                return Err(Failure::new(ErrorCode::NoAudioTrack, text).into());
+            }
+        }
         () = interrupt.raised() => return Err(Ended::Cancelled),
     }
     Ok(Some(folder))
 }
 
-fn copy(from: &mut impl Read, to: &Path) -> io::Result<()> {
+/// The number of bytes.
+fn copy(from: &mut impl Read, to: &Path) -> io::Result<u64> {
     let mut file = File::create(to)?;
+    let mut copied = 0;
     let mut piece = vec![0; PIECE];
     loop {
         if hub::platform::free_space(to).is_some_and(|free| free < MARGIN) {
             return Err(io::ErrorKind::StorageFull.into());
         }
         match from.read(&mut piece) {
-            Ok(0) => return file.flush(),
-            Ok(count) => file.write_all(&piece[..count])?,
+            Ok(0) => return file.flush().map(|()| copied),
+            Ok(count) => {
+                file.write_all(&piece[..count])?;
+                copied += count as u64;
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }

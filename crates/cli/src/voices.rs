@@ -240,6 +240,7 @@ fn rename(args: &Rename) -> Result<(), Ended> {
         return Err(Ended::Usage("NEW must not be empty".into()));
     }
     if library.rename(&args.name, new).map_err(|error| error.failure())? {
+        Console::new(false).info(&format!("{} is now {}.", printable(&args.name), printable(new)));
         return Ok(());
     }
     let text = format!("A voice named {} already exists.", printable(new));
@@ -252,7 +253,12 @@ fn remove(args: &Remove) -> Result<(), Ended> {
         Some(number) => library.remove_sample(&args.name, number as usize - 1),
         None => library.remove(&args.name),
     };
-    if removed.map_err(|error| error.failure())? { Ok(()) } else { Err(unknown(&args.name).into()) }
+    if !removed.map_err(|error| error.failure())? {
+        return Err(unknown(&args.name).into());
+    }
+    let what = args.sample.map(|number| format!("Sample {number} of ")).unwrap_or_default();
+    Console::new(false).info(&format!("{what}{} was deleted.", printable(&args.name)));
+    Ok(())
 }
 
 fn export(args: &Export) -> Result<(), Ended> {

@@ -52,7 +52,7 @@ const ENGINE: &str = "engine";
 const SPEAKERS: &str = "speakers";
 
 /// The number of threads: its variable, and what it takes.
-pub const THREADS: (&str, &str) = ("STENO_THREADS", "a number from 1: threads that the engine computes with");
+pub const THREADS: (&str, &str) = ("STENO_THREADS", "a number from 1: threads that the engine computes with, at most one per core");
 /// The priority of the engine: its variable, and what it takes.
 pub const PRIORITY: (&str, &str) =
     ("STENO_PRIORITY", "low or normal: low gives other programs priority on the processor");

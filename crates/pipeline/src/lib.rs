@@ -139,7 +139,7 @@ impl Engine {
         self.on_threads(&asked.job, |context| speakers::encode_voice(context, asked, control))
     }
 
-    /// Runs `work` on as many threads as the job asks for: candle takes those
+    /// Runs `work` on as many threads as the job asks for, at most one per core: candle takes those
     /// of the pool that it is called on.
     fn on_threads<R: Send>(
         &mut self,
@@ -147,7 +147,8 @@ impl Engine {
         work: impl FnOnce(&mut Option<DeviceContext>) -> R + Send,
     ) -> R {
         let Self { context, pool, .. } = self;
-        let Some(threads) = job.threads.filter(|threads| *threads > 0) else {
+        let cores = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
+        let Some(threads) = job.threads.filter(|threads| *threads > 0).map(|threads| threads.min(cores)) else {
             return work(context);
         };
         if pool.as_ref().is_none_or(|pool| pool.current_num_threads() != threads) {
