@@ -113,7 +113,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 async fn models_command(command: ModelsCommand) -> io::Result<Ended> {
     Ok(match command {
         ModelsCommand::List(args) => models::run(&args),
-        ModelsCommand::Recommend(args) => recommend::run(&args),
+        ModelsCommand::Recommend(args) => recommend::run(&args).await,
         ModelsCommand::Probe(args) => probe::run(args, Interrupt::listen()?).await,
         ModelsCommand::Pull(args) => pull::run(args, Interrupt::listen()?).await,
         ModelsCommand::Import(args) => installed::import(&args, Interrupt::listen()?),

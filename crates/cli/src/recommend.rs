@@ -1,9 +1,10 @@
 use std::io::{self, Write};
 
-use advisor::recommend::{Advice, Choice, Recommendation, recommend};
+use advisor::recommend::{Advice, Choice, Recommendation, UnusedCard, recommend};
 use clap::Args;
 use config::Preferences;
 use memory::bytes::human;
+use wire::DeviceChoice;
 
 use crate::ended::Ended;
 use crate::memory_args::Limits;
@@ -24,6 +25,10 @@ pub struct Recommend {
     #[arg(long)]
     pub json: bool,
 
+    /// The device to recommend for: auto, cpu, cuda or cuda:N
+    #[arg(long, value_parser = values::device, default_value = "auto", help_heading = "Machine")]
+    pub device: DeviceChoice,
+
     #[command(flatten)]
     pub limits: Limits,
 
@@ -32,13 +37,16 @@ pub struct Recommend {
     pub skip_speakers: bool,
 }
 
-pub fn run(args: &Recommend) -> Ended {
+pub async fn run(args: &Recommend) -> Ended {
     let mut preferences = match Preferences::of_this_user(&args.limits.flags()) {
         Ok(preferences) => preferences,
         Err(failure) => return Ended::Usage(failure.to_string()),
     };
     preferences.memory.skip_speakers |= args.skip_speakers;
-    let recommendation = match recommend(&preferences, args.language.0.as_deref(), true) {
+    if args.device != DeviceChoice::Cpu {
+        supervisor::cards::ask().await;
+    }
+    let recommendation = match recommend(&preferences, args.language.0.as_deref(), true, args.device) {
         Ok(recommendation) => recommendation,
         Err(failure) => return failure.into(),
     };
@@ -59,6 +67,11 @@ fn write(recommendation: &Recommendation, out: &mut dyn Write) -> io::Result<()>
         writeln!(out, "{}: {free} free of {total}, {} in use", device.name, human(advice.in_use))?;
         rows(advice).iter().try_for_each(|row| writeln!(out, "{row}"))?;
         writeln!(out)?;
+    }
+    // The one that explains why the CPU computes is part of the reason.
+    let said = |card: &&UnusedCard| !recommendation.reason.contains(&card.reason);
+    for card in recommendation.unused.iter().filter(said) {
+        writeln!(out, "{} {}", card.name, card.reason)?;
     }
     writeln!(out, "{}", recommendation.reason)
 }

@@ -110,6 +110,108 @@ fn the_doctor_names_the_library_that_is_missing_and_the_cpu_serves() {
     }
 }
 
+/// `steno` beside its engine, and beside one for cards where `cuda` says so.
+fn installed(sandbox: &Sandbox, cuda: bool) {
+    let bin = sandbox.path("bin");
+    let _ = std::fs::remove_dir_all(&bin);
+    std::fs::create_dir(&bin).unwrap();
+    let scripted = env!("CARGO_BIN_EXE_steno-scripted-engine");
+    std::fs::copy(env!("CARGO_BIN_EXE_steno"), bin.join("steno")).unwrap();
+    for name in ["steno-engine", "steno-engine-cuda"].iter().take(1 + usize::from(cuda)) {
+        std::fs::copy(scripted, bin.join(name)).unwrap();
+    }
+}
+
+/// That `steno`, whose engine for cards does with its card what `card` says.
+fn steno(sandbox: &Sandbox, card: &str, arguments: &[&str]) -> Ran {
+    let mut command = Command::new(sandbox.path("bin/steno"));
+    command.args(arguments).current_dir(sandbox.folder.path());
+    command.env("LD_LIBRARY_PATH", sandbox.path("driver")).env("STENO_SCRIPT_CARD", card);
+    for name in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "STENO_STATE_FOLDER"] {
+        command.env(name, sandbox.home.path());
+    }
+    command.env("STENO_MODEL", project().join("models/starter-whisper"));
+    command.env("STENO_SCRIPT_JOBS", sandbox.home.path().join("jobs"));
+    for name in ["STENO_ENGINE", "STENO_BACKEND", "CUDA_VISIBLE_DEVICES"] {
+        command.env_remove(name);
+    }
+    Ran::from(command.output().unwrap()).ends(0)
+}
+
+const OTHER: &str =
+    "gpu GPU-22222222-2222-3333-4444-555555555555 0:02:00.0 25769803776 21474836480 Large Card\n";
+
+/// A card without an engine that computes on it is not recommended, whatever the driver says.
+#[test]
+fn the_cpu_is_recommended_where_no_engine_computes_on_the_card() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let sandbox = Sandbox::with(&[]);
+    let old = format!("{CARD}capability GPU-11111111-2222-3333-4444-555555555555 6.1\n");
+    for (computes, card, cuda, says, reason) in [
+        (
+            true,
+            CARD,
+            false,
+            "works",
+            Some("Small Card is not used: the engine for NVIDIA cards is not installed."),
+        ),
+        (false, CARD, true, "works", Some("libcuda.so.1 can't be loaded")),
+        (true, &old, true, "works", Some("Small Card is not used: it has compute capability 6.1")),
+        (
+            true,
+            CARD,
+            true,
+            "The operation is wrong.",
+            Some("Small Card is not used: The operation is wrong."),
+        ),
+        // Another engine in its place is asked anew.
+        (true, CARD, true, "works", None),
+    ] {
+        if !driver(&sandbox, computes, Some(card)) {
+            return;
+        }
+        installed(&sandbox, cuda);
+        let out = steno(&sandbox, says, &["models", "recommend"]).out;
+        match reason {
+            Some(reason) => {
+                assert!(out.contains(reason) && out.contains(" on the CPU: "), "no {reason:?} in {out}");
+                assert!(!out.contains("Small Card: "), "{out}");
+            }
+            None => assert!(
+                out.contains("Small Card: 3.0 GB free of 8.0 GB") && !out.contains("on the CPU: "),
+                "{out}"
+            ),
+        }
+    }
+}
+
+/// What is recommended, what is announced and what computes is one card.
+#[test]
+fn of_two_cards_the_one_that_is_recommended_computes() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let sandbox = Sandbox::with(&["a.mp3"]);
+    if !driver(&sandbox, true, Some(&format!("{CARD}{OTHER}"))) {
+        return;
+    }
+    installed(&sandbox, true);
+    let recommended =
+        |options: &[&str]| steno(&sandbox, "works", &[&["models", "recommend"], options].concat()).out;
+    assert!(recommended(&[]).contains(" on Large Card: "), "{}", recommended(&[]));
+    let small = recommended(&["--device", "cuda:0"]);
+    assert!(small.contains("Small Card: ") && !small.contains("Large Card"), "{small}");
+    assert!(!recommended(&["--device", "cpu"]).contains("Card"));
+    for (device, card, told) in [
+        ("auto", "Large Card", r#""device":{"first":1}"#),
+        ("cuda:0", "Small Card", r#""device":{"cuda":0}"#),
+    ] {
+        let _ = std::fs::remove_file(sandbox.home.path().join("jobs"));
+        let ran = steno(&sandbox, "works", &["transcribe", "a.mp3", "--force", "--device", device]);
+        assert!(ran.err.contains(&format!(" on {card}: ")), "{device}: {}", ran.err);
+        let jobs = std::fs::read_to_string(sandbox.home.path().join("jobs")).unwrap();
+        assert!(jobs.contains(told), "{device}: {jobs}");
+    }
+}
+
 /// Where a CUDA engine is installed but a library that it needs is not, it ends
 /// as programs do then, and the CPU's takes its place.
 #[test]

@@ -64,18 +64,23 @@ pub fn choose(choice: DeviceChoice) -> Result<Chosen, Failure> {
     }
     match choice {
         DeviceChoice::Cpu => Ok(Chosen::cpu("The CPU was chosen.".into())),
-        DeviceChoice::Auto => Ok(match open_cuda(0) {
-            Ok(device) => Chosen::cuda(0, device),
-            Err(NotOpened { reason, problem }) => {
-                let unusable = problem.map(|problem| ("cuda:0".to_owned(), problem));
-                Chosen { unusable, ..Chosen::cpu(reason) }
-            }
-        }),
+        DeviceChoice::Auto => Ok(card_or_cpu(0)),
+        DeviceChoice::First(number) => Ok(card_or_cpu(number)),
         DeviceChoice::Cuda(number) => {
             open_cuda(number).map(|device| Chosen::cuda(number, device)).map_err(|not_opened| {
                 let text = format!("cuda:{number} can't be used. {}", not_opened.reason);
                 Failure::new(ErrorCode::DeviceUnavailable, text).remedy("Use --device cpu, or auto.")
             })
+        }
+    }
+}
+
+fn card_or_cpu(number: usize) -> Chosen {
+    match open_cuda(number) {
+        Ok(device) => Chosen::cuda(number, device),
+        Err(NotOpened { reason, problem }) => {
+            let unusable = problem.map(|problem| (format!("cuda:{number}"), problem));
+            Chosen { unusable, ..Chosen::cpu(reason) }
         }
     }
 }

@@ -110,6 +110,26 @@ impl EnginePrograms {
     }
 }
 
+impl EngineProgram {
+    /// Whether a driver's library lies on a path that only this engine will see.
+    pub(crate) fn has_driver(&self) -> bool {
+        let mut folders = self.library_path.iter().flat_map(std::env::split_paths);
+        folders.any(|folder| folder.join("libcuda.so.1").is_file())
+    }
+}
+
+/// The CUDA engine, whether or not there is a driver for it.
+pub(crate) fn cuda_engine(around: &SearchContext) -> Option<EngineProgram> {
+    let program = match &around.chosen {
+        Some(chosen) => Some(PathBuf::from(chosen)).filter(|program| is_cuda(program) && program.is_file()),
+        None => {
+            let file = format!("{CUDA_ENGINE}{}", std::env::consts::EXE_SUFFIX);
+            around.folders().iter().map(|folder| folder.join(&file)).find(|path| path.is_file())
+        }
+    }?;
+    Some(EngineProgram { library_path: library_path(&program, around), program })
+}
+
 /// Looks for engines; the list is not empty.
 ///
 /// # Errors
@@ -141,9 +161,9 @@ pub fn engines(around: &SearchContext) -> Result<EnginePrograms, Failure> {
     if !around.cpu_only
         && let Some(program) = first(CUDA_ENGINE)
     {
-        let library_path = library_path(&program, around);
-        if around.has_cuda_driver || library_path.as_ref().is_some_and(has_driver) {
-            found.candidates.push(EngineProgram { program, library_path });
+        let engine = EngineProgram { library_path: library_path(&program, around), program };
+        if around.has_cuda_driver || engine.has_driver() {
+            found.candidates.push(engine);
         } else {
             found.note = Some(
                 "The CPU computes: the CUDA engine is installed, but the library of the NVIDIA driver \
@@ -186,7 +206,7 @@ pub fn find_player() -> Result<PathBuf, Failure> {
     Err(Failure::new(ErrorCode::PlayerFailed, text).remedy(remedy))
 }
 
-fn is_cuda(program: &Path) -> bool {
+pub(crate) fn is_cuda(program: &Path) -> bool {
     program.file_stem().is_some_and(|name| name == CUDA_ENGINE)
 }
 
@@ -208,11 +228,6 @@ fn library_path(program: &Path, around: &SearchContext) -> Option<OsString> {
     }
     folders.extend(around.library_path.iter().flat_map(std::env::split_paths));
     std::env::join_paths(folders).ok()
-}
-
-/// Whether a driver's library lies on a path that only the engine will see.
-fn has_driver(library_path: &OsString) -> bool {
-    std::env::split_paths(library_path).any(|folder| folder.join("libcuda.so.1").is_file())
 }
 
 fn not_found(tried: &[PathBuf]) -> Failure {

@@ -737,6 +737,7 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
         &["memory-limit", "ram-limit", "precision", "skip-speakers", "language"],
         "settings::a_recommendation_keeps_to_its_options",
     ),
+    ("models recommend", &["device"], "driver::of_two_cards_the_one_that_is_recommended_computes"),
     ("models recommend", &["json"], "settings::what_is_for_programs_is_json"),
     (
         "models probe",
@@ -845,6 +846,7 @@ fn text_is_neither_a_formula_nor_a_tag() {
 fn exists(test: &str) -> bool {
     let modules = [
         ("commands", include_str!("commands.rs")),
+        ("driver", include_str!("../driver.rs")),
         ("memory", include_str!("memory.rs")),
         ("models", include_str!("models.rs")),
         ("real_engine", include_str!("real_engine.rs")),
