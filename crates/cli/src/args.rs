@@ -55,6 +55,7 @@ pub enum Command {
     Export(Export),
     Clip(crate::clip::Clip),
     Models(Models),
+    Gpu(crate::gpu::Gpu),
     Doctor(Doctor),
     Memory(memory_command::Memory),
     Completions(completions::Completions),
@@ -71,6 +72,7 @@ impl Command {
                 | Self::Speakers(_)
                 | Self::Translate(_)
                 | Self::Voices(_)
+                | Self::Gpu(_)
                 | Self::Doctor(_)
                 | Self::Memory(_)
         )

@@ -18,6 +18,9 @@ use crate::{Engine, EngineOptions};
 /// The first that CUDA 13 compiles for, and with it every CUDA engine of this version.
 pub const FIRST_CAPABILITY: (u32, u32) = (7, 5);
 
+/// The first driver that serves CUDA 13.0, by the release notes of that.
+pub const FIRST_DRIVER: u32 = 580;
+
 /// For engines; see the module.
 pub(crate) const ORDER: (&str, &str) = ("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
 
@@ -27,6 +30,11 @@ pub(crate) const ORDER: (&str, &str) = ("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
 pub enum Lack {
     /// The driver's library for computing, libcuda.so.1.
     DriverLibrary,
+    /// A driver that is new enough.
+    Driver {
+        /// Its version.
+        found: String,
+    },
     /// What the engine's code needs: the card is older.
     Capability {
         /// Such as `6.1`.
@@ -57,6 +65,9 @@ impl Lack {
                 let (major, minor) = FIRST_CAPABILITY;
                 format!("is not used: it has compute capability {found}, and Steno needs {major}.{minor} or newer.")
             }
+            Self::Driver { found } => format!(
+                "is not used: its driver is {found}, and Steno needs {FIRST_DRIVER} or newer. Update the driver."
+            ),
             Self::Engine => "is not used: the engine for NVIDIA cards is not installed. Get it with \
                              `steno gpu install`."
                 .into(),
@@ -72,6 +83,8 @@ impl Lack {
 pub struct Around {
     /// Whether libcuda.so.1 can be loaded.
     pub has_library: bool,
+    /// The driver's version, where it says so.
+    pub driver: Option<String>,
     /// Whether the user forbids the CUDA engine.
     pub cpu_only: bool,
     /// Where the CUDA engine is.
@@ -91,6 +104,7 @@ impl Around {
             // A driver may lie where the engine alone looks.
             has_library: crate::platform::has_cuda_driver()
                 || engine.as_ref().is_some_and(|found| found.has_driver()),
+            driver: driver.map(str::to_owned),
             cpu_only: context.cpu_only,
             refusal: engine.as_ref().and_then(|found| Answer::remembered(&found.program, driver)?.refusal),
             engine: engine.map(|found| found.program),
@@ -102,11 +116,17 @@ impl Around {
 /// The number of each card among CUDA's devices, and what it lacks.
 pub fn judge(gpus: &[Gpu], around: &Around) -> Vec<(Option<usize>, Option<Lack>)> {
     let numbers = numbers(gpus, around.visible.as_deref());
+    let is_old = |version: &&String| {
+        let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+        major.is_some_and(|major| major < FIRST_DRIVER)
+    };
+    let old_driver = around.driver.as_ref().filter(is_old);
     let lack = |gpu: &Gpu, number: Option<usize>| {
         let old = gpu.capability.filter(|found| *found < FIRST_CAPABILITY);
         match old {
             Some((major, minor)) => Some(Lack::Capability { found: format!("{major}.{minor}") }),
             None if !around.has_library => Some(Lack::DriverLibrary),
+            None if old_driver.is_some() => old_driver.map(|found| Lack::Driver { found: found.clone() }),
             None if around.cpu_only => Some(Lack::Permission),
             None if around.engine.is_none() => Some(Lack::Engine),
             None if number.is_none() => Some(Lack::Visibility),
@@ -244,6 +264,9 @@ mod tests {
             (pascal, works.clone(), Some("compute capability 6.1, and Steno needs 7.5")),
             (pascal, Around::default(), Some("compute capability 6.1")),
             (turing, Around { has_library: false, ..works.clone() }, Some("libcuda.so.1 can't be loaded")),
+            (turing, Around { driver: Some("570.86".into()), ..works.clone() }, Some("its driver is 570.86")),
+            (turing, Around { driver: Some("580.65.06".into()), ..works.clone() }, None),
+            (turing, Around { driver: Some("unheard of".into()), ..works.clone() }, None),
             (turing, Around { engine: None, ..works.clone() }, Some("`steno gpu install`")),
             (turing, Around { cpu_only: true, ..works.clone() }, Some("STENO_BACKEND")),
             (turing, Around { visible: Some("1".into()), ..works.clone() }, Some("CUDA_VISIBLE_DEVICES")),

@@ -35,6 +35,11 @@ pub fn find_engine() -> Result<PathBuf, Failure> {
     found.candidates.into_iter().next().map(|candidate| candidate.program).ok_or_else(|| not_found(&[]))
 }
 
+/// The folder in which engines lie that the user had downloaded: a store as that of models.
+pub fn downloaded_engines() -> Option<PathBuf> {
+    Some(config::folders::data()?.join("steno/engines"))
+}
+
 /// What the search depends on.
 #[derive(Debug, Clone, Default)]
 pub struct SearchContext {
@@ -44,6 +49,8 @@ pub struct SearchContext {
     pub executable: Option<PathBuf>,
     /// Folders to look in after those that follow from the executable.
     pub package_folders: Vec<PathBuf>,
+    /// The folder of the CUDA engine that the user had downloaded; looked in last.
+    pub downloaded: Option<PathBuf>,
     /// Never the CUDA engine.
     pub cpu_only: bool,
     /// Whether the driver can be loaded.
@@ -61,10 +68,18 @@ impl SearchContext {
             chosen: variable("STENO_ENGINE"),
             executable: std::env::current_exe().ok(),
             package_folders: if cfg!(unix) { vec![PACKAGE_FOLDER.into()] } else { vec![] },
+            downloaded: downloaded_engines().map(|store| store.join("cuda")),
             cpu_only,
             has_cuda_driver: !cpu_only && platform::has_cuda_driver(),
             library_path: variable("LD_LIBRARY_PATH"),
         }
+    }
+
+    /// Where an engine of this name may lie, in the order in which they are looked at.
+    fn paths(&self, engine: &str) -> Vec<PathBuf> {
+        let file = format!("{engine}{}", std::env::consts::EXE_SUFFIX);
+        let downloaded = self.downloaded.iter().filter(|_| engine == CUDA_ENGINE).cloned();
+        self.folders().into_iter().chain(downloaded).map(|folder| folder.join(&file)).collect()
     }
 
     fn folders(&self) -> Vec<PathBuf> {
@@ -122,10 +137,7 @@ impl EngineProgram {
 pub(crate) fn cuda_engine(around: &SearchContext) -> Option<EngineProgram> {
     let program = match &around.chosen {
         Some(chosen) => Some(PathBuf::from(chosen)).filter(|program| is_cuda(program) && program.is_file()),
-        None => {
-            let file = format!("{CUDA_ENGINE}{}", std::env::consts::EXE_SUFFIX);
-            around.folders().iter().map(|folder| folder.join(&file)).find(|path| path.is_file())
-        }
+        None => around.paths(CUDA_ENGINE).into_iter().find(|path| path.is_file()),
     }?;
     Some(EngineProgram { library_path: library_path(&program, around), program })
 }
@@ -151,8 +163,7 @@ pub fn engines(around: &SearchContext) -> Result<EnginePrograms, Failure> {
 
     let mut tried = Vec::new();
     let mut first = |name: &str| {
-        let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
-        let paths: Vec<PathBuf> = around.folders().iter().map(|folder| folder.join(&file)).collect();
+        let paths = around.paths(name);
         let found = paths.iter().find(|path| path.is_file()).cloned();
         tried.extend(paths);
         found

@@ -737,6 +737,13 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
         &["memory-limit", "ram-limit", "precision", "skip-speakers", "language"],
         "settings::a_recommendation_keeps_to_its_options",
     ),
+    ("gpu", &["json"], "driver::the_engine_is_downloaded_started_and_removed"),
+    ("gpu install", &["manifest"], "driver::the_engine_is_downloaded_started_and_removed"),
+    (
+        "gpu install",
+        &["proxy", "offline", "quiet"],
+        "driver::the_download_of_the_engine_keeps_to_its_options",
+    ),
     ("models recommend", &["device"], "driver::of_two_cards_the_one_that_is_recommended_computes"),
     ("models recommend", &["json"], "settings::what_is_for_programs_is_json"),
     (
@@ -887,8 +894,10 @@ fn commands(sandbox: &Sandbox, parent: &[&str]) -> Vec<String> {
 #[test]
 fn every_option_of_every_command_has_a_test() {
     let sandbox = Sandbox::with(&[]);
-    let all: Vec<String> =
-        [&[][..], &["models"], &["voices"]].into_iter().flat_map(|of| commands(&sandbox, of)).collect();
+    let all: Vec<String> = [&[][..], &["models"], &["voices"], &["gpu"]]
+        .into_iter()
+        .flat_map(|of| commands(&sandbox, of))
+        .collect();
     assert!(all.len() > 15, "{all:?}");
     for command in &all {
         let mut tested = BTreeSet::new();
