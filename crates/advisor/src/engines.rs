@@ -4,9 +4,14 @@ use std::path::PathBuf;
 
 use config::Preferences;
 use hub::{Control, ENGINE, Store, TransferProgress, installed_engine};
+use supervisor::cards::Lack;
+use supervisor::status::Gpus;
 use wire::{ErrorCode, Failure};
 
 use crate::store;
+
+/// What the download of the engine is called beside those of models.
+pub const TRANSFER: &str = "steno-engine-cuda";
 
 /// The list of files of this version's release, which whoever builds a release names when it is compiled.
 pub const RELEASE: Option<&str> = option_env!("STENO_GPU_RELEASE");
@@ -24,6 +29,11 @@ pub fn address(given: Option<&str>) -> Result<String, Failure> {
              of the sources, `make engine-cuda` builds the engine.",
         )
     })
+}
+
+/// Whether a download of the engine would have a card compute.
+pub fn would_help(gpus: &Gpus) -> bool {
+    address(None).is_ok() && gpus.cards.iter().any(|card| card.lack == Some(Lack::Engine))
 }
 
 fn engines() -> Result<Store, Failure> {

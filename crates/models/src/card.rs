@@ -207,8 +207,8 @@ mod tests {
 
     #[test]
     fn code_serves_later_steps_of_its_generation_and_ptx_all_that_follow() {
-        let (listed, compiled): (fn(&str) -> Option<Code>, fn(&str) -> Option<Code>) =
-            (Code::listed, Code::compiled);
+        type Read = fn(&str) -> Option<Code>;
+        let (listed, compiled): (Read, Read) = (Code::listed, Code::compiled);
         for (read, built, (major, minor), expected) in [
             (listed, "75", (7, 5), true),
             (listed, "75", (8, 0), false),

@@ -25,6 +25,8 @@ pub struct ModelFits {
     pub is_best_of_all: bool,
     /// What is wrong with the card's driver, in a sentence or two.
     pub gpu_problem: Option<String>,
+    /// The id of the download that would have a card compute; null where none would.
+    pub engine: Option<String>,
 }
 
 /// How one model fits. Amounts are bytes.
@@ -136,6 +138,7 @@ impl From<Choices> for ModelFits {
             recommended: choices.recommended.map(number),
             is_best_of_all: choices.is_best_of_all,
             gpu_problem: choices.gpu_problem,
+            engine: choices.engine.map(str::to_owned),
         }
     }
 }

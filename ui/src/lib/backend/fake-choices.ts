@@ -37,6 +37,7 @@ export const FITS: ModelFits = {
   recommended: 1,
   is_best_of_all: true,
   gpu_problem: null,
+  engine: null,
 };
 
 const NAMES: PreferenceName[] = [

@@ -1626,7 +1626,11 @@ is_best_of_all: boolean,
 /**
  * What is wrong with the card's driver, in a sentence or two.
  */
-gpu_problem: string | null, };
+gpu_problem: string | null, 
+/**
+ * The id of the download that would have a card compute; null where none would.
+ */
+engine: string | null, };
 
 /**
  * How one model fits. Amounts are bytes.
@@ -1967,6 +1971,10 @@ id: string,
  * It comes from this machine.
  */
 is_import: boolean, 
+/**
+ * Whether it is the engine for NVIDIA cards and no model.
+ */
+is_engine: boolean, 
 /**
  * The user paused it.
  */

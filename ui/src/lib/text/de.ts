@@ -20,6 +20,8 @@ export const de: Text = {
   device: {
     free: (free, total) => `${free} von ${total} frei für Steno`,
     unknown: "Der freie Speicher lässt sich nicht ermitteln.",
+    lacksEngine: "Eine Grafikkarte ist vorhanden, aber das Rechenprogramm für NVIDIA-Karten ist nicht installiert.",
+    getEngine: "Rechenprogramm für NVIDIA-Karten herunterladen",
   },
 
   models: {

@@ -22,6 +22,8 @@ export const en = {
   device: {
     free: (free: string, total: string) => `${free} of ${total} free for Steno`,
     unknown: "The free memory can’t be determined.",
+    lacksEngine: "A graphics card is there, but the engine for NVIDIA cards is not installed.",
+    getEngine: "Get the engine for NVIDIA cards",
   },
 
   models: {

@@ -21,6 +21,8 @@ export const es: Text = {
   device: {
     free: (free, total) => `${free} de ${total} libres para Steno`,
     unknown: "No se puede determinar la memoria libre.",
+    lacksEngine: "Hay una tarjeta gráfica, pero el motor para tarjetas NVIDIA no está instalado.",
+    getEngine: "Descargar el motor para tarjetas NVIDIA",
   },
 
   models: {

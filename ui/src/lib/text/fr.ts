@@ -24,6 +24,8 @@ export const fr: Text = {
   device: {
     free: (free, total) => `${free} libres sur ${total} pour Steno`,
     unknown: "Impossible de déterminer la mémoire libre.",
+    lacksEngine: "Une carte graphique est présente, mais le moteur pour cartes NVIDIA n’est pas installé.",
+    getEngine: "Télécharger le moteur pour cartes NVIDIA",
   },
 
   models: {

@@ -21,6 +21,8 @@ export const ja: Text = {
   device: {
     free: (free, total) => `${total}中${free}をStenoで使用できます`,
     unknown: "空きメモリを確認できません。",
+    lacksEngine: "グラフィックカードはありますが、NVIDIAカード用のエンジンがインストールされていません。",
+    getEngine: "NVIDIAカード用のエンジンを入手",
   },
 
   models: {

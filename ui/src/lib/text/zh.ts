@@ -21,6 +21,8 @@ export const zh: Text = {
   device: {
     free: (free, total) => `共 ${total}，Steno 可用 ${free}`,
     unknown: "无法确定可用内存。",
+    lacksEngine: "检测到显卡，但尚未安装用于 NVIDIA 显卡的引擎。",
+    getEngine: "获取用于 NVIDIA 显卡的引擎",
   },
 
   models: {
