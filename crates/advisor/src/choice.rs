@@ -131,6 +131,7 @@ pub fn example(language: Option<&str>, task: Task, preferences: &config::Prefere
     job.task = task;
     job.memory = preferences.memory.clone();
     job.precision = preferences.precision;
+    job.device = preferences.engine.device;
     job
 }
 

@@ -122,14 +122,13 @@ pub fn recommend(
     preferences: &Preferences,
     language: Option<&str>,
     speakers: bool,
-    device: DeviceChoice,
 ) -> Result<Recommendation, Failure> {
     let mut job = Job::new(wire::NO_JOB, "", "");
     job.memory = preferences.memory.clone();
     job.precision = preferences.precision;
     job.language = language.map(str::to_owned);
     job.speakers = speakers;
-    job.device = device;
+    job.device = preferences.engine.device;
     now(preferences, &job)
 }
 

@@ -3,11 +3,12 @@ use std::io::{self, Write};
 use advisor::recommend::{Advice, Choice, Recommendation, UnusedCard, recommend};
 use clap::Args;
 use config::Preferences;
+use config::preferences::DEVICE;
 use memory::bytes::human;
 use wire::DeviceChoice;
 
 use crate::ended::Ended;
-use crate::memory_args::Limits;
+use crate::memory_args::{Limits, checked};
 use crate::outputs::print;
 use crate::values::{self, Language};
 
@@ -25,9 +26,9 @@ pub struct Recommend {
     #[arg(long)]
     pub json: bool,
 
-    /// The device to recommend for: auto, cpu, cuda or cuda:N
-    #[arg(long, value_parser = values::device, default_value = "auto", help_heading = "Machine")]
-    pub device: DeviceChoice,
+    /// The device to recommend for: auto, cpu, cuda or cuda:N [default: auto]
+    #[arg(long, value_parser = checked(DEVICE.0), help_heading = "Machine")]
+    pub device: Option<String>,
 
     #[command(flatten)]
     pub limits: Limits,
@@ -38,15 +39,17 @@ pub struct Recommend {
 }
 
 pub async fn run(args: &Recommend) -> Ended {
-    let mut preferences = match Preferences::of_this_user(&args.limits.flags()) {
+    let mut flags = args.limits.flags();
+    flags.extend(args.device.clone().map(|device| (DEVICE.0, device)));
+    let mut preferences = match Preferences::of_this_user(&flags) {
         Ok(preferences) => preferences,
         Err(failure) => return Ended::Usage(failure.to_string()),
     };
     preferences.memory.skip_speakers |= args.skip_speakers;
-    if args.device != DeviceChoice::Cpu {
+    if preferences.engine.device != DeviceChoice::Cpu {
         supervisor::cards::ask().await;
     }
-    let recommendation = match recommend(&preferences, args.language.0.as_deref(), true, args.device) {
+    let recommendation = match recommend(&preferences, args.language.0.as_deref(), true) {
         Ok(recommendation) => recommendation,
         Err(failure) => return failure.into(),
     };

@@ -14,6 +14,7 @@
 //! [engine]
 //! threads = 4
 //! priority = "low"
+//! device = "cuda:1"
 //!
 //! [speakers]
 //! model = "community-1"
@@ -28,7 +29,7 @@ use std::path::{Path, PathBuf};
 
 use memory::Precision;
 use memory::settings::{BadSetting, MemorySettings, PROFILE, Profile, VARIABLES, key};
-use wire::{ErrorCode, Failure};
+use wire::{DeviceChoice, ErrorCode, Failure};
 
 use crate::folders;
 
@@ -55,6 +56,10 @@ pub const THREADS: (&str, &str) = ("STENO_THREADS", "a number from 1: threads th
 /// The priority of the engine: its variable, and what it takes.
 pub const PRIORITY: (&str, &str) =
     ("STENO_PRIORITY", "low or normal: low gives other programs priority on the processor");
+
+/// The device to compute on: its variable, and what it takes.
+pub const DEVICE: (&str, &str) =
+    ("STENO_DEVICE", "auto, cpu, cuda or cuda:N: the device to compute on, cards numbered as in nvidia-smi");
 
 /// The model that tells speakers apart: its variable, and what it takes.
 pub const SPEAKER_MODEL: (&str, &str) =
@@ -93,6 +98,8 @@ pub struct EnginePreferences {
     pub threads: Option<usize>,
     /// Against other programs.
     pub priority: Priority,
+    /// Where it computes.
+    pub device: DeviceChoice,
 }
 
 /// How the engine's process stands against those of other programs.
@@ -122,14 +129,18 @@ pub type Values = Vec<(&'static str, String)>;
 /// Every variable that is read, with what it takes.
 pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
     let network = NETWORK_KEYS.map(|(_, name, wanted)| (name, wanted));
-    [PROFILE].into_iter().chain(VARIABLES).chain([PRECISION, THREADS, PRIORITY, SPEAKER_MODEL]).chain(network)
+    [PROFILE]
+        .into_iter()
+        .chain(VARIABLES)
+        .chain([PRECISION, THREADS, PRIORITY, DEVICE, SPEAKER_MODEL])
+        .chain(network)
 }
 
 /// The table and the key that a variable has in the config file.
 pub(crate) fn place_in_file(variable: &str) -> (&'static str, String) {
     match NETWORK_KEYS.iter().find(|(_, name, _)| *name == variable) {
         Some((key, ..)) => (NETWORK, (*key).to_owned()),
-        None if [THREADS.0, PRIORITY.0].contains(&variable) => (ENGINE, key(variable)),
+        None if [THREADS.0, PRIORITY.0, DEVICE.0].contains(&variable) => (ENGINE, key(variable)),
         None if variable == SPEAKER_MODEL.0 => (SPEAKERS, "model".into()),
         // The key of the profile is short: it lies in the table of memory already.
         None if variable == PROFILE.0 => (MEMORY, "profile".into()),
@@ -237,7 +248,7 @@ impl Preferences {
         if let Some(network) = NETWORK_KEYS.iter().find(|(_, variable, _)| *variable == name) {
             return self.network.set(*network, value.trim());
         }
-        if let Some(wish) = [THREADS, PRIORITY].into_iter().find(|(variable, _)| *variable == name) {
+        if let Some(wish) = [THREADS, PRIORITY, DEVICE].into_iter().find(|(variable, _)| *variable == name) {
             return self.engine.set(wish, value.trim());
         }
         if name == SPEAKER_MODEL.0 {
@@ -279,6 +290,8 @@ impl EnginePreferences {
         if name == THREADS.0 {
             let threads = value.parse().ok().filter(|threads| (1..=MOST_THREADS).contains(threads));
             self.threads = Some(threads.ok_or_else(wrong)?);
+        } else if name == DEVICE.0 {
+            self.device = device(value).ok_or_else(wrong)?;
         } else {
             self.priority = match value.to_ascii_lowercase().as_str() {
                 "low" => Priority::Low,
@@ -287,6 +300,15 @@ impl EnginePreferences {
             };
         }
         Ok(())
+    }
+}
+
+fn device(text: &str) -> Option<DeviceChoice> {
+    match text.to_ascii_lowercase().as_str() {
+        "auto" => Some(DeviceChoice::Auto),
+        "cpu" => Some(DeviceChoice::Cpu),
+        "cuda" | "gpu" => Some(DeviceChoice::Cuda(0)),
+        other => other.strip_prefix("cuda:")?.parse().ok().map(DeviceChoice::Cuda),
     }
 }
 
@@ -493,6 +515,7 @@ mod tests {
             [engine]
             threads = 3
             priority = "low"
+            device = "cuda:1"
             [speakers]
             model = "community-1"
             [network]
@@ -515,7 +538,11 @@ mod tests {
                 ..MemorySettings::default()
             },
             precision: Some(Precision::Q8_0),
-            engine: EnginePreferences { threads: Some(3), priority: Priority::Low },
+            engine: EnginePreferences {
+                threads: Some(3),
+                priority: Priority::Low,
+                device: DeviceChoice::Cuda(1),
+            },
             speaker_model: Some("community-1".into()),
             network: NetworkPreferences {
                 hub: Some("https://mirror.example".into()),
@@ -524,6 +551,21 @@ mod tests {
             },
         };
         assert_eq!(preferences(file, &[], &[]), Ok(expected));
+    }
+
+    #[test]
+    fn devices() {
+        for (text, expected) in [
+            ("auto", DeviceChoice::Auto),
+            ("CPU", DeviceChoice::Cpu),
+            ("cuda", DeviceChoice::Cuda(0)),
+            ("cuda:3", DeviceChoice::Cuda(3)),
+        ] {
+            assert_eq!(device(text), Some(expected));
+        }
+        for text in ["", "cuda:", "cuda:x", "cuda:-1", "tpu"] {
+            assert_eq!(device(text), None, "{text}");
+        }
     }
 
     #[test]
@@ -542,7 +584,7 @@ mod tests {
                 "[engine]\ncores = 2",
                 &[],
                 &[],
-                &["a key \"engine.cores\", which is not known", "threads, priority; "],
+                &["a key \"engine.cores\", which is not known", "threads, priority, device; "],
             ),
             (
                 "[network]\nhub = 'mirror'",

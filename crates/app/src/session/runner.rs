@@ -193,6 +193,7 @@ pub fn job(entry: &QueueEntry, settings: &JobSettings, preferences: &Preferences
     settings.fill(&mut job);
     entry.part.fill(&mut job);
     job.threads = preferences.engine.threads;
+    job.device = preferences.engine.device;
     job.memory = preferences.memory.clone();
     job.precision = preferences.precision;
     job.speaker_model = advisor::speaker_model(preferences);

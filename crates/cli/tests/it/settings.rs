@@ -285,6 +285,7 @@ fn variables() -> Vec<(&'static str, &'static str, &'static str, Value)> {
         ("STENO_KEEP", "model", "/job/memory/pins/model", json!(true)),
         ("STENO_PRECISION", "q8_0", "/job/precision", json!("q8_0")),
         ("STENO_THREADS", "3", "/job/threads", json!(3)),
+        ("STENO_DEVICE", "cuda:1", "/job/device", json!({ "cuda": 1 })),
     ]
 }
 
@@ -301,7 +302,7 @@ const OTHER_VARIABLES: [(&str, &str); 5] = [
 fn place_in_file(variable: &str) -> (&'static str, String) {
     match variable {
         "STENO_MEMORY_PROFILE" => ("memory", "profile".into()),
-        "STENO_THREADS" | "STENO_PRIORITY" => ("engine", memory::settings::key(variable)),
+        "STENO_THREADS" | "STENO_PRIORITY" | "STENO_DEVICE" => ("engine", memory::settings::key(variable)),
         _ => ("memory", memory::settings::key(variable)),
     }
 }

@@ -187,6 +187,7 @@ export const de: Text = {
       threads: ["Anzahl der Threads", "Eine Zahl ab 1. Nicht festgelegt: einer je Kern"],
       speaker_model: ["Sprechermodell", "Erkennt die Sprecher. Nicht festgelegt: das integrierte. Weitere werden unter „Modelle“ installiert."],
       priority: ["Priorität der Engine", "Niedrig: Andere Programme haben beim Prozessor Vorrang. Wirksam ab dem nächsten Start."],
+      device: ["Grafikkarte", "Auf welcher von mehreren Karten gerechnet wird. Sonst auf der mit dem meisten freien Speicher."],
     },
     folders: "Modellordner",
     help: "Fehlerbehebung",

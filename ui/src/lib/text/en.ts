@@ -189,6 +189,7 @@ export const en = {
       threads: ["Threads", "A number from 1. Not set: one per core"],
       speaker_model: ["Speaker model", "Identifies the speakers. Not set: the built-in one. Others are installed under Models."],
       priority: ["Engine priority", "Low: other programs get the processor first. Takes effect at the next start."],
+      device: ["Graphics card", "Of several cards the one to compute on. Otherwise the one with the most free memory is used."],
     } satisfies Record<PreferenceName, [string, string | null]>,
     folders: "Model folders",
     help: "Troubleshooting",

@@ -188,6 +188,7 @@ export const es: Text = {
       threads: ["Hilos", "Un número desde 1. Sin definir: uno por núcleo"],
       speaker_model: ["Modelo de hablantes", "Identifica a los hablantes. Sin definir: el integrado. Otros se instalan en «Modelos»."],
       priority: ["Prioridad del motor", "Baja: los demás programas tienen prioridad en el procesador. Se aplica en el próximo inicio."],
+      device: ["Tarjeta gráfica", "Con varias tarjetas, la que se usa para calcular. Si no se elige, se usa la que tiene más memoria libre."],
     },
     folders: "Carpetas de modelos",
     help: "Solución de problemas",

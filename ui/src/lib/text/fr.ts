@@ -191,6 +191,7 @@ export const fr: Text = {
       threads: ["Nombre de threads", "Un nombre à partir de 1. Non défini : un par cœur"],
       speaker_model: ["Modèle des locuteurs", "Identifie les locuteurs. Non défini : celui qui est intégré. D’autres s’installent sous « Modèles »."],
       priority: ["Priorité du moteur", "Basse : les autres programmes sont prioritaires sur le processeur. Prend effet au prochain démarrage."],
+      device: ["Carte graphique", "S’il y en a plusieurs, celle qui calcule. Sinon, celle qui a le plus de mémoire libre."],
     },
     folders: "Dossiers de modèles",
     help: "Dépannage",
