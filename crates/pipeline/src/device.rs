@@ -75,6 +75,19 @@ pub fn choose(choice: DeviceChoice) -> Result<Chosen, Failure> {
     }
 }
 
+/// The first card that can be used, else the CPU and what is wrong with the first one; `None` after a card failed.
+pub fn first_usable() -> Option<Chosen> {
+    if is_lost() {
+        return None;
+    }
+    let first = card_or_cpu(0);
+    // Behind a card that is there and can't be used there may be another one.
+    let others = (1..).map(card_or_cpu).take_while(|_| first.unusable.is_some());
+    let usable =
+        others.take_while(|next| next.id != "cpu" || next.unusable.is_some()).find(|next| next.id != "cpu");
+    Some(usable.unwrap_or(first))
+}
+
 fn card_or_cpu(number: usize) -> Chosen {
     match open_cuda(number) {
         Ok(device) => Chosen::cuda(number, device),

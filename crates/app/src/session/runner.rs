@@ -205,6 +205,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_set_of_the_engine_reaches_every_job() {
+        let mut queue = super::super::queue::Queue::default();
+        let id = queue.add("talk.wav".into(), None, false, None);
+        let model =
+            advisor::ModelRef { name: "m".into(), path: "m".into(), demonstration: false, note: None };
+        let settings = JobSettings { model: Some(model), ..JobSettings::default() };
+        let mut preferences = Preferences::default();
+        preferences.engine.device = wire::DeviceChoice::Cuda(1);
+        preferences.engine.threads = Some(3);
+        let job = job(queue.get(id).unwrap(), &settings, &preferences).unwrap();
+        assert_eq!((job.device, job.threads), (wire::DeviceChoice::Cuda(1), Some(3)));
+    }
+
+    #[test]
     fn a_model_that_does_not_fit_is_announced_before_it_is_loaded() {
         let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/starter-whisper");
         let job = |ram_limit| {
