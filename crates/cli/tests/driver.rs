@@ -296,6 +296,23 @@ fn the_cpu_is_recommended_where_no_engine_computes_on_the_card() {
     }
 }
 
+/// A refusal is not for ever: what the engine lacked may be there now.
+#[test]
+fn an_engine_that_refused_is_asked_again() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let sandbox = Sandbox::with(&[]);
+    if !driver(&sandbox, true, Some(CARD)) {
+        return;
+    }
+    installed(&sandbox, true);
+    for (says, computes) in [("Its library is missing.", false), ("works", true)] {
+        for command in [&["models", "recommend"][..], &["gpu"]] {
+            let out = steno(&sandbox, says, command).out;
+            assert_eq!(!out.contains("is not used: Its library"), computes, "{says} {command:?}: {out}");
+        }
+    }
+}
+
 /// What is recommended, what is announced and what computes is one card.
 #[test]
 fn of_two_cards_the_one_that_is_recommended_computes() {

@@ -21,6 +21,9 @@ pub const FIRST_CAPABILITY: (u32, u32) = (7, 5);
 /// The first driver that serves CUDA 13.0, by the release notes of that.
 pub const FIRST_DRIVER: u32 = 580;
 
+/// How the refusal of an engine begins that did not start.
+pub(crate) const DID_NOT_START: &str = "its engine did not start: ";
+
 /// For engines; see the module.
 pub(crate) const ORDER: (&str, &str) = ("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
 
@@ -204,17 +207,19 @@ impl Answer {
     }
 }
 
-/// Whether the CUDA engine of this machine was asked what it computes on.
-pub fn was_asked() -> bool {
-    let Some(engine) = find::cuda_engine(&SearchContext::of_this_process(false)) else { return true };
-    Answer::remembered(&engine.program, driver_version().as_deref()).is_some()
+/// Whether the CUDA engine of this machine said that it computes on a card.
+fn has_consented() -> bool {
+    let engine = find::cuda_engine(&SearchContext::of_this_process(false));
+    let answer = engine.and_then(|engine| Answer::remembered(&engine.program, driver_version().as_deref()));
+    answer.is_some_and(|answer| answer.refusal.is_none())
 }
 
-/// Has the CUDA engine say whether it computes on the card, where a card could and it was not asked yet: it tests its
-/// code, which takes seconds.
+/// Has the CUDA engine say whether it computes on the card, where a card could and it did not say so yet: it tests its
+/// code, which takes seconds. One that refused is asked again: what it lacked may be there now.
 pub async fn ask() {
-    let could = || Gpus::now(Vec::new()).cards.iter().any(|card| card.lack.is_none());
-    if was_asked() || !could() {
+    let could = |lack: &Option<Lack>| matches!(lack, None | Some(Lack::Consent { .. }));
+    let is_there = || Gpus::now(Vec::new()).cards.iter().any(|card| could(&card.lack));
+    if has_consented() || !is_there() {
         return;
     }
     if let Ok(engine) = Engine::start(&EngineOptions::default()).await {
@@ -231,12 +236,25 @@ pub(crate) fn note(program: &Path, description: &Description) {
     note_refusal(program, refusal);
 }
 
-/// Remembers why the CUDA engine does not compute; `None`: it does.
+/// Remembers why the CUDA engine does not compute; `None`: it does. That a card is full now says nothing of later.
 pub(crate) fn note_refusal(program: &Path, refusal: Option<String>) {
+    let is_full = refusal.as_deref().is_some_and(memory::death::says_out_of_memory);
     if find::is_cuda(program)
+        && !is_full
         && let Some(answer) = Answer::of(program, driver_version().as_deref(), refusal)
     {
         let _ = answer.remember();
+    }
+}
+
+/// The engine runs: that it did not start is over.
+pub(crate) fn note_start(program: &Path) {
+    let remembered = || Answer::remembered(program, driver_version().as_deref())?.refusal;
+    if find::is_cuda(program)
+        && remembered().is_some_and(|refusal| refusal.starts_with(DID_NOT_START))
+        && let Some(path) = Answer::path()
+    {
+        let _ = std::fs::remove_file(path);
     }
 }
 

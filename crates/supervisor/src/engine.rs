@@ -104,7 +104,7 @@ impl Engine {
                     let text = format!("The CPU computes because the CUDA engine did not start: {failure}");
                     cards::note_refusal(
                         &candidate.program,
-                        Some(format!("its engine did not start: {failure}")),
+                        Some(format!("{}{failure}", cards::DID_NOT_START)),
                     );
                     note = Some(text);
                 }
@@ -128,6 +128,7 @@ impl Engine {
         let hello = greeting.await.unwrap_or_else(|_| Err(link.reason()));
         let hello = hello.map_err(|failure| (failure, link.death()))?;
         link.has_greeted = true;
+        cards::note_start(&candidate.program);
         let device = if hello.backend == Backend::Cuda { "cuda:0" } else { "cpu" };
         let entry = Runs::of_this_user().and_then(|runs| runs.register(hello.pid, device).ok());
         Ok(Self {
