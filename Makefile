@@ -27,7 +27,7 @@ setup: ## install the packages that these commands need
 check-cuda: ## type-check the CUDA engine; needs no CUDA software
 	@scripts/cuda/check.sh
 
-engine-cuda: ## build the engine for this machine's NVIDIA GPU (downloads the compiler, 10 minutes and more)
+engine-cuda: ## build the engine for this machine's NVIDIA GPUs (downloads the compiler, 10 minutes and more)
 	@scripts/cuda/build.sh
 
 bench-peers: ## whole recordings and parts of the network beside faster-whisper and whisper.cpp (from PyPI)

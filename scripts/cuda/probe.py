@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Asks the NVIDIA driver for the first device: prints `CAPABILITY DRIVER`, e.g.
-`89 13000`, or a sentence why there is none, with status 1."""
+"""Asks the NVIDIA driver for its devices: prints `CAPABILITY,... DRIVER`, the lowest
+first, e.g. `75,89 13000`, or a sentence why there is none, with status 1."""
 
 import ctypes
 import sys
@@ -25,9 +25,15 @@ def main():
         return value.value
 
     call("cuInit", 0)
-    device = number("cuDeviceGet", 0)
-    major, minor = (number("cuDeviceGetAttribute", attribute, device) for attribute in (MAJOR, MINOR))
-    print(f"{major}{minor} {number('cuDriverGetVersion')}")
+    found = set()
+    for device in range(number("cuDeviceGetCount")):
+        handle = number("cuDeviceGet", device)
+        major, minor = (number("cuDeviceGetAttribute", attribute, handle) for attribute in (MAJOR, MINOR))
+        found.add(10 * major + minor)
+    if not found:
+        sys.exit("The NVIDIA driver knows no GPU.")
+    capabilities = ",".join(str(capability) for capability in sorted(found))
+    print(f"{capabilities} {number('cuDriverGetVersion')}")
 
 
 main()

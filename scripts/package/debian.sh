@@ -1,12 +1,14 @@
 #!/bin/bash
 # Makes a Debian package in target/package: the window, the command line, the engine for the CPU, the player,
-# the demonstration model.
+# the demonstration model. And where NVIDIA's compiler is installed (scripts/cuda/toolkit.sh), the package steno-cuda:
+# the engine for NVIDIA cards with NVIDIA's libraries for it.
 # debian.sh                    builds the programs in release mode first
 # debian.sh --programs FOLDER  packages the programs in FOLDER
+#   --cuda FOLDER packages the engine in FOLDER, which scripts/package/engine.sh made
 #   --output FOLDER writes elsewhere; --fast does not compress
 . "$(dirname "$0")/../lib.sh"
 
-programs='' output=target/package
+programs='' cuda='' output=target/package
 compression=-Zxz
 while [ $# -gt 0 ]; do
     case $1 in
@@ -14,12 +16,16 @@ while [ $# -gt 0 ]; do
         programs=$(cd "${2:?--programs FOLDER}" && pwd)
         shift
         ;;
+    --cuda)
+        cuda=$(cd "${2:?--cuda FOLDER}" && pwd)
+        shift
+        ;;
     --output)
         output=${2:?--output FOLDER}
         shift
         ;;
     --fast) compression=-Znone ;;
-    *) fail "debian.sh [--programs FOLDER] [--output FOLDER] [--fast]" ;;
+    *) fail "debian.sh [--programs FOLDER] [--cuda FOLDER] [--output FOLDER] [--fast]" ;;
     esac
     shift
 done
@@ -32,6 +38,10 @@ if [ -z "$programs" ]; then
     npm --prefix ui run build --silent
     cargo build --locked --release -p steno -p steno-engine -p steno-player -p steno-window
     programs=$root/target/release
+    if [ -z "$cuda" ] && [ -f cuda/.installed-for ]; then
+        scripts/package/engine.sh
+        cuda=$root/target/package/cuda
+    fi
 fi
 
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
@@ -110,4 +120,36 @@ mkdir -p "$output"
 package=$output/steno_${version}_${architecture}.deb
 dpkg-deb --root-owner-group "$compression" --build "$tree" "$work/steno.deb" >/dev/null
 mv "$work/steno.deb" "$package"
+say "$package"
+
+if [ -z "$cuda" ]; then
+    say "WITHOUT steno-cuda: the engine for NVIDIA cards was left out. scripts/cuda/toolkit.sh gets the compiler for it."
+    exit 0
+fi
+tree=$work/cuda
+put 755 "$cuda/steno-engine-cuda" usr/lib/steno/steno-engine-cuda
+for library in "$cuda"/cuda-libs/*; do
+    put 644 "$library" "usr/lib/steno/cuda-libs/${library##*/}"
+done
+put 644 scripts/package/copyright-cuda usr/share/doc/steno-cuda/copyright
+chmod -R u=rwX,go=rX "$tree"
+mkdir "$tree/DEBIAN"
+cat >"$tree/DEBIAN/control" <<CONTROL
+Package: steno-cuda
+Version: $version
+Architecture: $architecture
+Maintainer: The Steno authors <steno@localhost>
+Installed-Size: $(du -k -s "$tree/usr" | cut -f 1)
+Depends: steno (= $version)
+Section: non-free/sound
+Priority: optional
+Description: the engine of steno for NVIDIA cards
+ Has Steno compute on NVIDIA cards from compute capability 7.5 on. It needs
+ NVIDIA's driver 580 or newer, which is not part of it, and holds NVIDIA's
+ libraries cuBLAS and cuRAND.
+CONTROL
+(cd "$tree" && find usr -type f -print0 | sort -z | xargs -0 md5sum) >"$tree/DEBIAN/md5sums"
+package=$output/steno-cuda_${version}_${architecture}.deb
+dpkg-deb --root-owner-group "$compression" --build "$tree" "$work/steno-cuda.deb" >/dev/null
+mv "$work/steno-cuda.deb" "$package"
 say "$package"

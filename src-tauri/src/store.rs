@@ -7,6 +7,7 @@ use crate::commands::{Answer, blocking};
 use crate::dialogs;
 use crate::shell::Shell;
 use advisor::catalog::ModelCatalog;
+use advisor::transfers::Arrived;
 use app::view::Connection;
 
 /// The catalogue, and what was begun or is damaged, for the settings in force.
@@ -23,8 +24,17 @@ pub async fn catalog(shell: State<'_, Shell>) -> Answer<ModelCatalog> {
 pub fn download(app: AppHandle, shell: State<'_, Shell>, id: String) {
     let (transfers, preferences) = (shell.transfers.clone(), shell.state.session.preferences());
     spawn(async move {
-        let model = transfers.download(&id, &preferences).await;
-        app.state::<Shell>().models_changed(model.map(|model| model.id));
+        let arrived = transfers.download(&id, &preferences).await;
+        let shell = app.state::<Shell>();
+        let model = match arrived {
+            Some(Arrived::Model(model)) => Some(model.id),
+            Some(Arrived::Engine) => {
+                shell.state.session.renew_engine().await;
+                None
+            }
+            None => None,
+        };
+        shell.models_changed(model);
     });
 }
 

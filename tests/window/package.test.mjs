@@ -1,6 +1,6 @@
 // The Debian package: what is in it, that it names what it needs, and that it works where it is unpacked.
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -26,6 +26,7 @@ before(async () => {
   }
   await execute(join(root, "scripts/package/debian.sh"), ["--programs", built, "--output", folder, "--fast"]);
   deb = join(folder, readdirSync(folder).find((name) => name.endsWith(".deb")));
+  assert.ok(!deb.includes("steno-cuda"), "without an engine for NVIDIA cards there is no package of it");
   tree = join(folder, "tree");
   await execute("dpkg-deb", ["-x", deb, tree]);
 });
@@ -51,6 +52,20 @@ test("it has all of Steno, and says what else is needed", options, async () => {
   const notices = (await execute("gzip", ["-dc", join(tree, "usr/share/doc/steno/third-party.txt.gz")], { maxBuffer: 1 << 26 })).stdout;
   for (const name of ["tauri ", "candle-core ", "svelte|uplot "]) assert.match(notices, new RegExp(`^(${name})`, "m"));
   assert.match(notices, /Without a text of their own/);
+});
+
+test("the engine for NVIDIA cards is a package of its own", options, async () => {
+  const libraries = join(folder, "libraries");
+  mkdirSync(libraries);
+  for (const name of ["libcublas.so.13", "libcublasLt.so.13", "libcurand.so.10"]) writeFileSync(join(libraries, name), name);
+  const [release, output] = [join(folder, "release"), join(folder, "cuda")];
+  await execute(join(root, "scripts/package/engine.sh"), ["--program", programs.engine, "--libraries", libraries, "--output", release]);
+  const built = ["--programs", join(folder, "programs"), "--cuda", release, "--output", output, "--fast"];
+  await execute(join(root, "scripts/package/debian.sh"), built);
+  const cuda = join(output, readdirSync(output).find((name) => name.startsWith("steno-cuda_")));
+  const { stdout } = await execute("dpkg-deb", ["-c", cuda]);
+  for (const name of ["steno-engine-cuda", "cuda-libs/libcublas.so.13", "cuda-libs/libcublasLt.so.13", "cuda-libs/libcurand.so.10"]) assert.match(stdout, new RegExp(`\\./usr/lib/steno/${name}$`, "m"));
+  assert.match((await execute("dpkg-deb", ["-f", cuda, "Depends"])).stdout, /^steno \(= /);
 });
 
 test("files of sound and video are opened with it", options, async (context) => {

@@ -229,7 +229,7 @@ mod tests {
         let room = DeviceMemory { kind: DeviceKind::Host, name: "the CPU".into(), free, total: 32 * GIB };
         let job = example(language, Task::Transcribe, &Preferences::default());
         let candidates = recommend::of_catalogue(&catalogue);
-        let advice = recommend::for_devices(&[room], &candidates, &[], &job);
+        let advice = recommend::for_devices(&[room], Vec::new(), &candidates, &[], &job);
         let installed = installed.iter().map(|name| (*name).to_owned()).collect();
         entries(&catalogue.models, stored, &installed, &advice)
     }

@@ -9,6 +9,7 @@ use wire::{Failure, Job, NO_JOB};
 
 use crate::ModelRef;
 use crate::alternatives::suits;
+use crate::engines;
 use crate::fit::{DeviceMemory, ModelFit, expects_gpu};
 use crate::model_info::{self, ModelInfo};
 use crate::recommend::{self, Candidate, Recommendation, advise};
@@ -50,12 +51,16 @@ pub struct Choices {
     pub is_best_of_all: bool,
     /// What is wrong with the card's driver, in a sentence or two.
     pub gpu_problem: Option<String>,
+    /// What the download is called that would have a card compute; `None` where none would.
+    pub engine: Option<&'static str>,
 }
 
 impl Choices {
     /// As it is now, for jobs like [`example`]. Waits for the card's driver and the disk.
     pub fn now(models: &[ModelRef], job: &Job, preferences: &config::Preferences) -> Self {
-        let gpu_problem = Gpus::now(Vec::new()).gpu_problem;
+        let gpus = Gpus::now(Vec::new());
+        let engine = engines::would_help(&gpus).then_some(engines::TRANSFER);
+        let gpu_problem = gpus.gpu_problem;
         match DeviceMemory::of(expects_gpu(job.device), job.device, &job.memory) {
             Ok(device) => {
                 let measured = speed::measured();
@@ -65,7 +70,14 @@ impl Choices {
                 let of_all = of_all.as_ref().and_then(Recommendation::model);
                 let best = recommended.and_then(|index| models.get(index));
                 let is_best_of_all = best.is_some_and(|best| of_all.is_none_or(|name| name == best.name));
-                Self { device: Some(device), models: choices, recommended, is_best_of_all, gpu_problem }
+                Self {
+                    device: Some(device),
+                    models: choices,
+                    recommended,
+                    is_best_of_all,
+                    gpu_problem,
+                    engine,
+                }
             }
             Err(_) => Self {
                 device: None,
@@ -73,6 +85,7 @@ impl Choices {
                 recommended: None,
                 is_best_of_all: false,
                 gpu_problem,
+                engine,
             },
         }
     }
@@ -118,6 +131,7 @@ pub fn example(language: Option<&str>, task: Task, preferences: &config::Prefere
     job.task = task;
     job.memory = preferences.memory.clone();
     job.precision = preferences.precision;
+    job.device = preferences.engine.device;
     job
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use formats::speaker_footprint;
 use memory::fit::{self, BatchLimits, Candidate, Fit, FitCheck};
-use memory::nvml::{Driver, Gpu};
+use memory::nvml::Gpu;
 use memory::settings::MemorySettings;
 use memory::{
     Checkpoint, DeviceKind, Footprint, Host, Mark, Message, Notice, Precision, Probe, Stage, Unavailable,
@@ -14,6 +14,7 @@ use wire::{Alternative, DeviceChoice, FilePath, Job};
 
 use crate::model_info;
 use supervisor::find;
+use supervisor::status::Gpus;
 
 /// Where a job would compute, and what is free there. Bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -33,7 +34,12 @@ pub struct DeviceMemory {
 /// as that shows without starting an engine.
 pub fn expects_gpu(choice: DeviceChoice) -> bool {
     let is_cuda = |program: std::path::PathBuf| program.to_string_lossy().contains("steno-engine-cuda");
-    choice != DeviceChoice::Cpu && find::find_engine().is_ok_and(is_cuda)
+    if choice == DeviceChoice::Cpu || !find::find_engine().is_ok_and(is_cuda) {
+        return false;
+    }
+    let gpus = Gpus::now(Vec::new());
+    // Where the driver does not say which cards there are, the engine may find one all the same.
+    gpus.cards.is_empty() || gpus.card(choice).is_some()
 }
 
 impl DeviceMemory {
@@ -45,13 +51,15 @@ impl DeviceMemory {
     /// such card.
     pub fn of(gpu: bool, choice: DeviceChoice, settings: &MemorySettings) -> Result<Self, Unavailable> {
         if gpu {
-            let cards = Driver::open()?.gpus()?;
-            let card = card(cards, choice).ok_or_else(|| Unavailable {
+            let gpus = Gpus::now(Vec::new());
+            let card = gpus.card(choice).ok_or_else(|| Unavailable {
                 cause: memory::Cause::NoSuchDevice,
-                reason: "There is no NVIDIA card in this machine.".into(),
+                reason: gpus.gpu_problem.clone().unwrap_or_else(|| match choice {
+                    DeviceChoice::Cuda(number) => format!("There is no card cuda:{number} that can compute."),
+                    _ => "There is no NVIDIA card in this machine.".into(),
+                }),
             })?;
-            let device = Self { kind: DeviceKind::Gpu, name: card.name, free: card.free, total: card.total };
-            return Ok(device.limited(settings.memory_limit));
+            return Ok(Self::of_card(&card.gpu, settings));
         }
         let reading = Host::new().read()?;
         let device =
@@ -60,23 +68,16 @@ impl DeviceMemory {
         Ok(device.limited(settings.memory_limit).limited(settings.ram_limit))
     }
 
+    /// A card, within the settings' limit.
+    pub(crate) fn of_card(card: &Gpu, settings: &MemorySettings) -> Self {
+        let device =
+            Self { kind: DeviceKind::Gpu, name: card.name.clone(), free: card.free, total: card.total };
+        device.limited(settings.memory_limit)
+    }
+
     fn limited(self, limit: Option<u64>) -> Self {
         let limit = limit.unwrap_or(u64::MAX);
         Self { free: self.free.min(limit), total: self.total.min(limit), ..self }
-    }
-}
-
-/// The card that a job would use. CUDA counts cards in another order than the
-/// driver does: of several, the fullest is the one to be careful about.
-fn card(cards: Vec<Gpu>, choice: DeviceChoice) -> Option<Gpu> {
-    let in_bus_order = std::env::var_os("CUDA_DEVICE_ORDER").is_some_and(|order| order == "PCI_BUS_ID");
-    match choice {
-        DeviceChoice::Cuda(number) if in_bus_order => {
-            let mut cards = cards;
-            cards.sort_by(|a, b| a.pci.cmp(&b.pci));
-            cards.into_iter().nth(number)
-        }
-        _ => cards.into_iter().min_by_key(|card| card.free),
     }
 }
 
@@ -365,20 +366,6 @@ mod tests {
         for (memory_limit, ram_limit) in [(Some(MIB), None), (None, Some(MIB)), (Some(MIB), Some(all))] {
             assert_eq!(free(memory_limit, ram_limit), Ok(MIB));
         }
-    }
-
-    #[test]
-    fn of_several_cards_the_fullest_counts() {
-        let card = |name: &str, free| Gpu {
-            uuid: String::new(),
-            pci: String::new(),
-            name: name.into(),
-            total: 24 * GIB,
-            free,
-        };
-        let cards = vec![card("a", 5), card("b", 3), card("c", 9)];
-        assert_eq!(super::card(cards, DeviceChoice::Auto).map(|card| card.name), Some("b".into()));
-        assert_eq!(super::card(Vec::new(), DeviceChoice::Cuda(0)), None);
     }
 
     #[test]

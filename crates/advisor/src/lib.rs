@@ -7,6 +7,7 @@
 mod alternatives;
 pub mod catalog;
 pub mod choice;
+pub mod engines;
 pub mod fit;
 mod job_template;
 pub mod model_info;

@@ -4,7 +4,6 @@
 use hub::{Catalogue, KnownModel};
 use memory::bytes::human;
 use memory::fit::Fit;
-use memory::nvml::{Driver, Gpu};
 use memory::{DeviceKind, Dimensions, Precision};
 use serde::Serialize;
 use wire::{DeviceChoice, Failure, Job};
@@ -15,6 +14,8 @@ use crate::model_info::{self, ModelInfo};
 use crate::speed::{self, Measured};
 use crate::{list_models, store};
 use config::Preferences;
+use supervisor::cards::Lack;
+use supervisor::status::{Card, Gpus};
 
 /// Parameters beyond which a model is slower than speech on most CPUs, in
 /// millions. By the measurements in docs/measurements.md, `small` in 32 bits
@@ -85,10 +86,31 @@ pub struct Advice {
 pub struct Recommendation {
     /// In the order in which the devices were given.
     pub devices: Vec<Advice>,
+    /// Cards that do not compute.
+    pub unused: Vec<UnusedCard>,
     /// The index of the device to take; `None` where no device has a model that fits.
     pub device: Option<usize>,
     /// What to take, on which device, and why, in a sentence.
     pub reason: String,
+}
+
+/// A card that does not compute.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UnusedCard {
+    /// The name that its vendor gave it.
+    pub name: String,
+    /// Why.
+    #[serde(flatten)]
+    pub lack: Lack,
+    /// The same and what to do, to follow the name.
+    pub reason: String,
+}
+
+impl UnusedCard {
+    /// A card that lacks something.
+    pub fn of(name: &str, lack: Lack) -> Self {
+        Self { name: name.into(), reason: lack.text(), lack }
+    }
 }
 
 /// Advice for this machine, for recordings in `language` (`None`: any), with or
@@ -106,6 +128,7 @@ pub fn recommend(
     job.precision = preferences.precision;
     job.language = language.map(str::to_owned);
     job.speakers = speakers;
+    job.device = preferences.engine.device;
     now(preferences, &job)
 }
 
@@ -114,7 +137,8 @@ pub fn recommend(
 /// # Errors
 /// Where the user's own part of the catalogue can't be read.
 pub fn now(preferences: &Preferences, job: &Job) -> Result<Recommendation, Failure> {
-    Ok(for_devices(&devices(preferences), &candidates()?, &speed::measured(), job))
+    let (devices, unused) = devices(preferences, job.device);
+    Ok(for_devices(&devices, unused, &candidates()?, &speed::measured(), job))
 }
 
 impl Recommendation {
@@ -131,20 +155,20 @@ impl Recommendation {
     }
 }
 
-/// Every card, then the CPU, each with what is free now.
-pub fn devices(preferences: &Preferences) -> Vec<DeviceMemory> {
-    let cards = Driver::open().and_then(|driver| driver.gpus()).unwrap_or_default();
-    let limit = preferences.memory.memory_limit;
-    let host = DeviceMemory::of(false, DeviceChoice::Cpu, &preferences.memory).ok();
-    cards.into_iter().map(|card| DeviceMemory::of_card(card, limit)).chain(host).collect()
-}
-
-impl DeviceMemory {
-    fn of_card(card: Gpu, limit: Option<u64>) -> Self {
-        let limit = limit.unwrap_or(u64::MAX);
-        let (free, total) = (card.free.min(limit), card.total.min(limit));
-        Self { kind: DeviceKind::Gpu, name: card.name, free, total }
-    }
+/// Every card that can compute, or the one that is asked for, then the CPU, each with what is free now; and the cards
+/// that can't compute.
+pub fn devices(preferences: &Preferences, choice: DeviceChoice) -> (Vec<DeviceMemory>, Vec<UnusedCard>) {
+    let settings = &preferences.memory;
+    let gpus = if choice == DeviceChoice::Cpu { Gpus::default() } else { Gpus::now(Vec::new()) };
+    let is_asked_for = |card: &&Card| match choice {
+        DeviceChoice::Cuda(number) | DeviceChoice::First(number) => card.number == Some(number),
+        DeviceChoice::Auto | DeviceChoice::Cpu => true,
+    };
+    let unused = |card: &Card| Some(UnusedCard::of(&card.gpu.name, card.lack.clone()?));
+    let usable = gpus.cards.iter().filter(|card| card.lack.is_none()).filter(is_asked_for);
+    let host = DeviceMemory::of(false, DeviceChoice::Cpu, settings).ok();
+    let devices = usable.map(|card| DeviceMemory::of_card(&card.gpu, settings)).chain(host).collect();
+    (devices, gpus.cards.iter().filter(is_asked_for).filter_map(unused).collect())
 }
 
 /// The speech models of the catalogue whose dimensions are known, and those
@@ -208,6 +232,7 @@ pub fn of_catalogue(catalogue: &Catalogue) -> Vec<Candidate> {
 /// As [`recommend`], for these devices and models.
 pub fn for_devices(
     devices: &[DeviceMemory],
+    unused: Vec<UnusedCard>,
     candidates: &[Candidate],
     speeds: &[Measured],
     job: &Job,
@@ -225,12 +250,14 @@ pub fn for_devices(
         .iter()
         .enumerate()
         .filter_map(|(number, advice)| Some((number, advice, chosen(advice)?)))
-        .max_by_key(|(_, advice, choice)| {
+        // As a job chooses its card (`supervisor::cards`): what fits into more memory is never less.
+        .max_by_key(|(number, advice, choice)| {
             (
                 advice.device.kind == DeviceKind::Gpu,
                 choice.fit.check.fit,
                 choice.parameters,
                 advice.device.free,
+                std::cmp::Reverse(*number),
             )
         })
         .map(|(number, ..)| number);
@@ -247,7 +274,14 @@ pub fn for_devices(
         }
         None => "No model of the catalogue fits into the free memory. Close other programs.".into(),
     };
-    Recommendation { devices, device, reason }
+    // Where a card does what it can, another one is no news.
+    let on_cpu = taken.is_none_or(|advice| advice.device.kind == DeviceKind::Host);
+    let idle = unused.first().filter(|_| on_cpu);
+    let reason = match idle {
+        Some(card) => format!("{reason} {} {}", card.name, card.reason),
+        None => reason,
+    };
+    Recommendation { devices, unused, device, reason }
 }
 
 /// Ranks `candidates` on one device for jobs like `job` and names the one to

@@ -77,6 +77,7 @@ pub fn wanted(store: &Store, id: &str) -> Result<Wanted, hub::Error> {
             known().and_then(Result::ok).map_or_else(|| Wanted::of_repository(id, &repository), Ok)
         }
         Some(Origin::Url { url }) => Wanted::new(id, ModelSource::Url(url)),
+        Some(Origin::Release { .. }) => Err(hub::Error::UnknownModel { name: id.to_owned() }),
         Some(Origin::Import { path }) => Err(hub::Error::NotOffered {
             id: id.to_owned(),
             why: format!("it was imported from {path}"),

@@ -10,7 +10,7 @@ use hub::{Control, Model, Store, TransferProgress};
 use tokio::sync::watch;
 use wire::{ErrorCode, Failure};
 
-use crate::store;
+use crate::{engines, store};
 use config::Preferences;
 
 /// A reader can't follow more than ten changes a second.
@@ -21,6 +21,8 @@ const PAUSE_BETWEEN_CHANGES: Duration = Duration::from_millis(100);
 pub struct Transfer {
     /// The model's name; of an import the name of what is imported.
     pub id: String,
+    /// Whether it is the engine for NVIDIA cards and no model.
+    pub is_engine: bool,
     /// Whether it comes from this machine and not from the network.
     pub is_import: bool,
     /// `None` before it has begun.
@@ -29,6 +31,15 @@ pub struct Transfer {
     pub paused: bool,
     /// Why it ended. What has come stays; it goes on when it is begun again.
     pub failure: Option<Failure>,
+}
+
+/// What has come.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Arrived {
+    /// A model, in the store.
+    Model(Model),
+    /// The engine for NVIDIA cards: the next engine is that one.
+    Engine,
 }
 
 /// Clones share what is under way.
@@ -50,11 +61,17 @@ impl Default for Inner {
 }
 
 impl Transfers {
-    /// Gets a model of the catalogue, or the rest of one of the store: the only
+    /// Gets a model of the catalogue, or the rest of one of the store, or the engine
+    /// for NVIDIA cards ([`engines::TRANSFER`]): the only
     /// thing here that uses the network. `None` where it was stopped, or is
     /// under way already; where it fails, that stays in the list.
-    pub async fn download(&self, id: &str, preferences: &Preferences) -> Option<Model> {
+    pub async fn download(&self, id: &str, preferences: &Preferences) -> Option<Arrived> {
         let control = self.begin(id, false)?;
+        if id == engines::TRANSFER {
+            let mut on_progress = |progress| self.progress(id, progress);
+            let installed = engines::install(preferences, None, &control, &mut on_progress).await;
+            return self.end(id, installed).map(|_| Arrived::Engine);
+        }
         let pulled = async {
             let store = store::store()?;
             let wanted = store::wanted(&store, id).map_err(store::failure)?;
@@ -62,7 +79,7 @@ impl Transfers {
             let mut on_progress = |progress| self.progress(id, progress);
             puller.pull(&store, &wanted, &control, &mut on_progress).await.map_err(store::failure)
         };
-        self.end(id, pulled.await)
+        self.end(id, pulled.await).map(Arrived::Model)
     }
 
     /// Copies a model from this machine into the store, under a name that is
@@ -125,7 +142,14 @@ impl Transfers {
 
     fn begin(&self, id: &str, is_import: bool) -> Option<Control> {
         let control = Control::default();
-        let new = Transfer { id: id.to_owned(), is_import, progress: None, paused: false, failure: None };
+        let new = Transfer {
+            id: id.to_owned(),
+            is_engine: id == engines::TRANSFER,
+            is_import,
+            progress: None,
+            paused: false,
+            failure: None,
+        };
         let taken = self.change(|all| {
             let busy = all.get(id).is_some_and(|(transfer, _)| transfer.failure.is_none());
             if !busy {
@@ -144,7 +168,7 @@ impl Transfers {
         });
     }
 
-    fn end(&self, id: &str, result: Result<Model, Failure>) -> Option<Model> {
+    fn end<T>(&self, id: &str, result: Result<T, Failure>) -> Option<T> {
         self.change(|all| match result {
             Err(failure) if failure.code != ErrorCode::Cancelled => {
                 if let Some((transfer, _)) = all.get_mut(id) {
@@ -250,6 +274,20 @@ mod tests {
         assert_eq!(transfers.list(), []);
     }
 
+    /// By its name comes the engine and no model: this build knows no address of one.
+    #[test]
+    fn the_engine_is_a_transfer_of_its_own() {
+        let transfers = Transfers::default();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let preferences = Preferences::default();
+        let arrived = runtime.block_on(transfers.download(engines::TRANSFER, &preferences));
+        assert_eq!(arrived, None);
+        let list = transfers.list();
+        assert!(list[0].is_engine && !list[0].is_import);
+        let failure = list[0].failure.as_ref().unwrap();
+        assert!(failure.to_string().contains("engine for NVIDIA cards"), "{failure}");
+    }
+
     #[test]
     fn a_pause_and_a_stop_reach_whoever_works() {
         let transfers = Transfers::default();
@@ -263,7 +301,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let ended = hub::import(&Store::at(folder.path()), &starter(), None, &control, &mut ignore);
         assert_eq!(ended.unwrap_err().code(), hub::Code::Cancelled);
-        assert_eq!(transfers.end("it", Err(Failure::new(ErrorCode::Cancelled, "Stopped."))), None);
+        assert_eq!(transfers.end::<Model>("it", Err(Failure::new(ErrorCode::Cancelled, "Stopped."))), None);
         assert_eq!(transfers.list(), []);
     }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 use config::Preferences;
-use config::preferences::{EnginePreferences, PRIORITY, SPEAKER_MODEL, THREADS, Values};
+use config::preferences::{DEVICE, EnginePreferences, PRIORITY, SPEAKER_MODEL, THREADS, Values};
 use supervisor::EngineOptions;
 use transcript::export::{DocumentOptions, Format, Options, Shaping};
 use transcript::naming::NameTemplate;
@@ -55,6 +55,7 @@ pub enum Command {
     Export(Export),
     Clip(crate::clip::Clip),
     Models(Models),
+    Gpu(crate::gpu::Gpu),
     Doctor(Doctor),
     Memory(memory_command::Memory),
     Completions(completions::Completions),
@@ -71,6 +72,7 @@ impl Command {
                 | Self::Speakers(_)
                 | Self::Translate(_)
                 | Self::Voices(_)
+                | Self::Gpu(_)
                 | Self::Doctor(_)
                 | Self::Memory(_)
         )
@@ -261,9 +263,9 @@ impl Subtitles {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Machine")]
 pub struct Machine {
-    /// The device to compute on: auto, cpu, cuda or cuda:N
-    #[arg(long, value_parser = values::device, default_value = "auto")]
-    pub device: DeviceChoice,
+    /// The device to compute on: auto, cpu, cuda or cuda:N [default: auto]
+    #[arg(long, value_parser = checked(DEVICE.0))]
+    pub device: Option<String>,
 
     /// Number of threads [default: one per core]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = checked(THREADS.0))]
@@ -302,7 +304,7 @@ impl Machine {
     /// A job on the CPU needs no CUDA engine, which takes longer to start.
     pub fn engine_options(&self, wishes: EnginePreferences) -> EngineOptions {
         EngineOptions {
-            cpu_only: self.device == DeviceChoice::Cpu,
+            cpu_only: wishes.device == DeviceChoice::Cpu,
             priority: wishes.priority,
             ..EngineOptions::default()
         }
@@ -310,8 +312,14 @@ impl Machine {
 
     /// What was given, by the names of the variables.
     pub fn flags(&self) -> Values {
-        let said = [(THREADS.0, &self.threads), (PRIORITY.0, &self.process.priority)];
+        let said =
+            [(THREADS.0, &self.threads), (PRIORITY.0, &self.process.priority), (DEVICE.0, &self.device)];
         said.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect()
+    }
+
+    /// The device that was given, else set.
+    pub fn device(&self) -> DeviceChoice {
+        self.wishes().device
     }
 
     /// For commands that read nothing else of the user's settings: a file that

@@ -54,9 +54,9 @@ async fn detect(
     let model = models::chosen(args.model.as_deref(), None, Task::Transcribe, &preferences)?;
     let (mut engine, _lease) = own_engine::start(&args.machine, console, &mut interrupt).await?;
     let mut job = Job::new(1, files[0].as_path(), model.path.as_path());
-    job.device = args.machine.device;
+    job.device = args.machine.device();
     job.track = args.track;
-    let job = JobTemplate::new(preferences, model, args.machine.device).fill(job);
+    let job = JobTemplate::new(preferences, model, args.machine.device()).fill(job);
     let mut left = Remaining::new(files, job);
     while !left.files.is_empty() {
         let given = left.next();

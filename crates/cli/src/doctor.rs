@@ -96,8 +96,8 @@ async fn report(args: &Doctor) -> Report {
         Err(failure) => report.failure = Some(failure),
     }
     let on_gpu = report.engine.as_ref().is_some_and(|engine| engine.backend == Backend::Cuda);
-    let on_gpu = on_gpu && args.machine.device != DeviceChoice::Cpu;
-    if let Ok(device) = DeviceMemory::of(on_gpu, args.machine.device, &preferences.memory) {
+    let on_gpu = on_gpu && args.machine.device() != DeviceChoice::Cpu;
+    if let Ok(device) = DeviceMemory::of(on_gpu, args.machine.device(), &preferences.memory) {
         report.fits = fits(&device, &preferences);
         report.device = Some(device);
     }

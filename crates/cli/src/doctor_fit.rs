@@ -47,14 +47,14 @@ pub async fn run(args: &Doctor, model: &OsStr, mut interrupt: Interrupt) -> Resu
     let mut smaller = None;
     loop {
         let (engine, _lease) = own_engine::start(&args.machine, &mut console, &mut interrupt).await?;
-        let on_gpu = engine.backend() == Backend::Cuda && args.machine.device != DeviceChoice::Cpu;
+        let on_gpu = engine.backend() == Backend::Cuda && args.machine.device() != DeviceChoice::Cpu;
         let kind = if on_gpu { DeviceKind::Gpu } else { DeviceKind::Host };
         let precision = preferences.precision.unwrap_or_else(|| network.usual(kind));
         // The largest batch that makes anything faster is tried first.
         let mut batch = smaller.or(asked).unwrap_or_else(|| fit::max_useful_batch(kind));
         let mut job = job(args, &preferences, &model.path, precision);
         let footprint = model_info::footprint(&network, kind, precision, &job);
-        let room = DeviceMemory::of(on_gpu, args.machine.device, &preferences.memory);
+        let room = DeviceMemory::of(on_gpu, args.machine.device(), &preferences.memory);
         if let Ok(room) = &room {
             // What the engine would refuse is not tried.
             let limits = BatchLimits {
@@ -115,7 +115,7 @@ pub async fn run(args: &Doctor, model: &OsStr, mut interrupt: Interrupt) -> Resu
 /// Nothing but the batch may change: it is this model that is tried out.
 fn job(args: &Doctor, preferences: &Preferences, model: &Path, precision: Precision) -> Job {
     let mut job = Job::new(1, "", model);
-    job.device = args.machine.device;
+    job.device = args.machine.device();
     job.threads = preferences.engine.threads;
     job.language = Some("en".into());
     job.voice_activity = VoiceActivity::Off;

@@ -57,8 +57,10 @@ fn convert(
         let text = "This transcript is partial: its job ended early.";
         console.warning(&format!("{}: {text}", wire::shown(file)));
     }
-    if request.options.translation && transcript.segments.iter().all(|segment| segment.translation.is_none()) {
-        let text = "This transcript has no translation: add one with `steno translate`, or leave out --bilingual.";
+    if request.options.translation && transcript.segments.iter().all(|segment| segment.translation.is_none())
+    {
+        let text =
+            "This transcript has no translation: add one with `steno translate`, or leave out --bilingual.";
         return Err(Failure::new(ErrorCode::BadSettings, text).file(file).into());
     }
     for path in output.write(&transcript, request)? {

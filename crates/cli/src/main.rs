@@ -16,6 +16,7 @@ mod ended;
 mod events;
 mod export;
 mod fit_notice;
+mod gpu;
 mod inputs;
 mod installed;
 mod interrupt;
@@ -51,6 +52,7 @@ use clap::Parser;
 use args::{Cli, Command, Models, ModelsCommand};
 use console::Console;
 use ended::Ended;
+use gpu::{Gpu, GpuCommand};
 use interrupt::Interrupt;
 
 fn main() -> ExitCode {
@@ -84,6 +86,11 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Models(Models { command: None, json }) => {
                 models::run(&models::List { all: false, json })
             }
+            Command::Gpu(Gpu { command: Some(GpuCommand::Install(args)), .. }) => {
+                gpu::install(args, Interrupt::listen()?).await
+            }
+            Command::Gpu(Gpu { command: Some(GpuCommand::Remove(args)), .. }) => gpu::remove(&args),
+            Command::Gpu(args) => gpu::show(&args).await,
             Command::Doctor(args) => doctor::run(&args, Interrupt::listen()?).await,
             Command::Memory(args) => memory_command::run(&args).await,
             Command::Completions(args) => completions::run(&args),
@@ -113,7 +120,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 async fn models_command(command: ModelsCommand) -> io::Result<Ended> {
     Ok(match command {
         ModelsCommand::List(args) => models::run(&args),
-        ModelsCommand::Recommend(args) => recommend::run(&args),
+        ModelsCommand::Recommend(args) => recommend::run(&args).await,
         ModelsCommand::Probe(args) => probe::run(args, Interrupt::listen()?).await,
         ModelsCommand::Pull(args) => pull::run(args, Interrupt::listen()?).await,
         ModelsCommand::Import(args) => installed::import(&args, Interrupt::listen()?),

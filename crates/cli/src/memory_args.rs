@@ -11,7 +11,7 @@ use memory::settings::PROFILE;
 /// Follows the help of the command that has all of these flags.
 pub const SETTINGS: &str = "\
 Memory settings:
-  Every option under \"Memory\", and --threads and --priority, can also be set in the environment (--batch-size as STENO_BATCH_SIZE) \
+  Every option under \"Memory\", and --threads, --priority and --device, can also be set in the environment (--batch-size as STENO_BATCH_SIZE) \
 and in the settings file: steno/config.toml in the user's configuration folder (Linux: ~/.config), or the file that \
 STENO_CONFIG names:
     [memory]

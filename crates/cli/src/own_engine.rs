@@ -21,7 +21,7 @@ pub async fn start(
 ) -> Result<(Engine, Option<DeviceLease>), Ended> {
     let engine = start_without_lease(machine, interrupt).await?;
     let Some(runs) = Runs::of_this_user() else { return Ok((engine, None)) };
-    let device = engine.device(machine.device);
+    let device = engine.device(machine.device());
     let waiting = |holder: Holder| {
         console.info(&Message::DeviceWaiting { device: device.clone(), pid: holder.pid }.text());
     };

@@ -68,15 +68,15 @@ async fn probe(args: Probe, mut interrupt: Interrupt) -> Result<(), Ended> {
     let signal = Signal::write(WINDOW_SECONDS * (WARM_UP + 1))?;
     let mut console = Console::new(false);
     let (engine, _lease) = own_engine::start(&args.machine, &mut console, &mut interrupt).await?;
-    let on_gpu = engine.backend() == Backend::Cuda && args.machine.device != DeviceChoice::Cpu;
+    let on_gpu = engine.backend() == Backend::Cuda && args.machine.device() != DeviceChoice::Cpu;
     let kind = if on_gpu { DeviceKind::Gpu } else { DeviceKind::Host };
     let precision = preferences.precision.unwrap_or_else(|| network.usual(kind));
-    let device = match DeviceMemory::of(on_gpu, args.machine.device, &preferences.memory) {
+    let device = match DeviceMemory::of(on_gpu, args.machine.device(), &preferences.memory) {
         Ok(room) => room.name,
         Err(_) => "the CPU".into(),
     };
     let mut job = Job::new(1, signal.path.as_path(), model.path.as_path());
-    job.device = args.machine.device;
+    job.device = args.machine.device();
     job.threads = preferences.engine.threads;
     job.memory = preferences.memory;
     let speed = seconds_of_a_window(&engine, ready(job, &network, precision), &mut interrupt).await;

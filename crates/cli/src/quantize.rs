@@ -7,7 +7,7 @@ use clap::Args;
 use memory::Precision;
 use memory::bytes::human;
 use serde::Serialize;
-use wire::{DeviceChoice, ErrorCode, Event, Failure, FilePath};
+use wire::{ErrorCode, Event, Failure, FilePath};
 
 use crate::args::{Machine, Process};
 use crate::console::Console;
@@ -61,7 +61,7 @@ async fn quantize(args: Quantize, mut interrupt: Interrupt) -> Result<(), Ended>
         None => installed(&format!("{}-{}", model.name, args.to))?,
     };
     let mut console = Console::new(false);
-    let machine = Machine { device: DeviceChoice::Auto, threads: None, process: args.process };
+    let machine = Machine { device: Some("auto".into()), threads: None, process: args.process };
     let (engine, _lease) = own_engine::start(&machine, &mut console, &mut interrupt).await?;
     let handle = engine.quantise(&model.path, args.to, &output);
     let ended = own_engine::follow(handle, &mut interrupt, |event| match event {

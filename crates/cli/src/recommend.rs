@@ -1,12 +1,14 @@
 use std::io::{self, Write};
 
-use advisor::recommend::{Advice, Choice, Recommendation, recommend};
+use advisor::recommend::{Advice, Choice, Recommendation, UnusedCard, recommend};
 use clap::Args;
 use config::Preferences;
+use config::preferences::DEVICE;
 use memory::bytes::human;
+use wire::DeviceChoice;
 
 use crate::ended::Ended;
-use crate::memory_args::Limits;
+use crate::memory_args::{Limits, checked};
 use crate::outputs::print;
 use crate::values::{self, Language};
 
@@ -24,6 +26,10 @@ pub struct Recommend {
     #[arg(long)]
     pub json: bool,
 
+    /// The device to recommend for: auto, cpu, cuda or cuda:N [default: auto]
+    #[arg(long, value_parser = checked(DEVICE.0), help_heading = "Machine")]
+    pub device: Option<String>,
+
     #[command(flatten)]
     pub limits: Limits,
 
@@ -32,12 +38,17 @@ pub struct Recommend {
     pub skip_speakers: bool,
 }
 
-pub fn run(args: &Recommend) -> Ended {
-    let mut preferences = match Preferences::of_this_user(&args.limits.flags()) {
+pub async fn run(args: &Recommend) -> Ended {
+    let mut flags = args.limits.flags();
+    flags.extend(args.device.clone().map(|device| (DEVICE.0, device)));
+    let mut preferences = match Preferences::of_this_user(&flags) {
         Ok(preferences) => preferences,
         Err(failure) => return Ended::Usage(failure.to_string()),
     };
     preferences.memory.skip_speakers |= args.skip_speakers;
+    if preferences.engine.device != DeviceChoice::Cpu {
+        supervisor::cards::ask().await;
+    }
     let recommendation = match recommend(&preferences, args.language.0.as_deref(), true) {
         Ok(recommendation) => recommendation,
         Err(failure) => return failure.into(),
@@ -59,6 +70,11 @@ fn write(recommendation: &Recommendation, out: &mut dyn Write) -> io::Result<()>
         writeln!(out, "{}: {free} free of {total}, {} in use", device.name, human(advice.in_use))?;
         rows(advice).iter().try_for_each(|row| writeln!(out, "{row}"))?;
         writeln!(out)?;
+    }
+    // The one that explains why the CPU computes is part of the reason.
+    let said = |card: &&UnusedCard| !recommendation.reason.contains(&card.reason);
+    for card in recommendation.unused.iter().filter(said) {
+        writeln!(out, "{} {}", card.name, card.reason)?;
     }
     writeln!(out, "{}", recommendation.reason)
 }

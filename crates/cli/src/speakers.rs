@@ -49,9 +49,9 @@ pub async fn run(args: &FindSpeakers, interrupt: Interrupt) -> Ended {
         Ok(model) => model,
         Err(failure) => return failure.into(),
     };
-    let template = JobTemplate::new(preferences.clone(), model.clone(), args.machine.device);
+    let template = JobTemplate::new(preferences.clone(), model.clone(), args.machine.device());
     let mut job = Job::new(1, &args.recording, &model.path);
-    job.device = args.machine.device;
+    job.device = args.machine.device();
     job.track = args.track;
     job.speaker_count = args.speakers.count().unwrap_or_default();
     if transcript.has_channels() {

@@ -126,7 +126,7 @@ fn items(
     }
 
     let outputs = plan(&inputs.recordings, request, args.language.0.as_deref());
-    let template = JobTemplate::new(preferences.clone(), model.clone(), args.machine.device);
+    let template = JobTemplate::new(preferences.clone(), model.clone(), args.machine.device());
     let mut items = Vec::new();
     for (id, (file, output)) in (1..).zip(inputs.recordings.into_iter().zip(outputs)) {
         if args.json_events {
@@ -149,7 +149,7 @@ fn items(
 /// The job that the arguments ask for; what they leave open stays the default.
 fn job(id: JobId, file: &Path, model: &Path, args: &Transcribe) -> Job {
     let mut job = Job::new(id, file, model);
-    job.device = args.machine.device;
+    job.device = args.machine.device();
     job.language = args.language.0.clone();
     job.task = args.task();
     job.channels = args.sound.channels;

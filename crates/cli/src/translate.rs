@@ -44,9 +44,9 @@ pub async fn run(args: &TranslateText, interrupt: Interrupt) -> Ended {
         Ok(model) => model,
         Err(failure) => return failure.into(),
     };
-    let template = JobTemplate::new(preferences.clone(), model.clone(), args.machine.device);
+    let template = JobTemplate::new(preferences.clone(), model.clone(), args.machine.device());
     let mut job = Job::new(1, &args.recording, &model.path);
-    job.device = args.machine.device;
+    job.device = args.machine.device();
     job.track = args.track;
     let supervisor = Supervisor::start(SupervisorOptions {
         engine: args.machine.engine_options(preferences.engine),

@@ -6,7 +6,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use transcript::Task;
 use transcript::export::Format;
 use transcript::naming::{NameTemplate, TemplateError};
-use wire::{Channels, DeviceChoice, SpeakerCount, Strategy, VoiceActivity};
+use wire::{Channels, SpeakerCount, Strategy, VoiceActivity};
 
 use crate::args::Part;
 
@@ -78,19 +78,6 @@ pub fn strategy() -> impl TypedValueParser<Value = Strategy> {
     })
 }
 
-pub fn device(text: &str) -> Result<DeviceChoice, String> {
-    let wrong = || format!("`{text}` is not a device: use auto, cpu, cuda or cuda:N");
-    match text.to_ascii_lowercase().as_str() {
-        "auto" => Ok(DeviceChoice::Auto),
-        "cpu" => Ok(DeviceChoice::Cpu),
-        "cuda" | "gpu" => Ok(DeviceChoice::Cuda(0)),
-        other => {
-            let number = other.strip_prefix("cuda:").ok_or_else(wrong)?;
-            number.parse().map(DeviceChoice::Cuda).map_err(|_| wrong())
-        }
-    }
-}
-
 /// `None` where the language is to be detected. Whether the model knows the
 /// language is for the engine to say.
 pub fn language(text: &str) -> Result<Language, String> {
@@ -145,21 +132,6 @@ pub fn probability(text: &str) -> Result<f32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn devices() {
-        for (text, expected) in [
-            ("auto", DeviceChoice::Auto),
-            ("CPU", DeviceChoice::Cpu),
-            ("cuda", DeviceChoice::Cuda(0)),
-            ("cuda:3", DeviceChoice::Cuda(3)),
-        ] {
-            assert_eq!(device(text), Ok(expected));
-        }
-        for text in ["", "cuda:", "cuda:x", "cuda:-1", "tpu"] {
-            assert!(device(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn languages() {

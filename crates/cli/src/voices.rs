@@ -156,7 +156,7 @@ async fn add(args: Add, mut interrupt: Interrupt) -> Result<(), Ended> {
     let speaker_model = advisor::speaker_model(&preferences);
     let library = Library::open(&file()?).map_err(|error| error.failure())?;
     let mut console = Console::new(false);
-    let machine = Machine { device: DeviceChoice::Cpu, threads: None, process: args.process };
+    let machine = Machine { device: Some("cpu".into()), threads: None, process: args.process };
     let (engine, _lease) = own_engine::start(&machine, &mut console, &mut interrupt).await?;
     let mut samples = Vec::new();
     for file in &args.files {

@@ -14,6 +14,7 @@
 //! [engine]
 //! threads = 4
 //! priority = "low"
+//! device = "cuda:1"
 //!
 //! [speakers]
 //! model = "community-1"
@@ -29,7 +30,7 @@ use std::time::Duration;
 
 use memory::Precision;
 use memory::settings::{BadSetting, MemorySettings, PROFILE, Profile, VARIABLES, key};
-use wire::{ErrorCode, Failure};
+use wire::{DeviceChoice, ErrorCode, Failure};
 
 use crate::folders;
 
@@ -52,7 +53,8 @@ const ENGINE: &str = "engine";
 const SPEAKERS: &str = "speakers";
 
 /// The number of threads: its variable, and what it takes.
-pub const THREADS: (&str, &str) = ("STENO_THREADS", "a number from 1: threads that the engine computes with, at most one per core");
+pub const THREADS: (&str, &str) =
+    ("STENO_THREADS", "a number from 1: threads that the engine computes with, at most one per core");
 /// The priority of the engine: its variable, and what it takes.
 pub const PRIORITY: (&str, &str) =
     ("STENO_PRIORITY", "low or normal: low gives other programs priority on the processor");
@@ -63,6 +65,9 @@ pub const IDLE_RELEASE: (&str, &str) = (
     "a number of seconds, or never: how long the window keeps a model in memory after the last recording",
 );
 const IDLE_RELEASE_SECONDS: u64 = 600;
+/// The device to compute on: its variable, and what it takes.
+pub const DEVICE: (&str, &str) =
+    ("STENO_DEVICE", "auto, cpu, cuda or cuda:N: the device to compute on, cards numbered as in nvidia-smi");
 
 /// The model that tells speakers apart: its variable, and what it takes.
 pub const SPEAKER_MODEL: (&str, &str) =
@@ -101,6 +106,8 @@ pub struct EnginePreferences {
     pub threads: Option<usize>,
     /// Against other programs.
     pub priority: Priority,
+    /// Where it computes.
+    pub device: DeviceChoice,
     /// How long the model stays in memory once no recording waits; `None`: until the program ends.
     pub idle_release: Option<Duration>,
 }
@@ -108,7 +115,7 @@ pub struct EnginePreferences {
 impl Default for EnginePreferences {
     fn default() -> Self {
         let idle_release = Some(Duration::from_secs(IDLE_RELEASE_SECONDS));
-        Self { threads: None, priority: Priority::default(), idle_release }
+        Self { threads: None, priority: Priority::default(), device: DeviceChoice::default(), idle_release }
     }
 }
 
@@ -139,14 +146,20 @@ pub type Values = Vec<(&'static str, String)>;
 /// Every variable that is read, with what it takes.
 pub fn variables() -> impl Iterator<Item = (&'static str, &'static str)> {
     let network = NETWORK_KEYS.map(|(_, name, wanted)| (name, wanted));
-    [PROFILE].into_iter().chain(VARIABLES).chain([PRECISION, THREADS, PRIORITY, IDLE_RELEASE, SPEAKER_MODEL]).chain(network)
+    [PROFILE]
+        .into_iter()
+        .chain(VARIABLES)
+        .chain([PRECISION, THREADS, PRIORITY, DEVICE, IDLE_RELEASE, SPEAKER_MODEL])
+        .chain(network)
 }
 
 /// The table and the key that a variable has in the config file.
 pub(crate) fn place_in_file(variable: &str) -> (&'static str, String) {
     match NETWORK_KEYS.iter().find(|(_, name, _)| *name == variable) {
         Some((key, ..)) => (NETWORK, (*key).to_owned()),
-        None if [THREADS.0, PRIORITY.0, IDLE_RELEASE.0].contains(&variable) => (ENGINE, key(variable)),
+        None if [THREADS.0, PRIORITY.0, DEVICE.0, IDLE_RELEASE.0].contains(&variable) => {
+            (ENGINE, key(variable))
+        }
         None if variable == SPEAKER_MODEL.0 => (SPEAKERS, "model".into()),
         // The key of the profile is short: it lies in the table of memory already.
         None if variable == PROFILE.0 => (MEMORY, "profile".into()),
@@ -254,7 +267,9 @@ impl Preferences {
         if let Some(network) = NETWORK_KEYS.iter().find(|(_, variable, _)| *variable == name) {
             return self.network.set(*network, value.trim());
         }
-        if let Some(wish) = [THREADS, PRIORITY, IDLE_RELEASE].into_iter().find(|(variable, _)| *variable == name) {
+        if let Some(wish) =
+            [THREADS, PRIORITY, DEVICE, IDLE_RELEASE].into_iter().find(|(variable, _)| *variable == name)
+        {
             return self.engine.set(wish, value.trim());
         }
         if name == SPEAKER_MODEL.0 {
@@ -296,6 +311,8 @@ impl EnginePreferences {
         if name == THREADS.0 {
             let threads = value.parse().ok().filter(|threads| (1..=MOST_THREADS).contains(threads));
             self.threads = Some(threads.ok_or_else(wrong)?);
+        } else if name == DEVICE.0 {
+            self.device = device(value).ok_or_else(wrong)?;
         } else if name == IDLE_RELEASE.0 {
             self.idle_release = match value.to_ascii_lowercase().as_str() {
                 "never" => None,
@@ -309,6 +326,15 @@ impl EnginePreferences {
             };
         }
         Ok(())
+    }
+}
+
+fn device(text: &str) -> Option<DeviceChoice> {
+    match text.to_ascii_lowercase().as_str() {
+        "auto" => Some(DeviceChoice::Auto),
+        "cpu" => Some(DeviceChoice::Cpu),
+        "cuda" | "gpu" => Some(DeviceChoice::Cuda(0)),
+        other => other.strip_prefix("cuda:")?.parse().ok().map(DeviceChoice::Cuda),
     }
 }
 
@@ -515,6 +541,7 @@ mod tests {
             [engine]
             threads = 3
             priority = "low"
+            device = "cuda:1"
             [speakers]
             model = "community-1"
             [network]
@@ -537,7 +564,12 @@ mod tests {
                 ..MemorySettings::default()
             },
             precision: Some(Precision::Q8_0),
-            engine: EnginePreferences { threads: Some(3), priority: Priority::Low, ..EnginePreferences::default() },
+            engine: EnginePreferences {
+                threads: Some(3),
+                priority: Priority::Low,
+                device: DeviceChoice::Cuda(1),
+                ..EnginePreferences::default()
+            },
             speaker_model: Some("community-1".into()),
             network: NetworkPreferences {
                 hub: Some("https://mirror.example".into()),
@@ -546,6 +578,21 @@ mod tests {
             },
         };
         assert_eq!(preferences(file, &[], &[]), Ok(expected));
+    }
+
+    #[test]
+    fn devices() {
+        for (text, expected) in [
+            ("auto", DeviceChoice::Auto),
+            ("CPU", DeviceChoice::Cpu),
+            ("cuda", DeviceChoice::Cuda(0)),
+            ("cuda:3", DeviceChoice::Cuda(3)),
+        ] {
+            assert_eq!(device(text), Some(expected));
+        }
+        for text in ["", "cuda:", "cuda:x", "cuda:-1", "tpu"] {
+            assert_eq!(device(text), None, "{text}");
+        }
     }
 
     #[test]
@@ -564,7 +611,7 @@ mod tests {
                 "[engine]\ncores = 2",
                 &[],
                 &[],
-                &["a key \"engine.cores\", which is not known", "threads, priority, idle_release; "],
+                &["a key \"engine.cores\", which is not known", "threads, priority, device, idle_release; "],
             ),
             (
                 "[network]\nhub = 'mirror'",

@@ -243,8 +243,20 @@ fn a_card_without_code_is_named() {
     let error = run(&mut engine, &job(DeviceChoice::Cuda(0))).end.unwrap_err();
     assert_eq!(error.code, ErrorCode::DeviceUnavailable);
     says_so(&error.message);
-    // The other card serves.
-    assert_eq!(run(&mut engine, &job(DeviceChoice::Cuda(1))).end.unwrap().run.unwrap().device, "cuda:1");
+    // The other card serves, also where it is the one that a host took, and the engine says so of itself.
+    for choice in [DeviceChoice::Cuda(1), DeviceChoice::First(1)] {
+        assert_eq!(run(&mut engine, &job(choice)).end.unwrap().run.unwrap().device, "cuda:1");
+    }
+    engine.send(Command::Describe);
+    let description = engine.until(|event| match event {
+        Event::Description(description) => Some(*description),
+        _ => None,
+    });
+    assert_eq!((description.devices[0].id.as_str(), description.cpu_reason), ("cuda:1", None));
+    // Where it does not serve, the CPU computes as it does without a choice.
+    let environment = [("LD_LIBRARY_PATH", driver.as_str()), ("MOCK_CUDA_CAPABILITIES", "80,61")];
+    let outcome = run(&mut Engine::greeted_with(&program, &environment), &job(DeviceChoice::First(1)));
+    assert_eq!(outcome.end.unwrap().run.unwrap().device, "cpu");
 }
 
 /// A card that failed is left alone: the CPU detects the language, and the next job asks for a new engine.

@@ -163,6 +163,15 @@ pub enum Error {
         /// What the user can do, in a sentence.
         remedy: String,
     },
+    /// An engine that is offered can't be used.
+    Engine {
+        /// Of its list of files.
+        address: String,
+        /// What went wrong, in words.
+        problem: String,
+        /// What the user can do, in a sentence.
+        remedy: String,
+    },
     /// The operating system refused.
     Io {
         /// The file or folder in question.
@@ -198,7 +207,9 @@ impl Error {
             | Self::WrongSize { .. } => Code::Corrupt,
             Self::InUse { .. } => Code::InUse,
             Self::DiskFull { .. } => Code::DiskFull,
-            Self::BadName { .. } | Self::Exists { .. } | Self::Invalid { .. } => Code::Invalid,
+            Self::BadName { .. } | Self::Exists { .. } | Self::Invalid { .. } | Self::Engine { .. } => {
+                Code::Invalid
+            }
             Self::Io { .. } => Code::Unreadable,
             Self::Cancelled => Code::Cancelled,
         }
@@ -276,6 +287,12 @@ impl Error {
             Self::BadName { name } => format!("\"{name}\" is not a valid model name."),
             Self::Exists { id, .. } => format!("A model named {id} already exists."),
             Self::Invalid { problem, .. } => format!("This can't be used as a model: {problem}."),
+            Self::Engine { address, problem, .. } => {
+                format!(
+                    "The engine offered at {} can't be used: {problem}.",
+                    crate::files::printable(address)
+                )
+            }
             Self::Io { source, .. } => format!("This can't be read or written ({source})."),
             Self::Cancelled => "The download was stopped.".into(),
         }
@@ -328,7 +345,7 @@ impl Error {
                 "`steno models list --all` shows what is known; a model on the hub can also be given as OWNER/NAME."
                     .into()
             }
-            Self::NotOffered { remedy, .. } | Self::Invalid { remedy, .. } => remedy.clone(),
+            Self::NotOffered { remedy, .. } | Self::Invalid { remedy, .. } | Self::Engine { remedy, .. } => remedy.clone(),
             Self::BadName { .. } => {
                 "Use letters, digits, dots, dashes and underscores, beginning with a letter or digit.".into()
             }

@@ -122,6 +122,12 @@ pub(crate) fn is_plain_name(name: &str) -> bool {
         && !is_device
 }
 
+/// Of what a server sent, as much as can be shown in a message.
+pub(crate) fn printable(text: &str) -> String {
+    const LONGEST: usize = 80;
+    text.chars().take(LONGEST).map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+}
+
 /// Whether a file of a model may lie there: in its folder, or in a folder within that.
 pub(crate) fn is_plain_path(name: &str) -> bool {
     match name.split_once('/') {

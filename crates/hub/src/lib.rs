@@ -17,6 +17,7 @@ mod client;
 mod connections;
 mod control;
 mod digest;
+mod engine_release;
 mod error;
 mod fetch;
 mod files;
@@ -39,6 +40,7 @@ pub use catalogue::{Catalogue, ErrorRates, KnownModel, ModelKind, ModelLocation,
 pub use connections::{Connection, Connections};
 pub use control::Control;
 pub use digest::Digest;
+pub use engine_release::{ENGINE, EngineRelease, OfferedFile, installed_engine};
 pub use error::{Code, Error};
 pub use files::bytes as disk_use;
 pub use import::import;

@@ -42,6 +42,11 @@ pub enum Origin {
         /// The address.
         url: String,
     },
+    /// The files of a release, which lie beside their list.
+    Release {
+        /// The list's address.
+        list: String,
+    },
     /// What was imported from this machine.
     Import {
         /// Where it was.

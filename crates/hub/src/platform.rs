@@ -70,3 +70,14 @@ pub fn to_bytes(path: &Path) -> Vec<u8> {
 pub fn from_bytes(bytes: Vec<u8>) -> OsString {
     String::from_utf8_lossy(&bytes).into_owned().into()
 }
+
+/// Has the system start the file as a program.
+pub(crate) fn make_executable(path: &std::path::Path) -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
+    }
+    #[cfg(not(unix))]
+    path.metadata().map(drop)
+}

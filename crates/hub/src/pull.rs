@@ -22,7 +22,7 @@ use crate::meter::{Meter, TransferProgress, TransferStage};
 use crate::retry::{Retries, Trouble};
 use crate::settings::HubSettings;
 use crate::store::{Model, Store};
-use crate::{Control, Error, choice, files, platform, plausible};
+use crate::{Control, Error, choice, engine_release, files, platform, plausible};
 
 /// What a disk must have left when everything is there.
 pub(crate) const MARGIN: u64 = 64 << 20;
@@ -109,6 +109,10 @@ impl Puller {
     /// Fails with `Invalid` for a proxy whose address can't be read.
     pub fn new(settings: HubSettings, log: Connections) -> Result<Self, Error> {
         Ok(Self { client: Client::new(settings, log)? })
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
     }
 
     /// Downloads a model, from where an earlier attempt ended, and puts it into the
@@ -308,7 +312,7 @@ impl Puller {
     }
 
     /// Gets one file of the model, where it is not there yet.
-    async fn file(
+    pub(crate) async fn file(
         &self,
         manifest: &mut Manifest,
         number: usize,
@@ -324,6 +328,7 @@ impl Puller {
         let url = match &manifest.origin {
             Origin::Hub { repository, revision } => self.address(repository, revision, &stored.name)?,
             Origin::Url { url } => parse(url)?,
+            Origin::Release { list } => engine_release::beside(list, &stored.name)?,
             Origin::Import { path } => {
                 let why = format!("it was imported from {path}");
                 let remedy = "Import it again.".into();
@@ -416,7 +421,7 @@ fn same(pinned: &Manifest, found: &Stored) -> Result<(), Error> {
 
 /// Removes what lies in an unfinished model's folder and belongs to none of its
 /// files.
-fn discard_others(partial: &Path, manifest: &Manifest) -> Result<(), Error> {
+pub(crate) fn discard_others(partial: &Path, manifest: &Manifest) -> Result<(), Error> {
     for name in files::names(partial)? {
         let path = partial.join(&name);
         let folder = format!("{name}/");
@@ -450,7 +455,7 @@ pub(crate) fn came(manifest: &Manifest, partial: &Path) -> u64 {
     manifest.files.iter().map(of).sum()
 }
 
-fn room(manifest: &Manifest, partial: &Path, store: &Path) -> Result<(), Error> {
+pub(crate) fn room(manifest: &Manifest, partial: &Path, store: &Path) -> Result<(), Error> {
     let needed = manifest.bytes().saturating_sub(came(manifest, partial)).saturating_add(MARGIN);
     match platform::free_space(partial) {
         Some(free) if free < needed => {

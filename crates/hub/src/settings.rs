@@ -173,7 +173,7 @@ pub(crate) fn is_on(value: &str) -> bool {
     matches!(value.trim().to_ascii_lowercase().as_str(), "1" | "true" | "yes" | "on")
 }
 
-fn is_this_machine(url: &Url) -> bool {
+pub(crate) fn is_this_machine(url: &Url) -> bool {
     url.host_str().is_some_and(|host| host == "localhost" || host == "127.0.0.1" || host == "[::1]")
 }
 

@@ -59,6 +59,9 @@ pub struct Gpu {
     pub total: u64,
     /// What is free of `total`.
     pub free: u64,
+    /// Its compute capability, generation and step; `None` where the driver does not say.
+    #[serde(default)]
+    pub capability: Option<(u32, u32)>,
 }
 
 /// The driver's management library (NVML), loaded at run time.
@@ -90,7 +93,12 @@ impl Driver {
         Ok(Self { nvml: Arc::new(nvml.map_err(|error| unavailable(&error, None))?) })
     }
 
-    /// Every card that can be read.
+    /// The driver's own version, such as `580.65.06`.
+    pub fn version(&self) -> Option<String> {
+        self.nvml.sys_driver_version().ok()
+    }
+
+    /// Every card that can be read, in the order of their places on the bus.
     ///
     /// # Errors
     ///
@@ -106,6 +114,9 @@ impl Driver {
                 name: device.name()?,
                 total: memory.total,
                 free: memory.free,
+                capability: device.cuda_compute_capability().ok().and_then(|found| {
+                    Some((u32::try_from(found.major).ok()?, u32::try_from(found.minor).ok()?))
+                }),
             })
         };
         // A card that has failed must not hide the others.

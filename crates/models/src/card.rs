@@ -38,26 +38,56 @@ impl Capability {
         let (major, minor) = stream.context().compute_capability().map_err(candle_core::Error::wrap)?;
         Ok(Self { major: major.unsigned_abs(), minor: minor.unsigned_abs() })
     }
+}
 
-    /// `86` as in 8.6, `90a`, `120`.
-    fn parse(text: &str) -> Option<Self> {
-        let digits = text.trim().trim_end_matches(|c: char| !c.is_ascii_digit());
-        let number: u32 = digits.parse().ok()?;
-        Some(Self { major: number / 10, minor: number % 10 })
-    }
+/// Code that this program has for cards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Code {
+    /// What it was compiled for.
+    pub capability: Capability,
+    /// It uses what this step alone has, as cudaforge tells the compiler from 9.0 on.
+    one_step: bool,
+    /// It is there as PTX too, which a driver compiles for a card that came later.
+    later: bool,
+}
 
-    /// Whether code for `self` runs on a card of `card`. Machine code runs on later steps of its generation; from 9.0
-    /// on the compiler is told to use what one step alone has.
-    fn serves(self, card: Self) -> bool {
-        self == card || (self.major == card.major && self.minor < card.minor && self.major < 9)
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.capability, if self.later { " and later" } else { "" })
     }
 }
 
-/// The capabilities that this program has code for: those in `STENO_CUDA_CAPABILITIES` when it was compiled, separated
-/// by commas, or the one in `CUDA_COMPUTE_CAP`, which candle's kernels are compiled for.
-pub fn built_for() -> Vec<Capability> {
-    let one = option_env!("CUDA_COMPUTE_CAP").unwrap_or_default();
-    option_env!("STENO_CUDA_CAPABILITIES").unwrap_or(one).split(',').filter_map(Capability::parse).collect()
+impl Code {
+    /// One of `STENO_CUDA_CAPABILITIES`: `86` as in 8.6, `90a` for 9.0 alone, `120+` for 12.0 and later.
+    fn listed(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+        let number: u32 = digits.parse().ok()?;
+        let capability = Capability { major: number / 10, minor: number % 10 };
+        let suffix = text.get(digits.len()..).unwrap_or_default();
+        Some(Self { capability, one_step: matches!(suffix, "a" | "f"), later: suffix == "+" })
+    }
+
+    /// That of `CUDA_COMPUTE_CAP`, to which cudaforge adds a suffix from 9.0 on.
+    fn compiled(text: &str) -> Option<Self> {
+        let code = Self::listed(text)?;
+        Some(Self { one_step: code.one_step || code.capability.major >= 9, ..code })
+    }
+
+    /// Whether it runs on a card of `card`. Machine code runs on later steps of its generation.
+    fn serves(self, card: Capability) -> bool {
+        let is_later_step = self.capability.major == card.major && self.capability.minor < card.minor;
+        self.capability == card || (is_later_step && !self.one_step) || (self.later && self.capability < card)
+    }
+}
+
+/// The code that this program has: for the capabilities in `STENO_CUDA_CAPABILITIES` when it was compiled, separated by
+/// commas, or the one in `CUDA_COMPUTE_CAP`, which candle's kernels are compiled for.
+pub fn built_for() -> Vec<Code> {
+    match option_env!("STENO_CUDA_CAPABILITIES") {
+        Some(list) => list.split(',').filter_map(Code::listed).collect(),
+        None => option_env!("CUDA_COMPUTE_CAP").and_then(Code::compiled).into_iter().collect(),
+    }
 }
 
 /// Whether this program has code for a card; `true` where it does not know what it was built for.
@@ -69,8 +99,8 @@ pub fn is_served(card: Capability) -> bool {
 /// Whether a device computes in bfloat16: candle has no such kernels before 8.0.
 #[cfg(feature = "cuda")]
 pub(crate) fn has_bf16(device: &Device) -> Result<bool, Error> {
-    let compiled = option_env!("CUDA_COMPUTE_CAP").and_then(Capability::parse);
-    let compiled = compiled.is_none_or(|compiled| compiled >= FIRST_WITH_BF16);
+    let compiled = option_env!("CUDA_COMPUTE_CAP").and_then(Code::compiled);
+    let compiled = compiled.is_none_or(|compiled| compiled.capability >= FIRST_WITH_BF16);
     Ok(compiled && Capability::of(device)? >= FIRST_WITH_BF16)
 }
 
@@ -180,22 +210,73 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_serves_later_steps_of_its_generation() {
-        for (built, card, expected) in [
-            ("75", "75", true),
-            ("75", "80", false),
-            ("80", "75", false),
-            ("80", "86", true),
-            ("86", "80", false),
-            ("90", "90", true),
-            ("90a", "90", true),
-            ("100", "103", false),
-            ("120", "120", true),
+    fn code_serves_later_steps_of_its_generation_and_ptx_all_that_follow() {
+        type Read = fn(&str) -> Option<Code>;
+        let (listed, compiled): (Read, Read) = (Code::listed, Code::compiled);
+        for (read, built, (major, minor), expected) in [
+            (listed, "75", (7, 5), true),
+            (listed, "75", (8, 0), false),
+            (listed, "80", (7, 5), false),
+            (listed, "80", (8, 6), true),
+            (listed, "86", (8, 0), false),
+            (listed, "90", (9, 0), true),
+            (listed, "90a", (9, 0), true),
+            (listed, "100", (10, 3), true),
+            (listed, "100a", (10, 3), false),
+            (listed, "100", (11, 0), false),
+            (listed, "120+", (12, 1), true),
+            (listed, "120+", (13, 0), true),
+            (listed, "120+", (10, 3), false),
+            (compiled, "86", (8, 9), true),
+            (compiled, "100", (10, 0), true),
+            (compiled, "100", (10, 3), false),
         ] {
-            let [built, card] = [built, card].map(|text| Capability::parse(text).unwrap());
-            assert_eq!(built.serves(card), expected, "{built} on {card}");
+            let code = read(built).unwrap();
+            assert_eq!(code.serves(Capability { major, minor }), expected, "{built} on {major}.{minor}");
         }
-        assert_eq!(Capability::parse("120").unwrap().to_string(), "12.0");
+        assert_eq!(listed("120+").unwrap().to_string(), "12.0 and later");
+    }
+
+    /// What the release is built for, as its scripts say it, and what the compiler is then asked for.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn one_engine_serves_every_card_from_turing_on() {
+        let scripts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/cuda");
+        let build = std::fs::read_to_string(scripts.join("build.sh")).unwrap();
+        let list = build.lines().find_map(|line| line.strip_prefix("every_capability=")).unwrap();
+        let codes: Vec<Code> = list.split(',').map(|text| Code::listed(text).unwrap()).collect();
+        for (major, minor, expected) in [
+            (7, 0, false),
+            (7, 5, true),
+            (8, 0, true),
+            (8, 6, true),
+            (8, 9, true),
+            (9, 0, true),
+            (10, 0, true),
+            (10, 3, true),
+            (12, 0, true),
+            (12, 1, true),
+            (13, 0, true),
+        ] {
+            let card = Capability { major, minor };
+            assert_eq!(codes.iter().any(|code| code.serves(card)), expected, "{card}");
+        }
+        let asked = |arguments: &[&str]| {
+            let mut compiler = std::process::Command::new(scripts.join("nvcc-for-all"));
+            compiler.args(arguments).env("STENO_NVCC", "echo").env("STENO_CUDA_CAPABILITIES", "75,90+");
+            String::from_utf8(compiler.output().unwrap().stdout).unwrap().trim().to_owned()
+        };
+        let one = "-gencode=arch=compute_75,code=sm_75";
+        assert_eq!(asked(&[one, "--ptx", "x.cu"]), "--ptx x.cu -gencode=arch=compute_75,code=compute_75");
+        assert_eq!(
+            asked(&[one, "-c", "x.cu"]),
+            format!(
+                "-c x.cu {one} -gencode=arch=compute_90,code=sm_90 -gencode=arch=compute_90,code=compute_90"
+            )
+        );
+        for other in ["--list-gpu-code", "--lib -o libmoe.a x.o"] {
+            assert_eq!(asked(&other.split(' ').collect::<Vec<_>>()), other);
+        }
     }
 
     /// The test itself passes where nothing is wrong.

@@ -72,12 +72,7 @@ impl Chooser {
         Ok(Self::of(device, forbidden, vocabulary.timestamp_begin, is_timed)?)
     }
 
-    fn of(
-        device: &Device,
-        forbidden: Vec<u8>,
-        timestamps: u32,
-        is_timed: bool,
-    ) -> candle_core::Result<Self> {
+    fn of(device: &Device, forbidden: Vec<u8>, timestamps: u32, is_timed: bool) -> candle_core::Result<Self> {
         let size = forbidden.len();
         Ok(Self { forbidden: Tensor::from_vec(forbidden, size, device)?, timestamps, is_timed })
     }

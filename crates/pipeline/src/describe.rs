@@ -1,11 +1,11 @@
-use wire::{Backend, Description, DeviceChoice, DeviceInfo};
+use wire::{Backend, Description, DeviceInfo};
 
 use crate::device::{self, Chosen};
 use crate::platform;
 use crate::trouble::card_problem;
 
 pub fn describe() -> Description {
-    let chosen = device::choose(DeviceChoice::Auto).ok().map(verified);
+    let chosen = device::first_usable().map(verified);
     let (total, available) = platform::machine_memory();
     let mut devices = Vec::new();
     if let Some(chosen) = chosen.as_ref().filter(|chosen| chosen.id != "cpu") {

@@ -64,18 +64,36 @@ pub fn choose(choice: DeviceChoice) -> Result<Chosen, Failure> {
     }
     match choice {
         DeviceChoice::Cpu => Ok(Chosen::cpu("The CPU was chosen.".into())),
-        DeviceChoice::Auto => Ok(match open_cuda(0) {
-            Ok(device) => Chosen::cuda(0, device),
-            Err(NotOpened { reason, problem }) => {
-                let unusable = problem.map(|problem| ("cuda:0".to_owned(), problem));
-                Chosen { unusable, ..Chosen::cpu(reason) }
-            }
-        }),
+        DeviceChoice::Auto => Ok(card_or_cpu(0)),
+        DeviceChoice::First(number) => Ok(card_or_cpu(number)),
         DeviceChoice::Cuda(number) => {
             open_cuda(number).map(|device| Chosen::cuda(number, device)).map_err(|not_opened| {
                 let text = format!("cuda:{number} can't be used. {}", not_opened.reason);
                 Failure::new(ErrorCode::DeviceUnavailable, text).remedy("Use --device cpu, or auto.")
             })
+        }
+    }
+}
+
+/// The first card that can be used, else the CPU and what is wrong with the first one; `None` after a card failed.
+pub fn first_usable() -> Option<Chosen> {
+    if is_lost() {
+        return None;
+    }
+    let first = card_or_cpu(0);
+    // Behind a card that is there and can't be used there may be another one.
+    let others = (1..).map(card_or_cpu).take_while(|_| first.unusable.is_some());
+    let usable =
+        others.take_while(|next| next.id != "cpu" || next.unusable.is_some()).find(|next| next.id != "cpu");
+    Some(usable.unwrap_or(first))
+}
+
+fn card_or_cpu(number: usize) -> Chosen {
+    match open_cuda(number) {
+        Ok(device) => Chosen::cuda(number, device),
+        Err(NotOpened { reason, problem }) => {
+            let unusable = problem.map(|problem| (format!("cuda:{number}"), problem));
+            Chosen { unusable, ..Chosen::cpu(reason) }
         }
     }
 }

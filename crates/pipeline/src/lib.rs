@@ -148,7 +148,8 @@ impl Engine {
     ) -> R {
         let Self { context, pool, .. } = self;
         let cores = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
-        let Some(threads) = job.threads.filter(|threads| *threads > 0).map(|threads| threads.min(cores)) else {
+        let Some(threads) = job.threads.filter(|threads| *threads > 0).map(|threads| threads.min(cores))
+        else {
             return work(context);
         };
         if pool.as_ref().is_none_or(|pool| pool.current_num_threads() != threads) {

@@ -1,4 +1,5 @@
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -12,10 +13,12 @@ use wire::{
 };
 
 use crate::Limits;
+use crate::cards;
 use crate::find::{self, EngineProgram, EnginePrograms};
 use crate::memory_log::MemoryLog;
 use crate::progress::JobProgress;
 use crate::runs::{BusyGuard, RegisteredEngine, Runs};
+use crate::status::Gpus;
 use crate::watch::{self, Link, Request};
 use config::Priority;
 
@@ -41,6 +44,8 @@ pub struct Engine {
     program: PathBuf,
     backend_note: Option<String>,
     latest_id: AtomicU64,
+    /// The card of jobs that name none.
+    card: OnceLock<usize>,
     /// In the user's run folder; `None` where there is none to write to.
     entry: Option<RegisteredEngine>,
 }
@@ -97,6 +102,10 @@ impl Engine {
                 Ok(engine) => return Ok(Self { backend_note: note, ..engine }),
                 Err((failure, _)) if candidates.peek().is_some() => {
                     let text = format!("The CPU computes because the CUDA engine did not start: {failure}");
+                    cards::note_refusal(
+                        &candidate.program,
+                        Some(format!("{}{failure}", cards::DID_NOT_START)),
+                    );
                     note = Some(text);
                 }
                 Err(failed) => return Err(failed),
@@ -119,6 +128,7 @@ impl Engine {
         let hello = greeting.await.unwrap_or_else(|_| Err(link.reason()));
         let hello = hello.map_err(|failure| (failure, link.death()))?;
         link.has_greeted = true;
+        cards::note_start(&candidate.program);
         let device = if hello.backend == Backend::Cuda { "cuda:0" } else { "cpu" };
         let entry = Runs::of_this_user().and_then(|runs| runs.register(hello.pid, device).ok());
         Ok(Self {
@@ -127,6 +137,7 @@ impl Engine {
             program: candidate.program.clone(),
             backend_note: None,
             latest_id: AtomicU64::new(NO_JOB),
+            card: OnceLock::new(),
             entry,
         })
     }
@@ -139,7 +150,9 @@ impl Engine {
     pub async fn describe(&self) -> Result<Description, Failure> {
         let (answer, description) = oneshot::channel();
         self.link.send(Request::Describe(answer));
-        description.await.unwrap_or_else(|_| Err(self.link.reason()))
+        let description = description.await.unwrap_or_else(|_| Err(self.link.reason()))?;
+        cards::note(&self.program, &description);
+        Ok(description)
     }
 
     /// Queues a job. Its `id` is assigned here, whatever it was.
@@ -155,6 +168,7 @@ impl Engine {
     /// its last event is not added by the handle either.
     pub(crate) fn attempt(&self, mut job: Job) -> JobHandle {
         job.id = self.next_id();
+        job.device = self.choice(job.device);
         let job = Box::new(job);
         self.run(&job.clone(), Command::Transcribe(job))
     }
@@ -176,6 +190,7 @@ impl Engine {
     /// `Language` or `FileFailed` event per file, then `LanguagesDone`.
     pub fn detect_languages(&self, files: Vec<FilePath>, mut job: Job) -> JobHandle {
         job.id = self.next_id();
+        job.device = self.choice(job.device);
         let job = Box::new(job);
         self.run(&job.clone(), Command::DetectLanguages { id: job.id, files, job })
     }
@@ -252,8 +267,26 @@ impl Engine {
     pub fn device(&self, choice: DeviceChoice) -> String {
         match (self.backend(), choice) {
             (Backend::Cpu, _) | (_, DeviceChoice::Cpu) => "cpu".into(),
-            (Backend::Cuda, DeviceChoice::Auto) => "cuda:0".into(),
-            (Backend::Cuda, DeviceChoice::Cuda(number)) => format!("cuda:{number}"),
+            (Backend::Cuda, DeviceChoice::Auto) => format!("cuda:{}", self.card()),
+            (Backend::Cuda, DeviceChoice::Cuda(number) | DeviceChoice::First(number)) => {
+                format!("cuda:{number}")
+            }
+        }
+    }
+
+    /// The card of jobs that name none: the one that recommendation and fit speak of.
+    fn card(&self) -> usize {
+        let choose = || Gpus::now(Vec::new()).card(DeviceChoice::Auto).and_then(|card| card.number);
+        *self.card.get_or_init(|| choose().unwrap_or(0))
+    }
+
+    /// What the engine is told: of several cards which one. The first one is what it takes itself.
+    fn choice(&self, choice: DeviceChoice) -> DeviceChoice {
+        match choice {
+            DeviceChoice::Auto if self.backend() == Backend::Cuda && self.card() > 0 => {
+                DeviceChoice::First(self.card())
+            }
+            choice => choice,
         }
     }
 }

@@ -35,6 +35,11 @@ pub fn find_engine() -> Result<PathBuf, Failure> {
     found.candidates.into_iter().next().map(|candidate| candidate.program).ok_or_else(|| not_found(&[]))
 }
 
+/// The folder in which engines lie that the user had downloaded: a store as that of models.
+pub fn downloaded_engines() -> Option<PathBuf> {
+    Some(config::folders::data()?.join("steno/engines"))
+}
+
 /// What the search depends on.
 #[derive(Debug, Clone, Default)]
 pub struct SearchContext {
@@ -44,6 +49,8 @@ pub struct SearchContext {
     pub executable: Option<PathBuf>,
     /// Folders to look in after those that follow from the executable.
     pub package_folders: Vec<PathBuf>,
+    /// The folder of the CUDA engine that the user had downloaded; looked in last.
+    pub downloaded: Option<PathBuf>,
     /// Never the CUDA engine.
     pub cpu_only: bool,
     /// Whether the driver can be loaded.
@@ -61,10 +68,18 @@ impl SearchContext {
             chosen: variable("STENO_ENGINE"),
             executable: std::env::current_exe().ok(),
             package_folders: if cfg!(unix) { vec![PACKAGE_FOLDER.into()] } else { vec![] },
+            downloaded: downloaded_engines().map(|store| store.join("cuda")),
             cpu_only,
             has_cuda_driver: !cpu_only && platform::has_cuda_driver(),
             library_path: variable("LD_LIBRARY_PATH"),
         }
+    }
+
+    /// Where an engine of this name may lie, in the order in which they are looked at.
+    fn paths(&self, engine: &str) -> Vec<PathBuf> {
+        let file = format!("{engine}{}", std::env::consts::EXE_SUFFIX);
+        let downloaded = self.downloaded.iter().filter(|_| engine == CUDA_ENGINE).cloned();
+        self.folders().into_iter().chain(downloaded).map(|folder| folder.join(&file)).collect()
     }
 
     fn folders(&self) -> Vec<PathBuf> {
@@ -110,6 +125,23 @@ impl EnginePrograms {
     }
 }
 
+impl EngineProgram {
+    /// Whether a driver's library lies on a path that only this engine will see.
+    pub(crate) fn has_driver(&self) -> bool {
+        let mut folders = self.library_path.iter().flat_map(std::env::split_paths);
+        folders.any(|folder| folder.join("libcuda.so.1").is_file())
+    }
+}
+
+/// The CUDA engine, whether or not there is a driver for it.
+pub(crate) fn cuda_engine(around: &SearchContext) -> Option<EngineProgram> {
+    let program = match &around.chosen {
+        Some(chosen) => Some(PathBuf::from(chosen)).filter(|program| is_cuda(program) && program.is_file()),
+        None => around.paths(CUDA_ENGINE).into_iter().find(|path| path.is_file()),
+    }?;
+    Some(EngineProgram { library_path: library_path(&program, around), program })
+}
+
 /// Looks for engines; the list is not empty.
 ///
 /// # Errors
@@ -131,8 +163,7 @@ pub fn engines(around: &SearchContext) -> Result<EnginePrograms, Failure> {
 
     let mut tried = Vec::new();
     let mut first = |name: &str| {
-        let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
-        let paths: Vec<PathBuf> = around.folders().iter().map(|folder| folder.join(&file)).collect();
+        let paths = around.paths(name);
         let found = paths.iter().find(|path| path.is_file()).cloned();
         tried.extend(paths);
         found
@@ -141,9 +172,9 @@ pub fn engines(around: &SearchContext) -> Result<EnginePrograms, Failure> {
     if !around.cpu_only
         && let Some(program) = first(CUDA_ENGINE)
     {
-        let library_path = library_path(&program, around);
-        if around.has_cuda_driver || library_path.as_ref().is_some_and(has_driver) {
-            found.candidates.push(EngineProgram { program, library_path });
+        let engine = EngineProgram { library_path: library_path(&program, around), program };
+        if around.has_cuda_driver || engine.has_driver() {
+            found.candidates.push(engine);
         } else {
             found.note = Some(
                 "The CPU computes: the CUDA engine is installed, but the library of the NVIDIA driver \
@@ -186,7 +217,7 @@ pub fn find_player() -> Result<PathBuf, Failure> {
     Err(Failure::new(ErrorCode::PlayerFailed, text).remedy(remedy))
 }
 
-fn is_cuda(program: &Path) -> bool {
+pub(crate) fn is_cuda(program: &Path) -> bool {
     program.file_stem().is_some_and(|name| name == CUDA_ENGINE)
 }
 
@@ -208,11 +239,6 @@ fn library_path(program: &Path, around: &SearchContext) -> Option<OsString> {
     }
     folders.extend(around.library_path.iter().flat_map(std::env::split_paths));
     std::env::join_paths(folders).ok()
-}
-
-/// Whether a driver's library lies on a path that only the engine will see.
-fn has_driver(library_path: &OsString) -> bool {
-    std::env::split_paths(library_path).any(|folder| folder.join("libcuda.so.1").is_file())
 }
 
 fn not_found(tried: &[PathBuf]) -> Failure {

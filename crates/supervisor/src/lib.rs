@@ -15,6 +15,7 @@
 
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
+pub mod cards;
 mod engine;
 pub mod find;
 mod jobs;

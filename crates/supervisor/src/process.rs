@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use wire::{Command, Envelope, ErrorCode, Failure, read_frame, write_frame};
 
+use crate::cards::ORDER;
 use crate::find::EngineProgram;
 use crate::platform;
 use config::Priority;
@@ -51,6 +52,7 @@ impl Process {
     ) -> Result<Self, Failure> {
         let mut program = Program::new(&candidate.program);
         program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        program.env(ORDER.0, ORDER.1);
         if let Some(path) = &candidate.library_path {
             program.env("LD_LIBRARY_PATH", path);
         }

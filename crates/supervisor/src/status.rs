@@ -1,10 +1,14 @@
 //! Who holds memory now: the cards, the machine, and this user's engines.
 
+use std::path::PathBuf;
+
 use memory::nvml::{Driver, Gpu, GpuId};
 use memory::{Cause, Host, Levels, Probe, ProcessUse, Reading, Unavailable, platform};
 use serde::Serialize;
 
+use crate::cards::{self, Around, Lack};
 use crate::runs::{EngineRun, Runs};
+use wire::DeviceChoice;
 
 /// One look at everything. Bytes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -25,6 +29,10 @@ pub struct Gpus {
     pub cards: Vec<Card>,
     /// A sentence or two, with what to do.
     pub gpu_problem: Option<String>,
+    /// Such as `580.65.06`; `None` where there is none or it does not say.
+    pub driver: Option<String>,
+    /// Where the engine for these cards is.
+    pub cuda_engine: Option<PathBuf>,
 }
 
 /// One card, and what is held on it.
@@ -33,6 +41,10 @@ pub struct Card {
     /// The card itself, as the driver describes it.
     #[serde(flatten)]
     pub gpu: Gpu,
+    /// N of `cuda:N`; `None` for one that CUDA does not count.
+    pub number: Option<usize>,
+    /// Why it does not compute; `None`: it can.
+    pub lack: Option<Lack>,
     /// Whose it is, as far as the driver says; ours are this user's engines.
     pub reading: Result<Reading, Unavailable>,
     /// Each process on it, with what it holds.
@@ -68,19 +80,35 @@ impl Status {
 impl Gpus {
     /// `ours` are the processes that count as ours.
     pub fn now(ours: Vec<u32>) -> Self {
-        let (cards, unavailable) = match cards(ours) {
+        let driver = Driver::open();
+        let version = driver.as_ref().ok().and_then(Driver::version);
+        let around = Around::of_this_process(version.as_deref());
+        let (cards, unavailable) = match driver.and_then(|driver| cards(&driver, ours, &around)) {
             Ok(cards) => (cards, None),
             Err(unavailable) => (Vec::new(), Some(unavailable)),
         };
-        let gpu_problem = problem(crate::platform::has_cuda_driver(), &cards, unavailable);
-        Self { cards, gpu_problem }
+        let gpu_problem = problem(around.has_library, &cards, unavailable);
+        Self { cards, gpu_problem, driver: version, cuda_engine: around.engine }
+    }
+
+    /// The card of a job with this choice: the one that it names, or of those that can compute the one that this
+    /// process's jobs take.
+    pub fn card(&self, choice: DeviceChoice) -> Option<&Card> {
+        let usable = || self.cards.iter().filter(|card| card.lack.is_none());
+        let number = match choice {
+            DeviceChoice::Cpu => return None,
+            DeviceChoice::Cuda(number) | DeviceChoice::First(number) => number,
+            DeviceChoice::Auto => {
+                cards::taken(usable().filter_map(|card| Some((card.number?, card.gpu.free))))?
+            }
+        };
+        usable().find(|card| card.number == Some(number))
     }
 }
 
 /// What is wrong with the two libraries of the driver: the one that computes
 /// and the one that says who holds how much.
 fn problem(computes: bool, cards: &[Card], unavailable: Option<Unavailable>) -> Option<String> {
-    let names: Vec<&str> = cards.iter().map(|card| card.gpu.name.as_str()).collect();
     match (computes, unavailable) {
         (true, Some(Unavailable { cause: Cause::NoLibrary, .. })) => Some(
             "The NVIDIA driver can compute (libcuda.so.1), but its libnvidia-ml.so.1 can't be loaded: who holds \
@@ -92,13 +120,12 @@ fn problem(computes: bool, cards: &[Card], unavailable: Option<Unavailable>) -> 
         (true, None) if cards.is_empty() => {
             Some("The NVIDIA driver runs but knows no card that answers; restart the machine.".into())
         }
-        (false, None) if !cards.is_empty() => Some(format!(
-            "There is a card ({}) and its driver runs, but the driver's libcuda.so.1 can't be loaded: the CPU \
-             computes. Install the driver's libraries for computing; their package is often called libcuda1, \
-             libnvidia-compute or nvidia-driver-cuda-libs.",
-            names.join(", ")
-        )),
-        (_, None) => None,
+        // Where one card can compute, what another lacks keeps no job from a card.
+        (_, None) if cards.iter().any(|card| card.lack.is_none()) => None,
+        (_, None) => {
+            let text = |card: &Card| Some(format!("{} {}", card.gpu.name, card.lack.as_ref()?.text()));
+            cards.first().and_then(text)
+        }
     }
 }
 
@@ -120,9 +147,8 @@ impl Engine {
     }
 }
 
-fn cards(ours: Vec<u32>) -> Result<Vec<Card>, Unavailable> {
-    let driver = Driver::open()?;
-    let look = |gpu: Gpu| {
+fn cards(driver: &Driver, ours: Vec<u32>, around: &Around) -> Result<Vec<Card>, Unavailable> {
+    let look = |(gpu, (number, lack)): (Gpu, (Option<usize>, Option<Lack>))| {
         let probe = driver.probe(GpuId::Uuid(gpu.uuid.clone()));
         let (reading, processes) = match probe {
             Ok(probe) => {
@@ -131,9 +157,11 @@ fn cards(ours: Vec<u32>) -> Result<Vec<Card>, Unavailable> {
             }
             Err(unavailable) => (Err(unavailable), Vec::new()),
         };
-        Card { gpu, reading, processes }
+        Card { gpu, number, lack, reading, processes }
     };
-    Ok(driver.gpus()?.into_iter().map(look).collect())
+    let gpus = driver.gpus()?;
+    let judged = cards::judge(&gpus, around);
+    Ok(gpus.into_iter().zip(judged).map(look).collect())
 }
 
 #[cfg(test)]
@@ -142,23 +170,40 @@ mod tests {
 
     #[test]
     fn each_missing_library_is_named_with_what_to_do() {
-        let gpu = Gpu { uuid: "GPU-1".into(), pci: "1".into(), name: "Big Card".into(), total: 2, free: 1 };
-        let card = Card { gpu, reading: Ok(Reading::default()), processes: Vec::new() };
+        let gpu = Gpu {
+            uuid: "GPU-1".into(),
+            pci: "1".into(),
+            name: "Big Card".into(),
+            total: 2,
+            free: 1,
+            capability: None,
+        };
+        let card = |lack| Card {
+            gpu: gpu.clone(),
+            number: Some(0),
+            lack,
+            reading: Ok(Reading::default()),
+            processes: Vec::new(),
+        };
+        let (works, bare, lone) = (card(None), card(Some(Lack::DriverLibrary)), card(Some(Lack::Engine)));
+        let mixed = [lone.clone(), works.clone()];
         let missing = |cause, reason: &str| Some(Unavailable { cause, reason: reason.into() });
         let none = "No NVIDIA driver is installed on this machine.";
         // (libcuda, cards, libnvidia-ml) -> parts of what is said; none: nothing is wrong
         type Case<'a> = (bool, &'a [Card], Option<Unavailable>, &'a [&'a str]);
-        let cases: [Case; 6] = [
+        let cases: [Case; 8] = [
             (false, &[], missing(Cause::NoLibrary, none), &[none]),
             (true, &[], missing(Cause::NoLibrary, none), &["libnvidia-ml.so.1 can't be loaded", "Install"]),
             (false, &[], missing(Cause::NoDriver, "It does not run."), &["It does not run."]),
             (
                 false,
-                std::slice::from_ref(&card),
+                std::slice::from_ref(&bare),
                 None,
                 &["Big Card", "libcuda.so.1 can't be loaded", "the CPU computes", "Install"],
             ),
-            (true, std::slice::from_ref(&card), None, &[]),
+            (true, std::slice::from_ref(&works), None, &[]),
+            (true, std::slice::from_ref(&lone), None, &["Big Card is not used", "`steno gpu install`"]),
+            (true, &mixed, None, &[]),
             (true, &[], None, &["knows no card"]),
         ];
         for (computes, cards, unavailable, parts) in cases {

@@ -186,8 +186,10 @@ pub enum DeviceChoice {
     Auto,
     /// The CPU, also where there is a GPU.
     Cpu,
-    /// The CUDA device with this number, as CUDA counts them.
+    /// The CUDA device with this number, in the order of their places on the bus.
     Cuda(usize),
+    /// As `Auto`, with this one of several cards. A host says so which it took; users don't.
+    First(usize),
 }
 
 /// Which channels of a recording are transcribed.

@@ -8,6 +8,7 @@
  *
  *   init CODE                                    return code of nvmlInit (default 0)
  *   gpu UUID DOMAIN:BUS:DEVICE.0 TOTAL FREE NAME  one per card, bytes
+ *   capability UUID MAJOR.MINOR                  of that card (default: the driver does not say)
  *   memory UUID CODE                             return code of that card's memory query
  *   process UUID compute|graphics PID BYTES|-    "-": the driver does not say
  */
@@ -33,7 +34,7 @@ struct gpu {
     char uuid[96], name[96];
     unsigned domain, bus, device;
     bytes_t total, free;
-    int memory_code;
+    int memory_code, major, minor;
 };
 struct entry { char uuid[96]; int graphics; process_t process; };
 struct conf {
@@ -56,7 +57,7 @@ static struct conf read_conf(void) {
     char line[512];
     while (fgets(line, sizeof line, f)) {
         char uuid[96], kind[16], amount[32];
-        int code;
+        int code, major, minor;
         unsigned pid;
         struct gpu g;
         memset(&g, 0, sizeof g);
@@ -65,6 +66,9 @@ static struct conf read_conf(void) {
         } else if (sscanf(line, "gpu %95s %x:%x:%x.%*d %llu %llu %95[^\n]", g.uuid, &g.domain, &g.bus, &g.device,
                           &g.total, &g.free, g.name) == 7) {
             if (c.gpus < MAX_GPUS) c.gpu[c.gpus++] = g;
+        } else if (sscanf(line, "capability %95s %d.%d", uuid, &major, &minor) == 3) {
+            for (int i = 0; i < c.gpus; i++)
+                if (!strcmp(c.gpu[i].uuid, uuid)) { c.gpu[i].major = major; c.gpu[i].minor = minor; }
         } else if (sscanf(line, "memory %95s %d", uuid, &code) == 2) {
             for (int i = 0; i < c.gpus; i++)
                 if (!strcmp(c.gpu[i].uuid, uuid)) c.gpu[i].memory_code = code;
@@ -143,6 +147,15 @@ int nvmlDeviceGetName(void *device, char *name, unsigned length) {
     int code = find(device, &g, &c);
     if (!code) snprintf(name, length, "%s", g.name);
     return code;
+}
+
+int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor) {
+    struct conf c; struct gpu g;
+    int code = find(device, &g, &c);
+    if (code) return code;
+    *major = g.major;
+    *minor = g.minor;
+    return g.major ? SUCCESS : 3; /* not supported */
 }
 
 int nvmlDeviceGetPciInfo_v3(void *device, pci_t *pci) {

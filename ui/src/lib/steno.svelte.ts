@@ -418,6 +418,11 @@ export class Steno {
         break;
       case "setup":
         this.#take(event.setup);
+        // The engine for the card may have come.
+        if (this.fits?.engine) {
+          void this.findEngine();
+          void this.findFits();
+        }
         break;
       case "queue_ended":
         void this.#try(() => this.#backend.notify(t.work.ended(event.finished), t.work.failed(event.failed)));

@@ -7,12 +7,13 @@ use std::path::Path;
 
 use advisor::fit::DeviceMemory;
 use advisor::model_info;
-use advisor::recommend::{Advice, Candidate, Recommendation, for_devices, of_catalogue};
+use advisor::recommend::{Advice, Candidate, Recommendation, UnusedCard, for_devices, of_catalogue};
 use advisor::speed::Measured;
 use hub::Catalogue;
 use memory::bytes::{GIB, MIB, human};
 use memory::fit::{Fit, RESERVE};
 use memory::{DeviceKind, Footprint};
+use supervisor::cards::Lack;
 use wire::Job;
 
 /// What a screen and the driver take of a card.
@@ -40,7 +41,36 @@ fn candidates() -> Vec<Candidate> {
 
 fn on(cards: Vec<DeviceMemory>) -> Recommendation {
     let devices: Vec<DeviceMemory> = cards.into_iter().chain([host()]).collect();
-    for_devices(&devices, &candidates(), &[], &job())
+    for_devices(&devices, Vec::new(), &candidates(), &[], &job())
+}
+
+/// The cards that lack something beside those that compute.
+fn machine_with(cards: Vec<DeviceMemory>, lacking: Vec<(&str, Lack)>) -> Recommendation {
+    let devices: Vec<DeviceMemory> = cards.into_iter().chain([host()]).collect();
+    let unused = lacking.into_iter().map(|(name, lack)| UnusedCard::of(name, lack)).collect();
+    for_devices(&devices, unused, &candidates(), &[], &job())
+}
+
+/// Machines with cards that do not compute, and what is taken.
+fn lacking() -> Vec<(&'static str, Recommendation)> {
+    let old = || Lack::Capability { found: "6.1".into() };
+    let wrong = || Lack::Consent {
+        reason: "The operation \"cast\" gave a wrong result. Update the NVIDIA driver.".into(),
+    };
+    vec![
+        (
+            "a card and its driver, no engine for it",
+            machine_with(vec![], vec![("a card of 8 GB", Lack::Engine)]),
+        ),
+        ("a card without libcuda.so.1", machine_with(vec![], vec![("a card of 8 GB", Lack::DriverLibrary)])),
+        ("a card of compute capability 6.1", machine_with(vec![], vec![("an old card", old())])),
+        ("a card that the engine refuses", machine_with(vec![], vec![("a card of 8 GB", wrong())])),
+        ("an old card beside one of 8 GB", machine_with(vec![card(8, false)], vec![("an old card", old())])),
+        (
+            "a card of which 2 GB are free, and no other",
+            machine_with(vec![DeviceMemory { free: 2 * GIB, ..card(8, false) }], vec![]),
+        ),
+    ]
 }
 
 fn machines() -> Vec<(String, Vec<DeviceMemory>)> {
@@ -79,6 +109,11 @@ fn recommendations_are_as_they_were_read() {
         // The CPU is the same each time.
         let gpus =
             recommendation.devices.iter().filter(|it| it.device.kind == DeviceKind::Gpu || name == "no card");
+        gpus.for_each(|advice| table(advice, &mut text));
+    }
+    for (name, recommendation) in lacking() {
+        writeln!(text, "\n{name}\n  {}", recommendation.reason).unwrap();
+        let gpus = recommendation.devices.iter().filter(|it| it.device.kind == DeviceKind::Gpu);
         gpus.for_each(|advice| table(advice, &mut text));
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden/recommendations.txt");
@@ -148,7 +183,7 @@ fn english_alone_and_limits_are_taken_into_account() {
     english.language = Some("en".into());
     let devices = [card(2, false), host()];
     let models = |job: &Job| -> Vec<String> {
-        for_devices(&devices, &candidates(), &[], job).devices[0]
+        for_devices(&devices, Vec::new(), &candidates(), &[], job).devices[0]
             .choices
             .iter()
             .map(|it| it.fit.model.clone())
@@ -158,7 +193,7 @@ fn english_alone_and_limits_are_taken_into_account() {
     assert!(!models(&job()).iter().any(|model| model.ends_with(".en") || model.starts_with("distil")));
     let mut pinned = job();
     pinned.precision = Some(memory::Precision::Q4_0);
-    let choices = for_devices(&devices, &candidates(), &[], &pinned).devices.remove(0).choices;
+    let choices = for_devices(&devices, Vec::new(), &candidates(), &[], &pinned).devices.remove(0).choices;
     assert!(choices.iter().all(|it| it.fit.precision == "q4_0"));
 }
 
@@ -170,11 +205,45 @@ fn without_a_card_the_measured_speed_decides() {
     {
         let device = host().name;
         let measured = Measured { device, precision: memory::Precision::F32, dimensions: small, speed };
-        let recommendation = for_devices(&[host()], &candidates(), &[measured], &job());
+        let recommendation = for_devices(&[host()], Vec::new(), &candidates(), &[measured], &job());
         let advice = &recommendation.devices[0];
         let choice = &advice.choices[advice.recommended.unwrap()];
         assert!(advice.choices.iter().all(|it| it.speed.is_some()));
         assert_eq!(choice.fit.model, expected, "{speed}");
         assert!(recommendation.reason.contains("times real time"), "{}", recommendation.reason);
+    }
+}
+
+/// Without a card that computes the CPU is taken, as if there were none, and what is missing is said with what to do.
+#[test]
+fn a_card_that_does_not_compute_is_named_and_the_cpu_taken() {
+    let without = on(vec![]);
+    for ((name, found), part) in lacking().into_iter().zip([
+        Some("a card of 8 GB is not used: the engine for NVIDIA cards is not installed. Get it with `steno gpu install`."),
+        Some("libcuda.so.1"),
+        Some("an old card is not used: it has compute capability 6.1"),
+        Some("gave a wrong result"),
+        None,
+        None,
+    ]) {
+        assert_eq!(found.model() == without.model(), part.is_some(), "{name}: {}", found.reason);
+        assert_eq!(found.advice().unwrap().device.kind == DeviceKind::Host, part.is_some(), "{name}");
+        let idle = "is not used";
+        assert!(part.is_some_and(|part| found.reason.contains(part)) || !found.reason.contains(idle), "{}", found.reason);
+    }
+}
+
+/// Of two cards the one that a job takes.
+#[test]
+fn of_several_cards_the_one_with_the_most_room_is_recommended() {
+    for (cards, expected) in [
+        (vec![card(8, false), card(24, false)], 1),
+        (vec![card(24, false), card(8, false)], 0),
+        (vec![card(8, false), card(12, true)], 0),
+        (vec![card(8, false), card(8, false)], 0),
+        (vec![card(24, true), card(16, false), card(16, false)], 1),
+    ] {
+        let room = supervisor::cards::roomiest(cards.iter().map(|card| card.free).enumerate());
+        assert_eq!((on(cards).device, room), (Some(expected), Some(expected)));
     }
 }

@@ -216,6 +216,11 @@ impl Session {
         self.inner.supervisor.describe().await
     }
 
+    /// Ends the engine that is kept warm, when its job is over: the next one may be another program.
+    pub async fn renew_engine(&self) {
+        self.inner.supervisor.rest().await;
+    }
+
     /// Adds files, and the recordings in folders, at the end of the queue.
     pub fn add(&self, paths: impl IntoIterator<Item = PathBuf>) -> Vec<JobId> {
         self.put(files::inspect(paths), Origin::User)

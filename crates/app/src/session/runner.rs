@@ -92,7 +92,7 @@ impl Idle {
             () = tokio::time::sleep(left.unwrap_or(LOOK).min(LOOK)) => {}
         }
         let over = preferences.engine.idle_release.is_some_and(|allowed| since.elapsed() >= allowed);
-        let device = DeviceChoice::Auto;
+        let device = preferences.engine.device;
         let memory = DeviceMemory::of(expects_gpu(device), device, &preferences.memory);
         if over || memory.is_ok_and(|memory| memory.free < memory.total / SHORT) {
             inner.supervisor.rest().await;
@@ -238,6 +238,7 @@ pub fn job(entry: &QueueEntry, settings: &JobSettings, preferences: &Preferences
     settings.fill(&mut job);
     entry.part.fill(&mut job);
     job.threads = preferences.engine.threads;
+    job.device = preferences.engine.device;
     job.memory = preferences.memory.clone();
     job.precision = preferences.precision;
     job.speaker_model = advisor::speaker_model(preferences);
@@ -247,6 +248,20 @@ pub fn job(entry: &QueueEntry, settings: &JobSettings, preferences: &Preferences
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_set_of_the_engine_reaches_every_job() {
+        let mut queue = super::super::queue::Queue::default();
+        let id = queue.add("talk.wav".into(), None, false, None);
+        let model =
+            advisor::ModelRef { name: "m".into(), path: "m".into(), demonstration: false, note: None };
+        let settings = JobSettings { model: Some(model), ..JobSettings::default() };
+        let mut preferences = Preferences::default();
+        preferences.engine.device = wire::DeviceChoice::Cuda(1);
+        preferences.engine.threads = Some(3);
+        let job = job(queue.get(id).unwrap(), &settings, &preferences).unwrap();
+        assert_eq!((job.device, job.threads), (wire::DeviceChoice::Cuda(1), Some(3)));
+    }
 
     #[test]
     fn a_model_that_does_not_fit_is_announced_before_it_is_loaded() {

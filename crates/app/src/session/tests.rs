@@ -642,7 +642,8 @@ fn working_session(folder: &Path, preferences: Preferences) -> (Session, JobId) 
     std::fs::write(&file, "sound").unwrap();
     let model = ModelRef { demonstration: false, ..demonstration() };
     let settings = JobSettings { model: Some(model), ..JobSettings::default() };
-    let session = Session::new(EngineOptions { program: Some(program), ..EngineOptions::default() }, settings);
+    let session =
+        Session::new(EngineOptions { program: Some(program), ..EngineOptions::default() }, settings);
     session.change_preferences(preferences);
     let id = session.add([file])[0];
     (session, id)

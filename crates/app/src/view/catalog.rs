@@ -15,6 +15,8 @@ pub struct Transfer {
     pub id: String,
     /// It comes from this machine.
     pub is_import: bool,
+    /// Whether it is the engine for NVIDIA cards and no model.
+    pub is_engine: bool,
     /// Where it stands.
     #[serde(flatten)]
     pub progress: TransferProgress,
@@ -43,6 +45,7 @@ impl From<transfers::Transfer> for Transfer {
             progress: transfer.progress.unwrap_or_default(),
             id: transfer.id,
             is_import: transfer.is_import,
+            is_engine: transfer.is_engine,
             paused: transfer.paused,
             failure: transfer.failure.map(Into::into),
         }

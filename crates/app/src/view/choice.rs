@@ -4,9 +4,10 @@
 use advisor::choice::{Choice, Choices};
 use advisor::fit::{Announcement, DeviceMemory};
 use config::edit::{SettingStatus, change_user_setting, user_settings};
-use config::preferences::SPEAKER_MODEL;
+use config::preferences::{DEVICE, SPEAKER_MODEL};
 use memory::fit::Fit;
 use serde::Serialize;
+use supervisor::status::{Card, Gpus};
 use ts_rs::TS;
 
 use super::Failure;
@@ -25,6 +26,8 @@ pub struct ModelFits {
     pub is_best_of_all: bool,
     /// What is wrong with the card's driver, in a sentence or two.
     pub gpu_problem: Option<String>,
+    /// The id of the download that would have a card compute; null where none would.
+    pub engine: Option<String>,
 }
 
 /// How one model fits. Amounts are bytes.
@@ -106,6 +109,8 @@ pub struct Preference {
     pub overruled: Option<String>,
     /// What the user may choose from, where that depends on what is installed.
     pub options: Vec<String>,
+    /// What each of them is called, where that is not its name.
+    pub labels: Vec<String>,
 }
 
 impl From<Announcement> for FitWarning {
@@ -136,6 +141,7 @@ impl From<Choices> for ModelFits {
             recommended: choices.recommended.map(number),
             is_best_of_all: choices.is_best_of_all,
             gpu_problem: choices.gpu_problem,
+            engine: choices.engine.map(str::to_owned),
         }
     }
 }
@@ -186,17 +192,30 @@ impl Preference {
     }
 }
 
+/// The cards that can compute, with their names, where there are several.
+fn devices() -> (Vec<String>, Vec<String>) {
+    let gpus = Gpus::now(Vec::new());
+    let usable = gpus.cards.iter().filter(|card| card.lack.is_none());
+    let named = |card: &Card| Some((format!("cuda:{}", card.number?), card.gpu.name.clone()));
+    let cards: Vec<(String, String)> = usable.filter_map(named).collect();
+    if cards.len() > 1 { cards.into_iter().unzip() } else { (Vec::new(), Vec::new()) }
+}
+
 impl From<SettingStatus> for Preference {
     fn from(stands: SettingStatus) -> Self {
+        let (options, labels) = match stands.name {
+            name if name == SPEAKER_MODEL.0 => {
+                (advisor::list_speaker_models().into_iter().map(|model| model.name).collect(), Vec::new())
+            }
+            name if name == DEVICE.0 => devices(),
+            _ => (Vec::new(), Vec::new()),
+        };
         Self {
             name: memory::settings::key(stands.name),
             value: stands.in_file,
             overruled: stands.in_environment,
-            options: if stands.name == SPEAKER_MODEL.0 {
-                advisor::list_speaker_models().into_iter().map(|model| model.name).collect()
-            } else {
-                Vec::new()
-            },
+            options,
+            labels,
         }
     }
 }

@@ -285,6 +285,7 @@ fn variables() -> Vec<(&'static str, &'static str, &'static str, Value)> {
         ("STENO_KEEP", "model", "/job/memory/pins/model", json!(true)),
         ("STENO_PRECISION", "q8_0", "/job/precision", json!("q8_0")),
         ("STENO_THREADS", "3", "/job/threads", json!(3)),
+        ("STENO_DEVICE", "cuda:1", "/job/device", json!({ "cuda": 1 })),
     ]
 }
 
@@ -302,7 +303,7 @@ const OTHER_VARIABLES: [(&str, &str); 6] = [
 fn place_in_file(variable: &str) -> (&'static str, String) {
     match variable {
         "STENO_MEMORY_PROFILE" => ("memory", "profile".into()),
-        "STENO_THREADS" | "STENO_PRIORITY" => ("engine", memory::settings::key(variable)),
+        "STENO_THREADS" | "STENO_PRIORITY" | "STENO_DEVICE" => ("engine", memory::settings::key(variable)),
         _ => ("memory", memory::settings::key(variable)),
     }
 }
@@ -738,6 +739,14 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
         &["memory-limit", "ram-limit", "precision", "skip-speakers", "language"],
         "settings::a_recommendation_keeps_to_its_options",
     ),
+    ("gpu", &["json"], "driver::the_engine_is_downloaded_started_and_removed"),
+    ("gpu install", &["manifest"], "driver::the_engine_is_downloaded_started_and_removed"),
+    (
+        "gpu install",
+        &["proxy", "offline", "quiet"],
+        "driver::the_download_of_the_engine_keeps_to_its_options",
+    ),
+    ("models recommend", &["device"], "driver::of_two_cards_the_one_that_is_recommended_computes"),
     ("models recommend", &["json"], "settings::what_is_for_programs_is_json"),
     (
         "models probe",
@@ -846,6 +855,7 @@ fn text_is_neither_a_formula_nor_a_tag() {
 fn exists(test: &str) -> bool {
     let modules = [
         ("commands", include_str!("commands.rs")),
+        ("driver", include_str!("../driver.rs")),
         ("memory", include_str!("memory.rs")),
         ("models", include_str!("models.rs")),
         ("real_engine", include_str!("real_engine.rs")),
@@ -886,8 +896,10 @@ fn commands(sandbox: &Sandbox, parent: &[&str]) -> Vec<String> {
 #[test]
 fn every_option_of_every_command_has_a_test() {
     let sandbox = Sandbox::with(&[]);
-    let all: Vec<String> =
-        [&[][..], &["models"], &["voices"]].into_iter().flat_map(|of| commands(&sandbox, of)).collect();
+    let all: Vec<String> = [&[][..], &["models"], &["voices"], &["gpu"]]
+        .into_iter()
+        .flat_map(|of| commands(&sandbox, of))
+        .collect();
     assert!(all.len() > 15, "{all:?}");
     for command in &all {
         let mut tested = BTreeSet::new();

@@ -21,6 +21,17 @@ use wire::{
 /// Names a file to which every job that is received is appended, with the
 /// engine's process, as a line of JSON each.
 const JOBS: &str = "STENO_SCRIPT_JOBS";
+/// Makes it a CUDA engine: `works`, or why it does not compute on its card.
+const CARD: &str = "STENO_SCRIPT_CARD";
+
+/// Why the CPU computes.
+fn refusal() -> Option<String> {
+    match std::env::var(CARD) {
+        Ok(card) if card == "works" => None,
+        Ok(reason) => Some(reason),
+        Err(_) => Some("This is only a script.".into()),
+    }
+}
 
 fn main() {
     if std::env::args().nth(1).as_deref() == Some("peak") {
@@ -124,7 +135,7 @@ fn read(out: &Mutex<Stdout>, jobs: &Sender<Command>, cancel: &Sender<()>) {
                 Event::Hello {
                     protocol,
                     engine: "scripted".into(),
-                    backend: Backend::Cpu,
+                    backend: if std::env::var_os(CARD).is_some() { Backend::Cuda } else { Backend::Cpu },
                     pid: std::process::id(),
                 },
             ),
@@ -264,9 +275,9 @@ fn broken() -> Failure {
 fn description() -> Description {
     Description {
         engine: "scripted".into(),
-        backend: Backend::Cpu,
+        backend: if refusal().is_none() { Backend::Cuda } else { Backend::Cpu },
         devices: Vec::new(),
-        cpu_reason: Some("This is only a script.".into()),
+        cpu_reason: refusal(),
         threads: 1,
         cpu_features: Vec::new(),
         codecs: vec!["flac".into()],

@@ -2,6 +2,7 @@
 //! imports, and programs that are killed meanwhile.
 
 mod downloads;
+mod engines;
 mod hostile;
 mod imports;
 mod processes;

@@ -23,13 +23,16 @@ impl Rating {
     pub fn new(model: &Whisper, options: &[WindowOptions]) -> Result<Self, models::Error> {
         #[cfg(feature = "cuda")]
         let on_card = match options.first() {
-            Some(first) if model.device.is_cuda() && options.iter().all(|options| options.temperature == 0.0) => {
+            Some(first)
+                if model.device.is_cuda() && options.iter().all(|options| options.temperature == 0.0) =>
+            {
                 let alike = |other: &WindowOptions| {
                     (other.suppress, other.timestamps, other.beam_size)
                         == (first.suppress, first.timestamps, first.beam_size)
                 };
                 let count = if first.beam_size > 1 { first.beam_size + 1 } else { 1 };
-                let chooser = || Chooser::new(&model.device, &model.vocabulary, first.suppress, first.timestamps);
+                let chooser =
+                    || Chooser::new(&model.device, &model.vocabulary, first.suppress, first.timestamps);
                 options.iter().all(alike).then(chooser).transpose()?.map(|chooser| (chooser, count))
             }
             _ => None,

@@ -27,9 +27,10 @@ impl Scores {
                 let token = arg_max(logits);
                 (token, logits.get(token).copied().unwrap_or(f32::NEG_INFINITY))
             }
-            Self::Candidates(candidates) => {
-                candidates.best.first().map_or((0, f32::NEG_INFINITY), |(token, logit)| (*token as usize, *logit))
-            }
+            Self::Candidates(candidates) => candidates
+                .best
+                .first()
+                .map_or((0, f32::NEG_INFINITY), |(token, logit)| (*token as usize, *logit)),
         }
     }
 

@@ -161,7 +161,13 @@ fn numbers_are_those_of_the_cpu_in_every_precision() {
 }
 
 /// The likeliest of what is allowed, by the rules as they are written down, not as the kernel has them.
-fn chosen(logits: &[f32], vocabulary: &Vocabulary, suppressed: &[u32], limits: &Limits, count: usize) -> Candidates {
+fn chosen(
+    logits: &[f32],
+    vocabulary: &Vocabulary,
+    suppressed: &[u32],
+    limits: &Limits,
+    count: usize,
+) -> Candidates {
     let begin = vocabulary.timestamp_begin;
     let never = [&vocabulary.suppressed[..], suppressed, &[vocabulary.no_timestamps]].concat();
     let allowed = |token: u32| {

@@ -21,6 +21,7 @@ fn around(root: &Path) -> SearchContext {
     SearchContext {
         executable: Some(root.join("usr/local/bin/steno")),
         package_folders: vec![root.join("usr/lib/steno")],
+        downloaded: Some(root.join("home/steno/engines/cuda")),
         has_cuda_driver: true,
         ..SearchContext::default()
     }
@@ -42,8 +43,14 @@ fn engines_are_tried_from_the_nearest_and_cuda_first_where_it_can_work() {
     let driver = |around: &mut SearchContext| around.has_cuda_driver = true;
     let no_driver = |around: &mut SearchContext| around.has_cuda_driver = false;
     let cpu_only = |around: &mut SearchContext| around.cpu_only = true;
+    // What the user had downloaded comes after what the system has, and is no place for the CPU's.
+    const DOWNLOADED_CUDA: &str = "home/steno/engines/cuda/steno-engine-cuda";
+    const DOWNLOADED: &str = "home/steno/engines/cuda/steno-engine";
     type Change = fn(&mut SearchContext);
-    let cases: [(&[&str], Change, &[&str], bool); 8] = [
+    let cases: [(&[&str], Change, &[&str], bool); 11] = [
+        (&[BESIDE, DOWNLOADED_CUDA, DOWNLOADED], driver, &[DOWNLOADED_CUDA, BESIDE], false),
+        (&[BESIDE, DOWNLOADED_CUDA, PACKAGE_CUDA], driver, &[PACKAGE_CUDA, BESIDE], false),
+        (&[BESIDE, DOWNLOADED_CUDA], no_driver, &[BESIDE], true),
         (&[BESIDE, PREFIX, PACKAGE], driver, &[BESIDE], false),
         (&[PREFIX, PACKAGE], driver, &[PREFIX], false),
         (&[PACKAGE], driver, &[PACKAGE], false),

@@ -40,7 +40,7 @@ export const BEGUN: CatalogEntry[] = [
 
 export function transfer(id: string, more: Partial<Transfer> = {}): Transfer {
   const running = { stage: "download", file: "model.safetensors", done: 312e6, total: 967e6, speed: 6.1e6, left: 107, why: null, wait: null } as const;
-  return { id, is_import: false, ...running, paused: false, failure: null, ...more };
+  return { id, is_import: false, is_engine: id === "steno-engine-cuda", ...running, paused: false, failure: null, ...more };
 }
 
 export const BROKEN_OFF: Transfer = transfer("whisper-large-v3-turbo", {

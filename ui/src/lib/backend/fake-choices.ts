@@ -37,11 +37,12 @@ export const FITS: ModelFits = {
   recommended: 1,
   is_best_of_all: true,
   gpu_problem: null,
+  engine: null,
 };
 
 const NAMES: PreferenceName[] = [
   "memory_profile", "batch_size", "speaker_batch_size", "skip_speakers", "fast_path", "memory_fraction", "trim_every",
-  "renew_after", "memory_limit", "ram_limit", "keep", "precision", "threads", "priority", "idle_release", "speaker_model", "hf_endpoint", "proxy", "offline",
+  "renew_after", "memory_limit", "ram_limit", "keep", "precision", "threads", "priority", "device", "idle_release", "speaker_model", "hf_endpoint", "proxy", "offline",
 ];
 
 export const PREFERENCES: Preference[] = NAMES.map((name) => ({
@@ -49,4 +50,5 @@ export const PREFERENCES: Preference[] = NAMES.map((name) => ({
   value: name === "memory_limit" ? "6GiB" : name === "keep" ? "model" : null,
   overruled: name === "batch_size" ? "4" : null,
   options: name === "speaker_model" ? ["community-1"] : [],
+  labels: [],
 }));

@@ -8,7 +8,7 @@ export const NOTICE_CODES = ["memory.elevated", "memory.critical", "memory.occup
 /** Every code of an error. */
 export const ERROR_CODES = ["file_not_found", "file_unreadable", "not_a_file", "file_empty", "no_recordings", "no_audio_track", "no_such_track", "unknown_format", "unsupported_codec", "needs_ffmpeg", "audio_broken", "no_voice", "no_microphone", "model_not_found", "model_invalid", "model_unsupported", "language_unknown", "bad_settings", "name_taken", "name_missing", "recording_gone", "transcript_gone", "bad_pattern", "device_unavailable", "out_of_memory", "network_off", "network_failed", "download_refused", "model_corrupt", "model_in_use", "disk_full", "output_exists", "output_unwritable", "engine_not_found", "engine_failed", "engine_silent", "player_failed", "protocol_mismatch", "cancelled", "internal"] as const;
 
-export type PreferenceName = "memory_profile" | "batch_size" | "speaker_batch_size" | "skip_speakers" | "fast_path" | "memory_fraction" | "trim_every" | "renew_after" | "memory_limit" | "ram_limit" | "keep" | "precision" | "threads" | "priority" | "idle_release" | "speaker_model" | "hf_endpoint" | "proxy" | "offline";
+export type PreferenceName = "memory_profile" | "batch_size" | "speaker_batch_size" | "skip_speakers" | "fast_path" | "memory_fraction" | "trim_every" | "renew_after" | "memory_limit" | "ram_limit" | "keep" | "precision" | "threads" | "priority" | "device" | "idle_release" | "speaker_model" | "hf_endpoint" | "proxy" | "offline";
 
 /** A word of less probability is uncertain. */
 export const UNSURE = 0.5;
@@ -1626,7 +1626,11 @@ is_best_of_all: boolean,
 /**
  * What is wrong with the card's driver, in a sentence or two.
  */
-gpu_problem: string | null, };
+gpu_problem: string | null, 
+/**
+ * The id of the download that would have a card compute; null where none would.
+ */
+engine: string | null, };
 
 /**
  * How one model fits. Amounts are bytes.
@@ -1760,7 +1764,11 @@ overruled: string | null,
 /**
  * What the user may choose from, where that depends on what is installed.
  */
-options: Array<string>, };
+options: Array<string>, 
+/**
+ * What each of them is called, where that is not its name.
+ */
+labels: Array<string>, };
 
 /**
  * What is new of one job's memory: the samples from index `from` on are now
@@ -1967,6 +1975,10 @@ id: string,
  * It comes from this machine.
  */
 is_import: boolean, 
+/**
+ * Whether it is the engine for NVIDIA cards and no model.
+ */
+is_engine: boolean, 
 /**
  * The user paused it.
  */

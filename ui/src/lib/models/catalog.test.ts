@@ -3,7 +3,7 @@ import { beforeAll, beforeEach, expect, test, vi } from "vitest";
 import App from "../../App.svelte";
 import { FakeBackend } from "../backend/fake";
 import { BROKEN_OFF, RECOMMENDED, transfer } from "../backend/fake-catalog";
-import { FILES } from "../backend/fake-data";
+import { ENGINE, FILES } from "../backend/fake-data";
 import { Steno } from "../steno.svelte";
 import { t } from "../text";
 
@@ -149,4 +149,29 @@ test("the settings show what the network was used for", async () => {
   expect(rows.length).toBe(3);
   expect(rows[0]?.textContent).toContain(t.connections.unfinished);
   expect(rows[1]?.textContent).toMatch(/huggingface\.co.*2\.5\s?MB.*tokenizer\.json/);
+});
+
+test("where a card only lacks its engine, that is offered, comes, and takes over", async () => {
+  const { fits, engine } = backend;
+  backend.fits = { ...fits, engine: "steno-engine-cuda", gpu_problem: "The card is not used." };
+  backend.engine = { ...ENGINE, backend: "cpu", cpu_reason: "This engine is built for the CPU." };
+  await show("empty");
+  await click("view-models");
+  const offer = await found("lacks-engine");
+  expect(offer.textContent).toContain(t.device.lacksEngine);
+  // It says more than that there is no card, which would be wrong.
+  expect(screen.queryByTestId("why-cpu")).toBeNull();
+  await click("get-engine");
+  const line = await found("transfer");
+  expect(within(await found("device-card")).getByTestId("transfer")).toBe(line);
+  expect(screen.queryByTestId("other-transfer")).toBeNull();
+  expect(screen.queryByTestId("lacks-engine")).toBeNull();
+
+  backend.fits = { ...fits, device: { kind: "gpu", name: "Small Card", free: 3 * 2 ** 30, total: 8 * 2 ** 30 } };
+  backend.engine = { ...ENGINE, backend: "cuda", cpu_reason: null };
+  await backend.stopDownload("steno-engine-cuda");
+  await backend.changeSettings(backend.settings);
+  await waitFor(() => expect(screen.getByTestId("device-card").textContent).toContain("Small Card"));
+  expect(screen.queryByTestId("lacks-engine")).toBeNull();
+  backend.engine = engine;
 });

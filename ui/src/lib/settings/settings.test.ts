@@ -72,3 +72,16 @@ test("every model says whether it fits, and one that can’t be read says why", 
   await fireEvent.click(within(models[1] as HTMLElement).getByRole("radio"));
   await waitFor(() => expect(backend.settings.model).toBe(1));
 });
+
+test("of several cards the one to compute on is chosen by its name; with one card there is nothing to choose", async () => {
+  const { unmount } = render(SettingsPage, { steno: new Steno(backend) });
+  await found("preference-threads");
+  expect(screen.queryByTestId("preference-device")).toBeNull();
+  unmount();
+  backend.settingsOfFile = backend.settingsOfFile.map((one) => (one.name === "device" ? { ...one, options: ["cuda:0", "cuda:1"], labels: ["Small Card", "Large Card"] } : one));
+  render(SettingsPage, { steno: new Steno(backend) });
+  const field = await found("preference-device");
+  expect([...field.querySelectorAll("option")].map((option) => option.textContent)).toEqual([t.preferences.unset, "Small Card", "Large Card"]);
+  await fireEvent.change(within(field).getByRole("combobox"), { target: { value: "cuda:1" } });
+  await waitFor(() => expect(backend.settingsOfFile.find((one) => one.name === "device")?.value).toBe("cuda:1"));
+});

@@ -20,6 +20,8 @@ export const de: Text = {
   device: {
     free: (free, total) => `${free} von ${total} frei für Steno`,
     unknown: "Der freie Speicher lässt sich nicht ermitteln.",
+    lacksEngine: "Eine Grafikkarte ist vorhanden, aber das Rechenprogramm für NVIDIA-Karten ist nicht installiert.",
+    getEngine: "Rechenprogramm für NVIDIA-Karten herunterladen",
   },
 
   models: {
@@ -187,6 +189,7 @@ export const de: Text = {
       speaker_model: ["Sprechermodell", "Erkennt die Sprecher. Nicht festgelegt: das integrierte. Weitere werden unter „Modelle“ installiert."],
       priority: ["Priorität der Engine", "Niedrig: Andere Programme haben beim Prozessor Vorrang. Wirksam ab dem nächsten Start."],
       idle_release: ["Speicher bei Leerlauf freigeben", "Sekunden nach der letzten Aufnahme, bis der Speicher des Modells für andere Programme frei ist: eine Zahl ab 0, oder never (nie). Nicht festgelegt: 600"],
+      device: ["Grafikkarte", "Auf welcher von mehreren Karten gerechnet wird. Sonst auf der mit dem meisten freien Speicher."],
     },
     folders: "Modellordner",
     help: "Fehlerbehebung",

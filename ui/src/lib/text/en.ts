@@ -22,6 +22,8 @@ export const en = {
   device: {
     free: (free: string, total: string) => `${free} of ${total} free for Steno`,
     unknown: "The free memory can’t be determined.",
+    lacksEngine: "A graphics card is there, but the engine for NVIDIA cards is not installed.",
+    getEngine: "Get the engine for NVIDIA cards",
   },
 
   models: {
@@ -189,6 +191,7 @@ export const en = {
       speaker_model: ["Speaker model", "Identifies the speakers. Not set: the built-in one. Others are installed under Models."],
       priority: ["Engine priority", "Low: other programs get the processor first. Takes effect at the next start."],
       idle_release: ["Release memory when idle", "Seconds after the last recording until the model’s memory is free for other programs: a number from 0, or never. Not set: 600"],
+      device: ["Graphics card", "Of several cards the one to compute on. Otherwise the one with the most free memory is used."],
     } satisfies Record<PreferenceName, [string, string | null]>,
     folders: "Model folders",
     help: "Troubleshooting",

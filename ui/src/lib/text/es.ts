@@ -21,6 +21,8 @@ export const es: Text = {
   device: {
     free: (free, total) => `${free} de ${total} libres para Steno`,
     unknown: "No se puede determinar la memoria libre.",
+    lacksEngine: "Hay una tarjeta gráfica, pero el motor para tarjetas NVIDIA no está instalado.",
+    getEngine: "Descargar el motor para tarjetas NVIDIA",
   },
 
   models: {
@@ -188,6 +190,7 @@ export const es: Text = {
       speaker_model: ["Modelo de hablantes", "Identifica a los hablantes. Sin definir: el integrado. Otros se instalan en «Modelos»."],
       priority: ["Prioridad del motor", "Baja: los demás programas tienen prioridad en el procesador. Se aplica en el próximo inicio."],
       idle_release: ["Liberar la memoria en reposo", "Segundos tras la última grabación hasta que la memoria del modelo queda libre para otros programas: un número desde 0, o never (nunca). Sin definir: 600"],
+      device: ["Tarjeta gráfica", "Con varias tarjetas, la que se usa para calcular. Si no se elige, se usa la que tiene más memoria libre."],
     },
     folders: "Carpetas de modelos",
     help: "Solución de problemas",

@@ -24,6 +24,8 @@ export const fr: Text = {
   device: {
     free: (free, total) => `${free} libres sur ${total} pour Steno`,
     unknown: "Impossible de déterminer la mémoire libre.",
+    lacksEngine: "Une carte graphique est présente, mais le moteur pour cartes NVIDIA n’est pas installé.",
+    getEngine: "Télécharger le moteur pour cartes NVIDIA",
   },
 
   models: {
@@ -191,6 +193,7 @@ export const fr: Text = {
       speaker_model: ["Modèle des locuteurs", "Identifie les locuteurs. Non défini : celui qui est intégré. D’autres s’installent sous « Modèles »."],
       priority: ["Priorité du moteur", "Basse : les autres programmes sont prioritaires sur le processeur. Prend effet au prochain démarrage."],
       idle_release: ["Libérer la mémoire au repos", "Secondes après le dernier enregistrement avant que la mémoire du modèle soit libre pour d’autres programmes : un nombre à partir de 0, ou never (jamais). Non défini : 600"],
+      device: ["Carte graphique", "S’il y en a plusieurs, celle qui calcule. Sinon, celle qui a le plus de mémoire libre."],
     },
     folders: "Dossiers de modèles",
     help: "Dépannage",

@@ -21,6 +21,8 @@ export const zh: Text = {
   device: {
     free: (free, total) => `共 ${total}，Steno 可用 ${free}`,
     unknown: "无法确定可用内存。",
+    lacksEngine: "检测到显卡，但尚未安装用于 NVIDIA 显卡的引擎。",
+    getEngine: "获取用于 NVIDIA 显卡的引擎",
   },
 
   models: {
@@ -188,6 +190,7 @@ export const zh: Text = {
       speaker_model: ["说话人模型", "用于识别说话人。未设置：内置模型。其他模型在“模型”中安装。"],
       priority: ["引擎优先级", "低：其他程序优先使用处理器。下次启动后生效。"],
       idle_release: ["空闲时释放内存", "最后一个录音之后，经过多少秒为其他程序释放模型占用的内存：不小于 0 的数，或 never（从不）。未设置：600"],
+      device: ["显卡", "有多块显卡时用于计算的显卡。未选择时使用空闲显存最多的一块。"],
     },
     folders: "模型文件夹",
     help: "疑难解答",
