@@ -1,6 +1,7 @@
 use transcript::Transcript;
 use transcript::export::Options;
 use transcript::save::Existing;
+use wire::{ErrorCode, Failure};
 
 use crate::args::Export;
 use crate::console::Console;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use library::Identity;
 use transcript::Transcript;
-use wire::{DeviceChoice, ErrorCode, Event, Failure, Job, JobId, NO_JOB};
+use wire::{ErrorCode, Event, Failure, Job, JobId, NO_JOB};
 
 use super::again::{Again, transcribe_again};
 use super::queue::{JobState, QueueEntry, StoppedJob};
