@@ -20,6 +20,9 @@ pub enum AudioError {
     /// The file has no bytes.
     #[error("{path}: is empty (0 bytes)", path = .path.display())]
     Empty { path: PathBuf },
+    /// An MP4 file without the index that stands at its end.
+    #[error("{path}: is incomplete: the index at its end is missing", path = .path.display())]
+    Incomplete { path: PathBuf },
     /// The file has no audio track.
     #[error("{path}: has no audio track", path = .path.display())]
     NoAudioTrack { path: PathBuf },
@@ -75,6 +78,7 @@ impl AudioError {
             Self::Unreadable { .. } => "file_unreadable",
             Self::NotAFile { .. } => "not_a_file",
             Self::Empty { .. } | Self::ZeroLength { .. } => "file_empty",
+            Self::Incomplete { .. } => "file_incomplete",
             Self::NoAudioTrack { .. } => "no_audio_track",
             Self::NoSuchTrack { .. } | Self::NoSuchChannel { .. } => "no_such_track",
             Self::UnknownFormat { .. } | Self::Playlist { .. } => "unknown_format",
@@ -101,6 +105,9 @@ impl AudioError {
         Some(match self {
             Self::NotFound { .. } => "Check its name and its folder.",
             Self::Empty { .. } | Self::ZeroLength { .. } => "Copy or record it again.",
+            Self::Incomplete { .. } => {
+                "Copy it again from its source. A recording that was interrupted needs a program that repairs it."
+            }
             Self::NoAudioTrack { .. } => "Choose a recording with sound.",
             Self::NoSuchTrack { .. } => "Choose one of them.",
             Self::NoSuchChannel { .. } => "Choose one of them, or mix all channels.",

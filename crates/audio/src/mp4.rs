@@ -1,4 +1,4 @@
-//! Edit lists of MP4 files, which Symphonia leaves to its caller.
+//! What Symphonia leaves to its caller in MP4 files: edit lists, and whether the index is there.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -48,6 +48,29 @@ pub(crate) fn edit_of(path: &Path, track_id: u32) -> Option<EditList> {
     None
 }
 
+/// Whether an MP4 file ends before its index. Recorders write it last, so that it is what a copy or
+/// a recording that was cut off lacks.
+pub(crate) fn lacks_index(path: &Path) -> bool {
+    let seen = || {
+        let mut file = File::open(path).ok()?;
+        let end = file.metadata().ok()?.len();
+        let mut position = 0;
+        for number in 0..MAX_BOXES {
+            if position + 8 > end {
+                return Some(number > 0);
+            }
+            let (kind, _, next) = box_at(&mut file, position, end)?;
+            // Pictures have `meta` in place of `moov`.
+            if (number == 0) != (&kind == b"ftyp") || [*b"moov", *b"meta"].contains(&kind) {
+                return Some(false);
+            }
+            position = next;
+        }
+        None
+    };
+    seen().unwrap_or(false)
+}
+
 fn parse_edits(list: &[u8], movie_scale: f64, media_scale: f64) -> Option<EditList> {
     let long = *list.first()? == 1;
     let count = be32(list, 4)?;
@@ -86,27 +109,30 @@ fn find(
 ) -> Option<(u64, u64)> {
     while position + 8 <= end {
         *budget = budget.checked_sub(1)?;
-        file.seek(SeekFrom::Start(position)).ok()?;
-        let mut header = [0; 16];
-        file.read_exact(&mut header[..8]).ok()?;
-        let (body, size) = match be32(&header, 0)? {
-            0 => (8, end - position),
-            1 => {
-                file.read_exact(&mut header[8..]).ok()?;
-                (16, be64(&header, 8)?)
-            }
-            size => (8, u64::from(size)),
-        };
-        if size < body {
-            return None;
-        }
-        let next = position.checked_add(size)?;
-        if &header[4..8] == kind {
-            return Some((position + body, next.min(end)));
+        let (found, body, next) = box_at(file, position, end)?;
+        if &found == kind {
+            return Some((body, next.min(end)));
         }
         position = next;
     }
     None
+}
+
+/// The kind of the box at `position`, where its body begins, and where it says that it ends.
+fn box_at(file: &mut File, position: u64, end: u64) -> Option<([u8; 4], u64, u64)> {
+    file.seek(SeekFrom::Start(position)).ok()?;
+    let mut header = [0; 16];
+    file.read_exact(&mut header[..8]).ok()?;
+    let (body, size) = match be32(&header, 0)? {
+        0 => (8, end - position),
+        1 => {
+            file.read_exact(&mut header[8..]).ok()?;
+            (16, be64(&header, 8)?)
+        }
+        size => (8, u64::from(size)),
+    };
+    let next = position.checked_add(size).filter(|_| size >= body)?;
+    Some((header[4..8].try_into().ok()?, position + body, next))
 }
 
 fn read(file: &mut File, (start, end): (u64, u64)) -> Option<Vec<u8>> {

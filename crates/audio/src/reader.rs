@@ -8,7 +8,7 @@ use crate::limits;
 use crate::mix::Mixer;
 use crate::native::{HE_AAC, Native, Refusal};
 use crate::resample::Resampler;
-use crate::{AudioError, MediaInfo, OpenOptions, SAMPLE_RATE, Warning, source};
+use crate::{AudioError, MediaInfo, OpenOptions, SAMPLE_RATE, Warning, mp4, source};
 
 /// Least samples of a block but the last one: half a second.
 const BLOCK_SAMPLES: usize = 8_000;
@@ -189,6 +189,9 @@ fn open_unchecked(path: &Path, track: Option<usize>) -> Result<PieceSource, Audi
     };
     if let Refusal::Unreadable(source) = refusal {
         return Err(AudioError::Unreadable { path: path.into(), source });
+    }
+    if matches!(refusal, Refusal::UnknownFormat | Refusal::Broken(_)) && mp4::lacks_index(path) {
+        return Err(AudioError::Incomplete { path: path.into() });
     }
     let Some(ffmpeg) = find_ffmpeg() else {
         return Err(match refusal {

@@ -43,11 +43,6 @@ impl From<io::Error> for Ended {
 }
 
 pub fn from_save(error: &SaveError) -> Failure {
-    let code = match error {
-        SaveError::Exists(_) => ErrorCode::OutputExists,
-        SaveError::DiskFull(_) => ErrorCode::DiskFull,
-        _ => ErrorCode::OutputUnwritable,
-    };
     let remedy = match error {
         SaveError::Exists(_) => "Use --force to replace it, or --output FOLDER to write elsewhere.",
         SaveError::NotAllowed(_) | SaveError::IsFolder(_) | SaveError::Io { .. } => {
@@ -55,7 +50,7 @@ pub fn from_save(error: &SaveError) -> Failure {
         }
         other => other.remedy(),
     };
-    Failure::new(code, error.message()).file(error.path()).remedy(remedy)
+    Failure::named(error.code(), &error.message(), Some(remedy)).file(error.path())
 }
 
 pub fn from_load(file: impl Into<FilePath>, error: &LoadError) -> Failure {

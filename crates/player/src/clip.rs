@@ -124,10 +124,5 @@ fn write_wave(
 }
 
 fn unwritten(error: &SaveError) -> Failure {
-    let code = match error {
-        SaveError::Exists(_) => ErrorCode::OutputExists,
-        SaveError::DiskFull(_) => ErrorCode::DiskFull,
-        _ => ErrorCode::OutputUnwritable,
-    };
-    Failure::new(code, error.message()).file(error.path()).remedy(error.remedy())
+    Failure::named(error.code(), &error.message(), Some(error.remedy())).file(error.path())
 }

@@ -30,6 +30,7 @@ mod tests {
             (AudioError::NotAFile { path: path(), what: "a folder" }, ErrorCode::NotAFile),
             (AudioError::Empty { path: path() }, ErrorCode::FileEmpty),
             (AudioError::ZeroLength { path: path() }, ErrorCode::FileEmpty),
+            (AudioError::Incomplete { path: path() }, ErrorCode::FileIncomplete),
             (AudioError::NoAudioTrack { path: path() }, ErrorCode::NoAudioTrack),
             (AudioError::NoSuchTrack { path: path(), track: 1, available: 1 }, ErrorCode::NoSuchTrack),
             (AudioError::NoSuchChannel { path: path(), channel: 1, available: 1 }, ErrorCode::NoSuchTrack),

@@ -68,6 +68,21 @@ impl SaveError {
         }
     }
 
+    /// A stable name of what is wrong, for programs to branch on. It is one of the names that
+    /// `wire::ErrorCode` has in JSON; this crate does not know `wire`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Exists(_) => "output_exists",
+            Self::DiskFull(_) => "disk_full",
+            Self::NameTooLong(_) => "output_name_too_long",
+            Self::NoFolder(_)
+            | Self::IsFolder(_)
+            | Self::NotAllowed(_)
+            | Self::NoFont { .. }
+            | Self::Io { .. } => "output_unwritable",
+        }
+    }
+
     /// The file or folder that the message is about.
     pub fn path(&self) -> &Path {
         match self {
@@ -102,7 +117,7 @@ impl SaveError {
             Self::Exists(_) => "Replace it, or choose another folder.",
             Self::DiskFull(_) => "Free some disk space, or choose a folder on another disk.",
             Self::NoFolder(_) => "Create it first, or choose another folder.",
-            Self::NameTooLong(_) => "Rename the recording, or choose another folder.",
+            Self::NameTooLong(_) => "Choose a shorter name or name template.",
             Self::NoFont { .. } => "Install a font that has them, or choose another format, such as docx.",
             Self::IsFolder(_) | Self::NotAllowed(_) | Self::Io { .. } => "Choose another folder.",
         }

@@ -484,6 +484,8 @@ pub enum ErrorCode {
     NotAFile,
     /// The file has no content.
     FileEmpty,
+    /// The file ends before its index, without which it can't be decoded.
+    FileIncomplete,
     /// The folder has no recordings.
     NoRecordings,
     /// The file has no sound.
@@ -542,6 +544,8 @@ pub enum ErrorCode {
     OutputExists,
     /// The output can't be written.
     OutputUnwritable,
+    /// The file system does not accept the output's name.
+    OutputNameTooLong,
     /// No `steno-engine` was found.
     EngineNotFound,
     /// The engine ended or can't be understood.

@@ -72,6 +72,7 @@ fn look(file: &Path, prober: &mut Option<&Player>) -> Result<Looked, Failure> {
         }
         Err(failure) => match failure.code {
             Code::UnknownFormat
+            | Code::FileIncomplete
             | Code::NoAudioTrack
             | Code::UnsupportedCodec
             | Code::NeedsFfmpeg

@@ -6,7 +6,7 @@ use transcript::export::{Format, Options};
 use transcript::naming::{NameFacts, NameTemplate, today};
 use transcript::save::{Existing, SaveError};
 use transcript::{Span, Time, Transcript};
-use wire::{ErrorCode, Failure};
+use wire::Failure;
 
 /// Where to save to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct Naming {
 /// Saves and returns the file written.
 ///
 /// # Errors
-/// With the file they are about, and [`ErrorCode::OutputExists`] where
+/// With the file they are about, and [`wire::ErrorCode::OutputExists`] where
 /// [`SaveTarget::Beside`] would replace another file.
 pub fn save(
     recording: &Path,
@@ -140,21 +140,13 @@ pub fn name_of(
 }
 
 fn failure(error: SaveError) -> Failure {
-    let code = match &error {
-        SaveError::Exists(_) => ErrorCode::OutputExists,
-        SaveError::DiskFull(_) => ErrorCode::DiskFull,
-        SaveError::NoFolder(_)
-        | SaveError::IsFolder(_)
-        | SaveError::NotAllowed(_)
-        | SaveError::NameTooLong(_)
-        | SaveError::NoFont { .. }
-        | SaveError::Io { .. } => ErrorCode::OutputUnwritable,
-    };
-    Failure::new(code, error.message()).file(error.path()).remedy(error.remedy())
+    Failure::named(error.code(), &error.message(), Some(error.remedy())).file(error.path())
 }
 
 #[cfg(test)]
 pub(super) mod tests {
+    use wire::ErrorCode;
+
     use super::*;
 
     pub fn transcript(complete: bool) -> Transcript {

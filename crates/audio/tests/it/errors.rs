@@ -54,6 +54,11 @@ fn files_that_are_no_recordings_are_errors() {
     assert_error!(file("random.ogg", &random), AudioError::UnknownFormat { .. } | AudioError::Broken { .. });
     assert_error!(file("one.mp3", b"\xff"), AudioError::UnknownFormat { .. });
     assert_error!(file("zeros.m4a", &[0; 5000]), AudioError::UnknownFormat { .. });
+    // Cut off within the sound, and after the first header: the index follows both.
+    let whole = fs::read(fixture("late_44100.mp4")).unwrap();
+    for bytes in [whole.len() / 2, 40] {
+        assert_error!(file("cut.mp4", &whole[..bytes]), AudioError::Incomplete { .. });
+    }
     assert_error!(fixture("zero_seconds.wav"), AudioError::ZeroLength { .. });
     assert_error!(fixture("pictures_only.mp4"), AudioError::NoAudioTrack { .. });
     let second = OpenOptions { track: Some(2), ..OpenOptions::default() };
