@@ -1,5 +1,5 @@
 use transcript::Transcript;
-use transcript::export::Options;
+use transcript::export::{Format, Options};
 use transcript::save::Existing;
 use wire::{ErrorCode, Failure};
 
@@ -62,6 +62,11 @@ fn convert(
     {
         let text =
             "This transcript has no translation: add one with `steno translate`, or leave out --bilingual.";
+        return Err(Failure::new(ErrorCode::BadSettings, text).file(file).into());
+    }
+    if request.formats.contains(&Format::Rttm) && transcript::speakers::current_turns(&transcript).is_empty()
+    {
+        let text = "This transcript has no speakers, which rttm lists: find them with `steno speakers`, or leave out rttm.";
         return Err(Failure::new(ErrorCode::BadSettings, text).file(file).into());
     }
     for path in output.write(&transcript, request)? {

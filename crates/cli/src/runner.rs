@@ -318,6 +318,8 @@ impl Runner {
             match envelope.body {
                 Event::Started { model, .. } => self.tell_demonstration(model.demonstration),
                 Event::Progress { progress, .. } => line.show(&progress, &mut self.console),
+                // The summary says where they are.
+                Event::Notice { notice, .. } if notice.code == "transcript.gaps" => {}
                 Event::Notice { notice, .. } => self.notice(file, &notice),
                 Event::Finished { transcript, .. } => break Ending::Finished(transcript),
                 Event::Cancelled { partial, .. } => break Ending::Cancelled(partial),
@@ -454,6 +456,9 @@ impl Runner {
             };
             let listed = listed.join(", ");
             self.console.warning(&format!("{name}: speech without text at {listed}{more}"));
+        }
+        if transcript.segments.is_empty() && gaps.is_empty() {
+            self.console.warning(&format!("{name}: no speech was found"));
         }
         let duration = transcript.source.duration;
         let speed = match took.as_secs_f64() {

@@ -90,6 +90,9 @@ fn request(args: &Transcribe, inputs: &Inputs, piped: bool) -> Result<Request, S
     request.check(inputs.recordings.len())?;
     args.sound.check()?;
     args.speakers.check()?;
+    if request.formats.contains(&Format::Rttm) && args.speakers.count().is_none() {
+        return Err("rttm lists who speaks when: add --speakers".into());
+    }
     Ok(request)
 }
 

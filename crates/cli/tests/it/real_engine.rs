@@ -60,6 +60,9 @@ fn a_recording_on_standard_input_is_printed_and_not_kept() {
     assert!(sandbox.path("out/standard-input.srt").is_file());
     piped(&["transcribe", "-", "talk.flac"]).ends(2).says("together with files");
     piped(&["detect-language", "-"]).ends(1).says("Only `steno transcribe` reads standard input");
+    let mut command = real(&sandbox, &["transcribe", "-"]);
+    let empty = command.env("TMPDIR", temporary.path()).stdin(std::process::Stdio::null()).output().unwrap();
+    Ran::from(empty).ends(1).says("Standard input is empty");
     assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0, "the copy is left");
 }
 
@@ -289,6 +292,11 @@ fn original_and_english_are_written_together() {
     assert!(!quiet.err.contains("written to"), "{}", quiet.err);
     assert_eq!(sandbox.read("later/a.srt"), sandbox.read("both/a.srt"));
     assert!(segments("plain/a.json").iter().all(|segment| segment["translation"].is_null()));
+    let without = ["export", "plain/a.json", "--format", "srt", "--output", "-"];
+    run(&sandbox, &[&without[..], &["--bilingual"]].concat()).ends(1).says("has no translation");
+    let turns = ["export", "plain/a.json", "--format", "rttm", "--output", "-"];
+    run(&sandbox, &turns).ends(1).says("has no speakers");
+    run(&sandbox, &["transcribe", "a.flac", "--format", "rttm"]).ends(2).says("add --speakers");
     run(&sandbox, &["translate", "plain/a.json", "a.flac"]).ends(0);
     assert_eq!(segments("plain/a.json"), both);
     let exported = ["export", "plain/a.json", "--format", "srt", "--output", "-"];
@@ -399,7 +407,7 @@ fn people_who_were_added_are_named() {
     run(&sandbox, &["voices", "rename", "Anna", "Änne"]).ends(0);
     run(&sandbox, &["voices", "remove", "Ben", "--sample", "2"]).ends(0);
     assert!(listed().contains("Ben: 1 sample, "), "{}", listed());
-    run(&sandbox, &["voices", "remove", "Ben"]).ends(0);
+    run(&sandbox, &["voices", "remove", "Ben"]).ends(0).says("Ben was deleted");
     run(&sandbox, &["voices", "remove", "Ben"]).ends(1).says("Ben");
     run(&sandbox, &["voices", "import", "a.json"]).ends(1).says("a.json");
     run(&sandbox, &["voices", "import", "voices.json"]).ends(0);
