@@ -293,7 +293,7 @@ fn variables() -> Vec<(&'static str, &'static str, &'static str, Value)> {
 const OTHER_VARIABLES: [(&str, &str); 6] = [
     ("STENO_SPEAKER_MODEL", "settings::the_speaker_model_is_read_from_flag_environment_and_file"),
     ("STENO_PRIORITY", "settings::the_priority_is_read_from_environment_and_file"),
-    ("STENO_IDLE_RELEASE", "app::session::tests::an_idle_engine_is_released_in_time"),
+    ("STENO_IDLE_RELEASE", "window::an_idle_engine_is_released_in_time"),
     ("HF_ENDPOINT", "models::a_model_is_downloaded_used_damaged_repaired_and_removed"),
     ("STENO_PROXY", "models::the_network_is_used_as_it_is_set"),
     ("STENO_OFFLINE", "models::the_network_is_used_as_it_is_set"),
@@ -861,6 +861,8 @@ fn exists(test: &str) -> bool {
         ("real_engine", include_str!("real_engine.rs")),
         ("settings", include_str!("settings.rs")),
         ("transcribe", include_str!("transcribe.rs")),
+        // What the window alone carries out.
+        ("window", include_str!("../../../app/src/session/tests.rs")),
     ];
     test.split_once("::").is_some_and(|(module, name)| {
         let source = modules.iter().find(|(known, _)| *known == module);
