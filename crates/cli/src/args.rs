@@ -97,8 +97,7 @@ queued (with the file of each recording), ladder (the settings that are tried fi
 there is speech), started, progress, window (the next 30 seconds begin), segment, reached (the job can be \
 resumed from here), memory (what is in use), rung (a step to less memory), notice, then one of finished \
 (with the whole transcript), failed (with code, message and remedy) and cancelled; saved (with path) for \
-each file written. The field `job` identifies the recording; events of the engine itself have none. Files \
-are written only with --format or --output.";
+each file written. The field `job` identifies the recording; events of the engine itself have none.";
 
 /// Transcribe recordings
 #[derive(Debug, Args)]
@@ -163,7 +162,7 @@ pub struct Transcribe {
     pub omit: Vec<Part>,
 
     /// Print events as JSON lines on standard output
-    #[arg(long, long_help = JSON_EVENTS)]
+    #[arg(long, long_help = format!("{JSON_EVENTS} Files are written only with --format or --output."))]
     pub json_events: bool,
 
     /// Print no progress, only warnings and errors

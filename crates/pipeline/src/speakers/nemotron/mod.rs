@@ -17,13 +17,11 @@ use transcript::{Span, Time};
 
 use cache::SpeakerCache;
 
-use super::listen::{Parts, Utterance, energies, normalise};
+use super::listen::{ENOUGH_ALONE, Parts, Utterance, energies, normalise};
 use super::turns::{Diarization, number_by_appearance};
 use super::{Bounds, Networks};
 use crate::StageError;
 
-/// Seconds of a speaker alone from which on the voice is made of those frames only.
-const ENOUGH_ALONE: f32 = 0.8;
 /// More speech than this changes a voice no more, in seconds.
 const ENOUGH_SPEECH: f32 = 120.0;
 /// Seconds of a frame of the spectrogram.
