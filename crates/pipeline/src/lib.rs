@@ -161,3 +161,18 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_threads_than_cores_compute() {
+        let cores = std::thread::available_parallelism().unwrap().get();
+        let mut engine = Engine::new();
+        for (wanted, expected) in [(1, 1), (999, cores)] {
+            let job = Job { threads: Some(wanted), ..Job::new(1, "talk.flac", "model") };
+            assert_eq!(engine.on_threads(&job, |_| rayon::current_num_threads()), expected, "{wanted}");
+        }
+    }
+}

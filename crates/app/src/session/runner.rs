@@ -62,7 +62,7 @@ pub async fn run(inner: Arc<Inner>) {
 
 /// How often an idle session looks whether other programs run short of memory.
 const LOOK: Duration = Duration::from_secs(5);
-/// Less than this share of all memory free: another program needs what an idle model holds.
+/// Less than one part in so many of the memory is free: other programs run short.
 const SHORT: u64 = 16;
 
 /// The time since the last recording, in which the engine may still hold a model.
@@ -93,12 +93,19 @@ impl Idle {
         }
         let over = preferences.engine.idle_release.is_some_and(|allowed| since.elapsed() >= allowed);
         let device = preferences.engine.device;
-        let memory = DeviceMemory::of(expects_gpu(device), device, &preferences.memory);
-        if over || memory.is_ok_and(|memory| memory.free < memory.total / SHORT) {
+        // What there is, not what the user allows Steno of it.
+        let memory =
+            DeviceMemory::of(expects_gpu(device), device, &memory::settings::MemorySettings::default());
+        if over || memory.is_ok_and(|memory| is_short(memory.free, memory.total)) {
             inner.supervisor.rest().await;
             self.released = true;
         }
     }
+}
+
+/// Whether so many free bytes of all are so few that other programs need what an idle model holds.
+fn is_short(free: u64, total: u64) -> bool {
+    free < total / SHORT
 }
 
 async fn transcribe(
@@ -248,6 +255,14 @@ pub fn job(entry: &QueueEntry, settings: &JobSettings, preferences: &Preferences
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_is_short_below_a_sixteenth() {
+        const GIB: u64 = 1 << 30;
+        for (free, expected) in [(24 * GIB, false), (3 * GIB / 2, false), (GIB, true), (0, true)] {
+            assert_eq!(is_short(free, 24 * GIB), expected, "{free}");
+        }
+    }
 
     #[test]
     fn what_is_set_of_the_engine_reaches_every_job() {
