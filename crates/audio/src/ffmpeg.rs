@@ -103,7 +103,7 @@ impl Ffmpeg {
     ) -> Result<Self, AudioError> {
         let listing = list(executable, path)?;
         if let Some(format) = refused_format(&listing) {
-            let detail = Some(format!("{format} is not a format of recordings"));
+            let detail = Some(format!("its format is {format}, which is not one of recordings"));
             return Err(AudioError::UnknownFormat { path: path.into(), detail });
         }
         let Some(mut info) = parse_listing(&listing) else {
@@ -300,11 +300,12 @@ pub(crate) fn input(path: &Path) -> [OsString; 6] {
     ]
 }
 
-/// The format that the list of demuxers excludes, if that is why `ffmpeg` refused the file.
+/// The format that the list of demuxers excludes, if that is why `ffmpeg` refused the file. Its
+/// line is `[png_pipe @ 0x5562] Format not on whitelist 'aac,ac3,...'`.
 fn refused_format(listing: &str) -> Option<&str> {
-    let (_, rest) = listing.split_once("Format not on whitelist")?;
-    let name = rest.trim_start().trim_start_matches('\'').split(['\'', '\n']).next()?;
-    Some(name.trim()).filter(|name| !name.is_empty()).or(Some("this"))
+    let line = listing.lines().find(|line| line.contains("Format not on whitelist"))?;
+    let name = line.trim_start().strip_prefix('[')?.split([' ', '@', ']']).next()?;
+    Some(name.strip_suffix("_pipe").unwrap_or(name))
 }
 
 /// The description of the file that `ffmpeg` prints if no output is given.

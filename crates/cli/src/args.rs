@@ -14,7 +14,7 @@ use transcript::naming::NameTemplate;
 use transcript::{Span, Task, Time};
 use wire::{Channels, DeviceChoice, Failure, SpeakerCount, Strategy, VoiceActivity};
 
-use crate::memory_args::{Batches, Limits, Memory, SETTINGS, checked};
+use crate::memory_args::{Batches, Limits, Memory, SETTINGS, SpeakerMemory, TranslationMemory, checked};
 use crate::quantize::Quantize;
 use crate::values::{self, Language};
 use crate::{
@@ -466,7 +466,7 @@ pub struct FindSpeakers {
     #[command(flatten)]
     pub machine: Machine,
     #[command(flatten)]
-    pub memory: Memory,
+    pub memory: SpeakerMemory,
 }
 
 const TRANSLATE_LONG: &str = "\
@@ -513,7 +513,7 @@ pub struct TranslateText {
     #[command(flatten)]
     pub machine: Machine,
     #[command(flatten)]
-    pub memory: Memory,
+    pub memory: TranslationMemory,
 }
 
 #[derive(Debug, Args)]

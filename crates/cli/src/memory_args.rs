@@ -32,20 +32,15 @@ pub struct Memory {
     pub batches: Batches,
     #[command(flatten)]
     pub limits: Limits,
-
-    /// Maximum number of 10-second windows searched for speakers together [default: as many as fit]
-    #[arg(long, value_name = "N", allow_negative_numbers = true,
-        value_parser = checked("STENO_SPEAKER_BATCH_SIZE"))]
-    pub speaker_batch_size: Option<String>,
+    #[command(flatten)]
+    pub speakers: SpeakerBatches,
 
     /// Never identify speakers, even if another option asks for it
     #[arg(long)]
     pub skip_speakers: bool,
 
-    /// Batches between two checks for fragmented memory; 0: never [default: 5]
-    #[arg(long, value_name = "N", allow_negative_numbers = true,
-        value_parser = checked("STENO_TRIM_EVERY"))]
-    pub trim_every: Option<String>,
+    #[command(flatten)]
+    pub trim: Trim,
 
     /// Recordings after which the engine is restarted; 0: never [default: 50]
     #[arg(long, value_name = "N", allow_negative_numbers = true,
@@ -58,13 +53,56 @@ pub struct Memory {
     pub keep: Vec<String>,
 }
 
+/// Those that act where a finished text is translated.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Memory")]
+pub struct TranslationMemory {
+    #[command(flatten)]
+    pub batches: Batches,
+    #[command(flatten)]
+    pub limits: Limits,
+    #[command(flatten)]
+    pub trim: Trim,
+
+    /// What must not change when memory runs out, separated by commas; gpu: never continue on the CPU
+    #[arg(long, value_delimiter = ',', value_name = "WHAT", ignore_case = true,
+        value_parser = PossibleValuesParser::new(["model", "precision", "gpu"]))]
+    pub keep: Vec<String>,
+}
+
+/// Those that act where speakers are found in a finished text.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Memory")]
+pub struct SpeakerMemory {
+    #[command(flatten)]
+    pub profile: ProfileOption,
+    #[command(flatten)]
+    pub amounts: Amounts,
+    #[command(flatten)]
+    pub speakers: SpeakerBatches,
+    #[command(flatten)]
+    pub trim: Trim,
+
+    /// What must not change when memory runs out; gpu: never continue on the CPU
+    #[arg(long, value_name = "WHAT", ignore_case = true, value_parser = PossibleValuesParser::new(["gpu"]))]
+    pub keep: Option<String>,
+}
+
+/// Several settings at once.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Memory")]
+pub struct ProfileOption {
+    /// Sets several of the options below: safe for long unattended runs, fast for a few files
+    #[arg(long, value_name = "PROFILE", value_parser = PossibleValuesParser::new(["safe", "fast"]))]
+    pub memory_profile: Option<String>,
+}
+
 /// How much is decoded together.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Memory")]
 pub struct Batches {
-    /// Sets several of the options below: safe for long unattended runs, fast for a few files
-    #[arg(long, value_name = "PROFILE", value_parser = PossibleValuesParser::new(["safe", "fast"]))]
-    pub memory_profile: Option<String>,
+    #[command(flatten)]
+    pub profile: ProfileOption,
 
     /// Maximum number of 30-second windows decoded together [default: 1; with --strategy batched, as many as
     /// fit]
@@ -82,6 +120,20 @@ pub struct Batches {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Memory")]
 pub struct Limits {
+    #[command(flatten)]
+    pub amounts: Amounts,
+
+    /// Precision of the weights: q8_0 takes half the memory of f16 and changes a few words [default: as
+    /// stored]
+    #[arg(long, value_name = "PRECISION", ignore_case = true,
+        value_parser = PossibleValuesParser::new(Precision::ALL.map(Precision::as_str)))]
+    pub precision: Option<String>,
+}
+
+/// What may be taken.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Memory")]
+pub struct Amounts {
     /// Memory limit on the computing device, such as 6GiB [default: what is free]
     #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true,
         value_parser = checked("STENO_MEMORY_LIMIT"))]
@@ -91,53 +143,103 @@ pub struct Limits {
     #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true,
         value_parser = checked("STENO_RAM_LIMIT"))]
     pub ram_limit: Option<String>,
+}
 
-    /// Precision of the weights: q8_0 takes half the memory of f16 and changes a few words [default: as
-    /// stored]
-    #[arg(long, value_name = "PRECISION", ignore_case = true,
-        value_parser = PossibleValuesParser::new(Precision::ALL.map(Precision::as_str)))]
-    pub precision: Option<String>,
+/// How much is searched for speakers together.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Memory")]
+pub struct SpeakerBatches {
+    /// Maximum number of 10-second windows searched for speakers together [default: as many as fit]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+        value_parser = checked("STENO_SPEAKER_BATCH_SIZE"))]
+    pub speaker_batch_size: Option<String>,
+}
+
+/// How often memory is given back within a stage.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Memory")]
+pub struct Trim {
+    /// Batches between two checks for fragmented memory; 0: never [default: 5]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+        value_parser = checked("STENO_TRIM_EVERY"))]
+    pub trim_every: Option<String>,
 }
 
 impl Memory {
     /// What was given, by the names of the variables.
     pub fn flags(&self) -> Values {
-        let Self { batches, limits, speaker_batch_size, skip_speakers, trim_every, renew_after, keep } = self;
+        let Self { batches, limits, speakers, skip_speakers, trim, renew_after, keep } = self;
         let skip_speakers = skip_speakers.then(|| "true".to_owned());
-        let keep = (!keep.is_empty()).then(|| keep.join(","));
         let own = given([
-            ("STENO_SPEAKER_BATCH_SIZE", speaker_batch_size),
             ("STENO_SKIP_SPEAKERS", &skip_speakers),
-            ("STENO_TRIM_EVERY", trim_every),
             ("STENO_RENEW_AFTER", renew_after),
-            ("STENO_KEEP", &keep),
+            ("STENO_KEEP", &list(keep)),
         ]);
-        [batches.flags(), limits.flags(), own].concat()
+        [batches.flags(), limits.flags(), speakers.flags(), trim.flags(), own].concat()
+    }
+}
+
+impl TranslationMemory {
+    /// What was given, by the names of the variables.
+    pub fn flags(&self) -> Values {
+        let Self { batches, limits, trim, keep } = self;
+        [batches.flags(), limits.flags(), trim.flags(), given([("STENO_KEEP", &list(keep))])].concat()
+    }
+}
+
+impl SpeakerMemory {
+    /// What was given, by the names of the variables.
+    pub fn flags(&self) -> Values {
+        let Self { profile, amounts, speakers, trim, keep } = self;
+        let keep = given([("STENO_KEEP", keep)]);
+        [profile.flags(), amounts.flags(), speakers.flags(), trim.flags(), keep].concat()
+    }
+}
+
+impl ProfileOption {
+    fn flags(&self) -> Values {
+        given([(PROFILE.0, &self.memory_profile)])
     }
 }
 
 impl Batches {
     /// What was given, by the names of the variables.
     pub fn flags(&self) -> Values {
-        let Self { memory_profile, batch_size, memory_fraction } = self;
-        given([
-            (PROFILE.0, memory_profile),
-            ("STENO_BATCH_SIZE", batch_size),
-            ("STENO_MEMORY_FRACTION", memory_fraction),
-        ])
+        let Self { profile, batch_size, memory_fraction } = self;
+        let own = given([("STENO_BATCH_SIZE", batch_size), ("STENO_MEMORY_FRACTION", memory_fraction)]);
+        [profile.flags(), own].concat()
     }
 }
 
 impl Limits {
     /// What was given, by the names of the variables.
     pub fn flags(&self) -> Values {
-        let Self { memory_limit, ram_limit, precision } = self;
-        given([
-            ("STENO_MEMORY_LIMIT", memory_limit),
-            ("STENO_RAM_LIMIT", ram_limit),
-            (PRECISION.0, precision),
-        ])
+        let Self { amounts, precision } = self;
+        [amounts.flags(), given([(PRECISION.0, precision)])].concat()
     }
+}
+
+impl Amounts {
+    fn flags(&self) -> Values {
+        given([("STENO_MEMORY_LIMIT", &self.memory_limit), ("STENO_RAM_LIMIT", &self.ram_limit)])
+    }
+}
+
+impl SpeakerBatches {
+    fn flags(&self) -> Values {
+        given([("STENO_SPEAKER_BATCH_SIZE", &self.speaker_batch_size)])
+    }
+}
+
+impl Trim {
+    fn flags(&self) -> Values {
+        given([("STENO_TRIM_EVERY", &self.trim_every)])
+    }
+}
+
+/// As a variable has it.
+fn list(values: &[String]) -> Option<String> {
+    (!values.is_empty()).then(|| values.join(","))
 }
 
 fn given<const N: usize>(values: [(&'static str, &Option<String>); N]) -> Values {

@@ -5,7 +5,7 @@ use reqwest::header::{
 };
 use reqwest::{Method, Proxy, Response, StatusCode, Url};
 
-use crate::connections::{Connections, Open};
+use crate::connections::{Connections, Open, Purpose};
 use crate::digest::Digest;
 use crate::retry::Trouble;
 use crate::settings::{HubSettings, Proxying};
@@ -69,7 +69,7 @@ impl Client {
     }
 
     /// Size, digest and commit of a file, from the first answer that has them.
-    pub async fn look(&self, url: &Url, why: &str) -> Result<Remote, Trouble> {
+    pub async fn look(&self, url: &Url, why: &Purpose) -> Result<Remote, Trouble> {
         let mut url = url.clone();
         let mut commit = None;
         for _ in 0..redirects::MOST {
@@ -86,7 +86,7 @@ impl Client {
     }
 
     /// The answer with the content itself, wherever it lies.
-    pub async fn get(&self, url: &Url, headers: HeaderMap, why: &str) -> Result<Reply, Trouble> {
+    pub async fn get(&self, url: &Url, headers: HeaderMap, why: &Purpose) -> Result<Reply, Trouble> {
         let mut url = url.clone();
         for _ in 0..redirects::MOST {
             let reply = self.send(Method::GET, &url, headers.clone(), why).await?;
@@ -104,7 +104,7 @@ impl Client {
         method: Method,
         url: &Url,
         mut headers: HeaderMap,
-        why: &str,
+        why: &Purpose,
     ) -> Result<Reply, Trouble> {
         let host = url.host_str().unwrap_or_default().to_owned();
         if self.settings.offline {

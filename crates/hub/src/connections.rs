@@ -1,3 +1,4 @@
+use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -21,10 +22,51 @@ pub struct Connection {
     /// The host that was asked.
     pub host: String,
     /// What for.
-    pub why: String,
+    pub why: Purpose,
     /// Bytes of the body that came; `None` where the program was ended before
     /// it could say.
     pub bytes: Option<u64>,
+}
+
+/// What a connection is for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
+#[serde(tag = "of", rename_all = "snake_case")]
+pub enum Purpose {
+    /// Size and checksum of a model's files.
+    Facts {
+        /// The model.
+        model: String,
+    },
+    /// Which files a repository has.
+    FileList {
+        /// Its name on the hub.
+        repository: String,
+    },
+    /// A file of a model, or of the engine for NVIDIA cards.
+    File {
+        /// The file's name.
+        file: String,
+        /// What it is part of.
+        model: String,
+    },
+    /// Which files the engine for NVIDIA cards has.
+    EngineList,
+    /// In the words of an earlier version of Steno.
+    #[serde(untagged)]
+    Words(String),
+}
+
+impl fmt::Display for Purpose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Facts { model } => write!(f, "size and checksum of {model}"),
+            Self::FileList { repository } => write!(f, "files of {repository}"),
+            Self::File { file, model } => write!(f, "{file} of {model}"),
+            Self::EngineList => f.write_str("list of files of the engine"),
+            Self::Words(words) => f.write_str(words),
+        }
+    }
 }
 
 /// The log of all connections: a line of JSON before each, a line after it.
@@ -71,7 +113,7 @@ impl Connections {
 
     /// Writes that a connection begins. Fails where the log can't be written:
     /// there must be no connection that it does not tell of.
-    pub(crate) fn begin(&self, host: &str, why: &str) -> Result<Open, Error> {
+    pub(crate) fn begin(&self, host: &str, why: &Purpose) -> Result<Open, Error> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
@@ -79,7 +121,7 @@ impl Connections {
             number: format!("{}-{at}-{number}", std::process::id()),
             at,
             host: host.into(),
-            why: why.into(),
+            why: why.clone(),
             bytes: None,
         };
         if let Some(file) = &self.file {
@@ -122,4 +164,30 @@ fn append(file: &Path, connection: &Connection) -> io::Result<()> {
     let mut line = serde_json::to_vec(connection)?;
     line.push(b'\n');
     OpenOptions::new().append(true).create(true).open(file)?.write_all(&line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn purposes_are_read_as_they_were_written_also_those_of_earlier_versions() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("connections.jsonl");
+        let old = r#"{"number":"1-2-3","at":2,"host":"hub","why":"files of us/model","bytes":7}"#;
+        fs::write(&file, format!("{old}\n")).unwrap();
+        let purposes = [
+            Purpose::Facts { model: "us/model".into() },
+            Purpose::FileList { repository: "us/model".into() },
+            Purpose::File { file: "config.json".into(), model: "us/model".into() },
+            Purpose::EngineList,
+        ];
+        for purpose in &purposes {
+            drop(Connections::in_file(&file).begin("hub", purpose).unwrap());
+        }
+        let read: Vec<_> = Connections::read(&file).unwrap().into_iter().map(|it| it.why).collect();
+        assert_eq!(read[0], Purpose::Words("files of us/model".into()));
+        assert_eq!(read[1..], purposes);
+        assert_eq!(read[2].to_string(), read[0].to_string());
+    }
 }

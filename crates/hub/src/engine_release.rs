@@ -7,6 +7,7 @@ use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
 use crate::client::Client;
+use crate::connections::Purpose;
 use crate::digest::Digest;
 use crate::manifest::{Manifest, Origin, Stored};
 use crate::meter::{Meter, TransferProgress, TransferStage};
@@ -229,7 +230,7 @@ async fn list(
     loop {
         control.ready().await?;
         let asked = async {
-            let reply = client.get(url, Default::default(), "list of files of the engine").await?;
+            let reply = client.get(url, Default::default(), &Purpose::EngineList).await?;
             reply.text(LONGEST_LIST, limits.answer).await
         };
         let text = tokio::select! {

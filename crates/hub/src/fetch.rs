@@ -10,6 +10,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant as Deadline, timeout_at};
 
 use crate::client::{Client, Reply};
+use crate::connections::Purpose;
 use crate::digest::{Digest, Hashes};
 use crate::meter::{Meter, TransferStage};
 use crate::pull::MARGIN;
@@ -24,7 +25,7 @@ const AHEAD: usize = 16;
 pub(crate) struct Piece<'a> {
     pub url: Url,
     pub name: &'a str,
-    pub why: String,
+    pub why: Purpose,
     /// Where it grows. What lies there already is gone on from.
     pub part: PathBuf,
     pub size: Option<u64>,
@@ -377,7 +378,7 @@ mod tests {
         let file = |name| Piece {
             url: Url::parse("http://hub.invalid/us/model").unwrap(),
             name,
-            why: String::new(),
+            why: Purpose::EngineList,
             part: "models/part".into(),
             size: None,
             digests: &[],

@@ -13,7 +13,7 @@ use reqwest::Url;
 use serde::Deserialize;
 
 use crate::client::{Client, Remote};
-use crate::connections::Connections;
+use crate::connections::{Connections, Purpose};
 use crate::digest::Digest;
 use crate::fetch::{self, Piece, fetch};
 use crate::inspect::{inspect, kind, speakers};
@@ -206,7 +206,7 @@ impl Puller {
         control: &Control,
         meter: &mut Meter<'_>,
     ) -> Result<Manifest, Error> {
-        let why = format!("size and checksum of {}", wanted.id);
+        let why = Purpose::Facts { model: wanted.id.clone() };
         let hub = self.client.settings.endpoint.host_str().unwrap_or_default().to_owned();
         let (repository, mut revision) = match &wanted.source {
             ModelSource::Url(text) => {
@@ -256,7 +256,7 @@ impl Puller {
     async fn remote(
         &self,
         url: &Url,
-        why: &str,
+        why: &Purpose,
         control: &Control,
         meter: &mut Meter<'_>,
     ) -> Result<Remote, Error> {
@@ -285,7 +285,7 @@ impl Puller {
     ) -> Result<Listing, Error> {
         let path = format!("api/models/{repository}/revision/{}", revision.unwrap_or(BRANCH));
         let url = self.below(&path)?;
-        let why = format!("files of {repository}");
+        let why = Purpose::FileList { repository: repository.into() };
         let limit = self.client.settings.limits.answer;
         let mut retries = Retries::at_first(&self.client.settings.limits, control);
         let text = loop {
@@ -341,7 +341,7 @@ impl Puller {
         let piece = Piece {
             url,
             name: &stored.name,
-            why: format!("{} of {}", stored.name, manifest.id),
+            why: Purpose::File { file: stored.name.clone(), model: manifest.id.clone() },
             part: part(partial, &stored.name),
             size: stored.size,
             digests: &digests,

@@ -238,4 +238,38 @@ pub(super) mod tests {
             (ErrorCode::OutputUnwritable, gone.as_path())
         );
     }
+
+    #[test]
+    fn a_name_that_is_too_long_is_said_to_be_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let naming =
+            Naming { folder: Some(folder.path().into()), template: Some("x".repeat(300).parse().unwrap()) };
+        let place = SaveTarget::Beside { replace: false };
+        let text = transcript(true);
+        let saved = save(Path::new("talk.wav"), &text, Format::Srt, &Options::default(), &place, &naming);
+        let error = saved.unwrap_err();
+        assert_eq!(error.code, ErrorCode::OutputNameTooLong);
+        assert!(error.remedy.is_some(), "{error}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    /// `transcript` does not know the codes: it names them.
+    #[test]
+    fn every_failure_to_save_has_a_code_of_its_own() {
+        let path = || "talk.srt".into();
+        for error in [
+            SaveError::Exists(path()),
+            SaveError::DiskFull(path()),
+            SaveError::NameTooLong(path()),
+            SaveError::NoFolder(path()),
+            SaveError::IsFolder(path()),
+            SaveError::NotAllowed(path()),
+            SaveError::NoFont { path: path(), letters: "漢".into() },
+            SaveError::Io { path: path(), source: std::io::Error::other("worn") },
+        ] {
+            let name = error.code();
+            let code = failure(error).code;
+            assert_eq!(serde_json::to_value(code).unwrap(), name);
+        }
+    }
 }

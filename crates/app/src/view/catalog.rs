@@ -34,7 +34,7 @@ pub struct Connection {
     /// The host that was asked.
     pub host: String,
     /// What was asked for.
-    pub why: String,
+    pub why: hub::Purpose,
     /// Null where it is not over, or ended with the program.
     pub bytes: Option<u64>,
 }

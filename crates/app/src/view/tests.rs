@@ -103,6 +103,7 @@ fn contract() -> String {
         MemoryParts,
         ChartFile,
         Transfer,
+        hub::Purpose,
         Connection,
         Edit,
         EditCommand,

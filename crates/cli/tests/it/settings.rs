@@ -152,20 +152,31 @@ fn speakers_are_told_apart_where_they_are_asked_for() {
 
 #[test]
 fn options_of_speakers_and_translations_reach_the_engine() {
-    let own: Vec<Case> = vec![
+    let both: Vec<Case> = vec![
         (&["--track", "2"], "/job/track", json!(1)),
-        (&["--speaker-batch-size", "4"], "/job/memory/speaker_batch_size", json!(4)),
-        (&["--skip-speakers"], "/job/memory/skip_speakers", json!(true)),
-        (&["--memory-profile", "fast"], "/job/memory/renew_after", json!(0)),
+        (&["--memory-limit", "61GiB"], "/job/memory/memory_limit", json!(61u64 << 30)),
+        (&["--ram-limit", "62GiB"], "/job/memory/ram_limit", json!(62u64 << 30)),
+        (&["--memory-profile", "fast"], "/job/memory/trim_every", json!(0)),
+        (&["--trim-every", "9"], "/job/memory/trim_every", json!(9)),
+        (&["--keep", "gpu"], "/job/memory/pins/cpu", json!(true)),
+    ];
+    let of_speakers: Vec<Case> =
+        vec![(&["--speaker-batch-size", "4"], "/job/memory/speaker_batch_size", json!(4))];
+    let base = ["speakers", "talk.json", "a.mp3"];
+    check(&base, &[machine(), speakers(), both.clone(), of_speakers].concat());
+    let of_translations: Vec<Case> = vec![
         (&["--batch-size", "2"], "/job/memory/batch_size", json!(2)),
         (&["--memory-fraction", "0.5"], "/job/memory/memory_fraction", json!(0.5)),
-        (&["--trim-every", "9"], "/job/memory/trim_every", json!(9)),
-        (&["--renew-after", "8"], "/job/memory/renew_after", json!(8)),
-        (&["--keep", "speakers"], "/job/memory/pins/speakers", json!(true)),
+        (&["--precision", "q8_0"], "/job/precision", json!("q8_0")),
+        (&["--keep", "model,precision"], "/job/memory/pins/precision", json!(true)),
     ];
-    let base = ["speakers", "talk.json", "a.mp3"];
-    check(&base, &[machine(), limits(), speakers(), own.clone()].concat());
-    check(&["translate", "rede.json", "a.mp3"], &[machine(), limits(), own].concat());
+    check(&["translate", "rede.json", "a.mp3"], &[machine(), both, of_translations].concat());
+    // What would do nothing is not offered.
+    let sandbox = Sandbox::with(&["a.mp3"]);
+    for option in ["--skip-speakers", "--keep=speakers", "--renew-after=8"] {
+        sandbox.run(&["speakers", "talk.json", "a.mp3", option]).ends(2);
+        sandbox.run(&["translate", "rede.json", "a.mp3", option]).ends(2);
+    }
 }
 
 #[test]
@@ -579,15 +590,10 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
             "device",
             "threads",
             "memory-profile",
-            "batch-size",
-            "memory-fraction",
             "memory-limit",
             "ram-limit",
-            "precision",
             "speaker-batch-size",
-            "skip-speakers",
             "trim-every",
-            "renew-after",
             "keep",
         ],
         "settings::options_of_speakers_and_translations_reach_the_engine",
@@ -604,10 +610,7 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
             "memory-limit",
             "ram-limit",
             "precision",
-            "speaker-batch-size",
-            "skip-speakers",
             "trim-every",
-            "renew-after",
             "keep",
         ],
         "settings::options_of_speakers_and_translations_reach_the_engine",

@@ -175,7 +175,7 @@ fn the_network_is_used_as_the_user_allows_and_each_connection_is_written_down() 
     place.pull_with(&puller(false)).unwrap();
     let logged = Connections::read(&log).unwrap();
     assert_eq!(logged.len(), place.server.seen().len());
-    assert!(logged.iter().any(|connection| connection.why.contains(PROGRAM)), "{logged:?}");
+    assert!(logged.iter().any(|connection| connection.why.to_string().contains(PROGRAM)), "{logged:?}");
     // A program does not come over a connection that anybody on the way can change.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for address in ["http://example.org/manifest.json", "file:///manifest.json", "manifest.json"] {

@@ -48,7 +48,7 @@ export const BROKEN_OFF: Transfer = transfer("whisper-large-v3-turbo", {
 });
 
 export const CONNECTIONS: Connection[] = [
-  { at: 1_795_289_000, host: "cdn-lfs.huggingface.co", bytes: null, why: "model.safetensors of whisper-base" },
-  { at: 1_795_288_990, host: "huggingface.co", bytes: 2_480_466, why: "tokenizer.json of whisper-base" },
-  { at: 1_795_288_985, host: "huggingface.co", bytes: 0, why: "size and checksum of whisper-base" },
+  { at: 1_795_289_000, host: "cdn-lfs.huggingface.co", bytes: null, why: { of: "file", file: "model.safetensors", model: "whisper-base" } },
+  { at: 1_795_288_990, host: "huggingface.co", bytes: 2_480_466, why: { of: "file", file: "tokenizer.json", model: "whisper-base" } },
+  { at: 1_795_288_985, host: "huggingface.co", bytes: 0, why: { of: "facts", model: "whisper-base" } },
 ];

@@ -2021,6 +2021,27 @@ why: string | null,
 wait: number | null, };
 
 /**
+ * What a connection is for.
+ */
+export type Purpose = { "of": "facts", 
+/**
+ * The model.
+ */
+model: string, } | { "of": "file_list", 
+/**
+ * Its name on the hub.
+ */
+repository: string, } | { "of": "file", 
+/**
+ * The file's name.
+ */
+file: string, 
+/**
+ * What it is part of.
+ */
+model: string, } | { "of": "engine_list" } | string;
+
+/**
  * One use of the network.
  */
 export type Connection = { 
@@ -2035,7 +2056,7 @@ host: string,
 /**
  * What was asked for.
  */
-why: string, 
+why: Purpose, 
 /**
  * Null where it is not over, or ended with the program.
  */

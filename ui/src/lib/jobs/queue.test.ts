@@ -76,6 +76,13 @@ test("a row that is moved by key keeps the focus, in either direction", async ()
   expect(document.activeElement).toBe(document.body);
 });
 
+test("a file that is added twice can be told apart", async () => {
+  const [one, other] = FILES.slice(0, 2) as [string, string];
+  await queue([one, other, one, one]);
+  const [first, , second, third] = names() as [string, string, string, string];
+  expect([second, third]).toEqual([`${first} (2)`, `${first} (3)`]);
+});
+
 test("a row says how long it is, where it came from and what its own settings are", async () => {
   await queue();
   lengths(754, 61);

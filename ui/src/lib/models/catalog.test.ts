@@ -148,6 +148,7 @@ test("the settings show what the network was used for", async () => {
   const rows = await screen.findAllByTestId("connection");
   expect(rows.length).toBe(3);
   expect(rows[0]?.textContent).toContain(t.connections.unfinished);
+  expect(rows[0]?.textContent).toContain(t.connections.purposes.file("model.safetensors", "whisper-base"));
   expect(rows[1]?.textContent).toMatch(/huggingface\.co.*2\.5\s?MB.*tokenizer\.json/);
 });
 

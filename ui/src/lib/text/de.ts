@@ -208,6 +208,12 @@ export const de: Text = {
     why: "Zweck",
     unfinished: "nicht abgeschlossen",
     again: "Aktualisieren",
+    purposes: {
+      facts: (model) => `Größe und Prüfsumme von ${model}`,
+      fileList: (repository) => `Dateiliste von ${repository}`,
+      file: (file, model) => `${file} von ${model}`,
+      engineList: "Dateiliste der Engine für NVIDIA-Karten",
+    },
   },
 
   drag: (files) => (files === 1 ? "Loslassen, um 1 Datei zu transkribieren" : `Loslassen, um ${files} Dateien zu transkribieren`),

@@ -210,6 +210,12 @@ export const en = {
     why: "Purpose",
     unfinished: "not finished",
     again: "Refresh",
+    purposes: {
+      facts: (model: string) => `Size and checksum of ${model}`,
+      fileList: (repository: string) => `List of files of ${repository}`,
+      file: (file: string, model: string) => `${file} of ${model}`,
+      engineList: "List of files of the engine for NVIDIA cards",
+    },
   },
 
   drag: (files: number) => (files === 1 ? "Drop to transcribe 1 file" : `Drop to transcribe ${files} files`),

@@ -209,6 +209,12 @@ export const es: Text = {
     why: "Finalidad",
     unfinished: "sin terminar",
     again: "Actualizar",
+    purposes: {
+      facts: (model) => `Tamaño y suma de comprobación de ${model}`,
+      fileList: (repository) => `Lista de archivos de ${repository}`,
+      file: (file, model) => `${file} de ${model}`,
+      engineList: "Lista de archivos del motor para tarjetas NVIDIA",
+    },
   },
 
   drag: (files) => (files === 1 ? "Soltar para transcribir 1 archivo" : `Soltar para transcribir ${files} archivos`),

@@ -212,6 +212,12 @@ export const fr: Text = {
     why: "Motif",
     unfinished: "inachevé",
     again: "Actualiser",
+    purposes: {
+      facts: (model) => `Taille et somme de contrôle de ${model}`,
+      fileList: (repository) => `Liste des fichiers de ${repository}`,
+      file: (file, model) => `${file} de ${model}`,
+      engineList: "Liste des fichiers du moteur pour cartes NVIDIA",
+    },
   },
 
   drag: (files) => `Déposez pour transcrire ${counted(files, "fichier", "fichiers")}`,

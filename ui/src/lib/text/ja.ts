@@ -209,6 +209,12 @@ export const ja: Text = {
     why: "目的",
     unfinished: "未完了",
     again: "更新",
+    purposes: {
+      facts: (model) => `${model}のサイズとチェックサム`,
+      fileList: (repository) => `${repository}のファイル一覧`,
+      file: (file, model) => `${model}の${file}`,
+      engineList: "NVIDIAカード用エンジンのファイル一覧",
+    },
   },
 
   drag: (files) => `ドロップして${files}個のファイルを文字起こし`,

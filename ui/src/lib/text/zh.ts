@@ -209,6 +209,12 @@ export const zh: Text = {
     why: "用途",
     unfinished: "未完成",
     again: "刷新",
+    purposes: {
+      facts: (model) => `${model} 的大小与校验和`,
+      fileList: (repository) => `${repository} 的文件列表`,
+      file: (file, model) => `${model} 的 ${file}`,
+      engineList: "NVIDIA 显卡引擎的文件列表",
+    },
   },
 
   drag: (files) => `松开即可转写 ${files} 个文件`,
