@@ -9,15 +9,17 @@ use serde::Serialize;
 use wire::{Failure, Job};
 
 use crate::recommend::{self, Advice, Choice, Recommendation};
-use crate::{list_models, list_speaker_models, store};
+use crate::{ModelRef, list_models, list_speaker_models, store};
 use config::Preferences;
 
-/// A model that can be installed or repaired. Amounts are bytes.
+/// A model that can be installed, repaired or removed. Amounts are bytes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct CatalogEntry {
     /// Its name in the catalogue.
     pub id: String,
+    /// What it is for.
+    pub purpose: ModelKind,
     /// How much of it is on this machine.
     pub state: InstallState,
     /// The size of its download; null where that is not known.
@@ -74,6 +76,8 @@ pub enum InstallState {
         /// The names of those files.
         files: Vec<String>,
     },
+    /// All of it. Installed models that transcribe are listed elsewhere, to choose from.
+    Installed,
 }
 
 /// The models that can be installed or repaired.
@@ -109,8 +113,11 @@ impl ModelCatalog {
             None => Vec::new(),
         };
         let advice = recommend::now(preferences, job)?;
-        let installed = list_models().into_iter().chain(list_speaker_models());
-        let installed = installed.map(|model| model.name).collect();
+        let names = |models: Vec<ModelRef>| models.into_iter().map(|model| model.name);
+        let installed = Installed {
+            speech: names(list_models()).collect(),
+            speakers: names(list_speaker_models()).collect(),
+        };
         let (entries, recommended) = entries(&known, &stored, &installed, &advice);
         let folder = store.map(|store| store.folder().to_owned());
         // It need not be there yet.
@@ -135,12 +142,30 @@ impl From<Choice> for EntryFacts {
     }
 }
 
-/// What there is of the catalogue and the store that is not installed, and the
-/// name of the model to take.
+/// Names of the models on this machine that can be used, by what they are for.
+#[derive(Debug, Default)]
+struct Installed {
+    speech: BTreeSet<String>,
+    speakers: BTreeSet<String>,
+}
+
+impl Installed {
+    /// What a model is for, where it is here and not for transcribing.
+    fn other_purpose(&self, id: &str) -> Option<ModelKind> {
+        self.speakers.contains(id).then_some(ModelKind::Speakers)
+    }
+
+    fn contains(&self, id: &str) -> bool {
+        self.speech.contains(id) || self.other_purpose(id).is_some()
+    }
+}
+
+/// What there is of the catalogue and the store but for installed models that transcribe, and
+/// the name of the model to take.
 fn entries(
     known: &[KnownModel],
     stored: &[Model],
-    installed: &BTreeSet<String>,
+    installed: &Installed,
     recommendation: &Recommendation,
 ) -> (Vec<CatalogEntry>, Option<String>) {
     let advice = recommendation.advice();
@@ -149,6 +174,7 @@ fn entries(
     let mut entries: Vec<CatalogEntry> = Vec::new();
     for model in stored {
         let state = match &model.state {
+            StoredState::Ready if installed.other_purpose(&model.id).is_some() => InstallState::Installed,
             StoredState::Ready => continue,
             StoredState::Interrupted { done, total } => {
                 InstallState::Interrupted { done: *done, total: *total }
@@ -162,9 +188,14 @@ fn entries(
             Some(_) => true,
             None => entry.downloadable,
         };
-        if let InstallState::Interrupted { total: Some(total), .. } = state {
-            entry.bytes = Some(total).filter(|total| *total > 0).or(entry.bytes);
+        match state {
+            InstallState::Interrupted { total: Some(total), .. } => {
+                entry.bytes = Some(total).filter(|total| *total > 0).or(entry.bytes);
+            }
+            InstallState::Installed => entry.bytes = Some(model.bytes),
+            _ => {}
         }
+        entry.purpose = installed.other_purpose(&model.id).unwrap_or(entry.purpose);
         entries.push(CatalogEntry { state, ..entry });
     }
     let is_new = |known: &&KnownModel| {
@@ -190,6 +221,7 @@ fn entry(id: &str, known: Option<&KnownModel>, advice: Option<&Advice>) -> Catal
     let choice = advice.and_then(|advice| best(advice, id));
     CatalogEntry {
         id: id.to_owned(),
+        purpose: known.map_or(ModelKind::Speech, |known| known.kind),
         state: InstallState::Offered,
         bytes: megabytes.map(|megabytes| megabytes * 1_000_000),
         languages: known.and_then(|known| known.languages.clone()),
@@ -230,7 +262,11 @@ mod tests {
         let job = example(language, Task::Transcribe, &Preferences::default());
         let candidates = recommend::of_catalogue(&catalogue);
         let advice = recommend::for_devices(&[room], Vec::new(), &candidates, &[], &job);
-        let installed = installed.iter().map(|name| (*name).to_owned()).collect();
+        let named = |speakers: bool| {
+            let names = installed.iter().filter(|name| (**name == "community-1") == speakers);
+            names.map(|name| (*name).to_owned()).collect()
+        };
+        let installed = Installed { speech: named(false), speakers: named(true) };
         entries(&catalogue.models, stored, &installed, &advice)
     }
 
@@ -300,5 +336,16 @@ mod tests {
             assert_eq!(count, usize::from(id == "whisper-base"), "{id}");
         }
         assert_eq!(entries[3].id, "whisper-small");
+    }
+
+    /// It is not among the models to transcribe with, and has to be removed somewhere.
+    #[test]
+    fn an_installed_model_that_tells_speakers_apart_is_listed() {
+        let stored = [model("community-1", StoredState::Ready, None)];
+        let (entries, _) = catalog(8 * GIB, None, &stored, &["community-1"]);
+        let of_it: Vec<_> = entries.iter().filter(|entry| entry.id == "community-1").collect();
+        let [entry] = of_it.as_slice() else { panic!("{of_it:?}") };
+        assert_eq!((&entry.state, entry.purpose), (&InstallState::Installed, ModelKind::Speakers));
+        assert_eq!(entry.bytes, Some(1));
     }
 }

@@ -104,6 +104,7 @@ fn contract() -> String {
         ChartFile,
         Transfer,
         hub::Purpose,
+        hub::ModelKind,
         Connection,
         Edit,
         EditCommand,

@@ -8,7 +8,7 @@ function facts(fit: Fit, gigabytes: number, parameters: number, missing = 0): En
 }
 
 function entry(id: string, megabytes: number, languages: string, facts: EntryFacts | null, state: InstallState = { kind: "offered" }): CatalogEntry {
-  return { id, state, bytes: megabytes * 1e6, languages, licence: "Apache-2.0", slow: (facts?.parameters ?? 0) > 500e6, facts, downloadable: true };
+  return { id, purpose: "speech", state, bytes: megabytes * 1e6, languages, licence: "Apache-2.0", slow: (facts?.parameters ?? 0) > 500e6, facts, downloadable: true };
 }
 
 export const RECOMMENDED = "whisper-small";
@@ -31,6 +31,9 @@ export const CATALOG_WITH_RECOMMENDED: ModelCatalog = {
   ...CATALOG,
   entries: [entry(RECOMMENDED, 967, "99+", { ...facts("comfortable", 1.2, 244e6), speed: 2.6 }), ...CATALOG.entries],
 };
+
+/** A model that tells speakers apart, installed. */
+export const SPEAKERS: CatalogEntry = { ...entry("community-1", 33, "99+", null, { kind: "installed" }), languages: null, purpose: "speakers" };
 
 /** What an earlier start left. */
 export const BEGUN: CatalogEntry[] = [

@@ -605,13 +605,17 @@ folder: string | null,
 free: number | null, };
 
 /**
- * A model that can be installed or repaired. Amounts are bytes.
+ * A model that can be installed, repaired or removed. Amounts are bytes.
  */
 export type CatalogEntry = { 
 /**
  * Its name in the catalogue.
  */
 id: string, 
+/**
+ * What it is for.
+ */
+purpose: ModelKind, 
 /**
  * How much of it is on this machine.
  */
@@ -690,7 +694,7 @@ total: number | null, } | { "kind": "damaged",
 /**
  * The names of those files.
  */
-files: Array<string>, };
+files: Array<string>, } | { "kind": "installed" };
 
 /**
  * What a download or import is doing.
@@ -2040,6 +2044,11 @@ file: string,
  * What it is part of.
  */
 model: string, } | { "of": "engine_list" } | string;
+
+/**
+ * What a model is for.
+ */
+export type ModelKind = "speech" | "speakers" | "speaker-embedding" | "speaker-segmentation" | "text-embedding";
 
 /**
  * One use of the network.

@@ -2,7 +2,7 @@ import { fireEvent, render, screen, waitFor, within } from "@testing-library/sve
 import { beforeAll, beforeEach, expect, test, vi } from "vitest";
 import App from "../../App.svelte";
 import { FakeBackend } from "../backend/fake";
-import { BROKEN_OFF, RECOMMENDED, transfer } from "../backend/fake-catalog";
+import { BROKEN_OFF, RECOMMENDED, transfer, SPEAKERS } from "../backend/fake-catalog";
 import { ENGINE, FILES } from "../backend/fake-data";
 import { Steno } from "../steno.svelte";
 import { t } from "../text";
@@ -124,6 +124,19 @@ test("what an earlier start left unfinished or damaged is listed, with what to d
   expect(damaged.textContent).toContain("model.safetensors");
   await fireEvent.click(within(damaged).getByTestId("download"));
   expect(backend.transfers.map(({ id }) => id)).toContain("whisper-tiny");
+});
+
+test("a model that identifies speakers is listed, and removed there", async () => {
+  await show("empty");
+  backend.catalogNow = { ...backend.catalogNow, entries: [SPEAKERS, ...backend.catalogNow.entries] };
+  await click("view-models");
+  const list = await found("also-installed");
+  expect(list.textContent).toContain(t.offers.purposes.speakers);
+  expect(within(list).queryByTestId("download")).toBeNull();
+  await fireEvent.click(within(list).getByTestId("remove-model"));
+  await click("remove-yes");
+  await waitFor(() => expect(backend.removed).toEqual(["community-1"]));
+  await waitFor(() => expect(screen.queryByTestId("also-installed")).toBeNull());
 });
 
 test("removing asks first", async () => {

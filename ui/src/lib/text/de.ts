@@ -42,6 +42,8 @@ export const de: Text = {
   },
 
   offers: {
+    installed: "Ebenfalls installiert",
+    purposes: { speech: null, speakers: "Erkennt Sprecher", "text-embedding": "Findet im Verlauf, was gemeint war", "speaker-embedding": null, "speaker-segmentation": null },
     title: "Modelle zum Herunterladen",
     hint: "Es wird nichts heruntergeladen, solange Sie nicht auf die Schaltfläche klicken.",
     folder: (folder, free) => `Speicherort: ${folder}${free === null ? "" : ` (${free} frei)`}`,

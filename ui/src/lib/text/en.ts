@@ -1,5 +1,5 @@
 import { engine } from "./engine/en";
-import type { ErrorCode, Format, Job, PreferenceName, Progress, Suspicion, TransferStage } from "../generated/contract";
+import type { ErrorCode, Format, Job, PreferenceName, Progress, Suspicion, TransferStage, ModelKind } from "../generated/contract";
 import type { Language } from "../locale.svelte";
 import { clock, factor, keyName, memorySize, span } from "../ui/format";
 
@@ -44,6 +44,8 @@ export const en = {
   },
 
   offers: {
+    installed: "Also installed",
+    purposes: { speech: null, speakers: "Identifies speakers", "text-embedding": "Finds what was meant, in the history", "speaker-embedding": null, "speaker-segmentation": null } satisfies Record<ModelKind, string | null>,
     title: "Models to download",
     hint: "Nothing is downloaded unless you press the button.",
     folder: (folder: string, free: string | null) => `Saved in ${folder}${free === null ? "" : ` (${free} free)`}.`,

@@ -43,6 +43,8 @@ export const es: Text = {
   },
 
   offers: {
+    installed: "También instalados",
+    purposes: { speech: null, speakers: "Identifica a los hablantes", "text-embedding": "Encuentra en el historial lo que se quiso decir", "speaker-embedding": null, "speaker-segmentation": null },
     title: "Modelos para descargar",
     hint: "No se descarga nada sin pulsar el botón.",
     folder: (folder, free) => `Se guardan en ${folder}${free === null ? "" : ` (${free} libres)`}.`,

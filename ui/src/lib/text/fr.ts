@@ -46,6 +46,8 @@ export const fr: Text = {
   },
 
   offers: {
+    installed: "Également installés",
+    purposes: { speech: null, speakers: "Identifie les locuteurs", "text-embedding": "Trouve dans l’historique ce qui a été voulu dire", "speaker-embedding": null, "speaker-segmentation": null },
     title: "Modèles à télécharger",
     hint: "Rien n’est téléchargé tant que vous n’appuyez pas sur le bouton.",
     folder: (folder, free) => `Enregistrés dans ${folder}${free === null ? "" : ` (${free} libres)`}.`,

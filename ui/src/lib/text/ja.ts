@@ -43,6 +43,8 @@ export const ja: Text = {
   },
 
   offers: {
+    installed: "そのほかのインストール済みモデル",
+    purposes: { speech: null, speakers: "話者を識別します", "text-embedding": "履歴を意味で検索します", "speaker-embedding": null, "speaker-segmentation": null },
     title: "ダウンロードできるモデル",
     hint: "ボタンを押さない限り、何もダウンロードされません。",
     folder: (folder, free) => `保存先：${folder}${free === null ? "" : `（空き容量${free}）`}`,

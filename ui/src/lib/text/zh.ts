@@ -43,6 +43,8 @@ export const zh: Text = {
   },
 
   offers: {
+    installed: "其他已安装的模型",
+    purposes: { speech: null, speakers: "识别说话人", "text-embedding": "按含义搜索历史记录", "speaker-embedding": null, "speaker-segmentation": null },
     title: "可下载的模型",
     hint: "点击按钮之前不会下载任何内容。",
     folder: (folder, free) => `保存位置：${folder}${free === null ? "" : `（可用 ${free}）`}`,
