@@ -304,6 +304,59 @@ fn a_window_that_no_engine_survives_costs_that_window_alone() {
     assert!(sandbox.path("wild").join(Path::new(&recordings[3]).with_extension("json")).is_file());
 }
 
+/// While speakers are listened for the text is there already. Whether the engine is killed or the
+/// program with it, nothing of it is lost, with the networks in the program and with installed ones.
+#[test]
+fn a_kill_while_speakers_are_identified_costs_nothing() {
+    let folder = project().join("tests/data/corpus");
+    let sandbox = Sandbox::with(&[]);
+    std::fs::copy(folder.join("audio/conversations/two_speakers.flac"), sandbox.path("talk.flac")).unwrap();
+    let model = |name: &str| folder.join(format!("reference/speakers/{name}/model")).display().to_string();
+    for speakers in ["built-in".to_owned(), model("community"), model("nemotron")] {
+        let arguments = |folder: &str| {
+            let base = ["transcribe", "talk.flac", "--speakers", "-f", "json", "--reproducible", "--force"];
+            let rest = ["--speaker-model", &speakers, "-o", folder, "--json-events"];
+            [&base[..], &KEPT, &rest].concat().into_iter().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let start = |folder: &str| {
+            let arguments = arguments(folder);
+            Running::start(&sandbox, &arguments.iter().map(String::as_str).collect::<Vec<_>>())
+        };
+        let is_listening = |event: &Value| event["progress"]["stage"] == "diarize";
+        let mut calm = start("calm");
+        while calm.next().is_some() {}
+        assert!(calm.child.wait().unwrap().success());
+
+        let mut wild = start("engine");
+        let (mut killed, mut restarts) = (false, 0);
+        while let Some(event) = wild.next() {
+            assert_ne!(event["event"], "failed", "{event}");
+            restarts += usize::from(event["notice"]["code"] == "engine.restarted");
+            if is_listening(&event) && !killed {
+                killed = wild.kill_engine();
+            }
+        }
+        assert!(wild.child.wait().unwrap().success());
+        assert!(killed && restarts == 1, "{speakers}: {killed}, {restarts} restarts");
+
+        let Running { mut child, events } = start("host");
+        while !is_listening(&events.recv_timeout(PATIENCE).unwrap()) {}
+        let engine = engine_of(child.id());
+        child.kill().unwrap();
+        engine.map(kill);
+        child.wait().unwrap();
+        run(&sandbox, &["resume"]).ends(0);
+
+        for folder in ["engine", "host"] {
+            let recordings = ["talk.flac".to_owned()];
+            assert_same_texts(&sandbox, &recordings, folder);
+            let turns = |folder| json(&sandbox, folder, "talk.flac")["turns"].clone();
+            assert_eq!(turns(folder), turns("calm"), "{speakers}: {folder}");
+            assert!(turns(folder).as_array().is_some_and(|turns| !turns.is_empty()), "{speakers}");
+        }
+    }
+}
+
 fn events(ran: &Ran) -> Vec<Value> {
     ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
