@@ -4,7 +4,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, writeFileSync } from
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { by, discard, drop, execute, open, picture, root, states } from "./common.mjs";
+import { by, discard, drop, execute, open, picture, programs, root, states } from "./common.mjs";
 import { descendants, program, until } from "./driver.mjs";
 
 const conversation = join(root, "tests/data/corpus/audio/conversations/two_speakers.flac");
@@ -122,6 +122,46 @@ test("speakers of a finished transcript are found later, as an edit", async () =
     await until("the speakers", async () => (await names(window)).length === 2);
     await window.click(by("undo"));
     await until("none", async () => (await names(window)).length === 0);
+  } finally {
+    await window.end();
+  }
+});
+
+test("an installed model identifies speakers once it is chosen in the settings, and is removed on the Models page", async () => {
+  const installed = env("installed");
+  for (const model of ["community", "nemotron"]) {
+    const source = join(root, "tests/data/corpus/reference/speakers", model, "model");
+    await execute(programs.cli, ["models", "import", source, "--name", model], { env: { ...process.env, ...installed } });
+  }
+  const window = await open({ env: installed });
+  try {
+    for (const [number, model] of ["community", "nemotron"].entries()) {
+      await window.click(by("view-settings"));
+      await until("the settings", () => window.find("#preference-speaker_model"));
+      await window.run(
+        `const field = document.querySelector("#preference-speaker_model");
+        field.value = arguments[0];
+        field.dispatchEvent(new Event("change", { bubbles: true }));`,
+        model,
+      );
+      await window.click(by("view-recordings"));
+      if (number === 0) await window.click(by("all-speakers"));
+      const recording = join(folder, `${model}.flac`);
+      copyFileSync(conversation, recording);
+      await drop(recording);
+      if (number === 0) await window.click(by("anyway"));
+      await finished(window, `${model}.flac`);
+      await window.click(`${by("queue")} li:nth-child(${number + 1}) .row`);
+      await until(`speakers by ${model}`, async () => (await names(window)).length > 0);
+    }
+    await window.click(by("view-models"));
+    const listed = async () => (await window.texts(`${by("also-installed")} .name`)).map((name) => name.trim());
+    await until("both", async () => (await listed()).join() === "community,nemotron");
+    await picture(window, "speaker-models");
+    await window.click(`${by("also-installed")} [data-id=community] ${by("remove-model")}`);
+    await window.click(by("remove-yes"));
+    await until("one", async () => (await listed()).join() === "nemotron");
+    assert.deepEqual(readdirSync(join(installed.XDG_DATA_HOME, "steno/models")).filter((name) => !name.startsWith(".")), ["nemotron"]);
   } finally {
     await window.end();
   }
