@@ -235,6 +235,9 @@ test("an engine that is killed while speakers are told apart goes on from there"
     await inTheStage(window, long);
     const texts = await window.run(`return document.querySelectorAll("[data-segment]").length`);
     assert.ok(texts > 0, "the text is there before");
+    await until("names beside the text meanwhile", async () => (await spoken(window)).length > 0);
+    assert.equal((await states(window))["long.flac"], "running");
+    await picture(window, "speakers-meanwhile");
     const engine = descendants(window.pid).find((pid) => /steno-engine$/.test(program(pid)));
     process.kill(engine, "SIGKILL");
     await finished(window, "long.flac");

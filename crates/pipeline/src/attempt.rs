@@ -140,10 +140,12 @@ impl<'a> Work<'a> {
                 self.prepare(number, *mode, MEL_BINS)?;
             }
             during(Stage::SpeakerModel, take(self.context, Stage::SpeakerModel)?.verify(self.control))?;
-            let Self { context, job, control, emit, draft, state, sound, .. } = self;
+            let Self { context, job, control, emit, draft, state, sound, voices, .. } = self;
             let (context, sound) = during(Stage::Diarize, both(context.as_ref(), sound.as_ref()))?;
             let started = std::time::Instant::now();
-            let heard = speakers::hear(context, &state.settings, job, sound, control, emit);
+            // Speakers of several channels have their numbers once all were heard.
+            let guessed = (channels.len() == 1).then_some(&**voices);
+            let heard = speakers::hear(context, &state.settings, job, sound, guessed, control, emit);
             draft.stage("speakers", started.elapsed().as_secs_f64());
             all.push((*label, heard?));
             seconds = seconds.max(sound.recording.seconds());

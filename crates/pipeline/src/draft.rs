@@ -54,19 +54,10 @@ impl Draft {
 
     /// Writes who speaks into the text: names of people who are known, else numbers.
     pub fn set_speakers(&mut self, found: &Diarization, names: &Names, emit: Emit) {
-        let name = |speaker: usize| {
-            let known = names.known.get(speaker).cloned().flatten();
-            known.unwrap_or_else(|| speakers::default_name(speaker))
-        };
         let transcript = &mut self.transcript;
         let segments = std::mem::take(&mut transcript.segments);
-        transcript.segments = speakers::assign(segments, found.of_words(), &name);
-        let named = |turn: &speakers::Turn| speakers::NamedTurn {
-            span: turn.span,
-            speaker: name(turn.speaker),
-            channel: turn.channel,
-        };
-        transcript.turns = found.turns.iter().map(named).collect();
+        transcript.segments = speakers::assign(segments, found.of_words(), &|speaker| names.of(speaker));
+        transcript.turns = names.of_turns(&found.turns);
         for (speaker, person) in &names.offered {
             let speaker = speakers::default_name(*speaker);
             self.notice(Message::MaybeKnown { speaker, person: person.clone() }.into(), emit);

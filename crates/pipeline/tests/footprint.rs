@@ -246,12 +246,12 @@ fn measure_speakers_alone(windows: usize, recording: &Path) {
         let known = (recording.seconds() / 2.0) as usize - 2 * 16 - 5;
         let mut heard = Heard { windows: vec![Vec::new(); known], ..Heard::default() };
         let networks = Networks::bundled(&Device::Cpu).unwrap();
-        listen(&recording.pcm, &networks, windows, &mut heard, &mut |_| Ok(())).unwrap();
+        listen(&recording.pcm, &networks, windows, &mut heard, &mut |_, _| Ok(())).unwrap();
     } else if let Ok(Some(SpeakerModel::Nemotron(files))) = SpeakerModel::find(Path::new(&model)) {
         let networks = NemotronNetworks::open(&files, &Device::Cpu).unwrap();
         let mut chunks = 0;
         // The cache is full after one, the steps from the second on are of full length.
-        let enough = &mut |_: u64| {
+        let enough = &mut |_: u64, _: &NemotronHeard| {
             chunks += 1;
             if chunks < 3 { Ok(()) } else { Err(models::Error::Interrupted.into()) }
         };
@@ -261,7 +261,7 @@ fn measure_speakers_alone(windows: usize, recording: &Path) {
         let mut heard = CommunityHeard { windows: vec![Vec::new(); known], ..CommunityHeard::default() };
         let files = formats::SpeakerFiles::find(Path::new(&model)).unwrap().unwrap();
         let networks = CommunityNetworks::open(&files, &Device::Cpu).unwrap();
-        community::listen(&recording.pcm, &networks, windows, &mut heard, &mut |_| Ok(())).unwrap();
+        community::listen(&recording.pcm, &networks, windows, &mut heard, &mut |_, _| Ok(())).unwrap();
         assert!(!heard.voices.is_empty());
     }
     println!("\npeak {}", host.read().unwrap().ours.unwrap().peak.unwrap() - before);

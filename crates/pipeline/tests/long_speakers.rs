@@ -108,7 +108,7 @@ const ANY: Bounds = Bounds { min: 1, max: usize::MAX };
 fn with_networks_in_the_program(recording: &Recording) -> Diarization {
     let networks = Networks::bundled(&Device::Cpu).unwrap();
     let mut heard = Heard::default();
-    listen(&recording.pcm, &networks, WINDOWS, &mut heard, &mut |_| Ok(())).unwrap();
+    listen(&recording.pcm, &networks, WINDOWS, &mut heard, &mut |_, _| Ok(())).unwrap();
     drop(networks);
     diarize(&heard, recording.seconds(), ANY)
 }
@@ -118,7 +118,7 @@ fn with_a_nemotron(recording: &Recording) -> Diarization {
     let files = NemotronFiles::find(&folder).unwrap().unwrap();
     let networks = NemotronNetworks::open(&files, &Device::Cpu).unwrap();
     let mut heard = NemotronHeard::default();
-    nemotron::listen(&recording.pcm, &networks, &mut heard, &mut |_| Ok(())).unwrap();
+    nemotron::listen(&recording.pcm, &networks, &mut heard, &mut |_, _| Ok(())).unwrap();
     drop(networks);
     nemotron::diarize(&heard, recording.seconds(), ANY)
 }

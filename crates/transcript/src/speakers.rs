@@ -131,6 +131,24 @@ fn turns_of_segments(segments: &[Segment]) -> Vec<NamedTurn> {
 /// A word further than this from any turn has the speaker of the words beside it.
 const NEAR: Time = Time::from_millis(1000);
 
+/// Gives each segment the speaker who is heard for most of it, undivided: what can be said while
+/// only the beginning of a recording was listened to. Returns the index of the first segment that
+/// has another speaker than before.
+pub fn guess(segments: &mut [Segment], turns: &[NamedTurn]) -> Option<usize> {
+    let (names, turns) = numbered(turns);
+    let indices = Indices::new(&turns);
+    let mut first = None;
+    for (number, segment) in segments.iter_mut().enumerate() {
+        let heard = indices.of(segment.channel).speaker(Span::new(segment.start, segment.end));
+        let name = heard.and_then(|speaker| names.get(speaker)).map(|name| (*name).to_owned());
+        if segment.speaker != name {
+            segment.speaker = name;
+            first = first.or(Some(number));
+        }
+    }
+    first
+}
+
 /// What a speaker is called whom nobody has named, counted from 0: `Speaker 1`.
 pub fn default_name(speaker: usize) -> String {
     format!("Speaker {}", speaker + 1)
@@ -358,6 +376,29 @@ mod tests {
             channel: None,
         };
         turns.iter().map(turn).collect()
+    }
+
+    #[test]
+    fn a_guess_names_whole_segments_and_says_from_where_they_changed() {
+        let mut segments = vec![said(0.0, "a b c"), said(2.0, "d e f"), said(4.0, "g h i")];
+        let turn = |start: f64, end: f64, speaker: &str| NamedTurn {
+            span: Span::new(Time::from_seconds(start), Time::from_seconds(end)),
+            speaker: speaker.into(),
+            channel: None,
+        };
+        let names = |segments: &[Segment]| -> Vec<Option<String>> {
+            segments.iter().map(|segment| segment.speaker.clone()).collect()
+        };
+        let (anna, ben) = (Some("Anna".to_owned()), Some("Ben".to_owned()));
+        // The beginning alone was heard; most of the second segment is Ben's.
+        let first = [turn(0.0, 2.3, "Anna"), turn(2.3, 3.5, "Ben")];
+        assert_eq!(guess(&mut segments, &first), Some(0));
+        assert_eq!(names(&segments), [anna.clone(), ben.clone(), None]);
+        assert_eq!(segments.len(), 3);
+        assert_eq!(guess(&mut segments, &first), None);
+        let second = [turn(0.0, 2.3, "Anna"), turn(2.3, 6.0, "Ben")];
+        assert_eq!(guess(&mut segments, &second), Some(2));
+        assert_eq!(names(&segments), [anna, ben.clone(), ben]);
     }
 
     /// (text, turns) -> the text with its speakers

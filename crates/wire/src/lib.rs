@@ -23,12 +23,13 @@ pub use player::{AudioTrack, FILMS, Opened, PlayerAnswer, PlayerCommand, Probed}
 pub use resume::{Point, Resume};
 
 use serde::{Deserialize, Serialize};
+use transcript::speakers::NamedTurn;
 use transcript::{Notice, Segment, Span, Time, Transcript};
 
 /// Raised whenever a message changes in a way that the other side would misread.
 /// Both sides send it first and refuse a different version with an error that names
 /// both.
-pub const PROTOCOL_VERSION: u32 = 6;
+pub const PROTOCOL_VERSION: u32 = 7;
 
 /// Names a job for as long as host and engine both live.
 pub type JobId = u64;
@@ -268,6 +269,12 @@ pub enum Event {
         point: Box<Point>,
         /// Left out of the text since the last point.
         discarded: Vec<Segment>,
+    },
+    /// Who speaks when in the beginning of the recording, as far as it was listened to: a
+    /// guess that is shown until the finished transcript says it.
+    Turns {
+        /// With the names of people who are known.
+        turns: Vec<NamedTurn>,
     },
     /// Something the user should know, also about memory ([`notice`]).
     Notice {

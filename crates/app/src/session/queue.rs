@@ -12,6 +12,7 @@ use advisor::fit::Announcement;
 use library::documents::UndoPosition;
 use serde::Serialize;
 use transcript::edit::{self, Change, Mismatch};
+use transcript::speakers;
 use transcript::{Model, Notice, Segment, Source, Span, Time, Transcript};
 use ts_rs::TS;
 use wire::notice::Message;
@@ -468,6 +469,11 @@ impl Queue {
                 // The number that it will have in the finished transcript.
                 segment.id = u32::try_from(entry.streamed.len() + 1).unwrap_or(0);
                 entry.streamed.push(segment);
+            }),
+            Event::Turns { turns } => self.change(id, |entry, version| {
+                if let Some(from) = speakers::guess(&mut entry.streamed, &turns) {
+                    entry.rewrites.push(Rewrite { version, from, changes: None });
+                }
             }),
             Event::Notice { notice, .. } => self.change(id, |entry, _| {
                 entry.memory.hear(&notice);

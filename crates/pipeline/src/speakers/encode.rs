@@ -92,7 +92,7 @@ fn voice_of_all(
     networks: &SpeakerNetworks,
     reached: &mut dyn FnMut(u64) -> Result<(), StageError>,
 ) -> Result<EncodedVoice, StageError> {
-    let heard = networks.listen(pcm, 1, reached)?;
+    let heard = networks.listen(pcm, 1, &mut |sample, _| reached(sample))?;
     let found = heard.diarize(pcm.seconds(), Bounds { min: 1, max: usize::MAX });
     let mut seconds = vec![0.0f32; found.voices.len()];
     for turn in &found.turns {

@@ -1,5 +1,6 @@
 //! Which speakers of a recording are people that Steno knows.
 
+use transcript::speakers::{NamedTurn, Turn, default_name};
 use wire::KnownVoice;
 
 /// What is known of the speakers of a recording.
@@ -9,6 +10,23 @@ pub struct Names {
     pub known: Vec<Option<String>>,
     /// Speakers who may be a person of that name.
     pub offered: Vec<(usize, String)>,
+}
+
+impl Names {
+    /// What a speaker is called: the name of the person, or a number.
+    pub fn of(&self, speaker: usize) -> String {
+        self.known.get(speaker).cloned().flatten().unwrap_or_else(|| default_name(speaker))
+    }
+
+    /// The turns with what their speakers are called.
+    pub fn of_turns(&self, turns: &[Turn]) -> Vec<NamedTurn> {
+        let named = |turn: &Turn| NamedTurn {
+            span: turn.span,
+            speaker: self.of(turn.speaker),
+            channel: turn.channel,
+        };
+        turns.iter().map(named).collect()
+    }
 }
 
 /// Finds `speakers`, vectors of length 1 that `network` made, among people who are known

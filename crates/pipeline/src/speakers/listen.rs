@@ -82,7 +82,7 @@ pub fn window_starts(samples: u64) -> Vec<u64> {
 }
 
 /// Listens to the windows from `heard` on, `batch` at a time. `reached` is told
-/// the sample behind each batch.
+/// the sample behind each batch, and what was heard until then.
 ///
 /// # Errors
 /// What `reached` answers, or where a network or the recording's file fails.
@@ -91,7 +91,7 @@ pub fn listen(
     networks: &Networks,
     batch: usize,
     heard: &mut Heard,
-    reached: &mut dyn FnMut(u64) -> Result<(), StageError>,
+    reached: &mut dyn FnMut(u64, &Heard) -> Result<(), StageError>,
 ) -> Result<(), StageError> {
     let starts = window_starts(pcm.len());
     let mut ear = Ear::new(pcm, networks, batch.min(starts.len()));
@@ -103,7 +103,7 @@ pub fn listen(
         heard.windows.extend(masks);
         heard.utterances.extend(utterances);
         let end = starts.last().map_or(0, |start| start + STEP as u64);
-        reached(end.min(pcm.len()))?;
+        reached(end.min(pcm.len()), heard)?;
     }
     Ok(())
 }

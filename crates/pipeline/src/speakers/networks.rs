@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use audio::Pcm;
+use audio::{Pcm, SAMPLE_RATE};
 use candle_core::Device;
 use formats::SpeakerModel;
 use models::Error;
@@ -141,7 +141,7 @@ impl SpeakerNetworks {
     }
 
     /// Listens to a whole recording, `batch` windows at a time. `reached` is told the sample
-    /// behind each batch.
+    /// behind each batch, and how to find who speaks when in what was heard until then.
     ///
     /// # Errors
     /// What `reached` answers, or where a network or the recording's file fails.
@@ -149,27 +149,55 @@ impl SpeakerNetworks {
         &self,
         pcm: &Pcm,
         batch: usize,
-        reached: &mut dyn FnMut(u64) -> Result<(), StageError>,
+        reached: &mut dyn FnMut(u64, &SoFar<'_>) -> Result<(), StageError>,
     ) -> Result<AnyHeard, StageError> {
         match self {
             Self::Bundled(networks) => {
                 let mut heard = Heard::default();
-                listen(pcm, networks, batch, &mut heard, reached)?;
+                listen(pcm, networks, batch, &mut heard, &mut |sample, heard| {
+                    let diarize = &|bounds| diarize(heard, seconds(sample), bounds);
+                    reached(sample, &SoFar { diarize, bytes: DECIDING_BYTES })
+                })?;
                 Ok(AnyHeard::Bundled(heard))
             }
             Self::Community(networks) => {
                 let mut heard = CommunityHeard::default();
-                community::listen(pcm, networks, batch, &mut heard, reached)?;
                 let (plda, network) = (Box::new(networks.plda().clone()), self.voices_name().to_owned());
+                community::listen(pcm, networks, batch, &mut heard, &mut |sample, heard| {
+                    let diarize =
+                        &|bounds| community::diarize(heard, &plda, &network, seconds(sample), bounds);
+                    reached(sample, &SoFar { diarize, bytes: community::deciding_bytes(heard) })
+                })?;
                 Ok(AnyHeard::Community { heard, plda, network })
             }
             Self::Nemotron(networks) => {
                 let mut heard = NemotronHeard::default();
-                nemotron::listen(pcm, networks, &mut heard, reached)?;
+                nemotron::listen(pcm, networks, &mut heard, &mut |sample, heard| {
+                    let diarize = &|bounds| nemotron::diarize(heard, seconds(sample), bounds);
+                    reached(sample, &SoFar { diarize, bytes: DECIDING_BYTES })
+                })?;
                 Ok(AnyHeard::Nemotron(heard))
             }
         }
     }
+}
+
+/// What was heard so far.
+pub struct SoFar<'a> {
+    /// Finds who speaks when in it.
+    pub diarize: &'a dyn Fn(Bounds) -> Diarization,
+    /// What that takes of memory.
+    pub bytes: u64,
+}
+
+impl std::fmt::Debug for SoFar<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SoFar").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+fn seconds(sample: u64) -> f64 {
+    sample as f64 / f64::from(SAMPLE_RATE)
 }
 
 /// A voice in a stretch of sound.

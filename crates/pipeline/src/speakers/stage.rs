@@ -3,22 +3,28 @@ use formats::speaker_footprint;
 use memory::ladder::{LadderSettings, Processor};
 use memory::{Demand, Scope, Stage, Tracker};
 use transcript::Time;
-use wire::{FilePath, Job, SpeakerCount};
+use wire::{Event, FilePath, Job, KnownVoice, SpeakerCount};
 
-use super::{AnyHeard, Bounds, Channel, Diarization, SpeakerNetworks, diarize_channels};
+use super::{AnyHeard, Bounds, Channel, Diarization, SpeakerNetworks, diarize_channels, names};
 use crate::device_context::DeviceContext;
 use crate::progress::Reporter;
 use crate::sound::Sound;
 use crate::trouble::{Broken, during};
 use crate::{Control, Emit};
 
+/// Seconds of a recording after which there is a first guess at who speaks; the next are made
+/// each time twice as much was heard, so that all of them take no longer than the end.
+const FIRST_GUESS: f64 = 20.0;
+
 /// What is heard in `sound`, found where the ladder's settings say, on as many windows of
-/// ten seconds at a time as they say.
+/// ten seconds at a time as they say. Where there are `voices`, the text is told who speaks as far
+/// as is known meanwhile, with the names of these.
 pub fn hear(
     context: &DeviceContext,
     settings: &LadderSettings,
     job: &Job,
     sound: &Sound,
+    voices: Option<&[KnownVoice]>,
     control: &Control,
     emit: Emit,
 ) -> Result<AnyHeard, Broken> {
@@ -41,10 +47,23 @@ pub fn hear(
     let mut scope = during(Stage::Diarize, Scope::enter(tracker, Stage::Diarize, demand))?
         .trim_every(job.memory.trim_every);
     let mut reporter = Reporter::new(Stage::Diarize, Some(duration), emit);
-    let heard = networks.listen(pcm, windows as usize, &mut |sample| {
+    let mut next_guess = FIRST_GUESS;
+    let heard = networks.listen(pcm, windows as usize, &mut |sample, so_far| {
         control.worked();
         scope.batch();
-        reporter.at(Time::from_seconds(sample as f64 / f64::from(audio::SAMPLE_RATE)));
+        let seconds = sample as f64 / f64::from(audio::SAMPLE_RATE);
+        reporter.at(Time::from_seconds(seconds));
+        if let Some(voices) = voices
+            && seconds >= next_guess
+            && sample < pcm.len()
+            && let Ok(_room) = context.host.budget().reserve("guess", so_far.bytes)
+        {
+            next_guess = 2.0 * seconds;
+            // Not all who are expected need have spoken.
+            let found = (so_far.diarize)(Bounds { min: 1, ..bounds(job.speaker_count) });
+            let names = names(&found.voices, &found.network, voices);
+            reporter.emit(Event::Turns { turns: names.of_turns(&found.turns) });
+        }
         if control.is_cancelled() { Err(models::Error::Interrupted.into()) } else { Ok(()) }
     });
     let heard = during(Stage::Diarize, heard)?;

@@ -92,7 +92,7 @@ fn turns_equal_the_reference() {
     let mut results = Vec::new();
     for batch in [1, 4, 32] {
         let mut heard = CommunityHeard::default();
-        listen(&recording.pcm, &networks, batch, &mut heard, &mut |_| Ok(())).unwrap();
+        listen(&recording.pcm, &networks, batch, &mut heard, &mut |_, _| Ok(())).unwrap();
         results.push(heard);
     }
     // A batch changes nothing.

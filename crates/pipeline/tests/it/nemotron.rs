@@ -80,7 +80,7 @@ fn speakers_are_heard_as_by_the_reference() {
     // The turns are as the reference's, though speakers are numbered as they are first heard.
     let networks = NemotronNetworks::open(&files(), &Device::Cpu).unwrap();
     let mut heard = NemotronHeard::default();
-    listen(&recording.pcm, &networks, &mut heard, &mut |_| Ok(())).unwrap();
+    listen(&recording.pcm, &networks, &mut heard, &mut |_, _| Ok(())).unwrap();
     let any = Bounds { min: 1, max: usize::MAX };
     let found = diarize(&heard, recording.seconds(), any);
     let expected: Vec<(f64, f64, usize)> =

@@ -90,7 +90,7 @@ fn speakers_of_a_window_are_found_as_by_the_reference() {
 fn heard(path: &Path, networks: &Networks) -> (Heard, f64) {
     let recording = recording(path);
     let mut heard = Heard::default();
-    listen(&recording.pcm, networks, 4, &mut heard, &mut |_| Ok(())).unwrap();
+    listen(&recording.pcm, networks, 4, &mut heard, &mut |_, _| Ok(())).unwrap();
     (heard, recording.seconds())
 }
 
@@ -195,7 +195,7 @@ fn each_channel_of_a_call_has_its_own_speakers() {
             let options = PrepareOptions { open, vad: None, ..PrepareOptions::default() };
             let recording = audio::prepare(&path, &options, &mut |_, _| ControlFlow::Continue(())).unwrap();
             let mut heard = Heard::default();
-            listen(&recording.pcm, &networks, 4, &mut heard, &mut |_| Ok(())).unwrap();
+            listen(&recording.pcm, &networks, 4, &mut heard, &mut |_, _| Ok(())).unwrap();
             seconds = recording.seconds();
             Channel { number, heard: AnyHeard::Bundled(heard) }
         };
@@ -381,7 +381,7 @@ fn a_batch_changes_nothing() {
     let mut results = Vec::new();
     for batch in [1, 3, 32] {
         let mut heard = Heard::default();
-        listen(&recording.pcm, &networks, batch, &mut heard, &mut |_| Ok(())).unwrap();
+        listen(&recording.pcm, &networks, batch, &mut heard, &mut |_, _| Ok(())).unwrap();
         results.push((heard.windows.clone(), diarize(&heard, recording.seconds(), ANY).turns));
     }
     assert!(results.iter().all(|result| *result == results[0]));

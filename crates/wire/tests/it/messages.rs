@@ -5,6 +5,7 @@
 use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::Debug;
 use std::io::Cursor;
+use transcript::speakers::NamedTurn;
 use transcript::{
     Completeness, Model, Notice, RunInfo, SCHEMA_VERSION, Segment, Severity, Source, Span, Suspicion, Task,
     Time, Transcript, Word,
@@ -195,6 +196,11 @@ fn every_command_arrives_as_it_was_sent() {
 
 #[test]
 fn every_event_arrives_as_it_was_sent() {
+    let turn = NamedTurn {
+        span: Span::new(Time::ZERO, Time::from_millis(u32::MAX)),
+        speaker: "Anna".into(),
+        channel: Some(1),
+    };
     let failure = || Failure::new(ErrorCode::DiskFull, "No space.").file("/a").remedy("Make some.");
     let description = Description {
         engine: "0.1.0".into(),
@@ -229,6 +235,7 @@ fn every_event_arrives_as_it_was_sent() {
         ("progress", Event::Progress { progress: progress(Time::ZERO) }),
         ("progress", Event::Progress { progress: progress(Time::from_millis(u32::MAX)) }),
         ("segment", Event::Segment { segment: segment() }),
+        ("turns", Event::Turns { turns: vec![turn] }),
         ("notice", Event::Notice { notice: notice() }),
         ("finished", Event::Finished { transcript: Box::new(transcript()), renewal: None }),
         ("cancelled", Event::Cancelled { partial: None }),

@@ -543,7 +543,7 @@ export const de: Text = {
     findAgain: "Sprecher erneut erkennen",
     finding: "Sprecher werden erkannt …",
     findLater: "Sprecher werden erkannt, sobald der Text vollständig ist.",
-    findingNow: (percent: string) => `Sprecher werden erkannt: ${percent}. Die Namen erscheinen, sobald die ganze Aufnahme verarbeitet ist.`,
+    findingNow: (percent: string) => `Sprecher werden erkannt: ${percent}. Bis zum Ende können sich die Namen noch ändern.`,
     translate: "Ins Englische übersetzen",
     translating: "Wird übersetzt …",
     translateHint: "Fügt unter dem Text Englisch ein; es wird nichts erneut transkribiert",

@@ -546,7 +546,7 @@ export const en = {
     findAgain: "Identify speakers again",
     finding: "Identifying speakers…",
     findLater: "Speakers are identified once the text is complete.",
-    findingNow: (percent: string) => `Identifying speakers: ${percent}. Their names appear when the whole recording has been processed.`,
+    findingNow: (percent: string) => `Identifying speakers: ${percent}. Until the end, names can still change.`,
     translate: "Translate to English",
     translating: "Translating…",
     translateHint: "Adds English below the text; nothing is transcribed again",

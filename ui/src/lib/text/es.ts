@@ -546,7 +546,7 @@ export const es: Text = {
     findAgain: "Identificar hablantes de nuevo",
     finding: "Identificando hablantes…",
     findLater: "Los hablantes se identifican cuando el texto está completo.",
-    findingNow: (percent) => `Identificando hablantes: ${percent}. Sus nombres aparecen cuando se ha procesado toda la grabación.`,
+    findingNow: (percent) => `Identificando hablantes: ${percent}. Hasta el final, los nombres pueden cambiar.`,
     translate: "Traducir al inglés",
     translating: "Traduciendo…",
     translateHint: "Añade el inglés debajo del texto; no se vuelve a transcribir nada",

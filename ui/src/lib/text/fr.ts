@@ -546,7 +546,7 @@ export const fr: Text = {
     findAgain: "Identifier de nouveau les locuteurs",
     finding: "Identification des locuteurs…",
     findLater: "Les locuteurs sont identifiés une fois le texte complet.",
-    findingNow: (percent) => `Identification des locuteurs : ${percent}. Leurs noms apparaissent une fois tout l’enregistrement traité.`,
+    findingNow: (percent) => `Identification des locuteurs : ${percent}. Jusqu’à la fin, les noms peuvent encore changer.`,
     translate: "Traduire en anglais",
     translating: "Traduction…",
     translateHint: "Ajoute l’anglais sous le texte ; rien n’est retranscrit",

@@ -542,7 +542,7 @@ export const ja: Text = {
     findAgain: "もう一度話者を識別",
     finding: "話者を識別中…",
     findLater: "話者は、文字起こしがすべて終わってから識別されます。",
-    findingNow: (percent) => `話者を識別中：${percent}。録音全体の処理が終わると、名前が表示されます。`,
+    findingNow: (percent) => `話者を識別中：${percent}。終わるまで、名前は変わることがあります。`,
     translate: "英語に翻訳",
     translating: "翻訳中…",
     translateHint: "テキストの下に英語を追加します。文字起こしはやり直しません",

@@ -542,7 +542,7 @@ export const zh: Text = {
     findAgain: "重新识别说话人",
     finding: "正在识别说话人…",
     findLater: "全部文本完成后将识别说话人。",
-    findingNow: (percent) => `正在识别说话人：${percent}。整个录音处理完后，名字会显示出来。`,
+    findingNow: (percent) => `正在识别说话人：${percent}。在结束之前，名字仍可能变化。`,
     translate: "翻译成英语",
     translating: "正在翻译…",
     translateHint: "在文本下方添加英语；不会重新转写",

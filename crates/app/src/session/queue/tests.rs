@@ -176,6 +176,35 @@ fn a_follower_sees_what_was_repaired_at_the_end() {
 }
 
 #[test]
+fn a_follower_sees_who_speaks_as_far_as_is_known_and_then_who_does() {
+    let (mut queue, mut reader) = (queue(&["talk"]), Reader::default());
+    queue.start_next();
+    for text in ["a", "b"] {
+        queue.apply(1, said(text));
+    }
+    reader.look(&queue, 1);
+    let turns = |name: &str| {
+        let span = ::transcript::Span::new(Time::ZERO, Time::from_millis(500));
+        let turn = speakers::NamedTurn { span, speaker: name.into(), channel: None };
+        Event::Turns { turns: vec![turn] }
+    };
+    let names = |reader: &Reader| -> Vec<Option<String>> {
+        reader.text.segments.iter().map(|segment| segment.speaker.clone()).collect()
+    };
+    for name in ["Speaker 1", "Anna"] {
+        queue.apply(1, turns(name));
+        assert!(reader.look(&queue, 1));
+        assert_eq!(names(&reader), vec![Some(name.to_owned()); 2]);
+        queue.apply(1, turns(name));
+        assert_eq!(reader.texts(), ["a", "b"]);
+    }
+    // What an interrupted job leaves has no guesses in it.
+    queue.apply(1, Event::Cancelled { partial: Some(transcript(&["a", "b"])) });
+    reader.look(&queue, 1);
+    assert_eq!(names(&reader), [None, None]);
+}
+
+#[test]
 fn trying_again_starts_with_an_empty_page() {
     let (mut queue, mut reader) = (queue(&["talk"]), Reader::default());
     queue.start_next();
@@ -337,7 +366,7 @@ fn a_part_asked_for_again_takes_its_place_or_says_why_not() {
 
 #[test]
 fn what_was_found_to_be_compared_waits_and_is_no_work() {
-    let span = transcript::Span::new(Time::ZERO, Time::from_millis(500));
+    let span = ::transcript::Span::new(Time::ZERO, Time::from_millis(500));
     let mut queue = queue(&["a"]);
     queue.start_next();
     queue.apply(1, Event::Finished { transcript: transcript(&["one", "two"]), renewal: None });

@@ -119,7 +119,7 @@ pub fn listen(
     networks: &CommunityNetworks,
     batch: usize,
     heard: &mut CommunityHeard,
-    reached: &mut dyn FnMut(u64) -> Result<(), StageError>,
+    reached: &mut dyn FnMut(u64, &CommunityHeard) -> Result<(), StageError>,
 ) -> Result<(), StageError> {
     let mut fbank = Fbank::new(WeSpeaker::MEL_BINS);
     let count = window_count(pcm.len());
@@ -130,8 +130,8 @@ pub fn listen(
         for (window, samples) in (first..).zip(&mut samples[..taken]) {
             pcm.read((window * STEP) as i64, samples)?;
         }
-        hear(networks, &mut fbank, &samples[..taken], heard, &mut |window| {
-            reached((((window + 1) * STEP) as u64).min(pcm.len()))
+        hear(networks, &mut fbank, &samples[..taken], heard, &mut |window, heard| {
+            reached((((window + 1) * STEP) as u64).min(pcm.len()), heard)
         })?;
     }
     Ok(())
@@ -143,7 +143,7 @@ fn hear(
     fbank: &mut Fbank,
     windows: &[Vec<f32>],
     heard: &mut CommunityHeard,
-    reached: &mut dyn FnMut(usize) -> Result<(), StageError>,
+    reached: &mut dyn FnMut(usize, &CommunityHeard) -> Result<(), StageError>,
 ) -> Result<(), StageError> {
     let inputs: Vec<&[f32]> = windows.iter().map(Vec::as_slice).collect();
     let classes = networks.segmentation.forward(&inputs)?.flatten_all()?.to_vec1::<f32>()?;
@@ -154,7 +154,7 @@ fn hear(
         let voices = local_voices(networks, fbank, samples, &mask, window)?;
         heard.voices.extend(voices);
         heard.windows.push(mask);
-        reached(window)?;
+        reached(window, heard)?;
     }
     Ok(())
 }

@@ -80,7 +80,7 @@ pub fn listen(
     pcm: &Pcm,
     networks: &NemotronNetworks,
     heard: &mut NemotronHeard,
-    reached: &mut dyn FnMut(u64) -> Result<(), StageError>,
+    reached: &mut dyn FnMut(u64, &NemotronHeard) -> Result<(), StageError>,
 ) -> Result<(), StageError> {
     let mut mel = LogMel::new(VoiceEncoder::MEL_BINS);
     let speakers = networks.network.config().head_config.num_speakers;
@@ -93,7 +93,7 @@ pub fn listen(
         let masks: Vec<u8> = logits.chunks_exact(speakers).map(mask).collect();
         add_voices(pcm, &networks.bundled.encoder, &mut mel, first, &masks, &mut heard.voices)?;
         heard.frames.extend(masks);
-        reached(((heard.frames.len() * HOP) as u64).min(pcm.len()))
+        reached(((heard.frames.len() * HOP) as u64).min(pcm.len()), heard)
     })
 }
 
