@@ -9,9 +9,9 @@ use memory::{DeviceKind, Footprint};
 use transcript::Task;
 use wire::{Alternative, Job};
 
-use crate::fit::expects_gpu;
+use crate::fit::{DeviceMemory, expects_gpu};
 use crate::model_info::{self, ModelInfo};
-use crate::{ModelRef, models};
+use crate::{ModelRef, models, speed};
 
 /// Every way to hold `chosen` first, then every way to hold one of `models`,
 /// in their order. Models that can't be read are left out: they could not take
@@ -61,8 +61,18 @@ pub fn with_alternatives(mut job: Job) -> Job {
     if let Ok(model) = models::model_at(job.model.as_path()) {
         let kind = if expects_gpu(job.device) { DeviceKind::Gpu } else { DeviceKind::Host };
         job.alternatives = alternatives(&model, &models::list_models(), &job, kind);
+        job.memory.useful_batch = useful_batch(&model, &job, kind);
     }
     job
+}
+
+/// Windows that are worth decoding together in this job, where that was measured on its device.
+pub(crate) fn useful_batch(model: &ModelRef, job: &Job, kind: DeviceKind) -> Option<u32> {
+    let measured = Some(speed::measured()).filter(|all| job.is_batched(kind) && !all.is_empty())?;
+    let device = DeviceMemory::of(kind == DeviceKind::Gpu, job.device, &job.memory).ok()?;
+    let network = model_info::read(&model.path).ok()?;
+    let precision = job.precision.unwrap_or_else(|| network.usual(kind));
+    speed::useful_batch(&measured, &device.name, precision, &network.dimensions)
 }
 
 /// Whether a model can do the job's language and task.

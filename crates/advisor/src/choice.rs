@@ -265,6 +265,7 @@ mod tests {
                     precision: memory::Precision::F32,
                     dimensions: small,
                     speed,
+                    useful_batch: None,
                 })
                 .into_iter()
                 .collect();

@@ -239,7 +239,7 @@ fn instead(job: &Job, device: &DeviceMemory) -> Option<ModelFit> {
 
 /// One window decides where the next one begins, unless they are batched.
 fn batch_limits(job: &Job, kind: DeviceKind) -> BatchLimits {
-    let limits = job.memory.batch_limits(Some(fit::max_useful_batch(kind)));
+    let limits = job.memory.batch_limits(kind);
     if job.is_batched(kind) { limits } else { BatchLimits { user: Some(1), ..limits } }
 }
 

@@ -6,6 +6,7 @@ use memory::DeviceKind;
 use wire::{DeviceChoice, FilePath, Job};
 
 use crate::fit::{Announcement, DeviceMemory, expects_gpu};
+use crate::alternatives::useful_batch;
 use crate::{ModelRef, alternatives, find_speaker_model, list_models};
 use config::Preferences;
 use supervisor::find_engine;
@@ -49,6 +50,7 @@ impl JobTemplate {
         job.speaker_model.clone_from(&self.speaker_model);
         job.precision = self.preferences.precision;
         job.alternatives = alternatives(&self.model, &self.installed, &job, self.kind);
+        job.memory.useful_batch = useful_batch(&self.model, &job, self.kind);
         job
     }
 

@@ -32,6 +32,9 @@ pub struct Measured {
     pub dimensions: Dimensions,
     /// Seconds of recording per second.
     pub speed: f64,
+    /// Windows beyond which more together are no faster; `None` where that was not measured.
+    #[serde(default)]
+    pub useful_batch: Option<u32>,
 }
 
 /// What was measured on this machine so far; a file that can't be read counts
@@ -71,6 +74,18 @@ fn file() -> Option<PathBuf> {
     Some(folders::steno_state()?.join(FILE))
 }
 
+/// Windows that are worth decoding together on a device, by the model nearest in size that was
+/// tried there. `None` where none was.
+pub fn useful_batch(
+    measured: &[Measured],
+    device: &str,
+    precision: Precision,
+    dimensions: &Dimensions,
+) -> Option<u32> {
+    let tried: Vec<_> = measured.iter().filter(|it| it.useful_batch.is_some()).cloned().collect();
+    nearest(&tried, device, precision, dimensions)?.useful_batch
+}
+
 /// What a model will do on a device, by the measured model nearest in size, in
 /// the same precision where there is one: weights in fewer bits are widened as
 /// they are used, which changes little. `None` where nothing was measured.
@@ -80,14 +95,26 @@ pub fn predict(
     precision: Precision,
     dimensions: &Dimensions,
 ) -> Option<f64> {
-    let wanted = cost(dimensions) as f64;
-    let ratio = |it: &Measured| cost(&it.dimensions) as f64 / wanted;
-    let nearest = measured.iter().filter(|it| it.device == device).min_by(|a, b| {
-        let far = |it: &Measured| (it.precision != precision, ratio(it).ln().abs());
+    let nearest = nearest(measured, device, precision, dimensions)?;
+    Some(nearest.speed * ratio(nearest, dimensions))
+}
+
+fn nearest<'a>(
+    measured: &'a [Measured],
+    device: &str,
+    precision: Precision,
+    dimensions: &Dimensions,
+) -> Option<&'a Measured> {
+    measured.iter().filter(|it| it.device == device).min_by(|a, b| {
+        let far = |it: &Measured| (it.precision != precision, ratio(it, dimensions).ln().abs());
         let (a, b) = (far(a), far(b));
         a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
-    })?;
-    Some(nearest.speed * ratio(nearest))
+    })
+}
+
+/// Work of what was measured, in works of another network.
+fn ratio(measured: &Measured, dimensions: &Dimensions) -> f64 {
+    cost(&measured.dimensions) as f64 / cost(dimensions) as f64
 }
 
 /// Work for a window, in multiplications by a weight of the encoder.
@@ -112,6 +139,7 @@ mod tests {
             precision: Precision::F32,
             dimensions: Dimensions::of_public(name).unwrap(),
             speed: 30.0 / seconds,
+            useful_batch: None,
         };
         let (tiny, base, small) = (of("tiny", 0.99), of("base", 1.69), of("small", 4.94));
         for (from, to) in [(&tiny, &base), (&base, &small), (&small, &base), (&tiny, &small)] {
@@ -125,5 +153,24 @@ mod tests {
         assert_eq!(predict(&both, "the CPU", Precision::F32, &small.dimensions), Some(small.speed));
         assert_eq!(predict(&both, "the CPU", Precision::Q8_0, &small.dimensions), Some(small.speed));
         assert_eq!(predict(&both, "a card", Precision::F32, &small.dimensions), None);
+    }
+
+    #[test]
+    fn a_batch_that_was_measured_is_that_of_the_nearest_model() {
+        let of = |name: &str, useful_batch| Measured {
+            device: "a card".into(),
+            precision: Precision::F16,
+            dimensions: Dimensions::of_public(name).unwrap(),
+            speed: 100.0,
+            useful_batch,
+        };
+        let measured = [of("tiny", Some(64)), of("small", Some(16)), of("medium", None)];
+        let batch = |device: &str, name: &str| {
+            useful_batch(&measured, device, Precision::F16, &Dimensions::of_public(name).unwrap())
+        };
+        assert_eq!(
+            [batch("a card", "base"), batch("a card", "medium"), batch("the CPU", "base")],
+            [Some(64), Some(16), None]
+        );
     }
 }

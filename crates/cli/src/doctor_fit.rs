@@ -51,16 +51,14 @@ pub async fn run(args: &Doctor, model: &OsStr, mut interrupt: Interrupt) -> Resu
         let kind = if on_gpu { DeviceKind::Gpu } else { DeviceKind::Host };
         let precision = preferences.precision.unwrap_or_else(|| network.usual(kind));
         // The largest batch that makes anything faster is tried first.
-        let mut batch = smaller.or(asked).unwrap_or_else(|| fit::max_useful_batch(kind));
+        let batch = smaller.or(asked);
         let mut job = job(args, &preferences, &model.path, precision);
+        let mut batch = batch.unwrap_or_else(|| job.memory.useful_batch(kind));
         let footprint = model_info::footprint(&network, kind, precision, &job);
         let room = DeviceMemory::of(on_gpu, args.machine.device(), &preferences.memory);
         if let Ok(room) = &room {
             // What the engine would refuse is not tried.
-            let limits = BatchLimits {
-                user: Some(batch),
-                ..job.memory.batch_limits(Some(fit::max_useful_batch(kind)))
-            };
+            let limits = BatchLimits { user: Some(batch), ..job.memory.batch_limits(kind) };
             batch = fit::batch(&footprint, room.free, &limits).windows.clamp(1, batch);
         }
         let signal = Signal::write(WINDOW_SECONDS * batch + SECONDS_MORE)?;
@@ -178,7 +176,7 @@ fn write(outcome: &Outcome, footprint: &Footprint, batch: u32, out: &mut dyn Wri
     Ok(())
 }
 
-fn windows(count: u32) -> String {
+pub fn windows(count: u32) -> String {
     if count == 1 { "1 window".into() } else { format!("{count} windows") }
 }
 

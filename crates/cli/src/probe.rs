@@ -15,20 +15,24 @@ use wire::{Backend, DeviceChoice, Event, Job, Strategy, VoiceActivity};
 
 use crate::args::Machine;
 use crate::console::Console;
-use crate::doctor_fit::{Signal, WINDOW_SECONDS};
+use crate::doctor_fit::{Signal, WINDOW_SECONDS, windows};
 use crate::ended::Ended;
 use crate::interrupt::Interrupt;
 use crate::memory_args::Limits;
 use crate::outputs::print;
 use crate::{models, own_engine};
 
+/// Samples of a second, in which an engine says where it is.
+const SAMPLES: f64 = 16_000.0;
+
 /// Windows before the one that counts: at the first one memory is fresh.
 const WARM_UP: u32 = 1;
 
-/// Measure the speed of this computer, in a few seconds
+/// Measure the speed of this computer, in a minute or less
 ///
-/// Transcribes one window of a synthetic signal with an installed model, with as many tokens as ordinary
-/// speech has. From then on `steno models recommend` predicts the speed of other models.
+/// Transcribes windows of a synthetic signal with an installed model, with as many tokens as ordinary
+/// speech has: one at a time, then several together, as long as that is faster. From then on `steno models
+/// recommend` predicts the speed of other models, and as many windows are transcribed together as helped.
 #[derive(Debug, Args)]
 pub struct Probe {
     /// An installed model [default: the largest]
@@ -79,10 +83,15 @@ async fn probe(args: Probe, mut interrupt: Interrupt) -> Result<(), Ended> {
     job.device = args.machine.device();
     job.threads = preferences.engine.threads;
     job.memory = preferences.memory;
-    let speed = seconds_of_a_window(&engine, ready(job, &network, precision), &mut interrupt).await;
+    let job = ready(job, &network, precision);
+    let speed = speed_alone(&engine, job.clone(), &mut interrupt).await;
+    let useful_batch = match &speed {
+        Ok(_) => best_batch(&engine, &job, kind, &mut interrupt).await,
+        Err(_) => Ok(1),
+    };
     engine.shutdown().await;
-    let speed = f64::from(WINDOW_SECONDS) / speed?;
-    let measured = Measured { device, precision, dimensions: network.dimensions, speed };
+    let (speed, useful_batch) = (speed?, Some(useful_batch?));
+    let measured = Measured { device, precision, dimensions: network.dimensions, speed, useful_batch };
     speed::remember(measured.clone())?;
     let told = Told { model: model.name, measured };
     print(|out| {
@@ -90,8 +99,10 @@ async fn probe(args: Probe, mut interrupt: Interrupt) -> Result<(), Ended> {
             serde_json::to_writer_pretty(&mut *out, &told)?;
             return writeln!(out);
         }
-        let Measured { device, precision, speed, .. } = &told.measured;
-        writeln!(out, "{} ({precision}) on {device}: {speed:.1} times real time", told.model)
+        let Measured { device, precision, speed, useful_batch, .. } = &told.measured;
+        let windows = windows(useful_batch.unwrap_or(1));
+        writeln!(out, "{} ({precision}) on {device}: {speed:.1} times real time", told.model)?;
+        writeln!(out, "With --strategy batched, fastest with {windows} together")
     })
 }
 
@@ -128,6 +139,73 @@ fn ready(mut job: Job, network: &ModelInfo, precision: Precision) -> Job {
     let end = ENDS.iter().find(|(size, _)| *size == network.dimensions.vocabulary);
     decoding.suppress_tokens.extend(end.map(|(_, token)| *token));
     job
+}
+
+/// Seconds of recording per second, one window after the other.
+async fn speed_alone(engine: &Engine, job: Job, interrupt: &mut Interrupt) -> Result<f64, Ended> {
+    Ok(f64::from(WINDOW_SECONDS) / seconds_of_a_window(engine, job, interrupt).await?)
+}
+
+/// How many windows together are fastest: twice as many are tried as long as they are.
+async fn best_batch(
+    engine: &Engine,
+    job: &Job,
+    kind: DeviceKind,
+    interrupt: &mut Interrupt,
+) -> Result<u32, Ended> {
+    /// What is less than this faster is not worth its memory.
+    const GAIN: f64 = 1.05;
+    let most = if kind == DeviceKind::Host { 8 } else { 64 };
+    let (mut best, mut fastest) = (1, 0.0);
+    let mut batch = 1;
+    while batch <= most {
+        // Somewhat more, since windows begin and end where it is quiet.
+        let signal = Signal::write(WINDOW_SECONDS * (2 * batch + 1))?;
+        let mut job = job.clone();
+        job.file = signal.path.as_path().into();
+        job.strategy = Strategy::Batched;
+        job.memory.batch_size = Some(batch);
+        // It is what is measured.
+        job.memory.useful_batch = Some(batch);
+        let speed = speed_of_a_batch(engine, job, batch, interrupt).await?;
+        if speed < GAIN * fastest {
+            break;
+        }
+        (best, fastest) = (batch, speed);
+        batch *= 2;
+    }
+    Ok(best)
+}
+
+/// Seconds of recording per second in the second batch: at the first one memory is fresh.
+async fn speed_of_a_batch(
+    engine: &Engine,
+    job: Job,
+    batch: u32,
+    interrupt: &mut Interrupt,
+) -> Result<f64, Ended> {
+    let (mut windows, mut begun, mut speed) = (0, None, 0.0);
+    let measured = own_engine::follow(engine.transcribe(job), interrupt, |event| {
+        match event {
+            Event::Reached { point, .. } if point.channel == 0 => {
+                windows += 1;
+                let (now, at) = (Instant::now(), point.position);
+                match begun {
+                    None if windows >= batch => begun = Some((now, at)),
+                    Some((then, from)) if windows >= 2 * batch => {
+                        let seconds = (now - then).as_secs_f64().max(1e-6);
+                        speed = at.saturating_sub(from) as f64 / SAMPLES / seconds;
+                    }
+                    _ => {}
+                }
+            }
+            // Where fewer fit than were asked for, nothing was measured: that is no faster.
+            Event::Finished { .. } => return ControlFlow::Break(Ok(speed)),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    });
+    measured.await
 }
 
 /// Seconds that the window behind the warm-up took. A model that takes the

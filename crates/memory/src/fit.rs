@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use crate::Stage;
 use crate::bytes::{MIB, human};
 use crate::footprint::Footprint;
-use crate::probe::DeviceKind;
 
 /// Share of the free memory up to which a job fits comfortably. The notice of an
 /// elevated share begins at the same value.
@@ -90,15 +89,6 @@ pub fn check(speech: &Footprint, speakers: Option<&Footprint>, free: u64, batch:
     }
     let peak = stages.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0);
     FitCheck { fit: judge(peak, free), stages, peak, free, batch: batch.max(1) }
-}
-
-/// The number of windows beyond which decoding several together gets no
-/// faster: estimated, not measured on this machine.
-pub fn max_useful_batch(kind: DeviceKind) -> u32 {
-    match kind {
-        DeviceKind::Host => 4,
-        DeviceKind::Gpu => 16,
-    }
 }
 
 /// Upper bounds of a batch besides memory.

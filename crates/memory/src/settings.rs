@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::DeviceKind;
 use crate::bytes;
 use crate::fit::BatchLimits;
 use crate::ladder::Pins;
@@ -30,6 +31,9 @@ pub struct MemorySettings {
     pub memory_limit: Option<u64>,
     /// Limit on main memory, in bytes.
     pub ram_limit: Option<u64>,
+    /// Windows beyond which more together are no faster, where that was measured for the job's
+    /// model and device (`steno models probe`). No setting of the user's.
+    pub useful_batch: Option<u32>,
     /// What must not change when memory runs out.
     pub pins: Pins,
     /// For measuring what they save and cost only: models of a stage that is
@@ -61,6 +65,7 @@ impl Default for MemorySettings {
             renew_after: 50,
             memory_limit: None,
             ram_limit: None,
+            useful_batch: None,
             pins: Pins::default(),
             release: true,
             watch: true,
@@ -215,9 +220,21 @@ impl MemorySettings {
         Pins { speakers: self.pins.speakers || !self.fast_path, ..self.pins }
     }
 
-    /// What bounds a batch; `max_useful_batch` is what was measured on this machine.
-    pub fn batch_limits(&self, max_useful_batch: Option<u32>) -> BatchLimits {
-        BatchLimits { max_useful_batch, user: self.batch_size, buffer_fraction: self.memory_fraction }
+    /// What bounds a batch on a device.
+    pub fn batch_limits(&self, kind: DeviceKind) -> BatchLimits {
+        BatchLimits {
+            max_useful_batch: Some(self.useful_batch(kind)),
+            user: self.batch_size,
+            buffer_fraction: self.memory_fraction,
+        }
+    }
+
+    /// Windows beyond which more together are no faster: measured, else estimated.
+    pub fn useful_batch(&self, kind: DeviceKind) -> u32 {
+        self.useful_batch.unwrap_or(match kind {
+            DeviceKind::Host => 4,
+            DeviceKind::Gpu => 16,
+        })
     }
 }
 
@@ -305,10 +322,12 @@ mod tests {
     fn without_the_fast_path_speakers_are_not_dropped() {
         let settings = MemorySettings { fast_path: false, ..MemorySettings::default() };
         assert!(settings.pins().speakers && !MemorySettings::default().pins().speakers);
-        let safe = MemorySettings::of_profile(Profile::Safe).batch_limits(Some(16));
+        let safe = MemorySettings::of_profile(Profile::Safe).batch_limits(DeviceKind::Gpu);
         assert_eq!(
             (safe.user, safe.max_useful_batch, safe.buffer_fraction),
             (Some(4), Some(16), Some(0.125))
         );
+        let measured = MemorySettings { useful_batch: Some(32), ..MemorySettings::default() };
+        assert_eq!(measured.batch_limits(DeviceKind::Gpu).max_useful_batch, Some(32));
     }
 }

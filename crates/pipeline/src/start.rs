@@ -130,7 +130,7 @@ pub fn state(models: &Models, job: &Job, context: &DeviceContext) -> Result<Ladd
     let place = if context.is_cpu() { Processor::Cpu } else { Processor::Gpu };
     let footprint = footprint(&models.dimensions, models.precision, kind, job);
     let free = context.device.device().read().map_or(u64::MAX, |reading| reading.free);
-    let limits = job.memory.batch_limits(Some(fit::max_useful_batch(kind)));
+    let limits = job.memory.batch_limits(kind);
     // Otherwise one window decides where the next one begins.
     let batch = if job.is_batched(kind) { batch(&footprint, free, &limits) } else { 1 };
     let speakers = speaker_footprint(job.speaker_model.as_ref().map(FilePath::as_path), kind);
@@ -158,7 +158,7 @@ pub fn detection_batch(models: &Models, job: &Job, context: &DeviceContext) -> u
     }
     let footprint = footprint(&models.dimensions, models.precision, kind, job);
     let free = context.device.device().read().map_or(u64::MAX, |reading| reading.free);
-    let limits = job.memory.batch_limits(Some(fit::max_useful_batch(kind)));
+    let limits = job.memory.batch_limits(kind);
     let limits = BatchLimits { buffer_fraction: limits.buffer_fraction.or(Some(FRACTION)), ..limits };
     batch(&footprint, free, &limits)
 }

@@ -720,6 +720,8 @@ fn the_speed_of_this_machine_is_learnt_and_told() {
     let probed: Value = serde_json::from_str(&probed.out).unwrap();
     assert_eq!((&probed["model"], &probed["device"]), (&"starter-whisper".into(), &"the CPU".into()));
     assert!(probed["speed"].as_f64().unwrap() > 0.1, "{probed}");
+    let useful = probed["useful_batch"].as_u64().unwrap();
+    assert!([1, 2, 4, 8].contains(&useful), "{probed}");
     let recommended = run(&sandbox, &["models", "recommend", "--json"]).ends(0);
     let recommended: Value = serde_json::from_str(&recommended.out).unwrap();
     let cpu = recommended["devices"].as_array().unwrap().last().unwrap();

@@ -192,6 +192,27 @@ fn options_of_the_other_commands_with_an_engine_reach_it() {
     check(&["models", "quantize", "starter-whisper"], &output);
 }
 
+/// What `steno models probe` found is what jobs are told, where several windows are decoded together.
+#[test]
+fn jobs_know_how_many_windows_were_measured_to_help() {
+    let sandbox = Sandbox::with(&["a.mp3"]);
+    let measured = json!([{
+        "device": "the CPU",
+        "precision": "f32",
+        "dimensions": memory::Dimensions::of_public("tiny").unwrap(),
+        "speed": 10.0,
+        "useful_batch": 7,
+    }]);
+    let folder = sandbox.home.path().join("steno");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("speeds.json"), measured.to_string()).unwrap();
+    let useful = |strategy: &str| {
+        let arguments = ["transcribe", "a.mp3", "--device", "cpu", "--force", "--strategy", strategy];
+        at(&jobs(&sandbox, sandbox.command(&arguments)).remove(0), "/job/memory/useful_batch").clone()
+    };
+    assert_eq!((useful("batched"), useful("sequential")), (json!(7), Value::Null));
+}
+
 #[test]
 fn the_doctor_tries_the_largest_useful_batch_first() {
     let sandbox = Sandbox::with(&[]);
