@@ -1,6 +1,6 @@
 # Steno. `make run` and `make test` do their own set-up; see README.md.
 .DEFAULT_GOAL := help
-.PHONY: help run test check build package setup check-cuda engine-cuda bench bench-peers bench-window soak icons fmt
+.PHONY: help run test check build package setup check-cuda engine-cuda gpu-check bench bench-peers bench-window soak icons fmt
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*##/ { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -29,6 +29,9 @@ check-cuda: ## type-check the CUDA engine; needs no CUDA software
 
 engine-cuda: ## build the engine for this machine's NVIDIA GPUs (downloads the compiler, 10 minutes and more)
 	@scripts/cuda/build.sh
+
+gpu-check: ## what only a card can show, in ten minutes: numbers, memory, out of memory, speed (ARGS=--emulated: without a card)
+	@scripts/cuda/gpu-check.sh $(ARGS)
 
 bench-peers: ## whole recordings and parts of the network beside faster-whisper and whisper.cpp (from PyPI)
 	@scripts/bench-peers.sh

@@ -2,6 +2,7 @@
 # Builds target/debug/steno-engine-cuda for this machine's GPUs, or for CUDA_COMPUTE_CAP. The window and the
 # command line find it beside themselves; the file beside it has the library path that only the engine gets.
 #   --if-driver   does nothing and exits with status 1 if there is no NVIDIA driver
+#   --check       also builds what scripts/cuda/gpu-check.sh runs, in target-cuda/debug
 #   --all         builds target/release/steno-engine-cuda for every card from compute capability 7.5 on, which takes
 #                 three times as long; needs no GPU
 # candle's build script knows one capability. For several, scripts/cuda/nvcc-for-all has the compiler make code for each.
@@ -26,10 +27,11 @@ driver_present() {
 
 cpu_serves() { fail "the CUDA engine was not built, so the CPU is used: $*"; }
 
-profile=debug capabilities=${STENO_CUDA_CAPABILITIES:-${CUDA_COMPUTE_CAP:-}}
+profile=debug check=false capabilities=${STENO_CUDA_CAPABILITIES:-${CUDA_COMPUTE_CAP:-}}
 case ${1:-} in
 --if-driver) driver_present || exit 1 ;;
 --all) profile=release capabilities=$every_capability ;;
+--check) check=true ;;
 esac
 
 # attempt COMMAND...: if it fails, its last line becomes the reason.
@@ -73,6 +75,10 @@ fi
 mkdir -p target-cuda
 printf '%s\n' "$capabilities" >"$stamp"
 "${cargo[@]}" || cpu_serves "The compiler failed (its messages are above)."
+if "$check"; then
+    cargo test --locked -p pipeline --features cuda --no-run --test emulated --example out_of_memory ||
+        cpu_serves "The compiler failed (its messages are above)."
+fi
 
 # Moved there in one step, so that it is never half-written.
 mkdir -p "target/$profile"

@@ -2,8 +2,12 @@ use std::path::{Path, PathBuf};
 
 use candle_core::Device;
 
-/// With compute capability 8.0 and 7.5.
-pub const CARDS: [usize; 2] = [0, 1];
+/// The emulated ones, with compute capability 8.0 and 7.5, or those that `STENO_TEST_CARDS` names: real ones, on which
+/// `make gpu-check` runs the same.
+pub fn cards() -> Vec<usize> {
+    let named = std::env::var("STENO_TEST_CARDS").unwrap_or_else(|_| "0,1".into());
+    named.split(',').map(|number| number.parse().unwrap()).collect()
+}
 
 pub fn project(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)

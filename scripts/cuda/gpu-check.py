@@ -1,0 +1,146 @@
+"""Runs the checks of scripts/cuda/gpu-check.sh, which builds what they need, and writes what they found."""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+STENO = ROOT / "target/debug/steno"
+TABLE = ROOT / "docs/measurements.md"
+BEGIN, END = "<!-- make gpu-check: begin -->", "<!-- make gpu-check: end -->"
+# Where the estimates are that measurements take the place of.
+FIXED = (ROOT / "crates/memory/src/footprint.rs", r"const GPU_FIXED: u64 = \d+ \* MIB;", "const GPU_FIXED: u64 = {} * MIB;")
+BATCH = (ROOT / "crates/memory/src/settings.rs", r"DeviceKind::Gpu => \d+,", "DeviceKind::Gpu => {},")
+SAMPLE = ROOT / "tests/data/sample.flac"
+STARTER = ROOT / "models/starter-whisper"
+MB = 1 << 20
+
+failures: list[str] = []
+
+
+def run(what: str, command: list, **more) -> subprocess.CompletedProcess:
+    """What a command says; one that fails is a failed check, and the others still run."""
+    started = time.monotonic()
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=900, **more)
+    print(f"{what}: {time.monotonic() - started:.1f} s", file=sys.stderr)
+    if done.returncode != 0:
+        failures.append(f"{what}: {(done.stderr.strip() or done.stdout.strip())[-600:]}")
+    return done
+
+
+def card() -> str:
+    done = run("self-test", [STENO, "doctor", "--json"])
+    engine = json.loads(done.stdout).get("engine") or {} if done.returncode == 0 else {}
+    names = [device["name"] for device in engine.get("devices", []) if device["id"].startswith("cuda")]
+    if not names:
+        failures.append(f"self-test: the engine computes on the CPU: {engine.get('cpu_reason')}")
+    return names[0] if names else "no card"
+
+
+def numbers(program: str) -> list[str]:
+    environment = {**os.environ, "STENO_TEST_CARDS": "0"}
+    done = run(
+        "numbers",
+        [program, "numbers_are_those_of_the_cpu_in_every", "a_card_chooses", "rows_depend", "--include-ignored", "--nocapture", "--test-threads=1"],
+        env=environment,
+        cwd=ROOT / "crates/pipeline",
+    )
+    rows = []
+    for line in done.stdout.splitlines():
+        found = re.search(r"cuda:0 (\S+) held in (\S+): \{(.*)\}", line)
+        if found is None:
+            continue
+        parts = re.findall(r'"(\w+)": \(([\d.e-]+), ([\d.e-]+)\)', found[3])
+        worst = {name: 100 * float(apart) / max(float(largest), 1e-9) for name, apart, largest in parts}
+        rows.append(f"| {found[1]} | {worst.get('encoder', 0):.4f} | {worst.get('logits', 0):.4f} | {worst.get('scores', 0):.4f} |")
+    if not rows:
+        failures.append("numbers: nothing was compared")
+    return ["| precision | encoder, % of the largest number | logits | alignment |", "|-|-|-|-|", *rows]
+
+
+def memory_and_speed(sizes: list[str], folder: Path, emulated: bool) -> tuple[list[str], list[int]]:
+    rows, batches = [], []
+    for size in sizes:
+        model = folder / size
+        if run(f"random weights, {size}", [ROOT / "target/debug/random-models", size, model]).returncode != 0:
+            continue
+        # The emulated card computes one window after the other.
+        fewer = ["--batch-size", "2"] if emulated else []
+        fit = run(f"memory, {size}", [STENO, "doctor", "--fit", model, "--device", "cuda:0", *fewer]).stdout
+        stage = re.search(r"^transcription\s+([\d.]+ \w+)\s+([\d.]+ \w+)\s+([+-]\d+ %)", fit, re.MULTILINE)
+        probed = run(f"speed, {size}", [STENO, "models", "probe", "--model", model, "--device", "cuda:0", "--json"])
+        speed = json.loads(probed.stdout) if probed.returncode == 0 else {}
+        batches += [speed["useful_batch"]] if speed.get("useful_batch") else []
+        predicted, used, off = stage.groups() if stage else ("?", "?", "?")
+        if stage is None:
+            failures.append(f"memory, {size}: {fit[-300:]}")
+        # What a driver holds for itself is a card's own.
+        elif abs(int(off.split()[0])) > 15 and not emulated:
+            failures.append(f"memory, {size}: the prediction is off by {off}")
+        rows.append(f"| {size} | {predicted} | {used} | {off} | {speed.get('speed', 0):.1f} | {speed.get('useful_batch', '?')} |")
+    head = "| model, random weights, F16 | predicted peak | used | off by | times real time, one window at a time | most useful batch |"
+    return [head, "|-|-|-|-|-|-|", *rows], batches
+
+
+def out_of_memory(program: str) -> dict:
+    done = run("out of memory", [program, STARTER, SAMPLE], cwd=ROOT)
+    found = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {}
+    if found and found["left"] > 0:
+        failures.append(f"release: {found['left']} bytes are left of decoding")
+    if found and not found["same_words"]:
+        failures.append("out of memory: other words than undisturbed")
+    return found
+
+
+def replace(place: tuple[Path, str, str], number: int) -> None:
+    path, pattern, text = place
+    source = path.read_text()
+    changed, count = re.subn(pattern, text.format(number), source, count=1)
+    if count != 1:
+        failures.append(f"{path}: there is no {pattern}")
+    path.write_text(changed)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--emulated", action="store_true")
+    parser.add_argument("--numbers", required=True)
+    parser.add_argument("--out-of-memory", required=True)
+    parser.add_argument("--sizes", nargs="+", required=True)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ |= {"XDG_STATE_HOME": folder, "XDG_CONFIG_HOME": folder, "XDG_DATA_HOME": folder}
+        name = card()
+        lines = [BEGIN, "", f"`make gpu-check` on {name}, {time.strftime('%Y-%m-%d')}. Differences are from the CPU in 32 bits.", ""]
+        lines += [*numbers(asked.numbers), ""]
+        table, batches = memory_and_speed(asked.sizes, Path(folder), asked.emulated)
+        lines += [*table, ""]
+        found = out_of_memory(asked.out_of_memory)
+    if found:
+        steps = ", ".join(step.replace("_", " ") for step in found["steps"])
+        lines += [
+            f"Memory taken away while it decodes: {steps}; the same {found['words']} words. "
+            f"A process holds {found['fixed'] / MB:.0f} MB besides its tensors, and nothing is left of decoding.",
+            "",
+        ]
+    lines.append(END)
+    print("\n".join(lines))
+    for failure in failures:
+        print(f"failed: {failure}", file=sys.stderr)
+    if not asked.emulated and not failures:
+        text = TABLE.read_text()
+        start, end = text.index(BEGIN), text.index(END) + len(END)
+        TABLE.write_text(text[:start] + "\n".join(lines) + text[end:])
+        # Rounded up: what is predicted must not be less than what is taken.
+        replace(FIXED, -(-found["fixed"] // (10 * MB)) * 10)
+        replace(BATCH, max(batches))
+    sys.exit(1 if failures else 0)
+
+
+main()
