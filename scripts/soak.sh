@@ -37,6 +37,7 @@ phase "predictions for large models" tests STENO_FOOTPRINT_MODELS=small,large-v3
 phase "logits of a larger model in fewer bits" tests STENO_PRECISION_MODELS=small logits_stay_near
 phase "the emulated card, every precision" scripts/cuda/mock/test.sh --include-ignored
 phase "the checks for a real card, on the emulated one" scripts/cuda/gpu-check.sh --emulated
+phase "the downloaded engine in a bare root" scripts/package/bare-root.sh
 phase "allocations of the emulated card fail" tests STENO_MOCK_ROUNDS=400 allocation_may_fail
 phase "200 files in a row" tests STENO_ENDURANCE_FILES=200 file_after_file
 phase "downloads killed" tests STENO_KILL_ROUNDS=50 a_program_killed

@@ -5,8 +5,8 @@ use std::path::Path;
 use memory::DeviceKind;
 use wire::{DeviceChoice, FilePath, Job};
 
-use crate::fit::{Announcement, DeviceMemory, expects_gpu};
 use crate::alternatives::useful_batch;
+use crate::fit::{Announcement, DeviceMemory, expects_gpu};
 use crate::{ModelRef, alternatives, find_speaker_model, list_models};
 use config::Preferences;
 use supervisor::find_engine;

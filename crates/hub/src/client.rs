@@ -61,10 +61,7 @@ impl Client {
                 })?)
             }
         };
-        let http = builder.build().map_err(|error| Error::Unreachable {
-            host: settings.endpoint.host_str().unwrap_or_default().into(),
-            problem: causes(&error),
-        })?;
+        let http = builder.build().map_err(|error| Error::NoCertificates { problem: causes(&error) })?;
         Ok(Self { http, settings, log })
     }
 

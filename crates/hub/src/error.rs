@@ -44,6 +44,11 @@ pub enum Error {
         /// What went wrong, in words.
         problem: String,
     },
+    /// No connection can be made at all: the system has no certificates to check servers by.
+    NoCertificates {
+        /// What went wrong, in words.
+        problem: String,
+    },
     /// A server sent next to nothing for this long.
     TooSlow {
         /// The server.
@@ -198,7 +203,10 @@ impl Error {
     pub fn code(&self) -> Code {
         match self {
             Self::NetworkOff { .. } => Code::NetworkOff,
-            Self::Unreachable { .. } | Self::TooSlow { .. } | Self::Status { .. } => Code::NetworkFailed,
+            Self::Unreachable { .. }
+            | Self::NoCertificates { .. }
+            | Self::TooSlow { .. }
+            | Self::Status { .. } => Code::NetworkFailed,
             Self::Refused { .. } => Code::Refused,
             Self::NotThere { .. } | Self::UnknownModel { .. } | Self::NotOffered { .. } => Code::NotFound,
             Self::Implausible { .. }
@@ -232,6 +240,7 @@ impl Error {
             Self::NetworkOff { host } => {
                 format!("{host} was not contacted: network access is turned off.")
             }
+            Self::NoCertificates { problem } => format!("Nothing can be downloaded: {problem}."),
             Self::Unreachable { host, problem } => format!("{host} can't be reached ({problem})."),
             Self::TooSlow { host, window } => {
                 format!("{host} sent almost nothing for {} s, several times.", window.as_secs().max(1))
@@ -304,6 +313,11 @@ impl Error {
             Self::NetworkOff { .. } => {
                 "To allow it, leave out --offline, or unset STENO_OFFLINE, HF_HUB_OFFLINE, or network.off in the \
                  config file."
+                    .into()
+            }
+            Self::NoCertificates { .. } => {
+                "Install the system's certificates (the package is often called ca-certificates), then run the same \
+                 command again."
                     .into()
             }
             Self::Unreachable { .. } | Self::TooSlow { .. } => {

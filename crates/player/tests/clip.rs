@@ -76,7 +76,13 @@ fn what_can_not_be_saved_leaves_no_file() {
         (fixture("left.wav"), ok, place("a.mp3"), ErrorCode::BadSettings, ".wav or .flac"),
         (fixture("left.wav"), ok, place("mine.wav"), ErrorCode::OutputExists, "exists"),
         (fixture("left.wav"), ok, place("gone/a.wav"), ErrorCode::OutputUnwritable, "no such folder"),
-        (fixture("left.wav"), ok, place(&format!("{}.wav", "a".repeat(300))), ErrorCode::OutputNameTooLong, "too long"),
+        (
+            fixture("left.wav"),
+            ok,
+            place(&format!("{}.wav", "a".repeat(300))),
+            ErrorCode::OutputNameTooLong,
+            "too long",
+        ),
         (place("missing.wav"), ok, place("a.wav"), ErrorCode::FileNotFound, "no such file"),
         (place("mine.wav"), ok, place("a.wav"), ErrorCode::UnknownFormat, ""),
     ] {

@@ -204,7 +204,13 @@ fn without_a_card_the_measured_speed_decides() {
         [(0.01, "whisper-tiny"), (0.5, "whisper-tiny"), (6.0, "whisper-small"), (60.0, "whisper-large-v3")]
     {
         let device = host().name;
-        let measured = Measured { device, precision: memory::Precision::F32, dimensions: small, speed, useful_batch: None };
+        let measured = Measured {
+            device,
+            precision: memory::Precision::F32,
+            dimensions: small,
+            speed,
+            useful_batch: None,
+        };
         let recommendation = for_devices(&[host()], Vec::new(), &candidates(), &[measured], &job());
         let advice = &recommendation.devices[0];
         let choice = &advice.choices[advice.recommended.unwrap()];

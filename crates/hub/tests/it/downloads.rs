@@ -521,7 +521,8 @@ fn every_connection_is_logged() {
     let logged = Connections::read(&log).unwrap();
     assert_eq!(logged.len(), place.server.seen().len());
     assert!(logged.iter().all(|it| it.host == "127.0.0.1" && it.bytes.is_some()), "{logged:?}");
-    let weights: Vec<_> = logged.iter().filter(|it| it.why.to_string() == "model.safetensors of model").collect();
+    let weights: Vec<_> =
+        logged.iter().filter(|it| it.why.to_string() == "model.safetensors of model").collect();
     // The redirect and the content.
     assert_eq!(weights.iter().filter_map(|it| it.bytes).collect::<Vec<_>>(), [0, SIZE as u64]);
 }
