@@ -323,28 +323,36 @@ impl Footprint {
     }
 
     /// A network that turns texts into vectors, on texts of at most `tokens` tokens. A
-    /// window is one text here, and all texts of a pass are computed at once: at its
-    /// widest point the input of a layer, queries, keys and values as they come and by
-    /// head (7 N d), and the scores scaled, masked, and while they become shares (6 h N^2);
-    /// or in the feed-forward part the input before and after the norm, and the hidden
-    /// layer before and after its bias and its activation (3 N d, 3 N f).
+    /// window is one text here, and all texts of a pass are computed at once. On the host,
+    /// at the widest point of a layer: its input, queries, keys and values, and what was
+    /// attended to, twice (6 N d), or the input and the output of the feed-forward part
+    /// and its hidden layer (3 N d + N f); scores are few. On a GPU the input, queries,
+    /// keys and values as they come and by head (7 N d), and the scores scaled, masked,
+    /// and while they become shares (6 h N^2); or the input before and after the norm,
+    /// and the hidden layer before and after its bias and its activation (3 N d + 3 N f).
     pub fn text_embedding(of: &EmbeddingSizes, kind: DeviceKind, held: Precision, tokens: u64) -> Self {
-        let element = match held {
-            Precision::F16 | Precision::Bf16 => 2,
+        let EmbeddingSizes { weights, width, inner, heads } = *of;
+        let element = match (kind, held) {
+            (DeviceKind::Gpu, Precision::F16 | Precision::Bf16) => 2,
             _ => 4,
         };
-        let EmbeddingSizes { weights, width, inner, heads } = *of;
-        let attention = 7 * tokens * width + 6 * heads * tokens * tokens;
-        let feed_forward = 3 * tokens * width + 3 * tokens * inner;
+        let (attention, feed_forward) = match kind {
+            DeviceKind::Host => (6 * tokens * width, 3 * tokens * width + tokens * inner),
+            DeviceKind::Gpu => {
+                (7 * tokens * width + 6 * heads * tokens * tokens, 3 * tokens * width + 3 * tokens * inner)
+            }
+        };
+        let largest = 4 * width * inner;
+        let widened = if held == Precision::F32 { 0 } else { largest.min(WIDENED) };
         Self {
             kind,
             fixed: match kind {
                 DeviceKind::Host => HOST_FIXED,
                 DeviceKind::Gpu => GPU_FIXED,
             },
-            weights: element * weights,
+            weights: held.bytes(weights),
             workspace: match kind {
-                DeviceKind::Host => 4 * width * inner,
+                DeviceKind::Host => largest + widened,
                 DeviceKind::Gpu => GPU_WORKSPACE,
             },
             encoder: element * attention.max(feed_forward),

@@ -60,8 +60,7 @@ fn main() {
         let longest = engine.longest_text(&asked(&texts)).expect("a model") as u64;
         let held = precision.unwrap_or(Precision::F32);
         let footprint = Footprint::text_embedding(&config.sizes(), DeviceKind::Host, held, longest);
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let at_once = text_embedding::at_once(batch as usize, threads.unwrap_or(cores));
+        let at_once = text_embedding::at_once(batch as usize, DeviceKind::Host);
         let mb = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         println!(
             "{{\"batch\": {batch}, \"per_second\": {:.1}, \"longest\": {longest}, \"peak_mb\": {:.0}, \"predicted_mb\": {:.0}}}",
