@@ -12,7 +12,7 @@ use std::time::Instant;
 use formats::TextEmbeddingModel;
 use memory::ladder::{Ladder, LadderSettings, LadderState, Processor, Step, Trouble, gave_up};
 use memory::settings::EmbeddingProfile;
-use memory::{Demand, DeviceKind, Footprint, Mark, Precision, Scope, Stage};
+use memory::{Demand, DeviceKind, EmbeddingSizes, Footprint, Mark, Precision, Scope, Stage};
 use models::text_embedding::TextEmbedder;
 use wire::{DeviceChoice, EmbedTexts, ErrorCode, Event, Failure, Job, TextRole, TextVector};
 
@@ -29,6 +29,7 @@ pub struct Embedder {
     model: TextEmbedder,
     path: PathBuf,
     wanted: Precision,
+    sizes: EmbeddingSizes,
     /// After the weights, so that it ends when they are gone.
     scope: Scope,
 }
@@ -214,7 +215,7 @@ impl Work<'_> {
 
         let kind = at.device.device().kind();
         let held = model.precision();
-        let sizes = model.config().sizes();
+        let sizes = embedder.sizes;
         // At once, of these lengths.
         let demand = |batch: &[(usize, Vec<u32>)]| {
             let longest = batch.first().map_or(0, |(_, tokens)| tokens.len() as u64);
@@ -258,7 +259,8 @@ impl Work<'_> {
         during(STAGE, context.verify(control))?;
         let held = TextEmbedder::held(&self.files.config, &context.chosen.device, wanted);
         let kind = context.device.device().kind();
-        let footprint = Footprint::text_embedding(&self.files.config.sizes(), kind, held, 0);
+        let sizes = self.files.sizes();
+        let footprint = Footprint::text_embedding(&sizes, kind, held, 0);
         let demand = footprint.model_demand(&state.settings.model);
         let mut scope = during(STAGE, Scope::enter(&context.device, STAGE, demand))?;
         let model = TextEmbedder::load(&self.files, &context.chosen.device, wanted, &|| {
@@ -267,7 +269,7 @@ impl Work<'_> {
         });
         let model = during(STAGE, model)?;
         scope.loaded();
-        context.embedder = Some(Embedder { model, path: path.clone(), wanted, scope });
+        context.embedder = Some(Embedder { model, path: path.clone(), wanted, sizes, scope });
         Ok(())
     }
 

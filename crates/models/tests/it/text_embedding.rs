@@ -101,8 +101,9 @@ fn a_model_is_described_by_its_own_files() {
         let tensors = model.tensors().unwrap();
         let weights: usize =
             tensors.index.values().map(|tensor| tensor.shape.iter().product::<usize>()).sum();
-        assert_eq!(model.config.sizes().weights, weights as u64, "every weight is counted");
+        assert_eq!(model.sizes().weights, weights as u64, "every weight is counted");
     }
+    assert!(!bert.sizes().sentencepiece && roberta.sizes().sentencepiece);
 }
 
 #[test]
