@@ -9,7 +9,7 @@ use serde::Serialize;
 use wire::{Failure, Job};
 
 use crate::recommend::{self, Advice, Choice, Recommendation};
-use crate::{ModelRef, list_models, list_speaker_models, store};
+use crate::{ModelRef, list_embedding_models, list_models, list_speaker_models, store};
 use config::Preferences;
 
 /// A model that can be installed, repaired or removed. Amounts are bytes.
@@ -117,6 +117,7 @@ impl ModelCatalog {
         let installed = Installed {
             speech: names(list_models()).collect(),
             speakers: names(list_speaker_models()).collect(),
+            embedding: names(list_embedding_models()).collect(),
         };
         let (entries, recommended) = entries(&known, &stored, &installed, &advice);
         let folder = store.map(|store| store.folder().to_owned());
@@ -147,12 +148,17 @@ impl From<Choice> for EntryFacts {
 struct Installed {
     speech: BTreeSet<String>,
     speakers: BTreeSet<String>,
+    embedding: BTreeSet<String>,
 }
 
 impl Installed {
     /// What a model is for, where it is here and not for transcribing.
     fn other_purpose(&self, id: &str) -> Option<ModelKind> {
-        self.speakers.contains(id).then_some(ModelKind::Speakers)
+        match id {
+            _ if self.speakers.contains(id) => Some(ModelKind::Speakers),
+            _ if self.embedding.contains(id) => Some(ModelKind::TextEmbedding),
+            _ => None,
+        }
     }
 
     fn contains(&self, id: &str) -> bool {
@@ -202,7 +208,7 @@ fn entries(
         let begun = entries.iter().any(|entry| entry.id == known.id);
         !begun
             && !installed.contains(&known.id)
-            && (known.own || known.kind == ModelKind::Speakers || recommend::is_candidate(known))
+            && (known.own || is_no_speech_model(known) || recommend::is_candidate(known))
     };
     let mut rest: Vec<CatalogEntry> =
         known.iter().filter(is_new).map(|known| entry(&known.id, Some(known), advice)).collect();
@@ -214,6 +220,11 @@ fn entries(
     rest.sort_by_key(place);
     entries.extend(rest);
     (entries, recommended)
+}
+
+/// Those that do something else than transcribe are offered too.
+fn is_no_speech_model(known: &KnownModel) -> bool {
+    matches!(known.kind, ModelKind::Speakers | ModelKind::TextEmbedding)
 }
 
 fn entry(id: &str, known: Option<&KnownModel>, advice: Option<&Advice>) -> CatalogEntry {
@@ -266,7 +277,7 @@ mod tests {
             let names = installed.iter().filter(|name| (**name == "community-1") == speakers);
             names.map(|name| (*name).to_owned()).collect()
         };
-        let installed = Installed { speech: named(false), speakers: named(true) };
+        let installed = Installed { speech: named(false), speakers: named(true), ..Installed::default() };
         entries(&catalogue.models, stored, &installed, &advice)
     }
 

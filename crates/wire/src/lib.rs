@@ -4,6 +4,7 @@
 
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
+mod embedding;
 mod frame;
 mod job;
 mod named_failure;
@@ -14,6 +15,7 @@ mod resume;
 
 pub use memory::Stage;
 
+pub use embedding::{EmbedTexts, TextRole, TextVector};
 pub use frame::{FrameError, MAX_FRAME_BYTES, read_frame, write_frame};
 pub use job::{
     Alternative, Channels, DecodingOptions, DeviceChoice, Job, SpeakerCount, Strategy, VoiceActivity,
@@ -88,6 +90,9 @@ pub enum Command {
     /// How a person sounds; answered with [`Event::Voice`], or as a job that did
     /// not finish.
     EncodeVoice(Box<EncodeVoice>),
+    /// Turns texts into vectors; answered with [`Event::Vectors`], then [`Event::TextsEmbedded`],
+    /// or as a job that did not finish.
+    EmbedTexts(Box<EmbedTexts>),
     /// Ends a job within a second; unknown ids are ignored.
     Cancel {
         /// The job to end.
@@ -338,6 +343,22 @@ pub enum Event {
         /// How the person sounds.
         voice: Box<EncodedVoice>,
     },
+    /// Vectors of some of the texts of [`Command::EmbedTexts`], in any order, each text once.
+    Vectors {
+        /// Of one batch.
+        vectors: Vec<TextVector>,
+        /// Texts that are done, of all events together.
+        done: usize,
+        /// Texts in all.
+        total: usize,
+        /// Texts per second of wall time so far.
+        per_second: f32,
+    },
+    /// Every text of [`Command::EmbedTexts`] has its vector.
+    TextsEmbedded {
+        /// Why this engine should be replaced before the next job.
+        renewal: Option<memory::Renewal>,
+    },
     /// The model was made.
     Quantised {
         /// Of its weights, in bytes.
@@ -369,6 +390,7 @@ impl Event {
                 | Event::Failed { .. }
                 | Event::LanguagesDone
                 | Event::Voice { .. }
+                | Event::TextsEmbedded { .. }
                 | Event::Quantised { .. }
         )
     }

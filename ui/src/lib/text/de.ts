@@ -43,7 +43,7 @@ export const de: Text = {
 
   offers: {
     installed: "Ebenfalls installiert",
-    purposes: { speech: null, speakers: "Erkennt Sprecher", "text-embedding": "Findet im Verlauf, was gemeint war", "speaker-embedding": null, "speaker-segmentation": null },
+    purposes: { speech: null, speakers: "Erkennt Sprecher", "text-embedding": "Für die Suche nach Bedeutung, nicht zum Transkribieren", "speaker-embedding": null, "speaker-segmentation": null },
     title: "Modelle zum Herunterladen",
     hint: "Es wird nichts heruntergeladen, solange Sie nicht auf die Schaltfläche klicken.",
     folder: (folder, free) => `Speicherort: ${folder}${free === null ? "" : ` (${free} frei)`}`,
@@ -132,6 +132,8 @@ export const de: Text = {
       speaker_model: "Sprechermodell",
       diarize: "Sprecher",
       align: "Zeitzuordnung",
+      embedding_model: "Einbettungsmodell",
+      embed: "Suchindex",
     },
     table: (samples) => (samples === 1 ? "1 Messpunkt als Tabelle" : `${samples} Messpunkte als Tabelle`),
     latest: (samples) => `Die letzten ${samples}. Die gespeicherte Tabelle enthält alle.`,
@@ -168,7 +170,7 @@ export const de: Text = {
       proxy: "Geben Sie eine Adresse wie http://proxy:3128 ein, oder nichts.",
     },
     switches: { true: "Ja", false: "Nein" },
-    profiles: { safe: "Sicher: kleine Stapel, häufiges Aufräumen", fast: "Schnell: kein Aufräumen, keine Neustarts der Engine" },
+    profiles: { safe: "Sicher: kleine Stapel, häufiges Aufräumen", fast: "Schnell: kein Aufräumen, keine Neustarts der Engine", speed: "Geschwindigkeit", quality: "Qualität" },
     priorities: { low: "Niedrig", normal: "Standard" },
     kept: { model: "Modell", precision: "Präzision", gpu: "Grafikkarte", speakers: "Sprecher" },
     names: {
@@ -182,6 +184,7 @@ export const de: Text = {
       renew_after: ["Aufnahmen bis zum Neustart der Engine", "0: nie. Wirksam ab dem nächsten Start."],
       memory_limit: ["Speicherlimit des Geräts", "Zum Beispiel 6GiB"],
       ram_limit: ["Limit für den Arbeitsspeicher", "Zum Beispiel 4GiB"],
+      embedding_profile: ["Suche nach Bedeutung", "Wie Texte für die Suche nach Bedeutung vorbereitet werden"],
       keep: ["Immer beibehalten", "Wird nie geändert, um Speicher zu sparen"],
       precision: ["Präzision der Modellgewichte", "f32, f16, bf16, q8_0 … Geringere Präzision braucht weniger Speicher. Nicht festgelegt: wie gespeichert"],
       hf_endpoint: ["Download-Server", "Eine Adresse. Nicht festgelegt: huggingface.co"],
@@ -438,6 +441,10 @@ export const de: Text = {
         return "Sprecher werden erkannt";
       case "align":
         return "Wörter werden zeitlich zugeordnet";
+      case "embedding_model":
+        return "Einbettungsmodell wird geladen";
+      case "embed":
+        return "Suche wird vorbereitet";
     }
   },
 

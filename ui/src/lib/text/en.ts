@@ -45,7 +45,7 @@ export const en = {
 
   offers: {
     installed: "Also installed",
-    purposes: { speech: null, speakers: "Identifies speakers", "text-embedding": "Finds what was meant, in the history", "speaker-embedding": null, "speaker-segmentation": null } satisfies Record<ModelKind, string | null>,
+    purposes: { speech: null, speakers: "Identifies speakers", "text-embedding": "For the search by meaning: it does not transcribe", "speaker-embedding": null, "speaker-segmentation": null } satisfies Record<ModelKind, string | null>,
     title: "Models to download",
     hint: "Nothing is downloaded unless you press the button.",
     folder: (folder: string, free: string | null) => `Saved in ${folder}${free === null ? "" : ` (${free} free)`}.`,
@@ -134,6 +134,8 @@ export const en = {
       speaker_model: "Speaker model",
       diarize: "Speakers",
       align: "Alignment",
+      embedding_model: "Embedding model",
+      embed: "Search index",
     },
     table: (samples: number) => (samples === 1 ? "1 checkpoint as a table" : `${samples} checkpoints as a table`),
     latest: (samples: number) => `The latest ${samples}. The saved table has all of them.`,
@@ -170,7 +172,7 @@ export const en = {
       proxy: "Enter an address such as http://proxy:3128, or nothing.",
     },
     switches: { true: "Yes", false: "No" },
-    profiles: { safe: "Safe: small batches, frequent clean-up", fast: "Fast: no clean-up, no engine restarts" },
+    profiles: { safe: "Safe: small batches, frequent clean-up", fast: "Fast: no clean-up, no engine restarts", speed: "Speed", quality: "Quality" },
     priorities: { low: "Low", normal: "Normal" },
     kept: { model: "Model", precision: "Precision", gpu: "Graphics card", speakers: "Speakers" },
     names: {
@@ -184,6 +186,7 @@ export const en = {
       renew_after: ["Recordings before the engine is restarted", "0: never. Takes effect at the next start."],
       memory_limit: ["Memory limit of the computing device", "For example 6GiB"],
       ram_limit: ["Main memory limit", "For example 4GiB"],
+      embedding_profile: ["Search by meaning", "How texts are prepared for the search by meaning"],
       keep: ["Always keep", "Never changed to save memory"],
       precision: ["Precision of the model’s weights", "f32, f16, bf16, q8_0… Lower precision needs less memory. Not set: as stored"],
       hf_endpoint: ["Download server", "An address. Not set: huggingface.co"],
@@ -440,6 +443,10 @@ export const en = {
         return "Identifying speakers";
       case "align":
         return "Aligning words";
+      case "embedding_model":
+        return "Loading the embedding model";
+      case "embed":
+        return "Preparing the search";
     }
   },
 

@@ -44,7 +44,7 @@ export const es: Text = {
 
   offers: {
     installed: "También instalados",
-    purposes: { speech: null, speakers: "Identifica a los hablantes", "text-embedding": "Encuentra en el historial lo que se quiso decir", "speaker-embedding": null, "speaker-segmentation": null },
+    purposes: { speech: null, speakers: "Identifica a los hablantes", "text-embedding": "Para la búsqueda por significado: no transcribe", "speaker-embedding": null, "speaker-segmentation": null },
     title: "Modelos para descargar",
     hint: "No se descarga nada sin pulsar el botón.",
     folder: (folder, free) => `Se guardan en ${folder}${free === null ? "" : ` (${free} libres)`}.`,
@@ -133,6 +133,8 @@ export const es: Text = {
       speaker_model: "Modelo de hablantes",
       diarize: "Hablantes",
       align: "Alineación",
+      embedding_model: "Modelo de incrustación",
+      embed: "Índice de búsqueda",
     },
     table: (samples) => (samples === 1 ? "1 punto de medición en una tabla" : `${samples} puntos de medición en una tabla`),
     latest: (samples) => `Los últimos ${samples}. La tabla guardada los contiene todos.`,
@@ -169,7 +171,7 @@ export const es: Text = {
       proxy: "Introduzca una dirección como http://proxy:3128, o nada.",
     },
     switches: { true: "Sí", false: "No" },
-    profiles: { safe: "Seguro: lotes pequeños y limpieza frecuente", fast: "Rápido: sin limpieza ni reinicios del motor" },
+    profiles: { safe: "Seguro: lotes pequeños y limpieza frecuente", fast: "Rápido: sin limpieza ni reinicios del motor", speed: "Velocidad", quality: "Calidad" },
     priorities: { low: "Baja", normal: "Normal" },
     kept: { model: "Modelo", precision: "Precisión", gpu: "Tarjeta gráfica", speakers: "Hablantes" },
     names: {
@@ -183,6 +185,7 @@ export const es: Text = {
       renew_after: ["Grabaciones hasta reiniciar el motor", "0: nunca. Se aplica en el próximo inicio."],
       memory_limit: ["Límite de memoria del dispositivo de cálculo", "Por ejemplo, 6GiB"],
       ram_limit: ["Límite de memoria RAM", "Por ejemplo, 4GiB"],
+      embedding_profile: ["Búsqueda por significado", "Cómo se preparan los textos para la búsqueda por significado"],
       keep: ["Conservar siempre", "No se cambia nunca para ahorrar memoria"],
       precision: ["Precisión de los pesos del modelo", "f32, f16, bf16, q8_0… Con menos precisión hace falta menos memoria. Sin definir: la del archivo"],
       hf_endpoint: ["Servidor de descargas", "Una dirección. Sin definir: huggingface.co"],
@@ -439,6 +442,10 @@ export const es: Text = {
         return "Identificando hablantes";
       case "align":
         return "Alineando palabras";
+      case "embedding_model":
+        return "Cargando el modelo de incrustación";
+      case "embed":
+        return "Preparando la búsqueda";
     }
   },
 

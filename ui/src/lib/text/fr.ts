@@ -47,7 +47,7 @@ export const fr: Text = {
 
   offers: {
     installed: "Également installés",
-    purposes: { speech: null, speakers: "Identifie les locuteurs", "text-embedding": "Trouve dans l’historique ce qui a été voulu dire", "speaker-embedding": null, "speaker-segmentation": null },
+    purposes: { speech: null, speakers: "Identifie les locuteurs", "text-embedding": "Pour la recherche par le sens : il ne transcrit pas", "speaker-embedding": null, "speaker-segmentation": null },
     title: "Modèles à télécharger",
     hint: "Rien n’est téléchargé tant que vous n’appuyez pas sur le bouton.",
     folder: (folder, free) => `Enregistrés dans ${folder}${free === null ? "" : ` (${free} libres)`}.`,
@@ -136,6 +136,8 @@ export const fr: Text = {
       speaker_model: "Modèle des locuteurs",
       diarize: "Locuteurs",
       align: "Alignement",
+      embedding_model: "Modèle de plongement",
+      embed: "Index de recherche",
     },
     table: (samples) => `${counted(samples, "point", "points")} de mesure sous forme de tableau`,
     latest: (samples) => `Les ${samples} derniers. Le tableau enregistré les contient tous.`,
@@ -172,7 +174,7 @@ export const fr: Text = {
       proxy: "Saisissez une adresse comme http://proxy:3128, ou rien.",
     },
     switches: { true: "Oui", false: "Non" },
-    profiles: { safe: "Sûr : petits lots, nettoyage fréquent", fast: "Rapide : ni nettoyage ni redémarrage du moteur" },
+    profiles: { safe: "Sûr : petits lots, nettoyage fréquent", fast: "Rapide : ni nettoyage ni redémarrage du moteur", speed: "Vitesse", quality: "Qualité" },
     priorities: { low: "Basse", normal: "Normale" },
     kept: { model: "Modèle", precision: "Précision", gpu: "Carte graphique", speakers: "Locuteurs" },
     names: {
@@ -186,6 +188,7 @@ export const fr: Text = {
       renew_after: ["Enregistrements avant le redémarrage du moteur", "0 : jamais. Prend effet au prochain démarrage."],
       memory_limit: ["Limite de mémoire du périphérique de calcul", "Par exemple 6GiB"],
       ram_limit: ["Limite de mémoire vive", "Par exemple 4GiB"],
+      embedding_profile: ["Recherche par le sens", "Manière de préparer les textes pour la recherche par le sens"],
       keep: ["Toujours conserver", "Jamais modifié pour économiser de la mémoire"],
       precision: ["Précision des poids du modèle", "f32, f16, bf16, q8_0… Une précision plus basse demande moins de mémoire. Non défini : celle du fichier"],
       hf_endpoint: ["Serveur de téléchargement", "Une adresse. Non défini : huggingface.co"],
@@ -442,6 +445,10 @@ export const fr: Text = {
         return "Identification des locuteurs";
       case "align":
         return "Alignement des mots";
+      case "embedding_model":
+        return "Chargement du modèle de plongement";
+      case "embed":
+        return "Préparation de la recherche";
     }
   },
 
