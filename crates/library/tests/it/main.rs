@@ -4,4 +4,5 @@
 
 mod history;
 mod journal;
+mod search;
 mod voices;
