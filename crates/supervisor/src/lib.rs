@@ -18,6 +18,7 @@
 pub mod cards;
 mod engine;
 pub mod find;
+pub mod indexing;
 mod jobs;
 pub mod journal;
 mod limits;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use transcript::Transcript;
 use transcript::passages::{Passage, passages};
 
@@ -30,9 +30,9 @@ pub fn cut(transaction: &Transaction, most: usize) -> rusqlite::Result<bool> {
 }
 
 /// Whether there are transcripts whose text has changed since they were cut.
-pub fn are_outdated(transaction: &Transaction) -> rusqlite::Result<bool> {
+pub fn are_outdated(connection: &Connection) -> rusqlite::Result<bool> {
     let query = "SELECT EXISTS (SELECT 1 FROM documents WHERE is_cut = 0 AND deleted IS NULL)";
-    transaction.query_row(query, [], |row| row.get(0))
+    connection.query_row(query, [], |row| row.get(0))
 }
 
 /// Stores the passages of a transcript in place of those that there were. What has the same text stays the

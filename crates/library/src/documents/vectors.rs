@@ -101,7 +101,7 @@ impl Documents {
     /// # Errors
     /// If the history can't be written.
     pub fn cut_passages(&self) -> Result<bool, Error> {
-        if !self.read_only(|reader| passages::are_outdated(reader))? {
+        if !self.read_only(|transaction| passages::are_outdated(transaction))? {
             return Ok(false);
         }
         self.change(|transaction| passages::cut(transaction, CUT_AT_ONCE))

@@ -1,5 +1,6 @@
 //! The full-text index of the history: the text of each segment.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::types::Value;
@@ -193,11 +194,13 @@ fn is_in_passage(
     if !wanted.is_of_passages() {
         return Ok(true);
     }
-    if !passages.contains_key(&hit.document) {
-        let mut places = connection.prepare(PLACES)?;
-        passages.insert(hit.document, wanted.of_document(&mut places, hit.document.0)?);
-    }
-    let of_document = passages.get(&hit.document).map_or(&[][..], Vec::as_slice);
+    let of_document = match passages.entry(hit.document) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(new) => {
+            let mut places = connection.prepare(PLACES)?;
+            new.insert(wanted.of_document(&mut places, hit.document.0)?)
+        }
+    };
     Ok(of_document.iter().any(|passage| passage.contains(hit.start.millis())))
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test, helpers included")]
 
 mod finding;
+mod indexing;
 mod misbehaving;
 mod real_engine;
 #[cfg(target_os = "linux")]
