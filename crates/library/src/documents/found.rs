@@ -63,6 +63,10 @@ pub struct FoundPassage {
     pub document: DocumentId,
     /// Title of the transcript.
     pub title: String,
+    /// Last known path of the recording.
+    pub file: PathBuf,
+    /// When the transcript was made, in milliseconds since 1970.
+    pub created: i64,
     /// The segment to open: the first with a word that was asked for, else the passage's first.
     pub segment: SegmentId,
     /// Start of that segment within the recording.
@@ -195,8 +199,7 @@ impl<'a> Wanted<'a> {
         while let Some(row) = rows.next()? {
             let mut is_wanted: bool = row.get(2)?;
             if let Some(folder) = filter.folder.as_ref().filter(|_| is_wanted) {
-                let FilePath(file) = serde_json::from_str(row.get_ref(1)?.as_str()?).map_err(not_json)?;
-                is_wanted = file.starts_with(folder);
+                is_wanted = path_of(row.get_ref(1)?.as_str()?)?.starts_with(folder);
             }
             all &= is_wanted;
             if is_wanted {
@@ -351,7 +354,7 @@ fn read(
     most: usize,
 ) -> rusqlite::Result<Vec<FoundPassage>> {
     let mut select = connection.prepare(
-        "SELECT document, title, start_ms, end_ms, speaker, passages.language, segment, text
+        "SELECT document, title, start_ms, end_ms, speaker, passages.language, segment, text, file, created
          FROM passages JOIN documents ON documents.id = document WHERE passages.id = ?1 AND deleted IS NULL",
     )?;
     let mut found: Vec<FoundPassage> = Vec::new();
@@ -367,6 +370,8 @@ fn read(
                 id,
                 document: DocumentId(row.get(0)?),
                 title: row.get(1)?,
+                file: path_of(row.get_ref(8)?.as_str()?)?,
+                created: row.get(9)?,
                 segment,
                 at: Time::from_millis(at),
                 start: Time::from_millis(start),
@@ -387,6 +392,11 @@ fn read(
         }
     }
     Ok(found)
+}
+
+fn path_of(stored: &str) -> rusqlite::Result<PathBuf> {
+    let FilePath(file) = serde_json::from_str(stored).map_err(not_json)?;
+    Ok(file)
 }
 
 /// Where a text has words that tell what was asked for, without overlaps.
