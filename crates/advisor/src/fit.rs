@@ -275,6 +275,8 @@ fn stage_before(checkpoint: Checkpoint) -> Option<Stage> {
         C::AfterSpeakerModelLoad => Stage::SpeakerModel,
         C::AfterDiarize => Stage::Diarize,
         C::AfterAlign => Stage::Align,
+        C::AfterEmbeddingModelLoad => Stage::EmbeddingModel,
+        C::AfterEmbed => Stage::Embed,
         _ => return None,
     })
 }

@@ -61,6 +61,8 @@ pub fn stage_name(stage: Stage) -> &'static str {
         Stage::Transcribe => "transcribing",
         Stage::Diarize => "identifying speakers",
         Stage::Align => "aligning words",
+        Stage::EmbeddingModel => "loading the embedding model",
+        Stage::Embed => "embedding texts",
     }
 }
 

@@ -4,7 +4,8 @@ use std::{io, thread};
 use pipeline::{Control, Stopped};
 use transcript::Transcript;
 use wire::{
-    Description, EncodeVoice, Envelope, ErrorCode, Event, Failure, FilePath, Job, KnownVoice, Quantise,
+    Description, EmbedTexts, EncodeVoice, Envelope, ErrorCode, Event, Failure, FilePath, Job, KnownVoice,
+    Quantise,
 };
 
 use crate::output::Output;
@@ -55,6 +56,18 @@ pub trait Device {
     /// Where the file can't be decoded, nobody speaks in it, or the job was cancelled.
     fn encode_voice(&mut self, asked: &EncodeVoice, control: &Control) -> Result<Event, Failure>;
 
+    /// As [`pipeline::Engine::embed_texts`].
+    ///
+    /// # Errors
+    /// Where the model can't be read, memory does not suffice after every step down the ladder,
+    /// or the job was cancelled.
+    fn embed_texts(
+        &mut self,
+        asked: &EmbedTexts,
+        control: &Control,
+        emit: &mut (dyn FnMut(Event) + Send),
+    ) -> Result<(), Failure>;
+
     /// As [`pipeline::Engine::renewal`].
     fn renewal(&self) -> Option<memory::Renewal> {
         None
@@ -95,6 +108,15 @@ impl Device for pipeline::Engine {
 
     fn encode_voice(&mut self, asked: &EncodeVoice, control: &Control) -> Result<Event, Failure> {
         pipeline::Engine::encode_voice(self, asked, control)
+    }
+
+    fn embed_texts(
+        &mut self,
+        asked: &EmbedTexts,
+        control: &Control,
+        emit: &mut (dyn FnMut(Event) + Send),
+    ) -> Result<(), Failure> {
+        pipeline::Engine::embed_texts(self, asked, control, emit)
     }
 
     fn renewal(&self) -> Option<memory::Renewal> {
@@ -166,6 +188,13 @@ fn run(device: &mut impl Device, work: Work, control: &Control, output: &Output,
         Work::Quantise(asked) => {
             let result = device.quantise(&asked, control);
             emit(result.unwrap_or_else(|failure| ended(failure, None, control)));
+        }
+        Work::EmbedTexts(asked) => {
+            let event = match device.embed_texts(&asked, control, &mut emit) {
+                Ok(()) => Event::TextsEmbedded { renewal: device.renewal() },
+                Err(failure) => ended(failure, None, control),
+            };
+            emit(event);
         }
         Work::KnowVoices(voices) => device.know_voices(voices),
         Work::EncodeVoice(asked) => {

@@ -73,6 +73,10 @@ fn make_finite(event: &mut Event) {
         Event::Finished { transcript, .. } => make_transcript_finite(transcript),
         Event::Cancelled { partial: Some(transcript), .. }
         | Event::Failed { partial: Some(transcript), .. } => make_transcript_finite(transcript),
+        Event::Vectors { vectors, per_second, .. } => {
+            vectors.iter_mut().for_each(|one| one.vector.iter_mut().for_each(clamp));
+            clamp(per_second);
+        }
         Event::Language { probabilities, .. } => probabilities.iter_mut().for_each(|(_, p)| clamp(p)),
         _ => {}
     }

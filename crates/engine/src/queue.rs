@@ -3,7 +3,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pipeline::Control;
-use wire::{EncodeVoice, FilePath, Job, JobId, KnownVoice, Quantise};
+use wire::{EmbedTexts, EncodeVoice, FilePath, Job, JobId, KnownVoice, Quantise};
 
 /// What the device thread can be asked to do.
 #[derive(Debug)]
@@ -14,6 +14,7 @@ pub enum Work {
     Quantise(Box<Quantise>),
     KnowVoices(Vec<KnownVoice>),
     EncodeVoice(Box<EncodeVoice>),
+    EmbedTexts(Box<EmbedTexts>),
 }
 
 impl Work {
@@ -24,6 +25,7 @@ impl Work {
             Work::DetectLanguages { id, .. } => Some(*id),
             Work::Quantise(asked) => Some(asked.id),
             Work::EncodeVoice(asked) => Some(asked.job.id),
+            Work::EmbedTexts(asked) => Some(asked.job.id),
         }
     }
 }

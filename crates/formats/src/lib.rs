@@ -25,6 +25,7 @@ mod safetensors;
 mod speaker_files;
 mod speaker_model;
 mod tensors;
+mod text_embedding;
 mod zip;
 
 pub use config::{Activation, WhisperConfig, read_json};
@@ -38,3 +39,4 @@ pub use npz::{Array, read_npz};
 pub use speaker_files::SpeakerFiles;
 pub use speaker_model::{SpeakerModel, speaker_footprint};
 pub use tensors::{TensorInfo, Tensors, map_file};
+pub use text_embedding::{Pooling, TextArchitecture, TextEmbeddingConfig, TextEmbeddingModel};

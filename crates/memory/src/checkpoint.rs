@@ -21,17 +21,23 @@ pub enum Stage {
     Diarize,
     /// Assigning words to speakers.
     Align,
+    /// Weights of the model that turns texts into vectors.
+    EmbeddingModel,
+    /// Turning texts into vectors.
+    Embed,
 }
 
 impl Stage {
-    /// Every stage, in the order in which a job enters them.
-    pub const ALL: [Self; 6] = [
+    /// Every stage, in the order in which a job enters them; those of a transcription first.
+    pub const ALL: [Self; 8] = [
         Self::Preprocess,
         Self::SpeechModel,
         Self::Transcribe,
         Self::SpeakerModel,
         Self::Diarize,
         Self::Align,
+        Self::EmbeddingModel,
+        Self::Embed,
     ];
 
     /// The name within a sentence, without an article: "transcription".
@@ -43,20 +49,24 @@ impl Stage {
             Self::SpeakerModel => "speaker model",
             Self::Diarize => "diarization",
             Self::Align => "alignment",
+            Self::EmbeddingModel => "embedding model",
+            Self::Embed => "embedding of texts",
         }
     }
 
     /// When it runs, within a sentence: "during the transcription".
     pub(crate) fn moment(self) -> String {
         match self {
-            Self::SpeechModel | Self::SpeakerModel => format!("while the {} was loaded", self.label()),
+            Self::SpeechModel | Self::SpeakerModel | Self::EmbeddingModel => {
+                format!("while the {} was loaded", self.label())
+            }
             _ => format!("during the {}", self.label()),
         }
     }
 
     /// Whether it is the weights of a model, which are loaded and then stay.
     pub fn is_model(self) -> bool {
-        matches!(self, Self::SpeechModel | Self::SpeakerModel)
+        matches!(self, Self::SpeechModel | Self::SpeakerModel | Self::EmbeddingModel)
     }
 
     pub(crate) fn marks(self) -> Marks {
@@ -85,6 +95,15 @@ impl Stage {
             }
             Self::Align => {
                 [C::BeforeAlign, C::AfterAlign, C::BeforeAlignmentRelease, C::AfterAlignmentRelease]
+            }
+            Self::EmbeddingModel => [
+                C::BeforeEmbeddingModelLoad,
+                C::AfterEmbeddingModelLoad,
+                C::BeforeEmbeddingModelRelease,
+                C::AfterEmbeddingModelRelease,
+            ],
+            Self::Embed => {
+                [C::BeforeEmbed, C::AfterEmbed, C::BeforeEmbeddingRelease, C::AfterEmbeddingRelease]
             }
         };
         Marks { entered, worked, before_release, after_release }
@@ -162,6 +181,14 @@ checkpoints! {
     AfterAlign = "After Speaker Alignment",
     BeforeAlignmentRelease = "Before Alignment Buffer Cleanup",
     AfterAlignmentRelease = "After Alignment Buffer Cleanup",
+    BeforeEmbeddingModelLoad = "Before Embedding Model Load",
+    AfterEmbeddingModelLoad = "After Embedding Model Load",
+    BeforeEmbed = "Before Text Embedding",
+    AfterEmbed = "After Text Embedding",
+    BeforeEmbeddingRelease = "Before Embedding Buffer Cleanup",
+    AfterEmbeddingRelease = "After Embedding Buffer Cleanup",
+    BeforeEmbeddingModelRelease = "Before Embedding Model Cleanup",
+    AfterEmbeddingModelRelease = "After Embedding Model Cleanup",
     BeforeRecovery = "Before Out-Of-Memory Recovery",
     AfterRecovery = "After Out-Of-Memory Recovery",
     BeforeTrim = "Before Trim",

@@ -124,6 +124,19 @@ pub struct StreamedSpeakers {
     pub upsampled: u64,
 }
 
+/// Sizes of a network that turns texts into vectors (BERT, XLM-RoBERTa).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EmbeddingSizes {
+    /// All weights, in numbers.
+    pub weights: u64,
+    /// Numbers per token.
+    pub width: u64,
+    /// Width of the hidden layer.
+    pub inner: u64,
+    /// Attention heads of a layer.
+    pub heads: u64,
+}
+
 /// What a model takes, in bytes, part by part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Footprint {
@@ -306,6 +319,41 @@ impl Footprint {
             decoder: 0,
             largest_buffer: (FLOAT * of.length * of.inner.max(of.spectrogram)).max(packed),
             ..own
+        }
+    }
+
+    /// A network that turns texts into vectors, on texts of at most `tokens` tokens. A
+    /// window is one text here, and all texts of a pass are computed at once: at its
+    /// widest point the input of a layer, queries, keys and values as they come and by
+    /// head (7 N d), and the scores scaled, masked, and while they become shares (6 h N^2);
+    /// or in the feed-forward part the input before and after the norm, and the hidden
+    /// layer before and after its bias and its activation (3 N d, 3 N f).
+    pub fn text_embedding(of: &EmbeddingSizes, kind: DeviceKind, held: Precision, tokens: u64) -> Self {
+        let element = match held {
+            Precision::F16 | Precision::Bf16 => 2,
+            _ => 4,
+        };
+        let EmbeddingSizes { weights, width, inner, heads } = *of;
+        let attention = 7 * tokens * width + 6 * heads * tokens * tokens;
+        let feed_forward = 3 * tokens * width + 3 * tokens * inner;
+        Self {
+            kind,
+            fixed: match kind {
+                DeviceKind::Host => HOST_FIXED,
+                DeviceKind::Gpu => GPU_FIXED,
+            },
+            weights: element * weights,
+            workspace: match kind {
+                DeviceKind::Host => 4 * width * inner,
+                DeviceKind::Gpu => GPU_WORKSPACE,
+            },
+            encoder: element * attention.max(feed_forward),
+            encoded_together: true,
+            output: 0,
+            caches: 0,
+            decoder: 0,
+            alignment: 0,
+            largest_buffer: element * tokens * inner.max(heads * tokens),
         }
     }
 

@@ -43,7 +43,7 @@ pub use advice::{OCCUPIED_SHARE, Situation, advice};
 pub use budget::{Budget, Holder, Refused, Reservation};
 pub use checkpoint::{Checkpoint, Stage};
 pub use dimensions::{Dimensions, Parameters, Precision, UnknownPrecision};
-pub use footprint::{Footprint, Parts, Plan, StreamedSpeakers};
+pub use footprint::{EmbeddingSizes, Footprint, Parts, Plan, StreamedSpeakers};
 pub use host::Host;
 pub use message::Message;
 pub use notice::{Code, Data, HELP_PAGE, Notice, Severity};

@@ -30,6 +30,8 @@ pub struct MemorySettings {
     pub memory_limit: Option<u64>,
     /// Limit on main memory, in bytes.
     pub ram_limit: Option<u64>,
+    /// How many texts are embedded together, and in which precision on a GPU.
+    pub embedding_profile: EmbeddingProfile,
     /// What must not change when memory runs out.
     pub pins: Pins,
     /// For measuring what they save and cost only: models of a stage that is
@@ -49,6 +51,36 @@ pub enum Profile {
     Fast,
 }
 
+/// What embedding texts is tuned for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EmbeddingProfile {
+    /// 256 texts at a time; a GPU computes in 16 bits.
+    Speed,
+    /// 128 texts at a time, in 32 bits everywhere.
+    #[default]
+    Quality,
+}
+
+impl EmbeddingProfile {
+    /// The most texts that are embedded together.
+    pub fn batch(self) -> u32 {
+        match self {
+            Self::Speed => 256,
+            Self::Quality => 128,
+        }
+    }
+
+    /// Reads the value of `STENO_EMBEDDING_PROFILE`.
+    fn read(value: &str) -> Option<Self> {
+        match value.to_ascii_lowercase().as_str() {
+            "speed" => Some(Self::Speed),
+            "quality" => Some(Self::Quality),
+            _ => None,
+        }
+    }
+}
+
 impl Default for MemorySettings {
     fn default() -> Self {
         Self {
@@ -61,6 +93,7 @@ impl Default for MemorySettings {
             renew_after: 50,
             memory_limit: None,
             ram_limit: None,
+            embedding_profile: EmbeddingProfile::default(),
             pins: Pins::default(),
             release: true,
             watch: true,
@@ -82,7 +115,7 @@ pub struct BadSetting {
 
 /// The environment variables, each with what it takes, for `--help`. The config
 /// file has the same settings under the names that [`key`] gives.
-pub const VARIABLES: [(&str, &str); 10] = [
+pub const VARIABLES: [(&str, &str); 11] = [
     ("STENO_BATCH_SIZE", "a number from 1: the most windows decoded together"),
     ("STENO_SPEAKER_BATCH_SIZE", "a number from 1: batch size of the speaker models"),
     ("STENO_SKIP_SPEAKERS", "true or false: never identify speakers"),
@@ -92,6 +125,7 @@ pub const VARIABLES: [(&str, &str); 10] = [
     ("STENO_RENEW_AFTER", "a number: files after which the engine is restarted; 0: never"),
     ("STENO_MEMORY_LIMIT", "an amount such as 6GiB: limit on the memory of the computing device"),
     ("STENO_RAM_LIMIT", "an amount such as 4GiB: limit on main memory"),
+    ("STENO_EMBEDDING_PROFILE", "speed or quality: how texts are embedded for the search by meaning"),
     ("STENO_KEEP", "any of model, precision, gpu and speakers, separated by commas: what must not change"),
 ];
 
@@ -204,6 +238,7 @@ impl MemorySettings {
             "STENO_RENEW_AFTER" => self.renew_after = value.parse().ok()?,
             "STENO_MEMORY_LIMIT" => self.memory_limit = Some(bytes::parse(value).ok()?),
             "STENO_RAM_LIMIT" => self.ram_limit = Some(bytes::parse(value).ok()?),
+            "STENO_EMBEDDING_PROFILE" => self.embedding_profile = EmbeddingProfile::read(value)?,
             "STENO_KEEP" => self.pins = Pins::read(value)?,
             _ => return None,
         }
@@ -247,6 +282,11 @@ mod tests {
             ("STENO_MEMORY_LIMIT", "6GiB", MemorySettings { memory_limit: Some(6 * GIB), ..default() }),
             ("STENO_RAM_LIMIT", "4g", MemorySettings { ram_limit: Some(4 * GIB), ..default() }),
             (
+                "STENO_EMBEDDING_PROFILE",
+                "Speed",
+                MemorySettings { embedding_profile: EmbeddingProfile::Speed, ..default() },
+            ),
+            (
                 "STENO_KEEP",
                 "model, GPU",
                 MemorySettings { pins: Pins { model: true, cpu: true, ..Pins::default() }, ..default() },
@@ -277,17 +317,22 @@ mod tests {
             ("STENO_TRIM_EVERY", "-1"),
             ("STENO_MEMORY_LIMIT", "6 apples"),
             ("STENO_KEEP", "model,cpu"),
+            ("STENO_EMBEDDING_PROFILE", "best"),
         ] {
             let error = read(name, value).unwrap_err();
             assert!(
                 error.starts_with(&format!("{name} is \"{value}\"; it takes a"))
-                    || name == "STENO_SKIP_SPEAKERS",
+                    || ["STENO_SKIP_SPEAKERS", "STENO_EMBEDDING_PROFILE"].contains(&name),
                 "{error}"
             );
         }
         assert_eq!(
             read("STENO_SKIP_SPEAKERS", "maybe").unwrap_err(),
             "STENO_SKIP_SPEAKERS is \"maybe\"; it takes true or false: never identify speakers"
+        );
+        assert!(
+            read("STENO_EMBEDDING_PROFILE", "best").unwrap_err().contains("it takes speed or quality"),
+            "the choices are named"
         );
     }
 

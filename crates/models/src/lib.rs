@@ -15,6 +15,7 @@ mod packed;
 mod products;
 mod quantise;
 pub mod speakers;
+pub mod text_embedding;
 mod vectorised;
 mod weights;
 pub mod whisper;

@@ -27,6 +27,11 @@ impl Weights {
         Ok(Self { tensors: Tensors::open(path)? })
     }
 
+    /// Those of a file or files that are open.
+    pub(crate) fn of(tensors: Tensors) -> Self {
+        Self { tensors }
+    }
+
     /// Opens one file, of safetensors or a checkpoint that torch saved.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ use wire::{DeviceChoice, Failure};
 use crate::Control;
 use crate::device::{self, Chosen};
 use crate::loaded::Loaded;
+use crate::text_embedding::Embedder;
 
 /// Between looks at the host's memory, so that a peak between two checkpoints
 /// is seen: the shortest buffer of a layer that matters lives longer than this.
@@ -20,6 +21,8 @@ const SAMPLING: Duration = Duration::from_millis(10);
 pub struct DeviceContext {
     /// Kept for the next job with the same model. Freed before what watches it.
     pub loaded: Option<Loaded>,
+    /// As `loaded`; never both, as one stage's models are on the device at a time.
+    pub embedder: Option<Embedder>,
     pub chosen: Chosen,
     /// Watches the memory of the device that computes.
     pub device: Tracker,
@@ -62,6 +65,7 @@ impl DeviceContext {
         };
         Ok(Self {
             loaded: None,
+            embedder: None,
             chosen,
             device,
             host,
@@ -98,6 +102,9 @@ impl DeviceContext {
     pub fn unload(&mut self) {
         if let Some(loaded) = self.loaded.take() {
             loaded.free();
+        }
+        if let Some(embedder) = self.embedder.take() {
+            embedder.free();
         }
     }
 

@@ -22,6 +22,7 @@ mod quantise;
 mod sound;
 pub mod speakers;
 mod start;
+pub mod text_embedding;
 mod trouble;
 pub mod whisper;
 
@@ -32,7 +33,7 @@ pub use error::StageError;
 pub use job::Stopped;
 
 use transcript::Transcript;
-use wire::{Description, EncodeVoice, Event, Failure, FilePath, Job, KnownVoice, Quantise};
+use wire::{Description, EmbedTexts, EncodeVoice, Event, Failure, FilePath, Job, KnownVoice, Quantise};
 
 use device_context::DeviceContext;
 
@@ -137,6 +138,30 @@ impl Engine {
     /// was cancelled.
     pub fn encode_voice(&mut self, asked: &EncodeVoice, control: &Control) -> Result<Event, Failure> {
         self.on_threads(&asked.job, |context| speakers::encode_voice(context, asked, control))
+    }
+
+    /// Turns texts into vectors. Sends `Vectors`, `Ladder`, `Rung`, `Memory` and `Notice` events
+    /// as it goes; the model stays loaded for the next texts.
+    ///
+    /// # Errors
+    /// Where the model can't be read, memory does not suffice after every step down the ladder,
+    /// or the job was cancelled.
+    pub fn embed_texts(
+        &mut self,
+        asked: &EmbedTexts,
+        control: &Control,
+        emit: &mut (dyn FnMut(Event) + Send),
+    ) -> Result<(), Failure> {
+        let refuse = self.refuse.take();
+        self.on_threads(&asked.job, |context| {
+            text_embedding::embed_texts(context, asked, control, emit, refuse)
+        })
+    }
+
+    /// Tokens of the longest of these texts; `None` where no model that embeds texts is loaded.
+    pub fn longest_text(&self, asked: &EmbedTexts) -> Option<usize> {
+        let embedder = self.context.as_ref()?.embedder.as_ref()?;
+        embedder.tokens(asked, &Control::default()).ok()?.iter().map(Vec::len).max()
     }
 
     /// Runs `work` on as many threads as the job asks for, at most one per core: candle takes those

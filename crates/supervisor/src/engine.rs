@@ -8,8 +8,8 @@ use memory::death::Death;
 use tokio::sync::{mpsc, oneshot};
 use transcript::Span;
 use wire::{
-    Backend, Command, Description, DeviceChoice, EncodeVoice, ErrorCode, Event, Failure, FilePath, Job,
-    JobId, KnownVoice, NO_JOB, PROTOCOL_VERSION, Quantise,
+    Backend, Command, Description, DeviceChoice, EmbedTexts, EncodeVoice, ErrorCode, Event, Failure,
+    FilePath, Job, JobId, KnownVoice, NO_JOB, PROTOCOL_VERSION, Quantise, TextRole,
 };
 
 use crate::Limits;
@@ -185,6 +185,14 @@ impl Engine {
         self.run(&job.clone(), Command::EncodeVoice(Box::new(EncodeVoice { job, spans })))
     }
 
+    /// Queues the embedding of texts with `job`'s model, device and memory settings; the job's file
+    /// is not looked at. `Vectors` events, then `TextsEmbedded`, `Failed` or `Cancelled`.
+    pub fn embed_texts(&self, mut job: Job, role: TextRole, texts: Vec<String>) -> JobHandle {
+        job.id = self.next_id();
+        job.device = self.choice(job.device);
+        self.run(&job.clone(), Command::EmbedTexts(Box::new(EmbedTexts { job, role, texts })))
+    }
+
     /// Queues the detection of each file's language, with `job`'s model,
     /// device and channels; the job's own file is not looked at. One
     /// `Language` or `FileFailed` event per file, then `LanguagesDone`.
@@ -335,7 +343,7 @@ pub struct JobHandle {
 
 impl JobHandle {
     /// The next event, `None` after the last one: `Finished`, `LanguagesDone`,
-    /// `Voice`, `Quantised`, `Failed` or `Cancelled`. One of those always comes, also where the
+    /// `Voice`, `TextsEmbedded`, `Quantised`, `Failed` or `Cancelled`. One of those always comes, also where the
     /// engine dies or must be ended; what it had written by then is in
     /// `partial`.
     ///

@@ -16,6 +16,7 @@
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
 pub mod cards;
+mod embedder;
 mod engine;
 pub mod find;
 pub mod indexing;
@@ -41,6 +42,7 @@ pub fn voices_file() -> Option<PathBuf> {
     Some(config::folders::steno_state()?.join(library::voices::VOICES_FILE))
 }
 
+pub use embedder::{Embedder, EmbedderSettings, EmbeddingModel};
 pub use engine::{Canceller, Engine, EngineOptions, JobHandle};
 pub use find::find_engine;
 pub use jobs::{Stop, SupervisedJob, Supervisor, SupervisorOptions, step_down, take_rung};

@@ -484,6 +484,7 @@ fn answer_of(command: &Command) -> fn(&Event) -> bool {
         Command::DetectLanguages { .. } => |event| matches!(event, Event::LanguagesDone),
         Command::Quantise(_) => |event| matches!(event, Event::Quantised { .. }),
         Command::EncodeVoice(_) => |event| matches!(event, Event::Voice { .. }),
+        Command::EmbedTexts(_) => |event| matches!(event, Event::TextsEmbedded { .. }),
         _ => |event| matches!(event, Event::Finished { .. }),
     }
 }
@@ -502,6 +503,7 @@ fn kept_bytes(event: &Event) -> u64 {
         Event::Reached { discarded, .. } => SEGMENT + discarded.iter().map(of_segment).sum::<usize>(),
         Event::Notice { notice } => SEGMENT + notice.text.len(),
         Event::Prepared { speech, .. } => size_of_val(speech.as_slice()),
+        Event::Vectors { vectors, .. } => vectors.iter().map(|one| size_of_val(one.vector.as_slice())).sum(),
         Event::Memory { .. } | Event::Ladder { .. } | Event::Rung { .. } => SEGMENT,
         _ => 0,
     };

@@ -4,6 +4,7 @@
 
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
+mod embedding;
 mod frame;
 mod job;
 mod named_failure;
@@ -14,6 +15,7 @@ mod resume;
 
 pub use memory::Stage;
 
+pub use embedding::{EmbedTexts, TextRole, TextVector};
 pub use frame::{FrameError, MAX_FRAME_BYTES, read_frame, write_frame};
 pub use job::{
     Alternative, Channels, DecodingOptions, DeviceChoice, Job, SpeakerCount, Strategy, VoiceActivity,
@@ -28,7 +30,7 @@ use transcript::{Notice, Segment, Span, Time, Transcript};
 /// Raised whenever a message changes in a way that the other side would misread.
 /// Both sides send it first and refuse a different version with an error that names
 /// both.
-pub const PROTOCOL_VERSION: u32 = 6;
+pub const PROTOCOL_VERSION: u32 = 7;
 
 /// Names a job for as long as host and engine both live.
 pub type JobId = u64;
@@ -87,6 +89,9 @@ pub enum Command {
     /// How a person sounds; answered with [`Event::Voice`], or as a job that did
     /// not finish.
     EncodeVoice(Box<EncodeVoice>),
+    /// Turns texts into vectors; answered with [`Event::Vectors`], then [`Event::TextsEmbedded`],
+    /// or as a job that did not finish.
+    EmbedTexts(Box<EmbedTexts>),
     /// Ends a job within a second; unknown ids are ignored.
     Cancel {
         /// The job to end.
@@ -331,6 +336,22 @@ pub enum Event {
         /// How the person sounds.
         voice: Box<EncodedVoice>,
     },
+    /// Vectors of some of the texts of [`Command::EmbedTexts`], in any order, each text once.
+    Vectors {
+        /// Of one batch.
+        vectors: Vec<TextVector>,
+        /// Texts that are done, of all events together.
+        done: usize,
+        /// Texts in all.
+        total: usize,
+        /// Texts per second of wall time so far.
+        per_second: f32,
+    },
+    /// Every text of [`Command::EmbedTexts`] has its vector.
+    TextsEmbedded {
+        /// Why this engine should be replaced before the next job.
+        renewal: Option<memory::Renewal>,
+    },
     /// The model was made.
     Quantised {
         /// Of its weights, in bytes.
@@ -362,6 +383,7 @@ impl Event {
                 | Event::Failed { .. }
                 | Event::LanguagesDone
                 | Event::Voice { .. }
+                | Event::TextsEmbedded { .. }
                 | Event::Quantised { .. }
         )
     }

@@ -282,6 +282,7 @@ fn variables() -> Vec<(&'static str, &'static str, &'static str, Value)> {
         ("STENO_RENEW_AFTER", "8", "/job/memory/renew_after", json!(8)),
         ("STENO_MEMORY_LIMIT", "61GiB", "/job/memory/memory_limit", json!(61u64 << 30)),
         ("STENO_RAM_LIMIT", "62GiB", "/job/memory/ram_limit", json!(62u64 << 30)),
+        ("STENO_EMBEDDING_PROFILE", "speed", "/job/memory/embedding_profile", json!("speed")),
         ("STENO_KEEP", "model", "/job/memory/pins/model", json!(true)),
         ("STENO_PRECISION", "q8_0", "/job/precision", json!("q8_0")),
         ("STENO_THREADS", "3", "/job/threads", json!(3)),

@@ -11,7 +11,8 @@ use pipeline::{Control, Stopped};
 use steno_engine::{Device, platform, serve};
 use transcript::{Notice, Segment, Severity, Source, Time, Transcript};
 use wire::{
-    Backend, Description, EncodeVoice, ErrorCode, Event, Failure, FilePath, Job, KnownVoice, Quantise,
+    Backend, Description, EmbedTexts, EncodeVoice, ErrorCode, Event, Failure, FilePath, Job, KnownVoice,
+    Quantise,
 };
 
 #[global_allocator]
@@ -36,6 +37,15 @@ impl Device for Double {
 
     fn encode_voice(&mut self, _: &EncodeVoice, _: &Control) -> Result<Event, Failure> {
         Err(Failure::new(ErrorCode::NoVoice, "A double hears no voices."))
+    }
+
+    fn embed_texts(
+        &mut self,
+        _: &EmbedTexts,
+        _: &Control,
+        _: &mut (dyn FnMut(Event) + Send),
+    ) -> Result<(), Failure> {
+        Err(Failure::new(ErrorCode::ModelInvalid, "A double has no models."))
     }
 
     fn describe(&mut self) -> Description {

@@ -4,3 +4,4 @@
 mod reference;
 mod sources;
 mod speakers;
+mod text_embedding;

@@ -2,6 +2,7 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test, helpers included")]
 
+mod embedder;
 mod finding;
 mod indexing;
 mod misbehaving;

@@ -178,6 +178,14 @@ fn every_command_arrives_as_it_was_sent() {
             })),
         ),
         (
+            "embed_texts",
+            Command::EmbedTexts(Box::new(EmbedTexts {
+                job: every_setting_changed(),
+                role: TextRole::Query,
+                texts: vec!["Straße".into(), String::new()],
+            })),
+        ),
+        (
             "quantise",
             Command::Quantise(Box::new(Quantise {
                 id: 3,
@@ -259,6 +267,16 @@ fn every_event_arrives_as_it_was_sent() {
                 }),
             },
         ),
+        (
+            "vectors",
+            Event::Vectors {
+                vectors: vec![TextVector { text: 3, vector: vec![0.6, -0.8] }],
+                done: 4,
+                total: 5,
+                per_second: 1.5,
+            },
+        ),
+        ("texts_embedded", Event::TextsEmbedded { renewal: Some(memory::Renewal::Leak) }),
         ("ladder", Event::Ladder { state: Box::new(ladder()) }),
     ] {
         check("event", name, Envelope::of_job(JobId::MAX, event.clone()));

@@ -8,7 +8,7 @@ export const NOTICE_CODES = ["memory.elevated", "memory.critical", "memory.occup
 /** Every code of an error. */
 export const ERROR_CODES = ["file_not_found", "file_unreadable", "not_a_file", "file_empty", "file_incomplete", "no_recordings", "no_audio_track", "no_such_track", "unknown_format", "unsupported_codec", "needs_ffmpeg", "audio_broken", "no_voice", "no_microphone", "model_not_found", "model_invalid", "model_unsupported", "language_unknown", "bad_settings", "name_taken", "name_missing", "recording_gone", "transcript_gone", "bad_pattern", "device_unavailable", "out_of_memory", "network_off", "network_failed", "download_refused", "model_corrupt", "model_in_use", "disk_full", "output_exists", "output_unwritable", "output_name_too_long", "engine_not_found", "engine_failed", "engine_silent", "player_failed", "protocol_mismatch", "cancelled", "internal"] as const;
 
-export type PreferenceName = "memory_profile" | "batch_size" | "speaker_batch_size" | "skip_speakers" | "fast_path" | "memory_fraction" | "trim_every" | "renew_after" | "memory_limit" | "ram_limit" | "keep" | "precision" | "threads" | "priority" | "device" | "idle_release" | "speaker_model" | "hf_endpoint" | "proxy" | "offline";
+export type PreferenceName = "memory_profile" | "batch_size" | "speaker_batch_size" | "skip_speakers" | "fast_path" | "memory_fraction" | "trim_every" | "renew_after" | "memory_limit" | "ram_limit" | "embedding_profile" | "keep" | "precision" | "threads" | "priority" | "device" | "idle_release" | "speaker_model" | "hf_endpoint" | "proxy" | "offline";
 
 /** A word of less probability is uncertain. */
 export const UNSURE = 0.5;
@@ -65,12 +65,12 @@ default: boolean, };
  * memory for a while. A model is a stage of its own because it may stay loaded
  * for the next file.
  */
-export type Stage = "preprocess" | "speech_model" | "transcribe" | "speaker_model" | "diarize" | "align";
+export type Stage = "preprocess" | "speech_model" | "transcribe" | "speaker_model" | "diarize" | "align" | "embedding_model" | "embed";
 
 /**
  * A point in a job at which memory is read.
  */
-export type Checkpoint = "pipeline_start" | "before_preprocess" | "after_preprocess" | "before_audio_release" | "after_audio_release" | "before_speech_model_load" | "after_speech_model_load" | "before_transcribe" | "batch" | "after_transcribe" | "before_decoding_release" | "after_decoding_release" | "before_speech_model_release" | "after_speech_model_release" | "before_speaker_model_load" | "after_speaker_model_load" | "before_diarize" | "after_diarize" | "before_waveform_release" | "after_waveform_release" | "before_speaker_model_release" | "after_speaker_model_release" | "before_align" | "after_align" | "before_alignment_release" | "after_alignment_release" | "before_recovery" | "after_recovery" | "before_trim" | "after_trim" | "before_final_cleanup" | "final_cleanup";
+export type Checkpoint = "pipeline_start" | "before_preprocess" | "after_preprocess" | "before_audio_release" | "after_audio_release" | "before_speech_model_load" | "after_speech_model_load" | "before_transcribe" | "batch" | "after_transcribe" | "before_decoding_release" | "after_decoding_release" | "before_speech_model_release" | "after_speech_model_release" | "before_speaker_model_load" | "after_speaker_model_load" | "before_diarize" | "after_diarize" | "before_waveform_release" | "after_waveform_release" | "before_speaker_model_release" | "after_speaker_model_release" | "before_align" | "after_align" | "before_alignment_release" | "after_alignment_release" | "before_embedding_model_load" | "after_embedding_model_load" | "before_embed" | "after_embed" | "before_embedding_release" | "after_embedding_release" | "before_embedding_model_release" | "after_embedding_model_release" | "before_recovery" | "after_recovery" | "before_trim" | "after_trim" | "before_final_cleanup" | "final_cleanup";
 
 /**
  * What went wrong.

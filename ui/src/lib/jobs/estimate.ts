@@ -30,6 +30,8 @@ export function jobLeft(job: Job, known: Known): number | null {
     case "speaker_model":
     case "diarize":
     case "align":
+    case "embedding_model":
+    case "embed":
       return progress.left;
     default:
       // It is being read: how fast the model is, the recording before says.

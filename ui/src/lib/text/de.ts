@@ -130,6 +130,8 @@ export const de: Text = {
       speaker_model: "Sprechermodell",
       diarize: "Sprecher",
       align: "Zeitzuordnung",
+      embedding_model: "Einbettungsmodell",
+      embed: "Suchindex",
     },
     table: (samples) => (samples === 1 ? "1 Messpunkt als Tabelle" : `${samples} Messpunkte als Tabelle`),
     latest: (samples) => `Die letzten ${samples}. Die gespeicherte Tabelle enthält alle.`,
@@ -166,7 +168,7 @@ export const de: Text = {
       proxy: "Geben Sie eine Adresse wie http://proxy:3128 ein, oder nichts.",
     },
     switches: { true: "Ja", false: "Nein" },
-    profiles: { safe: "Sicher: kleine Stapel, häufiges Aufräumen", fast: "Schnell: kein Aufräumen, keine Neustarts der Engine" },
+    profiles: { safe: "Sicher: kleine Stapel, häufiges Aufräumen", fast: "Schnell: kein Aufräumen, keine Neustarts der Engine", speed: "Geschwindigkeit", quality: "Qualität" },
     priorities: { low: "Niedrig", normal: "Standard" },
     kept: { model: "Modell", precision: "Präzision", gpu: "Grafikkarte", speakers: "Sprecher" },
     names: {
@@ -180,6 +182,7 @@ export const de: Text = {
       renew_after: ["Aufnahmen bis zum Neustart der Engine", "0: nie. Wirksam ab dem nächsten Start."],
       memory_limit: ["Speicherlimit des Geräts", "Zum Beispiel 6GiB"],
       ram_limit: ["Limit für den Arbeitsspeicher", "Zum Beispiel 4GiB"],
+      embedding_profile: ["Suche nach Bedeutung", "Wie Texte für die Suche nach Bedeutung vorbereitet werden"],
       keep: ["Immer beibehalten", "Wird nie geändert, um Speicher zu sparen"],
       precision: ["Präzision der Modellgewichte", "f32, f16, bf16, q8_0 … Geringere Präzision braucht weniger Speicher. Nicht festgelegt: wie gespeichert"],
       hf_endpoint: ["Download-Server", "Eine Adresse. Nicht festgelegt: huggingface.co"],
@@ -430,6 +433,10 @@ export const de: Text = {
         return "Sprecher werden erkannt";
       case "align":
         return "Wörter werden zeitlich zugeordnet";
+      case "embedding_model":
+        return "Einbettungsmodell wird geladen";
+      case "embed":
+        return "Suche wird vorbereitet";
     }
   },
 

@@ -132,6 +132,8 @@ export const en = {
       speaker_model: "Speaker model",
       diarize: "Speakers",
       align: "Alignment",
+      embedding_model: "Embedding model",
+      embed: "Search index",
     },
     table: (samples: number) => (samples === 1 ? "1 checkpoint as a table" : `${samples} checkpoints as a table`),
     latest: (samples: number) => `The latest ${samples}. The saved table has all of them.`,
@@ -168,7 +170,7 @@ export const en = {
       proxy: "Enter an address such as http://proxy:3128, or nothing.",
     },
     switches: { true: "Yes", false: "No" },
-    profiles: { safe: "Safe: small batches, frequent clean-up", fast: "Fast: no clean-up, no engine restarts" },
+    profiles: { safe: "Safe: small batches, frequent clean-up", fast: "Fast: no clean-up, no engine restarts", speed: "Speed", quality: "Quality" },
     priorities: { low: "Low", normal: "Normal" },
     kept: { model: "Model", precision: "Precision", gpu: "Graphics card", speakers: "Speakers" },
     names: {
@@ -182,6 +184,7 @@ export const en = {
       renew_after: ["Recordings before the engine is restarted", "0: never. Takes effect at the next start."],
       memory_limit: ["Memory limit of the computing device", "For example 6GiB"],
       ram_limit: ["Main memory limit", "For example 4GiB"],
+      embedding_profile: ["Search by meaning", "How texts are prepared for the search by meaning"],
       keep: ["Always keep", "Never changed to save memory"],
       precision: ["Precision of the model’s weights", "f32, f16, bf16, q8_0… Lower precision needs less memory. Not set: as stored"],
       hf_endpoint: ["Download server", "An address. Not set: huggingface.co"],
@@ -432,6 +435,10 @@ export const en = {
         return "Identifying speakers";
       case "align":
         return "Aligning words";
+      case "embedding_model":
+        return "Loading the embedding model";
+      case "embed":
+        return "Preparing the search";
     }
   },
 

@@ -131,6 +131,8 @@ export const es: Text = {
       speaker_model: "Modelo de hablantes",
       diarize: "Hablantes",
       align: "Alineación",
+      embedding_model: "Modelo de incrustación",
+      embed: "Índice de búsqueda",
     },
     table: (samples) => (samples === 1 ? "1 punto de medición en una tabla" : `${samples} puntos de medición en una tabla`),
     latest: (samples) => `Los últimos ${samples}. La tabla guardada los contiene todos.`,
@@ -167,7 +169,7 @@ export const es: Text = {
       proxy: "Introduzca una dirección como http://proxy:3128, o nada.",
     },
     switches: { true: "Sí", false: "No" },
-    profiles: { safe: "Seguro: lotes pequeños y limpieza frecuente", fast: "Rápido: sin limpieza ni reinicios del motor" },
+    profiles: { safe: "Seguro: lotes pequeños y limpieza frecuente", fast: "Rápido: sin limpieza ni reinicios del motor", speed: "Velocidad", quality: "Calidad" },
     priorities: { low: "Baja", normal: "Normal" },
     kept: { model: "Modelo", precision: "Precisión", gpu: "Tarjeta gráfica", speakers: "Hablantes" },
     names: {
@@ -181,6 +183,7 @@ export const es: Text = {
       renew_after: ["Grabaciones hasta reiniciar el motor", "0: nunca. Se aplica en el próximo inicio."],
       memory_limit: ["Límite de memoria del dispositivo de cálculo", "Por ejemplo, 6GiB"],
       ram_limit: ["Límite de memoria RAM", "Por ejemplo, 4GiB"],
+      embedding_profile: ["Búsqueda por significado", "Cómo se preparan los textos para la búsqueda por significado"],
       keep: ["Conservar siempre", "No se cambia nunca para ahorrar memoria"],
       precision: ["Precisión de los pesos del modelo", "f32, f16, bf16, q8_0… Con menos precisión hace falta menos memoria. Sin definir: la del archivo"],
       hf_endpoint: ["Servidor de descargas", "Una dirección. Sin definir: huggingface.co"],
@@ -431,6 +434,10 @@ export const es: Text = {
         return "Identificando hablantes";
       case "align":
         return "Alineando palabras";
+      case "embedding_model":
+        return "Cargando el modelo de incrustación";
+      case "embed":
+        return "Preparando la búsqueda";
     }
   },
 

@@ -134,6 +134,8 @@ export const fr: Text = {
       speaker_model: "Modèle des locuteurs",
       diarize: "Locuteurs",
       align: "Alignement",
+      embedding_model: "Modèle de plongement",
+      embed: "Index de recherche",
     },
     table: (samples) => `${counted(samples, "point", "points")} de mesure sous forme de tableau`,
     latest: (samples) => `Les ${samples} derniers. Le tableau enregistré les contient tous.`,
@@ -170,7 +172,7 @@ export const fr: Text = {
       proxy: "Saisissez une adresse comme http://proxy:3128, ou rien.",
     },
     switches: { true: "Oui", false: "Non" },
-    profiles: { safe: "Sûr : petits lots, nettoyage fréquent", fast: "Rapide : ni nettoyage ni redémarrage du moteur" },
+    profiles: { safe: "Sûr : petits lots, nettoyage fréquent", fast: "Rapide : ni nettoyage ni redémarrage du moteur", speed: "Vitesse", quality: "Qualité" },
     priorities: { low: "Basse", normal: "Normale" },
     kept: { model: "Modèle", precision: "Précision", gpu: "Carte graphique", speakers: "Locuteurs" },
     names: {
@@ -184,6 +186,7 @@ export const fr: Text = {
       renew_after: ["Enregistrements avant le redémarrage du moteur", "0 : jamais. Prend effet au prochain démarrage."],
       memory_limit: ["Limite de mémoire du périphérique de calcul", "Par exemple 6GiB"],
       ram_limit: ["Limite de mémoire vive", "Par exemple 4GiB"],
+      embedding_profile: ["Recherche par le sens", "Manière de préparer les textes pour la recherche par le sens"],
       keep: ["Toujours conserver", "Jamais modifié pour économiser de la mémoire"],
       precision: ["Précision des poids du modèle", "f32, f16, bf16, q8_0… Une précision plus basse demande moins de mémoire. Non défini : celle du fichier"],
       hf_endpoint: ["Serveur de téléchargement", "Une adresse. Non défini : huggingface.co"],
@@ -434,6 +437,10 @@ export const fr: Text = {
         return "Identification des locuteurs";
       case "align":
         return "Alignement des mots";
+      case "embedding_model":
+        return "Chargement du modèle de plongement";
+      case "embed":
+        return "Préparation de la recherche";
     }
   },
 

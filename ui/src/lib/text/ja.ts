@@ -131,6 +131,8 @@ export const ja: Text = {
       speaker_model: "話者モデル",
       diarize: "話者",
       align: "時刻合わせ",
+      embedding_model: "埋め込みモデル",
+      embed: "検索インデックス",
     },
     table: (samples) => `測定点${samples}件の表`,
     latest: (samples) => `最新の${samples}件です。保存した表にはすべてが含まれます。`,
@@ -167,7 +169,7 @@ export const ja: Text = {
       proxy: "http://proxy:3128のようなアドレスを入力するか、空欄にしてください。",
     },
     switches: { true: "はい", false: "いいえ" },
-    profiles: { safe: "安全：小さなバッチ、こまめな整理", fast: "高速：整理もエンジンの再起動も行わない" },
+    profiles: { safe: "安全：小さなバッチ、こまめな整理", fast: "高速：整理もエンジンの再起動も行わない", speed: "速度", quality: "品質" },
     priorities: { low: "低", normal: "標準" },
     kept: { model: "モデル", precision: "精度", gpu: "グラフィックスカード", speakers: "話者" },
     names: {
@@ -181,6 +183,7 @@ export const ja: Text = {
       renew_after: ["エンジンを再起動するまでの録音の数", "0の場合は再起動しません。次回の起動から有効です。"],
       memory_limit: ["計算デバイスのメモリの上限", "例：6GiB"],
       ram_limit: ["メインメモリの上限", "例：4GiB"],
+      embedding_profile: ["意味による検索", "意味による検索のためにテキストを準備する方法"],
       keep: ["常に維持", "メモリを節約するために変更されることはありません"],
       precision: ["モデルの重みの精度", "f32、f16、bf16、q8_0など。精度を下げると必要なメモリが減ります。未設定の場合はファイルのまま"],
       hf_endpoint: ["ダウンロードサーバー", "アドレス。未設定の場合はhuggingface.co"],
@@ -431,6 +434,10 @@ export const ja: Text = {
         return "話者を識別中";
       case "align":
         return "単語の時刻を調整中";
+      case "embedding_model":
+        return "埋め込みモデルを読み込み中";
+      case "embed":
+        return "検索を準備中";
     }
   },
 

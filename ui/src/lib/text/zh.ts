@@ -131,6 +131,8 @@ export const zh: Text = {
       speaker_model: "说话人模型",
       diarize: "说话人",
       align: "对齐",
+      embedding_model: "嵌入模型",
+      embed: "搜索索引",
     },
     table: (samples) => `以表格显示 ${samples} 个测量点`,
     latest: (samples) => `最近 ${samples} 个。保存的表格包含全部测量点。`,
@@ -167,7 +169,7 @@ export const zh: Text = {
       proxy: "请输入地址，例如 http://proxy:3128，或留空。",
     },
     switches: { true: "是", false: "否" },
-    profiles: { safe: "稳妥：小批次，频繁清理", fast: "快速：不清理，不重启引擎" },
+    profiles: { safe: "稳妥：小批次，频繁清理", fast: "快速：不清理，不重启引擎", speed: "速度", quality: "质量" },
     priorities: { low: "低", normal: "普通" },
     kept: { model: "模型", precision: "精度", gpu: "显卡", speakers: "说话人" },
     names: {
@@ -181,6 +183,7 @@ export const zh: Text = {
       renew_after: ["重启引擎前处理的录音数", "0：从不。下次启动后生效。"],
       memory_limit: ["计算设备的内存上限", "例如 6GiB"],
       ram_limit: ["系统内存上限", "例如 4GiB"],
+      embedding_profile: ["按含义搜索", "为按含义搜索准备文本的方式"],
       keep: ["始终保留", "绝不为节省内存而更改"],
       precision: ["模型权重精度", "f32、f16、bf16、q8_0 等。精度越低，所需内存越少。未设置：与文件相同"],
       hf_endpoint: ["下载服务器", "网址。未设置：huggingface.co"],
@@ -431,6 +434,10 @@ export const zh: Text = {
         return "正在识别说话人";
       case "align":
         return "正在对齐词语";
+      case "embedding_model":
+        return "正在加载嵌入模型";
+      case "embed":
+        return "正在准备搜索";
     }
   },
 

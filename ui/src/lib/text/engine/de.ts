@@ -9,6 +9,8 @@ const MOMENTS: Record<Stage, string> = {
   speaker_model: "Beim Laden des Sprechermodells",
   diarize: "Beim Erkennen der Sprecher",
   align: "Beim Zuordnen der Wörter",
+  embedding_model: "Beim Laden des Einbettungsmodells",
+  embed: "Beim Einbetten der Texte",
 };
 
 const TROUBLES: Record<Trouble, string> = {
@@ -81,6 +83,14 @@ export const engine: EngineText = {
     after_align: "Nach dem Zuordnen der Wörter",
     before_alignment_release: "Vor dem Freigeben der Zuordnungspuffer",
     after_alignment_release: "Nach dem Freigeben der Zuordnungspuffer",
+    before_embedding_model_load: "Vor dem Laden des Einbettungsmodells",
+    after_embedding_model_load: "Nach dem Laden des Einbettungsmodells",
+    before_embed: "Vor dem Einbetten der Texte",
+    after_embed: "Nach dem Einbetten der Texte",
+    before_embedding_release: "Vor dem Freigeben der Einbettungspuffer",
+    after_embedding_release: "Nach dem Freigeben der Einbettungspuffer",
+    before_embedding_model_release: "Vor dem Entladen des Einbettungsmodells",
+    after_embedding_model_release: "Nach dem Entladen des Einbettungsmodells",
     before_recovery: "Vor dem Zurückgewinnen von Speicher",
     after_recovery: "Nach dem Zurückgewinnen von Speicher",
     before_trim: "Vor dem Freigeben von ungenutztem Speicher",

@@ -20,6 +20,8 @@ const MOMENTS: Record<Stage, string> = {
   speaker_model: "while the speaker model was loaded",
   diarize: "while speakers were identified",
   align: "while words were aligned",
+  embedding_model: "while the embedding model was loaded",
+  embed: "while texts were embedded",
 };
 
 const TROUBLES: Record<Trouble, string> = {
@@ -92,6 +94,14 @@ export const engine: EngineText = {
     after_align: "After aligning words",
     before_alignment_release: "Before releasing alignment buffers",
     after_alignment_release: "After releasing alignment buffers",
+    before_embedding_model_load: "Before loading the embedding model",
+    after_embedding_model_load: "After loading the embedding model",
+    before_embed: "Before embedding texts",
+    after_embed: "After embedding texts",
+    before_embedding_release: "Before releasing embedding buffers",
+    after_embedding_release: "After releasing embedding buffers",
+    before_embedding_model_release: "Before unloading the embedding model",
+    after_embedding_model_release: "After unloading the embedding model",
     before_recovery: "Before recovering memory",
     after_recovery: "After recovering memory",
     before_trim: "Before releasing unused memory",

@@ -9,6 +9,8 @@ const MOMENTS: Record<Stage, string> = {
   speaker_model: "al cargar el modelo de hablantes",
   diarize: "al identificar a los hablantes",
   align: "al alinear las palabras",
+  embedding_model: "al cargar el modelo de incrustación",
+  embed: "al incrustar los textos",
 };
 
 const TROUBLES: Record<Trouble, string> = {
@@ -81,6 +83,14 @@ export const engine: EngineText = {
     after_align: "Después de alinear las palabras",
     before_alignment_release: "Antes de liberar los búferes de alineación",
     after_alignment_release: "Después de liberar los búferes de alineación",
+    before_embedding_model_load: "Antes de cargar el modelo de incrustación",
+    after_embedding_model_load: "Después de cargar el modelo de incrustación",
+    before_embed: "Antes de incrustar los textos",
+    after_embed: "Después de incrustar los textos",
+    before_embedding_release: "Antes de liberar los búferes de incrustación",
+    after_embedding_release: "Después de liberar los búferes de incrustación",
+    before_embedding_model_release: "Antes de descargar de la memoria el modelo de incrustación",
+    after_embedding_model_release: "Después de descargar de la memoria el modelo de incrustación",
     before_recovery: "Antes de recuperar memoria",
     after_recovery: "Después de recuperar memoria",
     before_trim: "Antes de liberar la memoria sin usar",

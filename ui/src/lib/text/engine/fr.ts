@@ -9,6 +9,8 @@ const MOMENTS: Record<Stage, string> = {
   speaker_model: "pendant le chargement du modèle des locuteurs",
   diarize: "pendant l’identification des locuteurs",
   align: "pendant l’alignement des mots",
+  embedding_model: "pendant le chargement du modèle de plongement",
+  embed: "pendant le plongement des textes",
 };
 
 const TROUBLES: Record<Trouble, string> = {
@@ -81,6 +83,14 @@ export const engine: EngineText = {
     after_align: "Après l’alignement des mots",
     before_alignment_release: "Avant la libération des tampons d’alignement",
     after_alignment_release: "Après la libération des tampons d’alignement",
+    before_embedding_model_load: "Avant le chargement du modèle de plongement",
+    after_embedding_model_load: "Après le chargement du modèle de plongement",
+    before_embed: "Avant le plongement des textes",
+    after_embed: "Après le plongement des textes",
+    before_embedding_release: "Avant la libération des tampons de plongement",
+    after_embedding_release: "Après la libération des tampons de plongement",
+    before_embedding_model_release: "Avant le déchargement du modèle de plongement",
+    after_embedding_model_release: "Après le déchargement du modèle de plongement",
     before_recovery: "Avant la récupération de mémoire",
     after_recovery: "Après la récupération de mémoire",
     before_trim: "Avant la libération de la mémoire inutilisée",

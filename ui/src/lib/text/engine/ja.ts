@@ -9,6 +9,8 @@ const MOMENTS: Record<Stage, string> = {
   speaker_model: "話者モデルの読み込み中に",
   diarize: "話者の識別中に",
   align: "単語の時刻合わせ中に",
+  embedding_model: "埋め込みモデルの読み込み中に",
+  embed: "テキストの埋め込み中に",
 };
 
 const TROUBLES: Record<Trouble, string> = {
@@ -81,6 +83,14 @@ export const engine: EngineText = {
     after_align: "単語の時刻合わせ後",
     before_alignment_release: "時刻合わせ用バッファーの解放前",
     after_alignment_release: "時刻合わせ用バッファーの解放後",
+    before_embedding_model_load: "埋め込みモデルの読み込み前",
+    after_embedding_model_load: "埋め込みモデルの読み込み後",
+    before_embed: "テキストの埋め込み前",
+    after_embed: "テキストの埋め込み後",
+    before_embedding_release: "埋め込み用バッファーの解放前",
+    after_embedding_release: "埋め込み用バッファーの解放後",
+    before_embedding_model_release: "埋め込みモデルの解放前",
+    after_embedding_model_release: "埋め込みモデルの解放後",
     before_recovery: "メモリ回復の前",
     after_recovery: "メモリ回復の後",
     before_trim: "未使用メモリの解放前",

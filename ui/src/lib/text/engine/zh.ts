@@ -9,6 +9,8 @@ const MOMENTS: Record<Stage, string> = {
   speaker_model: "加载说话人模型时",
   diarize: "识别说话人时",
   align: "对齐词语时",
+  embedding_model: "加载嵌入模型时",
+  embed: "嵌入文本时",
 };
 
 const TROUBLES: Record<Trouble, string> = {
@@ -81,6 +83,14 @@ export const engine: EngineText = {
     after_align: "对齐词语后",
     before_alignment_release: "释放对齐缓冲区前",
     after_alignment_release: "释放对齐缓冲区后",
+    before_embedding_model_load: "加载嵌入模型前",
+    after_embedding_model_load: "加载嵌入模型后",
+    before_embed: "嵌入文本前",
+    after_embed: "嵌入文本后",
+    before_embedding_release: "释放嵌入缓冲区前",
+    after_embedding_release: "释放嵌入缓冲区后",
+    before_embedding_model_release: "卸载嵌入模型前",
+    after_embedding_model_release: "卸载嵌入模型后",
     before_recovery: "回收内存前",
     after_recovery: "回收内存后",
     before_trim: "释放未使用的内存前",
