@@ -23,6 +23,7 @@ pub mod indexing;
 mod jobs;
 pub mod journal;
 mod limits;
+pub mod meanings;
 mod memory_log;
 pub mod microphone;
 mod platform;

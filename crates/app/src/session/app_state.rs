@@ -179,10 +179,14 @@ impl AppState {
         let changed = *folders != now;
         *folders = now;
         drop(folders);
+        if changed {
+            self.session.look_for_embedding_models();
+        }
         changed && self.read_models()
     }
 
     fn take_models(&self, models: Vec<ModelRef>, installed: Option<String>) {
+        self.session.look_for_embedding_models();
         let before = self.session.settings();
         let settings = with_models(before, &models, installed.as_deref(), &self.session.preferences());
         *lock(&self.models) = models;

@@ -87,6 +87,20 @@ pub struct FoundPassage {
     pub similarity: Option<f32>,
 }
 
+impl FoundPassage {
+    /// Its text in parts, and whether each is a word that was asked for.
+    pub fn parts(&self) -> impl Iterator<Item = (&str, bool)> {
+        let ends = self.words.iter().map(|word| word.end);
+        let before = std::iter::once(0).chain(ends.clone()).zip(self.words.iter().map(|word| word.start));
+        let rest = std::iter::once((ends.last().unwrap_or(0), self.text.len(), false));
+        let others = before.map(|(from, to)| (from, to, false));
+        let words = self.words.iter().map(|word| (word.start, word.end, true));
+        let mut parts: Vec<_> = others.chain(words).chain(rest).filter(|(from, to, _)| from < to).collect();
+        parts.sort_unstable();
+        parts.into_iter().map(|(from, to, is_word)| (&self.text[from..to], is_word))
+    }
+}
+
 impl Documents {
     /// The passages that answer a question best, the best first: ranked by the words that they share with it,
     /// and by their meaning, and both ranks fused. Of passages that overlap only the best is there.

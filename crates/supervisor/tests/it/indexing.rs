@@ -215,7 +215,10 @@ async fn a_killed_indexer_loses_at_most_what_it_was_computing() {
         let documents = open(folder.path());
         let index = look(&documents, &model("hashes")).await.unwrap();
         let now = (index.passages - index.missing) as usize;
-        assert!(now > kept && now.is_multiple_of(AT_ONCE) && now < PASSAGES, "round {round}: {now} after {kept}");
+        assert!(
+            now > kept && now.is_multiple_of(AT_ONCE) && now < PASSAGES,
+            "round {round}: {now} after {kept}"
+        );
         kept = now;
     }
     let documents = open(folder.path());
