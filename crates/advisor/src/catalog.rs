@@ -9,7 +9,7 @@ use serde::Serialize;
 use wire::{Failure, Job};
 
 use crate::recommend::{self, Advice, Choice, Recommendation};
-use crate::{list_models, list_speaker_models, store};
+use crate::{list_embedding_models, list_models, list_speaker_models, store};
 use config::Preferences;
 
 /// A model that can be installed or repaired. Amounts are bytes.
@@ -33,6 +33,8 @@ pub struct CatalogEntry {
     pub facts: Option<EntryFacts>,
     /// Whether it, or what it lacks, can be downloaded.
     pub downloadable: bool,
+    /// It transcribes nothing: it finds texts by their meaning.
+    pub for_search: bool,
 }
 
 /// How a model of the catalogue would run on this machine. Amounts are bytes.
@@ -109,7 +111,7 @@ impl ModelCatalog {
             None => Vec::new(),
         };
         let advice = recommend::now(preferences, job)?;
-        let installed = list_models().into_iter().chain(list_speaker_models());
+        let installed = list_models().into_iter().chain(list_speaker_models()).chain(list_embedding_models());
         let installed = installed.map(|model| model.name).collect();
         let (entries, recommended) = entries(&known, &stored, &installed, &advice);
         let folder = store.map(|store| store.folder().to_owned());
@@ -171,7 +173,7 @@ fn entries(
         let begun = entries.iter().any(|entry| entry.id == known.id);
         !begun
             && !installed.contains(&known.id)
-            && (known.own || known.kind == ModelKind::Speakers || recommend::is_candidate(known))
+            && (known.own || is_no_speech_model(known) || recommend::is_candidate(known))
     };
     let mut rest: Vec<CatalogEntry> =
         known.iter().filter(is_new).map(|known| entry(&known.id, Some(known), advice)).collect();
@@ -183,6 +185,11 @@ fn entries(
     rest.sort_by_key(place);
     entries.extend(rest);
     (entries, recommended)
+}
+
+/// Those that do something else than transcribe are offered too.
+fn is_no_speech_model(known: &KnownModel) -> bool {
+    matches!(known.kind, ModelKind::Speakers | ModelKind::TextEmbedding)
 }
 
 fn entry(id: &str, known: Option<&KnownModel>, advice: Option<&Advice>) -> CatalogEntry {
@@ -197,6 +204,7 @@ fn entry(id: &str, known: Option<&KnownModel>, advice: Option<&Advice>) -> Catal
         slow: advice
             .zip(choice.as_ref())
             .is_some_and(|(advice, choice)| !recommend::is_fast(advice.device.kind, choice)),
+        for_search: known.is_some_and(|known| known.kind == ModelKind::TextEmbedding),
         facts: choice.map(EntryFacts::from),
         downloadable: known.is_some_and(|known| known.wanted().is_ok()),
     }

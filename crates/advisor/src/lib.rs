@@ -7,6 +7,7 @@
 mod alternatives;
 pub mod catalog;
 pub mod choice;
+pub mod embedding;
 pub mod engines;
 pub mod fit;
 mod job_template;
@@ -18,5 +19,6 @@ pub mod store;
 pub mod transfers;
 
 pub use alternatives::{alternatives, with_alternatives};
+pub use embedding::{embedding_model, list_embedding_models};
 pub use job_template::{JobTemplate, speaker_model};
 pub use models::{ModelRef, find_model, find_speaker_model, list_models, list_speaker_models};

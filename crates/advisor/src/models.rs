@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use formats::{ModelFiles, SpeakerModel};
+use formats::{ModelFiles, SpeakerModel, TextEmbeddingModel};
 use hub::{Cache, Catalogue, Manifest, Store};
 use serde::Deserialize;
 use wire::{ErrorCode, Failure};
@@ -95,7 +95,12 @@ pub fn model_at(path: &Path) -> Result<ModelRef, Failure> {
 /// A folder in the Hugging Face layout, or with one GGUF file or one of
 /// whisper.cpp, or such a file.
 fn is_model(path: &Path) -> bool {
-    !is_speaker_model(path) && is_speech_model(path)
+    !is_speaker_model(path) && !is_embedding_model(path) && is_speech_model(path)
+}
+
+/// A folder of a network that turns texts into vectors, whole or not.
+fn is_embedding_model(path: &Path) -> bool {
+    !matches!(TextEmbeddingModel::find(path), Ok(None))
 }
 
 /// A folder of networks that tell speakers apart, whole or not.
@@ -204,6 +209,15 @@ impl Places {
         self.list_of(&is_whole)
     }
 
+    /// As [`list_embedding_models`](crate::list_embedding_models). Damaged ones are left out.
+    pub fn list_embedding(&self) -> Vec<ModelRef> {
+        let is_whole = |path: &Path| {
+            matches!(TextEmbeddingModel::find(path), Ok(Some(model)) if model.check().is_ok())
+                && whole(path).is_ok()
+        };
+        self.list_of(&is_whole)
+    }
+
     /// Damaged ones are left out.
     pub fn list(&self) -> Vec<ModelRef> {
         self.list_of(&|path| is_model(path) && whole(path).is_ok())
@@ -283,6 +297,11 @@ impl Places {
             let message = format!("The model \"{wanted}\" identifies speakers; it can't transcribe.");
             return Failure::new(ErrorCode::ModelNotFound, message)
                 .remedy(format!("Choose another model; to use this one, give --speaker-model {wanted}."));
+        }
+        if self.candidates().any(|(name, path)| name == wanted && is_embedding_model(&path)) {
+            let message =
+                format!("The model \"{wanted}\" is for the search by meaning; it can't transcribe.");
+            return Failure::new(ErrorCode::ModelNotFound, message).remedy("Choose another model.");
         }
         if let Some(Ok(_)) = self.store_folder().map(|folder| Store::at(folder).model(wanted)) {
             let message = format!("The download of the model \"{wanted}\" was interrupted.");

@@ -17,7 +17,7 @@ use crate::pull::{self, Network, Shown};
 
 /// Copy a model from this computer into the model folder
 ///
-/// A folder in the Hugging Face layout, a safetensors or GGUF file with its config.json and tokenizer.json
+/// A folder in the Hugging Face layout or that of sentence-transformers, a safetensors or GGUF file with its config.json and tokenizer.json
 /// next to it, or a ggml-*.bin of whisper.cpp. The model is checked first. Nothing in it is executed.
 #[derive(Debug, Args)]
 pub struct Import {

@@ -84,7 +84,11 @@ pub fn listed() -> Vec<Listed> {
         note: model.note.or_else(|| Some("Identifies speakers: use it with --speaker-model.".into())),
         ..model
     });
-    let found = advisor::list_models().into_iter().chain(speakers).map(|model| Listed {
+    let search = advisor::list_embedding_models().into_iter().map(|model| ModelRef {
+        note: model.note.or_else(|| Some("Finds transcripts by their meaning: `steno search`.".into())),
+        ..model
+    });
+    let found = advisor::list_models().into_iter().chain(speakers).chain(search).map(|model| Listed {
         name: model.name,
         bytes: Some(hub::disk_use(&model.path)),
         path: Some(model.path.into()),

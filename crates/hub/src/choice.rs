@@ -6,12 +6,24 @@ const WEIGHTS: &str = "model.safetensors";
 const SHARDS: &str = "model.safetensors.index.json";
 const BESIDE: [&str; 4] =
     ["config.json", "generation_config.json", "preprocessor_config.json", "tokenizer.json"];
+/// Of a repository of sentence-transformers: its steps, and what each is told.
+const STEPS: [&str; 5] = [
+    "modules.json",
+    "1_Pooling/config.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+    "tokenizer_config.json",
+];
 
 /// Fails with `NotOffered`, saying what is missing. A repository that has only
 /// pickles is refused: reading one runs what is in it.
 pub(crate) fn of(id: &str, names: impl Iterator<Item = String>) -> Result<Vec<String>, Error> {
-    // Folders hold variants for other programs.
-    let mut names: Vec<String> = names.filter(|name| files::is_plain_name(name)).collect();
+    let all: Vec<String> = names.collect();
+    let steps = STEPS.iter().filter(|_| all.iter().any(|name| name == STEPS[0]));
+    let steps = steps.filter(|step| all.iter().any(|name| name == *step)).map(|step| (*step).to_owned());
+    let steps: Vec<String> = steps.collect();
+    // Other folders hold variants for other programs.
+    let mut names: Vec<String> = all.into_iter().filter(|name| files::is_plain_name(name)).collect();
     names.sort();
     let has = |name: &str| names.iter().any(|known| known == name);
     let not_offered =
@@ -56,7 +68,7 @@ pub(crate) fn of(id: &str, names: impl Iterator<Item = String>) -> Result<Vec<St
             return Err(not_offered(format!("the repository has no {needed}"), "Choose another repository."));
         }
     }
-    Ok(beside.chain(weights).collect())
+    Ok(beside.chain(steps).chain(weights).collect())
 }
 
 fn is_pickle(name: &str) -> bool {
@@ -72,7 +84,18 @@ mod tests {
         let beside = ["config.json", "generation_config.json", "tokenizer.json"];
         // Names in the repository -> names taken, or a part of what is said.
         type Case<'a> = (&'a [&'a str], Result<&'a [&'a str], &'a str>);
-        let cases: [Case; 7] = [
+        let cases: [Case; 8] = [
+            (
+                &["modules.json", "1_Pooling/config.json", "model.safetensors", "onnx/config.json"],
+                Ok(&[
+                    "config.json",
+                    "generation_config.json",
+                    "tokenizer.json",
+                    "modules.json",
+                    "1_Pooling/config.json",
+                    "model.safetensors",
+                ]),
+            ),
             (
                 &[
                     "model.safetensors",

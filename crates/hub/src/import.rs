@@ -2,7 +2,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use formats::{FileKind, ModelFiles, SpeakerModel};
+use formats::{FileKind, ModelFiles, SpeakerModel, TextEmbeddingModel};
 
 use crate::inspect::{inspect, invalid, kind};
 use crate::manifest::{Manifest, Origin, Stored};
@@ -25,7 +25,7 @@ const WEIGHTS: &str = "model.safetensors";
 
 /// Copies a model from this machine into the store: a folder, a safetensors or
 /// GGUF file with its config.json and tokenizer.json beside it, a file of
-/// whisper.cpp, or a folder of pyannote's community-1, told apart by what is in them. Nothing in them is run. It is
+/// whisper.cpp, a folder of pyannote's community-1, or one of sentence-transformers, told apart by what is in them. Nothing in them is run. It is
 /// called `name`, else what it was called.
 ///
 /// Fails with `Invalid`, naming what is missing or wrong, before anything is
@@ -79,6 +79,9 @@ fn recognise(path: &Path) -> Result<Vec<Named>, Error> {
         inspect(path)?;
         if let Some(files) = SpeakerModel::find(path).map_err(invalid)? {
             return Ok(within(path, files.all()));
+        }
+        if let Some(model) = TextEmbeddingModel::find(path).map_err(invalid)? {
+            return Ok(within(path, model.all().map_err(invalid)?));
         }
         let source = ModelFiles::find(path).map_err(invalid)?;
         return Ok(match source {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use formats::{FileKind, ModelFiles, SpeakerModel, Tensors};
+use formats::{FileKind, ModelFiles, SpeakerModel, Tensors, TextEmbeddingModel};
 use memory::Dimensions;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -12,8 +12,8 @@ use crate::Error;
 const AGAIN: &str = "Get the model again, with all of its files.";
 
 /// Checks that `path`, a folder or a single file that has everything inside, is a
-/// whole Whisper model: every tensor is there, in its shape. Of a model that tells
-/// speakers apart the parts are checked.
+/// whole model: every tensor is there, in its shape. Of a model that tells speakers apart
+/// the parts are checked.
 ///
 /// # Errors
 ///
@@ -22,7 +22,7 @@ pub fn inspect(path: &Path) -> Result<(), Error> {
     if path.is_file() {
         kind(path)?;
     }
-    if speakers(path)? {
+    if is_no_speech_model(path)? {
         return Ok(());
     }
     let source = ModelFiles::find(path).map_err(|error| match pickle_in(path) {
@@ -53,11 +53,15 @@ pub fn inspect(path: &Path) -> Result<(), Error> {
     compare(&tensors, &dimensions, path)
 }
 
-/// Whether a folder is that of a model that tells speakers apart; fails where it is one
-/// and not whole.
-pub(crate) fn speakers(path: &Path) -> Result<bool, Error> {
-    let Some(files) = SpeakerModel::find(path).map_err(invalid)? else { return Ok(false) };
-    files.check().map_err(invalid)?;
+/// Whether a folder is that of a model that tells speakers apart or turns texts into vectors;
+/// fails where it is one and not whole.
+pub(crate) fn is_no_speech_model(path: &Path) -> Result<bool, Error> {
+    if let Some(files) = SpeakerModel::find(path).map_err(invalid)? {
+        files.check().map_err(invalid)?;
+        return Ok(true);
+    }
+    let Some(model) = TextEmbeddingModel::find(path).map_err(invalid)? else { return Ok(false) };
+    model.check().map_err(invalid)?;
     Ok(true)
 }
 

@@ -16,7 +16,7 @@ use crate::client::{Client, Remote};
 use crate::connections::Connections;
 use crate::digest::Digest;
 use crate::fetch::{self, Piece, fetch};
-use crate::inspect::{inspect, kind, speakers};
+use crate::inspect::{inspect, is_no_speech_model, kind};
 use crate::manifest::{Manifest, Origin, Stored};
 use crate::meter::{Meter, TransferProgress, TransferStage};
 use crate::retry::{Retries, Trouble};
@@ -146,7 +146,7 @@ impl Puller {
             self.file(&mut manifest, number, &partial, control, &mut meter).await?;
         }
         // Their checkpoints are pickles, which alone may be some: they are read without being run.
-        if !speakers(&partial)? {
+        if !is_no_speech_model(&partial)? {
             if wanted.is_whisper {
                 inspect(&partial)?;
             }

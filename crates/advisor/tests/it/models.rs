@@ -125,3 +125,75 @@ fn models_that_tell_speakers_apart_are_kept_from_those_that_transcribe() {
         assert!(failure.message.contains(said), "{wanted}: {failure}");
     }
 }
+
+#[test]
+fn models_that_embed_texts_are_kept_from_those_that_transcribe() {
+    let embedding = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/embedding");
+    let root = tree(&["data/steno/models/base/config.json"]);
+    let models = root.path().join("data/steno/models");
+    let install = |name: &str, tiny: &str| {
+        let folder = models.join(name);
+        std::fs::create_dir(&folder).unwrap();
+        for file in ["config.json", "tokenizer.json", "model.safetensors"] {
+            std::fs::copy(embedding.join(tiny).join(file), folder.join(file)).unwrap();
+        }
+        folder
+    };
+    install("small", "tiny-bert");
+    install("broken", "tiny-bert");
+    std::fs::write(models.join("broken/model.safetensors"), b"no").unwrap();
+    let places = places(root.path());
+    let names =
+        |models: Vec<advisor::ModelRef>| -> Vec<String> { models.into_iter().map(|it| it.name).collect() };
+    assert_eq!(names(places.list()), ["base"]);
+    assert_eq!(names(places.list_embedding()), ["small"]);
+    assert_eq!(names(places.list_speakers()), Vec::<String>::new());
+    let failure = places.find(Some("small")).unwrap_err();
+    assert_eq!(failure.code, ErrorCode::ModelNotFound);
+    assert!(failure.message.contains("search by meaning"), "{failure}");
+}
+
+#[test]
+fn the_model_to_search_with_suits_the_languages_and_the_machine() {
+    let root = tempfile::tempdir().unwrap();
+    // Numbers per token and tokens known; no weights are read to choose.
+    let model = |name: &str, width: usize, vocabulary: usize| {
+        let path = root.path().join(name);
+        std::fs::create_dir(&path).unwrap();
+        let config = serde_json::json!({
+            "model_type": "bert", "vocab_size": vocabulary, "hidden_size": width, "num_hidden_layers": 2,
+            "num_attention_heads": 4, "intermediate_size": 64, "max_position_embeddings": 64,
+        });
+        std::fs::write(path.join("config.json"), config.to_string()).unwrap();
+        std::fs::write(path.join("tokenizer.json"), "{}").unwrap();
+        std::fs::copy(
+            Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("../../tests/data/embedding/tiny-bert/model.safetensors"),
+            path.join("model.safetensors"),
+        )
+        .unwrap();
+        advisor::ModelRef { name: name.into(), path, demonstration: false, note: None }
+    };
+    let (english, small, large) =
+        (model("english", 512, 50_000), model("small", 32, 120_000), model("large", 256, 250_000));
+    let chosen = |models: &[&advisor::ModelRef], english_only, memory| {
+        let models: Vec<_> = models.iter().map(|model| (*model).clone()).collect();
+        let chosen = advisor::embedding::choose(&models, english_only, memory);
+        chosen.map(|model| (model.name, model.dimensions))
+    };
+    let named = |name: &str, width| Some((name.to_owned(), width));
+    let all = [&english, &small, &large];
+    assert_eq!(chosen(&[], false, None), None);
+    assert_eq!(chosen(&all, false, None), named("large", 256));
+    assert_eq!(chosen(&[&english, &small], false, None), named("small", 32), "English alone finds no German");
+    assert_eq!(chosen(&[&english, &small], true, None), named("english", 512));
+    assert_eq!(chosen(&[&english], false, None), named("english", 512), "better than none");
+    assert_eq!(chosen(&all, false, Some(150 << 20)), named("small", 32), "the large one has no room");
+
+    // Other weights are another version.
+    let version = || advisor::embedding::choose(&[small.clone()], true, None).unwrap().version;
+    let before = version();
+    assert_eq!(before, version());
+    std::fs::write(small.path.join("model.safetensors"), b"other").unwrap();
+    assert_ne!(before, version());
+}

@@ -715,6 +715,38 @@ fn a_nemotron_of_the_catalogue_is_pulled() {
     assert!(error.contains("layers.2"), "{error}");
 }
 
+/// Those of the catalogue that embed texts are taken with their steps, or not at all.
+#[test]
+fn a_model_of_the_catalogue_that_embeds_texts_is_pulled() {
+    let embedding = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/embedding");
+    let catalogue = hub::Catalogue::public().unwrap();
+    for (id, repository, tiny) in [
+        ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2", "tiny-bert"),
+        ("multilingual-e5-small", "intfloat/multilingual-e5-small", "tiny-bert"),
+        ("multilingual-e5-base", "intfloat/multilingual-e5-base", "tiny-xlm-roberta"),
+    ] {
+        let place = Place::new();
+        let wanted = catalogue.wanted(id).unwrap();
+        assert_eq!(catalogue.wanted(repository).unwrap(), wanted);
+        assert!(!wanted.is_whisper);
+        let put = |name: &str, bytes: Vec<u8>| place.server.put(&format!("{repository}/{name}"), bytes);
+        for name in wanted.files.as_ref().unwrap() {
+            put(name, std::fs::read(embedding.join(tiny).join(name)).unwrap());
+        }
+        let puller = Puller::new(place.server.settings(), Connections::nowhere()).unwrap();
+        let model = place.pull_with(&puller, &wanted).unwrap();
+        assert_eq!(model.state, StoredState::Ready);
+        assert!(model.folder.join("1_Pooling/config.json").is_file());
+        place.store.remove(id).unwrap();
+        put("1_Pooling/config.json", br#"{"pooling_mode_max_tokens": true}"#.to_vec());
+        let error = place.pull_with(&puller, &Wanted { renew: true, ..wanted }).unwrap_err().to_string();
+        assert!(error.contains("pooling"), "{error}");
+    }
+    // Its weights are a checkpoint, which is read without being run.
+    let files = catalogue.wanted("bge-m3").unwrap().files.unwrap();
+    assert!(files.contains(&"pytorch_model.bin".to_owned()));
+}
+
 /// The catalogue's model that tells speakers apart: its files lie in folders, and its
 /// checkpoints are the only pickles that are taken.
 #[test]

@@ -406,6 +406,51 @@ fn a_nemotron_is_imported_or_refused_with_the_reason() {
     }
 }
 
+/// A folder in the layout of sentence-transformers keeps all that says how a vector is made.
+#[test]
+fn a_model_that_embeds_texts_is_imported_verified_and_removed() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/embedding/tiny-bert");
+    let place = Place::new();
+    let model = place.import(&source, Some("mine")).unwrap();
+    assert_eq!(model.state, StoredState::Ready);
+    for name in
+        ["config.json", "tokenizer.json", "modules.json", "1_Pooling/config.json", "model.safetensors"]
+    {
+        assert_eq!(
+            fs::read(model.folder.join(name)).unwrap(),
+            fs::read(source.join(name)).unwrap(),
+            "{name}"
+        );
+    }
+    assert!(!model.folder.join("make.py").exists());
+    fs::write(model.folder.join("1_Pooling/config.json"), "{}").unwrap();
+    let verified = hub::verify(&place.store, "mine", &Control::default(), &mut |_, _| ()).unwrap();
+    assert_eq!(
+        verified.damaged.iter().map(|(file, _)| file.as_str()).collect::<Vec<_>>(),
+        ["1_Pooling/config.json"]
+    );
+    place.store.remove("mine").unwrap();
+    assert!(place.store.list().unwrap().is_empty());
+
+    // What is no whole model is refused by name, before anything is copied.
+    let folder = place.folder.path().join("half");
+    fs::create_dir(&folder).unwrap();
+    for name in ["config.json", "tokenizer.json", "model.safetensors"] {
+        fs::copy(source.join(name), folder.join(name)).unwrap();
+    }
+    let config = fs::read_to_string(source.join("config.json")).unwrap();
+    for (config, reason) in [
+        (config.replace("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3"), "encoder.layer.2"),
+        (config.replace("\"intermediate_size\": 64", "\"intermediate_size\": 65"), "config.json asks for"),
+        (config.replace("\"gelu\"", "\"silu\""), "silu"),
+    ] {
+        fs::write(folder.join("config.json"), config).unwrap();
+        let error = place.import(&folder, None).unwrap_err().to_string();
+        assert!(error.contains(reason), "{reason}: {error}");
+        assert!(place.store.list().unwrap().is_empty());
+    }
+}
+
 #[test]
 fn a_damaged_speaker_model_is_refused_with_its_file_and_the_reason() {
     let source = random_models::corpus::bundled().join("reference/speakers/community/model");

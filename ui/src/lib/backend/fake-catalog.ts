@@ -8,7 +8,7 @@ function facts(fit: Fit, gigabytes: number, parameters: number, missing = 0): En
 }
 
 function entry(id: string, megabytes: number, languages: string, facts: EntryFacts | null, state: InstallState = { kind: "offered" }): CatalogEntry {
-  return { id, state, bytes: megabytes * 1e6, languages, licence: "Apache-2.0", slow: (facts?.parameters ?? 0) > 500e6, facts, downloadable: true };
+  return { id, state, bytes: megabytes * 1e6, languages, licence: "Apache-2.0", slow: (facts?.parameters ?? 0) > 500e6, facts, downloadable: true, for_search: false };
 }
 
 export const RECOMMENDED = "whisper-small";

@@ -640,7 +640,11 @@ facts: EntryFacts | null,
 /**
  * Whether it, or what it lacks, can be downloaded.
  */
-downloadable: boolean, };
+downloadable: boolean, 
+/**
+ * It transcribes nothing: it finds texts by their meaning.
+ */
+for_search: boolean, };
 
 /**
  * How a model of the catalogue would run on this machine. Amounts are bytes.

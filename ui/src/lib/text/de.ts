@@ -34,6 +34,7 @@ export const de: Text = {
     disk: (size) => `${size} auf dem Datenträger`,
     needs: (size, free, precision) => `benötigt ${size}, ${free} frei (${precision})`,
     best: "Bestes installiertes Modell",
+    forSearch: "Für die Suche nach Bedeutung, nicht zum Transkribieren",
     unsuited: "Unterstützt die gewählte Sprache oder Aufgabe nicht",
     fit: { comfortable: "Passt", tight: "Passt knapp", does_not_fit: "Passt nicht" },
     missing: (size) => `${size} fehlen`,

@@ -36,6 +36,7 @@ export const en = {
     disk: (size: string) => `${size} on disk`,
     needs: (size: string, free: string, precision: string) => `needs ${size} of ${free} free (${precision})`,
     best: "Best installed",
+    forSearch: "For the search by meaning: it does not transcribe",
     unsuited: "Does not support the selected language or task",
     fit: { comfortable: "Fits", tight: "Just fits", does_not_fit: "Does not fit" },
     missing: (size: string) => `${size} short`,

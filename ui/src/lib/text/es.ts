@@ -35,6 +35,7 @@ export const es: Text = {
     disk: (size) => `${size} en disco`,
     needs: (size, free, precision) => `necesita ${size} de ${free} libres (${precision})`,
     best: "El mejor instalado",
+    forSearch: "Para la búsqueda por significado: no transcribe",
     unsuited: "No admite el idioma o la tarea seleccionados",
     fit: { comfortable: "Cabe", tight: "Cabe justo", does_not_fit: "No cabe" },
     missing: (size) => `faltan ${size}`,

@@ -35,6 +35,7 @@ export const ja: Text = {
     disk: (size) => `ディスク使用量${size}`,
     needs: (size, free, precision) => `必要${size}、空き${free}（${precision}）`,
     best: "インストール済みで最適",
+    forSearch: "意味による検索用です。文字起こしはできません",
     unsuited: "選択した言語または処理に対応していません",
     fit: { comfortable: "メモリに収まります", tight: "ぎりぎり収まります", does_not_fit: "収まりません" },
     missing: (size) => `${size}不足`,

@@ -35,6 +35,7 @@ export const zh: Text = {
     disk: (size) => `占用磁盘 ${size}`,
     needs: (size, free, precision) => `需要 ${size}，可用 ${free}（${precision}）`,
     best: "已安装的最佳模型",
+    forSearch: "用于按含义搜索，不能转写",
     unsuited: "不支持所选的语言或任务",
     fit: { comfortable: "内存充足", tight: "内存勉强够用", does_not_fit: "内存不足" },
     missing: (size) => `还差 ${size}`,
