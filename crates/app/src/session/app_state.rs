@@ -53,6 +53,7 @@ impl AppState {
         let session = Session::start(supervision(&preferences, report), settings);
         if let Some(documents) = crate::documents::open(|problem| report(&problem)) {
             session.keep_documents(documents);
+            session.compare_meanings(advisor::embedding_models);
         }
         session.probe_with(Player::default());
         session.change_preferences(preferences);

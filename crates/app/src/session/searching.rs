@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use config::preferences::Priority;
+use library::Documents;
 use library::documents::{Filter, FoundPassage, IndexModel, Meaning, PassageId, Question, SearchHits};
 use supervisor::indexing::{self, IndexProgress};
 use supervisor::meanings::{Meanings, PassagesOf};
@@ -96,8 +97,9 @@ impl Session {
     }
 }
 
-/// Finds the installed models that turn texts into vectors, the best first. Reads the disk.
-type FindModels = Box<dyn Fn() -> Vec<EmbeddingModel> + Send + Sync>;
+/// Finds the installed models that turn texts into vectors, the best first; true: for texts in English alone.
+/// Reads the disk.
+type FindModels = Box<dyn Fn(bool) -> Vec<EmbeddingModel> + Send + Sync>;
 
 /// What searches by meaning need.
 pub(super) struct Searching {
@@ -126,8 +128,11 @@ impl Searching {
         }
     }
 
-    fn models(&self) -> Vec<EmbeddingModel> {
-        self.find_models.get().map(|find| find()).unwrap_or_default()
+    fn models(&self, documents: &Documents) -> Vec<EmbeddingModel> {
+        let Some(find) = self.find_models.get() else { return Vec::new() };
+        let languages =
+            documents.speakers_and_languages().map(|(_, languages)| languages).unwrap_or_default();
+        find(languages.iter().all(|language| language == "en"))
     }
 
     /// Tells what changed, once.
@@ -143,7 +148,10 @@ impl Searching {
 impl Session {
     /// Once, after [`Session::keep_documents`]: meanings are compared with these models from now on, and the
     /// history's index is kept up to date in the background.
-    pub fn compare_meanings(&self, find_models: impl Fn() -> Vec<EmbeddingModel> + Send + Sync + 'static) {
+    pub fn compare_meanings(
+        &self,
+        find_models: impl Fn(bool) -> Vec<EmbeddingModel> + Send + Sync + 'static,
+    ) {
         if self.inner.searching.find_models.set(Box::new(find_models)).is_ok() {
             let inner = Arc::clone(&self.inner);
             self.inner.runtime.spawn(keep_up_to_date(inner));
@@ -161,9 +169,11 @@ impl Session {
         if text.trim().is_empty() {
             return None;
         }
-        let index = self.documents().ok()?.index().ok()??;
+        let documents = self.documents().ok()?;
+        let index = documents.index().ok()??;
         let searching = &self.inner.searching;
-        let model = searching.models().into_iter().find(|model| IndexModel::from(model) == index.model)?;
+        let model =
+            searching.models(documents).into_iter().find(|model| IndexModel::from(model) == index.model)?;
         let settings = self.inner.embedder_settings();
         let texts = vec![text.to_owned()];
         let embedded = searching.meanings.embed(&model, &settings, TextRole::Query, texts);
@@ -248,8 +258,9 @@ async fn take_turns(inner: Arc<Inner>, may_work: watch::Sender<bool>) {
 async fn bring_up_to_date(inner: &Arc<Inner>, turn: &mut watch::Receiver<bool>) {
     let searching = &inner.searching;
     let Some(documents) = inner.documents.get() else { return };
-    let looking = Arc::clone(inner);
-    let models = tokio::task::spawn_blocking(move || looking.searching.models()).await.unwrap_or_default();
+    let (looking, history) = (Arc::clone(inner), documents.clone());
+    let models = tokio::task::spawn_blocking(move || looking.searching.models(&history)).await;
+    let models = models.unwrap_or_default();
     let Some(model) = models.into_iter().next() else {
         return searching.tell(|state| *state = IndexState::default());
     };

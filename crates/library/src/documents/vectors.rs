@@ -167,15 +167,6 @@ impl Documents {
         while is_complete && self.change(|transaction| delete_others(transaction, index))? {}
         Ok(is_complete)
     }
-
-    /// Deletes all indexes; passages stay, and words find them.
-    ///
-    /// # Errors
-    /// If the history can't be written.
-    pub fn delete_indexes(&self) -> Result<(), Error> {
-        while self.change(|transaction| delete_others(transaction, IndexId(0)))? {}
-        Ok(())
-    }
 }
 
 /// Deletes some vectors of other indexes, then these. Returns whether there is more to delete.

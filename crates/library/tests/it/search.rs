@@ -247,9 +247,6 @@ fn another_model_is_used_once_all_its_vectors_are_there() {
     assert_eq!(embed(&documents, &model("new")), 2, "what was computed is kept");
     assert_eq!(serving(&documents), Some(("new".into(), 0)));
     assert_eq!(find(&documents, "selling the boat")[0].text, TALKS[0].2[0].1);
-    documents.delete_indexes().unwrap();
-    assert_eq!(documents.index().unwrap(), None);
-    assert_eq!(texts(&find(&documents, "surgeon")), [TALKS[0].2[1].1]);
 }
 
 #[test]
