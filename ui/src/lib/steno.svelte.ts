@@ -80,7 +80,7 @@ export class Steno {
   /** Letters are searched as they are written, without their meaning. */
   historyExact = $state(false);
   /** How far the search by meaning is. */
-  index = $state.raw<IndexState>({ model: null, done: 0, total: 0, speed: null, failure: null });
+  index = $state.raw<IndexState>({ model: null, done: 0, total: 0, revision: 0, speed: null, failure: null });
   /** How often a voice was remembered from a transcript: then their page looks anew. */
   voicesAdded = $state(0);
   /** How far the list of recordings is scrolled. */

@@ -34,6 +34,8 @@ pub struct IndexState {
     pub model: Option<String>,
     /// Passages that have a vector of that model, and all of them.
     pub progress: IndexProgress,
+    /// Grows whenever vectors were computed: a search may find something else then.
+    pub revision: u64,
     /// Vectors are being computed, or are about to be.
     pub works: bool,
     /// Why they can't be computed.
@@ -273,7 +275,8 @@ async fn bring_up_to_date(inner: &Arc<Inner>, turn: &mut watch::Receiver<bool>) 
         IndexProgress { done: index.passages - index.missing, total: index.passages, per_second: 0.0 };
     searching.tell(|state| {
         let failure = state.failure.take().filter(|_| state.model.as_ref() == Some(&model.name));
-        *state = IndexState { model: Some(model.name.clone()), progress, works: index.missing > 0, failure };
+        let (model, works) = (Some(model.name.clone()), index.missing > 0);
+        *state = IndexState { model, progress, works, failure, ..*state };
     });
     let settings = inner.embedder_settings();
     let mut passages = PassagesOf { meanings: &searching.meanings, model: &model, settings: &settings };
@@ -282,6 +285,7 @@ async fn bring_up_to_date(inner: &Arc<Inner>, turn: &mut watch::Receiver<bool>) 
     });
     let done = done.await;
     searching.tell(|state| {
+        state.revision += u64::from(index.missing > 0);
         state.works = false;
         // It is tried again after the next change of the history.
         state.failure = done.err();

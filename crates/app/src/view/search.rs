@@ -76,6 +76,8 @@ pub struct IndexState {
     pub done: u32,
     /// All passages.
     pub total: u32,
+    /// Grows whenever a search may find something else.
+    pub revision: u32,
     /// Passages per second while it works; null: it rests.
     pub speed: Option<f64>,
     /// Why it can't work.
@@ -126,6 +128,7 @@ impl From<session::IndexState> for IndexState {
             model: state.model,
             done: count(state.progress.done),
             total: count(state.progress.total),
+            revision: count(state.revision),
             speed: state.works.then_some(state.progress.per_second),
             failure: state.failure.map(Into::into),
         }

@@ -73,7 +73,7 @@ export class FakeBackend implements Backend {
   exported: number[][] = [];
 
   /** How far the search by meaning is; without a model at first. */
-  index: IndexState = { model: null, done: 0, total: 0, speed: null, failure: null };
+  index: IndexState = { model: null, done: 0, total: 0, revision: 0, speed: null, failure: null };
   /** Of every search. */
   filters: SearchFilter[] = [];
 

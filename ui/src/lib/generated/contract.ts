@@ -2542,6 +2542,10 @@ done: number,
  */
 total: number, 
 /**
+ * Grows whenever a search may find something else.
+ */
+revision: number, 
+/**
  * Passages per second while it works; null: it rests.
  */
 speed: number | null, 

@@ -136,4 +136,8 @@ test("how far the index is, and why it can't be made, is told", async () => {
   await waitFor(() => expect(screen.queryAllByTestId("hits-of").length).toBeGreaterThan(0));
   backend.compares();
   await waitFor(() => expect(passages().length).toBeGreaterThan(0));
+  // So is what was asked before all meanings were computed.
+  const searches = backend.filters.length;
+  backend.compares({ revision: 1 });
+  await waitFor(() => expect(backend.filters.length).toBeGreaterThan(searches));
 });
