@@ -297,3 +297,103 @@ impl Shared {
         is_busy(&self.queue, self.paused)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use transcript::{SCHEMA_VERSION, Segment, Time, Transcript};
+    use wire::ErrorCode;
+
+    use super::*;
+    use crate::session::{JobSettings, JobState};
+
+    fn talk(texts: &[&str]) -> Transcript {
+        let json = format!(
+            r#"{{"schema_version": {SCHEMA_VERSION}, "complete": true, "language": "en", "task": "transcribe", "settings": null,
+            "source": {{"name": "talk", "duration": 60, "sample_rate": 16000, "channels": 1, "format": "wav"}},
+            "model": {{"name": "small", "precision": "f32", "demonstration": false}},
+            "segments": [], "completeness": {{"speech": 1, "covered": 1, "gaps": []}}}}"#
+        );
+        let mut talk = Transcript::from_json(json.as_bytes()).unwrap();
+        for (number, text) in texts.iter().enumerate() {
+            let start = Time::from_millis(1000 * number as u32);
+            let (end, speaker) = (start + Time::from_millis(900), Some(number.to_string()));
+            talk.segments.push(Segment { start, end, speaker, text: (*text).into(), ..Segment::default() });
+        }
+        transcript::edit::assign_ids(&mut talk);
+        talk
+    }
+
+    /// A session with a history of two passages, whose engine can't be started.
+    fn session(folder: &Path) -> Session {
+        let options = EngineOptions { program: Some(folder.join("no engine")), ..EngineOptions::default() };
+        let session = Session::new(options, JobSettings::default());
+        let (documents, _) = Documents::open(&folder.join("history.sqlite")).unwrap();
+        documents.add(Path::new("/r/a.wav"), None, &talk(&["The boat is sold.", "It rains."])).unwrap();
+        session.keep_documents(documents);
+        session
+    }
+
+    fn model(folder: &Path) -> EmbeddingModel {
+        EmbeddingModel { folder: folder.into(), name: "m".into(), version: "1".into(), dimensions: 2 }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn words_are_found_and_the_reason_is_told_where_meanings_can_not_be_compared() {
+        let folder = tempfile::tempdir().unwrap();
+        let session = session(folder.path());
+        let mut state = session.follow_index();
+        assert_eq!(*state.borrow_and_update(), IndexState::default());
+        let asked = folder.path().to_owned();
+        session.compare_meanings(move |english_only| {
+            assert!(english_only);
+            vec![model(&asked)]
+        });
+        let failed = state.wait_for(|state| state.failure.is_some()).await.unwrap().clone();
+        assert_eq!(failed.failure.map(|failure| failure.code), Some(ErrorCode::EngineNotFound));
+        assert_eq!((failed.model.as_deref(), failed.progress.total, failed.works), (Some("m"), 2, false));
+        let asking = session.clone();
+        let find = move || asking.find_passages("boat", Filter::default(), true);
+        let found = tokio::task::spawn_blocking(find).await.unwrap().unwrap();
+        assert_eq!((found.passages.len(), found.by_meaning), (1, false));
+        assert_eq!(session.search_choices().unwrap(), (vec!["0".into(), "1".into()], vec!["en".into()]));
+    }
+
+    /// The engine would be started, and fail, if the index were worked at.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_index_waits_for_recordings() {
+        let folder = tempfile::tempdir().unwrap();
+        let session = session(folder.path());
+        session.pause(true);
+        let file = folder.path().join("talk.wav");
+        std::fs::write(&file, "sound").unwrap();
+        let id = session.add([file])[0];
+        let set = |state| session.inner.change(|shared| shared.queue.end(id, state, None, None));
+        session.inner.change(|shared| shared.queue.start_next());
+        assert!(session.lock().is_busy());
+        let (asked, mut state) = (folder.path().to_owned(), session.follow_index());
+        session.compare_meanings(move |_| vec![model(&asked)]);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert_eq!(*state.borrow_and_update(), IndexState::default());
+        set(JobState::Cancelled);
+        state.wait_for(|state| state.failure.is_some()).await.unwrap();
+    }
+
+    /// A model that is installed while the window is open is used, and one that is removed is not.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn models_come_and_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let session = session(folder.path());
+        let here = folder.path().join("model");
+        let mut state = session.follow_index();
+        let looking = here.clone();
+        session.compare_meanings(move |_| if looking.exists() { vec![model(&looking)] } else { Vec::new() });
+        std::fs::create_dir(&here).unwrap();
+        session.look_for_embedding_models();
+        state.wait_for(|state| state.model.is_some()).await.unwrap();
+        std::fs::remove_dir(&here).unwrap();
+        session.look_for_embedding_models();
+        state.wait_for(|state| state.model.is_none()).await.unwrap();
+    }
+}

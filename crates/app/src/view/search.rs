@@ -106,7 +106,7 @@ impl From<session::FoundPassages> for PassageResults {
 impl From<documents::FoundPassage> for FoundPassage {
     fn from(found: documents::FoundPassage) -> Self {
         Self {
-            text: found.parts().map(|(text, is_word)| (text.to_owned(), is_word)).collect(),
+            text: found.parts().into_iter().map(|(text, is_word)| (text.to_owned(), is_word)).collect(),
             by_words: !found.words.is_empty(),
             by_meaning: found.similarity.is_some(),
             id: found.id.0,

@@ -89,15 +89,16 @@ pub struct FoundPassage {
 
 impl FoundPassage {
     /// Its text in parts, and whether each is a word that was asked for.
-    pub fn parts(&self) -> impl Iterator<Item = (&str, bool)> {
-        let ends = self.words.iter().map(|word| word.end);
-        let before = std::iter::once(0).chain(ends.clone()).zip(self.words.iter().map(|word| word.start));
-        let rest = std::iter::once((ends.last().unwrap_or(0), self.text.len(), false));
-        let others = before.map(|(from, to)| (from, to, false));
-        let words = self.words.iter().map(|word| (word.start, word.end, true));
-        let mut parts: Vec<_> = others.chain(words).chain(rest).filter(|(from, to, _)| from < to).collect();
-        parts.sort_unstable();
-        parts.into_iter().map(|(from, to, is_word)| (&self.text[from..to], is_word))
+    pub fn parts(&self) -> Vec<(&str, bool)> {
+        let (mut parts, mut done) = (Vec::new(), 0);
+        for word in &self.words {
+            parts.push((&self.text[done..word.start], false));
+            parts.push((&self.text[word.clone()], true));
+            done = word.end;
+        }
+        parts.push((&self.text[done..], false));
+        parts.retain(|(text, _)| !text.is_empty());
+        parts
     }
 }
 
