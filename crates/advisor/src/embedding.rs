@@ -38,10 +38,10 @@ pub fn embedding_models(english_only: bool) -> Vec<EmbeddingModel> {
 pub fn choose(models: &[ModelRef], english_only: bool, memory: Option<u64>) -> Option<EmbeddingModel> {
     let read = |model: &ModelRef| Some((model.clone(), TextEmbeddingModel::find(&model.path).ok()??));
     let suits = |config: &TextEmbeddingConfig| english_only || config.is_multilingual();
-    let fits = |config: &TextEmbeddingConfig| memory.is_none_or(|bytes| peak(config) <= bytes);
+    let fits = |model: &TextEmbeddingModel| memory.is_none_or(|bytes| peak(model) <= bytes);
     let best = models.iter().filter_map(read).max_by_key(|(model, files)| {
-        let config = &files.config;
-        (fits(config), suits(config), config.sizes().weights, std::cmp::Reverse(model.name.clone()))
+        let weights = files.sizes().weights;
+        (fits(files), suits(&files.config), weights, std::cmp::Reverse(model.name.clone()))
     });
     let (model, files) = best?;
     Some(EmbeddingModel {
@@ -53,10 +53,10 @@ pub fn choose(models: &[ModelRef], english_only: bool, memory: Option<u64>) -> O
 }
 
 /// Predicted of one text at a time on the CPU.
-fn peak(config: &TextEmbeddingConfig) -> u64 {
+fn peak(model: &TextEmbeddingModel) -> u64 {
     const TOKENS: u64 = 256;
-    let tokens = TOKENS.min(config.max_tokens as u64);
-    Footprint::text_embedding(&config.sizes(), DeviceKind::Host, Precision::F32, tokens).peak(1)
+    let tokens = TOKENS.min(model.config.max_tokens as u64);
+    Footprint::text_embedding(&model.sizes(), DeviceKind::Host, Precision::F32, tokens).peak(1)
 }
 
 /// The checksum of the weights, where it was taken when they came; else their size and age.

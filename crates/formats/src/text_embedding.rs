@@ -232,6 +232,21 @@ impl TextEmbeddingModel {
         Ok(beside.filter(|path| path.is_file()).chain(weights).collect())
     }
 
+    /// What the memory that it takes follows from. Reads the tokenizer's file.
+    pub fn sizes(&self) -> EmbeddingSizes {
+        let config = &self.config;
+        let weights = config.tensors().iter().map(|(_, shape)| shape.iter().product::<usize>() as u64).sum();
+        let tokenizer = std::fs::read(self.folder.join(TOKENIZER)).unwrap_or_default();
+        EmbeddingSizes {
+            weights,
+            width: config.width as u64,
+            inner: config.inner as u64,
+            heads: config.heads as u64,
+            vocabulary: config.vocabulary as u64,
+            sentencepiece: String::from_utf8_lossy(&tokenizer).contains("\"Unigram\""),
+        }
+    }
+
     /// Reads the headers of the weights, and checks that every tensor is there in its shape.
     ///
     /// # Errors
@@ -279,17 +294,6 @@ impl TextEmbeddingConfig {
     /// Whether it was trained on texts in many languages.
     pub fn is_multilingual(&self) -> bool {
         self.vocabulary >= MULTILINGUAL_VOCABULARY
-    }
-
-    /// What the memory that it takes follows from.
-    pub fn sizes(&self) -> EmbeddingSizes {
-        let weights = self.tensors().iter().map(|(_, shape)| shape.iter().product::<usize>() as u64).sum();
-        EmbeddingSizes {
-            weights,
-            width: self.width as u64,
-            inner: self.inner as u64,
-            heads: self.heads as u64,
-        }
     }
 
     /// Name and shape of every tensor, without what precedes the names.

@@ -1,8 +1,11 @@
-//! Texts as vectors: BERT and XLM-RoBERTa of candle-transformers, with the pooling that
-//! sentence-transformers does behind them.
+//! Texts as vectors: BERT and XLM-RoBERTa, with the pooling that sentence-transformers does
+//! behind them. On a GPU the networks are those of candle-transformers, on the host those of
+//! [`host`]; a test has both compute the same.
 //!
-//! What is padded is masked, and adds nothing to a text's vector: it depends on the texts
-//! beside it only by the rounding of matrix products of other sizes, less than 1e-5 in 32 bits.
+//! A text's vector depends on the texts beside it only by the rounding of matrix products of
+//! other sizes, less than 1e-5 in 32 bits: what is padded is masked.
+
+mod host;
 
 use std::fmt;
 
@@ -14,6 +17,7 @@ use formats::{Activation, Pooling, TextArchitecture, TextEmbeddingConfig, TextEm
 use memory::Precision;
 use tokenizers::{Tokenizer, TruncationParams};
 
+use self::host::HostNetwork;
 use crate::whisper::Tick;
 use crate::{Error, Weights};
 
@@ -27,8 +31,21 @@ pub struct TextEmbedder {
 }
 
 enum Network {
+    /// On the host.
+    Host(Box<HostNetwork>),
     Bert(bert::BertModel),
     XlmRoberta(xlm_roberta::XLMRobertaModel),
+}
+
+impl Network {
+    fn of_candle(weights: VarBuilder, config: &TextEmbeddingConfig) -> Result<Self, Error> {
+        Ok(match config.architecture {
+            TextArchitecture::Bert => Self::Bert(bert::BertModel::load(weights, &of_bert(config))?),
+            TextArchitecture::XlmRoberta => {
+                Self::XlmRoberta(xlm_roberta::XLMRobertaModel::new(&of_xlm_roberta(config), weights)?)
+            }
+        })
+    }
 }
 
 impl fmt::Debug for TextEmbedder {
@@ -56,7 +73,7 @@ impl TextEmbedder {
         let tokenizer = tokenizer(model)?;
         ticked()?;
         let config = model.config.clone();
-        let precision = Self::held(&config, precision);
+        let precision = Self::held(&config, device, precision);
         let dtype = match precision {
             Precision::F16 => DType::F16,
             Precision::Bf16 => DType::BF16,
@@ -64,24 +81,25 @@ impl TextEmbedder {
         };
         let tensors = model.tensors()?;
         let prefix = TextEmbeddingModel::prefix(&tensors);
-        let weights = NamedWeights { weights: Weights::of(tensors), prefix };
-        let weights = VarBuilder::from_backend(Box::new(weights), dtype, device.clone());
-        let network = match config.architecture {
-            TextArchitecture::Bert => Network::Bert(bert::BertModel::load(weights, &of_bert(&config))?),
-            TextArchitecture::XlmRoberta => {
-                Network::XlmRoberta(xlm_roberta::XLMRobertaModel::new(&of_xlm_roberta(&config), weights)?)
-            }
+        let weights = Weights::of(tensors);
+        let network = if device.is_cpu() {
+            Network::Host(Box::new(HostNetwork::load(&weights, prefix, &config, precision, &ticked)?))
+        } else {
+            let weights = NamedWeights { weights, prefix };
+            let weights = VarBuilder::from_backend(Box::new(weights), dtype, device.clone());
+            Network::of_candle(weights, &config)?
         };
         ticked()?;
         Ok(Self { config, tokenizer, network, device: device.clone(), precision })
     }
 
-    /// The precision in which weights are held and computed with where `wanted` is asked for.
-    /// candle-transformers' BERT masks with the lowest number of 32 bits, which 16 bits don't
-    /// have. Its XLM-RoBERTa counts positions in the precision of the weights, which is exact up
-    /// to 2,048 in F16 and up to 256 in BF16.
-    pub fn held(config: &TextEmbeddingConfig, wanted: Precision) -> Precision {
+    /// The precision in which weights are held on a device where `wanted` is asked for. The host
+    /// takes every one, and computes in 32 bits. Elsewhere candle-transformers computes in that
+    /// of the weights: its BERT masks with the lowest number of 32 bits, which 16 bits don't
+    /// have; its XLM-RoBERTa counts positions, exactly up to 2,048 in F16 and up to 256 in BF16.
+    pub fn held(config: &TextEmbeddingConfig, device: &Device, wanted: Precision) -> Precision {
         match (config.architecture, wanted) {
+            _ if device.is_cpu() => wanted,
             (TextArchitecture::XlmRoberta, Precision::F16) if config.positions <= 2048 => Precision::F16,
             (TextArchitecture::XlmRoberta, Precision::Bf16) if config.positions <= 256 => Precision::Bf16,
             _ => Precision::F32,
@@ -132,6 +150,11 @@ impl TextEmbedder {
         if count == 0 || longest == 0 {
             return Ok(vec![vec![0.0; self.config.width]; count]);
         }
+        if let Network::Host(network) = &self.network {
+            let mut vectors = network.forward(texts)?;
+            vectors.iter_mut().for_each(|vector| normalise(vector));
+            return Ok(vectors);
+        }
         let mut ids = vec![self.config.padding; count * longest];
         let mut mask = vec![0f32; count * longest];
         for (row, text) in texts.iter().enumerate() {
@@ -144,6 +167,7 @@ impl TextEmbedder {
         let mask = Tensor::from_vec(mask, shape, &self.device)?;
         let types = ids.zeros_like()?;
         let hidden = match &self.network {
+            Network::Host(_) => return Ok(Vec::new()),
             Network::Bert(network) => network.forward(&ids, &types, Some(&mask))?,
             Network::XlmRoberta(network) => network.forward(&ids, &mask, &types, None, None, None)?,
         };
@@ -265,5 +289,40 @@ impl SimpleBackend for NamedWeights {
 
     fn contains_tensor(&self, name: &str) -> bool {
         self.weights.contains(&format!("{}{name}", self.prefix))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// What computes on a GPU computes here what the host's network does.
+    #[test]
+    fn candle_transformers_and_the_hosts_network_agree() {
+        for name in ["tiny-bert", "tiny-xlm-roberta"] {
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/embedding").join(name);
+            let model = TextEmbeddingModel::find(&folder).unwrap().unwrap();
+            let host = TextEmbedder::load(&model, &Device::Cpu, Precision::F32, &|| true).unwrap();
+            let tensors = model.tensors().unwrap();
+            let prefix = TextEmbeddingModel::prefix(&tensors);
+            let weights = NamedWeights { weights: Weights::of(tensors), prefix };
+            let weights = VarBuilder::from_backend(Box::new(weights), DType::F32, Device::Cpu);
+            let network = Network::of_candle(weights, &model.config).unwrap();
+            let tokenizer = tokenizer(&model).unwrap();
+            let (config, device) = (model.config.clone(), Device::Cpu);
+            let candle = TextEmbedder { config, tokenizer, network, device, precision: Precision::F32 };
+            let texts = [
+                "We have to sell the boat.",
+                "a",
+                "",
+                "The engine cost more than the whole ship did in spring.",
+            ];
+            let tokens: Vec<Vec<u32>> = texts.iter().map(|text| host.tokens("", text).unwrap()).collect();
+            let tokens: Vec<&[u32]> = tokens.iter().map(Vec::as_slice).collect();
+            for (a, b) in host.embed(&tokens).unwrap().iter().zip(candle.embed(&tokens).unwrap()) {
+                assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-5), "{name}: {a:?} {b:?}");
+            }
+        }
     }
 }

@@ -33,7 +33,7 @@ fn main() {
     let threads: Option<usize> = option("--threads").map(|number| number.parse().unwrap());
     let batches = option("--batches").unwrap_or("256,128,64,32".into());
     let precision: Option<Precision> = option("--precision").map(|name| name.parse().unwrap());
-    let config = TextEmbeddingModel::find(Path::new(model)).unwrap().expect("a model").config;
+    let sizes = TextEmbeddingModel::find(Path::new(model)).unwrap().expect("a model").sizes();
     for batch in batches.split(',').map(|batch| batch.parse::<u32>().unwrap()) {
         let mut engine = Engine::new();
         let mut job = Job::new(1, "", model.as_str());
@@ -59,9 +59,8 @@ fn main() {
         let seconds = began.elapsed().as_secs_f64();
         let longest = engine.longest_text(&asked(&texts)).expect("a model") as u64;
         let held = precision.unwrap_or(Precision::F32);
-        let footprint = Footprint::text_embedding(&config.sizes(), DeviceKind::Host, held, longest);
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let at_once = text_embedding::at_once(batch as usize, threads.unwrap_or(cores));
+        let footprint = Footprint::text_embedding(&sizes, DeviceKind::Host, held, longest);
+        let at_once = text_embedding::at_once(batch as usize, DeviceKind::Host);
         let mb = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         println!(
             "{{\"batch\": {batch}, \"per_second\": {:.1}, \"longest\": {longest}, \"peak_mb\": {:.0}, \"predicted_mb\": {:.0}}}",

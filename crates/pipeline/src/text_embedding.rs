@@ -2,20 +2,17 @@
 //! transcription.
 //!
 //! Texts are sorted by length, the longest first: a batch pads little, and one that does not
-//! fit is the first one. On a GPU a batch is computed at once. On the host it is divided into
-//! [`SHARES`] shares of similar lengths, which the threads take one after the other: each
-//! thread then computes alone, and what it works on fits the processor's caches.
+//! fit is the first one. On a GPU a batch is computed at once, on the host in [`SHARES`] shares:
+//! more at once are not faster there, take more memory, and keep a job longer from being
+//! cancelled.
 
-use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use formats::TextEmbeddingModel;
 use memory::ladder::{Ladder, LadderSettings, LadderState, Processor, Step, Trouble, gave_up};
 use memory::settings::EmbeddingProfile;
-use memory::{Demand, DeviceKind, Footprint, Mark, Precision, Scope, Stage};
+use memory::{Demand, DeviceKind, EmbeddingSizes, Footprint, Mark, Precision, Scope, Stage};
 use models::text_embedding::TextEmbedder;
 use wire::{DeviceChoice, EmbedTexts, ErrorCode, Event, Failure, Job, TextRole, TextVector};
 
@@ -24,7 +21,7 @@ use crate::trouble::{Broken, during};
 use crate::{Control, Emit, StageError, device, job};
 
 /// Shares of a batch on the host.
-pub const SHARES: usize = 16;
+const SHARES: usize = 4;
 
 /// A model on its device, with its hold on the device's memory.
 #[derive(Debug)]
@@ -32,6 +29,7 @@ pub struct Embedder {
     model: TextEmbedder,
     path: PathBuf,
     wanted: Precision,
+    sizes: EmbeddingSizes,
     /// After the weights, so that it ends when they are gone.
     scope: Scope,
 }
@@ -216,14 +214,13 @@ impl Work<'_> {
         texts.sort_by_key(|(number, tokens)| (std::cmp::Reverse(tokens.len()), *number));
 
         let kind = at.device.device().kind();
-        let workers = Workers::new(kind);
         let held = model.precision();
-        let sizes = model.config().sizes();
+        let sizes = embedder.sizes;
         // At once, of these lengths.
         let demand = |batch: &[(usize, Vec<u32>)]| {
             let longest = batch.first().map_or(0, |(_, tokens)| tokens.len() as u64);
             let footprint = Footprint::text_embedding(&sizes, kind, held, longest);
-            footprint.work(workers.at_once(batch.len()) as u64)
+            footprint.work(at_once(batch.len(), kind) as u64)
         };
         let batch = state.settings.batch.max(1) as usize;
         let first = &texts[..texts.len().min(batch)];
@@ -233,7 +230,7 @@ impl Work<'_> {
             // Texts get shorter: shrinking always succeeds.
             let _ = scope.resize(demand(batch));
             let tokens: Vec<&[u32]> = batch.iter().map(|(_, tokens)| tokens.as_slice()).collect();
-            let vectors = during(STAGE, workers.embed(model, &tokens, control))?;
+            let vectors = during(STAGE, embed_batch(model, &tokens, kind, control))?;
             let vectors: Vec<TextVector> = (batch.iter().zip(vectors))
                 .map(|((text, _), vector)| TextVector { text: *text, vector })
                 .collect();
@@ -260,9 +257,10 @@ impl Work<'_> {
         }
         context.unload();
         during(STAGE, context.verify(control))?;
-        let held = TextEmbedder::held(&self.files.config, wanted);
+        let held = TextEmbedder::held(&self.files.config, &context.chosen.device, wanted);
         let kind = context.device.device().kind();
-        let footprint = Footprint::text_embedding(&self.files.config.sizes(), kind, held, 0);
+        let sizes = self.files.sizes();
+        let footprint = Footprint::text_embedding(&sizes, kind, held, 0);
         let demand = footprint.model_demand(&state.settings.model);
         let mut scope = during(STAGE, Scope::enter(&context.device, STAGE, demand))?;
         let model = TextEmbedder::load(&self.files, &context.chosen.device, wanted, &|| {
@@ -271,7 +269,7 @@ impl Work<'_> {
         });
         let model = during(STAGE, model)?;
         scope.loaded();
-        context.embedder = Some(Embedder { model, path: path.clone(), wanted, scope });
+        context.embedder = Some(Embedder { model, path: path.clone(), wanted, sizes, scope });
         Ok(())
     }
 
@@ -296,77 +294,25 @@ fn go_on(control: &Control) -> Result<(), models::Error> {
     if control.is_cancelled() { Err(models::Error::Interrupted) } else { Ok(()) }
 }
 
-/// The most texts of a batch that `threads` threads of the host compute at the same time.
-pub fn at_once(batch: usize, threads: usize) -> usize {
-    (threads * batch.div_ceil(SHARES)).min(batch)
+/// The most texts of a batch that are computed at the same time.
+pub fn at_once(batch: usize, kind: DeviceKind) -> usize {
+    match kind {
+        DeviceKind::Host => batch.div_ceil(SHARES),
+        DeviceKind::Gpu => batch,
+    }
 }
 
-/// The threads that compute a batch.
-struct Workers {
-    /// Each of them computes alone; 0: a batch is computed at once.
-    threads: usize,
-}
-
-impl Workers {
-    fn new(kind: DeviceKind) -> Self {
-        Self { threads: if kind == DeviceKind::Host { rayon::current_num_threads() } else { 0 } }
+/// The vectors of a batch, in its order.
+fn embed_batch(
+    model: &TextEmbedder,
+    texts: &[&[u32]],
+    kind: DeviceKind,
+    control: &Control,
+) -> Result<Vec<Vec<f32>>, models::Error> {
+    let mut vectors = Vec::with_capacity(texts.len());
+    for share in texts.chunks(at_once(texts.len(), kind).max(1)) {
+        go_on(control)?;
+        vectors.extend(model.embed(share)?);
     }
-
-    /// The most texts that are computed at the same time.
-    fn at_once(&self, batch: usize) -> usize {
-        if self.threads == 0 { batch } else { at_once(batch, self.threads) }
-    }
-
-    /// The vectors of a batch, in its order.
-    fn embed(
-        &self,
-        model: &TextEmbedder,
-        texts: &[&[u32]],
-        control: &Control,
-    ) -> Result<Vec<Vec<f32>>, models::Error> {
-        let share = if self.threads == 0 { texts.len() } else { texts.len().div_ceil(SHARES) }.max(1);
-        let shares: Vec<Range<usize>> =
-            (0..texts.len()).step_by(share).map(|start| start..(start + share).min(texts.len())).collect();
-        if self.threads < 2 || shares.len() < 2 {
-            let mut all = Vec::with_capacity(texts.len());
-            for share in shares {
-                go_on(control)?;
-                all.extend(model.embed(&texts[share])?);
-            }
-            return Ok(all);
-        }
-        let next = AtomicUsize::new(0);
-        let failed = AtomicBool::new(false);
-        let results = Mutex::new((vec![Vec::new(); texts.len()], None));
-        let work = || {
-            while let Some(share) = shares.get(next.fetch_add(1, Ordering::Relaxed))
-                && !failed.load(Ordering::Relaxed)
-            {
-                let computed = go_on(control).and_then(|()| model.embed(&texts[share.clone()]));
-                let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
-                match computed {
-                    Ok(vectors) => results.0[share.clone()]
-                        .iter_mut()
-                        .zip(vectors)
-                        .for_each(|(slot, vector)| *slot = vector),
-                    Err(error) => {
-                        failed.store(true, Ordering::Relaxed);
-                        results.1 = Some(error);
-                    }
-                }
-            }
-        };
-        // candle divides each product among the threads of the pool that it is called on:
-        // in one of a single thread it does not.
-        std::thread::scope(|scope| {
-            for _ in 0..self.threads.min(shares.len()) {
-                scope.spawn(|| match rayon::ThreadPoolBuilder::new().num_threads(1).build() {
-                    Ok(pool) => pool.install(&work),
-                    Err(_) => work(),
-                });
-            }
-        });
-        let (vectors, error) = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-        error.map_or(Ok(vectors), Err)
-    }
+    Ok(vectors)
 }

@@ -22,7 +22,7 @@ pub(super) fn tick(tick: &Tick) -> Result<(), Error> {
 
 /// Loads tensors and counts their bytes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Loader<'a> {
+pub(crate) struct Loader<'a> {
     pub weights: &'a Weights,
     /// The precision of matrices. All other tensors are held in `dtype`.
     pub precision: Precision,
@@ -33,7 +33,7 @@ pub(super) struct Loader<'a> {
 
 /// Counts the bytes of loaded weights by precision.
 #[derive(Debug, Default)]
-pub(super) struct LoadedBytes {
+pub(crate) struct LoadedBytes {
     matrices: RefCell<HashMap<Precision, u64>>,
     others: RefCell<u64>,
 }
@@ -82,7 +82,7 @@ impl Loader<'_> {
 
 /// `y = x W' + b`, `W` stored as (output, input).
 #[derive(Debug, Clone)]
-pub(super) struct Linear {
+pub(crate) struct Linear {
     weight: Matrix,
     bias: Option<Tensor>,
 }

@@ -5,7 +5,7 @@ mod decoder;
 mod encoder;
 mod generation;
 mod ggml_vocabulary;
-mod layers;
+pub(crate) mod layers;
 mod model;
 mod vocabulary;
 

@@ -3,6 +3,7 @@
 
 mod accuracy;
 mod community;
+mod embedding;
 mod memory;
 mod nemotron;
 mod precisions;
