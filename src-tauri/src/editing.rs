@@ -1,16 +1,16 @@
 //! What the page may ask of transcripts: edits, and the history. All of it
 //! waits for the disk.
 
-use app::DocumentId;
 use app::session;
+use app::{DocumentId, PassageId};
 use tauri::{State, WebviewWindow};
 
 use crate::commands::{Answer, blocking, remember_exporting};
 use crate::dialogs;
 use crate::shell::Shell;
 use app::view::{
-    DocumentInfo, EditCommand, Edited, Exporting, Finding, Place, Replaced, Review, Saved, SearchResults,
-    Undone,
+    DocumentInfo, EditCommand, Edited, Exporting, Finding, PassageResults, Place, Replaced, Review, Saved,
+    SearchChoices, SearchFilter, SearchResults, Undone,
 };
 
 /// Null where it makes no sense, or not any more.
@@ -81,8 +81,40 @@ pub async fn documents(shell: State<'_, Shell>) -> Answer<Vec<DocumentInfo>> {
 }
 
 #[tauri::command]
-pub async fn search_documents(shell: State<'_, Shell>, words: String) -> Answer<SearchResults> {
-    with(&shell, move |session| Ok(session.search_documents(&words)?.into())).await
+pub async fn search_documents(
+    shell: State<'_, Shell>,
+    words: String,
+    filter: SearchFilter,
+) -> Answer<SearchResults> {
+    with(&shell, move |session| Ok(session.search_documents(&words, &filter.into())?.into())).await
+}
+
+/// The passages that answer a question best; by their meaning too, or by words alone at once.
+#[tauri::command]
+pub async fn find_passages(
+    shell: State<'_, Shell>,
+    text: String,
+    filter: SearchFilter,
+    by_meaning: bool,
+) -> Answer<PassageResults> {
+    with(&shell, move |session| Ok(session.find_passages(&text, filter.into(), by_meaning)?.into())).await
+}
+
+/// More like one passage.
+#[tauri::command]
+pub async fn similar_passages(
+    shell: State<'_, Shell>,
+    passage: i64,
+    filter: SearchFilter,
+) -> Answer<PassageResults> {
+    with(&shell, move |session| Ok(session.similar_passages(PassageId(passage), &filter.into())?.into()))
+        .await
+}
+
+/// Speakers and languages to choose from.
+#[tauri::command]
+pub async fn search_choices(shell: State<'_, Shell>) -> Answer<SearchChoices> {
+    with(&shell, |session| Ok(session.search_choices()?.into())).await
 }
 
 /// Puts it in the list of recordings; its number there.

@@ -38,6 +38,8 @@ pub struct Shell {
     memory: Mutex<Option<JoinHandle<()>>>,
     /// Feeds the list of downloads.
     downloads: Mutex<Option<JoinHandle<()>>>,
+    /// Tells how far the search by meaning is.
+    index: Mutex<Option<JoinHandle<()>>>,
     asked_to_close: AtomicBool,
     closing: AtomicBool,
     /// Nothing is ever sent: each running command of the page holds a receiver.
@@ -58,6 +60,7 @@ impl Shell {
             text: Mutex::default(),
             memory: Mutex::default(),
             downloads: Mutex::default(),
+            index: Mutex::default(),
             asked_to_close: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             under_way: watch::Sender::new(()),
@@ -99,6 +102,15 @@ impl Shell {
             while let Some(all) = transfers.next().await
                 && channel.send(all.into()).is_ok()
             {}
+        });
+        let (mut index, channel) = (self.state.session.follow_index(), page.clone());
+        feed(&self.index, async move {
+            while index.changed().await.is_ok() {
+                let state = index.borrow_and_update().clone();
+                if channel.send(state.into()).is_err() {
+                    return;
+                }
+            }
         });
         *lock(&self.page) = Some(page);
         self.keep_open();

@@ -81,6 +81,12 @@ export const scenes = [
     await page.fill(by("history-search"), "harbour");
     await page.locator(by("hit")).first().waitFor();
   } },
+  { name: "history-meaning", query: "scene=meaning&real", open: async (page) => {
+    await page.click(by("view-history"));
+    await page.fill(by("history-search"), "harbour master");
+    await page.locator(by("found-passage")).first().waitFor();
+  } },
+  { name: "history-indexing", query: "scene=indexing&real", open: (page) => page.click(by("view-history")) },
   { name: "history-empty", query: "scene=empty", open: (page) => page.click(by("view-history")) },
   { name: "voices", dark: true, query: "scene=finished&real", open: async (page) => {
     await page.evaluate(async () => {

@@ -24,6 +24,16 @@ pub fn embedding_model(english_only: bool) -> Option<EmbeddingModel> {
     choose(&list_embedding_models(), english_only, memory)
 }
 
+/// Every installed model that turns texts into vectors, the one of [`embedding_model`] first.
+pub fn embedding_models(english_only: bool) -> Vec<EmbeddingModel> {
+    let all = list_embedding_models();
+    let memory = memory::platform::machine().map(|machine| machine.total);
+    let best = choose(&all, english_only, memory);
+    let others = all.iter().filter_map(|one| choose(std::slice::from_ref(one), english_only, memory));
+    let others: Vec<_> = others.filter(|one| Some(one) != best.as_ref()).collect();
+    best.into_iter().chain(others).collect()
+}
+
 /// As [`embedding_model`], of these models on a machine with so many bytes of memory.
 pub fn choose(models: &[ModelRef], english_only: bool, memory: Option<u64>) -> Option<EmbeddingModel> {
     let read = |model: &ModelRef| Some((model.clone(), TextEmbeddingModel::find(&model.path).ok()??));

@@ -19,6 +19,6 @@ pub mod store;
 pub mod transfers;
 
 pub use alternatives::{alternatives, with_alternatives};
-pub use embedding::{embedding_model, list_embedding_models};
+pub use embedding::{embedding_model, embedding_models, list_embedding_models};
 pub use job_template::{JobTemplate, speaker_model};
 pub use models::{ModelRef, find_model, find_speaker_model, list_models, list_speaker_models};

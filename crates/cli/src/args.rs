@@ -52,6 +52,7 @@ pub enum Command {
     Speakers(Box<FindSpeakers>),
     Translate(Box<TranslateText>),
     Voices(crate::voices::Voices),
+    Search(Box<crate::search::Search>),
     Export(Export),
     Clip(crate::clip::Clip),
     Models(Models),
@@ -72,6 +73,7 @@ impl Command {
                 | Self::Speakers(_)
                 | Self::Translate(_)
                 | Self::Voices(_)
+                | Self::Search(_)
                 | Self::Gpu(_)
                 | Self::Doctor(_)
                 | Self::Memory(_)

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use library::Documents;
-use library::documents::{HISTORY_FILE, StepDirection};
+use library::documents::{Filter, HISTORY_FILE, StepDirection};
 use transcript::edit::{self, Edit, TextPattern};
 use transcript::{SCHEMA_VERSION, Segment, Time, Transcript, Word};
 
@@ -88,7 +88,7 @@ fn measure(folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
         println!("{way:?} of all six: {}", millis(begun.elapsed()));
     }
     for words in ["harbour", "northern quay", "er", "y", "zebra", "morning quay ships"] {
-        let (hits, took) = timed(|| documents.search(words))?;
+        let (hits, took) = timed(|| documents.search(words, &Filter::default()))?;
         println!("search \"{words}\": {} hits, {took}", hits.hits.len());
     }
     let (list, took) = timed(|| documents.list())?;

@@ -18,7 +18,7 @@ pub const JOURNAL_FILE: &str = "journal.sqlite";
 
 /// How long to wait for a lock. Writes take milliseconds, so that a lock held for
 /// longer is not about to be released.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
+pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// One script per version of the schema, in order. `user_version` is the number of
 /// scripts that were run.

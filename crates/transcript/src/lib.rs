@@ -10,6 +10,7 @@ pub mod edit;
 pub mod export;
 mod load;
 pub mod naming;
+pub mod passages;
 pub mod review;
 pub mod save;
 pub mod speakers;

@@ -1,6 +1,6 @@
 import { asFailure, type Backend } from "./backend";
 import type {
-  Attempt, ChartFile, EngineInfo, Exporting, Failure, Finding, Format, Gap, Job, Look, ModelFits, Part, Place, SaveLocation, Saved, Settings, Setup, Switches, WindowEvent,
+  Attempt, ChartFile, EngineInfo, Exporting, Failure, Finding, Format, Gap, IndexState, Job, Look, ModelFits, Part, Place, SaveLocation, Saved, Settings, Setup, Switches, WindowEvent,
 } from "./generated/contract";
 import type { Known } from "./jobs/estimate";
 import { CatalogState } from "./models/catalog.svelte";
@@ -75,6 +75,12 @@ export class Steno {
   #speed = $state<number | null>(null);
   /** What the history was last searched for. */
   historyQuery = "";
+  /** Not 0: the field of the search is to have the focus. */
+  searchWanted = $state(0);
+  /** Letters are searched as they are written, without their meaning. */
+  historyExact = $state(false);
+  /** How far the search by meaning is. */
+  index = $state.raw<IndexState>({ model: null, done: 0, total: 0, revision: 0, speed: null, failure: null });
   /** How often a voice was remembered from a transcript: then their page looks anew. */
   voicesAdded = $state(0);
   /** How far the list of recordings is scrolled. */
@@ -424,6 +430,9 @@ export class Steno {
           void this.findFits();
         }
         break;
+      case "index":
+        this.index = event.state;
+        break;
       case "queue_ended":
         void this.#try(() => this.#backend.notify(t.work.ended(event.finished), t.work.failed(event.failed)));
         break;
@@ -577,8 +586,8 @@ export class Steno {
     return id;
   }
 
-  /** Opens a transcript of the history, where words in it were found there. */
-  async openDocument(document: number, at: number | null, words = ""): Promise<void> {
+  /** Opens a transcript of the history, where words in it were found there, and plays a part of it. */
+  async openDocument(document: number, at: number | null, words = "", part: Pick<Gap, "start" | "end"> | null = null): Promise<void> {
     const job = await this.ask((backend) => backend.openDocument(document));
     if (job === null) return;
     this.show("recordings");
@@ -586,6 +595,7 @@ export class Steno {
     if (!this.editor) return;
     this.editor.wanted = at;
     this.editor.sought = words;
+    this.editor.toHear = part;
   }
 
   async #try(work: () => Promise<void>): Promise<void> {

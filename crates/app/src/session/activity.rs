@@ -79,7 +79,7 @@ impl Watch {
 }
 
 /// Whether a recording runs or is about to: true between two recordings, too.
-fn is_busy(queue: &Queue, paused: bool) -> bool {
+pub(super) fn is_busy(queue: &Queue, paused: bool) -> bool {
     queue.iter().any(|entry| match entry.state {
         _ if entry.is_asked_again() => true,
         JobState::Running | JobState::Stopping | JobState::Pausing => true,

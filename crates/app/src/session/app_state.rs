@@ -53,6 +53,7 @@ impl AppState {
         let session = Session::start(supervision(&preferences, report), settings);
         if let Some(documents) = crate::documents::open(|problem| report(&problem)) {
             session.keep_documents(documents);
+            session.compare_meanings(advisor::embedding_models);
         }
         session.probe_with(Player::default());
         session.change_preferences(preferences);
@@ -179,10 +180,14 @@ impl AppState {
         let changed = *folders != now;
         *folders = now;
         drop(folders);
+        if changed {
+            self.session.look_for_embedding_models();
+        }
         changed && self.read_models()
     }
 
     fn take_models(&self, models: Vec<ModelRef>, installed: Option<String>) {
+        self.session.look_for_embedding_models();
         let before = self.session.settings();
         let settings = with_models(before, &models, installed.as_deref(), &self.session.preferences());
         *lock(&self.models) = models;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, SyncSender};
 use std::time::Duration;
 
-use library::documents::{Document, SearchHits, UndoPosition};
+use library::documents::{Document, UndoPosition};
 use library::{DocumentId, Documents, Identity};
 use supervisor::recordings::{DEEPEST, walk};
 use transcript::export::{Format, Options};
@@ -32,14 +32,6 @@ impl Session {
     /// Where there is no history, or it can't be read.
     pub fn list_documents(&self) -> Result<Vec<Document>, Failure> {
         self.documents()?.list().map_err(|error| error.failure())
-    }
-
-    /// Passages of the history that contain these words, in any part of a word.
-    ///
-    /// # Errors
-    /// Where there is no history, or it can't be read.
-    pub fn search_documents(&self, words: &str) -> Result<SearchHits, Failure> {
-        self.documents()?.search(words).map_err(|error| error.failure())
     }
 
     /// Puts a transcript in the list, if it is not there, and returns its

@@ -19,6 +19,7 @@ mod queue_order;
 mod remembered;
 mod runner;
 mod save;
+mod searching;
 mod selection;
 mod settings;
 mod stopping;
@@ -41,6 +42,7 @@ pub use microphone::Microphone;
 pub use queue::{Changes, Ending, JobState, QueueEntry, TextChange};
 pub use remembered::{Exporting, Language, Remembered, Switches, Theme, WindowBounds};
 pub use save::{Naming, SaveTarget, Written, clip_name, write_bytes};
+pub use searching::{FoundPassages, IndexState};
 use selection::{all_models, start_with, with_models};
 pub use settings::{Decoding, JobSettings, MOST_BEAMS, Output, Part, Preset, Sound, Speakers, Stored};
 use settings::{rename_preset, save_preset};
@@ -89,6 +91,7 @@ struct Inner {
     /// Opens files to find out which are no recordings.
     prober: OnceLock<Arc<Player>>,
     watched: watch::Sender<Vec<Watched>>,
+    searching: searching::Searching,
     /// The task that submits one recording after the other to the engine.
     runner: Mutex<Option<tokio::task::JoinHandle<()>>>,
     /// Wakes the task that looks into the watched folders.
@@ -143,6 +146,7 @@ impl Session {
                 preferences: Preferences { memory: options.memory.clone(), ..Preferences::default() },
                 ..Shared::default()
             }),
+            searching: searching::Searching::new(&options.engine),
             supervisor: Supervisor::start(options),
             journal: Mutex::new(queue_journal),
             documents: OnceLock::new(),

@@ -1,12 +1,12 @@
 //! Events that the shell sends to the page.
 
-use crate::session::{Changes, Session};
+use crate::session::{self, Changes, Session};
 use advisor::transfers;
 use serde::Serialize;
 use ts_rs::TS;
 
 use super::editing::count;
-use super::{Job, Setup, Transfer};
+use super::{IndexState, Job, Setup, Transfer};
 
 /// What happens to the window or the queue, at most twenty times a second.
 #[derive(Debug, Clone, Serialize, TS)]
@@ -46,6 +46,11 @@ pub enum WindowEvent {
         /// All of them.
         transfers: Vec<Transfer>,
     },
+    /// The search by meaning is further, or has another model.
+    Index {
+        /// How far it is.
+        state: IndexState,
+    },
     /// Nothing is left to do, and the user is elsewhere and wants to know.
     QueueEnded {
         /// Recordings that were transcribed.
@@ -81,6 +86,12 @@ impl From<Changes> for WindowEvent {
     fn from(changes: Changes) -> Self {
         let Changes { changed, removed, order } = changes;
         Self::Jobs { changed: changed.into_iter().map(Job::from).collect(), removed, order }
+    }
+}
+
+impl From<session::IndexState> for WindowEvent {
+    fn from(state: session::IndexState) -> Self {
+        Self::Index { state: state.into() }
     }
 }
 

@@ -10,6 +10,7 @@ mod command;
 mod editing;
 mod event;
 mod memory_use;
+mod search;
 mod settings;
 mod voices;
 
@@ -19,6 +20,7 @@ pub use command::*;
 pub use editing::*;
 pub use event::*;
 pub use memory_use::*;
+pub use search::*;
 pub use settings::*;
 pub use voices::*;
 

@@ -11,6 +11,7 @@ mod memory;
 #[cfg(unix)]
 mod models;
 mod real_engine;
+mod search;
 #[cfg(unix)]
 #[path = "../../../hub/tests/support/mod.rs"]
 mod server;

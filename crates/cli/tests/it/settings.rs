@@ -214,6 +214,34 @@ fn jobs_know_how_many_windows_were_measured_to_help() {
 }
 
 #[test]
+fn options_of_search_reach_the_engine() {
+    let (sandbox, ..) = crate::search::filled();
+    crate::search::install(&sandbox, "tiny-bert");
+    let job = |options: &[&str]| {
+        // A passage more each time, so that there is something to compute.
+        crate::search::add(
+            &crate::search::history(&sandbox),
+            &sandbox.path("more.wav"),
+            "en",
+            &[("Ada", "More.")],
+        );
+        let mut command = sandbox.command(&[&["search", "--reindex"], options].concat());
+        command.env("HOME", sandbox.home.path()).env_remove("HF_HOME");
+        jobs(&sandbox, command).remove(0)
+    };
+    for (options, pointer, expected) in [
+        (&["--device", "cpu"][..], "/job/device", json!("cpu")),
+        (&["--device", "cuda:1"], "/job/device", json!({ "cuda": 1 })),
+        (&["--threads", "3"], "/job/threads", json!(3)),
+    ] {
+        assert_ne!(at(&job(&[]), pointer), &expected, "{options:?} would show nothing");
+        assert_eq!(at(&job(options), pointer), &expected, "{options:?}");
+    }
+    let nice = |options: &[&str]| job(options)["nice"].as_i64().unwrap();
+    assert!(nice(&["--priority", "low"]) > nice(&["--priority", "normal"]));
+}
+
+#[test]
 fn the_doctor_tries_the_largest_useful_batch_first() {
     let sandbox = Sandbox::with(&[]);
     let job = jobs(&sandbox, sandbox.command(&["doctor", "--fit", "starter-whisper"])).remove(0);
@@ -559,6 +587,14 @@ fn what_is_for_programs_is_json() {
 /// Every option of every command, with the test that fails where it does nothing.
 const OPTIONS: &[(&str, &[&str], &str)] = &[
     (
+        "search",
+        &["speaker", "language", "since", "until", "folder", "tag", "limit", "words-only", "json"],
+        "search::every_option_of_search_changes_what_is_found",
+    ),
+    ("search", &["quiet"], "search::words_are_found_without_a_model_and_what_it_would_add_is_said"),
+    ("search", &["reindex"], "search::meanings_are_indexed_and_found_and_another_model_takes_their_place"),
+    ("search", &["device", "threads", "priority"], "settings::options_of_search_reach_the_engine"),
+    (
         "transcribe",
         &[
             "language",
@@ -884,6 +920,7 @@ fn exists(test: &str) -> bool {
         ("memory", include_str!("memory.rs")),
         ("models", include_str!("models.rs")),
         ("real_engine", include_str!("real_engine.rs")),
+        ("search", include_str!("search.rs")),
         ("settings", include_str!("settings.rs")),
         ("transcribe", include_str!("transcribe.rs")),
         // What the window alone carries out.

@@ -15,12 +15,14 @@ use transcript::{
 };
 use wire::{
     Backend, Command, Description, EncodedVoice, Envelope, ErrorCode, Event, Failure, FilePath, Job, JobId,
-    Progress,
+    Progress, TextVector,
 };
 
 /// Names a file to which every job that is received is appended, with the
 /// engine's process, as a line of JSON each.
 const JOBS: &str = "STENO_SCRIPT_JOBS";
+/// Components of a vector.
+const WIDTH: f32 = 32.0;
 /// Makes it a CUDA engine: `works`, or why it does not compute on its card.
 const CARD: &str = "STENO_SCRIPT_CARD";
 
@@ -62,6 +64,16 @@ fn main() {
                 let voice =
                     EncodedVoice { network: "a".into(), vector, seconds: 9.0, seconds_of_others: 0.0 };
                 send(&out, Some(asked.job.id), Event::Voice { voice: Box::new(voice) });
+            }
+            Command::EmbedTexts(asked) => {
+                write_down(&asked.job);
+                let id = asked.job.id;
+                // As long as those of tests/data/embedding/tiny-bert.
+                let vector = |text| TextVector { text, vector: vec![WIDTH.sqrt().recip(); WIDTH as usize] };
+                let total = asked.texts.len();
+                let vectors = (0..total).map(vector).collect();
+                send(&out, Some(id), Event::Vectors { vectors, done: total, total, per_second: 1.0 });
+                send(&out, Some(id), Event::TextsEmbedded { renewal: None });
             }
             _ => {}
         }

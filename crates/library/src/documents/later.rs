@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use super::{DocumentId, Documents, find, passages, snapshots, transcript_at};
+use super::{DocumentId, Documents, find, passages, snapshots, transcript_at, words};
 use crate::Error;
 
 /// Number of segments indexed in one transaction. An edit waits for it, some 10 ms.
@@ -13,23 +13,24 @@ const BATCH: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 
 impl Documents {
-    /// Indexes the remaining changed segments in the background. What is not done
+    /// Indexes the remaining changed segments in the background, and cuts changed transcripts into passages. What is not done
     /// when the program ends is done after its next start.
     pub(super) fn index_later(&self) {
         if self.0.indexing.swap(true, Ordering::Relaxed) {
             return;
         }
         self.later(|documents| {
-            let indexed = documents.index();
+            let indexed = documents.catch_up();
             documents.0.indexing.store(false, Ordering::Relaxed);
             indexed
         });
     }
 
-    fn index(&self) -> Result<(), Error> {
+    fn catch_up(&self) -> Result<(), Error> {
         let batch = || {
             self.change(|transaction| {
-                let more = passages::catch_up(transaction, BATCH)?;
+                // Passages once all words are there, one transcript at a time.
+                let more = words::catch_up(transaction, BATCH)? || passages::cut(transaction, 1)?;
                 // Within the transaction: a change after it starts indexing again.
                 self.0.indexing.store(more, Ordering::Relaxed);
                 Ok(more)

@@ -1,34 +1,42 @@
-//! The history: every transcript, every edit of it, and a full-text index.
+//! The history: every transcript, every edit of it, a full-text index, and what its passages mean.
 //!
 //! A transcript is stored as a snapshot and the edits since. It has a file of its
 //! own, because a journal of a newer version is moved aside by an older one,
 //! which must not happen to the history.
 
+mod found;
 mod later;
 mod passages;
 mod snapshots;
+mod vectors;
+mod words;
 
-pub use passages::{SearchHit, SearchHits};
+pub use found::{Filter, FoundPassage, Question};
+pub use passages::PassageId;
+pub use vectors::{Index, IndexId, IndexModel, Meaning};
+pub use words::{SearchHit, SearchHits};
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, params};
 use transcript::edit::{self, Change, Mismatch};
 use transcript::{Segment, Time, Transcript};
 use wire::FilePath;
 
 use crate::host::now;
 use crate::journal::{json, not_json, transact};
-use crate::open::{QuarantineReason, QuarantinedFile, connect, replace_file};
+use crate::open::{LOCK_TIMEOUT, QuarantineReason, QuarantinedFile, connect, replace_file};
 use crate::{Error, Identity, Problem};
+use found::Wanted;
 
 /// File name of the history in the state folder.
 pub const HISTORY_FILE: &str = "history.sqlite";
 
-const MIGRATIONS: [&str; 3] = [include_str!("1.sql"), include_str!("2.sql"), include_str!("3.sql")];
+const MIGRATIONS: [&str; 4] =
+    [include_str!("1.sql"), include_str!("2.sql"), include_str!("3.sql"), include_str!("4.sql")];
 
 /// Most tags of a transcript.
 pub const MAX_TAGS: usize = 50;
@@ -47,6 +55,9 @@ const MAX_REPLAYED_FOR_BEGINNING: f64 = 65536.0;
 /// ones in the background.
 const INDEXED_AT_ONCE: u32 = 32;
 
+/// Bytes of the file that searches map into memory.
+const MOST_MAPPED: i64 = 1 << 30;
+
 /// Milliseconds after its deletion during which a transcript can be restored, also
 /// by another window. The first start after that removes it.
 const RESTORABLE_FOR: i64 = 10 * 60 * 1000;
@@ -59,6 +70,9 @@ pub struct Documents(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     path: PathBuf,
+    /// Searches read by a connection of their own, so that no edit waits for one. It is closed before the
+    /// other, which empties the log of changes when it is the last.
+    reader: Mutex<Connection>,
     connection: Mutex<Connection>,
     /// Whether a background thread is indexing.
     indexing: AtomicBool,
@@ -152,11 +166,19 @@ impl Documents {
             }
             Err(reason) => replace_file(path, reason, &MIGRATIONS)?,
         };
-        let inner =
-            Inner { path: path.into(), connection: Mutex::new(connection), indexing: AtomicBool::default() };
+        let reader = open_reader(path)?;
+        let inner = Inner {
+            path: path.into(),
+            reader: Mutex::new(reader),
+            connection: Mutex::new(connection),
+            indexing: AtomicBool::default(),
+        };
         let documents = Self(Arc::new(inner));
         documents.purge(now() - RESTORABLE_FOR)?;
-        if documents.change(|transaction| passages::catch_up(transaction, INDEXED_AT_ONCE))? {
+        let more = documents.change(|transaction| {
+            Ok(words::catch_up(transaction, INDEXED_AT_ONCE)? || passages::are_outdated(transaction)?)
+        })?;
+        if more {
             documents.index_later();
         }
         Ok((documents, aside))
@@ -192,7 +214,8 @@ impl Documents {
             )?;
             let id = DocumentId(transaction.last_insert_rowid());
             snapshots::write(transaction, id, 0, transcript)?;
-            passages::add(transaction, id, &transcript.segments)?;
+            words::add(transaction, id, &transcript.segments)?;
+            passages::replace(transaction, id, transcript)?;
             Ok(id)
         })
     }
@@ -273,8 +296,8 @@ impl Documents {
                 "INSERT INTO edits (document, number, changes, at) VALUES (?1, ?2, ?3, ?4)",
                 params![id.0, done + 1, json(changes)?, now()],
             )?;
-            passages::change(transaction, id, changes)?;
-            Ok(Some(passages::catch_up(transaction, INDEXED_AT_ONCE)?))
+            words::change(transaction, id, changes)?;
+            Ok(Some(words::catch_up(transaction, INDEXED_AT_ONCE)?))
         })?;
         let more_to_index = written.ok_or_else(|| self.changed())?;
         if more_to_index {
@@ -304,8 +327,8 @@ impl Documents {
                 return Ok(None);
             }
             let changes = if way == StepDirection::Undo { edit::inverse(changes) } else { changes };
-            passages::change(transaction, id, &changes)?;
-            let more_to_index = passages::catch_up(transaction, INDEXED_AT_ONCE)?;
+            words::change(transaction, id, &changes)?;
+            let more_to_index = words::catch_up(transaction, INDEXED_AT_ONCE)?;
             let undo_position =
                 find(transaction, id)?.map(|(_, undo_position)| undo_position).unwrap_or_default();
             Ok(Some(Some((changes, undo_position, more_to_index))))
@@ -371,7 +394,7 @@ impl Documents {
             let mut select = transaction.prepare("SELECT id FROM documents WHERE deleted <= ?1")?;
             let gone: Vec<i64> = select.query_map([before], |row| row.get(0))?.collect::<Result<_, _>>()?;
             for id in gone {
-                passages::remove_all(transaction, DocumentId(id))?;
+                words::remove_all(transaction, DocumentId(id))?;
                 transaction.execute("DELETE FROM documents WHERE id = ?1", [id])?;
             }
             Ok(())
@@ -384,11 +407,9 @@ impl Documents {
     ///
     /// # Errors
     /// If the history can't be read.
-    pub fn search(&self, words: &str) -> Result<SearchHits, Error> {
-        self.change(|transaction| {
-            passages::catch_up(transaction, u32::MAX)?;
-            passages::search(transaction, words)
-        })
+    pub fn search(&self, words: &str, filter: &Filter) -> Result<SearchHits, Error> {
+        self.freshen()?;
+        self.read_only(|connection| words::search(connection, words, &Wanted::new(connection, filter)?))
     }
 
     /// Transcripts that contain `words` if case and accents are ignored, without
@@ -398,9 +419,16 @@ impl Documents {
     /// If the history can't be read.
     pub fn containing(&self, words: &str) -> Result<Vec<DocumentId>, Error> {
         self.change(|transaction| {
-            passages::catch_up(transaction, u32::MAX)?;
-            passages::containing(transaction, words)
+            words::catch_up(transaction, u32::MAX)?;
+            words::containing(transaction, words)
         })
+    }
+
+    /// Reads the file as it is at one time.
+    fn read_only<T>(&self, read: impl FnOnce(&Transaction) -> rusqlite::Result<T>) -> Result<T, Error> {
+        let mut reader = self.0.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = reader.transaction().and_then(|transaction| read(&transaction));
+        result.map_err(|error| Error::of(&self.0.path, error))
     }
 
     fn changed(&self) -> Error {
@@ -412,10 +440,21 @@ impl Documents {
     }
 }
 
+/// A second connection to a file that is there and migrated.
+fn open_reader(path: &Path) -> Result<Connection, Error> {
+    let opened = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).and_then(|reader| {
+        reader.busy_timeout(LOCK_TIMEOUT)?;
+        // A scan of vectors reads the whole file's pages once: copies of them in a cache serve nothing.
+        reader.pragma_update(None, "mmap_size", MOST_MAPPED)?;
+        Ok(reader)
+    });
+    opened.map_err(|error| Error::sqlite(path, error))
+}
+
 /// Sets the number of applied edits. False if it was not `from`.
 fn move_to(transaction: &Transaction, id: DocumentId, from: i64, to: i64) -> rusqlite::Result<bool> {
     let moved = transaction.execute(
-        "UPDATE documents SET edits_done = ?3, changed = ?4 WHERE id = ?1 AND edits_done = ?2",
+        "UPDATE documents SET edits_done = ?3, changed = ?4, is_cut = 0 WHERE id = ?1 AND edits_done = ?2",
         params![id.0, from, to, now()],
     )?;
     Ok(moved == 1)

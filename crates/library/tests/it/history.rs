@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use library::documents::{HISTORY_FILE, MAX_TAGS, StepDirection, UndoPosition};
+use library::documents::{Filter, HISTORY_FILE, MAX_TAGS, StepDirection, UndoPosition};
 use library::{DocumentId, Documents, Identity, Problem};
 use transcript::edit::{self, Edit, TextPattern};
 use transcript::{SCHEMA_VERSION, Segment, Time, Transcript, Word};
@@ -71,7 +71,7 @@ fn step(documents: &Documents, id: DocumentId, way: StepDirection) -> bool {
 }
 
 fn found(documents: &Documents, words: &str) -> Vec<String> {
-    documents.search(words).unwrap().hits.into_iter().map(|hit| hit.text).collect()
+    documents.search(words, &Filter::default()).unwrap().hits.into_iter().map(|hit| hit.text).collect()
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn search_finds_any_characters_of_the_current_text() {
     check("\"it\"", &["100 % of \"it\""]);
     check("AND NOT", &[]);
     check("  ", &[]);
-    let hit = documents.search("late").unwrap().hits.remove(0);
+    let hit = documents.search("late", &Filter::default()).unwrap().hits.remove(0);
     assert_eq!((hit.document, hit.segment, hit.title.as_str()), (old, 1, "talk.wav"));
     // After edits and after undo.
     say(&documents, old, "The boat is late.");
@@ -198,12 +198,12 @@ fn no_place_is_left_out_without_a_word() {
     let documents = folder.open();
     add(&documents, &["a ferry"; 32]);
     add(&documents, &["a boat"; 250]);
-    let found = documents.search("ferry").unwrap();
+    let found = documents.search("ferry", &Filter::default()).unwrap();
     assert_eq!((found.hits.len(), found.more), (32, false));
-    let found = documents.search("boat").unwrap();
+    let found = documents.search("boat", &Filter::default()).unwrap();
     assert_eq!((found.hits.len(), found.more), (200, true));
     // One transcript does not hide the others.
-    let found = documents.search("a ").unwrap();
+    let found = documents.search("a ", &Filter::default()).unwrap();
     assert_eq!((found.hits.len(), found.more), (232, true));
 }
 
@@ -331,7 +331,7 @@ fn deleted_transcripts_can_be_restored_until_they_are_removed() {
     assert_eq!((documents.list().unwrap().len(), found(&documents, "secret").len()), (1, 1));
     documents.delete(id, true).unwrap();
     // Another start shortly after the deletion does not remove it.
-    assert!(folder.open().search("secret").unwrap().hits.is_empty());
+    assert!(folder.open().search("secret", &Filter::default()).unwrap().hits.is_empty());
     documents.delete(id, false).unwrap();
     assert_eq!(documents.list().unwrap().len(), 1);
     documents.delete(id, true).unwrap();

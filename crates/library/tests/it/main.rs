@@ -4,4 +4,6 @@
 
 mod history;
 mod journal;
+mod retrieval;
+mod search;
 mod voices;

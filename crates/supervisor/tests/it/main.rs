@@ -4,6 +4,7 @@
 
 mod embedder;
 mod finding;
+mod indexing;
 mod misbehaving;
 mod real_engine;
 #[cfg(target_os = "linux")]

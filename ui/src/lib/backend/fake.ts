@@ -1,6 +1,6 @@
 import type {
-  Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Place, Format, Gap, Hit, Job, Look,
-  MemoryUpdate, Microphone, ModelChoice, ModelFits, NamePreview, Part, SaveLocation, PlaySource, Preference, PreferenceName, Preset, Progress, Replaced, Review, Saved, Segment, SearchResults, Settings, Setup, ModelCatalog, Switches, TextChange, TextUpdate, Transfer,
+  Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, FoundPassage, Place, Format, Gap, Hit, IndexState, Job, Look,
+  MemoryUpdate, Microphone, ModelChoice, ModelFits, NamePreview, Part, PassageResults, SaveLocation, PlaySource, Preference, PreferenceName, Preset, Progress, Replaced, Review, Saved, Segment, SearchChoices, SearchFilter, SearchResults, Settings, Setup, ModelCatalog, Switches, TextChange, TextUpdate, Transfer,
   WatchedFolder, Undone, Voice, VoiceList, WindowEvent,
 } from "../generated/contract";
 import type { Backend } from ".";
@@ -71,6 +71,17 @@ export class FakeBackend implements Backend {
   /** Transcripts by job, which is the document too; those that were deleted with it. */
   deleted = new Set<number>();
   exported: number[][] = [];
+
+  /** How far the search by meaning is; without a model at first. */
+  index: IndexState = { model: null, done: 0, total: 0, revision: 0, speed: null, failure: null };
+  /** Of every search. */
+  filters: SearchFilter[] = [];
+
+  /** A model that compares meanings is installed, or works. */
+  compares(state: Partial<IndexState> = {}): void {
+    this.index = { ...this.index, model: "multilingual-e5-small", done: 214, total: 214, ...state };
+    this.emit({ kind: "index", state: this.index });
+  }
 
   /** How often its memory was asked for. */
   freed = 0;
@@ -157,6 +168,14 @@ export class FakeBackend implements Backend {
       history: () => {
         this.#advance(FILES.slice(0, 3), 190);
         void this.remove(2);
+      },
+      meaning: () => {
+        this.#advance(FILES.slice(0, 3), 190);
+        this.compares();
+      },
+      indexing: () => {
+        this.#advance(FILES.slice(0, 3), 190);
+        this.compares({ done: 1240, total: 5210, speed: 31 });
       },
       missing: () => {
         this.#advance(FILES.slice(0, 1), 60);
@@ -694,13 +713,49 @@ export class FakeBackend implements Backend {
     }));
   }
 
-  async searchDocuments(text: string): Promise<SearchResults> {
+  async searchDocuments(text: string, filter: SearchFilter): Promise<SearchResults> {
+    this.filters.push(filter);
     const of = ({ job, segments }: Work): Hit[] =>
       segments
         .filter((segment) => segment.text.toLowerCase().includes(text.toLowerCase()))
         .map((segment) => ({ document: job.id, title: job.name, segment: segment.id, start: segment.start, text: segment.text }));
     const hits = this.#documents().flatMap(of);
     return { hits, more: this.moreFound };
+  }
+
+  /** Whatever has a word of the question; by meaning, whatever comes behind that. */
+  async findPassages(text: string, filter: SearchFilter, byMeaning: boolean): Promise<PassageResults> {
+    this.filters.push(filter);
+    const words = text.toLowerCase().split(/\s+/).filter((word) => word.length > 2);
+    const has = (one: string) => words.some((word) => one.toLowerCase().includes(word));
+    const passages = this.#passages(filter).map((one) => {
+      const parts = one.text.flatMap(([said]) => said.split(/(?<= )/)).map((word): [string, boolean] => [word, has(word)]);
+      const by_words = parts.some(([, found]) => found);
+      return { ...one, text: parts, by_words, by_meaning: byMeaning };
+    });
+    const found = passages.filter(({ by_words }) => by_words);
+    const others = byMeaning ? passages.filter(({ by_words }) => !by_words).slice(0, 2) : [];
+    return { passages: [...found, ...others], by_meaning: byMeaning };
+  }
+
+  async similarPassages(passage: number, filter: SearchFilter): Promise<PassageResults> {
+    return { passages: this.#passages(filter).filter(({ id }) => id > passage).slice(0, 3), by_meaning: true };
+  }
+
+  async searchChoices(): Promise<SearchChoices> {
+    return { speakers: ["Ada", "Grace"], languages: ["de", "en"] };
+  }
+
+  /** A passage per segment, said by two people by turns. */
+  #passages({ speaker, language, since, until }: SearchFilter): FoundPassage[] {
+    const isWanted = (one: FoundPassage) =>
+      (speaker === null || one.speaker === speaker) && (since === null || one.created >= since) && (until === null || one.created < until);
+    const of = ({ job, segments }: Work): FoundPassage[] =>
+      segments.map(({ id, start, end, text }) => ({
+        id: job.id * 1000 + id, document: job.id, title: job.name, created: CREATED, segment: id, start, end,
+        speaker: id % 2 === 0 ? "Grace" : "Ada", text: [[text, false]], by_words: false, by_meaning: true,
+      }));
+    return language === null || language === "en" ? this.#documents().flatMap(of).filter(isWanted) : [];
   }
 
   async openDocument(document: number): Promise<number> {

@@ -1,6 +1,6 @@
 import type {
   Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Place, Gap, Look, MemoryUpdate, Microphone,
-  ModelFits, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchResults, Settings, Setup, ModelCatalog, NamePreview, Part, Switches, TextUpdate, Undone, VoiceList, WindowEvent,
+  ModelFits, PassageResults, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchChoices, SearchFilter, SearchResults, Settings, Setup, ModelCatalog, NamePreview, Part, Switches, TextUpdate, Undone, VoiceList, WindowEvent,
 } from "../generated/contract";
 
 /**
@@ -109,7 +109,12 @@ export interface Backend {
   undoReplacing(): Promise<Undone>;
   /** The history, what was changed last first. */
   documents(): Promise<DocumentInfo[]>;
-  searchDocuments(words: string): Promise<SearchResults>;
+  searchDocuments(words: string, filter: SearchFilter): Promise<SearchResults>;
+  /** The passages that answer a question best: at once by words alone, or also by their meaning. */
+  findPassages(text: string, filter: SearchFilter, byMeaning: boolean): Promise<PassageResults>;
+  /** Whose meaning is like that of this one. */
+  similarPassages(passage: number, filter: SearchFilter): Promise<PassageResults>;
+  searchChoices(): Promise<SearchChoices>;
   /** Puts it in the list; its job. */
   openDocument(document: number): Promise<number>;
   tagDocument(document: number, tags: string[]): Promise<void>;

@@ -1,7 +1,7 @@
 import { Channel, invoke } from "@tauri-apps/api/core";
 import type {
   Attempt, BlockingCommand, ChartFile, CommandName, Connection, DocumentInfo, Edit, EditCommand, Edited, EngineInfo, Exporting, Finding, Place, Gap,
-  Look, MemoryUpdate, Microphone, ModelFits, NamePreview, Part, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchResults, Settings, Setup, ModelCatalog, Switches, TextUpdate,
+  Look, MemoryUpdate, Microphone, ModelFits, NamePreview, Part, PassageResults, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchChoices, SearchFilter, SearchResults, Settings, Setup, ModelCatalog, Switches, TextUpdate,
   Undone, VoiceList, WindowCommand, WindowEvent,
 } from "../generated/contract";
 import { t } from "../text";
@@ -218,8 +218,17 @@ export class TauriBackend implements Backend {
   documents(): Promise<DocumentInfo[]> {
     return call("documents");
   }
-  searchDocuments(words: string): Promise<SearchResults> {
-    return call("search_documents", { words });
+  searchDocuments(words: string, filter: SearchFilter): Promise<SearchResults> {
+    return call("search_documents", { words, filter });
+  }
+  findPassages(text: string, filter: SearchFilter, byMeaning: boolean): Promise<PassageResults> {
+    return call("find_passages", { text, filter, byMeaning });
+  }
+  similarPassages(passage: number, filter: SearchFilter): Promise<PassageResults> {
+    return call("similar_passages", { passage, filter });
+  }
+  searchChoices(): Promise<SearchChoices> {
+    return call("search_choices");
   }
   openDocument(document: number): Promise<number> {
     return call("open_document", { document });

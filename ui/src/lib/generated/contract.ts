@@ -1,6 +1,6 @@
 // Made from crates/app by `STENO_WRITE_CONTRACT=1 cargo test -p app`.
 
-export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "choose_output_folder" | "preview_name" | "preferences" | "change_preference" | "diagnostics" | "watch" | "watch_memory" | "save" | "save_chart" | "save_sound" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "places" | "replace_one" | "documents" | "search_documents" | "open_document" | "locate_recording" | "save_documents" | "save_jobs" | "count_places" | "undo_replacing" | "show_in_folder" | "voices" | "add_voice" | "remember_speaker" | "rename_voice" | "remove_voice" | "microphone" | "start_microphone" | "stop_microphone" | "keep_microphone" | "drop_microphone";
+export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "choose_output_folder" | "preview_name" | "preferences" | "change_preference" | "diagnostics" | "watch" | "watch_memory" | "save" | "save_chart" | "save_sound" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "places" | "replace_one" | "documents" | "search_documents" | "find_passages" | "similar_passages" | "search_choices" | "open_document" | "locate_recording" | "save_documents" | "save_jobs" | "count_places" | "undo_replacing" | "show_in_folder" | "voices" | "add_voice" | "remember_speaker" | "rename_voice" | "remove_voice" | "microphone" | "start_microphone" | "stop_microphone" | "keep_microphone" | "drop_microphone";
 
 /** Every code of a notice. */
 export const NOTICE_CODES = ["memory.elevated", "memory.critical", "memory.occupied", "memory.not_recovered", "memory.release_failed", "memory.leak", "memory.fragmentation", "memory.spike", "memory.unavailable", "memory.retried", "memory.engine_renewed", "memory.batch_halved", "memory.precision_lowered", "memory.smaller_model", "memory.moved_to_cpu", "memory.speakers_skipped", "memory.gave_up", "memory.will_not_fit", "audio.truncated", "audio.damaged", "audio.phase", "audio.mono", "audio.several_tracks", "speakers.maybe_known", "speakers.voices_unreadable", "transcript.gaps", "transcript.discarded", "transcript.again", "transcript.again_failed", "engine.restarted", "engine.window_skipped", "device.waiting", "device.unusable", "journal.unavailable", "journal.file_changed", "history.unavailable", "history.damaged", "export.failed"] as const;
@@ -1173,7 +1173,11 @@ unsaved: Array<number>, } | { "kind": "transfers",
 /**
  * All of them.
  */
-transfers: Array<Transfer>, } | { "kind": "queue_ended", 
+transfers: Array<Transfer>, } | { "kind": "index", 
+/**
+ * How far it is.
+ */
+state: IndexState, } | { "kind": "queue_ended", 
 /**
  * Recordings that were transcribed.
  */
@@ -2442,6 +2446,139 @@ start: number,
  * The text of the segment.
  */
 text: string, };
+
+/**
+ * Where to search; null admits everything.
+ */
+export type SearchFilter = { 
+/**
+ * The speaker's name.
+ */
+speaker: string | null, 
+/**
+ * ISO 639-1 code of the passage's language.
+ */
+language: string | null, 
+/**
+ * Transcripts of this time or later, in milliseconds since 1970.
+ */
+since: number | null, 
+/**
+ * Transcripts of before this time, in milliseconds since 1970.
+ */
+until: number | null, 
+/**
+ * The folder of the recording, with those in it.
+ */
+folder: string | null, 
+/**
+ * A tag of the transcript.
+ */
+tag: string | null, };
+
+/**
+ * What can be chosen in a [`SearchFilter`], in alphabetical order.
+ */
+export type SearchChoices = { 
+/**
+ * Names of speakers.
+ */
+speakers: Array<string>, 
+/**
+ * ISO 639-1 codes.
+ */
+languages: Array<string>, };
+
+/**
+ * The passages that answer a question, the best first.
+ */
+export type PassageResults = { 
+/**
+ * The passages.
+ */
+passages: Array<FoundPassage>, 
+/**
+ * Their meaning was compared, not only their words.
+ */
+by_meaning: boolean, };
+
+/**
+ * A few sentences of one speaker that a search found.
+ */
+export type FoundPassage = { 
+/**
+ * Its number, for more like it.
+ */
+id: number, 
+/**
+ * The number of its transcript in the history.
+ */
+document: number, 
+/**
+ * The name of the recording.
+ */
+title: string, 
+/**
+ * When it was transcribed, in milliseconds since 1970.
+ */
+created: number, 
+/**
+ * The id of the segment to open.
+ */
+segment: number, 
+/**
+ * Start, in seconds.
+ */
+start: number, 
+/**
+ * End, in seconds.
+ */
+end: number, 
+/**
+ * Who speaks, if known.
+ */
+speaker: string | null, 
+/**
+ * The text in parts, and whether each is a word that was asked for.
+ */
+text: Array<[string, boolean]>, 
+/**
+ * Its words matched, or some of them.
+ */
+by_words: boolean, 
+/**
+ * Its meaning matched.
+ */
+by_meaning: boolean, };
+
+/**
+ * How far the search by meaning is.
+ */
+export type IndexState = { 
+/**
+ * The name of the model that compares meanings; null: none is installed.
+ */
+model: string | null, 
+/**
+ * Passages that can be found by their meaning.
+ */
+done: number, 
+/**
+ * All passages.
+ */
+total: number, 
+/**
+ * Grows whenever a search may find something else.
+ */
+revision: number, 
+/**
+ * Passages per second while it works; null: it rests.
+ */
+speed: number | null, 
+/**
+ * Why it can't work.
+ */
+failure: Failure | null, };
 
 /**
  * What makes a sample a bad one.

@@ -30,6 +30,7 @@ const DEFAULTS = {
   redo: ["Ctrl+Shift+Z", "Ctrl+Y"],
   pause: ["Ctrl+Shift+P"],
   search: ["Ctrl+F"],
+  searchAll: ["Ctrl+Shift+F"],
   replace: ["Ctrl+H"],
   save: ["Ctrl+S"],
 };

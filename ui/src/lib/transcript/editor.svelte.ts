@@ -74,6 +74,8 @@ export class Editor {
   heard = 0;
   /** Plays a passage, from a little before it; null while there is no player. */
   hear = $state.raw<((start: number, end: number) => void) | null>(null);
+  /** A part that is to be played once there is a player, in seconds. */
+  toHear = $state.raw<{ start: number; end: number } | null>(null);
   /** A segment's number to be shown. */
   shown = $state.raw<{ number: number } | null>(null);
 

@@ -105,7 +105,7 @@ function atCursor(): [string, string] {
 }
 
 /** The first texts of the first recording as the program has them, shown or not. */
-const written = async () => (await backend.searchDocuments("")).hits.filter(({ document }) => document === 1).slice(0, 5).map(({ text }) => text);
+const written = async () => (await backend.searchDocuments("", { speaker: null, language: null, since: null, until: null, folder: null, tag: null })).hits.filter(({ document }) => document === 1).slice(0, 5).map(({ text }) => text);
 
 test.each([
   ["the answer", 40, 90],
