@@ -52,6 +52,7 @@ pub enum Command {
     Speakers(Box<FindSpeakers>),
     Translate(Box<TranslateText>),
     Voices(crate::voices::Voices),
+    Serve(Box<crate::serve::Serve>),
     Export(Export),
     Clip(crate::clip::Clip),
     Models(Models),
@@ -72,6 +73,7 @@ impl Command {
                 | Self::Speakers(_)
                 | Self::Translate(_)
                 | Self::Voices(_)
+                | Self::Serve(_)
                 | Self::Gpu(_)
                 | Self::Doctor(_)
                 | Self::Memory(_)
@@ -733,7 +735,7 @@ impl Doctor {
     }
 }
 
-fn positive(text: &str) -> Result<usize, String> {
+pub fn positive(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|number| *number > 0).ok_or_else(|| format!("`{text}` is not a number above 0"))
 }
 

@@ -34,6 +34,7 @@ mod quantize;
 mod recommend;
 mod resume;
 mod runner;
+mod serve;
 mod speakers;
 mod spool;
 mod stored;
@@ -80,6 +81,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Speakers(args) => speakers::run(&args, Interrupt::listen()?).await,
             Command::Translate(args) => translate::run(&args, Interrupt::listen()?).await,
             Command::Voices(args) => voices::run(args, Interrupt::listen()?).await,
+            Command::Serve(args) => serve::run(*args, Interrupt::listen()?).await,
             Command::Export(args) => export::run(&args),
             Command::Clip(args) => clip::run(&args),
             Command::Models(Models { command: Some(command), .. }) => models_command(command).await?,

@@ -68,6 +68,19 @@ impl Transcript {
     pub fn has_channels(&self) -> bool {
         self.segments.iter().any(|segment| segment.channel.is_some())
     }
+
+    /// What is said, on one line.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for segment in &self.segments {
+            let more = export::text::one_line(&segment.text);
+            if !text.is_empty() && !more.is_empty() {
+                text += export::space_between(&text, &more);
+            }
+            text += &more;
+        }
+        text
+    }
 }
 
 /// The recording that was transcribed.

@@ -11,6 +11,9 @@ mod memory;
 #[cfg(unix)]
 mod models;
 mod real_engine;
+mod serve;
+mod serve_access;
+mod serve_recovery;
 #[cfg(unix)]
 #[path = "../../../hub/tests/support/mod.rs"]
 mod server;

@@ -1,0 +1,26 @@
+//! Server-sent events (the HTML standard, section 9.2).
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+/// Between two comments on a stream on which nothing happens, so that nothing between client and server takes the
+/// connection for dead.
+pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Events that wait for a slow client.
+const WAITING: usize = 16;
+
+pub fn channel() -> (mpsc::Sender<Bytes>, mpsc::Receiver<Bytes>) {
+    mpsc::channel(WAITING)
+}
+
+pub fn event(name: &str, data: &Value) -> Bytes {
+    // JSON has no line breaks outside of strings, and escapes them within.
+    Bytes::from(format!("event: {name}\ndata: {data}\n\n"))
+}
+
+pub fn comment() -> Bytes {
+    Bytes::from_static(b": still here\n\n")
+}
