@@ -210,3 +210,31 @@ async fn serve(args: Serve, state: PathBuf, mut interrupt: Interrupt) -> Result<
     server.run(async { interrupt.raised().await }).await;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_help_names_the_limits_in_force() {
+        let Limits { upload, duration, waiting, jobs_per_token, connections, header_time, body_time, keep } =
+            Limits::default();
+        let command = crate::args::Cli::command();
+        let serve = command.find_subcommand("serve").unwrap();
+        for (option, value) in [
+            ("max_upload", format!("{}GiB", upload >> 30)),
+            ("max_duration", format!("{} hours", duration.seconds() / 3600.0)),
+            ("queue", waiting.to_string()),
+            ("jobs_per_token", jobs_per_token.to_string()),
+            ("connections", connections.to_string()),
+            ("header_timeout", header_time.as_secs().to_string()),
+            ("body_timeout", body_time.as_secs().to_string()),
+            ("keep_results", (keep.as_secs() / 3600).to_string()),
+        ] {
+            let argument = serve.get_arguments().find(|argument| argument.get_id() == option).unwrap();
+            let help = argument.get_help().unwrap().to_string();
+            assert!(help.ends_with(&format!("[default: {value}]")), "{help}");
+        }
+    }
+}

@@ -6,7 +6,8 @@ use std::path::Path;
 use hyper::StatusCode;
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_REQUEST_HEADERS, AUTHORIZATION, HOST, HeaderMap,
+    HeaderValue, ORIGIN, VARY,
 };
 use wire::{ErrorCode, Failure};
 
@@ -74,13 +75,16 @@ impl Access {
         }
     }
 
-    /// What a browser needs to let the page read the answer.
-    pub fn allow_origin(&self, origin: Option<&HeaderValue>, answer: &mut HeaderMap) {
-        let Some(origin) = origin.filter(|origin| self.origins.contains(origin)) else { return };
+    /// What a browser needs to let the page ask, and read the answer.
+    pub fn allow_origin(&self, asked: &HeaderMap, answer: &mut HeaderMap) {
+        let Some(origin) = asked.get(ORIGIN).filter(|origin| self.origins.contains(origin)) else { return };
         answer.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
         answer.insert(VARY, HeaderValue::from_static("origin"));
         answer.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
-        answer.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("authorization, content-type"));
+        // Clients for browsers send headers of their own.
+        if let Some(headers) = asked.get(ACCESS_CONTROL_REQUEST_HEADERS) {
+            answer.insert(ACCESS_CONTROL_ALLOW_HEADERS, headers.clone());
+        }
         answer.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("retry-after"));
     }
 }

@@ -186,7 +186,12 @@ fn write(path: &Path, mut pieces: mpsc::Receiver<Bytes>, free: impl Fn() -> Opti
         }
         file.write_all(&piece)?;
     }
-    file.sync_all()
+    file.sync_all()?;
+    // The folder's entry of it too, where the system has folders that can be opened.
+    match path.parent().and_then(|folder| File::open(folder).ok()) {
+        Some(folder) => folder.sync_all(),
+        None => Ok(()),
+    }
 }
 
 /// The last part of a name, for people to read: it names no file.

@@ -61,7 +61,7 @@ fn route(method: &Method, path: &str) -> Result<Endpoint, Option<&'static str>> 
 
 /// Answers any request.
 pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Reply {
-    let origin = request.headers().get(ORIGIN).cloned();
+    let headers = request.headers().clone();
     let mut answer = match find(&app, &request).await {
         Ok(Found::Answer(answer)) => answer,
         Ok(Found::Endpoint(endpoint, client)) => match call(&app, endpoint, client, request).await {
@@ -73,7 +73,7 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Reply {
             refuse(&app, error)
         }
     };
-    app.access.allow_origin(origin.as_ref(), answer.headers_mut());
+    app.access.allow_origin(&headers, answer.headers_mut());
     answer
 }
 

@@ -388,3 +388,58 @@ fn transcripts_are_kept_for_as_long_as_asked() {
         assert_eq!(Path::new(&file).exists(), expected == 1);
     }
 }
+
+#[test]
+fn a_server_that_is_asked_to_end_keeps_its_jobs() {
+    let sandbox = Sandbox::with(&[]);
+    let server = Serving::start(&sandbox, &[]);
+    let (running, waiting) = (server.accepted("slow"), server.accepted("alpha"));
+    server.runs(&running);
+    let address = server.address.clone();
+    let client = std::thread::spawn(move || {
+        let ask = Ask::new("POST", "/v1/audio/transcriptions");
+        ask.form(&[("model", "whisper-1")], Some(("a.wav", b"beta"))).to(&address)
+    });
+    while server.jobs().len() < 3 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    server.end();
+    assert_eq!(client.join().unwrap().is(503).error().0, "stopping");
+    let server = Serving::start(&sandbox, &[]);
+    server.runs(&running);
+    let names: Vec<Value> = server.jobs().iter().map(|job| job["name"].clone()).collect();
+    assert_eq!(names, ["talk.wav", "talk.wav", "a.wav"]);
+    server.ask("DELETE", &format!("/jobs/{running}")).is(204);
+    assert_eq!(server.over(&waiting)["state"], "finished");
+}
+
+/// The processes that a server has started.
+#[cfg(target_os = "linux")]
+fn children(server: &Serving) -> usize {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", server.child.id())).unwrap().flatten();
+    let listed = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    listed.map(|children| children.split_whitespace().count()).sum()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_idle_server_gives_back_the_memory_of_its_model() {
+    let sandbox = Sandbox::with(&[]);
+    let idle = |seconds: &str| {
+        let mut command = sandbox.command(&["serve", "--listen", "127.0.0.1:0"]);
+        command.env("STENO_IDLE_RELEASE", seconds);
+        let server = Serving::of(command);
+        server.transcribe("alpha", &[]).is(200);
+        server
+    };
+    let server = idle("1");
+    let since = std::time::Instant::now();
+    while children(&server) > 0 {
+        assert!(since.elapsed() < std::time::Duration::from_secs(30), "the engine stays");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    server.transcribe("beta", &[]).is(200);
+    drop(server);
+    // Kept for as long as the user allows.
+    assert_eq!(children(&idle("600")), 1);
+}

@@ -258,8 +258,8 @@ fn crc(bytes: &[u8], polynomial: u32, bits: u32) -> u32 {
     for byte in bytes {
         value ^= u32::from(*byte) << (bits - 8);
         for _ in 0..8 {
-            let carry = value >> (bits - 1) & 1;
-            value = (value << 1 ^ carry * polynomial) & ((1 << bits) - 1);
+            let carry = (value >> (bits - 1)) & 1;
+            value = ((value << 1) ^ (carry * polynomial)) & ((1 << bits) - 1);
         }
     }
     value

@@ -32,16 +32,17 @@ impl Serving {
     /// Waits until it listens.
     pub fn of(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-        let mut errors = BufReader::new(child.stderr.take().unwrap());
-        let mut said = String::new();
-        loop {
-            let from = said.len();
-            assert!(errors.read_line(&mut said).unwrap() > 0, "the server ended: {said}");
-            if let Some((_, rest)) = said[from..].split_once("://") {
-                let address = rest.split(". ").next().unwrap().to_owned();
-                return Self { child, address, errors };
+        let errors = BufReader::new(child.stderr.take().unwrap());
+        let mut serving = Self { child, address: String::new(), errors };
+        let mut line = String::new();
+        while serving.address.is_empty() {
+            let said = std::mem::take(&mut line);
+            assert!(serving.errors.read_line(&mut line).unwrap() > 0, "the server ended: {said}");
+            if let Some((_, rest)) = line.split_once("://") {
+                rest.split(". ").next().unwrap().clone_into(&mut serving.address);
             }
         }
+        serving
     }
 
     pub fn kill(&mut self) {

@@ -432,24 +432,21 @@ impl Place {
         let record = Record { id: id.clone(), name, client, model, created, uploaded };
         let outputs = serde_json::to_value(&record).map_err(|error| ApiError::storage(&error))?;
         let identity = Identity::of(job.file.as_path()).ok();
-        let mut shared = jobs.lock();
-        let number = shared.latest + 1;
+        if jobs.lock().closed {
+            return Err(ApiError::stopping());
+        }
         let entry = NewJob {
             kind: HostKind::Server,
-            queue_id: number,
+            queue_id: created,
             job: &job,
             identity: identity.as_ref(),
             outputs: &outputs,
         };
-        if shared.closed {
-            return Err(ApiError::stopping());
-        }
         let keys = jobs.0.journal.add(&[entry]).map_err(|error| ApiError::storage(&error.failure()))?;
         let key = keys.first().copied().ok_or_else(lost)?;
         folder.keep();
         let going = Some(Going { key, job, feed: Arc::default(), stop: None, cancelled: false });
-        shared.add(Entry { record, state: State::Waiting, going, ended: None });
-        drop(shared);
+        jobs.lock().add(Entry { record, state: State::Waiting, going, ended: None });
         jobs.0.wake.notify_one();
         Ok(id)
     }
