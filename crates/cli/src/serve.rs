@@ -75,7 +75,7 @@ pub struct Access {
     #[arg(long)]
     pub require_token: bool,
 
-    /// Web page that may use the API, such as https://app.example; may be given more than once
+    /// Web page that may use the API, by its origin: scheme, host and port; may be given more than once
     #[arg(long, value_name = "ORIGIN")]
     pub origin: Vec<String>,
 

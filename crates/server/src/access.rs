@@ -39,7 +39,7 @@ impl Access {
         let origin = |text: &String| {
             HeaderValue::from_str(text.trim_end_matches('/')).map_err(|_| {
                 Failure::new(ErrorCode::BadSettings, format!("{text} is not the origin of a web page."))
-                    .remedy("An origin is like https://app.example.")
+                    .remedy("An origin has a scheme and a host, as https://app.example has.")
             })
         };
         let origins = options.origins.iter().map(origin).collect::<Result<_, _>>()?;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use transcript::Task;
 use transcript::export::{self, Format, Options};
 use utoipa::ToSchema;
-use wire::{Channels, SpeakerCount};
+use wire::{Channels, Event, SpeakerCount};
 
 use crate::App;
 use crate::access::allowed_file;
@@ -233,15 +233,41 @@ pub async fn events(app: &Arc<App>, client: String, id: String) -> Result<Reply,
     Ok(reply::events(body))
 }
 
+/// As [`wire::Envelope`], with the id by which clients know the job.
+#[derive(Debug, Serialize)]
+struct JobEvent<'a> {
+    job: &'a str,
+    #[serde(flatten)]
+    event: &'a Event,
+}
+
+/// As in its JSON.
+fn name(event: &Event) -> &'static str {
+    match event {
+        Event::Started { .. } => "started",
+        Event::Progress { .. } => "progress",
+        Event::Segment { .. } => "segment",
+        Event::Prepared { .. } => "prepared",
+        Event::Window { .. } => "window",
+        Event::Reached { .. } => "reached",
+        Event::Notice { .. } => "notice",
+        Event::Memory { .. } => "memory",
+        Event::Ladder { .. } => "ladder",
+        Event::Rung { .. } => "rung",
+        Event::Finished { .. } => "finished",
+        Event::Cancelled { .. } => "cancelled",
+        Event::Failed { .. } => "failed",
+        // Of an engine's other tasks.
+        _ => "message",
+    }
+}
+
 async fn next_piece(follower: &mut Follower, id: &str) -> Option<bytes::Bytes> {
     let event = match follower.next().await? {
         Heard::Event(event) => event,
         Heard::Stopped => return Some(sse::event("error", &json!({ "error": ApiError::stopping().body }))),
     };
-    let mut value = serde_json::to_value(&*event).unwrap_or_default();
-    value["job"] = id.into();
-    let name = value["event"].as_str().unwrap_or("message").to_owned();
-    Some(sse::event(&name, &value))
+    Some(sse::event(name(&event), &JobEvent { job: id, event: &event }))
 }
 
 /// The text of a job that is over, in any format of an export; `json` where none is asked for. A job that failed or was

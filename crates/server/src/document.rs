@@ -1,6 +1,7 @@
 //! The description of the API, made from the endpoints and the types of their answers.
 
 use utoipa::OpenApi;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -30,5 +31,12 @@ fn openapi() {}
 
 /// The OpenAPI document.
 pub fn document() -> utoipa::openapi::OpenApi {
-    Document::openapi()
+    const TOKEN: &str = "token";
+    let mut document = Document::openapi();
+    let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+    document.components.get_or_insert_default().add_security_scheme(TOKEN, scheme);
+    // None is needed by default, on this machine.
+    let with_token = SecurityRequirement::new(TOKEN, Vec::<String>::new());
+    document.security = Some(vec![SecurityRequirement::default(), with_token]);
+    document
 }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -88,7 +89,8 @@ impl Form {
             return Err(too_large(limit));
         }
         let mut form = Self::default();
-        let mut parts = Multipart::new(body.into_data_stream(), boundary);
+        let body = Lent::new(body);
+        let mut parts = Multipart::new(body.clone().into_data_stream(), boundary);
         let mut text_bytes = 0;
         while let Some(mut field) = parts.next_field().await.map_err(|error| fault(&error, limit))? {
             let name = field.name().unwrap_or_default().to_owned();
@@ -105,6 +107,8 @@ impl Form {
             }
             form.fields.push((name, text));
         }
+        // Up to its last byte: a connection whose request is not read to its end is not watched for its own.
+        body.finish().await.map_err(|fault| of_fault(fault, limit))?;
         Ok(form)
     }
 }
@@ -285,6 +289,36 @@ impl http_body::Body for Paced {
             self.pause = Box::pin(tokio::time::sleep(self.time));
         }
         Poll::Pending
+    }
+}
+
+/// A body that is read by others, and then to its end.
+#[derive(Clone)]
+struct Lent(Arc<Mutex<Paced>>);
+
+impl Lent {
+    fn new(body: Paced) -> Self {
+        Self(Arc::new(Mutex::new(body)))
+    }
+
+    async fn finish(mut self) -> Result<(), Fault> {
+        while let Some(frame) = self.frame().await {
+            frame?;
+        }
+        Ok(())
+    }
+}
+
+impl http_body::Body for Lent {
+    type Data = Bytes;
+    type Error = Fault;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
+        let mut body = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Pin::new(&mut *body).poll_frame(context)
     }
 }
 

@@ -50,6 +50,8 @@ pub fn empty(status: StatusCode) -> Reply {
 pub fn events(pieces: mpsc::Receiver<Bytes>) -> Reply {
     let mut response = reply(StatusCode::OK, "text/event-stream", "");
     *response.body_mut() = Pieces(pieces).boxed_unsync();
+    // nginx, as a proxy, would keep events back until it has a page of them.
+    response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde::Serialize;
 use tokio::sync::mpsc;
 
 /// Between two comments on a stream on which nothing happens, so that nothing between client and server takes the
@@ -16,8 +16,9 @@ pub fn channel() -> (mpsc::Sender<Bytes>, mpsc::Receiver<Bytes>) {
     mpsc::channel(WAITING)
 }
 
-pub fn event(name: &str, data: &Value) -> Bytes {
+pub fn event(name: &str, data: &impl Serialize) -> Bytes {
     // JSON has no line breaks outside of strings, and escapes them within.
+    let data = serde_json::to_string(data).unwrap_or_default();
     Bytes::from(format!("event: {name}\ndata: {data}\n\n"))
 }
 

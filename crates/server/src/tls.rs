@@ -16,12 +16,13 @@ pub fn config(files: &TlsFiles) -> Result<Arc<ServerConfig>, Failure> {
     let key = PrivateKeyDer::from_pem_file(&files.key)
         .map_err(|error| unusable(&files.key, &error, "Name a PEM file with --tls-key."))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
+    let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .and_then(|config| config.with_no_client_auth().with_single_cert(certificates, key))
         .map_err(|error| {
             unusable(&files.certificate, &error, "Name a certificate and the key that belongs to it.")
         })?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
 

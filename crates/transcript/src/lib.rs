@@ -272,3 +272,20 @@ pub struct RunInfo {
     /// Peak memory of the engine's process, if the system reports it.
     pub peak_memory_bytes: Option<u64>,
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::export::tests::{segment, transcript};
+
+    #[test]
+    fn the_text_is_one_line_with_the_spaces_of_its_script() {
+        for (texts, expected) in [
+            (vec!["Good morning.", "", "Who is\nthere?"], "Good morning. Who is there?"),
+            (vec!["おはよう。", "誰ですか。", "Steno."], "おはよう。誰ですか。 Steno."),
+            (vec![], ""),
+        ] {
+            let segments = texts.iter().map(|text| segment(0, 1, text)).collect();
+            assert_eq!(transcript(segments).text(), expected);
+        }
+    }
+}

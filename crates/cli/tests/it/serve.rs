@@ -230,6 +230,7 @@ fn a_job_has_events_a_text_in_every_format_and_an_end() {
     }
     assert_eq!(server.get("/healthz").is(200).json()["status"], "ok");
     let document = server.get("/openapi.json").is(200).json();
+    assert_eq!(document["components"]["securitySchemes"]["token"]["scheme"], "bearer");
     assert!(document["paths"]["/jobs/{id}/events"]["get"].is_object(), "{document}");
 }
 
@@ -297,11 +298,17 @@ fn a_client_that_goes_away_takes_its_job_with_it() {
 
     let sandbox = Sandbox::with(&[]);
     let server = Serving::start(&sandbox, &[]);
-    for stream in ["false", "true"] {
+    for (stream, pause) in [("false", 0), ("true", 0), ("false", 50), ("true", 50)] {
         let ask = Ask::new("POST", "/v1/audio/transcriptions");
         let ask = ask.form(&[("model", "whisper-1"), ("stream", stream)], Some(("a.wav", b"slow")));
         let mut connection = crate::support::http::connect(&server.address).unwrap();
-        connection.write_all(&ask.bytes(&server.address)).unwrap();
+        connection.set_nodelay(true).unwrap();
+        let bytes = ask.bytes(&server.address);
+        // The end of the body may come in a packet of its own.
+        let (beginning, end) = bytes.split_at(bytes.len() - 2);
+        connection.write_all(beginning).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(pause));
+        connection.write_all(end).unwrap();
         let id = loop {
             let all = server.jobs();
             if let Some(job) = all.last().filter(|job| job["state"] == "running") {
@@ -442,4 +449,52 @@ fn an_idle_server_gives_back_the_memory_of_its_model() {
     drop(server);
     // Kept for as long as the user allows.
     assert_eq!(children(&idle("600")), 1);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_upload_goes_to_the_disk_and_not_to_memory() {
+    let sandbox = Sandbox::with(&[]);
+    let server = Serving::start(&sandbox, &[]);
+    let most = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.split_whitespace().next().unwrap().parse::<usize>().unwrap() >> 10
+    };
+    server.transcribe("alpha", &[]).is(200);
+    let before = most();
+    let megabytes = 256;
+    let long = format!("beta\n{}", "x".repeat(megabytes << 20));
+    let since = std::time::Instant::now();
+    assert_eq!(server.transcribe(&long, &[]).is(200).json()["text"], text("beta"));
+    let (grown, took) = (most() - before, since.elapsed());
+    println!("{before} MB before, {grown} MB more for {megabytes} MB, {took:.1?}");
+    assert!(grown < 32, "{grown} MB more for an upload of {megabytes} MB");
+}
+
+/// An event without what differs between one job and another.
+fn without_job(mut event: Value) -> Option<Value> {
+    event.as_object_mut().unwrap().remove("job");
+    // Progress is told when there is something new, not each time.
+    let is_told = !["progress", "memory"].contains(&event["event"].as_str().unwrap());
+    is_told.then_some(event)
+}
+
+#[test]
+fn events_are_those_of_the_command_line() {
+    let sandbox = Sandbox::with(&[]);
+    for name in ["alpha", "gappy", "settings"] {
+        std::fs::write(sandbox.path(name), name).unwrap();
+        let ran = sandbox.run(&["transcribe", name, "--json-events"]).ends(0);
+        let expected: Vec<Value> =
+            ran.out.lines().filter_map(|line| without_job(serde_json::from_str(line).unwrap())).collect();
+        assert!(expected.len() > 4, "{}", ran.out);
+        let server = Serving::start(&sandbox, &[]);
+        let added = Ask::new("POST", "/jobs").form(&[], Some((name, name.as_bytes()))).to(&server.address);
+        let id = added.is(202).json()["id"].as_str().unwrap().to_owned();
+        let events = server.get(&format!("/jobs/{id}/events")).is(200).events();
+        assert!(events.iter().any(|(name, _)| name == "progress"));
+        let events: Vec<Value> = events.into_iter().filter_map(|(_, event)| without_job(event)).collect();
+        assert_eq!(events, expected);
+    }
 }

@@ -455,6 +455,29 @@ fn https_is_served_with_a_certificate() {
 }
 
 #[test]
+fn a_form_is_bounded_in_all_of_its_parts() {
+    let sandbox = Sandbox::with(&[]);
+    let server = Serving::start(&sandbox, &[]);
+    let long = "x".repeat(2 << 20);
+    let many: Vec<(&str, &str)> = (0..300).map(|_| ("vocabulary[]", "Ada")).collect();
+    for fields in [&[("prompt", long.as_str())][..], &many] {
+        let answer = server.add("alpha", fields).is(400);
+        assert_eq!(answer.error().1.as_deref(), Some(fields[0].0));
+    }
+    // A head that is too long, and one of too many lines.
+    let head = |name: &str, count: usize, value: &str| {
+        let ask = Ask::new("GET", "/jobs");
+        (0..count)
+            .fold(ask, |ask, number| ask.header(&format!("{name}-{number}"), value))
+            .try_to(&server.address)
+    };
+    for answer in [head("a", 1, &"x".repeat(100 << 10)), head("a", 200, "x")] {
+        assert!(answer.is_none_or(|answer| answer.status == 431));
+    }
+    wait_until(|| job_folders(&sandbox) == 0);
+}
+
+#[test]
 fn an_error_of_every_kind_has_one_shape() {
     let sandbox = Sandbox::with(&[]);
     let server = Serving::start(&sandbox, &[]);
@@ -470,4 +493,40 @@ fn an_error_of_every_kind_has_one_shape() {
         assert_eq!(answer.header("content-type"), Some("application/json"));
         answer.error();
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_disk_without_room_refuses_an_upload_and_keeps_nothing_of_it() {
+    use std::process::Command;
+
+    let allowed = Command::new("unshare").args(["-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]).status();
+    if !allowed.is_ok_and(|status| status.success()) {
+        return println!("skipped: this system allows no mount in a namespace (unshare -rm)");
+    }
+    let sandbox = Sandbox::with(&["alpha.wav"]);
+    let folder = sandbox.folder.path().to_str().unwrap();
+    let serve = sandbox.command(&["serve", "--listen", "127.0.0.1:0", "--allow", folder]);
+    let script = "mount -t tmpfs -o size=8m tmpfs \"$1\" && shift && exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["-rm", "sh", "-c", script, "sh"]).arg(sandbox.home.path());
+    command.arg(serve.get_program()).args(serve.get_args()).current_dir(sandbox.folder.path());
+    for (name, value) in serve.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let server = Serving::of(command);
+    for answer in [server.add("beta", &[]), server.transcribe("beta", &[])] {
+        let answer = answer.is(507);
+        assert_eq!(answer.error().0, "storage");
+        assert_no_path(&sandbox, &answer.text());
+    }
+    assert!(server.jobs().is_empty());
+    let jobs = format!("/proc/{}/root{}/steno/server/jobs", server.child.id(), sandbox.home.path().display());
+    assert_eq!(std::fs::read_dir(jobs).unwrap().count(), 0);
+    // A recording that is there already needs no room.
+    let added = Ask::new("POST", "/jobs").json(&json!({ "path": "alpha.wav" })).to(&server.address).is(202);
+    assert_eq!(server.over(added.json()["id"].as_str().unwrap())["state"], "finished");
 }

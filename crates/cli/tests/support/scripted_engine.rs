@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs::OpenOptions;
-use std::io::{self, Stdout, Write};
+use std::io::{self, Read, Stdout, Write};
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
@@ -155,8 +155,11 @@ fn read(out: &Mutex<Stdout>, jobs: &Sender<Command>, cancel: &Sender<()>) {
 /// The server calls every uploaded recording `recording`: its first line is its name.
 fn said_name(file: &Path) -> String {
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let text = std::fs::read(file).ok().filter(|_| name == "recording");
-    let line = text.and_then(|text| Some(String::from_utf8_lossy(&text).lines().next()?.to_owned()));
+    let mut beginning = Vec::new();
+    if name == "recording" {
+        std::fs::File::open(file).unwrap().take(4096).read_to_end(&mut beginning).unwrap();
+    }
+    let line = String::from_utf8_lossy(&beginning).lines().next().map(str::to_owned);
     line.unwrap_or(name)
 }
 

@@ -1,9 +1,9 @@
 //! What the text looks like in an answer.
 
 use hyper::StatusCode;
-use serde_json::{Value, json};
+use serde::Serialize;
 use transcript::export::{self, DEMONSTRATION_WARNING, Format, Options};
-use transcript::{Task, Transcript};
+use transcript::{Task, Time, Transcript};
 use utoipa::ToSchema;
 
 use super::Parameters;
@@ -49,28 +49,101 @@ impl ResponseFormat {
     }
 }
 
+/// How long the recording is, which is what such a service counts.
+#[derive(Debug, Serialize)]
+struct Usage {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    seconds: f64,
+}
+
+/// `json`, `verbose_json` and `diarized_json`: what one of them does not have is left out.
+#[derive(Debug, Default, Serialize)]
+struct Answer<'a> {
+    text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    language: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    segments: Option<Segments<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    words: Option<Vec<SpokenWord<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<Usage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Segments<'a> {
+    Verbose(Vec<VerboseSegment<'a>>),
+    Speakers(Vec<SpeakerSegment<'a>>),
+}
+
+#[derive(Debug, Serialize)]
+struct VerboseSegment<'a> {
+    id: usize,
+    /// Windows and tokens are not part of a transcript.
+    seek: u32,
+    tokens: [u32; 0],
+    start: Time,
+    end: Time,
+    text: &'a str,
+    temperature: f32,
+    avg_logprob: f32,
+    compression_ratio: f32,
+    no_speech_prob: f32,
+}
+
+#[derive(Debug, Serialize)]
+struct SpokenWord<'a> {
+    word: &'a str,
+    start: Time,
+    end: Time,
+}
+
+/// A segment with who says it.
+#[derive(Debug, Serialize)]
+pub struct SpeakerSegment<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    id: String,
+    start: Time,
+    end: Time,
+    text: &'a str,
+    speaker: &'a str,
+}
+
 pub fn reply(transcript: &Transcript, parameters: &Parameters) -> Reply {
-    let value = match parameters.format {
+    let mut answer = Answer {
+        text: transcript.text(),
+        usage: Some(Usage { kind: "duration", seconds: transcript.source.duration.seconds().ceil() }),
+        warning: transcript.model.demonstration.then_some(DEMONSTRATION_WARNING),
+        ..Answer::default()
+    };
+    match parameters.format {
         ResponseFormat::Text => return plain(transcript),
         ResponseFormat::Srt => {
             return subtitles(transcript, Format::Srt, "application/x-subrip; charset=utf-8");
         }
         ResponseFormat::Vtt => return subtitles(transcript, Format::Vtt, "text/vtt; charset=utf-8"),
-        ResponseFormat::Json => json!({ "text": transcript.text() }),
-        ResponseFormat::VerboseJson => verbose(transcript, parameters),
-        ResponseFormat::DiarizedJson => json!({
-            "task": task(transcript),
-            "duration": transcript.source.duration,
-            "text": transcript.text(),
-            "segments": speaker_segments(transcript).collect::<Vec<_>>(),
-        }),
-    };
-    let mut value = value;
-    value["usage"] = json!({ "type": "duration", "seconds": transcript.source.duration.seconds().ceil() });
-    if transcript.model.demonstration {
-        value["warning"] = DEMONSTRATION_WARNING.into();
+        ResponseFormat::Json => return reply::json(StatusCode::OK, &answer),
+        ResponseFormat::VerboseJson => {
+            answer.language = Some(&transcript.language);
+            answer.segments = parameters.segments.then(|| Segments::Verbose(verbose(transcript)));
+            answer.words = parameters.words.then(|| words(transcript));
+        }
+        ResponseFormat::DiarizedJson => {
+            answer.segments = Some(Segments::Speakers(speaker_segments(transcript).collect()));
+        }
     }
-    reply::json(StatusCode::OK, &value)
+    answer.task = Some(if transcript.task == Task::Translate { "translate" } else { "transcribe" });
+    answer.duration = Some(transcript.source.duration);
+    reply::json(StatusCode::OK, &answer)
 }
 
 fn plain(transcript: &Transcript) -> Reply {
@@ -88,54 +161,35 @@ fn subtitles(transcript: &Transcript, format: Format, content_type: &'static str
     reply::reply(StatusCode::OK, content_type, text)
 }
 
-fn task(transcript: &Transcript) -> &'static str {
-    if transcript.task == Task::Translate { "translate" } else { "transcribe" }
+fn verbose(transcript: &Transcript) -> Vec<VerboseSegment<'_>> {
+    let segments = transcript.segments.iter().enumerate().map(|(id, segment)| VerboseSegment {
+        id,
+        seek: 0,
+        tokens: [],
+        start: segment.start,
+        end: segment.end,
+        text: &segment.text,
+        temperature: segment.temperature,
+        avg_logprob: segment.mean_log_probability,
+        compression_ratio: segment.compression_ratio,
+        no_speech_prob: segment.no_speech_probability,
+    });
+    segments.collect()
 }
 
-fn verbose(transcript: &Transcript, parameters: &Parameters) -> Value {
-    let mut value = json!({
-        "task": task(transcript),
-        "language": transcript.language,
-        "duration": transcript.source.duration,
-        "text": transcript.text(),
-    });
-    if parameters.segments {
-        let segments = transcript.segments.iter().enumerate().map(|(number, segment)| {
-            json!({
-                "id": number,
-                // Windows and tokens are not part of a transcript.
-                "seek": 0,
-                "tokens": [],
-                "start": segment.start,
-                "end": segment.end,
-                "text": segment.text,
-                "temperature": segment.temperature,
-                "avg_logprob": segment.mean_log_probability,
-                "compression_ratio": segment.compression_ratio,
-                "no_speech_prob": segment.no_speech_probability,
-            })
-        });
-        value["segments"] = segments.collect();
-    }
-    if parameters.words {
-        let words = transcript.segments.iter().flat_map(|segment| &segment.words);
-        let words =
-            words.map(|word| json!({ "word": word.text.trim(), "start": word.start, "end": word.end }));
-        value["words"] = words.collect();
-    }
-    value
+fn words(transcript: &Transcript) -> Vec<SpokenWord<'_>> {
+    let words = transcript.segments.iter().flat_map(|segment| &segment.words);
+    words.map(|word| SpokenWord { word: word.text.trim(), start: word.start, end: word.end }).collect()
 }
 
 /// Segments with who says them.
-pub fn speaker_segments(transcript: &Transcript) -> impl Iterator<Item = Value> {
-    transcript.segments.iter().enumerate().map(|(number, segment)| {
-        json!({
-            "type": SPEAKER_SEGMENT,
-            "id": format!("seg_{number:03}"),
-            "start": segment.start,
-            "end": segment.end,
-            "text": segment.text,
-            "speaker": segment.speaker.as_deref().unwrap_or("Unknown"),
-        })
+pub fn speaker_segments(transcript: &Transcript) -> impl Iterator<Item = SpeakerSegment<'_>> {
+    transcript.segments.iter().enumerate().map(|(number, segment)| SpeakerSegment {
+        kind: SPEAKER_SEGMENT,
+        id: format!("seg_{number:03}"),
+        start: segment.start,
+        end: segment.end,
+        text: &segment.text,
+        speaker: segment.speaker.as_deref().unwrap_or("Unknown"),
     })
 }

@@ -119,11 +119,11 @@ pub async fn speech(
     let (shared, wanted) = (Arc::clone(app), parameters.wanted.clone());
     let accepted = tokio::task::spawn_blocking(move || {
         let (job, model) = shared.models.job(&wanted, &upload.folder.recording())?;
-        place.accept(Some(upload.folder), job, upload.name, model)
+        let id = place.accept(Some(upload.folder), job, upload.name, model)?;
+        // A client that goes away, and may ask again, leaves no work behind, also where it goes at this moment.
+        Ok::<_, ApiError>(Waiting { app: shared, client, id, is_over: false })
     });
-    let id = accepted.await.map_err(|_| ApiError::stopping())??;
-    // A client that goes away, and may ask again, leaves no work behind.
-    let waiting = Waiting { app: Arc::clone(app), client, id, is_over: false };
+    let waiting = accepted.await.map_err(|_| ApiError::stopping())??;
     let follower = app.jobs.follow(&waiting.client, &waiting.id).ok_or_else(|| ApiError::not_found("job"))?;
     if !parameters.stream {
         let transcript = finished(follower, waiting).await?;
@@ -231,8 +231,7 @@ async fn stream(
         if transcript.model.demonstration {
             done["warning"] = DEMONSTRATION_WARNING.into();
         }
-        send(pieces, sse::event(DONE, &done)).await?;
-        return send(pieces, Bytes::from_static(b"data: [DONE]\n\n")).await;
+        return send(pieces, sse::event(DONE, &done)).await;
     }
 }
 
