@@ -215,8 +215,7 @@ pub async fn events(app: &Arc<App>, client: String, id: String) -> Result<Reply,
     let follower = follower.ok().flatten().ok_or_else(|| ApiError::not_found("job"))?;
     let (pieces, body) = sse::channel();
     tokio::spawn(async move {
-        let queued = json!({ "job": id, "event": "queued", "file": view.name });
-        let mut next = Some(sse::event("queued", &queued));
+        let mut next = Some(sse::named(&json!({ "job": id, "event": "queued", "file": view.name })));
         let mut follower = follower;
         while let Some(piece) = next {
             // Fails where the client is gone.
@@ -241,33 +240,12 @@ struct JobEvent<'a> {
     event: &'a Event,
 }
 
-/// As in its JSON.
-fn name(event: &Event) -> &'static str {
-    match event {
-        Event::Started { .. } => "started",
-        Event::Progress { .. } => "progress",
-        Event::Segment { .. } => "segment",
-        Event::Prepared { .. } => "prepared",
-        Event::Window { .. } => "window",
-        Event::Reached { .. } => "reached",
-        Event::Notice { .. } => "notice",
-        Event::Memory { .. } => "memory",
-        Event::Ladder { .. } => "ladder",
-        Event::Rung { .. } => "rung",
-        Event::Finished { .. } => "finished",
-        Event::Cancelled { .. } => "cancelled",
-        Event::Failed { .. } => "failed",
-        // Of an engine's other tasks.
-        _ => "message",
-    }
-}
-
 async fn next_piece(follower: &mut Follower, id: &str) -> Option<bytes::Bytes> {
     let event = match follower.next().await? {
         Heard::Event(event) => event,
         Heard::Stopped => return Some(sse::event("error", &json!({ "error": ApiError::stopping().body }))),
     };
-    Some(sse::event(name(&event), &JobEvent { job: id, event: &event }))
+    Some(sse::named(&JobEvent { job: id, event: &event }))
 }
 
 /// The text of a job that is over, in any format of an export; `json` where none is asked for. A job that failed or was

@@ -22,6 +22,14 @@ pub fn event(name: &str, data: &impl Serialize) -> Bytes {
     Bytes::from(format!("event: {name}\ndata: {data}\n\n"))
 }
 
+/// An event that names itself, in its field `event`. No text comes before that field, so that none is taken for it.
+pub fn named(event: &impl Serialize) -> Bytes {
+    let data = serde_json::to_string(event).unwrap_or_default();
+    let name =
+        data.split_once("\"event\":\"").and_then(|(_, rest)| rest.split('"').next()).unwrap_or("message");
+    Bytes::from(format!("event: {name}\ndata: {data}\n\n"))
+}
+
 pub fn comment() -> Bytes {
     Bytes::from_static(b": still here\n\n")
 }

@@ -211,9 +211,13 @@ pub struct Answer {
 impl Answer {
     /// Reads until the server closes the connection. `None` where that comes too early.
     pub fn read(stream: &mut impl Read) -> Option<Self> {
-        let mut all = Vec::new();
+        let (mut all, mut piece) = (Vec::new(), vec![0; 64 << 10]);
+        let since = Instant::now();
         // What came before a connection broke is looked at all the same.
-        let _ = stream.read_to_end(&mut all);
+        while let Ok(count @ 1..) = stream.read(&mut piece) {
+            all.extend_from_slice(&piece[..count]);
+            assert!(since.elapsed() < PATIENCE, "no end: {}", String::from_utf8_lossy(&all));
+        }
         let end = all.windows(4).position(|window| window == b"\r\n\r\n")?;
         let head = String::from_utf8(all[..end].to_vec()).ok()?;
         let mut lines = head.split("\r\n");
