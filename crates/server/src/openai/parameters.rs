@@ -22,7 +22,8 @@ pub struct Parameters {
     pub segments: bool,
 }
 
-/// The form of a request, for the description of the API. What is read is in [`Parameters::read`].
+// For the description of the API alone: `Parameters::read` says what is read.
+/// The form of a request for a transcription or a translation.
 #[derive(Debug, ToSchema)]
 #[allow(dead_code, reason = "for the description only")]
 pub struct SpeechRequest {
