@@ -93,6 +93,8 @@ test_tools() {
     need "checking the package's desktop entry" desktop-file-utils has desktop-file-validate
     need "detecting network connections" strace has strace
     need "compiling the emulated graphics card" g++ has g++
+    need "asking the server as the guide does" curl has curl
+    need "the official client of OpenAI's API" python3-venv python3 -c 'import ensurepip, venv'
     chromium
 }
 
@@ -155,6 +157,16 @@ node_packages() {
     printf '%s\n' "$wanted" >"$stamp"
 }
 
+# The official client of OpenAI's API, which the tests of the server use.
+openai_client() {
+    local folder=target/openai-client wanted=openai==3.57.0
+    [ "$(cat $folder/.installed-for 2>/dev/null)" != $wanted ] || return 0
+    say "installing $wanted with pip"
+    python3 -m venv $folder && $folder/bin/pip install --quiet --disable-pip-version-check $wanted ||
+        fail "pip could not install $wanted. Is there a network?"
+    printf '%s\n' $wanted >$folder/.installed-for
+}
+
 [ $# -gt 0 ] || set -- engine window test check
 wants() { case " $wanted " in *" $1 "*) ;; *) return 1 ;; esac; }
 wanted="$*"
@@ -172,3 +184,4 @@ if wants window || wants test; then
     node_packages ui
     node_packages tests/window
 fi
+! wants test || openai_client

@@ -1,7 +1,7 @@
 #!/bin/bash
 # The long runs: the full corpus; every precision and many failing allocations of an emulated graphics card;
 # speakers of eight hours; thousands of damaged recordings and models; hubs and engines that send anything; small
-# disks; 200 files in a row; 200 kills of engines, 20 of hosts, 50 of downloads; an hour of speech; then every size of
+# disks; 200 files in a row; 200 kills of engines, 20 of hosts, 50 of servers, 50 of downloads; an hour of speech; then every size of
 # model with random weights, whole and sharded, from the command line. Sizes as arguments, else all.
 # Needs 10 GB of disk and of memory, and the folder of recordings that STENO_SHARED names (else ../shared).
 . "$(dirname "$0")/lib.sh"
@@ -44,6 +44,7 @@ phase "downloads killed" tests STENO_KILL_ROUNDS=50 a_program_killed
 phase "hostile hubs and engines" tests STENO_HOSTILE_ROUNDS=1000 hostile_hubs hostile_engines
 phase "small disks" tests STENO_DISK_SIZES=64 small_disks
 phase "engines and hosts killed" tests STENO_KILL_ROUNDS=200 engines_killed hosts_killed no_engine_survives
+phase "servers killed" tests STENO_KILL_ROUNDS=50 servers_killed
 phase "an hour of speech" an_hour
 
 for size in "$@"; do

@@ -20,7 +20,7 @@ fn linked(package: &str) -> BTreeSet<String> {
 
 /// A package, the packages of ours that it may know, and the start of the
 /// names of those that it must not.
-const RULES: [(&str, &[&str], &[&str]); 18] = [
+const RULES: [(&str, &[&str], &[&str]); 19] = [
     ("transcript", &[], &["candle", "tauri", "tokio"]),
     ("audio", &[], &["candle", "tauri", "tokio"]),
     ("memory", &[], &["candle", "tauri", "tokio"]),
@@ -56,8 +56,24 @@ const RULES: [(&str, &[&str], &[&str]); 18] = [
         &["candle", "gemm", "tokenizers", "symphonia", "tauri"],
     ),
     (
-        "steno",
+        "server",
         &["advisor", "config", "formats", "hub", "library", "memory", "supervisor", "transcript", "wire"],
+        &["candle", "gemm", "tokenizers", "symphonia", "tauri", "ts-rs"],
+    ),
+    (
+        "steno",
+        &[
+            "advisor",
+            "config",
+            "formats",
+            "hub",
+            "library",
+            "memory",
+            "server",
+            "supervisor",
+            "transcript",
+            "wire",
+        ],
         &["candle", "gemm", "tokenizers", "symphonia", "tauri", "ts-rs"],
     ),
     (

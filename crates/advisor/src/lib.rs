@@ -1,6 +1,6 @@
 //! Which model to take: the models on disk, what each needs and whether it
-//! fits, what may take over from it, the recommendation, and downloads under
-//! way.
+//! fits, what may take over from it, the recommendation, downloads under
+//! way, and when an idle model gives back its memory.
 
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
@@ -10,6 +10,7 @@ pub mod choice;
 pub mod embedding;
 pub mod engines;
 pub mod fit;
+pub mod idle;
 mod job_template;
 pub mod model_info;
 pub mod models;

@@ -53,6 +53,7 @@ pub enum Command {
     Translate(Box<TranslateText>),
     Voices(crate::voices::Voices),
     Search(Box<crate::search::Search>),
+    Serve(Box<crate::serve::Serve>),
     Export(Export),
     Clip(crate::clip::Clip),
     Models(Models),
@@ -74,6 +75,7 @@ impl Command {
                 | Self::Translate(_)
                 | Self::Voices(_)
                 | Self::Search(_)
+                | Self::Serve(_)
                 | Self::Gpu(_)
                 | Self::Doctor(_)
                 | Self::Memory(_)
@@ -735,7 +737,7 @@ impl Doctor {
     }
 }
 
-fn positive(text: &str) -> Result<usize, String> {
+pub fn positive(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|number| *number > 0).ok_or_else(|| format!("`{text}` is not a number above 0"))
 }
 

@@ -35,6 +35,7 @@ mod recommend;
 mod resume;
 mod runner;
 mod search;
+mod serve;
 mod speakers;
 mod spool;
 mod stored;
@@ -82,6 +83,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Translate(args) => translate::run(&args, Interrupt::listen()?).await,
             Command::Voices(args) => voices::run(args, Interrupt::listen()?).await,
             Command::Search(args) => search::run(&args, Interrupt::listen()?).await,
+            Command::Serve(args) => serve::run(*args, Interrupt::listen()?).await,
             Command::Export(args) => export::run(&args),
             Command::Clip(args) => clip::run(&args),
             Command::Models(Models { command: Some(command), .. }) => models_command(command).await?,

@@ -62,7 +62,7 @@ pub const PRIORITY: (&str, &str) =
 /// How long an idle engine keeps its model: the variable, and what it takes.
 pub const IDLE_RELEASE: (&str, &str) = (
     "STENO_IDLE_RELEASE",
-    "a number of seconds, or never: how long the window keeps a model in memory after the last recording",
+    "a number of seconds, or never: how long the window or the server keeps a model in memory after the last recording",
 );
 const IDLE_RELEASE_SECONDS: u64 = 600;
 /// The device to compute on: its variable, and what it takes.

@@ -2,7 +2,7 @@
 -- since 1970; columns called JSON hold types of the crate wire.
 CREATE TABLE jobs (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
-    kind          TEXT NOT NULL,     -- of host: steno, window
+    kind          TEXT NOT NULL,     -- of host: steno, window, server
     queue_id      INTEGER NOT NULL,  -- number in the host's queue
     file          TEXT NOT NULL,     -- JSON, a path
     file_bytes    INTEGER,

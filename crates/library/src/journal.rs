@@ -39,6 +39,8 @@ pub enum HostKind {
     CommandLine,
     /// The window.
     Window,
+    /// The HTTP server.
+    Server,
 }
 
 /// The state of a job in the journal.
@@ -452,6 +454,7 @@ impl HostKind {
         match self {
             Self::CommandLine => "steno",
             Self::Window => "window",
+            Self::Server => "server",
         }
     }
 }

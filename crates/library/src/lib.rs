@@ -5,7 +5,7 @@
 //! be recognised.
 //!
 //! Depends on no engine and no window. A *host* is a process that runs jobs: the
-//! command line or the window.
+//! command line, its HTTP server or the window.
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
 pub mod documents;

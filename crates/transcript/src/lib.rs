@@ -69,6 +69,19 @@ impl Transcript {
     pub fn has_channels(&self) -> bool {
         self.segments.iter().any(|segment| segment.channel.is_some())
     }
+
+    /// What is said, on one line.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for segment in &self.segments {
+            let more = export::text::one_line(&segment.text);
+            if !text.is_empty() && !more.is_empty() {
+                text += export::space_between(&text, &more);
+            }
+            text += &more;
+        }
+        text
+    }
 }
 
 /// The recording that was transcribed.
@@ -259,4 +272,21 @@ pub struct RunInfo {
     pub real_time_factor: f64,
     /// Peak memory of the engine's process, if the system reports it.
     pub peak_memory_bytes: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::export::tests::{segment, transcript};
+
+    #[test]
+    fn the_text_is_one_line_with_the_spaces_of_its_script() {
+        for (texts, expected) in [
+            (vec!["Good morning.", "", "Who is\nthere?"], "Good morning. Who is there?"),
+            (vec!["おはよう。", "誰ですか。", "Steno."], "おはよう。誰ですか。 Steno."),
+            (vec![], ""),
+        ] {
+            let segments = texts.iter().map(|text| segment(0, 1, text)).collect();
+            assert_eq!(transcript(segments).text(), expected);
+        }
+    }
 }

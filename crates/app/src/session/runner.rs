@@ -1,7 +1,6 @@
 //! Submits one recording after the other to the engine.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use library::Identity;
 use transcript::Transcript;
@@ -13,6 +12,7 @@ use super::queue_journal::Outputs;
 use super::usage::Forecast;
 use super::{Inner, JobSettings, Session};
 use advisor::fit::{Announcement, DeviceMemory, expects_gpu};
+use advisor::idle::Idle;
 use advisor::models::model_at;
 use advisor::with_alternatives;
 use config::Preferences;
@@ -21,7 +21,7 @@ use config::Preferences;
 pub async fn run(inner: Arc<Inner>) {
     // The latest job was paused, and its engine still holds the model.
     let mut paused = false;
-    let mut idle = Idle { released: true, ..Idle::default() };
+    let mut idle = Idle::default();
     loop {
         let next = inner.change(|shared| {
             if shared.closed {
@@ -43,7 +43,10 @@ pub async fn run(inner: Arc<Inner>) {
                 inner.supervisor.rest().await;
                 paused = false;
             }
-            Ok(None) => idle.wait(&inner).await,
+            Ok(None) => {
+                let preferences = inner.lock().preferences.clone();
+                idle.wait(&inner.supervisor, &preferences, &inner.wake).await;
+            }
             Ok(Some((entry, Some(again), (settings, preferences)))) => {
                 idle.end();
                 transcribe_again(&inner, entry, again, settings, preferences).await;
@@ -58,54 +61,6 @@ pub async fn run(inner: Arc<Inner>) {
             }
         }
     }
-}
-
-/// How often an idle session looks whether other programs run short of memory.
-const LOOK: Duration = Duration::from_secs(5);
-/// Less than one part in so many of the memory is free: other programs run short.
-const SHORT: u64 = 16;
-
-/// The time since the last recording, in which the engine may still hold a model.
-#[derive(Debug, Default)]
-struct Idle {
-    since: Option<Instant>,
-    /// No model is held: none was loaded yet, or it was released.
-    released: bool,
-}
-
-impl Idle {
-    fn end(&mut self) {
-        *self = Self::default();
-    }
-
-    /// Until there may be something to do. Ends the engine, and with it what its model holds, once that is unused
-    /// for as long as the user allows, or other programs run short of memory.
-    async fn wait(&mut self, inner: &Inner) {
-        let since = *self.since.get_or_insert_with(Instant::now);
-        if self.released || inner.supervisor.engine().is_none() {
-            return inner.wake.notified().await;
-        }
-        let preferences = inner.lock().preferences.clone();
-        let left = preferences.engine.idle_release.map(|allowed| allowed.saturating_sub(since.elapsed()));
-        tokio::select! {
-            () = inner.wake.notified() => return,
-            () = tokio::time::sleep(left.unwrap_or(LOOK).min(LOOK)) => {}
-        }
-        let over = preferences.engine.idle_release.is_some_and(|allowed| since.elapsed() >= allowed);
-        let device = preferences.engine.device;
-        // What there is, not what the user allows Steno of it.
-        let memory =
-            DeviceMemory::of(expects_gpu(device), device, &memory::settings::MemorySettings::default());
-        if over || memory.is_ok_and(|memory| is_short(memory.free, memory.total)) {
-            inner.supervisor.rest().await;
-            self.released = true;
-        }
-    }
-}
-
-/// Whether so many free bytes of all are so few that other programs need what an idle model holds.
-fn is_short(free: u64, total: u64) -> bool {
-    free < total / SHORT
 }
 
 async fn transcribe(
@@ -255,14 +210,6 @@ pub fn job(entry: &QueueEntry, settings: &JobSettings, preferences: &Preferences
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn memory_is_short_below_a_sixteenth() {
-        const GIB: u64 = 1 << 30;
-        for (free, expected) in [(24 * GIB, false), (3 * GIB / 2, false), (GIB, true), (0, true)] {
-            assert_eq!(is_short(free, 24 * GIB), expected, "{free}");
-        }
-    }
 
     #[test]
     fn what_is_set_of_the_engine_reaches_every_job() {

@@ -12,6 +12,9 @@ mod memory;
 mod models;
 mod real_engine;
 mod search;
+mod serve;
+mod serve_access;
+mod serve_recovery;
 #[cfg(unix)]
 #[path = "../../../hub/tests/support/mod.rs"]
 mod server;

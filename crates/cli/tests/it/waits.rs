@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::support::http::Serving;
 use crate::support::{Ran, Sandbox, wav};
 
 /// Longer than a command needs to start on a starved machine.
@@ -75,4 +76,27 @@ fn a_command_that_waits_for_an_engine_is_ended_by_one_signal() {
             assert_ne!(left.trim(), "silent", "{arguments:?} leaves an engine behind");
         }
     }
+}
+
+#[test]
+fn a_server_whose_engine_never_answers_is_ended_by_one_signal() {
+    let sandbox = Sandbox::with(&[]);
+    let engine = silent_engine(&sandbox);
+    let server = Serving::with_engine(&sandbox, &engine, &[]);
+    let id = server.accepted("alpha");
+    let since = Instant::now();
+    let waited_for = loop {
+        if let Some(id) = child(&server.child, "silent") {
+            break id;
+        }
+        assert!(since.elapsed() < PATIENCE, "the server starts no engine");
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let asked = Instant::now();
+    server.end();
+    assert!(asked.elapsed() < SOON, "the server goes on");
+    let left = std::fs::read_to_string(format!("/proc/{waited_for}/comm")).unwrap_or_default();
+    assert_ne!(left.trim(), "silent", "the server leaves an engine behind");
+    // With an engine that answers, the job is done.
+    assert_eq!(Serving::start(&sandbox, &[]).over(&id)["state"], "finished");
 }

@@ -145,7 +145,7 @@ fn translation(sentences: &[Sentence<'_>]) -> Option<String> {
 }
 
 /// The separator of two sentences: none between full-width characters.
-fn space_between(before: &str, after: &str) -> &'static str {
+pub fn space_between(before: &str, after: &str) -> &'static str {
     use unicode_width::UnicodeWidthChar;
     let wide = |c: Option<char>| c.is_some_and(|c| c.width() == Some(2));
     if wide(before.trim_end().chars().last()) && wide(after.chars().next()) { "" } else { " " }

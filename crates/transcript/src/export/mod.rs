@@ -27,7 +27,7 @@ mod txt;
 mod vtt;
 mod whisperx;
 
-pub use document::DocumentOptions;
+pub use document::{DocumentOptions, space_between};
 pub(crate) use pdf::NoFont;
 pub use shape::Shaping;
 pub use text::clock;

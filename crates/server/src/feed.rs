@@ -1,0 +1,121 @@
+//! The events of one job, for any number of clients that follow it, from its beginning whenever they come.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+use wire::{Event, Progress};
+
+/// What a follower hears.
+#[derive(Debug, Clone)]
+pub enum Heard {
+    Event(Arc<Event>),
+    /// The server is being stopped before the job is over.
+    Stopped,
+}
+
+/// The events so far. Progress and readings of memory come many times a second: of each, only the latest is kept, so
+/// that a slow follower costs no memory.
+#[derive(Debug, Default)]
+pub struct Feed {
+    told: Mutex<Told>,
+    version: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    events: Vec<Arc<Event>>,
+    progress: Option<(u64, Arc<Event>)>,
+    memory: Option<(u64, Arc<Event>)>,
+    count: u64,
+    stopped: bool,
+}
+
+impl Feed {
+    pub fn tell(&self, event: Arc<Event>) {
+        {
+            let mut told = self.lock();
+            told.count += 1;
+            let count = told.count;
+            match &*event {
+                Event::Progress { .. } => told.progress = Some((count, event)),
+                Event::Memory { .. } => told.memory = Some((count, event)),
+                _ => told.events.push(event),
+            }
+        }
+        self.version.send_modify(|version| *version += 1);
+    }
+
+    /// The job goes on in another server.
+    pub fn stop(&self) {
+        self.lock().stopped = true;
+        self.version.send_modify(|version| *version += 1);
+    }
+
+    /// How far the job is.
+    pub fn progress(&self) -> Option<Progress> {
+        match self.lock().progress.as_ref().map(|(_, event)| &**event) {
+            Some(Event::Progress { progress }) => Some(progress.clone()),
+            _ => None,
+        }
+    }
+
+    pub fn follow(self: &Arc<Self>) -> Follower {
+        let mut version = self.version.subscribe();
+        version.mark_changed();
+        Follower { feed: Arc::clone(self), version, next: 0, progress: 0, memory: 0, ended: false }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One client's place in the events of a job.
+#[derive(Debug)]
+pub struct Follower {
+    feed: Arc<Feed>,
+    version: watch::Receiver<u64>,
+    next: usize,
+    progress: u64,
+    memory: u64,
+    ended: bool,
+}
+
+impl Follower {
+    /// The next event; `None` after the last one.
+    ///
+    /// Cancel safe: no event is lost when the future is dropped.
+    pub async fn next(&mut self) -> Option<Heard> {
+        loop {
+            if self.ended {
+                return None;
+            }
+            if let Some(heard) = self.look() {
+                self.ended = match &heard {
+                    Heard::Event(event) => event.is_last(),
+                    Heard::Stopped => true,
+                };
+                return Some(heard);
+            }
+            // The feed is held, so that its sender is there.
+            self.version.changed().await.ok()?;
+        }
+    }
+
+    fn look(&mut self) -> Option<Heard> {
+        let told = self.feed.lock();
+        if let Some(event) = told.events.get(self.next) {
+            self.next += 1;
+            return Some(Heard::Event(Arc::clone(event)));
+        }
+        for (latest, seen) in [(&told.progress, &mut self.progress), (&told.memory, &mut self.memory)] {
+            if let Some((count, event)) = latest
+                && *count > *seen
+            {
+                *seen = *count;
+                return Some(Heard::Event(Arc::clone(event)));
+            }
+        }
+        told.stopped.then_some(Heard::Stopped)
+    }
+}
