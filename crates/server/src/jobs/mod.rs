@@ -541,7 +541,7 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
 }
 
-/// The folder in which the recording of a job lies, from its path.
+/// Where the recording of a job lies in its folder.
 pub fn recording(folder: &Path) -> PathBuf {
     folder.join("recording")
 }
