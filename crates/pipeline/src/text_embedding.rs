@@ -62,6 +62,9 @@ impl Embedder {
 }
 
 /// Turns every text into a vector, attempt after attempt, each with less, until one comes through.
+///
+/// # Errors
+/// As [`Engine::embed_texts`](crate::Engine::embed_texts).
 pub fn embed_texts(
     context: &mut Option<DeviceContext>,
     asked: &EmbedTexts,
