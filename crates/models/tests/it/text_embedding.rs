@@ -115,6 +115,26 @@ fn a_text_is_cut_where_the_model_ends() {
 }
 
 #[test]
+fn a_checkpoint_of_torch_is_the_same_model() {
+    let copy = tempfile::tempdir().unwrap();
+    for file in ["config.json", "tokenizer.json"] {
+        std::fs::copy(folder("tiny-bert").join(file), copy.path().join(file)).unwrap();
+    }
+    std::fs::copy(folder("pytorch_model.bin"), copy.path().join("pytorch_model.bin")).unwrap();
+    let embedder = load(copy.path(), Precision::F32).unwrap();
+    let answers = golden("tiny-bert");
+    let tokens = tokens(&embedder, &answers);
+    let tokens: Vec<&[u32]> = tokens.iter().map(Vec::as_slice).collect();
+    // Without the folder's other files texts are longer before they are cut.
+    let whole: Vec<usize> = (0..answers.len()).filter(|text| tokens[*text].len() < 40).collect();
+    let vectors = embedder.embed(&whole.iter().map(|text| tokens[*text]).collect::<Vec<_>>()).unwrap();
+    for (text, vector) in whole.into_iter().zip(vectors) {
+        let apart = vector.iter().zip(&answers[text].vector).map(|(a, b)| (a - b).abs()).fold(0.0, largest);
+        assert!(apart < 1e-5, "text {text}: {apart}");
+    }
+}
+
+#[test]
 fn what_is_not_whole_is_named() {
     let copied = |change: &dyn Fn(&Path)| {
         let copy = tempfile::tempdir().unwrap();
