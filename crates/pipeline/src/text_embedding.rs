@@ -314,8 +314,7 @@ fn embed_batch(
 ) -> Result<Vec<Vec<f32>>, models::Error> {
     let mut vectors = Vec::with_capacity(texts.len());
     for share in texts.chunks(at_once(texts.len(), kind).max(1)) {
-        go_on(control)?;
-        vectors.extend(model.embed(share)?);
+        vectors.extend(model.embed(share, &|| go_on(control).is_ok())?);
     }
     Ok(vectors)
 }

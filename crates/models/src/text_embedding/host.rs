@@ -97,7 +97,11 @@ impl HostNetwork {
     }
 
     /// What the pooling makes of each text, (texts, width) row by row.
-    pub fn forward(&self, texts: &[&[u32]]) -> Result<Vec<Vec<f32>>, Error> {
+    pub fn forward(
+        &self,
+        texts: &[&[u32]],
+        ticked: &dyn Fn() -> Result<(), Error>,
+    ) -> Result<Vec<Vec<f32>>, Error> {
         let ids: Vec<u32> = texts.iter().flat_map(|text| text.iter().copied()).collect();
         let positions: Vec<u32> = texts
             .iter()
@@ -110,6 +114,7 @@ impl HostNetwork {
         let mut x = self.norm.forward(&x)?;
         for layer in &self.layers {
             x = layer.forward(&x, texts, self.heads, self.activation)?;
+            ticked()?;
         }
         let width = x.dim(1)?;
         with_values(&x, |values| {
