@@ -1,7 +1,7 @@
 //! The same networks on the host, with the products and the attention of this crate: texts lie
 //! one behind the other without padding, weights may be held in less than 32 bits, and scores
-//! are never written to memory. candle-transformers takes three times as long there, and
-//! several times the memory.
+//! are never written to memory whole. On all-MiniLM-L6-v2 candle-transformers took three times
+//! the processor's time here, and more than twice the memory per text.
 
 use candle_core::{DType, Device, Module, Tensor};
 use candle_nn::LayerNorm;
