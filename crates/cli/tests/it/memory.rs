@@ -79,6 +79,10 @@ fn help_completions_and_manual_know_the_settings() {
     let manual = sandbox.run(&["man", "transcribe"]).ends(0).out.replace('\\', "");
     let bash = sandbox.run(&["completions", "bash"]).ends(0).out;
     for (variable, _) in memory::settings::VARIABLES {
+        // Not of a transcription.
+        if variable == "STENO_EMBEDDING_PROFILE" {
+            continue;
+        }
         let flag = config::preferences::flag(variable);
         if variable == "STENO_FAST_PATH" {
             assert!(help.contains(variable), "{help}");

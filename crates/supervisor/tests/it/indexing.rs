@@ -14,7 +14,7 @@ use transcript::{SCHEMA_VERSION, Segment, Time, Transcript, edit};
 use wire::{ErrorCode, Failure};
 
 const DIMENSIONS: usize = 32;
-/// As many as one transaction stores.
+/// Passages of one transaction.
 const AT_ONCE: usize = 64;
 
 /// Counts which words a text has, by their hashes.
@@ -38,6 +38,10 @@ fn hashed(text: &str) -> Vec<f32> {
 }
 
 impl Embeds for HashedWords {
+    fn at_once(&self) -> usize {
+        AT_ONCE
+    }
+
     async fn embed_passages(&mut self, passages: Vec<String>) -> Result<Vec<Vec<f32>>, Failure> {
         tokio::time::sleep(self.pause).await;
         if self.fails_after.is_some_and(|most| self.embedded.len() >= most) {
@@ -162,6 +166,10 @@ async fn indexing_waits_while_other_work_is_done() {
 async fn vectors_that_cannot_be_compared_are_an_error() {
     struct Wrong(Vec<f32>);
     impl Embeds for Wrong {
+        fn at_once(&self) -> usize {
+            AT_ONCE
+        }
+
         async fn embed_passages(&mut self, passages: Vec<String>) -> Result<Vec<Vec<f32>>, Failure> {
             Ok(passages.iter().map(|_| self.0.clone()).collect())
         }

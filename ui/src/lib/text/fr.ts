@@ -38,7 +38,7 @@ export const fr: Text = {
     disk: (size) => `${size} sur le disque`,
     needs: (size, free, precision) => `nécessite ${size} sur ${free} libres (${precision})`,
     best: "Meilleur modèle installé",
-    forSearch: "Pour la recherche par le sens : il ne transcrit pas",
+    forSearch: "Pour la recherche par le sens : il ne transcrit pas",
     unsuited: "Ne prend pas en charge la langue ou la tâche sélectionnée",
     fit: { comfortable: "Tient en mémoire", tight: "Tient de justesse", does_not_fit: "Ne tient pas" },
     missing: (size) => `il manque ${size}`,
