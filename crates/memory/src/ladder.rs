@@ -40,7 +40,7 @@ pub fn steps(stage: Stage) -> &'static [Step] {
         Stage::SpeakerModel => &[RetryAfterTrim, RenewEngine, Cpu, SkipSpeakers],
         Stage::Diarize => &[RetryAfterTrim, RenewEngine, HalveBatch, Cpu, SkipSpeakers],
         Stage::Align => &[RetryAfterTrim, RenewEngine, HalveBatch, Cpu, SkipSpeakers],
-        // Vectors of two models or precisions can't be compared, so that neither changes.
+        // Vectors of two models can't be compared, so that the model stays.
         Stage::EmbeddingModel => &[RetryAfterTrim, RenewEngine, Cpu],
         Stage::Embed => &[RetryAfterTrim, RenewEngine, HalveBatch, Cpu],
     }

@@ -136,17 +136,21 @@ impl TextEmbedder {
     }
 
     /// A vector of length 1 for each text, all computed at once. Each text is its
-    /// [`TextEmbedder::tokens`], at least one.
+    /// [`TextEmbedder::tokens`], at least one. `tick` is called after every layer, on a GPU
+    /// before the first one alone.
     ///
     /// # Errors
-    /// [`Error::Candle`] if the device fails or has no memory left.
-    pub fn embed(&self, texts: &[&[u32]]) -> Result<Vec<Vec<f32>>, Error> {
+    /// [`Error::Candle`] if the device fails or has no memory left; [`Error::Interrupted`] if
+    /// `tick` returned `false`.
+    pub fn embed(&self, texts: &[&[u32]], tick: &Tick) -> Result<Vec<Vec<f32>>, Error> {
         let (count, longest) = (texts.len(), texts.iter().map(|text| text.len()).max().unwrap_or(0));
         if count == 0 || longest == 0 {
             return Ok(vec![vec![0.0; self.config.width]; count]);
         }
+        let ticked = || if tick() { Ok(()) } else { Err(Error::Interrupted) };
+        ticked()?;
         if let Network::Host(network) = &self.network {
-            let mut vectors = network.forward(texts)?;
+            let mut vectors = network.forward(texts, &ticked)?;
             vectors.iter_mut().for_each(|vector| normalise(vector));
             return Ok(vectors);
         }
@@ -328,7 +332,9 @@ mod tests {
             ];
             let tokens: Vec<Vec<u32>> = texts.iter().map(|text| host.tokens("", text).unwrap()).collect();
             let tokens: Vec<&[u32]> = tokens.iter().map(Vec::as_slice).collect();
-            for (a, b) in host.embed(&tokens).unwrap().iter().zip(candle.embed(&tokens).unwrap()) {
+            for (a, b) in
+                host.embed(&tokens, &|| true).unwrap().iter().zip(candle.embed(&tokens, &|| true).unwrap())
+            {
                 assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < most), "{name}: {a:?} {b:?}");
             }
         }

@@ -378,3 +378,57 @@ impl Random {
         (self.0 >> 33) as usize % limit
     }
 }
+
+/// Whatever becomes of its files, a model that embeds texts is refused, or works.
+#[test]
+fn no_damage_to_a_model_that_embeds_texts_panics() {
+    use models::text_embedding::TextEmbedder;
+    let _alone = ALONE.lock();
+    let rounds: usize = std::env::var("STENO_DAMAGE_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(200);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/embedding/tiny-xlm-roberta");
+    let files =
+        ["config.json", "tokenizer.json", "modules.json", "1_Pooling/config.json", "model.safetensors"];
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("1_Pooling")).unwrap();
+    let mut random = numbers_below(7);
+    let mut refused = 0;
+    for round in 0..rounds {
+        for file in files {
+            fs::copy(source.join(file), folder.path().join(file)).unwrap();
+        }
+        let path = folder.path().join(files[round % files.len()]);
+        let mut bytes = fs::read(&path).unwrap();
+        // Of the weights the header alone says what is what.
+        let end = bytes.len().min(4000);
+        for _ in 0..=random(3) {
+            let at = random(end);
+            match random(3) {
+                0 => bytes[at] = random(256) as u8,
+                1 => bytes[at] = b'0' + random(10) as u8,
+                _ => bytes.truncate(at.max(1)),
+            }
+            if bytes.len() < end {
+                break;
+            }
+        }
+        fs::write(&path, bytes).unwrap();
+        let used = formats::TextEmbeddingModel::find(folder.path()).map_err(Error::from).and_then(|model| {
+            let Some(model) = model else { return Ok(false) };
+            let embedder = TextEmbedder::load(&model, &Device::Cpu, Precision::F32, &|| true)?;
+            let tokens = embedder.tokens("query: ", "We have to sell the boat.")?;
+            Ok(embedder.embed(&[&tokens], &|| true)?.len() == 1)
+        });
+        refused += usize::from(!matches!(used, Ok(true)));
+    }
+    println!("{refused} of {rounds} damaged models were refused");
+    assert!(refused > rounds / 4);
+}
+
+/// Numbers below a limit, always the same.
+fn numbers_below(seed: u64) -> impl FnMut(usize) -> usize {
+    let mut state = seed;
+    move |limit| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 33) as usize) % limit.max(1)
+    }
+}

@@ -62,6 +62,9 @@ impl Embedder {
 }
 
 /// Turns every text into a vector, attempt after attempt, each with less, until one comes through.
+///
+/// # Errors
+/// As [`Engine::embed_texts`](crate::Engine::embed_texts).
 pub fn embed_texts(
     context: &mut Option<DeviceContext>,
     asked: &EmbedTexts,
@@ -311,8 +314,7 @@ fn embed_batch(
 ) -> Result<Vec<Vec<f32>>, models::Error> {
     let mut vectors = Vec::with_capacity(texts.len());
     for share in texts.chunks(at_once(texts.len(), kind).max(1)) {
-        go_on(control)?;
-        vectors.extend(model.embed(share)?);
+        vectors.extend(model.embed(share, &|| go_on(control).is_ok())?);
     }
     Ok(vectors)
 }

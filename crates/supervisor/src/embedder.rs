@@ -8,6 +8,8 @@ use wire::{DeviceChoice, ErrorCode, Event, Failure, Job, NO_JOB, TextRole};
 
 use crate::engine::{Engine, EngineOptions};
 
+/// Texts that an engine is sent at a time: of vectors of a thousand numbers 16 MB.
+const MOST_TEXTS: usize = 4096;
 /// Deaths of engines for other reasons than memory, the last of which ends the work.
 const MOST_CRASHES: u32 = 3;
 
@@ -73,18 +75,26 @@ impl Embedder {
     pub async fn embed(&mut self, role: TextRole, texts: Vec<String>) -> Result<Vec<Vec<f32>>, Failure> {
         let mut vectors: Vec<Option<Vec<f32>>> = vec![None; texts.len()];
         let mut crashes = 0;
-        while vectors.iter().any(Option::is_none) {
+        loop {
             let (numbers, missing): (Vec<usize>, Vec<String>) = (texts.iter().enumerate())
                 .filter(|(number, _)| vectors[*number].is_none())
+                .take(MOST_TEXTS)
                 .map(|(number, text)| (number, text.clone()))
                 .unzip();
+            if missing.is_empty() {
+                break;
+            }
             let mut take = |text: usize, vector| {
                 if let Some(slot) = numbers.get(text).and_then(|number| vectors.get_mut(*number)) {
                     *slot = Some(vector);
                 }
             };
-            let Some(failed) = self.attempt(role, missing, &mut take).await? else { break };
-            self.step_down(failed, &mut crashes)?;
+            match self.attempt(role, missing, &mut take).await? {
+                Some(failed) => self.step_down(failed, &mut crashes)?,
+                // An engine that left out a text would be asked for it for ever.
+                None if numbers.iter().any(|number| vectors[*number].is_none()) => break,
+                None => {}
+            }
         }
         let dimensions = self.dimensions;
         let checked = |vector: Option<Vec<f32>>| match vector {

@@ -191,7 +191,7 @@ fn the_model_to_search_with_suits_the_languages_and_the_machine() {
     assert_eq!(chosen(&all, false, Some(150 << 20)), named("small", 32), "the large one has no room");
 
     // Other weights are another version.
-    let version = || advisor::embedding::choose(&[small.clone()], true, None).unwrap().version;
+    let version = || advisor::embedding::choose(std::slice::from_ref(&small), true, None).unwrap().version;
     let before = version();
     assert_eq!(before, version());
     std::fs::write(small.path.join("model.safetensors"), b"other").unwrap();

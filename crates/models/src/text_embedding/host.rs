@@ -1,7 +1,7 @@
 //! The same networks on the host, with the products and the attention of this crate: texts lie
 //! one behind the other without padding, weights may be held in less than 32 bits, and scores
-//! are never written to memory. candle-transformers takes three times as long there, and
-//! several times the memory.
+//! are never written to memory whole. On all-MiniLM-L6-v2 candle-transformers took three times
+//! the processor's time here, and more than twice the memory per text.
 
 use candle_core::{DType, Device, Module, Tensor};
 use candle_nn::LayerNorm;
@@ -97,7 +97,11 @@ impl HostNetwork {
     }
 
     /// What the pooling makes of each text, (texts, width) row by row.
-    pub fn forward(&self, texts: &[&[u32]]) -> Result<Vec<Vec<f32>>, Error> {
+    pub fn forward(
+        &self,
+        texts: &[&[u32]],
+        ticked: &dyn Fn() -> Result<(), Error>,
+    ) -> Result<Vec<Vec<f32>>, Error> {
         let ids: Vec<u32> = texts.iter().flat_map(|text| text.iter().copied()).collect();
         let positions: Vec<u32> = texts
             .iter()
@@ -110,6 +114,7 @@ impl HostNetwork {
         let mut x = self.norm.forward(&x)?;
         for layer in &self.layers {
             x = layer.forward(&x, texts, self.heads, self.activation)?;
+            ticked()?;
         }
         let width = x.dim(1)?;
         with_values(&x, |values| {

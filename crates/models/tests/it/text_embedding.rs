@@ -69,15 +69,17 @@ fn vectors_are_those_of_sentence_transformers() {
         assert_eq!(embedder.precision(), precision);
         let answers = golden(model);
         let tokens = tokens(&embedder, &answers);
-        let alone: Vec<Vec<f32>> =
-            tokens.iter().map(|text| embedder.embed(&[text.as_slice()]).unwrap().remove(0)).collect();
+        let alone: Vec<Vec<f32>> = tokens
+            .iter()
+            .map(|text| embedder.embed(&[text.as_slice()], &|| true).unwrap().remove(0))
+            .collect();
         let (cosine, difference) = compare(&alone, &answers);
         println!("{model} {precision}: cosine from {cosine:.7}, difference up to {difference:.1e}");
         assert!(cosine > lowest && difference < most, "{model} {precision}: {cosine} {difference}");
 
         // Beside others, longer and shorter, in one batch.
         let all: Vec<&[u32]> = tokens.iter().map(Vec::as_slice).collect();
-        let together = embedder.embed(&all).unwrap();
+        let together = embedder.embed(&all, &|| true).unwrap();
         for (text, (a, b)) in alone.iter().zip(&together).enumerate() {
             let apart = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, largest);
             assert!(apart < 1e-5, "{model} {precision}, text {text}: {apart} in a batch");
@@ -112,6 +114,27 @@ fn a_text_is_cut_where_the_model_ends() {
     let long = embedder.tokens("", &"boat ".repeat(500)).unwrap();
     assert_eq!(long.len(), embedder.config().max_tokens);
     assert!(embedder.tokens("", "").unwrap().len() <= 2);
+}
+
+#[test]
+fn a_checkpoint_of_torch_is_the_same_model() {
+    let copy = tempfile::tempdir().unwrap();
+    for file in ["config.json", "tokenizer.json"] {
+        std::fs::copy(folder("tiny-bert").join(file), copy.path().join(file)).unwrap();
+    }
+    std::fs::copy(folder("pytorch_model.bin"), copy.path().join("pytorch_model.bin")).unwrap();
+    let embedder = load(copy.path(), Precision::F32).unwrap();
+    let answers = golden("tiny-bert");
+    let tokens = tokens(&embedder, &answers);
+    let tokens: Vec<&[u32]> = tokens.iter().map(Vec::as_slice).collect();
+    // Without the folder's other files texts are longer before they are cut.
+    let whole: Vec<usize> = (0..answers.len()).filter(|text| tokens[*text].len() < 40).collect();
+    let vectors =
+        embedder.embed(&whole.iter().map(|text| tokens[*text]).collect::<Vec<_>>(), &|| true).unwrap();
+    for (text, vector) in whole.into_iter().zip(vectors) {
+        let apart = vector.iter().zip(&answers[text].vector).map(|(a, b)| (a - b).abs()).fold(0.0, largest);
+        assert!(apart < 1e-5, "text {text}: {apart}");
+    }
 }
 
 #[test]
@@ -152,4 +175,8 @@ fn what_is_not_whole_is_named() {
     let model = TextEmbeddingModel::find(&folder("tiny-bert")).unwrap().unwrap();
     let stopped = TextEmbedder::load(&model, &Device::Cpu, Precision::F32, &|| false);
     assert!(matches!(stopped, Err(Error::Interrupted)));
+    let embedder = load(&folder("tiny-bert"), Precision::F32).unwrap();
+    let calls = std::cell::Cell::new(0);
+    let stopped = embedder.embed(&[&[2, 5, 3]], &|| calls.replace(calls.get() + 1) < 2);
+    assert!(matches!(stopped, Err(Error::Interrupted)), "between two layers");
 }

@@ -95,6 +95,17 @@ async fn what_can_not_be_embedded_is_told_with_a_code() {
 }
 
 #[tokio::test]
+async fn more_texts_than_an_engine_is_sent_at_once_keep_their_order() {
+    let (texts, expected) = golden("tiny-bert", "passage");
+    let mut embedder = start("tiny-bert", EmbedderSettings::default()).await;
+    let many = |count| -> Vec<usize> { (0..texts.len()).cycle().take(count).collect() };
+    let vectors = embedder.embed(TextRole::Passage, many(5000).iter().map(|n| texts[*n].clone()).collect());
+    let wanted: Vec<Vec<f32>> = many(5000).iter().map(|n| expected[*n].clone()).collect();
+    assert_near(&vectors.await.unwrap(), &wanted);
+    embedder.shut_down().await;
+}
+
+#[tokio::test]
 async fn work_that_nobody_waits_for_is_cancelled() {
     let (texts, expected) = golden("tiny-bert", "passage");
     let mut embedder = start("tiny-bert", EmbedderSettings::default()).await;
