@@ -3,6 +3,8 @@
 //! vectors in 32 and in 16 bits for comparison.
 //!
 //! usage: cargo run -p library --example meaning [PASSAGES [DIMENSIONS]]
+//!        cargo run -p library --example meaning write FOLDER PASSAGES
+//! The latter only writes a history into a folder, with the sentences of tests/data/retrieval.json.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -24,7 +26,11 @@ const QUESTIONS: usize = 200;
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Result<()> {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args().skip(1).peekable();
+    if arguments.next_if(|argument| argument == "write").is_some() {
+        let (folder, passages) = arguments.next().zip(arguments.next()).ok_or("write FOLDER PASSAGES")?;
+        return write(Path::new(&folder), passages.parse()?);
+    }
     let passages: u64 = arguments.next().map_or(Ok(100_000), |text| text.parse())?;
     let dimensions: usize = arguments.next().map_or(Ok(384), |text| text.parse())?;
     let folder = std::env::temp_dir().join(format!("steno-meaning-{}", std::process::id()));
@@ -42,7 +48,11 @@ fn measure(folder: &Path, passages: u64, dimensions: usize) -> Result<()> {
     let begun = Instant::now();
     let mut transcripts = 0;
     while transcripts % 20 != 0 || documents.index_of(&model)?.passages < passages {
-        documents.add(Path::new("/recordings/talk.wav"), None, &talk(&mut random)?)?;
+        documents.add(
+            Path::new("/recordings/talk.wav"),
+            None,
+            &talk(&mut || random.sentence(WORDS_OF_SEGMENT))?,
+        )?;
         transcripts += 1;
     }
     let count = documents.index_of(&model)?.passages;
@@ -100,6 +110,27 @@ fn measure(folder: &Path, passages: u64, dimensions: usize) -> Result<()> {
     for (name, bytes) in [("32 bits", 4), ("16 bits", 2), ("8 bits", 1)] {
         println!("bare scan, {name}: {}", bare_scan(&folder.join(name), count, dimensions, bytes)?);
     }
+    Ok(())
+}
+
+/// A history of at least so many passages, of English sentences.
+fn write(folder: &Path, passages: u64) -> Result<()> {
+    #[derive(serde::Deserialize)]
+    struct Set {
+        passages: Vec<String>,
+    }
+    let set: Set = serde_json::from_str(include_str!("../../../tests/data/retrieval.json"))?;
+    let sentences: Vec<&str> = set.passages.iter().flat_map(|text| text.split_inclusive(". ")).collect();
+    let (documents, _) = Documents::open(&folder.join(HISTORY_FILE))?;
+    let mut random = Random(1);
+    let mut sentence = || sentences[(random.next() * sentences.len() as f64) as usize].trim().to_owned();
+    let model = IndexModel { name: "none".into(), version: "1".into(), dimensions: 1 };
+    while documents.index_of(&model)?.passages < passages {
+        for _ in 0..10 {
+            documents.add(Path::new("/recordings/talk.wav"), None, &talk(&mut sentence)?)?;
+        }
+    }
+    println!("{} passages", documents.index_of(&model)?.passages);
     Ok(())
 }
 
@@ -202,7 +233,7 @@ impl Random {
     }
 }
 
-fn talk(random: &mut Random) -> Result<Transcript> {
+fn talk(sentence: &mut dyn FnMut() -> String) -> Result<Transcript> {
     let json = format!(
         r#"{{"schema_version": {SCHEMA_VERSION}, "complete": true, "language": "en", "task": "transcribe", "settings": null,
         "source": {{"name": "talk", "duration": 0, "sample_rate": 16000, "channels": 1, "format": "wav"}},
@@ -213,7 +244,7 @@ fn talk(random: &mut Random) -> Result<Transcript> {
     for number in 0..SEGMENTS {
         let (start, end) = (Time::from_millis(4000 * number), Time::from_millis(4000 * number + 3800));
         let speaker = Some(if number % 60 < 45 { "Ada" } else { "Grace" }.to_owned());
-        let text = random.sentence(WORDS_OF_SEGMENT);
+        let text = sentence();
         talk.segments.push(Segment { start, end, text, speaker, ..Segment::default() });
     }
     edit::assign_ids(&mut talk);

@@ -8,12 +8,12 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use wire::{ErrorCode, Failure};
 
-/// Passages whose vectors are computed in one go and stored in one transaction: some two seconds of a
-/// processor, which is what a kill costs at most, and what other work or a question waits for at most.
-const AT_ONCE: usize = 64;
-
 /// Computes what passages mean.
 pub trait Embeds: Send {
+    /// Passages that are computed in one go and stored in one transaction: as much is lost by a kill, and so
+    /// long other work or a question waits.
+    fn at_once(&self) -> usize;
+
     /// Vectors of unit length, in the order of the passages.
     fn embed_passages(
         &mut self,
@@ -68,7 +68,7 @@ pub async fn bring_up_to_date(
         loop {
             // Where the other side is gone, nothing is left to wait for.
             let _ = may_work.wait_for(|may| *may).await;
-            let Some(passages) = next(documents, index.id, last).await? else { break };
+            let Some(passages) = next(documents, index.id, last, embedder.at_once()).await? else { break };
             let (ids, texts): (Vec<PassageId>, Vec<String>) = passages.into_iter().unzip();
             last = ids.last().copied().unwrap_or(last);
             let vectors = embedder.embed_passages(texts).await?;
@@ -88,10 +88,15 @@ pub async fn bring_up_to_date(
 
 type Passages = Vec<(PassageId, String)>;
 
-async fn next(documents: &Documents, index: IndexId, last: PassageId) -> Result<Option<Passages>, Failure> {
+async fn next(
+    documents: &Documents,
+    index: IndexId,
+    last: PassageId,
+    most: usize,
+) -> Result<Option<Passages>, Failure> {
     let documents = documents.clone();
     let found = on_disk(move || {
-        documents.passages_without_vector(index, last, AT_ONCE).map_err(|error| error.failure())
+        documents.passages_without_vector(index, last, most).map_err(|error| error.failure())
     });
     Ok(Some(found.await?).filter(|passages| !passages.is_empty()))
 }

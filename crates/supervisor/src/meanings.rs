@@ -78,6 +78,10 @@ pub struct PassagesOf<'a> {
 }
 
 impl Embeds for PassagesOf<'_> {
+    fn at_once(&self) -> usize {
+        self.settings.memory.embedding_profile.batch() as usize
+    }
+
     async fn embed_passages(&mut self, passages: Vec<String>) -> Result<Vec<Vec<f32>>, Failure> {
         self.meanings.embed(self.model, self.settings, TextRole::Passage, passages).await
     }

@@ -87,7 +87,10 @@ fn texts(found: &[FoundPassage]) -> Vec<&str> {
     found.iter().map(|one| one.text.as_str()).collect()
 }
 
-const TALKS: [(&str, &str, &[(&str, &str)]); 3] = [
+/// File, language, speakers with what they say.
+type Talk = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+const TALKS: [Talk; 3] = [
     (
         "/recordings/family/july.wav",
         "en",

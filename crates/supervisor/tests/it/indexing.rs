@@ -8,13 +8,16 @@ use std::time::Duration;
 
 use library::Documents;
 use library::documents::{HISTORY_FILE, IndexModel, Meaning, PassageId, Question};
+use memory::settings::EmbeddingProfile;
 use supervisor::indexing::{Embeds, IndexProgress, bring_up_to_date, look};
+use supervisor::meanings::{Meanings, PassagesOf};
+use supervisor::{EmbedderSettings, EmbeddingModel};
 use tokio::sync::watch;
 use transcript::{SCHEMA_VERSION, Segment, Time, Transcript, edit};
 use wire::{ErrorCode, Failure};
 
 const DIMENSIONS: usize = 32;
-/// As many as one transaction stores.
+/// Passages of one transaction.
 const AT_ONCE: usize = 64;
 
 /// Counts which words a text has, by their hashes.
@@ -38,6 +41,10 @@ fn hashed(text: &str) -> Vec<f32> {
 }
 
 impl Embeds for HashedWords {
+    fn at_once(&self) -> usize {
+        AT_ONCE
+    }
+
     async fn embed_passages(&mut self, passages: Vec<String>) -> Result<Vec<Vec<f32>>, Failure> {
         tokio::time::sleep(self.pause).await;
         if self.fails_after.is_some_and(|most| self.embedded.len() >= most) {
@@ -162,6 +169,10 @@ async fn indexing_waits_while_other_work_is_done() {
 async fn vectors_that_cannot_be_compared_are_an_error() {
     struct Wrong(Vec<f32>);
     impl Embeds for Wrong {
+        fn at_once(&self) -> usize {
+            AT_ONCE
+        }
+
         async fn embed_passages(&mut self, passages: Vec<String>) -> Result<Vec<Vec<f32>>, Failure> {
             Ok(passages.iter().map(|_| self.0.clone()).collect())
         }
@@ -173,6 +184,18 @@ async fn vectors_that_cannot_be_compared_are_an_error() {
         let mut may_work = watch::Sender::new(true).subscribe();
         let done = bring_up_to_date(&documents, &model("m"), &mut Wrong(vector), &mut may_work, |_| {}).await;
         assert_eq!(done.unwrap_err().code, ErrorCode::ModelInvalid);
+    }
+}
+
+/// Larger batches are of use only where as many passages come together.
+#[test]
+fn as_many_passages_come_together_as_the_profile_embeds() {
+    let (meanings, mut settings) = (Meanings::default(), EmbedderSettings::default());
+    let model = EmbeddingModel { folder: "m".into(), name: "m".into(), version: "1".into(), dimensions: 2 };
+    for (profile, at_once) in [(EmbeddingProfile::Quality, 128), (EmbeddingProfile::Speed, 256)] {
+        settings.memory.embedding_profile = profile;
+        let passages = PassagesOf { meanings: &meanings, model: &model, settings: &settings };
+        assert_eq!(passages.at_once(), at_once);
     }
 }
 
