@@ -95,6 +95,7 @@ pub(crate) fn connect(
     migrations: &[&str],
 ) -> Result<Result<Connection, QuarantineReason>, Error> {
     private::protect(path).map_err(|error| Error::io(path, error))?;
+    let to_check = needs_check(path);
     let opened = Connection::open(path).and_then(|connection| {
         connection.busy_timeout(LOCK_TIMEOUT)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
@@ -102,9 +103,13 @@ pub(crate) fn connect(
         connection.pragma_update(None, "foreign_keys", true)?;
         // Deleted text must not stay in the file's free pages.
         connection.pragma_update(None, "secure_delete", true)?;
-        let check: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-        if check != "ok" {
-            return Ok(Err(QuarantineReason::Damaged(check)));
+        if to_check {
+            let check: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+            if check != "ok" {
+                return Ok(Err(QuarantineReason::Damaged(check)));
+            }
+            // Without it the next program checks again.
+            let _ = fs::write(checked(path), "");
         }
         let connection = match migrate(connection, migrations)? {
             Ok(connection) => connection,
@@ -136,6 +141,24 @@ pub(crate) fn connect(
         }
         problem => Err(Error { path: path.into(), problem }),
     }
+}
+
+/// Whether a file is looked through before it is used. That reads all of it, a second for a year's
+/// history: a large file that was closed in order is looked through once a day.
+fn needs_check(path: &Path) -> bool {
+    const LARGE: u64 = 32 << 20;
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    let length = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let lately = fs::metadata(checked(path)).and_then(|metadata| metadata.modified());
+    let is_known = lately.is_ok_and(|at| at.elapsed().is_ok_and(|age| age < DAY));
+    length(path) <= LARGE || length(Path::new(&log)) > 0 || !is_known
+}
+
+/// The file whose age says when another one was last looked through.
+fn checked(path: &Path) -> PathBuf {
+    path.with_extension("checked")
 }
 
 fn is_writable(path: &Path) -> bool {
@@ -257,4 +280,43 @@ fn move_aside(path: &Path, reason: &QuarantineReason) -> std::io::Result<PathBuf
         }
     }
     Ok(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Seek, SeekFrom, Write};
+    use std::os::unix::fs::FileExt;
+    use std::time::SystemTime;
+
+    use super::*;
+
+    /// Looking through a large file takes a second: it is done once a day, and after a program that could not
+    /// close it.
+    #[test]
+    fn a_large_file_is_looked_through_once_a_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("large.sqlite");
+        let open = || connect(&path, &MIGRATIONS).unwrap();
+        let connection = open().unwrap();
+        connection
+            .execute_batch("CREATE TABLE large (bytes); INSERT INTO large VALUES (zeroblob(40 << 20))")
+            .unwrap();
+        drop(connection);
+        // A link from one part of the value to the next leads nowhere.
+        let mut file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+        file.seek(SeekFrom::Start(20 << 20)).unwrap();
+        file.write_all(&[0xff; 4]).unwrap();
+        drop(file);
+
+        assert!(open().is_ok(), "it was looked through a moment ago");
+        let checked = fs::File::open(checked(&path)).unwrap();
+        checked.set_modified(SystemTime::now() - Duration::from_secs(48 * 3600)).unwrap();
+        let reason = open().unwrap_err();
+        assert!(matches!(reason, QuarantineReason::Damaged(_)), "{reason}");
+
+        // What a killed program left is looked through at once.
+        checked.set_modified(SystemTime::now()).unwrap();
+        fs::write(path.with_extension("sqlite-wal"), [0; 64]).unwrap();
+        assert!(open().is_err());
+    }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
 mod calls;
+mod embedding;
 mod jobs;
 mod numbers;
 mod support;

@@ -64,8 +64,22 @@ fn whichever_reservation_is_refused_no_vector_is_missing() {
     }
 }
 
+/// In a process of its own: the limit is the process's, and the other tests of this program take from it.
 #[test]
 fn under_a_limit_the_batch_is_halved_until_it_fits() {
+    const ALONE: &str = "STENO_TEST_ALONE";
+    if std::env::var_os(ALONE).is_none() {
+        let name = "embedding::under_a_limit_the_batch_is_halved_until_it_fits";
+        let mut test = std::process::Command::new(std::env::current_exe().unwrap());
+        let ran = test.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stdout);
+        assert!(
+            ran.status.success() && said.contains("1 passed"),
+            "{said}{}",
+            String::from_utf8_lossy(&ran.stderr)
+        );
+        return;
+    }
     let expected = run(&mut Engine::new(), &asked(None)).0.unwrap();
     let mut seen = 0;
     let mut limit = 64 << 20;

@@ -47,7 +47,7 @@ export const fr: Text = {
 
   offers: {
     installed: "Également installés",
-    purposes: { speech: null, speakers: "Identifie les locuteurs", "text-embedding": "Pour la recherche par le sens : il ne transcrit pas", "speaker-embedding": null, "speaker-segmentation": null },
+    purposes: { speech: null, speakers: "Identifie les locuteurs", "text-embedding": "Pour la recherche par le sens : il ne transcrit pas", "speaker-embedding": null, "speaker-segmentation": null },
     title: "Modèles à télécharger",
     hint: "Rien n’est téléchargé tant que vous n’appuyez pas sur le bouton.",
     folder: (folder, free) => `Enregistrés dans ${folder}${free === null ? "" : ` (${free} libres)`}.`,
