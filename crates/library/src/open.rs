@@ -285,7 +285,6 @@ fn move_aside(path: &Path, reason: &QuarantineReason) -> std::io::Result<PathBuf
 #[cfg(test)]
 mod tests {
     use std::io::{Seek, SeekFrom, Write};
-    use std::os::unix::fs::FileExt;
     use std::time::SystemTime;
 
     use super::*;
