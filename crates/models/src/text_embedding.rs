@@ -1,6 +1,6 @@
 //! Texts as vectors: BERT and XLM-RoBERTa, with the pooling that sentence-transformers does
 //! behind them. On a GPU the networks are those of candle-transformers, on the host those of
-//! [`host`]; a test has both compute the same.
+//! `host`; a test has both compute the same.
 //!
 //! A text's vector depends on the texts beside it only by the rounding of matrix products of
 //! other sizes, less than 1e-5 in 32 bits: what is padded is masked.

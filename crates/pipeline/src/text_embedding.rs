@@ -2,7 +2,7 @@
 //! transcription.
 //!
 //! Texts are sorted by length, the longest first: a batch pads little, and one that does not
-//! fit is the first one. On a GPU a batch is computed at once, on the host in [`SHARES`] shares:
+//! fit is the first one. On a GPU a batch is computed at once, on the host in `SHARES` shares:
 //! more at once are not faster there, take more memory, and keep a job longer from being
 //! cancelled.
 
