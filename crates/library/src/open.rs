@@ -108,8 +108,10 @@ pub(crate) fn connect(
             if check != "ok" {
                 return Ok(Err(QuarantineReason::Damaged(check)));
             }
-            // Without it the next program checks again.
-            let _ = fs::write(checked(path), "");
+            if is_large(path) {
+                // Without it the next program checks again.
+                let _ = private::protect(&checked(path)).and_then(|()| fs::write(checked(path), ""));
+            }
         }
         let connection = match migrate(connection, migrations)? {
             Ok(connection) => connection,
@@ -146,14 +148,21 @@ pub(crate) fn connect(
 /// Whether a file is looked through before it is used. That reads all of it, a second for a year's
 /// history: a large file that was closed in order is looked through once a day.
 fn needs_check(path: &Path) -> bool {
-    const LARGE: u64 = 32 << 20;
     const DAY: Duration = Duration::from_secs(24 * 3600);
-    let length = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     let lately = fs::metadata(checked(path)).and_then(|metadata| metadata.modified());
     let is_known = lately.is_ok_and(|at| at.elapsed().is_ok_and(|age| age < DAY));
-    length(path) <= LARGE || length(Path::new(&log)) > 0 || !is_known
+    !is_large(path) || length(Path::new(&log)) > 0 || !is_known
+}
+
+/// Whether looking through a file takes so long that a user notices it.
+fn is_large(path: &Path) -> bool {
+    length(path) > 32 << 20
+}
+
+fn length(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
 
 /// The file whose age says when another one was last looked through.
@@ -301,6 +310,8 @@ mod tests {
             .execute_batch("CREATE TABLE large (bytes); INSERT INTO large VALUES (zeroblob(40 << 20))")
             .unwrap();
         drop(connection);
+        // Large for the first time.
+        drop(open().unwrap());
         // A link from one part of the value to the next leads nowhere.
         let mut file = fs::OpenOptions::new().write(true).open(&path).unwrap();
         file.seek(SeekFrom::Start(20 << 20)).unwrap();
