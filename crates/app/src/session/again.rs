@@ -10,6 +10,7 @@ use super::{Done, Inner, JobSettings, Session, runner};
 use advisor::ModelRef;
 use advisor::with_alternatives;
 use config::Preferences;
+use serde::{Deserialize, Serialize};
 
 /// All of any recording.
 const WHOLE: Span = Span { start: Time::ZERO, end: Time::from_millis(u32::MAX) };
@@ -17,7 +18,8 @@ const WHOLE: Span = Span { start: Time::ZERO, end: Time::from_millis(u32::MAX) }
 const WHOLE_IN_ENGLISH: Span = Span { start: Time::ZERO, end: Time::from_millis(u32::MAX - 1) };
 
 /// What is asked of a finished recording.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AgainKind {
     /// A part of it is transcribed again.
     Text,
@@ -54,22 +56,24 @@ impl Session {
     /// Transcribes a part of a finished recording again, before all that waits, with the
     /// settings as they are now and those of the attempt.
     pub fn again(&self, id: JobId, span: Span, attempt: Option<Attempt>) {
-        self.change(|shared| {
-            shared.queue.ask_again(id, Again { span, kind: AgainKind::Text, attempt, found: None })
-        });
+        self.ask(id, Again { span, kind: AgainKind::Text, attempt, found: None });
     }
 
     /// Finds who speaks in a finished recording, before all that waits. Nothing is transcribed again;
     /// names that segments have are replaced, as an edit.
     pub fn find_speakers(&self, id: JobId) {
-        let again = Again { span: WHOLE, kind: AgainKind::Speakers, attempt: None, found: None };
-        self.change(|shared| shared.queue.ask_again(id, again));
+        self.ask(id, Again { span: WHOLE, kind: AgainKind::Speakers, attempt: None, found: None });
     }
 
     /// Translates a finished recording to English, before all that waits. The translation stands
     /// beside the text, in place of an earlier one, as an edit.
     pub fn translate(&self, id: JobId) {
-        self.change(|shared| shared.queue.ask_again(id, Again::translation()));
+        self.ask(id, Again::translation());
+    }
+
+    fn ask(&self, id: JobId, again: Again) {
+        self.change(|shared| shared.queue.ask_again(id, again));
+        self.keep_requests(id);
     }
 
     /// Replaces the text of `span` by the result of another attempt, as an edit, or drops
@@ -84,6 +88,7 @@ impl Session {
             _ => None,
         };
         self.change(|shared| shared.queue.answer_again(id, span, None));
+        self.keep_requests(id);
         Ok(done)
     }
 }
@@ -124,6 +129,7 @@ pub async fn transcribe_again(
         shared.running = None;
         shared.queue.answer_again(id, span, failure);
     });
+    Session { inner: Arc::clone(inner) }.keep_requests(id);
 }
 
 async fn found(

@@ -19,10 +19,13 @@ use super::{Exporting, SaveTarget, Session, Written, save};
 const FIRST_DRAWN: Duration = Duration::from_millis(150);
 
 impl Session {
-    /// Once, before anything is finished: where transcripts go.
+    /// Once, before anything is finished: where transcripts go. What earlier windows were asked of them
+    /// and did not do is asked for again, behind this call.
     pub fn keep_documents(&self, documents: Documents) {
         // A second one would be the same file.
         let _ = self.inner.documents.set(documents);
+        let session = self.clone();
+        self.inner.runtime.spawn_blocking(move || session.ask_anew());
     }
 
     /// All transcripts of the history, the latest edit first. Waits for the disk, as do

@@ -17,6 +17,7 @@ mod queue;
 mod queue_journal;
 mod queue_order;
 mod remembered;
+mod requests;
 mod runner;
 mod save;
 mod searching;
@@ -386,6 +387,7 @@ impl Session {
         }
         if self.lock().queue.get(id).is_none() {
             self.inner.journal().finish(id, library::JournalState::Cancelled);
+            self.keep_requests(id);
         }
     }
 

@@ -1,14 +1,15 @@
 //! The queue's jobs in the journal, from which they come back after the window was
-//! killed.
+//! killed, and what was asked of finished transcripts.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use library::{HostKind, Identity, JobKey, Journal, JournalState, NewJob, ReachedPoint};
 use serde::{Deserialize, Serialize};
-use wire::{Failure, FilePath, Job, JobId};
+use wire::{Failure, FilePath, Job, JobId, NO_JOB};
 
 use super::queue::{JobState, QueueEntry, StoppedJob};
+use super::requests::Request;
 use super::settings::{Part, Stored};
 
 /// What the journal keeps of a recording besides its job.
@@ -29,6 +30,8 @@ pub struct Outputs {
     pub paused: bool,
     /// The user stopped it when it had text.
     pub stopped: bool,
+    /// This is no recording of the queue: it was asked of a finished transcript.
+    pub request: Option<Request>,
 }
 
 impl Outputs {
@@ -41,6 +44,7 @@ impl Outputs {
             failure: entry.failure.clone().filter(|_| entry.state == JobState::Failed),
             paused: matches!(entry.state, JobState::Pausing | JobState::Paused),
             stopped: entry.state == JobState::Cancelled,
+            request: None,
         }
     }
 }
@@ -54,6 +58,10 @@ pub struct QueueJournal {
     taken: BTreeMap<JobId, Option<Job>>,
     /// Jobs that failed, were paused, or were stopped when they had text. They stay until the user removes them, or has them go on.
     aside: BTreeSet<JobId>,
+    /// What was asked of finished transcripts.
+    requests: BTreeMap<JobId, Vec<(Request, JobKey)>>,
+    /// The same, of windows that are gone, as long as their transcripts are not opened.
+    requests_left: Vec<(Request, JobKey)>,
 }
 
 /// A recording whose transcription was interrupted.
@@ -80,9 +88,18 @@ impl QueueJournal {
                 let _ = journal.finish(other.key, JournalState::Cancelled);
             }
         }
-        let interrupted = found.jobs.into_iter().map(|left| Interrupted {
+        let mut requests_left = Vec::new();
+        let mut jobs = Vec::new();
+        for left in found.jobs {
+            let mut outputs: Outputs = serde_json::from_value(left.outputs.clone()).unwrap_or_default();
+            match outputs.request.take() {
+                Some(request) => requests_left.push((request, left.key)),
+                None => jobs.push((left, outputs)),
+            }
+        }
+        let interrupted = jobs.into_iter().map(|(left, outputs)| Interrupted {
             file: left.job.file.0.clone(),
-            outputs: serde_json::from_value(left.outputs.clone()).unwrap_or_default(),
+            outputs,
             key: left.key,
             begun: journal
                 .as_ref()
@@ -91,7 +108,7 @@ impl QueueJournal {
             identity: left.identity,
         });
         let interrupted = interrupted.collect();
-        (Self { journal, ..Self::default() }, interrupted)
+        (Self { journal, requests_left, ..Self::default() }, interrupted)
     }
 
     /// Of a job that failed, was paused or was stopped, returns from where it can be resumed.
@@ -152,6 +169,48 @@ impl QueueJournal {
         let (Some(journal), Some(key)) = (&self.journal, self.keys.get(&id)) else { return false };
         let _ = journal.set_outputs(*key, &json(outputs));
         true
+    }
+
+    /// What earlier windows were asked of finished transcripts.
+    pub fn requests_left(&self) -> Vec<Request> {
+        self.requests_left.iter().map(|(request, _)| request.clone()).collect()
+    }
+
+    /// Forgets a request of an earlier window that nothing answers any more.
+    pub fn drop_request(&mut self, request: &Request) {
+        let keys: Vec<JobKey> =
+            self.requests_left.extract_if(.., |(left, _)| left == request).map(|(_, key)| key).collect();
+        self.finish_keys(&keys, JournalState::Cancelled);
+    }
+
+    /// Keeps what is asked of a finished transcript now, and nothing else of it.
+    pub fn keep_requests(&mut self, id: JobId, file: &Path, requests: Vec<Request>) {
+        let Some(journal) = &self.journal else { return };
+        let mut before = self.requests.remove(&id).unwrap_or_default();
+        let mut kept = Vec::new();
+        for request in requests {
+            let of_before = before.iter().position(|(one, _)| *one == request).map(|at| before.remove(at));
+            let of_earlier = |left: &mut Vec<(Request, JobKey)>| {
+                left.iter().position(|(one, _)| *one == request).map(|at| left.remove(at))
+            };
+            if let Some(known) = of_before.or_else(|| of_earlier(&mut self.requests_left)) {
+                kept.push(known);
+                continue;
+            }
+            let job = Job::new(NO_JOB, file, PathBuf::new());
+            let outputs = json(&Outputs { request: Some(request.clone()), ..Outputs::default() });
+            let new =
+                NewJob { kind: HostKind::Window, queue_id: id, job: &job, identity: None, outputs: &outputs };
+            // Where this fails it is done all the same, only not in a later window.
+            if let Ok(keys) = journal.add(&[new]) {
+                kept.extend(keys.into_iter().map(|key| (request.clone(), key)));
+            }
+        }
+        let over: Vec<JobKey> = before.into_iter().map(|(_, key)| key).collect();
+        if !kept.is_empty() {
+            self.requests.insert(id, kept);
+        }
+        self.finish_keys(&over, JournalState::Finished);
     }
 
     /// Keeps the order of the queue.
@@ -227,8 +286,12 @@ impl QueueJournal {
             self.aside.remove(id);
         }
         let keys: Vec<JobKey> = ids.iter().filter_map(|id| self.keys.remove(id)).collect();
+        self.finish_keys(&keys, state);
+    }
+
+    fn finish_keys(&self, keys: &[JobKey], state: JournalState) {
         if let (Some(journal), false) = (&self.journal, keys.is_empty()) {
-            let _ = journal.finish_all(&keys, state);
+            let _ = journal.finish_all(keys, state);
         }
     }
 

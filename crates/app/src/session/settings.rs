@@ -229,7 +229,8 @@ impl Stored {
     }
 }
 
-fn find(path: &Path) -> ModelRef {
+/// The model at a path, also where it is gone.
+pub(super) fn find(path: &Path) -> ModelRef {
     model_at(path).unwrap_or_else(|_| ModelRef {
         name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         path: PathBuf::from(path),

@@ -22,16 +22,20 @@ impl Session {
         if self.change(|shared| shared.cancel(id)) {
             self.inner.journal().finish(id, library::JournalState::Cancelled);
         }
+        self.keep_requests(id);
     }
 
     /// Stops the running job and all that wait. None of them starts meanwhile.
     pub fn cancel_all(&self) {
-        let cancelled: Vec<JobId> = self.change(|shared| {
+        let (asked, cancelled): (Vec<JobId>, Vec<JobId>) = self.change(|shared| {
             let undone =
                 |entry: &&QueueEntry| entry.state.waits() || entry.state.runs() || entry.is_asked_again();
+            let asked = shared.queue.iter().filter(|entry| entry.is_asked_again()).map(|entry| entry.id);
+            let asked = asked.collect();
             let undone: Vec<JobId> = shared.queue.iter().filter(undone).map(|entry| entry.id).collect();
-            undone.into_iter().filter(|id| shared.cancel(*id)).collect()
+            (asked, undone.into_iter().filter(|id| shared.cancel(*id)).collect())
         });
+        asked.into_iter().for_each(|id| self.keep_requests(id));
         self.inner.journal().finish_all(&cancelled, library::JournalState::Cancelled);
     }
 

@@ -568,3 +568,80 @@ async fn a_text_is_translated_with_its_job_and_later() {
         session.close().await;
     }
 }
+
+/// What was asked of a finished text when its window was killed or closed is done by the next one, which
+/// opens the text for it, and by no later one.
+#[test]
+fn what_was_asked_of_a_finished_text_is_done_by_the_next_window() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for is_killed in [true, false] {
+        let place = JobFolder::new();
+        let settings = JobSettings { language: Some("de".into()), ..with_model(false) };
+        let file = place.job("2 windows, hang 1 once").file.0;
+        let begin = || {
+            let session = start(&place, &settings);
+            let history = place.folder.path().join("history.sqlite");
+            session.keep_documents(library::Documents::open(&history).unwrap().0);
+            session
+        };
+        let hangs = file.with_extension("hang1");
+        let interrupted = async |session: &Session| {
+            std::fs::write(&hangs, "x").unwrap();
+            let id = session.add([file.clone()])[0];
+            // Its text is in the history.
+            let mut follower = session.follow();
+            let is_kept = |entry: &QueueEntry| entry.id == id && entry.edited.is_some();
+            while !follower.next().await.unwrap().changed.iter().any(is_kept) {}
+            std::fs::remove_file(&hangs).unwrap();
+            session.translate(id);
+            let written = async || {
+                while !hangs.exists() || place.journal().unfinished(HostKind::Window).unwrap().jobs.is_empty()
+                {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            tokio::time::timeout(PATIENCE, written()).await.expect("it is not written down");
+        };
+        if is_killed {
+            let runtime = runtime();
+            runtime.block_on(async { interrupted(&begin()).await });
+            runtime.shutdown_timeout(PATIENCE);
+            let is_live = || place.journal().unfinished(HostKind::Window).unwrap().jobs;
+            let begun = Instant::now();
+            while is_live().iter().any(|job| job.has_live_host) {
+                assert!(begun.elapsed() < PATIENCE);
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        } else {
+            runtime().block_on(async {
+                let session = begin();
+                interrupted(&session).await;
+                session.close().await;
+            });
+        }
+        runtime().block_on(async {
+            let session = begin();
+            let translated = async || loop {
+                let changes = session.follow().next().await.unwrap();
+                assert!(changes.changed.len() <= 1, "nothing but the transcript is in the list");
+                if let Some(entry) = changes.changed.first()
+                    && entry.again.is_empty()
+                {
+                    let text = session.follow_text(entry.id).next().await.unwrap();
+                    if text.segments.len() == 4 && text.segments.iter().all(|one| one.translation.is_some()) {
+                        return;
+                    }
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            };
+            tokio::time::timeout(PATIENCE, translated()).await.expect("it is not translated");
+            let forgotten = async || {
+                while !place.journal().unfinished(HostKind::Window).unwrap().jobs.is_empty() {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            tokio::time::timeout(PATIENCE, forgotten()).await.expect("the journal keeps what is done");
+            session.close().await;
+        });
+    }
+}
