@@ -146,6 +146,11 @@ export const scenes = [
   { name: "presets", dark: true, query: "scene=watched&real", open: (page) => page.click(by("more-settings")) },
   { name: "queue", query: "scene=many" },
   { name: "closing", query: "scene=closing&real" },
+  ...["card_without_engine", "old_card", "two_cards", "card_in_use"].map((machine) => ({
+    name: machine.replaceAll("_", "-"),
+    query: `scene=${machine}&real`,
+    open: (page) => page.click(by("view-models")),
+  })),
   { name: "device", query: "scene=empty", open: (page) => page.click(by("engine")) },
 ];
 

@@ -189,3 +189,17 @@ test("where a card only lacks its engine, that is offered, comes, and takes over
   expect(screen.queryByTestId("lacks-engine")).toBeNull();
   backend.engine = engine;
 });
+
+test.each([
+  ["card_without_engine", t.device.lacksEngine, "whisper-small"],
+  ["old_card", "compute capability 6.1", "whisper-small"],
+  ["two_cards", "RTX 3090", "whisper-large-v3"],
+  ["card_in_use", "RTX 3060 Ti", "whisper-small"],
+])("with the machine %s the page says what computes and which model suits it", async (machine, says, model) => {
+  await show(machine);
+  await click("view-models");
+  await waitFor(() => expect(screen.getByTestId("device-card").textContent).toContain(says));
+  const rows = await screen.findAllByTestId("model-choice");
+  const recommended = rows.filter((row) => row.textContent?.includes(t.models.recommended));
+  expect(recommended.map((row) => row.querySelector(".name")?.getAttribute("title"))).toEqual([`/home/me/models/${model}`]);
+});
