@@ -2,7 +2,7 @@
 //! waits for the disk.
 
 use app::session;
-use app::{DocumentId, PassageId};
+use app::{CorrectedWord, DocumentId, PassageId};
 use tauri::{State, WebviewWindow};
 
 use crate::commands::{Answer, blocking, remember_exporting};
@@ -115,6 +115,12 @@ pub async fn similar_passages(
 #[tauri::command]
 pub async fn search_choices(shell: State<'_, Shell>) -> Answer<SearchChoices> {
     with(&shell, |session| Ok(session.search_choices()?.into())).await
+}
+
+/// Words that the user corrects again and again.
+#[tauri::command]
+pub async fn corrected_words(shell: State<'_, Shell>) -> Answer<Vec<CorrectedWord>> {
+    with(&shell, |session| Ok(session.corrected_words()?)).await
 }
 
 /// Puts it in the list of recordings; its number there.

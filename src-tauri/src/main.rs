@@ -110,6 +110,7 @@ fn main() -> Result<(), tauri::Error> {
             editing::find_passages,
             editing::similar_passages,
             editing::search_choices,
+            editing::corrected_words,
             editing::open_document,
             editing::locate_recording,
             editing::save_documents,

@@ -10,5 +10,5 @@ pub mod single;
 pub mod view;
 
 pub use library::DocumentId;
-pub use library::documents::PassageId;
+pub use library::documents::{CorrectedWord, PassageId};
 pub use supervisor::player::{Player, free_port};

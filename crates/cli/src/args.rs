@@ -53,6 +53,7 @@ pub enum Command {
     Translate(Box<TranslateText>),
     Voices(crate::voices::Voices),
     Search(Box<crate::search::Search>),
+    Words(crate::words::Words),
     Serve(Box<crate::serve::Serve>),
     Export(Export),
     Clip(crate::clip::Clip),
@@ -543,6 +544,10 @@ pub struct Decoding {
     /// Words to expect, such as names, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "WORDS")]
     pub vocabulary: Vec<String>,
+
+    /// A text file of more words to expect, one per line
+    #[arg(long, value_parser = values::word_list, value_name = "FILE")]
+    pub vocabulary_file: Option<values::WordList>,
 
     /// How a recording is divided into windows
     #[arg(long, value_parser = values::strategy(), default_value = "auto", hide_default_value = true)]

@@ -44,6 +44,7 @@ mod transcribe;
 mod translate;
 mod values;
 mod voices;
+mod words;
 
 use std::ffi::OsString;
 use std::io;
@@ -83,6 +84,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Translate(args) => translate::run(&args, Interrupt::listen()?).await,
             Command::Voices(args) => voices::run(args, Interrupt::listen()?).await,
             Command::Search(args) => search::run(&args, Interrupt::listen()?).await,
+            Command::Words(args) => words::run(&args),
             Command::Serve(args) => serve::run(*args, Interrupt::listen()?).await,
             Command::Export(args) => export::run(&args),
             Command::Clip(args) => clip::run(&args),

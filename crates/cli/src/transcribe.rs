@@ -172,9 +172,11 @@ fn job(id: JobId, file: &Path, model: &Path, args: &Transcribe) -> Job {
         decoding.temperatures.clone_from(&wanted.temperature);
     }
     decoding.initial_prompt = wanted.prompt.clone().filter(|prompt| !prompt.trim().is_empty());
+    let listed = wanted.vocabulary_file.iter().flat_map(|list| &list.0);
     decoding.vocabulary = wanted
         .vocabulary
         .iter()
+        .chain(listed)
         .map(|word| word.trim().to_string())
         .filter(|word| !word.is_empty())
         .collect();

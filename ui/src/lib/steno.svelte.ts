@@ -1,6 +1,6 @@
 import { asFailure, type Backend } from "./backend";
 import type {
-  Attempt, ChartFile, EngineInfo, Exporting, Failure, Finding, Format, Gap, IndexState, Job, Look, ModelFits, Part, Place, SaveLocation, Saved, Settings, Setup, Switches, WindowEvent,
+  CorrectedWord, Attempt, ChartFile, EngineInfo, Exporting, Failure, Finding, Format, Gap, IndexState, Job, Look, ModelFits, Part, Place, SaveLocation, Saved, Settings, Setup, Switches, WindowEvent,
 } from "./generated/contract";
 import type { Known } from "./jobs/estimate";
 import { CatalogState } from "./models/catalog.svelte";
@@ -61,6 +61,8 @@ export interface SaveReport {
 
 export class Steno {
   setup = $state.raw<Setup | null>(null);
+  /** Words that the user corrects again and again. */
+  corrected = $state.raw<CorrectedWord[]>([]);
   engine = $state.raw<EngineInfo | null>(null);
   engineFailure = $state.raw<Failure | null>(null);
   jobs = $state.raw<Job[]>([]);
@@ -562,6 +564,11 @@ export class Steno {
     const stage = (of: Job | undefined) => of && `${of.state} ${of.progress?.stage ?? ""} ${of.not_saved?.code ?? ""}`;
     const said = job.not_saved ? t.save.notSaved(t.errors[job.not_saved.code]) : t.state(job);
     if (stage(before) !== stage(job)) this.announcement = `${job.name}: ${said}`;
+  }
+
+  /** What was corrected since the last look is offered, too. */
+  async lookForCorrectedWords(): Promise<void> {
+    this.corrected = (await this.ask((backend) => backend.correctedWords())) ?? this.corrected;
   }
 
   /** Null where it failed, which is told. */

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use config::preferences::Priority;
 use library::Documents;
-use library::documents::{Filter, FoundPassage, IndexModel, Meaning, PassageId, Question, SearchHits};
+use library::documents::{
+    CorrectedWord, Filter, FoundPassage, IndexModel, Meaning, PassageId, Question, SearchHits,
+};
 use supervisor::indexing::{self, IndexProgress};
 use supervisor::meanings::{Meanings, PassagesOf};
 use supervisor::{EmbedderSettings, EmbeddingModel, EngineOptions};
@@ -17,6 +19,9 @@ use super::{Inner, Session, Shared};
 
 /// Passages of one search: more than are read.
 const MOST: usize = 50;
+
+/// Words that are offered to be expected.
+const MOST_SUGGESTED: usize = 30;
 
 /// What a search by words and meaning found.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -89,6 +94,15 @@ impl Session {
     /// Where there is no history, or it can't be read.
     pub fn search_choices(&self) -> Result<(Vec<String>, Vec<String>), Failure> {
         self.documents()?.speakers_and_languages().map_err(|error| error.failure())
+    }
+
+    /// Words that the user corrects again and again, the most frequent first; none without a history.
+    ///
+    /// # Errors
+    /// Where the history can't be read.
+    pub fn corrected_words(&self) -> Result<Vec<CorrectedWord>, Failure> {
+        let Some(documents) = self.inner.documents.get() else { return Ok(Vec::new()) };
+        documents.corrected_words(MOST_SUGGESTED).map_err(|error| error.failure())
     }
 
     /// How far the search by meaning is, now and whenever that changes.

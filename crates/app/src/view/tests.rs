@@ -124,6 +124,7 @@ fn contract() -> String {
         Hit,
         SearchFilter,
         SearchChoices,
+        library::documents::CorrectedWord,
         PassageResults,
         FoundPassage,
         IndexState,

@@ -161,3 +161,34 @@ fn meanings_are_indexed_and_found_and_another_model_takes_their_place() {
     assert_eq!(documents.index().unwrap().unwrap().model.name, "tiny-xlm-roberta");
     assert!(similarity(&["The surgeon called."]).is_some());
 }
+
+#[test]
+fn words_that_are_corrected_again_and_again_are_listed() {
+    let (sandbox, documents, ids) = filled();
+    let words = |more: &[&str]| {
+        let ran = sandbox.command(&[&["words"], more].concat()).output().unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8(ran.stdout).unwrap()
+    };
+    assert_eq!(words(&[]), "", "nothing was corrected");
+    let correct = |id: DocumentId, segment: u32, text: &str| {
+        let opened = documents.read(id).unwrap().unwrap();
+        let edit = edit::Edit::SetText { segment, text: text.into() };
+        let changes = edit.plan(&opened.transcript).unwrap();
+        documents.record(id, opened.undo_position.done, &changes).unwrap();
+    };
+    correct(ids[0], 1, "We found Ljungberg for the yacht.");
+    correct(ids[0], 2, "The surgeon Ljungberg.");
+    correct(ids[1], 1, "The Aarhus is broken.");
+    correct(ids[1], 1, "The oven is broken.");
+    correct(ids[1], 1, "The Aarhus is broken.");
+    assert_eq!(words(&[]), "Aarhus\nLjungberg\n");
+    assert_eq!(words(&["--limit", "1"]), "Aarhus\n");
+    let json: Value = serde_json::from_str(&words(&["--json"])).unwrap();
+    assert_eq!(
+        json[1],
+        serde_json::json!({ "word": "Ljungberg", "heard": ["a buyer", "called"], "times": 2 })
+    );
+    documents.delete(ids[1], true).unwrap();
+    assert_eq!(words(&[]), "Ljungberg\n");
+}

@@ -47,6 +47,7 @@ fn check(base: &[&str], cases: &[Case]) {
     let sandbox = Sandbox::with(&["a.mp3"]);
     sandbox.write("talk.json", &saved_talk("en"));
     sandbox.write("rede.json", &in_german());
+    sandbox.write("words.txt", "Ada\n\n Grace Hopper \n");
     let job = |options: &[&str]| jobs(&sandbox, sandbox.command(&[base, options].concat())).remove(0);
     let plain = job(&[]);
     for (options, pointer, expected) in cases {
@@ -118,6 +119,7 @@ fn options_of_transcribe_reach_the_engine() {
         (&["--temperature", "0,0.5"], "/job/decoding/temperatures", json!([0.0, 0.5])),
         (&["--prompt", "Ada"], "/job/decoding/initial_prompt", json!("Ada")),
         (&["--vocabulary", "Ada, Grace"], "/job/decoding/vocabulary", json!(["Ada", "Grace"])),
+        (&["--vocabulary-file", "words.txt"], "/job/decoding/vocabulary", json!(["Ada", "Grace Hopper"])),
         (&["--strategy", "batched"], "/job/strategy", json!("batched")),
         (&["--language-per-region"], "/job/decoding/language_per_region", json!(true)),
         (&["--condition-on-previous-text"], "/job/decoding/condition_on_previous_text", json!(true)),
@@ -591,6 +593,7 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
         &["speaker", "language", "since", "until", "folder", "tag", "limit", "words-only", "json"],
         "search::every_option_of_search_changes_what_is_found",
     ),
+    ("words", &["limit", "json"], "search::words_that_are_corrected_again_and_again_are_listed"),
     ("search", &["quiet"], "search::words_are_found_without_a_model_and_what_it_would_add_is_said"),
     ("search", &["reindex"], "search::meanings_are_indexed_and_found_and_another_model_takes_their_place"),
     ("search", &["device", "threads", "priority"], "settings::options_of_search_reach_the_engine"),
@@ -623,6 +626,7 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
             "temperature",
             "prompt",
             "vocabulary",
+            "vocabulary-file",
             "strategy",
             "language-per-region",
             "condition-on-previous-text",

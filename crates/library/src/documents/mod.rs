@@ -4,6 +4,7 @@
 //! own, because a journal of a newer version is moved aside by an older one,
 //! which must not happen to the history.
 
+mod corrections;
 mod found;
 mod later;
 mod passages;
@@ -11,6 +12,7 @@ mod snapshots;
 mod vectors;
 mod words;
 
+pub use corrections::CorrectedWord;
 pub use found::{Filter, FoundPassage, Question};
 pub use passages::PassageId;
 pub use vectors::{Index, IndexId, IndexModel, Meaning};
@@ -35,8 +37,13 @@ use found::Wanted;
 /// File name of the history in the state folder.
 pub const HISTORY_FILE: &str = "history.sqlite";
 
-const MIGRATIONS: [&str; 4] =
-    [include_str!("1.sql"), include_str!("2.sql"), include_str!("3.sql"), include_str!("4.sql")];
+const MIGRATIONS: [&str; 5] = [
+    include_str!("1.sql"),
+    include_str!("2.sql"),
+    include_str!("3.sql"),
+    include_str!("4.sql"),
+    include_str!("5.sql"),
+];
 
 /// Most tags of a transcript.
 pub const MAX_TAGS: usize = 50;
@@ -296,6 +303,7 @@ impl Documents {
                 "INSERT INTO edits (document, number, changes, at) VALUES (?1, ?2, ?3, ?4)",
                 params![id.0, done + 1, json(changes)?, now()],
             )?;
+            corrections::record(transaction, id, done + 1, changes)?;
             words::change(transaction, id, changes)?;
             Ok(Some(words::catch_up(transaction, INDEXED_AT_ONCE)?))
         })?;
@@ -399,6 +407,16 @@ impl Documents {
             }
             Ok(())
         })
+    }
+
+    /// Words that the user wrote in place of others at least twice, the most frequent first, at most
+    /// `limit`; without those that the transcripts also have where nothing was corrected.
+    ///
+    /// # Errors
+    /// If the history can't be read.
+    pub fn corrected_words(&self, limit: usize) -> Result<Vec<CorrectedWord>, Error> {
+        self.freshen()?;
+        self.read_only(|connection| corrections::words(connection, limit))
     }
 
     /// Segments that contain `words`, at most 200 of each transcript and those

@@ -4,6 +4,7 @@
 //! how a later version of the program plans the same edit.
 
 mod change;
+mod corrections;
 mod find;
 mod plan;
 #[cfg(test)]
@@ -11,6 +12,7 @@ mod tests;
 mod words;
 
 pub use change::{Change, Mismatch, TranscriptMetadata, apply, apply_to_prefix, between, inverse};
+pub use corrections::{Correction, corrections};
 pub use find::{BadExpression, Finder, TextPattern};
 pub(crate) use plan::words_of_text;
 

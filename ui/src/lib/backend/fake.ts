@@ -1,11 +1,12 @@
 import type {
-  Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, FoundPassage, Place, Format, Gap, Hit, IndexState, Job, Look,
+  CorrectedWord, Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, FoundPassage, Place, Format, Gap, Hit, IndexState, Job, Look,
   MemoryUpdate, Microphone, ModelChoice, ModelFits, NamePreview, Part, PassageResults, SaveLocation, PlaySource, Preference, PreferenceName, Preset, Progress, Replaced, Review, Saved, Segment, SearchChoices, SearchFilter, SearchResults, Settings, Setup, ModelCatalog, Switches, TextChange, TextUpdate, Transfer,
   WatchedFolder, Undone, Voice, VoiceList, WindowEvent,
 } from "../generated/contract";
 import type { Backend } from ".";
 import { FITS, PREFERENCES } from "./fake-choices";
 import { FakeText, words } from "./fake-editor";
+import { MACHINES } from "./fake-machines";
 import { FakeMemory } from "./fake-memory";
 import { BEGUN, BROKEN_OFF, CONNECTIONS, RECOMMENDED, CATALOG, CATALOG_WITH_RECOMMENDED, transfer } from "./fake-catalog";
 import { ENGINE, FILES, MODELS, recording, SENTENCES, silence } from "./fake-data";
@@ -68,6 +69,8 @@ export class FakeBackend implements Backend {
   watched: WatchedFolder[] = [];
   switches: Switches = { stay_awake: true, notify: true };
   notified: [string, string][] = [];
+  /** Words that the user corrects again and again. */
+  corrected: CorrectedWord[] = [];
   /** Transcripts by job, which is the document too; those that were deleted with it. */
   deleted = new Set<number>();
   exported: number[][] = [];
@@ -227,6 +230,11 @@ export class FakeBackend implements Backend {
         void this.startAnyway();
       },
     };
+    const machine = MACHINES[scene];
+    if (machine) {
+      const { engine, fits, preferences } = machine();
+      Object.assign(this, { engine, fits, settingsOfFile: preferences });
+    }
     scenes[scene]?.();
   }
 
@@ -740,6 +748,10 @@ export class FakeBackend implements Backend {
 
   async similarPassages(passage: number, filter: SearchFilter): Promise<PassageResults> {
     return { passages: this.#passages(filter).filter(({ id }) => id > passage).slice(0, 3), by_meaning: true };
+  }
+
+  async correctedWords(): Promise<CorrectedWord[]> {
+    return this.corrected;
   }
 
   async searchChoices(): Promise<SearchChoices> {

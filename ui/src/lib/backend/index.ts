@@ -1,5 +1,5 @@
 import type {
-  Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Place, Gap, Look, MemoryUpdate, Microphone,
+  CorrectedWord, Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Place, Gap, Look, MemoryUpdate, Microphone,
   ModelFits, PassageResults, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchChoices, SearchFilter, SearchResults, Settings, Setup, ModelCatalog, NamePreview, Part, Switches, TextUpdate, Undone, VoiceList, WindowEvent,
 } from "../generated/contract";
 
@@ -115,6 +115,8 @@ export interface Backend {
   /** Whose meaning is like that of this one. */
   similarPassages(passage: number, filter: SearchFilter): Promise<PassageResults>;
   searchChoices(): Promise<SearchChoices>;
+  /** Words that the user corrects again and again, the most frequent first. */
+  correctedWords(): Promise<CorrectedWord[]>;
   /** Puts it in the list; its job. */
   openDocument(document: number): Promise<number>;
   tagDocument(document: number, tags: string[]): Promise<void>;

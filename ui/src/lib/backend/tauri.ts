@@ -1,6 +1,6 @@
 import { Channel, invoke } from "@tauri-apps/api/core";
 import type {
-  Attempt, BlockingCommand, ChartFile, CommandName, Connection, DocumentInfo, Edit, EditCommand, Edited, EngineInfo, Exporting, Finding, Place, Gap,
+  CorrectedWord, Attempt, BlockingCommand, ChartFile, CommandName, Connection, DocumentInfo, Edit, EditCommand, Edited, EngineInfo, Exporting, Finding, Place, Gap,
   Look, MemoryUpdate, Microphone, ModelFits, NamePreview, Part, PassageResults, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchChoices, SearchFilter, SearchResults, Settings, Setup, ModelCatalog, Switches, TextUpdate,
   Undone, VoiceList, WindowCommand, WindowEvent,
 } from "../generated/contract";
@@ -229,6 +229,10 @@ export class TauriBackend implements Backend {
   }
   searchChoices(): Promise<SearchChoices> {
     return call("search_choices");
+  }
+
+  correctedWords(): Promise<CorrectedWord[]> {
+    return call("corrected_words");
   }
   openDocument(document: number): Promise<number> {
     return call("open_document", { document });

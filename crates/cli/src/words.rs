@@ -1,0 +1,47 @@
+//! `steno words`: words that the user corrects again and again.
+
+use clap::Args;
+use wire::printable;
+
+use crate::args::EXIT_CODES;
+use crate::ended::Ended;
+use crate::outputs::print;
+use crate::search::existing;
+
+const LONG: &str = "\
+List words that you wrote in place of others at least twice, in the transcripts of the history, one per line.
+
+Let later recordings expect them: `steno words > words.txt`, then `steno transcribe talk.mp3 --vocabulary-file \
+words.txt`. The window offers them beside \"Names and words to expect\". Words that the transcripts mostly have \
+without a correction are left out.";
+
+/// List words that you correct again and again
+#[derive(Debug, Args)]
+#[command(long_about = LONG, after_help = EXIT_CODES)]
+pub struct Words {
+    /// Most words to print
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub limit: usize,
+
+    /// Print JSON, with how often each was written and what was there before
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub fn run(args: &Words) -> Ended {
+    list(args).map_or_else(|ended| ended, |()| Ended::Done)
+}
+
+fn list(args: &Words) -> Result<(), Ended> {
+    let words = match existing()? {
+        Some(documents) => documents.corrected_words(args.limit).map_err(|error| error.failure())?,
+        None => Vec::new(),
+    };
+    print(|out| {
+        if args.json {
+            serde_json::to_writer_pretty(&mut *out, &words)?;
+            return writeln!(out);
+        }
+        words.iter().try_for_each(|one| writeln!(out, "{}", printable(&one.word)))
+    })
+}

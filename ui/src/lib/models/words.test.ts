@@ -1,0 +1,47 @@
+import { fireEvent, screen, waitFor, within } from "@testing-library/svelte";
+import { beforeAll, expect, test, vi } from "vitest";
+import { FakeBackend } from "../backend/fake";
+import { t } from "../text";
+import { fillIn, opened } from "../testing";
+
+vi.mock("uplot", () => ({ default: class { setData() {} setSize() {} destroy() {} } }));
+
+beforeAll(fillIn);
+
+const corrected = [
+  { word: "metoprolol", heard: ["met a pro law"], times: 4 },
+  { word: "Aarhus", heard: ["R who's", "our house"], times: 2 },
+];
+
+async function show(words: string[]): Promise<FakeBackend> {
+  const backend = new FakeBackend(1);
+  backend.settings = { ...backend.settings, words };
+  await opened(backend);
+  backend.corrected = corrected;
+  const menu = document.getElementById("more-settings") as HTMLElement;
+  await fireEvent(menu, Object.assign(new Event("beforetoggle"), { newState: "open" }));
+  return backend;
+}
+
+test("words that are corrected again and again are offered, and are expected once they were added", async () => {
+  const backend = await show(["Grace"]);
+  const offered = within(await screen.findByTestId("all-suggested"));
+  expect(offered.getByTitle(t.decoding.corrected(2, "R who's, our house")).textContent?.trim()).toBe("Aarhus");
+  await fireEvent.click(offered.getByText("metoprolol"));
+  await waitFor(() => expect(backend.settings.words).toEqual(["Grace", "metoprolol"]));
+  await waitFor(() => expect(screen.getByTestId<HTMLInputElement>("all-words").value).toBe("Grace, metoprolol"));
+  expect(within(screen.getByTestId("all-suggested")).queryByText("metoprolol")).toBeNull();
+});
+
+test("all are added at once", async () => {
+  const backend = await show([]);
+  await fireEvent.click(await screen.findByTestId("all-expect-all"));
+  await waitFor(() => expect(backend.settings.words).toEqual(["metoprolol", "Aarhus"]));
+  await waitFor(() => expect(screen.queryByTestId("all-suggested")).toBeNull());
+});
+
+test("nothing is offered that is expected already", async () => {
+  await show(["aarhus"]);
+  expect(within(await screen.findByTestId("all-suggested")).queryByText("Aarhus")).toBeNull();
+  expect(screen.queryByTestId("all-expect-all"), "one alone has a button of its own").toBeNull();
+});
