@@ -53,6 +53,7 @@ pub enum Command {
     Translate(Box<TranslateText>),
     Voices(crate::voices::Voices),
     Search(Box<crate::search::Search>),
+    Chapters(crate::chapters::Chapters),
     Serve(Box<crate::serve::Serve>),
     Export(Export),
     Clip(crate::clip::Clip),
@@ -75,6 +76,7 @@ impl Command {
                 | Self::Translate(_)
                 | Self::Voices(_)
                 | Self::Search(_)
+                | Self::Chapters(_)
                 | Self::Serve(_)
                 | Self::Gpu(_)
                 | Self::Doctor(_)

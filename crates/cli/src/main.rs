@@ -5,6 +5,7 @@
 //! everything that is said about them goes to standard error.
 
 mod args;
+mod chapters;
 mod clip;
 mod completions;
 mod connections;
@@ -83,6 +84,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Translate(args) => translate::run(&args, Interrupt::listen()?).await,
             Command::Voices(args) => voices::run(args, Interrupt::listen()?).await,
             Command::Search(args) => search::run(&args, Interrupt::listen()?).await,
+            Command::Chapters(args) => chapters::run(&args, Interrupt::listen()?).await,
             Command::Serve(args) => serve::run(*args, Interrupt::listen()?).await,
             Command::Export(args) => export::run(&args),
             Command::Clip(args) => clip::run(&args),

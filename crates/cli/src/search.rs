@@ -171,7 +171,7 @@ impl Search {
 }
 
 /// The user's history; `None` where nothing was ever kept.
-fn existing() -> Result<Option<Documents>, Failure> {
+pub fn existing() -> Result<Option<Documents>, Failure> {
     let file = folders::steno_state().map(|folder| folder.join(HISTORY_FILE));
     let Some(file) = file.filter(|file| file.is_file()) else { return Ok(None) };
     let (documents, aside) = Documents::open(&file).map_err(|error| error.failure())?;

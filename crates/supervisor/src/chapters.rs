@@ -7,6 +7,8 @@ use wire::{ErrorCode, Failure, TextRole};
 use crate::embedder::{EmbedderSettings, EmbeddingModel};
 use crate::meanings::Meanings;
 
+const BY_HAND: &str = "Add chapters in the window, if it needs any.";
+
 /// Why a transcript has no chapters.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ChaptersError {
@@ -24,21 +26,18 @@ pub enum ChaptersError {
     Failed(Failure),
 }
 
-impl From<ChaptersError> for Failure {
-    fn from(error: ChaptersError) -> Self {
-        let (code, remedy) = match &error {
-            ChaptersError::Failed(failure) => return failure.clone(),
-            ChaptersError::NoModel => {
+impl ChaptersError {
+    /// With its code.
+    pub fn failure(self) -> Failure {
+        let (code, remedy) = match &self {
+            Self::Failed(failure) => return failure.clone(),
+            Self::NoModel => {
                 (ErrorCode::NoEmbeddingModel, "Install one: steno models pull multilingual-e5-small")
             }
-            ChaptersError::TooShort => {
-                (ErrorCode::RecordingTooShort, "Add chapters in the window, if it needs any.")
-            }
-            ChaptersError::OneSubject => {
-                (ErrorCode::OneSubject, "Add chapters in the window, if it needs any.")
-            }
+            Self::TooShort => (ErrorCode::RecordingTooShort, BY_HAND),
+            Self::OneSubject => (ErrorCode::OneSubject, BY_HAND),
         };
-        Failure::new(code, error.to_string()).remedy(remedy)
+        Failure::new(code, self.to_string()).remedy(remedy)
     }
 }
 

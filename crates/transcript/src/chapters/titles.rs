@@ -1,6 +1,7 @@
 //! Titles of chapters, of the words that are said in them.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -16,6 +17,10 @@ const LEAST_RATIO: f64 = 3.0;
 const LEAST_BLOCKS: usize = 2;
 /// Terms that say much less about a chapter than its best one are left out.
 const LEAST_SHARE: f64 = 0.3;
+/// The other word of a pair says at least so much of what the first one does.
+const LEAST_OF_PAIR: f64 = 0.5;
+/// Characters of a word beyond which its length says no more of it.
+const LONG_WORD: usize = 8;
 /// Columns of a title that is the beginning of a sentence.
 const LONGEST: usize = 48;
 /// What ends a sentence before white space, and what ends it anywhere.
@@ -25,20 +30,15 @@ const WIDE_ENDS: [char; 3] = ['。', '！', '？'];
 /// Titles of the chapters that begin with the blocks of these numbers, in order.
 pub fn titles(blocks: &[Block], starts: &[usize]) -> Vec<String> {
     let words: Vec<Vec<Word>> = blocks.iter().map(|block| words(&block.text)).collect();
-    let mut all: HashMap<&str, usize> = HashMap::new();
-    for word in words.iter().flatten() {
-        *all.entry(word.key.as_str()).or_default() += 1;
-    }
-    let total = words.iter().map(Vec::len).sum();
     let ends = starts.iter().copied().skip(1).chain([blocks.len()]);
-    let title = |(start, end): (&usize, usize)| {
-        let terms = Said::of(&words[*start..end]).terms(&all, total);
-        match capitalised(&terms.join(", ")) {
-            none if none.is_empty() => beginning(blocks[*start..end].iter().map(|block| block.text.as_str())),
-            title => title,
-        }
+    let chapters: Vec<_> = starts.iter().zip(ends).map(|(start, end)| *start..end).collect();
+    let said: Vec<Said> = chapters.iter().map(|chapter| Said::of(&words[chapter.clone()])).collect();
+    let whole = Whole::of(&said);
+    let title = |(said, chapter): (&Said, &Range<usize>)| match capitalised(&said.terms(&whole).join(", ")) {
+        none if none.is_empty() => beginning(blocks[chapter.clone()].iter().map(|block| block.text.as_str())),
+        title => title,
     };
-    starts.iter().zip(ends).map(title).collect()
+    said.iter().zip(&chapters).map(title).collect()
 }
 
 /// The beginning of the first sentence.
@@ -134,6 +134,27 @@ impl<'a> Count<'a> {
     }
 }
 
+/// The words of all chapters.
+struct Whole<'a> {
+    chapters: usize,
+    total: usize,
+    /// How often each word is said, and in how many chapters.
+    words: HashMap<&'a str, (usize, usize)>,
+}
+
+impl<'a> Whole<'a> {
+    fn of(chapters: &[Said<'a>]) -> Self {
+        let total = chapters.iter().map(|said| said.total).sum();
+        let mut words: HashMap<&str, (usize, usize)> = HashMap::new();
+        for (key, count) in chapters.iter().flat_map(|said| &said.words) {
+            let (times, chapters) = words.entry(key).or_default();
+            *times += count.times;
+            *chapters += 1;
+        }
+        Self { chapters: chapters.len(), total, words }
+    }
+}
+
 /// The words of a chapter, and the pairs of words.
 struct Said<'a> {
     total: usize,
@@ -156,20 +177,24 @@ impl<'a> Said<'a> {
         said
     }
 
-    /// What is said here and hardly elsewhere, what says most first. `all`: how often each of the `total`
-    /// words of the transcript is said.
-    fn terms(&self, all: &HashMap<&str, usize>, total: usize) -> Vec<String> {
-        let elsewhere = (total - self.total) as f64;
-        // How much a word says; `None` where it is not distinctive.
+    /// What is said here and hardly elsewhere, what says most first.
+    fn terms(&self, whole: &Whole) -> Vec<String> {
+        let elsewhere = (whole.total - self.total) as f64;
+        // How much a word says; `None` where it is not distinctive. What is said ten times as often as elsewhere
+        // names a subject better than a word of any talk, which other chapters have too.
         let score = |key: &str| {
             let times = self.words.get(key)?.times;
-            let others = (all.get(key).copied().unwrap_or_default() - times) as f64;
+            let (all, chapters) = whole.words.get(key)?;
+            let others = (all - times) as f64;
             let expected = times as f64 / self.total as f64 * elsewhere;
             // Half an occurrence more, so that what is said nowhere else is not beyond comparison.
-            let ratio = expected / (others + 0.5);
-            (is_name(key) && expected >= LEAST_RATIO * others).then(|| times as f64 * ratio.max(1.0).ln())
+            let ratio = (expected / (others + 0.5)).max(1.0).ln();
+            let own = 1.0 - (chapters - 1) as f64 / whole.chapters as f64;
+            // Short words are rather those of any talk.
+            let length = key.chars().count().min(LONG_WORD) as f64;
+            (is_name(key) && expected >= LEAST_RATIO * others)
+                .then_some(times as f64 * ratio * ratio * own * length)
         };
-        let is_distinctive = |key: &str| score(key).is_some();
         let mut found: Vec<(f64, &str)> = (self.words.iter())
             .filter(|(_, count)| count.blocks >= LEAST_BLOCKS)
             .filter_map(|(key, _)| Some((score(key)?, *key)))
@@ -178,14 +203,17 @@ impl<'a> Said<'a> {
         let least = found.first().map_or(0.0, |(best, _)| best * LEAST_SHARE);
         let mut used: Vec<&str> = Vec::new();
         let mut terms = Vec::new();
-        for (score, key) in found {
-            if terms.len() == MOST_TERMS || score <= 0.0 || score < least {
+        for (points, key) in found {
+            if terms.len() == MOST_TERMS || points <= 0.0 || points < least {
                 break;
             }
-            if used.iter().any(|other| is_same(other, key)) {
+            let is_used = |key: &str| used.iter().any(|other| is_same(other, key));
+            if is_used(key) {
                 continue;
             }
-            let term: Vec<&str> = match self.pair(key, &is_distinctive) {
+            let says_as_much =
+                |key: &str| !is_used(key) && score(key).is_some_and(|it| it >= LEAST_OF_PAIR * points);
+            let term: Vec<&str> = match self.pair(key, &says_as_much) {
                 Some((first, second)) => vec![first, second],
                 None => vec![key],
             };
@@ -195,17 +223,15 @@ impl<'a> Said<'a> {
         terms
     }
 
-    /// The pair of distinctive words in which a word is mostly said, and the other one too.
-    fn pair(&self, key: &str, is_distinctive: &dyn Fn(&str) -> bool) -> Option<(&'a str, &'a str)> {
+    /// The pair in which a word is mostly said, with another one for which that is so too, and which `fits`.
+    fn pair(&self, key: &str, fits: &dyn Fn(&str) -> bool) -> Option<(&'a str, &'a str)> {
         let is_mostly = |key: &str, pair: &Count| 2 * pair.times > self.words[key].times;
         let found = self.pairs.iter().filter(|((first, second), pair)| {
-            (*first == key || *second == key)
+            (*first == key && fits(second) || *second == key && fits(first))
                 && first != second
                 && pair.blocks >= LEAST_BLOCKS
                 && is_mostly(first, pair)
                 && is_mostly(second, pair)
-                && is_distinctive(first)
-                && is_distinctive(second)
         });
         found.max_by_key(|(words, pair)| (pair.times, std::cmp::Reverse(**words))).map(|(words, _)| *words)
     }
