@@ -49,7 +49,7 @@ after(async () => {
 });
 
 const headings = () => window.texts(by("chapter-heading"));
-const titles = () => window.run(`return [...document.querySelectorAll("${by("chapter-title")}")].map((field) => field.value)`);
+const titles = () => window.run("return [...document.querySelectorAll(arguments[0])].map((field) => field.value)", by("chapter-title"));
 const press = (id, index = 0) => window.run("document.querySelectorAll(arguments[0])[arguments[1]].click()", by(id), index);
 
 const rename = (index, title) =>
