@@ -38,7 +38,7 @@ export function recordings(files) {
   return { folder, paths, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-/** A folder for a window's state, with a history of one transcript of so many segments, four seconds each. */
+/** A folder for a window's state, with a history of one transcript: of so many segments, four seconds each, or the one in a JSON file. */
 export async function longHistory(folder, recording, segments) {
   const example = process.env.STENO_HISTORY ?? join(root, "target/debug/examples/history");
   await execute(example, [folder, recording, String(segments)]);

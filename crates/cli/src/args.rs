@@ -54,6 +54,7 @@ pub enum Command {
     Voices(crate::voices::Voices),
     Search(Box<crate::search::Search>),
     Words(crate::words::Words),
+    Chapters(crate::chapters::Chapters),
     Serve(Box<crate::serve::Serve>),
     Export(Export),
     Clip(crate::clip::Clip),
@@ -76,6 +77,7 @@ impl Command {
                 | Self::Translate(_)
                 | Self::Voices(_)
                 | Self::Search(_)
+                | Self::Chapters(_)
                 | Self::Serve(_)
                 | Self::Gpu(_)
                 | Self::Doctor(_)

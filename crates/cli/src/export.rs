@@ -69,6 +69,12 @@ fn convert(
         let text = "This transcript has no speakers, which rttm lists: find them with `steno speakers`, or leave out rttm.";
         return Err(Failure::new(ErrorCode::BadSettings, text).file(file).into());
     }
+    let of_chapters = |format: &Format| matches!(format, Format::Chapters | Format::ChaptersVtt);
+    if request.formats.iter().any(of_chapters) && transcript.placed_chapters().is_empty() {
+        let text = "This transcript has no chapters.";
+        let failure = Failure::new(ErrorCode::NoChapters, text).file(file);
+        return Err(failure.remedy("Find them first: `steno chapters --save`, or in the window.").into());
+    }
     for path in output.write(&transcript, request)? {
         console.info(&format!("{}: written to {}", wire::shown(file), wire::shown(&path)));
     }

@@ -5,6 +5,7 @@
 //! everything that is said about them goes to standard error.
 
 mod args;
+mod chapters;
 mod clip;
 mod completions;
 mod connections;
@@ -85,6 +86,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Voices(args) => voices::run(args, Interrupt::listen()?).await,
             Command::Search(args) => search::run(&args, Interrupt::listen()?).await,
             Command::Words(args) => words::run(&args),
+            Command::Chapters(args) => chapters::run(&args, Interrupt::listen()?).await,
             Command::Serve(args) => serve::run(*args, Interrupt::listen()?).await,
             Command::Export(args) => export::run(&args),
             Command::Clip(args) => clip::run(&args),

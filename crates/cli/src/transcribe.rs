@@ -93,6 +93,11 @@ fn request(args: &Transcribe, inputs: &Inputs, piped: bool) -> Result<Request, S
     if request.formats.contains(&Format::Rttm) && args.speakers.count().is_none() {
         return Err("rttm lists who speaks when: add --speakers".into());
     }
+    if request.formats.iter().any(|format| matches!(format, Format::Chapters | Format::ChaptersVtt)) {
+        return Err(
+            "chapters are found in a saved transcript: save it as json, then run `steno chapters`".into()
+        );
+    }
     Ok(request)
 }
 

@@ -1,9 +1,10 @@
 //! How long the history takes: a transcript of 20,000 segments opened, edited
 //! and undone, and words looked for in 1,000 transcripts.
 //!
-//! usage: cargo run -p library --example history [FOLDER RECORDING SEGMENTS]
+//! usage: cargo run -p library --example history [FOLDER RECORDING SEGMENTS|FILE.json]
 //! With arguments it only writes a history into that folder, with one transcript
-//! of so many segments, four seconds each, for the measurements in tests/window.
+//! of so many segments, four seconds each, for the measurements in tests/window, or with the one that is saved
+//! in a JSON file of that name.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -26,7 +27,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let [folder, recording, segments] = &arguments[..] {
         let (documents, _) = Documents::open(&Path::new(folder).join(HISTORY_FILE))?;
-        documents.add(Path::new(recording), None, &talk(segments.parse()?, TRANSCRIPTS)?)?;
+        let talk = match segments.parse() {
+            Ok(segments) => talk(segments, TRANSCRIPTS)?,
+            Err(_) => {
+                let mut saved = Transcript::load(Path::new(segments))?;
+                edit::assign_ids(&mut saved);
+                saved
+            }
+        };
+        documents.add(Path::new(recording), None, &talk)?;
         return Ok(());
     }
     let folder = std::env::temp_dir().join(format!("steno-history-{}", std::process::id()));

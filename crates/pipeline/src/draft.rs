@@ -35,6 +35,7 @@ impl Draft {
             settings: job.settings(),
             segments: resume.segments,
             turns: Vec::new(),
+            chapters: Vec::new(),
             discarded: resume.discarded,
             completeness: point.completeness.clone(),
             notices: resume.notices,

@@ -291,9 +291,11 @@ pub async fn transcript(
 
 fn content_type(format: Format) -> &'static str {
     match format {
-        Format::Txt | Format::Ass | Format::Lrc | Format::Rttm => "text/plain; charset=utf-8",
+        Format::Txt | Format::Ass | Format::Lrc | Format::Rttm | Format::Chapters => {
+            "text/plain; charset=utf-8"
+        }
         Format::Srt => "application/x-subrip; charset=utf-8",
-        Format::Vtt => "text/vtt; charset=utf-8",
+        Format::Vtt | Format::ChaptersVtt => "text/vtt; charset=utf-8",
         Format::Json | Format::Whisperx => JSON,
         Format::Md => "text/markdown; charset=utf-8",
         Format::Html => "text/html; charset=utf-8",

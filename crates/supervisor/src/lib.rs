@@ -16,6 +16,7 @@
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
 pub mod cards;
+pub mod chapters;
 mod embedder;
 mod engine;
 pub mod find;

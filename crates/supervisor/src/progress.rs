@@ -218,6 +218,7 @@ impl JobProgress {
             settings: self.job.settings(),
             segments: self.cloned(longer.iter()),
             turns: Vec::new(),
+            chapters: Vec::new(),
             discarded: self.discarded.clone(),
             completeness: Default::default(),
             notices: self.notices.clone(),

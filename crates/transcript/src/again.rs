@@ -1,5 +1,6 @@
 //! Replacing a part of a transcript by a new transcription of that part.
 
+use crate::chapters::{anchored, beginnings};
 use crate::{Completeness, Segment, Severity, Span, Time, Transcript};
 
 impl Transcript {
@@ -28,6 +29,7 @@ impl Transcript {
             }
         }
         self.segments.sort_by_key(|segment| (segment.start, segment.channel));
+        self.chapters = anchored(&self.chapters, &beginnings(&self.segments));
         self.discarded.retain(|segment| !belongs(segment));
         self.discarded.extend(found.discarded);
         self.discarded.sort_by_key(|segment| segment.start);
@@ -82,6 +84,7 @@ mod tests {
             settings: serde_json::Value::Null,
             segments: segments.iter().map(segment).collect(),
             turns: Vec::new(),
+            chapters: Vec::new(),
             discarded: Vec::new(),
             completeness: Completeness {
                 speech: Time::from_millis(60_000),

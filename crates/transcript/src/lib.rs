@@ -6,6 +6,7 @@
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
 mod again;
+pub mod chapters;
 pub mod edit;
 pub mod export;
 mod load;
@@ -49,6 +50,9 @@ pub struct Transcript {
     /// those that were given then; the segments have the current ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<speakers::NamedTurn>,
+    /// What it is about, part by part, in order; empty where that was not asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chapters: Vec<chapters::Chapter>,
     /// Segments over silence that the model doubted. They are left out of the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub discarded: Vec<Segment>,

@@ -38,6 +38,8 @@ pub enum SaveError {
         /// Some of the letters.
         letters: String,
     },
+    /// The format holds the chapters, and the transcript has none.
+    NoChapters(PathBuf),
     /// Any other error of the system.
     Io {
         /// The file that was to be written.
@@ -75,6 +77,7 @@ impl SaveError {
             Self::Exists(_) => "output_exists",
             Self::DiskFull(_) => "disk_full",
             Self::NameTooLong(_) => "output_name_too_long",
+            Self::NoChapters(_) => "no_chapters",
             Self::NoFolder(_)
             | Self::IsFolder(_)
             | Self::NotAllowed(_)
@@ -92,6 +95,7 @@ impl SaveError {
             | Self::IsFolder(path)
             | Self::NotAllowed(path)
             | Self::NameTooLong(path)
+            | Self::NoChapters(path)
             | Self::NoFont { path, .. }
             | Self::Io { path, .. } => path,
         }
@@ -106,6 +110,7 @@ impl SaveError {
             Self::IsFolder(_) => "A folder with this name already exists.".into(),
             Self::NotAllowed(_) => "You don't have permission to write here.".into(),
             Self::NameTooLong(_) => "The file system does not allow this name; it may be too long.".into(),
+            Self::NoChapters(_) => "The transcript has no chapters.".into(),
             Self::NoFont { letters, .. } => format!("No installed font has these letters: {letters}"),
             Self::Io { source, .. } => format!("The file could not be written ({source})."),
         }
@@ -118,6 +123,7 @@ impl SaveError {
             Self::DiskFull(_) => "Free some disk space, or choose a folder on another disk.",
             Self::NoFolder(_) => "Create it first, or choose another folder.",
             Self::NameTooLong(_) => "Choose a shorter name or name template.",
+            Self::NoChapters(_) => "Find them first: `steno chapters --save`, or in the window.",
             Self::NoFont { .. } => "Install a font that has them, or choose another format, such as docx.",
             Self::IsFolder(_) | Self::NotAllowed(_) | Self::Io { .. } => "Choose another folder.",
         }

@@ -533,6 +533,14 @@ pub enum ErrorCode {
     NoVoice,
     /// Nothing can be recorded.
     NoMicrophone,
+    /// No model that compares meanings is installed.
+    NoEmbeddingModel,
+    /// A recording is too short to have chapters.
+    RecordingTooShort,
+    /// No change of subject was found in a transcript.
+    OneSubject,
+    /// A transcript has no chapters that could be saved.
+    NoChapters,
     /// No model of that name or at that path.
     ModelNotFound,
     /// The model's files are incomplete or damaged.

@@ -83,6 +83,33 @@ impl Session {
         self.plan_and_commit(id, |transcript| edit.plan(transcript))
     }
 
+    /// Finds the chapters of a finished transcript, in place of those that it has, as an edit. `None` where it
+    /// can't be edited any more. Takes long: each text is compared by its meaning.
+    ///
+    /// # Errors
+    /// As for [`Session::edit`]; where no model compares meanings, where it fails, and where the transcript
+    /// has no chapters.
+    pub fn find_chapters(&self, id: JobId) -> Result<Option<Done>, Failure> {
+        let transcript = {
+            // One that is being opened is whole then.
+            let _turn = self.turn();
+            self.edited(id)?;
+            let shared = self.lock();
+            let entry = shared.queue.get(id).and_then(|entry| entry.transcript.as_deref());
+            entry.ok_or_else(gone)?.clone()
+        };
+        let found = self.chapters_of(&transcript)?;
+        let _turn = self.turn();
+        self.plan_and_commit(id, |transcript| {
+            // What was edited meanwhile stays so.
+            let ids: std::collections::BTreeSet<_> =
+                transcript.segments.iter().map(|segment| segment.id).collect();
+            let chapters = found.into_iter().filter(|chapter| ids.contains(&chapter.segment));
+            let chapters = chapters.map(|chapter| (chapter.segment, chapter.title)).collect();
+            Edit::SetChapters { chapters }.plan(transcript)
+        })
+    }
+
     /// Takes the last edit back, or does it again; `None` where there is none.
     /// Waits for the disk.
     ///

@@ -264,6 +264,7 @@ pub(super) mod tests {
             SaveError::NoFolder(path()),
             SaveError::IsFolder(path()),
             SaveError::NotAllowed(path()),
+            SaveError::NoChapters(path()),
             SaveError::NoFont { path: path(), letters: "漢".into() },
             SaveError::Io { path: path(), source: std::io::Error::other("worn") },
         ] {

@@ -8,11 +8,14 @@ use library::Documents;
 use library::documents::{
     CorrectedWord, Filter, FoundPassage, IndexModel, Meaning, PassageId, Question, SearchHits,
 };
+use supervisor::chapters::{self, ChaptersError};
 use supervisor::indexing::{self, IndexProgress};
 use supervisor::meanings::{Meanings, PassagesOf};
 use supervisor::{EmbedderSettings, EmbeddingModel, EngineOptions};
 use tokio::sync::{Notify, watch};
-use wire::{Failure, TextRole};
+use transcript::Transcript;
+use transcript::chapters::Chapter;
+use wire::{ErrorCode, Failure, TextRole};
 
 use super::activity::is_busy;
 use super::{Inner, Session, Shared};
@@ -203,6 +206,33 @@ impl Session {
     }
 }
 
+impl Session {
+    /// The chapters of a transcript. Waits for the model, until the session is closed.
+    pub(super) fn chapters_of(&self, transcript: &Transcript) -> Result<Vec<Chapter>, Failure> {
+        let searching = &self.inner.searching;
+        let others = transcript.segments.iter().filter_map(|segment| segment.language.as_deref());
+        let english_only = [transcript.language.as_str()].into_iter().chain(others).all(|one| one == "en");
+        let model = searching.find_models.get().and_then(|find| find(english_only).into_iter().next());
+        let settings = self.inner.embedder_settings();
+        let mut version = self.inner.version.subscribe();
+        self.inner.runtime.block_on(async {
+            let closed = async {
+                while !self.lock().closed {
+                    if version.changed().await.is_err() {
+                        break;
+                    }
+                }
+            };
+            tokio::select! {
+                found = chapters::find(transcript, &searching.meanings, model.as_ref(), &settings, |_, _| {}) => {
+                    found.map_err(ChaptersError::failure)
+                }
+                () = closed => Err(Failure::new(ErrorCode::Cancelled, "Steno was closed.")),
+            }
+        })
+    }
+}
+
 impl Inner {
     fn embedder_settings(&self) -> EmbedderSettings {
         let preferences = self.lock().preferences.clone();
@@ -372,6 +402,28 @@ mod tests {
         let found = tokio::task::spawn_blocking(find).await.unwrap().unwrap();
         assert_eq!((found.passages.len(), found.by_meaning), (1, false));
         assert_eq!(session.search_choices().unwrap(), (vec!["0".into(), "1".into()], vec!["en".into()]));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_chapters_lack_is_told_with_a_code() {
+        let folder = tempfile::tempdir().unwrap();
+        let session = session(folder.path());
+        let documents = session.documents().unwrap();
+        let long = documents.add(Path::new("/r/b.wav"), None, &talk(&["We sail the boat."; 300])).unwrap();
+        let short = documents.list().unwrap().into_iter().find(|one| one.id != long).unwrap().id;
+        let find = |document| {
+            let session = session.clone();
+            tokio::task::spawn_blocking(move || {
+                let job = session.open_document(document).unwrap();
+                session.review(job);
+                session.find_chapters(job).map(|_| ()).map_err(|failure| failure.code)
+            })
+        };
+        assert_eq!(find(short).await.unwrap(), Err(ErrorCode::RecordingTooShort));
+        assert_eq!(find(long).await.unwrap(), Err(ErrorCode::NoEmbeddingModel));
+        let asked = folder.path().to_owned();
+        session.compare_meanings(move |_| vec![model(&asked)]);
+        assert_eq!(find(long).await.unwrap(), Err(ErrorCode::EngineNotFound));
     }
 
     /// The engine would be started, and fail, if the index were worked at.

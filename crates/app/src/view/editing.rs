@@ -89,6 +89,29 @@ pub enum Edit {
         /// The stretch.
         gap: Gap,
     },
+    /// Sets all chapters; what stands before the first of them becomes one too.
+    SetChapters {
+        /// Each begins with its segment, wherever that is; an empty title becomes the beginning of the text.
+        chapters: Vec<Chapter>,
+    },
+}
+
+/// A part of a transcript about one subject, up to the next one.
+#[derive(Debug, Clone, Serialize, Deserialize, TS)]
+pub struct Chapter {
+    /// The id of the segment that it begins with.
+    pub segment: u32,
+    /// Start of that segment, in seconds.
+    pub start: f64,
+    /// What it is about.
+    pub title: String,
+}
+
+impl From<transcript::chapters::Chapter> for Chapter {
+    fn from(chapter: transcript::chapters::Chapter) -> Self {
+        let transcript::chapters::Chapter { segment, start, title } = chapter;
+        Self { segment, start: start.seconds(), title }
+    }
 }
 
 /// A command that changes the text of a transcript.
@@ -104,6 +127,8 @@ pub enum EditCommand {
     Undo,
     /// Makes the edit again that was last taken back.
     Redo,
+    /// Finds the chapters, in place of those that there are.
+    FindChapters,
     /// What another attempt at a part found is taken, or forgotten.
     ChooseAgain {
         /// The part.
@@ -341,6 +366,9 @@ impl From<Edit> for edit::Edit {
             Edit::RenameSpeaker { from, to } => Self::RenameSpeaker { from, to },
             Edit::Accept { segments } => Self::Accept { segments },
             Edit::AcceptGap { gap } => Self::AcceptGap { gap: gap.into() },
+            Edit::SetChapters { chapters } => Self::SetChapters {
+                chapters: chapters.into_iter().map(|chapter| (chapter.segment, chapter.title)).collect(),
+            },
         }
     }
 }
@@ -356,6 +384,7 @@ impl EditCommand {
             Self::Edit { edit } => session.edit(job, &edit.into()),
             Self::Undo => session.step(job, StepDirection::Undo),
             Self::Redo => session.step(job, StepDirection::Redo),
+            Self::FindChapters => session.find_chapters(job),
             Self::ChooseAgain { part, take } => session.choose_again(job, part.into(), take),
         };
         Ok(done?.map(Edited::from))
@@ -450,7 +479,10 @@ pub fn text_change(change: &edit::Change) -> Option<TextChange> {
             ranges: ranges.iter().map(|(from, to)| (count(*from), count(*to))).collect(),
             speaker: after.clone(),
         },
-        edit::Change::Turns { .. } | edit::Change::Metadata { .. } => return None,
+        // Chapters are told whole.
+        edit::Change::Turns { .. } | edit::Change::Chapters { .. } | edit::Change::Metadata { .. } => {
+            return None;
+        }
     })
 }
 

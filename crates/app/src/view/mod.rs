@@ -256,6 +256,8 @@ pub struct TextUpdate {
     pub editing: Option<Editing>,
     /// All notices about the text.
     pub notices: Vec<Notice>,
+    /// All chapters, in order.
+    pub chapters: Vec<Chapter>,
     /// Known once the job is over.
     pub ending: Option<Ending>,
 }
@@ -473,6 +475,7 @@ impl From<session::TextChange> for TextUpdate {
                 .collect(),
             editing: change.edited.map(Editing::from),
             notices: change.notices.into_iter().map(Notice::from).collect(),
+            chapters: change.chapters.into_iter().map(Chapter::from).collect(),
             ending: change.ending.map(Ending::from),
         }
     }

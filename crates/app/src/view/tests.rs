@@ -108,6 +108,7 @@ fn contract() -> String {
         Connection,
         Edit,
         EditCommand,
+        Chapter,
         Attempt,
         Again,
         Found,

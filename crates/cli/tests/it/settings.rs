@@ -15,10 +15,15 @@ use crate::support::{Ran, Sandbox};
 type Case<'a> = (&'a [&'a str], &'a str, Value);
 
 /// The jobs that the engines received, in order.
-fn jobs(sandbox: &Sandbox, mut command: Command) -> Vec<Value> {
+fn jobs(sandbox: &Sandbox, command: Command) -> Vec<Value> {
+    jobs_until(0, sandbox, command)
+}
+
+/// As [`jobs`], of a command that ends with this code.
+fn jobs_until(code: i32, sandbox: &Sandbox, mut command: Command) -> Vec<Value> {
     let file = sandbox.home.path().join("jobs");
     let _ = std::fs::remove_file(&file);
-    Ran::from(command.env("STENO_SCRIPT_JOBS", &file).output().unwrap()).ends(0);
+    Ran::from(command.env("STENO_SCRIPT_JOBS", &file).output().unwrap()).ends(code);
     let lines = std::fs::read_to_string(&file).unwrap();
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -237,6 +242,25 @@ fn options_of_search_reach_the_engine() {
         (&["--threads", "3"], "/job/threads", json!(3)),
     ] {
         assert_ne!(at(&job(&[]), pointer), &expected, "{options:?} would show nothing");
+        assert_eq!(at(&job(options), pointer), &expected, "{options:?}");
+    }
+    let nice = |options: &[&str]| job(options)["nice"].as_i64().unwrap();
+    assert!(nice(&["--priority", "low"]) > nice(&["--priority", "normal"]));
+}
+
+#[test]
+fn options_of_chapters_reach_the_engine() {
+    let sandbox = crate::chapters::with_talk();
+    crate::search::install(&sandbox, "tiny-bert");
+    let job = |options: &[&str]| {
+        let mut command = sandbox.command(&[&["chapters", "talk.json"], options].concat());
+        command.env("HOME", sandbox.home.path()).env_remove("HF_HOME");
+        // To the scripted engine everything means the same.
+        jobs_until(1, &sandbox, command).remove(0)
+    };
+    let plain = job(&[]);
+    for (options, pointer, expected) in machine() {
+        assert_ne!(at(&plain, pointer), &expected, "{options:?} would show nothing");
         assert_eq!(at(&job(options), pointer), &expected, "{options:?}");
     }
     let nice = |options: &[&str]| job(options)["nice"].as_i64().unwrap();
@@ -597,6 +621,9 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
     ("search", &["quiet"], "search::words_are_found_without_a_model_and_what_it_would_add_is_said"),
     ("search", &["reindex"], "search::meanings_are_indexed_and_found_and_another_model_takes_their_place"),
     ("search", &["device", "threads", "priority"], "settings::options_of_search_reach_the_engine"),
+    ("chapters", &["json", "quiet"], "chapters::chapters_begin_where_the_subject_changes"),
+    ("chapters", &["save"], "chapters::chapters_are_saved_where_the_transcript_is"),
+    ("chapters", &["device", "threads", "priority"], "settings::options_of_chapters_reach_the_engine"),
     (
         "transcribe",
         &[
@@ -964,6 +991,7 @@ fn text_is_neither_a_formula_nor_a_tag() {
 /// Whether a test of this executable, `module::name`, is there.
 fn exists(test: &str) -> bool {
     let modules = [
+        ("chapters", include_str!("chapters.rs")),
         ("commands", include_str!("commands.rs")),
         ("driver", include_str!("../driver.rs")),
         ("memory", include_str!("memory.rs")),

@@ -274,6 +274,7 @@ fn transcript(job: &Job, name: &str) -> Transcript {
             vec![segment(0, 1_500, "Good morning."), segment(1_500, 3_000, &format!("This is {stem}."))]
         },
         turns: Vec::new(),
+        chapters: Vec::new(),
         discarded: Vec::new(),
         completeness: Completeness {
             gaps: if is("gappy") { vec![span] } else { Vec::new() },

@@ -175,6 +175,7 @@ fn transcript(job: &Job) -> Transcript {
         settings: Default::default(),
         segments: vec![],
         turns: Vec::new(),
+        chapters: Vec::new(),
         discarded: Vec::new(),
         completeness: Default::default(),
         notices: vec![],

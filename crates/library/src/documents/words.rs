@@ -79,7 +79,10 @@ pub fn change(transaction: &Transaction, document: DocumentId, changes: &[Change
             Change::Text { segment, start, after, .. } => {
                 put(*segment, *start, Some(after))?;
             }
-            Change::Speaker { .. } | Change::Turns { .. } | Change::Metadata { .. } => {}
+            Change::Speaker { .. }
+            | Change::Turns { .. }
+            | Change::Chapters { .. }
+            | Change::Metadata { .. } => {}
         }
     }
     Ok(())

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::SegmentId;
+use crate::chapters::{Chapter, anchored, beginnings};
 use crate::speakers::NamedTurn;
 use crate::{Completeness, Notice, Segment, Time, Transcript, Word};
 
@@ -54,6 +55,13 @@ pub enum Change {
         before: Vec<NamedTurn>,
         /// The new turns.
         after: Vec<NamedTurn>,
+    },
+    /// Replaces the chapters.
+    Chapters {
+        /// The old chapters.
+        before: Vec<Chapter>,
+        /// The new chapters.
+        after: Vec<Chapter>,
     },
     /// Replaces what a transcript holds besides its segments. Stored histories
     /// call it `about`.
@@ -131,6 +139,7 @@ pub fn between(before: &Transcript, after: &Transcript) -> Vec<Change> {
     if before.turns != after.turns {
         changes.push(Change::Turns { before: before.turns.clone(), after: after.turns.clone() });
     }
+    changes.extend(Change::chapters(before, anchored(&after.chapters, &beginnings(new))));
     let (before, after) = (Box::new(TranscriptMetadata::of(before)), Box::new(TranscriptMetadata::of(after)));
     if before != after {
         changes.push(Change::Metadata { before, after });
@@ -144,6 +153,12 @@ impl Change {
         let before = TranscriptMetadata::of(transcript);
         let after = TranscriptMetadata { completeness, ..before.clone() };
         Self::Metadata { before: Box::new(before), after: Box::new(after) }
+    }
+
+    /// A change of the chapters to these; `None` if they stay the same.
+    pub(super) fn chapters(transcript: &Transcript, after: Vec<Chapter>) -> Option<Self> {
+        let before = transcript.chapters.clone();
+        (before != after).then_some(Self::Chapters { before, after })
     }
 
     /// A change of one segment's text and words; `None` if both stay the same.
@@ -168,7 +183,11 @@ impl Change {
     pub fn growth(&self) -> isize {
         match self {
             Self::Segments { removed, inserted, .. } => inserted.len() as isize - removed.len() as isize,
-            Self::Text { .. } | Self::Speaker { .. } | Self::Turns { .. } | Self::Metadata { .. } => 0,
+            Self::Text { .. }
+            | Self::Speaker { .. }
+            | Self::Turns { .. }
+            | Self::Chapters { .. }
+            | Self::Metadata { .. } => 0,
         }
     }
 
@@ -177,7 +196,7 @@ impl Change {
         match self {
             Self::Segments { at, .. } | Self::Text { at, .. } => Some(*at),
             Self::Speaker { ranges, .. } => ranges.first().map(|(from, _)| *from),
-            Self::Turns { .. } | Self::Metadata { .. } => None,
+            Self::Turns { .. } | Self::Chapters { .. } | Self::Metadata { .. } => None,
         }
     }
 
@@ -198,6 +217,7 @@ impl Change {
             },
             Self::Speaker { ranges, before, after } => Self::Speaker { ranges, before: after, after: before },
             Self::Turns { before, after } => Self::Turns { before: after, after: before },
+            Self::Chapters { before, after } => Self::Chapters { before: after, after: before },
             Self::Metadata { before, after } => Self::Metadata { before: after, after: before },
         }
     }
@@ -212,6 +232,10 @@ impl Change {
         }
         if let Self::Turns { after, .. } = self {
             transcript.turns.clone_from(after);
+            return Ok(());
+        }
+        if let Self::Chapters { after, .. } = self {
+            transcript.chapters.clone_from(after);
             return Ok(());
         }
         self.apply_to(&mut transcript.segments)
@@ -244,7 +268,7 @@ impl Change {
                     segments.iter_mut().for_each(|segment| segment.speaker.clone_from(after));
                 }
             }
-            Self::Turns { .. } | Self::Metadata { .. } => {}
+            Self::Turns { .. } | Self::Chapters { .. } | Self::Metadata { .. } => {}
         }
         Ok(())
     }

@@ -18,6 +18,7 @@ pub(crate) use plan::words_of_text;
 
 use serde::{Deserialize, Serialize};
 
+use crate::chapters::{anchored, beginnings};
 use crate::{Span, Time, Transcript};
 
 /// Identifies a segment within its transcript for as long as the segment exists.
@@ -111,6 +112,13 @@ pub enum Edit {
         /// One of [`Completeness::gaps`](crate::Completeness::gaps).
         gap: Span,
     },
+    /// Sets the chapters, in place of those that there are. What is said before the first of them becomes
+    /// one too.
+    SetChapters {
+        /// The segments that they begin with, and their titles. Where a title is empty it is the beginning
+        /// of the first sentence.
+        chapters: Vec<(SegmentId, String)>,
+    },
 }
 
 /// Why an edit can't be planned.
@@ -130,17 +138,19 @@ pub enum EditError {
     NoTime,
 }
 
-/// Gives an id to every segment that has none.
+/// Gives an id to every segment that has none, and chapters those of their segments.
 pub fn assign_ids(transcript: &mut Transcript) {
     let ids = next_id(transcript)..;
     for (id, segment) in ids.zip(transcript.segments.iter_mut().filter(|segment| segment.id == 0)) {
         segment.id = id;
     }
+    transcript.chapters = anchored(&transcript.chapters, &beginnings(&transcript.segments));
 }
 
-/// Removes the ids of all segments. Exported files don't contain them.
+/// Removes the ids of all segments, in chapters too. Exported files don't contain them.
 pub fn clear_ids(transcript: &mut Transcript) {
     transcript.segments.iter_mut().for_each(|segment| segment.id = 0);
+    transcript.chapters.iter_mut().for_each(|chapter| chapter.segment = 0);
 }
 
 fn next_id(transcript: &Transcript) -> SegmentId {

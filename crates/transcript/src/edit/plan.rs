@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::words::{align, joined_text, needs_space, split, spread_evenly};
 use super::{Change, Edit, EditError, SegmentId, next_id};
+use crate::chapters::{Chapter, anchored, beginning, beginnings};
 use crate::translation::{divide, join};
 use crate::{Segment, Span, Time, Transcript, Word};
 
@@ -16,6 +17,12 @@ impl Edit {
     /// # Errors
     /// If a segment or gap does not exist, or the edit is impossible, see [`EditError`].
     pub fn plan(&self, transcript: &Transcript) -> Result<Vec<Change>, EditError> {
+        let mut changes = self.plan_itself(transcript)?;
+        changes.extend(chapters_after(transcript, &changes));
+        Ok(changes)
+    }
+
+    fn plan_itself(&self, transcript: &Transcript) -> Result<Vec<Change>, EditError> {
         let find = |id: SegmentId| find_segment(transcript, id);
         match self {
             Self::SetText { segment, text } => {
@@ -83,8 +90,49 @@ impl Edit {
                 }
                 Ok(vec![Change::completeness(transcript, after)])
             }
+            Self::SetChapters { chapters } => set_chapters(transcript, chapters),
         }
     }
+}
+
+/// The change of the chapters that follows from changes of segments.
+fn chapters_after(transcript: &Transcript, changes: &[Change]) -> Option<Change> {
+    // Typing changes texts alone, which must not take long.
+    if transcript.chapters.is_empty()
+        || !changes.iter().any(|change| matches!(change, Change::Segments { .. }))
+    {
+        return None;
+    }
+    let mut segments = beginnings(&transcript.segments);
+    for change in changes {
+        if let Change::Segments { at, removed, inserted } = change {
+            segments.splice(*at..*at + removed.len(), beginnings(inserted));
+        }
+    }
+    Change::chapters(transcript, anchored(&transcript.chapters, &segments))
+}
+
+fn set_chapters(transcript: &Transcript, wanted: &[(SegmentId, String)]) -> Result<Vec<Change>, EditError> {
+    let chapter = |(at, title): (usize, &str)| {
+        let segment = &transcript.segments[at];
+        let title = match single_line(title) {
+            none if none.is_empty() => {
+                beginning(transcript.segments[at..].iter().map(|segment| segment.text.as_str()))
+            }
+            title => title,
+        };
+        Chapter { segment: segment.id, start: segment.start, title }
+    };
+    let mut places = wanted
+        .iter()
+        .map(|(id, title)| Ok((find_segment(transcript, *id)?.0, title.as_str())))
+        .collect::<Result<Vec<_>, EditError>>()?;
+    if !places.is_empty() && places.iter().all(|(at, _)| *at > 0) {
+        places.push((0, ""));
+    }
+    let chapters: Vec<Chapter> = places.into_iter().map(chapter).collect();
+    let chapters = anchored(&chapters, &beginnings(&transcript.segments));
+    Ok(Change::chapters(transcript, chapters).into_iter().collect())
 }
 
 fn replaced(at: usize, removed: &[Segment], inserted: Vec<Segment>) -> Change {

@@ -35,6 +35,8 @@ impl Default for DocumentOptions {
 
 /// Consecutive segments of one speaker.
 pub struct Paragraph<'a> {
+    /// The title of the chapter that begins with it.
+    pub chapter: Option<Cow<'a, str>>,
     /// The start of the first segment, if the document shows times.
     pub time: Option<String>,
     /// The speaker, if the document shows speakers.
@@ -91,7 +93,7 @@ pub fn reading_clock(time: Time) -> String {
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
 }
 
-/// The paragraphs of a transcript. A new one starts with a new speaker or
+/// The paragraphs of a transcript. A new one starts with a new chapter, speaker or
 /// direction of writing, after a long pause and, if a paragraph has become
 /// long, after a sentence.
 pub fn paragraphs<'a>(transcript: &'a Transcript, options: &Options) -> Vec<Paragraph<'a>> {
@@ -99,8 +101,14 @@ pub fn paragraphs<'a>(transcript: &'a Transcript, options: &Options) -> Vec<Para
     let labels = SpeakerLabels::of(transcript);
     let mut paragraphs: Vec<Paragraph<'_>> = Vec::new();
     let mut latest: Option<&Segment> = None;
-    for segment in &transcript.segments {
+    let mut chapters = transcript.placed_chapters().into_iter().peekable();
+    let mut begins = None;
+    for (index, segment) in transcript.segments.iter().enumerate() {
         let text = one_line(&segment.text);
+        // What begins with a segment without text begins with the next one.
+        while let Some((_, chapter)) = chapters.next_if(|(at, _)| *at <= index) {
+            begins = Some(one_line(&chapter.title));
+        }
         if text.is_empty() {
             continue;
         }
@@ -109,6 +117,7 @@ pub fn paragraphs<'a>(transcript: &'a Transcript, options: &Options) -> Vec<Para
             let long = before.end.saturating_sub(paragraph.sentences[0].segment.start) >= LONG_PARAGRAPH;
             let ended = before.text.trim_end().ends_with(['.', '!', '?', '。', '！', '？', '؟', '…', '"']);
             document.paragraphs
+                && begins.is_none()
                 && paragraph.label == label
                 && direction(&paragraph.sentences[0].text) == direction(&text)
                 && segment.start.saturating_sub(before.end) < PAUSE
@@ -122,7 +131,13 @@ pub fn paragraphs<'a>(transcript: &'a Transcript, options: &Options) -> Vec<Para
             None => {
                 let sentences = vec![Sentence { segment, text, space: "" }];
                 let time = document.times.then(|| reading_clock(segment.start));
-                paragraphs.push(Paragraph { time, label, sentences, translation: None });
+                paragraphs.push(Paragraph {
+                    chapter: begins.take(),
+                    time,
+                    label,
+                    sentences,
+                    translation: None,
+                });
             }
         }
         latest = Some(segment);
@@ -168,23 +183,31 @@ pub enum RunStyle {
     Highlighted,
 }
 
+/// What a heading is the heading of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Heading {
+    Document,
+    Chapter,
+}
+
 /// A paragraph with its looks, for the formats that have pages.
 pub struct Block {
-    pub heading: bool,
+    pub heading: Option<Heading>,
     pub direction: Direction,
     pub runs: Vec<(RunStyle, String)>,
 }
 
-/// A heading, the facts, and the paragraphs, each before its translation; doubtful
+/// A heading, the facts, and the paragraphs below the titles of their chapters, each before its translation; doubtful
 /// sentences are highlighted.
 pub fn blocks(transcript: &Transcript, options: &Options) -> Vec<Block> {
     let name = title(transcript);
-    let note = |runs| Block { heading: false, direction: Direction::LeftToRight, runs };
-    let mut blocks = vec![Block {
-        heading: true,
-        direction: direction(&name),
-        runs: vec![(RunStyle::Plain, name.into_owned())],
-    }];
+    let note = |runs| Block { heading: None, direction: Direction::LeftToRight, runs };
+    let heading = |of, text: Cow<str>| Block {
+        heading: Some(of),
+        direction: direction(&text),
+        runs: vec![(RunStyle::Plain, text.into_owned())],
+    };
+    let mut blocks = vec![heading(Heading::Document, name)];
     if transcript.model.demonstration {
         blocks.push(note(vec![(RunStyle::Bold, DEMONSTRATION_WARNING.to_owned())]));
     }
@@ -192,6 +215,7 @@ pub fn blocks(transcript: &Transcript, options: &Options) -> Vec<Block> {
         note(vec![(RunStyle::SmallGrey, format!("{name}: ")), (RunStyle::Small, value)])
     }));
     for paragraph in paragraphs(transcript, options) {
+        blocks.extend(paragraph.chapter.map(|title| heading(Heading::Chapter, title)));
         let direction = direction(&paragraph.sentences[0].text);
         let time = paragraph.time.map(|time| (RunStyle::SmallGrey, format!("{time} ")));
         let label = paragraph.label.map(|label| (RunStyle::Bold, format!("{label}: ")));
@@ -201,7 +225,7 @@ pub fn blocks(transcript: &Transcript, options: &Options) -> Vec<Block> {
             (style, format!("{}{}", sentence.space, sentence.text))
         });
         let runs = time.into_iter().chain(label).chain(sentences).collect();
-        blocks.push(Block { heading: false, direction, runs });
+        blocks.push(Block { heading: None, direction, runs });
         blocks.extend(paragraph.translation.map(|translation| note(vec![(RunStyle::Grey, translation)])));
     }
     blocks

@@ -5,7 +5,7 @@ use zip::write::SimpleFileOptions;
 use zip::{DateTime, ZipWriter};
 
 use super::Options;
-use super::document::{Block, Direction, RunStyle, blocks};
+use super::document::{Block, Direction, Heading, RunStyle, blocks};
 use super::text::escape_markup;
 use crate::Transcript;
 
@@ -20,9 +20,9 @@ const PACKAGE_RELATIONSHIPS: &str = r#"<?xml version="1.0" encoding="UTF-8" stan
 const DOCUMENT_RELATIONSHIPS: &str = r#"<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
 <Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/styles" Target="styles.xml"/><Relationship Id="rId2" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/settings" Target="settings.xml"/></Relationships>
 "#;
-/// Sizes are half points: text of 11 points under a heading of 16.
+/// Sizes are half points: text of 11 points under headings of 16 and 13.
 const STYLES: &str = r#"<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
-<w:styles xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:docDefaults><w:rPrDefault><w:rPr><w:sz w:val="22"/><w:szCs w:val="22"/></w:rPr></w:rPrDefault><w:pPrDefault/></w:docDefaults><w:style w:type="paragraph" w:default="1" w:styleId="Normal"><w:name w:val="Normal"/><w:qFormat/></w:style><w:style w:type="paragraph" w:styleId="Heading1"><w:name w:val="heading 1"/><w:basedOn w:val="Normal"/><w:qFormat/><w:rPr><w:b/><w:bCs/><w:sz w:val="32"/><w:szCs w:val="32"/></w:rPr></w:style></w:styles>
+<w:styles xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:docDefaults><w:rPrDefault><w:rPr><w:sz w:val="22"/><w:szCs w:val="22"/></w:rPr></w:rPrDefault><w:pPrDefault/></w:docDefaults><w:style w:type="paragraph" w:default="1" w:styleId="Normal"><w:name w:val="Normal"/><w:qFormat/></w:style><w:style w:type="paragraph" w:styleId="Heading1"><w:name w:val="heading 1"/><w:basedOn w:val="Normal"/><w:qFormat/><w:rPr><w:b/><w:bCs/><w:sz w:val="32"/><w:szCs w:val="32"/></w:rPr></w:style><w:style w:type="paragraph" w:styleId="Heading2"><w:name w:val="heading 2"/><w:basedOn w:val="Normal"/><w:qFormat/><w:pPr><w:keepNext/><w:outlineLvl w:val="1"/></w:pPr><w:rPr><w:b/><w:bCs/><w:sz w:val="26"/><w:szCs w:val="26"/></w:rPr></w:style></w:styles>
 "#;
 /// Without a compatibility mode Word lays the document out as Word 2007 did.
 const SETTINGS: &str = r#"<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
@@ -82,9 +82,11 @@ impl RunStyle {
 /// Appends a paragraph, with 8 points of space after it.
 fn paragraph(xml: &mut String, block: &Block) {
     xml.push_str("<w:p><w:pPr>");
-    if block.heading {
-        xml.push_str(r#"<w:pStyle w:val="Heading1"/>"#);
-    }
+    xml.push_str(match block.heading {
+        Some(Heading::Document) => r#"<w:pStyle w:val="Heading1"/>"#,
+        Some(Heading::Chapter) => r#"<w:pStyle w:val="Heading2"/>"#,
+        None => "",
+    });
     if block.direction == Direction::RightToLeft {
         xml.push_str("<w:bidi/>");
     }

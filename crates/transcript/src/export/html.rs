@@ -11,7 +11,9 @@ const STYLE: &str = "\
 :root { color-scheme: light dark; }
 body { max-width: 42rem; margin: 2rem auto; padding: 0 1rem; font: 1.05rem/1.6 system-ui, sans-serif;
   color: light-dark(#1c1c1e, #e8e8ea); background: light-dark(#ffffff, #1c1c1e); }
-h1 { font-size: 1.5rem; overflow-wrap: anywhere; }
+h1, h2 { overflow-wrap: anywhere; }
+h1 { font-size: 1.5rem; }
+h2 { margin-top: 2rem; font-size: 1.2rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.1rem 1rem; font-size: 0.9rem; }
 dt { color: light-dark(#5c5c66, #a8a8b3); }
 dd { margin: 0; }
@@ -38,6 +40,9 @@ pub fn write(transcript: &Transcript, options: &Options, out: &mut dyn Write) ->
     }
     writeln!(out, "</dl>\n<main>")?;
     for paragraph in paragraphs(transcript, options) {
+        if let Some(title) = &paragraph.chapter {
+            writeln!(out, "<h2 dir=\"auto\">{}</h2>", escape(title))?;
+        }
         write!(out, "<p dir=\"auto\">")?;
         // The time does not influence `dir="auto"`: digits have no direction.
         if let Some(time) = &paragraph.time {

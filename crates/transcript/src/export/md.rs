@@ -15,6 +15,9 @@ pub fn write(transcript: &Transcript, options: &Options, out: &mut dyn Write) ->
     }
     for paragraph in paragraphs(transcript, options) {
         writeln!(out)?;
+        if let Some(title) = &paragraph.chapter {
+            writeln!(out, "## {}\n", escape(title))?;
+        }
         let label = paragraph.label.as_deref().map(escape);
         let heading: Vec<String> = paragraph.time.into_iter().chain(label).collect();
         if !heading.is_empty() {

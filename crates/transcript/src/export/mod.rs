@@ -9,6 +9,7 @@
 //! UTF-8 without a byte order mark, with `\n` at line ends.
 
 mod ass;
+mod chapters;
 mod csv;
 mod cues;
 mod document;
@@ -71,6 +72,8 @@ pub fn export(
         Format::Tsv => tsv::write(transcript, options, out),
         Format::Whisperx => whisperx::write(transcript, out),
         Format::Rttm => rttm::write(transcript, out),
+        Format::Chapters => chapters::write_txt(transcript, out),
+        Format::ChaptersVtt => chapters::write_vtt(transcript, out),
     }
 }
 
@@ -129,6 +132,11 @@ pub enum Format {
     Whisperx,
     /// Who speaks when, without the text, as diarization tools exchange it.
     Rttm,
+    /// Starts and titles of the chapters, as YouTube reads them.
+    Chapters,
+    /// WebVTT with the chapters, for players.
+    #[serde(rename = "chapters-vtt")]
+    ChaptersVtt,
 }
 
 impl Format {
@@ -148,6 +156,8 @@ impl Format {
         Format::Tsv,
         Format::Whisperx,
         Format::Rttm,
+        Format::Chapters,
+        Format::ChaptersVtt,
     ];
 
     /// The name by which the user chooses the format, e.g. `srt`.
@@ -167,14 +177,18 @@ impl Format {
             Format::Tsv => "tsv",
             Format::Whisperx => "whisperx",
             Format::Rttm => "rttm",
+            Format::Chapters => "chapters",
+            Format::ChaptersVtt => "chapters-vtt",
         }
     }
 
     /// The file extension, without the leading dot.
     pub fn extension(self) -> &'static str {
         match self {
-            // Differs from `json`, so that both can be in one folder.
+            // These differ from `json`, `txt` and `vtt`, so that both can be in one folder.
             Format::Whisperx => "whisperx.json",
+            Format::Chapters => "chapters.txt",
+            Format::ChaptersVtt => "chapters.vtt",
             other => other.name(),
         }
     }
@@ -196,6 +210,8 @@ impl Format {
             Format::Tsv => "a table in the style of openai/whisper",
             Format::Whisperx => "json in the style of WhisperX",
             Format::Rttm => "who speaks when, for diarization tools",
+            Format::Chapters => "times and titles of the chapters, for the description of a YouTube video",
+            Format::ChaptersVtt => "the chapters as WebVTT, for players",
         }
     }
 }
@@ -252,6 +268,7 @@ pub(crate) mod tests {
             settings: serde_json::Value::Null,
             segments,
             turns: Vec::new(),
+            chapters: Vec::new(),
             discarded: Vec::new(),
             completeness: Completeness::default(),
             notices: Vec::new(),

@@ -15,7 +15,7 @@ use parley::style::{FontFamily, FontFamilyName, FontWeight, GenericFamily, LineH
 use parley::{Alignment, FontContext, Layout, LayoutContext, Line};
 
 use super::Options;
-use super::document::{RunStyle, blocks, title};
+use super::document::{Heading, RunStyle, blocks, title};
 use super::text::one_line;
 use crate::Transcript;
 
@@ -65,7 +65,7 @@ pub fn write(transcript: &Transcript, options: &Options, out: &mut dyn Write) ->
         for (text, line, y) in lines {
             draw(&mut surface, &mut typesetter.fonts, text, &line, MARGIN, y)?;
         }
-        let number = typesetter.set(false, &[(RunStyle::SmallGrey, format!("{} / {count}", index + 1))]);
+        let number = typesetter.set(None, &[(RunStyle::SmallGrey, format!("{} / {count}", index + 1))]);
         for line in number.layout.lines() {
             let x = PAGE.0 - MARGIN - number.layout.width();
             draw(&mut surface, &mut typesetter.fonts, &number, &line, x, PAGE.1 - MARGIN / 2.0)?;
@@ -139,14 +139,18 @@ struct Typesetter {
 }
 
 impl Typesetter {
-    fn set(&mut self, heading: bool, runs: &[(RunStyle, String)]) -> Text {
+    fn set(&mut self, heading: Option<Heading>, runs: &[(RunStyle, String)]) -> Text {
         let text: String = runs.iter().map(|(_, text)| text.as_str()).collect();
         let mut builder = self.layouts.ranged_builder(&mut self.context, &text, 1.0, false);
         let family = FontFamilyName::Generic(GenericFamily::SansSerif);
         builder.push_default(StyleProperty::FontFamily(FontFamily::List(Cow::Owned(vec![family]))));
         builder.push_default(StyleProperty::LineHeight(LineHeight::FontSizeRelative(1.35)));
-        builder.push_default(StyleProperty::FontSize(if heading { 16.0 } else { 10.5 }));
-        if heading {
+        builder.push_default(StyleProperty::FontSize(match heading {
+            Some(Heading::Document) => 16.0,
+            Some(Heading::Chapter) => 13.0,
+            None => 10.5,
+        }));
+        if heading.is_some() {
             builder.push_default(StyleProperty::FontWeight(FontWeight::BOLD));
         }
         let mut start = 0;

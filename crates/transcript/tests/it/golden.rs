@@ -5,6 +5,7 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use transcript::chapters::Chapter;
 use transcript::export::{DocumentOptions, Format, Options, Shaping, export};
 use transcript::speakers::NamedTurn;
 use transcript::{
@@ -50,6 +51,10 @@ fn turn(start: u32, end: u32, speaker: &str) -> NamedTurn {
     NamedTurn { span, speaker: speaker.into(), channel: None }
 }
 
+fn chapter(start: u32, title: &str) -> Chapter {
+    Chapter { start: Time::from_millis(start), title: title.into(), ..Chapter::default() }
+}
+
 fn talk() -> Transcript {
     Transcript {
         schema_version: SCHEMA_VERSION,
@@ -82,6 +87,12 @@ fn talk() -> Transcript {
             segment(3_723_004, 3_725_250, "\"Quoted\", with a tab\tand the end, 100 %."),
         ],
         turns: vec![turn(0, 2_600, "Ada"), turn(2_000, 4_100, "Speaker 2"), turn(5_000, 7_300, "Speaker 3")],
+        chapters: vec![
+            chapter(0, "Good *morning*, R&D <1>"),
+            // Too short for YouTube.
+            chapter(5_000, "Steno 2.0 هنا"),
+            chapter(10_000, "- Lines\n& more"),
+        ],
         discarded: vec![segment(9_500, 9_900, "Thanks for watching!")],
         completeness: Completeness {
             speech: Time::from_millis(14_000),
@@ -108,6 +119,7 @@ fn demonstration() -> Transcript {
     let mut transcript = talk();
     transcript.model = Model { name: "starter".into(), precision: "f16".into(), demonstration: true };
     transcript.segments.truncate(1);
+    transcript.chapters.truncate(1);
     transcript.run = None;
     transcript
 }
@@ -127,6 +139,8 @@ const TEXT: &[Format] = &[
     Format::Tsv,
     Format::Whisperx,
     Format::Rttm,
+    Format::Chapters,
+    Format::ChaptersVtt,
 ];
 
 fn folder() -> PathBuf {
@@ -167,7 +181,7 @@ fn translated() -> Transcript {
         said(9_000, "- 2 < 3.", Some("- 2 < 3, \"surely\".")),
         said(19_000, "Hm.", None),
     ];
-    Transcript { segments, turns: Vec::new(), language: "de".into(), ..talk() }
+    Transcript { segments, turns: Vec::new(), chapters: Vec::new(), language: "de".into(), ..talk() }
 }
 
 fn bilingual() -> Options {

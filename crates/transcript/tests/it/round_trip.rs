@@ -119,6 +119,7 @@ prop_compose! {
             settings: serde_json::json!({"beam_size": 5, "temperatures": [0.0, 0.2], "prompt": null}),
             segments,
             turns: Vec::new(),
+            chapters: Vec::new(),
             discarded: Vec::new(),
             completeness: Completeness { speech: gap.0, covered: gap.1, gaps: vec![Span::new(gap.0, gap.1)] },
             notices: notice

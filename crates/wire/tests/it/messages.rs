@@ -110,6 +110,7 @@ fn transcript() -> Transcript {
         settings: serde_json::to_value(every_setting_changed()).unwrap(),
         segments: vec![segment(), Segment::default()],
         turns: Vec::new(),
+        chapters: Vec::new(),
         discarded: Vec::new(),
         completeness: Completeness {
             speech: Time::from_seconds(61.005),

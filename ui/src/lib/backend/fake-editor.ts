@@ -1,4 +1,4 @@
-import { UNSURE, type Edit, type Editing, type Finding, type Gap, type Passage, type Place, type Review, type Segment, type Word } from "../generated/contract";
+import { UNSURE, type Chapter, type Edit, type Editing, type Finding, type Gap, type Passage, type Place, type Review, type Segment, type Word } from "../generated/contract";
 
 /** Words of equal length; some of them uncertain. */
 export function words(text: string, start: number, end: number): Word[] {
@@ -12,11 +12,15 @@ export function words(text: string, start: number, end: number): Word[] {
   }));
 }
 
+/** What undoing brings back. */
+type Snapshot = [Segment[], Gap[], Chapter[]];
+
 /** Pretends to edit one text, more simply than the program does. */
 export class FakeText {
   revision = 0;
-  #before: [Segment[], Gap[]][] = [];
-  #after: [Segment[], Gap[]][] = [];
+  chapters: Chapter[] = [];
+  #before: Snapshot[] = [];
+  #after: Snapshot[] = [];
 
   constructor(
     public segments: Segment[],
@@ -29,10 +33,24 @@ export class FakeText {
 
   /** The first segment that changed; null where nothing did. */
   edit(edit: Edit): number | null {
+    if (edit.kind === "set_chapters") return this.setChapters(edit.chapters);
     const now = changed(this.segments, edit);
     if (!now) return null;
     const gap = edit.kind === "accept_gap" ? edit.gap : null;
     return this.#do(now, this.gaps.filter(({ start }) => start !== gap?.start));
+  }
+
+  /** A title that is missing is the beginning of the text. */
+  setChapters(chapters: Chapter[]): number | null {
+    const numberOf = (id: number) => this.segments.findIndex((segment) => segment.id === id);
+    if (chapters.some(({ segment }) => numberOf(segment) < 0)) return null;
+    const first = this.segments[0]?.id ?? 0;
+    const all = chapters.length === 0 || chapters.some(({ segment }) => segment === first) ? chapters : [{ segment: first, start: 0, title: "" }, ...chapters];
+    const whole = all.toSorted((a, b) => numberOf(a.segment) - numberOf(b.segment)).map(({ segment, title }) => {
+      const own = this.segments[numberOf(segment)];
+      return { segment, start: own?.start ?? 0, title: title.trim() || (own?.text ?? "").replace(/[.!?].*/, "") };
+    });
+    return this.#do(this.segments, this.gaps, whole);
   }
 
   /** Puts what stands for a translation below each segment. */
@@ -64,14 +82,14 @@ export class FakeText {
   undo(): number | null {
     const now = this.#before.pop();
     if (!now) return null;
-    this.#after.push([this.segments, this.gaps]);
+    this.#after.push([this.segments, this.gaps, this.chapters]);
     return this.#show(...now);
   }
 
   redo(): number | null {
     const now = this.#after.pop();
     if (!now) return null;
-    this.#before.push([this.segments, this.gaps]);
+    this.#before.push([this.segments, this.gaps, this.chapters]);
     return this.#show(...now);
   }
 
@@ -104,14 +122,15 @@ export class FakeText {
     return places;
   }
 
-  #do(segments: Segment[], gaps: Gap[]): number {
-    this.#before.push([this.segments, this.gaps]);
+  #do(segments: Segment[], gaps: Gap[], chapters = this.chapters): number {
+    this.#before.push([this.segments, this.gaps, this.chapters]);
     this.#after = [];
-    return this.#show(segments, gaps);
+    return this.#show(segments, gaps, chapters);
   }
 
-  #show(now: Segment[], gaps: Gap[]): number {
+  #show(now: Segment[], gaps: Gap[], chapters: Chapter[]): number {
     this.gaps = gaps;
+    this.chapters = chapters.filter(({ segment }) => now.some(({ id }) => id === segment));
     const first = now.findIndex((segment, index) => segment !== this.segments[index]);
     this.segments = now;
     this.revision++;
@@ -147,6 +166,7 @@ function changed(segments: Segment[], edit: Edit): Segment[] | null {
     segments.map((one) => (wanted.includes(one.id) ? change(one) : one));
   switch (edit.kind) {
     case "accept_gap":
+    case "set_chapters":
       return segments;
     case "set_text":
       return segment ? segments.with(named, said(segment, edit.text)) : null;

@@ -472,6 +472,17 @@ export class FakeBackend implements Backend {
     this.#change(job, { again: [] });
   }
 
+  async findChapters(job: number): Promise<Edited | null> {
+    if (this.index.model === null) {
+      throw { code: "no_embedding_model", file: null, message: "No model that compares meanings is installed.", remedy: "Install one: steno models pull multilingual-e5-small" } satisfies Failure;
+    }
+    return this.#edited(job, (text) => {
+      const begins = [0, Math.floor(text.segments.length / 2)].flatMap((number) => text.segments[number] ?? []);
+      const titles = ["Harbour, ferry", "Quay"];
+      return text.setChapters(begins.map(({ id }, number) => ({ segment: id, start: 0, title: titles[number] ?? "" })));
+    });
+  }
+
   async chooseAgain(job: number, part: Gap, take: boolean): Promise<Edited | null> {
     const work = this.#works.get(job);
     const found = work?.job.again.find(({ start }) => start === part.start)?.found;
@@ -896,7 +907,7 @@ export class FakeBackend implements Backend {
     work.segments = now;
     const ending = work.update.ending && { ...work.update.ending, gaps: text.gaps };
     const change: TextChange = { kind: "segments", at: from, removed: old.length - end - from, inserted: now.slice(from, now.length - end) };
-    this.#tell(work, { from: old.length, segments: [], changes: [change], editing: text.editing, ending });
+    this.#tell(work, { from: old.length, segments: [], changes: [change], editing: text.editing, chapters: text.chapters, ending });
     this.#change(work.job.id, { saved: null });
   }
 
@@ -936,7 +947,7 @@ export class FakeBackend implements Backend {
         code: "unknown_format", file: path, message: "This is not a recording.", remedy: "Choose an audio or video file.",
       };
     }
-    const update: TextUpdate = { job: id, from: 0, segments: [], changes: [], editing: null, notices: [], ending: null };
+    const update: TextUpdate = { job: id, from: 0, segments: [], changes: [], editing: null, notices: [], chapters: [], ending: null };
     this.#works.set(id, { job, segments: [], update, memory: new FakeMemory() });
     this.#order.push(id);
     return job;

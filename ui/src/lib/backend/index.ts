@@ -47,6 +47,8 @@ export interface Backend {
   findSpeakers(job: number): Promise<void>;
   /** Translates a finished recording to English, beside its text; an edit. */
   translate(job: number): Promise<void>;
+  /** Finds the chapters of a finished recording, in place of those that there are; an edit. It may take minutes. */
+  findChapters(job: number): Promise<Edited | null>;
   /** What another attempt found is taken, or forgotten. */
   chooseAgain(job: number, part: Gap, take: boolean): Promise<Edited | null>;
   remove(job: number): Promise<void>;

@@ -103,6 +103,9 @@ export class TauriBackend implements Backend {
   translate(job: number): Promise<void> {
     return execute({ type: "translate", job });
   }
+  findChapters(job: number): Promise<Edited | null> {
+    return executeEdit(job, { type: "find_chapters" });
+  }
   chooseAgain(job: number, part: Gap, take: boolean): Promise<Edited | null> {
     return executeEdit(job, { type: "choose_again", part, take });
   }

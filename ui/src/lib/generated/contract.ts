@@ -6,7 +6,7 @@ export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" 
 export const NOTICE_CODES = ["memory.elevated", "memory.critical", "memory.occupied", "memory.not_recovered", "memory.release_failed", "memory.leak", "memory.fragmentation", "memory.spike", "memory.unavailable", "memory.retried", "memory.engine_renewed", "memory.batch_halved", "memory.precision_lowered", "memory.smaller_model", "memory.moved_to_cpu", "memory.speakers_skipped", "memory.gave_up", "memory.will_not_fit", "audio.truncated", "audio.damaged", "audio.phase", "audio.mono", "audio.several_tracks", "speakers.maybe_known", "speakers.voices_unreadable", "transcript.gaps", "transcript.discarded", "transcript.again", "transcript.again_failed", "engine.restarted", "engine.window_skipped", "device.waiting", "device.unusable", "journal.unavailable", "journal.file_changed", "history.unavailable", "history.damaged", "export.failed"] as const;
 
 /** Every code of an error. */
-export const ERROR_CODES = ["file_not_found", "file_unreadable", "not_a_file", "file_empty", "file_incomplete", "no_recordings", "no_audio_track", "no_such_track", "unknown_format", "unsupported_codec", "needs_ffmpeg", "audio_broken", "no_voice", "no_microphone", "model_not_found", "model_invalid", "model_unsupported", "language_unknown", "bad_settings", "name_taken", "name_missing", "recording_gone", "transcript_gone", "bad_pattern", "device_unavailable", "out_of_memory", "network_off", "network_failed", "download_refused", "model_corrupt", "model_in_use", "disk_full", "output_exists", "output_unwritable", "output_name_too_long", "engine_not_found", "engine_failed", "engine_silent", "player_failed", "protocol_mismatch", "cancelled", "internal"] as const;
+export const ERROR_CODES = ["file_not_found", "file_unreadable", "not_a_file", "file_empty", "file_incomplete", "no_recordings", "no_audio_track", "no_such_track", "unknown_format", "unsupported_codec", "needs_ffmpeg", "audio_broken", "no_voice", "no_microphone", "no_embedding_model", "recording_too_short", "one_subject", "no_chapters", "model_not_found", "model_invalid", "model_unsupported", "language_unknown", "bad_settings", "name_taken", "name_missing", "recording_gone", "transcript_gone", "bad_pattern", "device_unavailable", "out_of_memory", "network_off", "network_failed", "download_refused", "model_corrupt", "model_in_use", "disk_full", "output_exists", "output_unwritable", "output_name_too_long", "engine_not_found", "engine_failed", "engine_silent", "player_failed", "protocol_mismatch", "cancelled", "internal"] as const;
 
 export type PreferenceName = "memory_profile" | "batch_size" | "speaker_batch_size" | "skip_speakers" | "fast_path" | "memory_fraction" | "trim_every" | "renew_after" | "memory_limit" | "ram_limit" | "embedding_profile" | "keep" | "precision" | "threads" | "priority" | "device" | "idle_release" | "speaker_model" | "hf_endpoint" | "proxy" | "offline";
 
@@ -19,7 +19,7 @@ export const FALSE_ACCEPTS = 0.0014;
 /**
  * What programs branch on. The text of a message may change, these may not.
  */
-export type ErrorCode = "file_not_found" | "file_unreadable" | "not_a_file" | "file_empty" | "file_incomplete" | "no_recordings" | "no_audio_track" | "no_such_track" | "unknown_format" | "unsupported_codec" | "needs_ffmpeg" | "audio_broken" | "no_voice" | "no_microphone" | "model_not_found" | "model_invalid" | "model_unsupported" | "language_unknown" | "bad_settings" | "name_taken" | "name_missing" | "recording_gone" | "transcript_gone" | "bad_pattern" | "device_unavailable" | "out_of_memory" | "network_off" | "network_failed" | "download_refused" | "model_corrupt" | "model_in_use" | "disk_full" | "output_exists" | "output_unwritable" | "output_name_too_long" | "engine_not_found" | "engine_failed" | "engine_silent" | "player_failed" | "protocol_mismatch" | "cancelled" | "internal";
+export type ErrorCode = "file_not_found" | "file_unreadable" | "not_a_file" | "file_empty" | "file_incomplete" | "no_recordings" | "no_audio_track" | "no_such_track" | "unknown_format" | "unsupported_codec" | "needs_ffmpeg" | "audio_broken" | "no_voice" | "no_microphone" | "no_embedding_model" | "recording_too_short" | "one_subject" | "no_chapters" | "model_not_found" | "model_invalid" | "model_unsupported" | "language_unknown" | "bad_settings" | "name_taken" | "name_missing" | "recording_gone" | "transcript_gone" | "bad_pattern" | "device_unavailable" | "out_of_memory" | "network_off" | "network_failed" | "download_refused" | "model_corrupt" | "model_in_use" | "disk_full" | "output_exists" | "output_unwritable" | "output_name_too_long" | "engine_not_found" | "engine_failed" | "engine_silent" | "player_failed" | "protocol_mismatch" | "cancelled" | "internal";
 
 /**
  * What an engine was built to compute on.
@@ -536,7 +536,7 @@ export type NoticeMessage = MemoryMessage | JobMessage;
 /**
  * A file format.
  */
-export type Format = "txt" | "srt" | "vtt" | "ass" | "lrc" | "json" | "md" | "html" | "docx" | "pdf" | "csv" | "tsv" | "whisperx" | "rttm";
+export type Format = "txt" | "srt" | "vtt" | "ass" | "lrc" | "json" | "md" | "html" | "docx" | "pdf" | "csv" | "tsv" | "whisperx" | "rttm" | "chapters" | "chapters-vtt";
 
 /**
  * How far a result differs from what was asked for; later variants are worse.
@@ -1354,6 +1354,10 @@ editing: Editing | null,
  */
 notices: Array<Notice>, 
 /**
+ * All chapters, in order.
+ */
+chapters: Array<Chapter>, 
+/**
  * Known once the job is over.
  */
 ending: Ending | null, };
@@ -2162,7 +2166,11 @@ segments: Array<number>, } | { "kind": "accept_gap",
 /**
  * The stretch.
  */
-gap: Gap, };
+gap: Gap, } | { "kind": "set_chapters", 
+/**
+ * Each begins with its segment, wherever that is; an empty title becomes the beginning of the text.
+ */
+chapters: Array<Chapter>, };
 
 /**
  * A command that changes the text of a transcript.
@@ -2171,7 +2179,7 @@ export type EditCommand = { "type": "edit",
 /**
  * The edit.
  */
-edit: Edit, } | { "type": "undo" } | { "type": "redo" } | { "type": "choose_again", 
+edit: Edit, } | { "type": "undo" } | { "type": "redo" } | { "type": "find_chapters" } | { "type": "choose_again", 
 /**
  * The part.
  */
@@ -2180,6 +2188,23 @@ part: Gap,
  * False: it is forgotten.
  */
 take: boolean, };
+
+/**
+ * A part of a transcript about one subject, up to the next one.
+ */
+export type Chapter = { 
+/**
+ * The id of the segment that it begins with.
+ */
+segment: number, 
+/**
+ * Start of that segment, in seconds.
+ */
+start: number, 
+/**
+ * What it is about.
+ */
+title: string, };
 
 /**
  * What another attempt at a part does otherwise; null: as the recording.

@@ -1,5 +1,5 @@
 import type { Backend } from "../backend";
-import { UNSURE, type Edit, type Edited, type Finding, type Passage, type Place, type Replaced, type Segment } from "../generated/contract";
+import { UNSURE, type Chapter, type Edit, type Edited, type Finding, type Passage, type Place, type Replaced, type Segment } from "../generated/contract";
 import { places } from "../player/spoken";
 import type { Steno } from "../steno.svelte";
 import { t } from "../text";
@@ -76,6 +76,8 @@ export class Editor {
   hear = $state.raw<((start: number, end: number) => void) | null>(null);
   /** A part that is to be played once there is a player, in seconds. */
   toHear = $state.raw<{ start: number; end: number } | null>(null);
+  /** The chapters are being found. */
+  findsChapters = $state(false);
   /** A segment's number to be shown. */
   shown = $state.raw<{ number: number } | null>(null);
 
@@ -347,6 +349,49 @@ export class Editor {
   async acceptPassage({ segment, start, end }: Passage): Promise<boolean> {
     await this.flush();
     return this.#do(segment === null ? { kind: "accept_gap", gap: { start, end } } : { kind: "accept", segments: [segment] });
+  }
+
+  /** Finds the chapters; edits go on meanwhile. */
+  async findChapters(): Promise<void> {
+    if (this.findsChapters) return;
+    this.findsChapters = true;
+    await this.flush();
+    const done = await this.steno.ask((backend) => backend.findChapters(this.text.job));
+    if (done) await this.text.seen(done.revision);
+    this.findsChapters = false;
+  }
+
+  async renameChapter(index: number, title: string): Promise<void> {
+    const chapter = this.text.chapters[index];
+    if (chapter && chapter.title !== title) await this.#setChapters(this.text.chapters.with(index, { ...chapter, title }));
+  }
+
+  /** What was said in it belongs to the chapter before; of the first, to the next. */
+  async removeChapter(index: number): Promise<void> {
+    const [removed, next] = [this.text.chapters[index], this.text.chapters[index + 1]];
+    const rest = this.text.chapters.toSpliced(index, 1);
+    if (index === 0 && removed && next) rest[0] = { ...next, segment: removed.segment };
+    await this.#setChapters(rest);
+  }
+
+  /** Where a chapter would be added: the segment that is written in, or that was heard last. */
+  get #atChapter(): number | null {
+    return this.active ?? this.place?.segment ?? null;
+  }
+
+  get canAddChapter(): boolean {
+    return this.#atChapter !== null && !this.text.headings.has(this.#atChapter);
+  }
+
+  /** Its title is the beginning of its text, until the user changes it. */
+  async addChapter(): Promise<void> {
+    const segment = this.#atChapter;
+    if (segment !== null && this.canAddChapter) await this.#setChapters([...this.text.chapters, { segment, start: 0, title: "" }]);
+  }
+
+  async #setChapters(chapters: Chapter[]): Promise<void> {
+    await this.flush();
+    await this.#do({ kind: "set_chapters", chapters });
   }
 
   undo = () => this.#step("undo");

@@ -1,7 +1,7 @@
 import type { Format } from "../generated/contract";
 
 /** Every export format, in the order in which they are offered. */
-export const FORMATS = ["txt", "srt", "vtt", "ass", "lrc", "md", "docx", "pdf", "html", "csv", "tsv", "json", "whisperx", "rttm"] as const satisfies readonly Format[];
+export const FORMATS = ["txt", "srt", "vtt", "ass", "lrc", "md", "docx", "pdf", "html", "csv", "tsv", "json", "whisperx", "rttm", "chapters", "chapters-vtt"] as const satisfies readonly Format[];
 
 // Fails to compile where a format is missing above.
 type Missing = Exclude<Format, (typeof FORMATS)[number]>;
@@ -9,5 +9,6 @@ true satisfies [Missing] extends [never] ? true : false;
 
 /** What a format is called in lists. */
 export function formatName(format: Format): string {
-  return format === "whisperx" ? "WhisperX" : `.${format}`;
+  const others: Partial<Record<Format, string>> = { whisperx: "WhisperX", chapters: ".chapters.txt", "chapters-vtt": ".chapters.vtt" };
+  return others[format] ?? `.${format}`;
 }

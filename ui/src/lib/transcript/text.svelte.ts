@@ -1,4 +1,4 @@
-import type { Editing, Ending, Notice, Segment, TextUpdate } from "../generated/contract";
+import type { Chapter, Editing, Ending, Notice, Segment, TextUpdate } from "../generated/contract";
 import { Draft, pageOf, startsOf } from "./pages";
 
 /** Colours of speakers in app.css. */
@@ -53,6 +53,9 @@ function voicesOf(pages: Segment[][]): Map<string, Voice> {
 export class Text {
   pages = $state.raw<Segment[][]>([]);
   notices = $state.raw<Notice[]>([]);
+  chapters = $state.raw<Chapter[]>([]);
+  /** Titles of chapters, by the segments that they begin with. */
+  headings: ReadonlyMap<number, string> = $derived(new Map(this.chapters.map(({ segment, title }) => [segment, title])));
   ending = $state.raw<Ending | null>(null);
   /** Null: it can't be edited. */
   editing = $state.raw<Editing | null>(null);
@@ -74,6 +77,7 @@ export class Text {
       this.pages = draft.pages;
     }
     this.notices = update.notices;
+    this.chapters = update.chapters;
     this.ending = update.ending;
     this.editing = update.editing;
     const revision = update.editing?.revision ?? 0;

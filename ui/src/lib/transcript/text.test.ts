@@ -19,7 +19,7 @@ function segments(from: number, count: number, mark = ""): Segment[] {
 }
 
 function update(from: number, segments: Segment[]): TextUpdate {
-  return { job: 1, from, segments, changes: [], editing: null, notices: [], ending: null };
+  return { job: 1, from, segments, changes: [], editing: null, notices: [], chapters: [], ending: null };
 }
 
 function texts(text: Text): string[] {

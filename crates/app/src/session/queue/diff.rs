@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use transcript::chapters::Chapter;
 use transcript::edit::Change;
 use transcript::{Completeness, Notice, Segment};
 use wire::JobId;
@@ -39,6 +40,8 @@ pub struct TextChange {
     pub edited: Option<Edited>,
     /// All notices about the text.
     pub notices: Vec<Notice>,
+    /// All chapters.
+    pub chapters: Vec<Chapter>,
     /// Known once the job is over.
     pub ending: Option<Ending>,
 }
@@ -108,6 +111,7 @@ impl Queue {
             more,
             edited,
             notices: entry.notices().to_vec(),
+            chapters: entry.transcript.as_ref().map(|it| it.chapters.clone()).unwrap_or_default(),
             ending: entry.transcript.as_ref().map(|transcript| Ending {
                 language: transcript.language.clone(),
                 complete: transcript.complete,

@@ -81,6 +81,7 @@ pub fn transcript(
         settings: job.settings(),
         segments,
         turns: Vec::new(),
+        chapters: Vec::new(),
         discarded: Vec::new(),
         completeness: Completeness::default(),
         notices,
