@@ -2047,7 +2047,7 @@ file: string,
 /**
  * What it is part of.
  */
-model: string, } | { "of": "engine_list" } | string;
+model: string, } | { "of": "engine_list" } | { "of": "jobs" } | { "of": "recordings" } | string;
 
 /**
  * What a model is for.
