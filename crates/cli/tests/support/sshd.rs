@@ -69,7 +69,8 @@ impl Sshd {
         let public = std::fs::read_to_string(self.folder.path().join(format!("{key}.pub"))).unwrap();
         let public: Vec<&str> = public.split(' ').take(2).collect();
         let line = |port: &u16| format!("[127.0.0.1]:{port} {}\n", public.join(" "));
-        let file = self.folder.path().join(format!("known-{key}-{ports:?}"));
+        // A name that has to be told from two names.
+        let file = self.folder.path().join(format!("known {key} {ports:?}"));
         std::fs::write(&file, ports.iter().map(line).collect::<String>()).unwrap();
         file.display().to_string()
     }

@@ -304,8 +304,9 @@ impl Ssh {
             ssh.arg("-i").arg(key).args(["-o", "IdentitiesOnly=yes"]);
         }
         if let Some(known) = &self.known_hosts {
-            let mut option = std::ffi::OsString::from("UserKnownHostsFile=");
-            option.push(known);
+            // A list of files for `ssh`, in which a name with a space has quotes and a percent sign is two.
+            let known = known.to_string_lossy().replace('%', "%%");
+            let option = format!("UserKnownHostsFile=\"{known}\"");
             ssh.arg("-o").arg(option).args(["-o", "GlobalKnownHostsFile=none"]);
         }
         if let Some(user) = user {
