@@ -639,8 +639,8 @@ fn a_worker_takes_hardly_longer_than_the_command_line() {
     let nats = Nats::start().unwrap();
     let sandbox = Sandbox::with(&[]);
     std::fs::create_dir_all(sandbox.path("in")).unwrap();
-    for number in 0..20i16 {
-        let mut recording = repeated(15);
+    for number in 0..12i16 {
+        let mut recording = repeated(5);
         let end = recording.len();
         recording[end - 2..].copy_from_slice(&number.to_le_bytes());
         std::fs::write(sandbox.path(format!("in/{number:03}.wav")), recording).unwrap();
