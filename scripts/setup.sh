@@ -94,6 +94,10 @@ test_tools() {
     need "detecting network connections" strace has strace
     need "compiling the emulated graphics card" g++ has g++
     need "asking the server as the guide does" curl has curl
+    # Neither may be in the path of a user who is not root.
+    need "workers that take jobs from NATS" nats-server exists /usr/sbin/nats-server /usr/bin/nats-server /usr/local/bin/nats-server
+    need "fetching recordings over SFTP" openssh-server exists /usr/sbin/sshd
+    need "fetching recordings over SFTP" openssh-client has ssh
     need "the official client of OpenAI's API" python3-venv python3 -c 'import ensurepip, venv'
     chromium
 }

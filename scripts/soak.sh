@@ -1,8 +1,9 @@
 #!/bin/bash
 # The long runs: the full corpus; every precision and many failing allocations of an emulated graphics card;
 # speakers of eight hours; thousands of damaged recordings and models; hubs and engines that send anything; small
-# disks; 200 files in a row; 200 kills of engines, 20 of hosts, 50 of servers, 50 of downloads; an hour of speech; then every size of
-# model with random weights, whole and sharded, from the command line. Sizes as arguments, else all.
+# disks; 200 files in a row; 200 kills of engines, 20 of hosts, 50 of servers, 50 of downloads; 200 recordings by three
+# workers that are killed; an hour of speech; then every size of model with random weights, whole and sharded, from the
+# command line. Sizes as arguments, else all.
 # Needs 10 GB of disk and of memory, and the folder of recordings that STENO_SHARED names (else ../shared).
 . "$(dirname "$0")/lib.sh"
 

@@ -20,7 +20,7 @@ fn linked(package: &str) -> BTreeSet<String> {
 
 /// A package, the packages of ours that it may know, and the start of the
 /// names of those that it must not.
-const RULES: [(&str, &[&str], &[&str]); 19] = [
+const RULES: [(&str, &[&str], &[&str]); 20] = [
     ("transcript", &[], &["candle", "tauri", "tokio"]),
     ("audio", &[], &["candle", "tauri", "tokio"]),
     ("memory", &[], &["candle", "tauri", "tokio"]),
@@ -61,9 +61,15 @@ const RULES: [(&str, &[&str], &[&str]); 19] = [
         &["candle", "gemm", "tokenizers", "symphonia", "tauri", "ts-rs"],
     ),
     (
+        "cluster",
+        &["advisor", "config", "formats", "hub", "library", "memory", "supervisor", "transcript", "wire"],
+        &["aws", "candle", "gemm", "tokenizers", "symphonia", "tauri", "ts-rs"],
+    ),
+    (
         "steno",
         &[
             "advisor",
+            "cluster",
             "config",
             "formats",
             "hub",
@@ -74,7 +80,7 @@ const RULES: [(&str, &[&str], &[&str]); 19] = [
             "transcript",
             "wire",
         ],
-        &["candle", "gemm", "tokenizers", "symphonia", "tauri", "ts-rs"],
+        &["aws", "candle", "gemm", "tokenizers", "symphonia", "tauri", "ts-rs"],
     ),
     (
         "steno-window",

@@ -56,6 +56,10 @@ pub enum Command {
     Words(crate::words::Words),
     Chapters(crate::chapters::Chapters),
     Serve(Box<crate::serve::Serve>),
+    Worker(Box<crate::worker::Worker>),
+    Submit(Box<crate::submit::Submit>),
+    Collect(crate::collect::Collect),
+    Cluster(crate::cluster_command::Cluster),
     Export(Export),
     Clip(crate::clip::Clip),
     Models(Models),
@@ -79,6 +83,7 @@ impl Command {
                 | Self::Search(_)
                 | Self::Chapters(_)
                 | Self::Serve(_)
+                | Self::Worker(_)
                 | Self::Gpu(_)
                 | Self::Doctor(_)
                 | Self::Memory(_)
@@ -368,10 +373,20 @@ pub struct Sound {
     pub vad: Option<VoiceActivity>,
 }
 
-/// Whether speakers are told apart, and how many there are.
+/// Whether speakers are told apart, and with what.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Speakers")]
 pub struct Speakers {
+    #[command(flatten)]
+    pub counts: SpeakerCounts,
+    #[command(flatten)]
+    pub model: SpeakerModel,
+}
+
+/// Whether speakers are told apart, and how many there are.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Speakers")]
+pub struct SpeakerCounts {
     /// Identify speakers; N is how many there are, if you know it
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "auto",
         value_parser = values::speakers, conflicts_with_all = ["min_speakers", "max_speakers"])]
@@ -384,9 +399,6 @@ pub struct Speakers {
     /// Identify speakers; there are at most N
     #[arg(long, value_name = "N", value_parser = values::speaker_limit())]
     pub max_speakers: Option<u32>,
-
-    #[command(flatten)]
-    pub model: SpeakerModel,
 }
 
 /// What speakers are told apart with.
@@ -415,9 +427,20 @@ impl SpeakerModel {
 }
 
 impl Speakers {
+    /// As [`SpeakerCounts::count`].
+    pub fn count(&self) -> Option<SpeakerCount> {
+        self.counts.count()
+    }
+
+    pub fn check(&self) -> Result<(), String> {
+        self.counts.check()
+    }
+}
+
+impl SpeakerCounts {
     /// How many are expected; `None`: they are not told apart.
     pub fn count(&self) -> Option<SpeakerCount> {
-        let Self { speakers, min_speakers: min, max_speakers: max, .. } = *self;
+        let Self { speakers, min_speakers: min, max_speakers: max } = *self;
         let bounds = (min.is_some() || max.is_some()).then_some(SpeakerCount { min, max });
         speakers.or(bounds)
     }

@@ -7,6 +7,9 @@
 mod args;
 mod chapters;
 mod clip;
+mod cluster_command;
+mod collect;
+mod collected;
 mod completions;
 mod connections;
 mod console;
@@ -25,6 +28,7 @@ mod man;
 mod memory_args;
 mod memory_command;
 mod models;
+mod nats;
 mod outputs;
 mod own_engine;
 mod platform;
@@ -40,12 +44,14 @@ mod serve;
 mod speakers;
 mod spool;
 mod stored;
+mod submit;
 mod times;
 mod transcribe;
 mod translate;
 mod values;
 mod voices;
 mod words;
+mod worker;
 
 use std::ffi::OsString;
 use std::io;
@@ -88,6 +94,10 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Words(args) => words::run(&args),
             Command::Chapters(args) => chapters::run(&args, Interrupt::listen()?).await,
             Command::Serve(args) => serve::run(*args, Interrupt::listen()?).await,
+            Command::Worker(args) => worker::run(*args, Interrupt::listen()?).await,
+            Command::Submit(args) => submit::run(*args, Interrupt::listen()?).await,
+            Command::Collect(args) => collect::run(args, Interrupt::listen()?).await,
+            Command::Cluster(args) => cluster_command::run(&args, Interrupt::listen()?).await,
             Command::Export(args) => export::run(&args),
             Command::Clip(args) => clip::run(&args),
             Command::Models(Models { command: Some(command), .. }) => models_command(command).await?,

@@ -30,3 +30,19 @@ pub fn is_ignored(signal: i32) -> bool {
 pub fn is_standard_input(path: &std::path::Path) -> bool {
     ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"].iter().any(|name| path == std::path::Path::new(name))
 }
+
+/// What this machine is called.
+#[cfg(unix)]
+pub fn host_name() -> String {
+    let mut name = [0u8; 256];
+    // SAFETY: the call writes at most as many bytes as it is told, the last of which stays 0.
+    let answered = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) } == 0;
+    let text: Vec<u8> = name.into_iter().take_while(|byte| *byte != 0).collect();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    if answered && !text.is_empty() { text } else { "worker".into() }
+}
+
+#[cfg(not(unix))]
+pub fn host_name() -> String {
+    std::env::var("COMPUTERNAME").unwrap_or_else(|_| "worker".into())
+}

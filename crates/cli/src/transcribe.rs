@@ -9,7 +9,7 @@ use transcript::export::{Format, Options};
 use transcript::save::Existing;
 use wire::{FilePath, Job, JobId, NO_JOB};
 
-use crate::args::{SpeakerModel, Transcribe};
+use crate::args::{Decoding, Sound, SpeakerCounts, SpeakerModel, Transcribe};
 use crate::console::Console;
 use crate::ended::Ended;
 use crate::events::{HostEvent, print_event};
@@ -18,6 +18,7 @@ use crate::inputs::{self, Inputs};
 use crate::interrupt::Interrupt;
 use crate::outputs::{Destination, Request, Taken, plan};
 use crate::runner::{Item, Runner};
+use crate::values::Language;
 use crate::{models, spool, stored};
 
 pub async fn run(mut args: Transcribe, mut interrupt: Interrupt) -> Ended {
@@ -158,38 +159,61 @@ fn items(
 fn job(id: JobId, file: &Path, model: &Path, args: &Transcribe) -> Job {
     let mut job = Job::new(id, file, model);
     job.device = args.machine.device();
-    job.language = args.language.0.clone();
-    job.task = args.task();
-    job.channels = args.sound.channels;
-    job.track = args.sound.track;
-    job.limit = args.sound.limit;
-    job.span = args.sound.span();
-    job.speakers = args.speakers.count().is_some();
-    job.speaker_count = args.speakers.count().unwrap_or_default();
-    if let Some(voice_activity) = args.sound.vad {
-        job.voice_activity = voice_activity;
-    }
-    job.strategy = args.decoding.strategy;
-    let (wanted, decoding) = (&args.decoding, &mut job.decoding);
-    decoding.beam_size = wanted.beam_size.unwrap_or(decoding.beam_size);
-    decoding.best_of = wanted.best_of.unwrap_or(decoding.best_of);
-    if !wanted.temperature.is_empty() {
-        decoding.temperatures.clone_from(&wanted.temperature);
-    }
-    decoding.initial_prompt = wanted.prompt.clone().filter(|prompt| !prompt.trim().is_empty());
-    let listed = wanted.vocabulary_file.iter().flat_map(|list| &list.0);
-    decoding.vocabulary = wanted
-        .vocabulary
-        .iter()
-        .chain(listed)
-        .map(|word| word.trim().to_string())
-        .filter(|word| !word.is_empty())
-        .collect();
-    decoding.condition_on_previous_text = wanted.condition_on_previous_text;
-    decoding.language_per_region = wanted.language_per_region;
-    decoding.word_times = !wanted.no_word_times;
-    decoding.timestamps = !wanted.no_timestamps;
-    decoding.repair = !wanted.no_repair;
-    decoding.seed = wanted.seed.unwrap_or(decoding.seed);
+    let asked = Asked {
+        language: &args.language,
+        task: args.task(),
+        sound: &args.sound,
+        speakers: &args.speakers.counts,
+        decoding: &args.decoding,
+    };
+    asked.apply(&mut job);
     job
+}
+
+/// What is asked for of a recording, whichever machine does it.
+#[derive(Debug)]
+pub struct Asked<'a> {
+    pub language: &'a Language,
+    pub task: Task,
+    pub sound: &'a Sound,
+    pub speakers: &'a SpeakerCounts,
+    pub decoding: &'a Decoding,
+}
+
+impl Asked<'_> {
+    pub fn apply(&self, job: &mut Job) {
+        job.language = self.language.0.clone();
+        job.task = self.task;
+        job.channels = self.sound.channels;
+        job.track = self.sound.track;
+        job.limit = self.sound.limit;
+        job.span = self.sound.span();
+        job.speakers = self.speakers.count().is_some();
+        job.speaker_count = self.speakers.count().unwrap_or_default();
+        if let Some(voice_activity) = self.sound.vad {
+            job.voice_activity = voice_activity;
+        }
+        job.strategy = self.decoding.strategy;
+        let (wanted, decoding) = (self.decoding, &mut job.decoding);
+        decoding.beam_size = wanted.beam_size.unwrap_or(decoding.beam_size);
+        decoding.best_of = wanted.best_of.unwrap_or(decoding.best_of);
+        if !wanted.temperature.is_empty() {
+            decoding.temperatures.clone_from(&wanted.temperature);
+        }
+        decoding.initial_prompt = wanted.prompt.clone().filter(|prompt| !prompt.trim().is_empty());
+        let listed = wanted.vocabulary_file.iter().flat_map(|list| &list.0);
+        decoding.vocabulary = wanted
+            .vocabulary
+            .iter()
+            .chain(listed)
+            .map(|word| word.trim().to_string())
+            .filter(|word| !word.is_empty())
+            .collect();
+        decoding.condition_on_previous_text = wanted.condition_on_previous_text;
+        decoding.language_per_region = wanted.language_per_region;
+        decoding.word_times = !wanted.no_word_times;
+        decoding.timestamps = !wanted.no_timestamps;
+        decoding.repair = !wanted.no_repair;
+        decoding.seed = wanted.seed.unwrap_or(decoding.seed);
+    }
 }

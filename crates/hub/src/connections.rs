@@ -52,6 +52,10 @@ pub enum Purpose {
     },
     /// Which files the engine for NVIDIA cards has.
     EngineList,
+    /// Jobs and their results, of workers and of those who give them work.
+    Jobs,
+    /// Recordings that are listed or fetched over SFTP.
+    Recordings,
     /// In the words of an earlier version of Steno.
     #[serde(untagged)]
     Words(String),
@@ -64,6 +68,8 @@ impl fmt::Display for Purpose {
             Self::FileList { repository } => write!(f, "files of {repository}"),
             Self::File { file, model } => write!(f, "{file} of {model}"),
             Self::EngineList => f.write_str("list of files of the engine"),
+            Self::Jobs => f.write_str("jobs for workers"),
+            Self::Recordings => f.write_str("recordings over SFTP"),
             Self::Words(words) => f.write_str(words),
         }
     }
@@ -111,9 +117,13 @@ impl Connections {
         Ok(found)
     }
 
-    /// Writes that a connection begins. Fails where the log can't be written:
-    /// there must be no connection that it does not tell of.
-    pub(crate) fn begin(&self, host: &str, why: &Purpose) -> Result<Open, Error> {
+    /// Writes that a connection begins. To be called before it is made, by everything that
+    /// connects to another machine.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the log can't be written: then the connection must not be made.
+    pub fn begin(&self, host: &str, why: &Purpose) -> Result<Open, Error> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
@@ -133,9 +143,10 @@ impl Connections {
 
 /// A connection under way: its end is written when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Open {
+pub struct Open {
     file: Option<PathBuf>,
     connection: Connection,
+    /// That came so far.
     pub bytes: u64,
 }
 
@@ -181,6 +192,8 @@ mod tests {
             Purpose::FileList { repository: "us/model".into() },
             Purpose::File { file: "config.json".into(), model: "us/model".into() },
             Purpose::EngineList,
+            Purpose::Jobs,
+            Purpose::Recordings,
         ];
         for purpose in &purposes {
             drop(Connections::in_file(&file).begin("hub", purpose).unwrap());

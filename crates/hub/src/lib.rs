@@ -37,7 +37,7 @@ mod verify;
 
 pub use cache::{Cache, Cached};
 pub use catalogue::{Catalogue, ErrorRates, KnownModel, ModelKind, ModelLocation, UserEntry};
-pub use connections::{Connection, Connections, Purpose};
+pub use connections::{Connection, Connections, Open, Purpose};
 pub use control::Control;
 pub use digest::Digest;
 pub use engine_release::{ENGINE, EngineRelease, OfferedFile, installed_engine};

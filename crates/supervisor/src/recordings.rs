@@ -37,7 +37,7 @@ pub fn walk(folder: &Path, deepest: usize, each: &mut impl FnMut(Result<PathBuf,
             if deepest > 0 {
                 walk(&path, deepest - 1, each);
             }
-        } else if has_ending(&path, RECORDINGS) && path.is_file() {
+        } else if is_recording(&path) && path.is_file() {
             each(Ok(path));
         }
     }
@@ -58,6 +58,11 @@ pub fn in_folder(folder: &Path, recursive: bool, each: &mut impl FnMut(Result<Pa
         }
         each(Err(none(folder, below)));
     }
+}
+
+/// Whether a file's name is that of a recording.
+pub fn is_recording(file: &Path) -> bool {
+    has_ending(file, RECORDINGS)
 }
 
 /// Whether a file has one of these endings.

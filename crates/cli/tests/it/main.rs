@@ -27,3 +27,7 @@ mod support;
 mod transcribe;
 #[cfg(target_os = "linux")]
 mod waits;
+#[cfg(unix)]
+mod workers;
+#[cfg(unix)]
+mod workers_sftp;

@@ -4,6 +4,10 @@
 #![allow(dead_code)]
 
 pub mod http;
+#[cfg(unix)]
+pub mod nats;
+#[cfg(unix)]
+pub mod sshd;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

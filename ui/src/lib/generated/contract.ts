@@ -2051,7 +2051,7 @@ file: string,
 /**
  * What it is part of.
  */
-model: string, } | { "of": "engine_list" } | string;
+model: string, } | { "of": "engine_list" } | { "of": "jobs" } | { "of": "recordings" } | string;
 
 /**
  * What a model is for.

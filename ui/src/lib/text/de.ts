@@ -218,6 +218,8 @@ export const de: Text = {
       fileList: (repository) => `Dateiliste von ${repository}`,
       file: (file, model) => `${file} von ${model}`,
       engineList: "Dateiliste der Engine für NVIDIA-Karten",
+      jobs: "Aufträge für Worker",
+      recordings: "Aufnahmen über SFTP",
     },
   },
 

@@ -220,6 +220,8 @@ export const en = {
       fileList: (repository: string) => `List of files of ${repository}`,
       file: (file: string, model: string) => `${file} of ${model}`,
       engineList: "List of files of the engine for NVIDIA cards",
+      jobs: "Jobs for workers",
+      recordings: "Recordings over SFTP",
     },
   },
 

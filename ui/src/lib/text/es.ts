@@ -219,6 +219,8 @@ export const es: Text = {
       fileList: (repository) => `Lista de archivos de ${repository}`,
       file: (file, model) => `${file} de ${model}`,
       engineList: "Lista de archivos del motor para tarjetas NVIDIA",
+      jobs: "Trabajos para los nodos de trabajo",
+      recordings: "Grabaciones por SFTP",
     },
   },
 

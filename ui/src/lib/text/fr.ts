@@ -222,6 +222,8 @@ export const fr: Text = {
       fileList: (repository) => `Liste des fichiers de ${repository}`,
       file: (file, model) => `${file} de ${model}`,
       engineList: "Liste des fichiers du moteur pour cartes NVIDIA",
+      jobs: "Tâches pour les machines de calcul",
+      recordings: "Enregistrements par SFTP",
     },
   },
 

@@ -219,6 +219,8 @@ export const ja: Text = {
       fileList: (repository) => `${repository}のファイル一覧`,
       file: (file, model) => `${model}の${file}`,
       engineList: "NVIDIAカード用エンジンのファイル一覧",
+      jobs: "ワーカーのジョブ",
+      recordings: "SFTP経由の録音",
     },
   },
 

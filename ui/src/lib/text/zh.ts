@@ -219,6 +219,8 @@ export const zh: Text = {
       fileList: (repository) => `${repository} 的文件列表`,
       file: (file, model) => `${model} 的 ${file}`,
       engineList: "NVIDIA 显卡引擎的文件列表",
+      jobs: "工作节点的任务",
+      recordings: "通过 SFTP 传输的录音",
     },
   },
 

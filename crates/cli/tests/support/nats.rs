@@ -1,0 +1,120 @@
+//! A real `nats-server` on loopback, and a client that hears what is published.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longer than any of it takes on a starved machine; reached only by a hang.
+pub const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A server with JetStream; ended when it is dropped.
+pub struct Nats {
+    child: Child,
+    port: u16,
+    folder: tempfile::TempDir,
+}
+
+/// A port that was free a moment ago.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn spawn(port: u16, folder: &std::path::Path) -> Child {
+    let mut server = Command::new("nats-server");
+    server.args(["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd"]).arg(folder);
+    let child = server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let since = Instant::now();
+    loop {
+        if let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) {
+            let mut line = String::new();
+            if BufReader::new(stream).read_line(&mut line).is_ok() && line.starts_with("INFO") {
+                return child;
+            }
+        }
+        assert!(since.elapsed() < PATIENCE, "nats-server does not start");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+impl Nats {
+    /// `None`, with the reason printed, where it is not installed.
+    pub fn start() -> Option<Self> {
+        if Command::new("nats-server").arg("--version").output().is_err() {
+            println!("skipped: nats-server is not installed (scripts/setup.sh test)");
+            return None;
+        }
+        let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
+        Some(Self { child: spawn(port, folder.path()), port, folder })
+    }
+
+    pub fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// As a power cut would end it.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// With what it had on its disk.
+    pub fn start_again(&mut self) {
+        self.child = spawn(self.port, self.folder.path());
+    }
+
+    pub fn listen(&self, subject: &str) -> Listener {
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut listener = Listener { writer: stream.try_clone().unwrap(), reader: BufReader::new(stream) };
+        listener
+            .writer
+            .write_all(format!("CONNECT {{\"verbose\":false}}\r\nSUB {subject} 1\r\nPING\r\n").as_bytes())
+            .unwrap();
+        while listener.line() != "PONG" {}
+        listener
+    }
+}
+
+impl Drop for Nats {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Hears the messages of a subject.
+pub struct Listener {
+    reader: BufReader<TcpStream>,
+    writer: TcpStream,
+}
+
+impl Listener {
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        assert!(self.reader.read_line(&mut line).unwrap() > 0, "nats-server ended");
+        line.trim_end().to_owned()
+    }
+
+    /// The next message: its subject and what is in it.
+    pub fn next(&mut self) -> (String, Vec<u8>) {
+        loop {
+            let line = self.line();
+            let parts: Vec<&str> = line.split(' ').collect();
+            let has_headers = match parts[0] {
+                "MSG" => false,
+                "HMSG" => true,
+                "PING" => {
+                    self.writer.write_all(b"PONG\r\n").unwrap();
+                    continue;
+                }
+                _ => continue,
+            };
+            let total: usize = parts[parts.len() - 1].parse().unwrap();
+            let headers: usize = if has_headers { parts[parts.len() - 2].parse().unwrap() } else { 0 };
+            let mut body = vec![0; total + 2];
+            self.reader.read_exact(&mut body).unwrap();
+            return (parts[1].to_owned(), body[headers..total].to_vec());
+        }
+    }
+}
