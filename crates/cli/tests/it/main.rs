@@ -24,5 +24,6 @@ mod small_disks;
 #[path = "../support/mod.rs"]
 mod support;
 mod transcribe;
+mod transducer;
 #[cfg(target_os = "linux")]
 mod waits;
