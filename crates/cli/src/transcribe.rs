@@ -130,7 +130,7 @@ fn items(
 
     // What can't be read is said by the job.
     if let Ok(network) = advisor::model_info::read(&model.path) {
-        let asked = job(NO_JOB, Path::new(""), &model.path, args);
+        let asked = Job { task, ..job(NO_JOB, Path::new(""), &model.path, args) };
         let is_named = args.model.is_some();
         if let Some(failure) = advisor::model_info::refusal(&network, &model.name, is_named, &asked) {
             return runner.failed(NO_JOB, failure).map(|()| Vec::new());

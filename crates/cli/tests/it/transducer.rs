@@ -102,17 +102,24 @@ fn damaged_models_are_named() {
         assert!(config.contains(old), "{old}");
         config.replace(old, new)
     };
-    for (config, part) in [
+    for (damaged, part) in [
         (with("parakeet_tdt", "parakeet_rnnt"), "parakeet_rnnt"),
         (with("\"num_hidden_layers\":2", "\"num_hidden_layers\":3"), "encoder.layers.2"),
-        (with("\"vocab_size\":4100", "\"vocab_size\":4101"), "config.json asks for 4101"),
+        (with("\"vocab_size\":4100", "\"vocab_size\":4101"), "4101"),
         (with("\"hidden_size\":64", "\"hidden_size\":0"), "hidden_size is 0"),
     ] {
-        sandbox.write(&format!("{MODEL}/config.json"), &config);
+        sandbox.write(&format!("{MODEL}/config.json"), &damaged);
         let ran = run(&sandbox, &["transcribe", "talk.flac", "--model", MODEL]).ends(1);
         assert!(ran.err.contains(part) && !ran.err.contains("panicked"), "{part}: {}", ran.err);
         let ran = run(&sandbox, &["models", "import", MODEL, "--name", "broken"]).ends(1);
         assert!(ran.err.contains(part), "{part}: {}", ran.err);
+    }
+    sandbox.write(&format!("{MODEL}/config.json"), &config);
+    sandbox.write(&format!("{MODEL}/tokenizer.json"), r#"{"model": {"vocab": {"a": 0}}}"#);
+    for arguments in
+        [&["transcribe", "talk.flac", "--model", MODEL][..], &["models", "import", MODEL, "--name", "broken"]]
+    {
+        run(&sandbox, arguments).ends(1).says("it has 1 tokens, config.json asks for 4100");
     }
     // NVIDIA's own archive.
     let mut archive = vec![0; 600];
