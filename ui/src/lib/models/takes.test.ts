@@ -1,10 +1,13 @@
 import { render, screen, waitFor } from "@testing-library/svelte";
-import { beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test, vi } from "vitest";
 import App from "../../App.svelte";
 import { FakeBackend } from "../backend/fake";
 import { Steno } from "../steno.svelte";
 import { fillIn } from "../testing";
 import { t } from "../text";
+
+// jsdom has no canvas: the chart is looked at in a real browser.
+vi.mock("uplot", () => ({ default: class {} }));
 
 beforeAll(fillIn);
 
@@ -30,7 +33,7 @@ test("what the model can’t be asked for is disabled, with the reason, and come
   expect(language().closest("label")?.title).toBe(t.settings.cant.language);
   expect([translate().disabled, translate().checked]).toEqual([true, false]);
   expect(translate().closest("label")?.title).toBe(t.settings.cant.translation);
-  for (const [id, reason] of [["all-beams", t.settings.cant.search], ["all-words", t.settings.cant.prompt], ["all-prompt", t.settings.cant.prompt]]) {
+  for (const [id, reason] of [["all-beams", t.settings.cant.search], ["all-words", t.settings.cant.prompt], ["all-prompt", t.settings.cant.prompt]] as const) {
     const field = screen.getByTestId<HTMLInputElement>(id);
     expect([field.disabled, field.labels?.[0]?.textContent?.includes(reason)], id).toEqual([true, true]);
   }

@@ -229,7 +229,7 @@ export const fr: Text = {
 
   settings: {
     cant: {
-      language: "Ce modèle reconnaît la langue lui-même ; elle ne peut pas lui être indiquée.",
+      language: "Ce modèle reconnaît la langue lui-même ; elle ne peut pas lui être indiquée.",
       translation: "Ce modèle ne peut pas traduire.",
       prompt: "Ce modèle n’accepte ni texte préalable ni mots.",
       search: "Ce modèle n’a qu’une façon de chercher.",
