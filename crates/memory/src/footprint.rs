@@ -213,8 +213,8 @@ impl Footprint {
     /// queries per thread; or, in a hidden layer, the input, its norm, the layer before and
     /// after its activation on a GPU, and the result. Before the layers: the spectrogram and what
     /// the convolutions make of it. The prediction network has a state of fixed size, so that
-    /// beside the frames, projected to its width p, there are only logits. It always computes
-    /// on the host.
+    /// beside the frames of all windows, which are projected to its width p, there are only logits.
+    /// It always computes on the host.
     pub fn parakeet(dimensions: &ParakeetDimensions, plan: &Plan) -> Self {
         /// Seconds of a window, half a second of silence behind it included, rounded up.
         const SECONDS: u64 = 31;
@@ -234,7 +234,9 @@ impl Footprint {
                 (3 * n * d + 2 * n * f, 2 * (4 * n) * dimensions.channels * (dimensions.mel_bins / 2))
             }
         };
-        let output = 4 * n * if p == 0 { vocabulary } else { p };
+        let output = s * n * d;
+        // A CTC head takes the logits of a whole window, twice, and one window after the other.
+        let alignment = if p == 0 { 2 * 4 * n * vocabulary } else { 0 };
         Self {
             kind: plan.kind,
             fixed: match plan.kind {
@@ -250,8 +252,8 @@ impl Footprint {
             encoded_together: false,
             output,
             caches: 0,
-            decoder: output + LOGIT_COPIES * 4 * (vocabulary + dimensions.durations) + 4 * 8 * p,
-            alignment: 0,
+            decoder: output + 4 * n * p + LOGIT_COPIES * 4 * (vocabulary + dimensions.durations),
+            alignment,
             largest_buffer: s * n * f.max(dimensions.subsampled()),
         }
     }
