@@ -242,22 +242,20 @@ fn a_transducer_goes_down_the_ladder() {
         host_bytes: bytes,
         suits: true,
     };
-    let starter = PathBuf::from(project("models/starter-whisper"));
+    let larger = path("larger", &random_models::ParakeetSize { layers: 8, ..size });
+    let starter: PathBuf = project("models/starter-whisper");
     for (name, other, bytes) in [("small", &small, 4 * MIB), ("starter", &starter, 22 * MIB)] {
-        let mut job = job(&large, Some(70 * MIB));
-        let lower = footprint.weights / 2;
-        job.alternatives = vec![
-            Alternative {
-                path: large.clone().into(),
-                installed: installed("large", Precision::F32, 30, footprint.weights),
-            },
-            Alternative {
-                path: large.clone().into(),
-                installed: installed("large", Precision::F16, 30, lower),
-            },
-            Alternative { path: other.clone().into(), installed: installed(name, Precision::F32, 5, bytes) },
-        ];
-        job.memory.memory_limit = Some(50 * MIB);
+        let mut job = job(&larger, Some(66 * MIB));
+        job.strategy = Strategy::Sequential;
+        job.memory.batch_size = Some(1);
+        let weights = 2 * footprint.weights;
+        job.alternatives = [
+            (&larger, installed("larger", Precision::F32, 30, weights)),
+            (&larger, installed("larger", Precision::F16, 30, weights / 2)),
+            (other, installed(name, Precision::F32, 5, bytes)),
+        ]
+        .map(|(path, installed)| Alternative { path: path.clone().into(), installed })
+        .into();
         let outcome = alone(&job);
         println!("{name}: {} MB, {:?}", outcome.peak / MIB, outcome.rungs);
         // In eight bits besides, which every model can be held in.
@@ -268,7 +266,7 @@ fn a_transducer_goes_down_the_ladder() {
         assert!(own.rungs.is_empty(), "{name}: {:?}", own.rungs);
         assert_eq!(text(&outcome.transcript), text(&own.transcript), "{name}");
         assert_eq!(outcome.transcript.language, own.transcript.language, "{name}");
-        assert!(outcome.peak <= 50 * MIB + TOLERANCE, "{name}: {} MB", outcome.peak / MIB);
+        assert!(outcome.peak <= 66 * MIB + TOLERANCE, "{name}: {} MB", outcome.peak / MIB);
     }
 }
 

@@ -155,7 +155,7 @@ fn the_text_does_not_depend_on_how_it_is_read() {
         assert_eq!(without.segments(), expected, "{name}");
         // A part.
         let span = Span::new(Time::from_seconds(20.0), Time::from_seconds(50.0));
-        let within = [2000..5000];
+        let within = std::iter::once(2000..5000).collect::<Vec<_>>();
         let mut part = Watch::new(1);
         run(&Request { span: Some(span), speech: Some(&within), ..request }, &Point::default(), &mut part)
             .unwrap();
@@ -225,7 +225,8 @@ fn which_language_is_spoken_it_does_not_say() {
             failed.push(error);
         }
     };
-    let result = Engine::new().detect_languages(&[job.file.clone()], &job, &Control::default(), emit);
+    let result =
+        Engine::new().detect_languages(std::slice::from_ref(&job.file), &job, &Control::default(), emit);
     let failure = result.err().or_else(|| failed.pop()).unwrap();
     assert_eq!(failure.code, ErrorCode::ModelUnsupported);
     assert!(failure.to_string().contains("does not say which language is spoken"), "{failure}");
