@@ -75,10 +75,12 @@ pub(crate) fn useful_batch(model: &ModelRef, job: &Job, kind: DeviceKind) -> Opt
     speed::useful_batch(&measured, &device.name, precision, &network.dimensions)
 }
 
-/// Whether a model can do the job's language and task.
-/// Whether a network knows the job's language and task.
+/// Whether a network knows the job's language well enough, and can do its task.
 pub(crate) fn suits(network: &ModelInfo, job: &Job) -> bool {
-    let knows_language = network.multilingual || job.language.as_deref() == Some("en");
+    let language = job.language.as_deref();
+    let good_at = network.abilities.recommended_for;
+    let knows_language = (network.multilingual || language == Some("en"))
+        && good_at.zip(language).is_none_or(|(known, language)| known.contains(&language));
     let does_task = match job.task {
         Task::Transcribe => true,
         Task::Translate => network.translates,

@@ -11,7 +11,7 @@ use crate::ModelRef;
 use crate::alternatives::suits;
 use crate::engines;
 use crate::fit::{DeviceMemory, ModelFit, expects_gpu};
-use crate::model_info::{self, ModelInfo};
+use crate::model_info::{self, Abilities, ModelInfo};
 use crate::recommend::{self, Candidate, Recommendation, advise};
 use crate::speed::{self, Measured};
 use supervisor::status::Gpus;
@@ -31,6 +31,8 @@ pub struct Choice {
     pub multilingual: bool,
     /// Whether it was trained to translate.
     pub translates: bool,
+    /// What it can be asked for.
+    pub abilities: Abilities,
     /// Whether it can do what the job asks for.
     pub suits: bool,
     /// Seconds of recording per second, where this machine's speed was measured.
@@ -119,6 +121,7 @@ fn choice(
         disk: disk(&model.path),
         multilingual: network.multilingual,
         translates: network.translates,
+        abilities: network.abilities,
         suits: suits(&network, job),
         speed: speed::predict(measured, &device.name, precision, &network.dimensions),
     })

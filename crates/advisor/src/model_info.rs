@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use memory::{DeviceKind, Footprint, Plan, Precision};
-use wire::{ErrorCode, Failure, Job};
+use memory::{DeviceKind, Footprint, Precision};
+use transcript::Task;
+use wire::{DecodingOptions, ErrorCode, Failure, Job};
 
-pub use formats::ModelInfo;
+pub use formats::{Abilities, ModelInfo};
 
 /// Reads the description of the model at `path`: a folder, or a GGUF or
 /// whisper.cpp file.
@@ -22,10 +23,56 @@ pub fn footprint(model: &ModelInfo, kind: DeviceKind, precision: Precision, job:
     let decoding = &job.decoding;
     // Above temperature 0 several samples are drawn instead of beams.
     let samples = if decoding.temperatures.iter().any(|value| *value > 0.0) { decoding.best_of } else { 1 };
-    let mut plan = Plan::new(kind, precision, &model.dimensions);
+    let mut plan = model.dimensions.plan(kind, precision);
     plan.beams = decoding.beam_size.max(samples).max(1) as u64;
     plan.word_times = decoding.word_times;
-    Footprint::whisper(&model.dimensions, &plan)
+    Footprint::of(&model.dimensions, &plan)
+}
+
+/// Why a job can't be done as it is asked for: what its model, called `name`, can't be asked for. A
+/// language is refused where the model was named (`is_named`); where it was chosen for the
+/// language it need not be told.
+pub fn refusal(model: &ModelInfo, name: &str, is_named: bool, job: &Job) -> Option<Failure> {
+    let (can, wanted, usual) = (model.abilities, &job.decoding, DecodingOptions::default());
+    let is_its_own = !model.multilingual && job.language.as_deref() == Some("en");
+    let is_told = job.language.is_some() && is_named && !is_its_own;
+    let has_prompt =
+        wanted.initial_prompt.is_some() || !wanted.vocabulary.is_empty() || wanted.condition_on_previous_text;
+    let samples = wanted.temperatures.iter().any(|it| *it > 0.0) && wanted.temperatures != usual.temperatures;
+    let asked = [
+        (!can.translation && job.task == Task::Translate, "translate"),
+        (!can.told_language && is_told, "be told the language, which it finds by itself"),
+        (!can.told_language && wanted.language_per_region, "say the language of each region"),
+        (!can.prompt && has_prompt, "be given a prompt or words to expect"),
+        (!can.search && (wanted.beam_size > 1 || samples), "search with beams or at temperatures"),
+        (!can.search && !wanted.timestamps, "leave out times"),
+    ];
+    let asked: Vec<&str> =
+        asked.into_iter().filter(|(is_asked, _)| *is_asked).map(|(_, what)| what).collect();
+    let message = format!("The model {name} can't {}.", asked.join(", nor "));
+    let remedy = "Leave that out, or choose a Whisper model.";
+    (!asked.is_empty()).then(|| Failure::new(ErrorCode::BadSettings, message).remedy(remedy))
+}
+
+/// Takes back what a job's model can't be asked for: settings that stay for other models.
+pub fn restrict(model: &ModelInfo, job: &mut Job) {
+    let (can, usual) = (model.abilities, DecodingOptions::default());
+    if !can.translation {
+        job.task = Task::Transcribe;
+    }
+    if !can.told_language {
+        job.language = job.language.take().filter(|language| !model.multilingual && language == "en");
+        job.decoding.language_per_region = false;
+    }
+    if !can.prompt {
+        job.decoding.initial_prompt = None;
+        job.decoding.vocabulary.clear();
+        job.decoding.condition_on_previous_text = false;
+    }
+    if !can.search {
+        job.decoding.beam_size = 1;
+        job.decoding.temperatures = usual.temperatures;
+    }
 }
 
 fn failure(error: formats::Error) -> Failure {
@@ -38,8 +85,9 @@ fn failure(error: formats::Error) -> Failure {
         formats::Error::Io { path, source } => invalid(&path, source),
         formats::Error::Invalid { path, reason } => invalid(&path, reason),
         formats::Error::Unsupported { path, kind } => {
-            let message = format!("This is a model of the type \"{kind}\", not Whisper.");
-            Failure::new(ErrorCode::ModelUnsupported, message).file(path).remedy("Choose a Whisper model.")
+            let message =
+                format!("This is a model of the type \"{kind}\", neither Whisper nor Parakeet (CTC or TDT).");
+            Failure::new(ErrorCode::ModelUnsupported, message).file(path).remedy("Choose another model.")
         }
     }
 }
@@ -69,6 +117,54 @@ mod tests {
         let mut greedy = job.clone();
         greedy.decoding.temperatures = vec![0.0];
         assert!(of(model.stored, &greedy).caches < of(model.stored, &job).caches);
+    }
+
+    #[test]
+    fn what_a_model_cant_be_asked_for_is_refused_in_words() {
+        let network = memory::Network::of_public("parakeet-tdt-0.6b-v3").unwrap();
+        let abilities = Abilities::PARAKEET;
+        let many = ModelInfo {
+            dimensions: network,
+            stored: Precision::F32,
+            multilingual: true,
+            translates: false,
+            abilities,
+        };
+        let english = ModelInfo { multilingual: false, ..many.clone() };
+        let job = || Job::new(1, "talk.flac", "model");
+        assert_eq!(refusal(&many, "p", true, &job()), None);
+        type Change = fn(&mut Job);
+        let cases: [(Change, &str); 9] = [
+            (|job| job.task = Task::Translate, "can't translate."),
+            (|job| job.language = Some("de".into()), "be told the language"),
+            (|job| job.decoding.language_per_region = true, "each region"),
+            (|job| job.decoding.initial_prompt = Some("Ada".into()), "a prompt"),
+            (|job| job.decoding.vocabulary = vec!["Ada".into()], "words to expect"),
+            (|job| job.decoding.condition_on_previous_text = true, "a prompt"),
+            (|job| job.decoding.beam_size = 5, "beams"),
+            (|job| job.decoding.temperatures = vec![0.5], "temperatures"),
+            (|job| job.decoding.timestamps = false, "leave out times"),
+        ];
+        for (change, part) in cases {
+            let mut asked = job();
+            change(&mut asked);
+            let failure = refusal(&many, "p", true, &asked).unwrap();
+            assert!(failure.to_string().contains(part), "{failure}");
+            let whisper = ModelInfo { abilities: Abilities::WHISPER, ..many.clone() };
+            assert_eq!(refusal(&whisper, "w", true, &asked), None);
+            restrict(&many, &mut asked);
+            asked.decoding.timestamps = true;
+            assert_eq!(refusal(&many, "p", true, &asked), None, "{part}");
+        }
+        // The greedy search that it does is no refusal, nor the only language that it knows, nor a
+        // language that it was chosen for.
+        let mut greedy = job();
+        greedy.decoding.temperatures = vec![0.0];
+        assert_eq!(refusal(&many, "p", true, &greedy), None);
+        let told = |code: &str| Job { language: Some(code.into()), ..job() };
+        assert_eq!(refusal(&english, "p", true, &told("en")), None);
+        assert!(refusal(&english, "p", true, &told("de")).is_some());
+        assert_eq!(refusal(&many, "p", false, &told("de")), None);
     }
 
     #[test]

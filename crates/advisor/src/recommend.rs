@@ -4,24 +4,25 @@
 use hub::{Catalogue, KnownModel};
 use memory::bytes::human;
 use memory::fit::Fit;
-use memory::{DeviceKind, Dimensions, Precision};
+use memory::{DeviceKind, Network, Precision};
 use serde::Serialize;
 use wire::{DeviceChoice, Failure, Job};
 
 use crate::alternatives::suits;
 use crate::fit::{DeviceMemory, ModelFit};
-use crate::model_info::{self, ModelInfo};
+use crate::model_info::{self, Abilities, ModelInfo};
 use crate::speed::{self, Measured};
 use crate::{list_models, store};
 use config::Preferences;
 use supervisor::cards::Lack;
 use supervisor::status::{Card, Gpus};
 
-/// Parameters beyond which a model is slower than speech on most CPUs, in
-/// millions. By the measurements in docs/measurements.md, `small` in 32 bits
-/// takes 2 cores of a server about a fifth of a recording's length; `medium`
-/// takes three times that, and slower machines are common.
-const MOST_ON_CPU: f64 = 250.0;
+/// Work for a window beyond which a model is slower than speech on most CPUs,
+/// in multiplications as [`speed::cost`] counts them. By the measurements in
+/// docs/measurements.md, `small` in 32 bits, with 280 billion of them, takes 2
+/// cores of a server about a fifth of a recording's length; `medium` takes three
+/// times that, and slower machines are common.
+const MOST_ON_CPU: u64 = 300_000_000_000;
 
 /// Seconds of recording per second that leave room for other stages and for
 /// whatever else the machine does.
@@ -59,6 +60,9 @@ pub struct Choice {
     pub parameters: u64,
     /// Seconds of recording per second, where this machine's speed was measured.
     pub speed: Option<f64>,
+    /// Work for a window of 30 s.
+    #[serde(skip)]
+    pub work: u64,
     /// Why it is comfortable, tight or does not fit.
     pub reason: String,
     /// What it needs and whether that fits.
@@ -208,7 +212,7 @@ pub fn is_candidate(entry: &KnownModel) -> bool {
 /// were installed.
 pub fn of_catalogue(catalogue: &Catalogue) -> Vec<Candidate> {
     let candidate = |entry: &KnownModel| {
-        let dimensions = Dimensions::of_public(&entry.id)?;
+        let dimensions = Network::of_public(&entry.id)?;
         let disk = entry.approx_megabytes.map(|megabytes| megabytes * 1_000_000);
         let bytes_per_weight = disk.map_or(2, |bytes| bytes / dimensions.parameters().total());
         let network = ModelInfo {
@@ -216,6 +220,10 @@ pub fn of_catalogue(catalogue: &Catalogue) -> Vec<Candidate> {
             stored: if bytes_per_weight > 2 { Precision::F32 } else { Precision::F16 },
             multilingual: entry.languages.as_deref() != Some("en"),
             translates: entry.translates_to_english == Some(true),
+            abilities: match dimensions {
+                Network::Whisper(_) => Abilities::WHISPER,
+                Network::Parakeet(_) => Abilities::PARAKEET,
+            },
         };
         Some(Candidate {
             id: entry.id.clone(),
@@ -296,7 +304,10 @@ pub(crate) fn advise(
     precisions: impl Fn(&ModelInfo, DeviceKind) -> Vec<Precision>,
 ) -> Advice {
     let mut choices: Vec<(u64, Choice)> = Vec::new();
-    for candidate in candidates.iter().filter(|candidate| suits(&candidate.network, job)) {
+    // What is good at some languages alone is recommended where one of them is named.
+    let may_be = |network: &ModelInfo| network.abilities.recommended_for.is_none() || job.language.is_some();
+    let open = candidates.iter().filter(|it| suits(&it.network, job) && may_be(&it.network));
+    for candidate in open {
         let network = &candidate.network;
         let parameters = network.dimensions.parameters().total();
         for precision in precisions(network, device.kind) {
@@ -309,20 +320,23 @@ pub(crate) fn advise(
                 licence: candidate.licence.clone(),
                 parameters,
                 speed: speed::predict(speeds, &device.name, precision, &network.dimensions),
+                work: speed::cost(&network.dimensions),
                 reason: fit.check.reason(),
                 fit,
             };
             choices.push((footprint.weights, choice));
         }
     }
-    // English alone goes before the same size in all languages where only
-    // English is asked for; more mel bins are the newer model.
+    // A model that is recommended for the language goes first: fewer of its words are wrong there
+    // than of those of any model that is not. English alone goes before the same size in all languages
+    // where only English is asked for; more mel bins are the newer model.
     let rank = |choice: &Choice| {
         let network = candidates.iter().find(|it| it.id == choice.fit.model).map(|it| &it.network);
-        let bins = network.map_or(0, |it| it.dimensions.mel_bins);
+        let bins = network.map_or(0, |it| it.dimensions.mel_bins());
+        let is_chosen = network.is_some_and(|it| it.abilities.recommended_for.is_some());
         let own_language = network.is_some_and(|it| !it.multilingual);
         let millions = choice.parameters / 1_000_000;
-        (millions / 10, own_language, bins, choice.parameters)
+        (is_chosen, millions / 10, own_language, bins, choice.parameters)
     };
     choices.sort_by(|(a_weights, a), (b_weights, b)| (rank(b), b_weights).cmp(&(rank(a), a_weights)));
     let choices: Vec<Choice> = choices.into_iter().map(|(_, choice)| choice).collect();
@@ -351,7 +365,7 @@ pub fn is_fast(kind: DeviceKind, choice: &Choice) -> bool {
     match choice.speed {
         _ if kind == DeviceKind::Gpu => true,
         Some(speed) => speed >= FAST_ENOUGH,
-        None => choice.parameters as f64 / 1e6 <= MOST_ON_CPU,
+        None => choice.work <= MOST_ON_CPU,
     }
 }
 

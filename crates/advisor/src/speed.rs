@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use memory::{Dimensions, Precision};
+use memory::{Network, Precision};
 use serde::{Deserialize, Serialize};
 use transcript::save::{Existing, write_file};
 use wire::{ErrorCode, Failure};
@@ -29,7 +29,7 @@ pub struct Measured {
     /// How its weights were held.
     pub precision: Precision,
     /// Of the network that was measured.
-    pub dimensions: Dimensions,
+    pub dimensions: Network,
     /// Seconds of recording per second.
     pub speed: f64,
     /// Windows beyond which more together are no faster; `None` where that was not measured.
@@ -80,7 +80,7 @@ pub fn useful_batch(
     measured: &[Measured],
     device: &str,
     precision: Precision,
-    dimensions: &Dimensions,
+    dimensions: &Network,
 ) -> Option<u32> {
     let tried: Vec<_> = measured.iter().filter(|it| it.useful_batch.is_some()).cloned().collect();
     nearest(&tried, device, precision, dimensions)?.useful_batch
@@ -93,7 +93,7 @@ pub fn predict(
     measured: &[Measured],
     device: &str,
     precision: Precision,
-    dimensions: &Dimensions,
+    dimensions: &Network,
 ) -> Option<f64> {
     let nearest = nearest(measured, device, precision, dimensions)?;
     Some(nearest.speed * ratio(nearest, dimensions))
@@ -103,7 +103,7 @@ fn nearest<'a>(
     measured: &'a [Measured],
     device: &str,
     precision: Precision,
-    dimensions: &Dimensions,
+    dimensions: &Network,
 ) -> Option<&'a Measured> {
     measured.iter().filter(|it| it.device == device).min_by(|a, b| {
         let far = |it: &Measured| (it.precision != precision, ratio(it, dimensions).ln().abs());
@@ -113,18 +113,13 @@ fn nearest<'a>(
 }
 
 /// Work of what was measured, in works of another network.
-fn ratio(measured: &Measured, dimensions: &Dimensions) -> f64 {
+fn ratio(measured: &Measured, dimensions: &Network) -> f64 {
     cost(&measured.dimensions) as f64 / cost(dimensions) as f64
 }
 
 /// Work for a window, in multiplications by a weight of the encoder.
-fn cost(of: &Dimensions) -> u64 {
-    let feed_forward = |hidden: u64| 2 * of.width * hidden;
-    let attention = 4 * of.width * of.width;
-    let encoder = of.encoder_layers * (attention + feed_forward(of.encoder_ffn));
-    let decoder =
-        of.decoder_layers * (2 * attention + feed_forward(of.decoder_ffn)) + of.vocabulary * of.width;
-    encoder * of.audio_context + DECODER_WEIGHT * TOKENS * decoder
+pub(crate) fn cost(of: &Network) -> u64 {
+    of.work(TOKENS, DECODER_WEIGHT)
 }
 
 #[cfg(test)]
@@ -137,7 +132,7 @@ mod tests {
         let of = |name: &str, seconds: f64| Measured {
             device: "the CPU".into(),
             precision: Precision::F32,
-            dimensions: Dimensions::of_public(name).unwrap(),
+            dimensions: Network::of_public(name).unwrap(),
             speed: 30.0 / seconds,
             useful_batch: None,
         };
@@ -153,6 +148,9 @@ mod tests {
         assert_eq!(predict(&both, "the CPU", Precision::F32, &small.dimensions), Some(small.speed));
         assert_eq!(predict(&both, "the CPU", Precision::Q8_0, &small.dimensions), Some(small.speed));
         assert_eq!(predict(&both, "a card", Precision::F32, &small.dimensions), None);
+        // One frame of Parakeet stands for four positions of Whisper.
+        let parakeet = Network::of_public("parakeet-tdt-0.6b-v3").unwrap();
+        assert!(cost(&parakeet) < cost(&small.dimensions));
     }
 
     #[test]
@@ -160,13 +158,13 @@ mod tests {
         let of = |name: &str, useful_batch| Measured {
             device: "a card".into(),
             precision: Precision::F16,
-            dimensions: Dimensions::of_public(name).unwrap(),
+            dimensions: Network::of_public(name).unwrap(),
             speed: 100.0,
             useful_batch,
         };
         let measured = [of("tiny", Some(64)), of("small", Some(16)), of("medium", None)];
         let batch = |device: &str, name: &str| {
-            useful_batch(&measured, device, Precision::F16, &Dimensions::of_public(name).unwrap())
+            useful_batch(&measured, device, Precision::F16, &Network::of_public(name).unwrap())
         };
         assert_eq!(
             [batch("a card", "base"), batch("a card", "medium"), batch("the CPU", "base")],

@@ -71,6 +71,38 @@ impl NemoMel {
         values
     }
 
+    /// The input of NVIDIA's recognisers for a whole window: the logarithms of its frames, as many as whole hops, each
+    /// band with mean 0 and deviation 1 over the window (N - 1), frame after frame.
+    pub fn normalised(&mut self, samples: &[f32]) -> Vec<f32> {
+        /// Added to the deviation, as in the reference.
+        const EPSILON: f64 = 1e-5;
+        let frames = samples.len() / HOP;
+        if frames == 0 {
+            return Vec::new();
+        }
+        let mut padded = vec![0.0; Self::BEFORE];
+        padded.extend(samples);
+        let end = padded.len();
+        padded.resize((frames - 1) * HOP + N_FFT + 1, 0.0);
+        let mut values = self.logarithms(&padded, end);
+        let bands = self.bands;
+        let mut sums = vec![(0f64, 0f64); bands];
+        for frame in values.chunks_exact(bands) {
+            sums.iter_mut().zip(frame).for_each(|(sum, value)| sum.0 += f64::from(*value));
+        }
+        sums.iter_mut().for_each(|sum| sum.0 /= frames as f64);
+        for frame in values.chunks_exact(bands) {
+            sums.iter_mut().zip(frame).for_each(|(sum, value)| sum.1 += (f64::from(*value) - sum.0).powi(2));
+        }
+        for frame in values.chunks_exact_mut(bands) {
+            for (value, (mean, squares)) in frame.iter_mut().zip(&sums) {
+                let deviation = (squares / (frames - 1).max(1) as f64).sqrt();
+                *value = ((f64::from(*value) - mean) / (deviation + EPSILON)) as f32;
+            }
+        }
+        values
+    }
+
     /// Computes the power spectrum of a frame, with the sample before it.
     fn transform(&mut self, frame: &[f32], end: usize) {
         self.input.fill(0.0);

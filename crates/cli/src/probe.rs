@@ -136,7 +136,7 @@ fn ready(mut job: Job, network: &ModelInfo, precision: Precision) -> Job {
     decoding.log_probability_threshold = None;
     decoding.no_speech_threshold = None;
     decoding.max_tokens = Some(speed::TOKENS as usize);
-    let end = ENDS.iter().find(|(size, _)| *size == network.dimensions.vocabulary);
+    let end = ENDS.iter().find(|(size, _)| *size == network.dimensions.vocabulary());
     decoding.suppress_tokens.extend(end.map(|(_, token)| *token));
     job
 }

@@ -134,6 +134,15 @@ fn items(
         return runner.failed(NO_JOB, failure).map(|()| Vec::new());
     }
 
+    // What can't be read is said by the job.
+    if let Ok(network) = advisor::model_info::read(&model.path) {
+        let asked = Job { task, ..job(NO_JOB, Path::new(""), &model.path, args) };
+        let is_named = args.model.is_some();
+        if let Some(failure) = advisor::model_info::refusal(&network, &model.name, is_named, &asked) {
+            return runner.failed(NO_JOB, failure).map(|()| Vec::new());
+        }
+    }
+
     let outputs = plan(&inputs.recordings, request, args.language.0.as_deref());
     let template = JobTemplate::new(preferences.clone(), model.clone(), args.machine.device());
     let mut items = Vec::new();

@@ -183,6 +183,93 @@ fn a_smaller_model_takes_over() {
     assert!(notices.contains(&"memory.smaller_model"), "{notices:?}");
 }
 
+/// A model of the other family goes down the same ladder, also to one of the first family.
+#[test]
+fn a_transducer_goes_down_the_ladder() {
+    use Step::{
+        HalveBatch as Halve, LowerPrecision as Lower, RetryAfterTrim as Retry, SmallerModel as Smaller,
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = recording(folder.path());
+    let tiny = random_models::ParakeetSize::named("parakeet-tiny").unwrap();
+    let size = random_models::ParakeetSize { width: 512, layers: 4, heads: 8, channels: 256, ..*tiny };
+    let options = random_models::Options { precision: random_models::WeightType::F32, ..Default::default() };
+    let path = |name: &str, size: &random_models::ParakeetSize| {
+        let path = folder.path().join(name);
+        random_models::write_parakeet_model(&path, size, &options).unwrap();
+        path
+    };
+    let (large, small) = (path("large", &size), path("small", tiny));
+    let network = memory::Network::Parakeet(memory::ParakeetDimensions {
+        width: 512,
+        layers: 4,
+        heads: 8,
+        ffn: 2048,
+        vocabulary: 4100,
+        predictor_width: 32,
+        ..memory::ParakeetDimensions::TDT_0_6B_V3
+    });
+    let kind = memory::DeviceKind::Host;
+    let footprint = memory::Footprint::of(&network, &network.plan(kind, Precision::F32));
+    let job = |model: &Path, limit: Option<u64>| {
+        let mut job = job(&file, Strategy::Batched, 4, None);
+        job.model = model.into();
+        job.language = None;
+        job.memory.memory_limit = limit;
+        job
+    };
+    let alone = |job: &Job| run(&mut Engine::greeted(support::real()), job);
+    let whole = alone(&job(&large, None));
+    assert!(whole.rungs.is_empty() && whole.transcript.complete, "{:?}", whole.rungs);
+
+    // The weights fit, and not what one window takes beside them.
+    let limit = footprint.fixed + footprint.weights + footprint.work(1) / 2;
+    let mut begun = job(&large, Some(limit));
+    let earlier = LadderState::new(LadderSettings { model: "large".into(), ..earlier(4).settings });
+    begun.resume = Some(Box::new(Resume { ladder: Some(earlier), ..Resume::default() }));
+    let lower = alone(&begun);
+    println!("{} MB of {} MB: {:?}", lower.peak / MIB, limit / MIB, lower.rungs);
+    assert_eq!(lower.rungs, [Retry, Halve, Halve, Lower]);
+    assert_eq!((lower.transcript.complete, lower.transcript.model.precision.as_str()), (true, "q8_0"));
+    assert!(lower.peak <= limit + TOLERANCE, "{} MB of {} MB", lower.peak / MIB, limit / MIB);
+
+    // Neither do the weights: another model takes over, of whichever family.
+    let installed = |name: &str, precision: Precision, parameters: u64, bytes: u64| Installed {
+        model: name.into(),
+        precision: precision.as_str().into(),
+        parameters,
+        gpu_bytes: bytes,
+        host_bytes: bytes,
+        suits: true,
+    };
+    let larger = path("larger", &random_models::ParakeetSize { layers: 8, ..size });
+    let starter: PathBuf = project("models/starter-whisper");
+    for (name, other, bytes) in [("small", &small, 4 * MIB), ("starter", &starter, 22 * MIB)] {
+        let mut job = job(&larger, Some(66 * MIB));
+        job.strategy = Strategy::Sequential;
+        job.memory.batch_size = Some(1);
+        let weights = 2 * footprint.weights;
+        job.alternatives = [
+            (&larger, installed("larger", Precision::F32, 30, weights)),
+            (&larger, installed("larger", Precision::F16, 30, weights / 2)),
+            (other, installed(name, Precision::F32, 5, bytes)),
+        ]
+        .map(|(path, installed)| Alternative { path: path.clone().into(), installed })
+        .into();
+        let outcome = alone(&job);
+        println!("{name}: {} MB, {:?}", outcome.peak / MIB, outcome.rungs);
+        // In eight bits besides, which every model can be held in.
+        assert_eq!(outcome.rungs, [Retry, Lower, Lower, Smaller], "{name}");
+        job.alternatives.clear();
+        job.model = other.clone().into();
+        let own = alone(&job);
+        assert!(own.rungs.is_empty(), "{name}: {:?}", own.rungs);
+        assert_eq!(text(&outcome.transcript), text(&own.transcript), "{name}");
+        assert_eq!(outcome.transcript.language, own.transcript.language, "{name}");
+        assert!(outcome.peak <= 66 * MIB + TOLERANCE, "{name}: {} MB", outcome.peak / MIB);
+    }
+}
+
 /// The text is there before speakers are told apart, and stays. Under a limit fewer
 /// windows are listened to at a time, and at last the text is all there is.
 #[test]

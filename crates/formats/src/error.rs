@@ -27,7 +27,7 @@ pub enum Error {
         /// What is wrong with it, as the end of a sentence.
         reason: String,
     },
-    /// The model is not a Whisper model.
+    /// The model is of no family that is known, or an unknown variant of one.
     #[error("the model is of the kind {kind:?}, which is not supported")]
     Unsupported {
         /// Its `config.json`.

@@ -46,7 +46,13 @@ impl ModelFiles {
     pub fn find(path: &Path) -> Result<Self, Error> {
         if !path.is_dir() {
             return Self::of_file(path)?.ok_or_else(|| {
-                let reason = "it is neither a GGUF file nor one of whisper.cpp; give a model's folder for anything else";
+                let reason = match FileKind::of(path) {
+                    Ok(FileKind::Archive) => {
+                        "it is an archive of NeMo, with a pickle inside, which is not read; give the folder of the \
+                         same model in safetensors"
+                    }
+                    _ => "it is neither a GGUF file nor one of whisper.cpp; give a model's folder for anything else",
+                };
                 Error::invalid(path, reason)
             });
         }

@@ -25,7 +25,7 @@ pub struct KnownModel {
     pub id: String,
     /// What it is for.
     pub kind: ModelKind,
-    /// The architecture: `whisper`.
+    /// The architecture: `whisper`, `parakeet`.
     pub family: Option<String>,
     /// Of its weights: `safetensors`, `ggml`.
     pub format: Option<String>,
@@ -43,6 +43,9 @@ pub struct KnownModel {
     pub mel_bins: Option<u32>,
     /// Checksum of its only file, as its publisher gives it.
     pub sha1: Option<String>,
+    /// Checksum of `model.safetensors`, as its publisher gives it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
     /// `en`, `99+`, ...: for people.
     pub languages: Option<String>,
     /// Whether it translates to English.
@@ -195,6 +198,7 @@ impl UserEntry {
             approx_megabytes: None,
             mel_bins: None,
             sha1: None,
+            sha256: None,
             languages: None,
             translates_to_english: None,
             licence: None,
@@ -282,10 +286,11 @@ impl KnownModel {
         let mut wanted = Wanted::of_repository(&self.id, repository)?;
         wanted.files = Some(names.clone());
         wanted.sha1 = self.sha1.clone();
+        wanted.sha256 = self.sha256.clone();
         if let ModelSource::Hub { revision, .. } = &mut wanted.source {
             revision.clone_from(&self.revision);
         }
-        wanted.is_whisper = self.family.as_deref() == Some("whisper");
+        wanted.is_speech = self.kind == ModelKind::Speech;
         Ok(wanted)
     }
 }
@@ -324,13 +329,15 @@ mod tests {
         assert!(catalogue.wanted("ggml-tiny").unwrap().sha1.is_some());
         let speakers = catalogue.wanted("community-1").unwrap();
         assert_eq!(speakers.files.as_ref().map(Vec::len), Some(4));
-        assert!(!speakers.is_whisper);
+        assert!(!speakers.is_speech);
+        let parakeet = catalogue.wanted("parakeet-tdt-0.6b-v3").unwrap();
+        assert!(parakeet.is_speech && parakeet.sha256.is_some_and(|hex| hex.len() == 64));
         // A part of a model can't be pulled, so that none is listed.
         assert!(catalogue.models.iter().all(|entry| entry.kind != ModelKind::SpeakerEmbedding));
         assert_eq!(catalogue.wanted("someone/their-model").unwrap().id, "their-model");
         assert_eq!(catalogue.wanted("https://example.org/a/ggml-x.bin?download=true").unwrap().id, "ggml-x");
         for (name, part) in [
-            ("parakeet-tdt-0.6b-v3", "no model named"),
+            ("canary-1b-v2", "no model named"),
             ("whisper-huge", "no model named"),
             ("../x", "no model named"),
             ("a/../b", "no model named"),

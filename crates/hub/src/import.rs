@@ -2,7 +2,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use formats::{FileKind, ModelFiles, SpeakerModel, TextEmbeddingModel};
+use formats::{FileKind, ModelFiles, ParakeetConfig, SpeakerModel, TextEmbeddingModel};
 
 use crate::inspect::{inspect, invalid, kind};
 use crate::manifest::{Manifest, Origin, Stored};
@@ -11,10 +11,11 @@ use crate::store::{Model, Store};
 use crate::{Control, Error, files, platform};
 
 /// Beside the weights, each where it is there.
-const BESIDE: [&str; 6] = [
+const BESIDE: [&str; 7] = [
     "config.json",
     "generation_config.json",
     "preprocessor_config.json",
+    "processor_config.json",
     "tokenizer.json",
     "tokenizer_config.json",
     // What a user should know of the model.
@@ -109,7 +110,9 @@ fn recognise(path: &Path) -> Result<Vec<Named>, Error> {
                 return recognise(folder);
             }
             // Inspected under the name that it gets.
-            formats::WhisperConfig::read_folder(folder).map_err(invalid)?;
+            if ParakeetConfig::find(folder).map_err(invalid)?.is_none() {
+                formats::WhisperConfig::read_folder(folder).map_err(invalid)?;
+            }
             let weights = (path.to_owned(), WEIGHTS.to_owned());
             Ok(named(beside(folder)).into_iter().chain([weights]).collect())
         }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use formats::{FileKind, ModelFiles, SpeakerModel, Tensors, TextEmbeddingModel};
+use formats::{FileKind, ModelFiles, ParakeetConfig, SpeakerModel, Tensors, TextEmbeddingModel};
 use memory::Dimensions;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -45,6 +45,11 @@ pub fn inspect(path: &Path) -> Result<(), Error> {
             kind(&folder.join(name))?;
         }
     }
+    if let Some(folder) = folder
+        && let Some(parakeet) = ParakeetConfig::find(folder).map_err(invalid)?
+    {
+        return parakeet.check(folder, path).map_err(invalid);
+    }
     let dimensions = formats::WhisperConfig::read(path).map_err(invalid)?.dimensions;
     if let Some(folder) = folder {
         tokenizer(folder, dimensions.vocabulary)?;
@@ -77,7 +82,7 @@ pub(crate) fn kind(file: &Path) -> Result<FileKind, Error> {
         FileKind::Pickle => Err(refuse_pickle(file)),
         FileKind::Archive => Err(wrong(
             "it is an archive, as NeMo's models are, with a pickle inside",
-            "Choose a Whisper model in safetensors, GGUF or ggml form.",
+            "Get the same model in safetensors form: of NVIDIA's Parakeet, `steno models pull parakeet-tdt-0.6b-v3`.",
         )),
         FileKind::LfsPointer => Err(wrong(
             "it is a pointer of Git LFS in place of the file",
@@ -123,8 +128,8 @@ pub(crate) fn invalid(error: formats::Error) -> Error {
         formats::Error::Invalid { path, reason } => Error::Invalid { path, problem: reason, remedy },
         formats::Error::Unsupported { path, kind } => Error::Invalid {
             path,
-            problem: format!("it is of the kind \"{kind}\", not Whisper"),
-            remedy: "Choose a Whisper model.".into(),
+            problem: format!("it is of the kind \"{kind}\", neither Whisper nor Parakeet (CTC or TDT)"),
+            remedy: "Choose another model.".into(),
         },
     }
 }

@@ -41,8 +41,10 @@ pub struct Wanted {
     pub files: Option<Vec<String>>,
     /// Of the only file, by its publisher.
     pub sha1: Option<String>,
-    /// Whether its weights must be those of a Whisper network.
-    pub is_whisper: bool,
+    /// Of `model.safetensors`, by its publisher.
+    pub sha256: Option<String>,
+    /// Whether its weights must be those of a speech network.
+    pub is_speech: bool,
     /// Take what the name stands for now, even where that differs from
     /// the first download.
     pub renew: bool,
@@ -73,7 +75,15 @@ impl Wanted {
         if !files::is_plain_name(id) {
             return Err(Error::BadName { name: id.into() });
         }
-        Ok(Self { id: id.into(), source, files: None, sha1: None, is_whisper: true, renew: false })
+        Ok(Self {
+            id: id.into(),
+            source,
+            files: None,
+            sha1: None,
+            sha256: None,
+            is_speech: true,
+            renew: false,
+        })
     }
 
     /// All files of the model in this repository of the hub.
@@ -147,7 +157,7 @@ impl Puller {
         }
         // Their checkpoints are pickles, which alone may be some: they are read without being run.
         if !is_no_speech_model(&partial)? {
-            if wanted.is_whisper {
+            if wanted.is_speech {
                 inspect(&partial)?;
             }
             for file in &manifest.files {
@@ -384,6 +394,9 @@ struct Sibling {
     rfilename: String,
 }
 
+/// What [`Wanted::sha256`] is of.
+const WEIGHTS: &str = "model.safetensors";
+
 /// Where a file grows.
 pub(crate) fn part(partial: &Path, name: &str) -> PathBuf {
     partial.join(format!("{name}.part"))
@@ -395,7 +408,8 @@ fn manifest(wanted: &Wanted, origin: Origin, files: Vec<Stored>) -> Manifest {
 
 fn stored(wanted: &Wanted, name: String, remote: Remote) -> Stored {
     let published = wanted.sha1.clone().map(Digest::Sha1);
-    let promised = remote.digest.into_iter().chain(published).collect();
+    let weights = wanted.sha256.clone().filter(|_| name == WEIGHTS).map(Digest::Sha256);
+    let promised = remote.digest.into_iter().chain(weights).chain(published).collect();
     Stored { name, size: remote.size, promised, sha256: None }
 }
 

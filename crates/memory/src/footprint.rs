@@ -1,6 +1,6 @@
-//! What a Whisper model will take, before anything is loaded.
+//! What a model will take, before anything is loaded.
 //!
-//! # Derivation
+//! # Derivation for Whisper
 //!
 //! With T = audio context (1500), d = width, f = feed-forward width, h = heads,
 //! V = vocabulary, N = tokens a sequence may have, w = windows decoded
@@ -47,6 +47,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bytes::MIB;
 use crate::dimensions::{Dimensions, Precision};
+use crate::network::{Network, ParakeetDimensions};
 use crate::probe::DeviceKind;
 use crate::scope::Demand;
 
@@ -197,6 +198,66 @@ impl Parts {
 }
 
 impl Footprint {
+    /// The prediction for a speech model of any family.
+    pub fn of(network: &Network, plan: &Plan) -> Self {
+        match network {
+            Network::Whisper(dimensions) => Self::whisper(dimensions, plan),
+            Network::Parakeet(dimensions) => Self::parakeet(dimensions, plan),
+        }
+    }
+
+    /// The prediction for a Parakeet model on windows of at most 30.5 s: N = 382 frames of width
+    /// d, hidden layers of width f. Windows are encoded one after the other. At the widest
+    /// point of a layer there are its input and norm, queries, keys, values and what was
+    /// attended to, positions and their projection (2N each), and on the host the scores of a block of
+    /// queries per thread; or, in a hidden layer, the input, its norm, the layer before and
+    /// after its activation on a GPU, and the result. Before the layers: the spectrogram and what
+    /// the convolutions make of it. The prediction network has a state of fixed size, so that
+    /// beside the frames of all windows, which are projected to its width p, there are only logits.
+    /// It always computes on the host.
+    pub fn parakeet(dimensions: &ParakeetDimensions, plan: &Plan) -> Self {
+        /// Seconds of a window, half a second of silence behind it included, rounded up.
+        const SECONDS: u64 = 31;
+        /// Samples, the same padded, and their spectrogram.
+        const SOUND: u64 = 4 * SECONDS * (2 * 16_000 + 2 * 100 * 128);
+        let ParakeetDimensions { width: d, ffn: f, vocabulary, predictor_width: p, .. } = *dimensions;
+        let n = ParakeetDimensions::frames(SECONDS);
+        let s = plan.element();
+        let parameters = dimensions.parameters();
+        let largest = 4 * d * f.max(dimensions.subsampled());
+        let widened = if plan.held == Precision::F32 { 0 } else { largest.min(WIDENED) };
+        let attention = 6 * n * d + 2 * 2 * n * d;
+        let (feed_forward, subsampling) = match plan.kind {
+            DeviceKind::Host => (3 * n * d + n * f, n * (dimensions.subsampled() + d)),
+            // The first of the convolutions before the layers is computed at once there.
+            DeviceKind::Gpu => {
+                (3 * n * d + 2 * n * f, 2 * (4 * n) * dimensions.channels * (dimensions.mel_bins / 2))
+            }
+        };
+        let output = s * n * d;
+        // A CTC head takes the logits of a whole window, twice, and one window after the other.
+        let alignment = if p == 0 { 2 * 4 * n * vocabulary } else { 0 };
+        Self {
+            kind: plan.kind,
+            fixed: match plan.kind {
+                DeviceKind::Host => HOST_BARE,
+                DeviceKind::Gpu => GPU_FIXED,
+            },
+            weights: dimensions.matrix_bytes(plan.held) + s * parameters.others,
+            workspace: match plan.kind {
+                DeviceKind::Host => largest + widened,
+                DeviceKind::Gpu => GPU_WORKSPACE,
+            },
+            encoder: SOUND + s * attention.max(feed_forward).max(subsampling),
+            encoded_together: false,
+            output,
+            caches: 0,
+            decoder: output + 4 * n * p + LOGIT_COPIES * 4 * (vocabulary + dimensions.durations),
+            alignment,
+            largest_buffer: s * n * f.max(dimensions.subsampled()),
+        }
+    }
+
     /// The prediction for a Whisper model, derived as the module describes.
     pub fn whisper(dimensions: &Dimensions, plan: &Plan) -> Self {
         let Dimensions { mel_bins, audio_context: t, width: d, .. } = *dimensions;

@@ -24,6 +24,7 @@ mod host;
 pub mod ladder;
 pub mod log;
 pub mod message;
+mod network;
 mod notice;
 pub mod nvml;
 pub mod platform;
@@ -46,6 +47,7 @@ pub use dimensions::{Dimensions, Parameters, Precision, UnknownPrecision};
 pub use footprint::{EmbeddingSizes, Footprint, Parts, Plan, StreamedSpeakers};
 pub use host::Host;
 pub use message::Message;
+pub use network::{Network, ParakeetDimensions};
 pub use notice::{Code, Data, HELP_PAGE, Notice, Severity};
 pub use probe::{
     Budgeted, Cause, Device, DeviceError, DeviceKind, Ours, Probe, ProcessUse, Reading, Unavailable,

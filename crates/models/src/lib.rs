@@ -12,6 +12,7 @@ mod fused;
 mod kv_cache;
 mod matrix;
 mod packed;
+pub mod parakeet;
 mod products;
 mod quantise;
 pub mod speakers;

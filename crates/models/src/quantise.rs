@@ -2,6 +2,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use formats::{ParakeetConfig, without_ones};
 use memory::Precision;
 
 use crate::{Error, Weights, gguf};
@@ -40,6 +41,7 @@ pub fn quantise(
     let mut fallbacks = Vec::new();
     let mut tensors = Vec::new();
     for (name, shape, stored) in weights.tensors() {
+        let shape = if is_matrix(name, shape) { without_ones(shape) } else { shape };
         let columns = shape.last().copied().unwrap_or(1) as u64;
         let held = if is_matrix(name, shape) { precision.for_width(columns) } else { stored };
         if is_matrix(name, shape) && held != precision {
@@ -48,7 +50,7 @@ pub fn quantise(
         tensors.push((name, shape, held));
     }
     let partial = out.with_extension("gguf.partial");
-    let written = write(&weights, &tensors, &partial, tick).and_then(|()| {
+    let written = write(&weights, &tensors, architecture(path)?, &partial, tick).and_then(|()| {
         std::fs::rename(&partial, out).map_err(|source| Error::Write { path: out.into(), source })
     });
     if written.is_err() {
@@ -58,20 +60,30 @@ pub fn quantise(
     written.map(|()| fallbacks)
 }
 
-/// Whether a tensor is the weight of a linear layer or the token embedding.
+/// Whether a tensor is the weight of a linear layer, which may be stored as a convolution over one place, or the
+/// token embedding.
 fn is_matrix(name: &str, shape: &[usize]) -> bool {
-    shape.len() == 2 && !name.ends_with("embed_positions.weight")
+    const OTHERS: [&str; 3] = ["embed_positions.weight", "self_attn.bias_u", "self_attn.bias_v"];
+    let is_two_dimensional = shape.len() == 2 || (shape.len() == 3 && without_ones(shape).len() == 2);
+    is_two_dimensional && !OTHERS.iter().any(|other| name.ends_with(other))
+}
+
+/// The name of the model's family in the file.
+fn architecture(path: &Path) -> Result<&'static str, Error> {
+    let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
+    Ok(if ParakeetConfig::find(folder)?.is_some() { "parakeet" } else { "whisper" })
 }
 
 fn write(
     weights: &Weights,
     tensors: &[(&str, &[usize], Precision)],
+    architecture: &str,
     path: &Path,
     tick: &dyn Fn() -> bool,
 ) -> Result<(), Error> {
     let unwritable = |source| Error::Write { path: path.into(), source };
     let mut file = BufWriter::new(File::create(path).map_err(unwritable)?);
-    let header = header(tensors);
+    let header = header(tensors, architecture);
     file.write_all(&header).map_err(unwritable)?;
     let mut at = header.len() as u64;
     for (name, shape, held) in tensors {
@@ -95,7 +107,7 @@ fn pad(file: &mut impl Write, at: &mut u64) -> io::Result<()> {
     Ok(())
 }
 
-fn header(tensors: &[(&str, &[usize], Precision)]) -> Vec<u8> {
+fn header(tensors: &[(&str, &[usize], Precision)], architecture: &str) -> Vec<u8> {
     /// The metadata type of strings.
     const TEXT: u32 = 8;
     let text = |header: &mut Vec<u8>, text: &str| {
@@ -108,7 +120,7 @@ fn header(tensors: &[(&str, &[usize], Precision)]) -> Vec<u8> {
     header.extend(1u64.to_le_bytes());
     text(&mut header, "general.architecture");
     header.extend(TEXT.to_le_bytes());
-    text(&mut header, "whisper");
+    text(&mut header, architecture);
     let mut offset = 0u64;
     for (name, shape, held) in tensors {
         text(&mut header, name);

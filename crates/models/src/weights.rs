@@ -1,8 +1,9 @@
 use std::path::{Path, PathBuf};
 
 use candle_core::{DType, Device, Tensor};
-use formats::Tensors;
+use formats::{Tensors, without_ones};
 use memory::Precision;
+use rayon::prelude::*;
 
 use crate::Error;
 use crate::blocks::to_f32;
@@ -15,6 +16,8 @@ use crate::packed::PackedMatrix;
 #[derive(Debug)]
 pub struct Weights {
     tensors: Tensors,
+    /// Whether numbers that are not finite are refused.
+    finite: bool,
 }
 
 impl Weights {
@@ -24,12 +27,12 @@ impl Weights {
     /// [`Error::Files`] if its files are
     /// missing, unreadable or damaged.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        Ok(Self { tensors: Tensors::open(path)? })
+        Ok(Self { tensors: Tensors::open(path)?, finite: false })
     }
 
     /// Those of a file or files that are open.
     pub(crate) fn of(tensors: Tensors) -> Self {
-        Self { tensors }
+        Self { tensors, finite: false }
     }
 
     /// Opens one file, of safetensors or a checkpoint that torch saved.
@@ -37,7 +40,12 @@ impl Weights {
     /// # Errors
     /// [`Error::Files`] if it is unreadable, damaged or of another format.
     pub(crate) fn open_file(path: &Path) -> Result<Self, Error> {
-        Ok(Self { tensors: Tensors::open_file(path)? })
+        Ok(Self { tensors: Tensors::open_file(path)?, finite: false })
+    }
+
+    /// The same weights; each tensor that is read is refused by name where one of its numbers is not finite.
+    pub(crate) fn refusing_infinite(self) -> Self {
+        Self { finite: true, ..self }
     }
 
     /// Whether there is a tensor of this name.
@@ -142,7 +150,7 @@ impl Weights {
             .get(name)
             .ok_or_else(|| Error::invalid(self.first_file(), format!("the tensor {name} is missing")))?;
         let (path, map) = &self.tensors.files[tensor.file];
-        if tensor.shape != shape {
+        if without_ones(&tensor.shape) != without_ones(shape) {
             let found = &tensor.shape;
             return Err(Error::invalid(
                 path,
@@ -150,12 +158,34 @@ impl Weights {
             ));
         }
         match &tensor.stored {
+            Ok(stored) if self.finite && !is_finite(*stored, &map[tensor.bytes.clone()]) => {
+                Err(Error::invalid(path, format!("the tensor {name} has numbers that are not finite")))
+            }
             Ok(stored) => Ok((path, *stored, &map[tensor.bytes.clone()])),
             Err(other) => Err(Error::invalid(
                 path,
                 format!("the tensor {name} is of the type {other}, which is not supported"),
             )),
         }
+    }
+}
+
+/// Whether all numbers are finite, by their exponents; those of blocks are taken for it.
+fn is_finite(stored: Precision, bytes: &[u8]) -> bool {
+    const BLOCK: usize = 1 << 20;
+    let halves = |exponent: u16| {
+        bytes.par_chunks(BLOCK).all(|bytes| {
+            bytes.as_chunks().0.iter().all(|bytes| u16::from_le_bytes(*bytes) & exponent != exponent)
+        })
+    };
+    match stored {
+        Precision::F32 => bytes.par_chunks(BLOCK).all(|bytes| {
+            const EXPONENT: u32 = 0x7f80_0000;
+            bytes.as_chunks().0.iter().all(|bytes| u32::from_le_bytes(*bytes) & EXPONENT != EXPONENT)
+        }),
+        Precision::F16 => halves(0x7c00),
+        Precision::Bf16 => halves(0x7f80),
+        _ => true,
     }
 }
 

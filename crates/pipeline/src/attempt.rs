@@ -15,9 +15,10 @@ use crate::language::{known_language, language_of};
 use crate::loaded::Loaded;
 use crate::progress::Reporter;
 use crate::sound::{self, PREPARING_BYTES, Sound, spans};
+use crate::speech_model::Request;
 use crate::start::Models;
+use crate::steps::{self, Found, Observer, Step as WindowStep};
 use crate::trouble::{Broken, during};
-use crate::whisper::{self, Found, Observer, Step as WindowStep, Transcriber, mix};
 use crate::{Control, Emit, StageError, completeness, device, job, speakers};
 
 /// Bands of the spectrogram that is made of sound which no model listens to.
@@ -92,11 +93,8 @@ impl<'a> Work<'a> {
     fn write_all(&mut self, channels: &[(ChannelMode, Option<u32>)]) -> Result<(), Broken> {
         let language = self.load()?;
         for (number, (mode, label)) in channels.iter().enumerate().skip(self.draft.point.channel) {
-            let mel_bins = loaded(take(self.context, Stage::Preprocess)?, Stage::Preprocess)?
-                .whisper
-                .config
-                .dimensions
-                .mel_bins as usize;
+            let mel_bins =
+                loaded(take(self.context, Stage::Preprocess)?, Stage::Preprocess)?.speech.mel_bins();
             self.prepare(number, *mode, mel_bins)?;
             // Preparing may have needed the room that the model took.
             if self.context.as_ref().is_some_and(|context| context.loaded.is_none()) {
@@ -264,15 +262,14 @@ impl<'a> Work<'a> {
             during(STAGE, Scope::enter(&context.device, STAGE, demand))?.trim_every(job.memory.trim_every);
         let duration = Time::from_seconds(recording.seconds());
         let mut reporter = Reporter::new(Stage::Transcribe, Some(duration), emit);
-        if draft.point.languages.len() <= *channel {
+        let known = draft.point.languages.get(*channel).map(|(language, _)| language.as_str());
+        // A model that took over may not know what the one before it went by.
+        if known.is_none_or(|known| model.speech.known_language(known).is_none()) {
             let found = match language {
                 Some(language) => (language, None),
-                None => {
-                    let probabilities = during(STAGE, language_of(model, recording, control))?;
-                    let first = probabilities.into_iter().next();
-                    first.map_or(("en".into(), Some(0.0)), |(code, probability)| (code, Some(probability)))
-                }
+                None => during(STAGE, language_of(model, recording, control))?,
             };
+            draft.point.languages.truncate(*channel);
             draft.point.languages.push(found);
         }
         let languages = draft.point.languages.clone();
@@ -282,20 +279,10 @@ impl<'a> Work<'a> {
         }
         let language = languages.get(*channel).map_or("en", |(language, _)| language.as_str());
         let other_language = (language != draft.transcript.language).then(|| language.to_owned());
-        let transcriber = Transcriber {
-            model: &model.whisper,
-            settings: &job.decoding,
-            task: job.task,
-            main_language: language,
-            language,
-            span: job.span,
-            seed: mix(recording.pcm.len(), u64::from(recording.log_mel_maximum.to_bits())),
-            control,
-        };
         let gated = job.voice_activity != VoiceActivity::Off;
         let regions: Vec<Range<usize>> = match job.span {
             // A caller that asks for a part of it has heard speech there.
-            Some(span) => std::iter::once(whisper::frame(span.start)..whisper::frame(span.end)).collect(),
+            Some(span) => std::iter::once(steps::frame(span.start)..steps::frame(span.end)).collect(),
             None => recording
                 .speech
                 .iter()
@@ -315,7 +302,18 @@ impl<'a> Work<'a> {
         };
         let speech = (gated || job.span.is_some()).then_some(&regions[..]);
         let strategy = if job.is_batched(kind) { Strategy::Batched } else { Strategy::Sequential };
-        let result = transcriber.run(strategy, recording, speech, &from, skip, &mut listener);
+        let request = Request {
+            recording,
+            speech,
+            span: job.span,
+            strategy,
+            settings: &job.decoding,
+            task: job.task,
+            language,
+            skip,
+            control,
+        };
+        let result = model.speech.transcribe(&request, &from, &mut listener);
         draft.stage("transcribe", reporter.elapsed().as_secs_f64());
         during(STAGE, result)?;
         reporter.at(duration);

@@ -6,9 +6,9 @@ use wire::{DeviceChoice, ErrorCode, Event, Failure, FilePath, Job};
 
 use crate::device_context::DeviceContext;
 use crate::loaded::Loaded;
+use crate::speech_model::HearsLanguages;
 use crate::start::{self, Models};
 use crate::trouble::{Broken, during};
-use crate::whisper::{detect_language, encode_window, encode_windows, language_name_or_code};
 use crate::{Control, Emit, StageError, attempt, device, job, sound};
 
 /// How much of a file is searched for speech whose language is asked for.
@@ -186,8 +186,8 @@ impl<'a> Listening<'a> {
         let control = self.control;
         let context: &DeviceContext = during(STAGE, self.context.as_ref().ok_or_else(no_device))?;
         let model = attempt::loaded(context, STAGE)?;
-        let n_mels = model.whisper.config.dimensions.mel_bins as usize;
-        let window = model.whisper.config.window_frames();
+        let ear = during(STAGE, hears_languages(model))?;
+        let (n_mels, window) = (ear.mel_bins(), ear.window_frames());
         for candidate in candidates.iter_mut() {
             candidate.prepare(n_mels, window, control)?;
         }
@@ -202,7 +202,7 @@ impl<'a> Listening<'a> {
             let demand =
                 model.footprint(job, context.device.device().kind()).work_demand(listened.len() as u64);
             let scope = during(STAGE, Scope::enter(&context.device, STAGE, demand))?;
-            let found = during(STAGE, listen(model, &listened, &mut mel, control))?;
+            let found = during(STAGE, listen(ear, &listened, &mut mel, control))?;
             scope.leave(|| ());
             self.state.progressed();
             for (candidate, found) in listened.iter_mut().zip(found) {
@@ -239,15 +239,18 @@ fn no_device() -> Failure {
     Failure::new(ErrorCode::Internal, "There is no device.")
 }
 
-/// A language that the model has a token for.
+/// How the model tells which language is spoken.
+fn hears_languages(model: &Loaded) -> Result<&dyn HearsLanguages, Failure> {
+    model.speech.hears_languages().ok_or_else(|| {
+        let message = format!("The model {} does not say which language is spoken.", model.model.name);
+        Failure::new(ErrorCode::ModelUnsupported, message).remedy("Choose a Whisper model for that.")
+    })
+}
+
+/// A language that the model can write.
 pub fn known_language(model: &Loaded, language: &str) -> Result<String, StageError> {
-    let vocabulary = &model.whisper.vocabulary;
-    let code = language_name_or_code(language);
-    let known = |code: &str| {
-        if vocabulary.is_multilingual() { vocabulary.language_token(code).is_some() } else { code == "en" }
-    };
-    match code.filter(|code| known(code)) {
-        Some(code) => Ok(code.to_owned()),
+    match model.speech.known_language(language) {
+        Some(code) => Ok(code),
         None => {
             let message = format!("The model {} does not know the language {language:?}.", model.model.name);
             Err(Failure::new(ErrorCode::LanguageUnknown, message)
@@ -259,38 +262,42 @@ pub fn known_language(model: &Loaded, language: &str) -> Result<String, StageErr
 
 /// Probabilities of all languages in the next window of each candidate.
 fn listen(
-    model: &Loaded,
+    ear: &dyn HearsLanguages,
     candidates: &[&mut Candidate],
     mel: &mut LogMel,
     control: &Control,
 ) -> Result<Vec<Vec<(String, f32)>>, StageError> {
-    let frames = model.whisper.config.window_frames();
+    let frames = ear.window_frames();
     let mut windows = Vec::with_capacity(candidates.len());
     for candidate in candidates {
         if let (Some((_, recording)), Some(start)) = (&candidate.recording, candidate.next_window()) {
             windows.push(recording.log_mel(mel, start, frames)?);
         }
     }
-    let audio = encode_windows(&model.whisper, windows, control)?;
-    Ok(detect_language(&model.whisper, &audio, control)?)
+    Ok(ear.languages(windows, control)?)
 }
 
-/// Detected where speech begins; where the first window leaves it open, the
-/// mean over up to three.
+/// The likeliest language with its probability, detected where speech begins; where the first window leaves it open, by
+/// the mean over up to three. Of a model that can't tell, the language that it is for.
 pub fn language_of(
     model: &Loaded,
     recording: &Recording,
     control: &Control,
-) -> Result<Vec<(String, f32)>, StageError> {
-    let whisper = &model.whisper;
-    let frames = whisper.config.window_frames();
-    let mut mel = LogMel::new(whisper.config.dimensions.mel_bins as usize);
+) -> Result<(String, Option<f32>), StageError> {
+    let speech = &model.speech;
+    let Some(ear) = speech.hears_languages() else { return Ok((speech.usual_language().to_owned(), None)) };
+    let frames = ear.window_frames();
+    let mut mel = LogMel::new(ear.mel_bins());
     let mut votes = Votes::new(recording, frames);
     while let Some(start) = votes.next_window() {
-        let audio = encode_window(whisper, recording.log_mel(&mut mel, start, frames)?, control)?;
-        votes.add(detect_language(whisper, &audio, control)?.into_iter().next().unwrap_or_default());
+        let window = recording.log_mel(&mut mel, start, frames)?;
+        votes.add(ear.languages(vec![window], control)?.into_iter().next().unwrap_or_default());
     }
-    Ok(votes.result())
+    let likeliest = votes.result().into_iter().next();
+    Ok(likeliest.map_or_else(
+        || (speech.usual_language().to_owned(), Some(0.0)),
+        |(code, probability)| (code, Some(probability)),
+    ))
 }
 
 /// What the windows of a recording say of its language.

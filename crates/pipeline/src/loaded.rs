@@ -1,21 +1,22 @@
 use std::path::{Path, PathBuf};
 
-use memory::{DeviceKind, Dimensions, Footprint, Plan, Precision, Scope, Stage, Tracker};
-use models::whisper::{Whisper, WhisperConfig};
+use formats::ModelInfo;
+use memory::{DeviceKind, Footprint, Network, Plan, Precision, Scope, Stage, Tracker};
 use serde::Deserialize;
 use wire::{ErrorCode, Failure, Job};
 
 use crate::device::Chosen;
+use crate::speech_model::{self, SpeechModel};
 use crate::trouble::{Broken, during};
 use crate::{Control, StageError};
 
 /// A model on its device, with its hold on the device's memory.
 #[derive(Debug)]
 pub struct Loaded {
-    pub whisper: Whisper,
+    pub speech: Box<dyn SpeechModel>,
     pub model: transcript::Model,
     /// What decoding with it takes beyond its weights.
-    pub dimensions: Dimensions,
+    pub network: Network,
     path: PathBuf,
     precision: Precision,
     /// After the weights, so that it ends when they are gone.
@@ -50,16 +51,16 @@ impl Loaded {
         tracker: &Tracker,
         control: &Control,
     ) -> Result<Self, Broken> {
-        let dimensions = during(Stage::SpeechModel, dimensions(path))?;
+        let network = during(Stage::SpeechModel, network(path))?;
         let marker = Marker::read(path);
         let name = name_of(path, &marker);
-        let plan = Plan::new(tracker.device().kind(), precision, &dimensions);
-        let demand = Footprint::whisper(&dimensions, &plan).model_demand(&name);
+        let plan = network.plan(tracker.device().kind(), precision);
+        let demand = Footprint::of(&network, &plan).model_demand(&name);
         let mut scope = during(Stage::SpeechModel, Scope::enter(tracker, Stage::SpeechModel, demand))?;
-        // On an error `whisper` was never there and the scope ends by itself.
-        let whisper = during(
+        // On an error `speech` was never there and the scope ends by itself.
+        let speech = during(
             Stage::SpeechModel,
-            Whisper::load(path, &chosen.device, precision, &|| {
+            speech_model::load(&network, path, &chosen.device, precision, &|| {
                 control.worked();
                 !control.is_cancelled()
             }),
@@ -67,34 +68,34 @@ impl Loaded {
         scope.loaded();
         let model = transcript::Model {
             name,
-            precision: whisper.precision.as_str().into(),
+            precision: speech.precision().as_str().into(),
             demonstration: marker.demonstration,
         };
-        Ok(Self { whisper, model, dimensions, path: path.into(), precision, scope })
+        Ok(Self { speech, model, network, path: path.into(), precision, scope })
     }
 
     /// Drops the weights, then verifies that their memory came back.
     pub fn free(self) {
-        let Self { whisper, scope, .. } = self;
-        scope.leave(|| drop(whisper));
+        let Self { speech, scope, .. } = self;
+        scope.leave(|| drop(speech));
     }
 
     /// What the job will take with this model.
     pub fn footprint(&self, job: &Job, kind: DeviceKind) -> Footprint {
-        footprint(&self.dimensions, self.precision, kind, job)
+        footprint(&self.network, self.precision, kind, job)
     }
 }
 
-pub fn footprint(dimensions: &Dimensions, precision: Precision, kind: DeviceKind, job: &Job) -> Footprint {
+pub fn footprint(network: &Network, precision: Precision, kind: DeviceKind, job: &Job) -> Footprint {
     let decoding = &job.decoding;
     let warm = decoding.temperatures.iter().any(|temperature| *temperature > 0.0);
     let candidates = if warm { decoding.best_of } else { 1 };
     let plan = Plan {
         beams: decoding.beam_size.max(candidates).max(1) as u64,
         word_times: decoding.word_times,
-        ..Plan::new(kind, precision, dimensions)
+        ..network.plan(kind, precision)
     };
-    Footprint::whisper(dimensions, &plan)
+    Footprint::of(network, &plan)
 }
 
 /// What a model is called where its marker says nothing.
@@ -104,13 +105,13 @@ pub fn name_of(path: &Path, marker: &Marker) -> String {
     })
 }
 
-/// Those of the model at `path`, read without loading it.
-pub fn dimensions(path: &Path) -> Result<Dimensions, StageError> {
+/// That of the model at `path`, read without loading it.
+pub fn network(path: &Path) -> Result<Network, StageError> {
     if !path.exists() {
         let message = format!("There is no model at {}.", path.display());
         return Err(Failure::new(ErrorCode::ModelNotFound, message)
             .remedy("`steno models` lists those that are installed.")
             .into());
     }
-    Ok(WhisperConfig::read(path).map_err(models::Error::from)?.dimensions)
+    Ok(ModelInfo::network(path).map_err(models::Error::from)?)
 }

@@ -3,11 +3,11 @@ use std::path::{Path, PathBuf};
 use formats::speaker_footprint;
 use memory::fit::{self, BatchLimits};
 use memory::ladder::{Installed, LadderSettings, LadderState, Processor};
-use memory::{DeviceKind, Dimensions, Footprint, Precision, Situation, Stage};
+use memory::{DeviceKind, Footprint, Network, Precision, Situation, Stage};
 use wire::{FilePath, Job};
 
 use crate::device_context::DeviceContext;
-use crate::loaded::{Loaded, Marker, dimensions, footprint, name_of};
+use crate::loaded::{Loaded, Marker, footprint, name_of, network};
 use crate::trouble::{Broken, during};
 use crate::{Control, StageError};
 
@@ -15,10 +15,10 @@ use crate::{Control, StageError};
 #[derive(Debug)]
 pub struct Models {
     known: Vec<(PathBuf, Installed)>,
-    /// Name, precision and dimensions of the one that was asked for.
+    /// Name, precision and network of the one that was asked for.
     name: String,
     precision: Precision,
-    dimensions: Dimensions,
+    network: Network,
 }
 
 impl Models {
@@ -26,7 +26,7 @@ impl Models {
     /// it is and quantised while it is loaded.
     pub fn of(job: &Job, kind: DeviceKind) -> Result<Self, StageError> {
         let path = job.model.as_path();
-        let dimensions = dimensions(path)?;
+        let network = network(path)?;
         let precision = match job.precision {
             Some(precision) => precision,
             None => models::stored_precision(path)?.usual_on(kind),
@@ -43,10 +43,10 @@ impl Models {
                 other.model == name && other.precision == precision.as_str()
             };
             if !known.iter().any(is) {
-                known.push((path.to_owned(), installed(&name, &dimensions, precision, job)));
+                known.push((path.to_owned(), installed(&name, &network, precision, job)));
             }
         }
-        Ok(Self { known, name, precision, dimensions })
+        Ok(Self { known, name, precision, network })
     }
 
     pub fn installed(&self) -> Vec<Installed> {
@@ -113,13 +113,13 @@ impl Models {
     }
 }
 
-fn installed(name: &str, dimensions: &Dimensions, precision: Precision, job: &Job) -> Installed {
+fn installed(name: &str, network: &Network, precision: Precision, job: &Job) -> Installed {
     Installed {
         model: name.to_owned(),
         precision: precision.as_str().into(),
-        parameters: dimensions.parameters().total(),
-        gpu_bytes: footprint(dimensions, precision, DeviceKind::Gpu, job).weights,
-        host_bytes: footprint(dimensions, precision, DeviceKind::Host, job).weights,
+        parameters: network.parameters().total(),
+        gpu_bytes: footprint(network, precision, DeviceKind::Gpu, job).weights,
+        host_bytes: footprint(network, precision, DeviceKind::Host, job).weights,
         suits: true,
     }
 }
@@ -128,7 +128,7 @@ fn installed(name: &str, dimensions: &Dimensions, precision: Precision, job: &Jo
 pub fn state(models: &Models, job: &Job, context: &DeviceContext) -> Result<LadderState, StageError> {
     let kind = context.device.device().kind();
     let place = if context.is_cpu() { Processor::Cpu } else { Processor::Gpu };
-    let footprint = footprint(&models.dimensions, models.precision, kind, job);
+    let footprint = footprint(&models.network, models.precision, kind, job);
     let free = context.device.device().read().map_or(u64::MAX, |reading| reading.free);
     let limits = job.memory.batch_limits(kind);
     // Otherwise one window decides where the next one begins.
@@ -156,7 +156,7 @@ pub fn detection_batch(models: &Models, job: &Job, context: &DeviceContext) -> u
     if kind == DeviceKind::Host && user.is_none() {
         return 1;
     }
-    let footprint = footprint(&models.dimensions, models.precision, kind, job);
+    let footprint = footprint(&models.network, models.precision, kind, job);
     let free = context.device.device().read().map_or(u64::MAX, |reading| reading.free);
     let limits = job.memory.batch_limits(kind);
     let limits = BatchLimits { buffer_fraction: limits.buffer_fraction.or(Some(FRACTION)), ..limits };

@@ -4,12 +4,12 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use audio::{LogMel, OpenOptions, PrepareOptions};
+use audio::{LogMel, OpenOptions, PrepareOptions, Recording};
 use candle_core::Device;
 use formats::SpeakerModel;
 use memory::bytes::MIB;
@@ -19,7 +19,7 @@ use pipeline::speakers::community::{self, CommunityHeard, CommunityNetworks};
 use pipeline::speakers::nemotron::{self, NemotronHeard, NemotronNetworks};
 use pipeline::speakers::{Heard, Networks, listen};
 use pipeline::whisper::{Observer, Step, Transcriber};
-use pipeline::{Control, StageError};
+use pipeline::{Control, Request, StageError, load_speech_model};
 use transcript::Task;
 use wire::{DecodingOptions, ErrorCode, Failure, Point, Strategy};
 
@@ -165,8 +165,62 @@ fn decoding_takes_what_was_predicted() {
             }
         }
     }
+    transducers(&recording, &speech, &host, &mut wrong);
     tell_speakers_apart(&path, &mut wrong);
     assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+/// Parakeet with a transducer and with a CTC head, of a third of the released size, or of all of it.
+fn transducers(recording: &Recording, speech: &[Range<usize>], host: &Host, wrong: &mut Vec<String>) {
+    let released = random_models::ParakeetSize::named("parakeet-tdt-0.6b-v3").unwrap();
+    let all = std::env::var_os("STENO_FOOTPRINT_MODELS").is_some();
+    let small = random_models::ParakeetSize { layers: if all { released.layers } else { 5 }, ..*released };
+    let ctc = random_models::ParakeetSize { vocabulary: 1025, predictor: 0, ..small };
+    let held = || host.read().unwrap().ours.unwrap().reserved;
+    for (name, size, precision) in
+        [("tdt", small, Precision::F32), ("tdt", small, Precision::Q8_0), ("ctc", ctc, Precision::F32)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        random_models::write_parakeet_model(folder.path(), &size, &random_models::Options::default())
+            .unwrap();
+        let network = formats::ModelInfo::network(folder.path()).unwrap();
+        let footprint = Footprint::of(&network, &network.plan(DeviceKind::Host, precision));
+        let (settings, control) = (DecodingOptions::default(), Control::default());
+        let request = Request {
+            recording,
+            speech: Some(speech),
+            span: None,
+            strategy: Strategy::Auto,
+            settings: &settings,
+            task: Task::Transcribe,
+            language: "und",
+            skip: &[],
+            control: &control,
+        };
+        platform::trim_allocator();
+        let before = held();
+        platform::set_loading(true);
+        let model = load_speech_model(&network, folder.path(), &Device::Cpu, precision, &|| true).unwrap();
+        platform::set_loading(false);
+        for windows in [1, 4] {
+            platform::trim_allocator();
+            host.reset_peak();
+            let mut one = OneBatch { windows, done: 0 };
+            model.transcribe(&request, &Point::default(), &mut one).unwrap_err();
+            let whole = host.read().unwrap().ours.unwrap().peak.unwrap() - before;
+            let predicted = footprint.weights + footprint.work(windows as u64);
+            let difference = predicted as f64 / whole as f64 - 1.0;
+            println!(
+                "{name} {precision} {windows:>8} {:>13} {:>12} {:>+10.1} %",
+                predicted / MIB,
+                whole / MIB,
+                100.0 * difference
+            );
+            if difference.abs() > TOLERANCE {
+                wrong.push(format!("{name} {precision}, {windows} windows: {:+.0} %", 100.0 * difference));
+            }
+        }
+    }
 }
 
 /// Asks the process of [`decoding_takes_what_was_predicted`] to measure this many windows of speakers alone.

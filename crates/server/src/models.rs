@@ -117,6 +117,12 @@ impl Models {
             job.decoding.temperatures = vec![temperature];
         }
         let name = model.name.clone();
+        let is_named = wanted.model.as_deref().is_some_and(|name| !name.is_empty() && name != ANY);
+        if let Ok(network) = advisor::model_info::read(&model.path)
+            && let Some(failure) = advisor::model_info::refusal(&network, &name, is_named, &job)
+        {
+            return Err(failure.into());
+        }
         let mut job = JobTemplate::new(self.preferences.clone(), model, self.device).fill(job);
         for other in &mut job.alternatives {
             other.path = absolute(other.path.as_path()).into();

@@ -1,5 +1,5 @@
 #![warn(missing_docs, clippy::missing_errors_doc)]
-//! Writes Whisper models with random weights in the Hugging Face layout. They
+//! Writes Whisper and Parakeet models with random weights in the Hugging Face layout. They
 //! have the dimensions and vocabularies of the public models, so they serve to
 //! test loading, speed and memory; what they transcribe is meaningless.
 //!
@@ -8,12 +8,14 @@
 pub mod corpus;
 pub mod diarization;
 mod nemotron;
+mod parakeet;
 mod size;
 mod speakers;
 mod vocabulary;
 mod weights;
 
 pub use nemotron::{NEMOTRON_LAYERS, write_nemotron_model};
+pub use parakeet::{PARAKEET_SIZES, ParakeetSize, write_parakeet_model};
 pub use size::{SIZES, Size, VocabularyKind};
 pub use speakers::write_speaker_model;
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use random_models::{Options, SIZES, Size, WeightType};
+use random_models::{Options, PARAKEET_SIZES, ParakeetSize, SIZES, Size, WeightType};
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {
@@ -46,13 +46,19 @@ fn run(mut arguments: impl Iterator<Item = String>) -> Result<String, String> {
     let [size, folder] = rest.as_slice() else {
         return Err("usage: random-models SIZE FOLDER [--precision f32|f16|bf16] [--shards N] [--seed N] [--activation NAME]".into());
     };
-    let known = || SIZES.iter().map(|size| size.name).collect::<Vec<_>>().join(", ");
-    let size = Size::named(size).ok_or_else(|| format!("no size {size}; there are {}", known()))?;
+    let known = || {
+        let names = SIZES.iter().map(|size| size.name).chain(PARAKEET_SIZES.iter().map(|size| size.name));
+        names.collect::<Vec<_>>().join(", ")
+    };
     let folder = PathBuf::from(folder);
     if random_models::is_complete(&folder) {
         return Ok(format!("{} is already there", folder.display()));
     }
-    random_models::write(&folder, size, &options)
-        .map_err(|error| format!("{}: {error}", folder.display()))?;
-    Ok(format!("{}: {} with random weights", folder.display(), size.name))
+    let written = match (Size::named(size), ParakeetSize::named(size)) {
+        (Some(size), _) => random_models::write(&folder, size, &options),
+        (None, Some(size)) => random_models::write_parakeet_model(&folder, size, &options),
+        (None, None) => return Err(format!("no size {size}; there are {}", known())),
+    };
+    written.map_err(|error| format!("{}: {error}", folder.display()))?;
+    Ok(format!("{}: {size} with random weights", folder.display()))
 }

@@ -42,6 +42,11 @@ pub(crate) enum Values {
         mean: f32,
         deviation: f32,
     },
+    /// Zeros but for one place.
+    Spike {
+        at: usize,
+        height: f32,
+    },
     /// Position embeddings: sines, then cosines, of wavelengths from 2 pi to 20,000 pi.
     Sinusoids,
 }
@@ -62,6 +67,12 @@ impl Tensor {
                 let stream = self.name.bytes().fold(mix(seed), |state, byte| mix(state ^ u64::from(byte)));
                 for (i, value) in block.iter_mut().enumerate() {
                     *value = mean + deviation * normal(stream.wrapping_add((start + i) as u64));
+                }
+            }
+            Values::Spike { at, height } => {
+                block.fill(0.0);
+                if let Some(value) = at.checked_sub(start).and_then(|at| block.get_mut(at)) {
+                    *value = height;
                 }
             }
             Values::Sinusoids => {

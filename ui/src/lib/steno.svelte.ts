@@ -59,6 +59,14 @@ export interface SaveReport {
   exporting: Exporting;
 }
 
+/** What a model can be asked for. */
+export interface Takes {
+  language: boolean;
+  translation: boolean;
+  prompt: boolean;
+  search: boolean;
+}
+
 export class Steno {
   setup = $state.raw<Setup | null>(null);
   /** Words that the user corrects again and again. */
@@ -136,6 +144,17 @@ export class Steno {
     void this.findEngine();
     void this.findFits();
     void this.catalog.look();
+  }
+
+  /** What can be asked of a model; everything where that is not known. */
+  takes(model: number | null): Takes {
+    const facts = this.fits?.models.find((fit) => fit.model === model)?.facts;
+    return {
+      language: facts?.takes_language ?? true,
+      translation: facts?.takes_translation ?? true,
+      prompt: facts?.takes_prompt ?? true,
+      search: facts?.takes_search ?? true,
+    };
   }
 
   /** What is free changes by itself: asked for anew whenever it is shown. */

@@ -197,6 +197,39 @@ fn english_alone_and_limits_are_taken_into_account() {
     assert!(choices.iter().all(|it| it.fit.precision == "q4_0"));
 }
 
+/// Where it knows the language well; elsewhere, and where no language is named, Whisper.
+#[test]
+fn parakeet_is_recommended_for_the_languages_that_it_knows_well() {
+    let recommended = |language: Option<&str>, task: transcript::Task, device: DeviceMemory| {
+        let mut job = job();
+        job.language = language.map(str::to_owned);
+        job.task = task;
+        for_devices(&[device], Vec::new(), &candidates(), &[], &job).model().unwrap().to_owned()
+    };
+    use transcript::Task::{Transcribe, Translate};
+    for language in ["en", "de", "fr", "es", "it", "pl", "uk"] {
+        for device in [host(), card(24, false), card(8, false)] {
+            let model = recommended(Some(language), Transcribe, device);
+            assert_eq!(model, "parakeet-tdt-0.6b-v3", "{language}");
+        }
+        assert!(recommended(Some(language), Translate, host()).starts_with("whisper"), "{language}");
+    }
+    for language in [
+        None,
+        Some("sv"),
+        Some("lv"),
+        Some("sl"),
+        Some("el"),
+        Some("lt"),
+        Some("mt"),
+        Some("da"),
+        Some("et"),
+        Some("ja"),
+    ] {
+        assert!(recommended(language, Transcribe, host()).starts_with("whisper"), "{language:?}");
+    }
+}
+
 #[test]
 fn without_a_card_the_measured_speed_decides() {
     let small = candidates().into_iter().find(|it| it.id == "whisper-small").unwrap().network.dimensions;

@@ -199,6 +199,10 @@ pub fn job(entry: &QueueEntry, settings: &JobSettings, preferences: &Preferences
     let mut job = Job::new(NO_JOB, entry.file.clone(), model.path.clone());
     settings.fill(&mut job);
     entry.part.fill(&mut job);
+    // What is set for other models stays set, and is not asked of this one. One that can't be read says so itself.
+    if let Ok(network) = advisor::model_info::read(&model.path) {
+        advisor::model_info::restrict(&network, &mut job);
+    }
     job.threads = preferences.engine.threads;
     job.device = preferences.engine.device;
     job.memory = preferences.memory.clone();
@@ -223,6 +227,41 @@ mod tests {
         preferences.engine.threads = Some(3);
         let job = job(queue.get(id).unwrap(), &settings, &preferences).unwrap();
         assert_eq!((job.device, job.threads), (wire::DeviceChoice::Cuda(1), Some(3)));
+    }
+
+    /// They stay set, for the next model.
+    #[test]
+    fn settings_that_the_model_does_not_take_are_not_asked_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = r#"{"model_type": "parakeet_tdt", "encoder_config": {}}"#;
+        std::fs::write(folder.path().join("config.json"), config).unwrap();
+        let header = br#"{"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}"#;
+        let file = [&(header.len() as u64).to_le_bytes()[..], header, &[0; 4]].concat();
+        std::fs::write(folder.path().join("model.safetensors"), file).unwrap();
+        let mut queue = super::super::queue::Queue::default();
+        let id = queue.add("talk.wav".into(), None, false, None);
+        let model = |path: &std::path::Path| {
+            Some(advisor::ModelRef { name: "m".into(), path: path.into(), demonstration: false, note: None })
+        };
+        let mut settings = JobSettings {
+            model: model(folder.path()),
+            language: Some("de".into()),
+            task: transcript::Task::Translate,
+            ..JobSettings::default()
+        };
+        settings.decoding.beams = 5;
+        settings.decoding.prompt = "Ada".into();
+        settings.decoding.words = vec!["Grace".into()];
+        let of =
+            |settings: &JobSettings| job(queue.get(id).unwrap(), settings, &Preferences::default()).unwrap();
+        let plain = of(&settings);
+        assert_eq!((plain.language, plain.task), (None, transcript::Task::Transcribe));
+        assert_eq!((plain.decoding.beam_size, plain.decoding.initial_prompt), (1, None));
+        assert!(plain.decoding.vocabulary.is_empty());
+        settings.model = model(concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/starter-whisper").as_ref());
+        let full = of(&settings);
+        assert_eq!((full.language.as_deref(), full.task), (Some("de"), transcript::Task::Translate));
+        assert_eq!((full.decoding.beam_size, full.decoding.vocabulary.len()), (5, 1));
     }
 
     #[test]

@@ -62,6 +62,14 @@ pub struct ModelFacts {
     pub multilingual: bool,
     /// It translates into English.
     pub translates: bool,
+    /// It can be told the language, and to look for it anew.
+    pub takes_language: bool,
+    /// It can be asked to translate.
+    pub takes_translation: bool,
+    /// It can be given a prompt and words to expect.
+    pub takes_prompt: bool,
+    /// It can search more than one way.
+    pub takes_search: bool,
     /// Whether it knows the language and the task that are set.
     pub suits: bool,
     /// Seconds of recording per second, where this machine's speed was measured.
@@ -168,6 +176,10 @@ impl From<Choice> for ModelFacts {
             disk: choice.disk,
             multilingual: choice.multilingual,
             translates: choice.translates,
+            takes_language: choice.abilities.told_language,
+            takes_translation: choice.abilities.translation,
+            takes_prompt: choice.abilities.prompt,
+            takes_search: choice.abilities.search,
             suits: choice.suits,
             speed: choice.speed,
         }

@@ -364,6 +364,47 @@ fn a_kill_while_speakers_are_identified_costs_nothing() {
     }
 }
 
+/// A model of the other family goes on from its points as well.
+#[test]
+fn a_transducer_that_is_killed_goes_on_with_the_same_text() {
+    const MODEL: &str = "parakeet-tiny";
+    let sandbox = Sandbox::with(&[]);
+    crate::transducer::write(&sandbox.path(MODEL), MODEL);
+    let recordings: Vec<String> = recordings(&sandbox, 3).split_off(2);
+    let talk = recordings[0].as_str();
+    let arguments = |folder: &'static str| {
+        let base = ["transcribe", talk, "--model", MODEL, "-f", "json", "--reproducible", "--threads", "1"];
+        [&base[..], &KEPT, &["-o", folder, "--json-events"]].concat()
+    };
+    let begun = |event: &Value| event["event"] == "segment";
+    run(&sandbox, &arguments("calm")).ends(0);
+
+    let mut wild = Running::start(&sandbox, &arguments("engine"));
+    let (mut killed, mut restarts) = (false, 0);
+    while let Some(event) = wild.next() {
+        assert_ne!(event["event"], "failed", "{event}");
+        restarts += usize::from(event["notice"]["code"] == "engine.restarted");
+        if begun(&event) && !killed {
+            killed = wild.kill_engine();
+        }
+    }
+    assert!(wild.child.wait().unwrap().success());
+    assert!(killed && restarts <= 1, "{killed}, {restarts} restarts");
+
+    let Running { mut child, events } = Running::start(&sandbox, &arguments("host"));
+    while !begun(&events.recv_timeout(PATIENCE).unwrap()) {}
+    let engine = engine_of(child.id());
+    child.kill().unwrap();
+    if let Some(engine) = engine {
+        kill(engine);
+    }
+    child.wait().unwrap();
+    run(&sandbox, &["resume"]).ends(0);
+    for folder in ["engine", "host"] {
+        assert_same_texts(&sandbox, &recordings, folder);
+    }
+}
+
 fn events(ran: &Ran) -> Vec<Value> {
     ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

@@ -25,6 +25,7 @@ mod small_disks;
 #[path = "../support/mod.rs"]
 mod support;
 mod transcribe;
+mod transducer;
 #[cfg(target_os = "linux")]
 mod waits;
 #[cfg(unix)]

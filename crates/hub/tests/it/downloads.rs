@@ -89,7 +89,7 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 fn wanted() -> Wanted {
     let mut wanted = Wanted::of_repository("model", "us/model").unwrap();
     wanted.files = Some(vec!["config.json".into(), WEIGHTS.into()]);
-    wanted.is_whisper = false;
+    wanted.is_speech = false;
     wanted
 }
 
@@ -606,7 +606,7 @@ fn a_file_of_any_server_is_taken_at_its_address() {
     let place = Place::new();
     let url = format!("http://{}/us/model/{WEIGHTS}?key=1", place.server.cdn);
     let mut wanted = Wanted::new("single", ModelSource::Url(url)).unwrap();
-    wanted.is_whisper = false;
+    wanted.is_speech = false;
     let model = place.pull_with(&place.server.puller(), &wanted).unwrap();
     assert_eq!(std::fs::read(model.folder.join(WEIGHTS)).unwrap(), content(SIZE));
     // From then on it must be that file.
@@ -704,9 +704,7 @@ fn a_nemotron_of_the_catalogue_is_pulled() {
     let puller = Puller::new(place.server.settings(), Connections::nowhere()).unwrap();
     let model = place.pull_with(&puller, &wanted).unwrap();
     assert_eq!(model.state, StoredState::Ready);
-    assert!(
-        hub::Catalogue::public().unwrap().wanted("nemotron-3-diarization").is_ok_and(|it| !it.is_whisper)
-    );
+    assert!(hub::Catalogue::public().unwrap().wanted("nemotron-3-diarization").is_ok_and(|it| !it.is_speech));
     // What its configuration does not fit does not become one.
     place.store.remove("nemotron-3-diarization").unwrap();
     let config = std::fs::read_to_string(source.join("config.json")).unwrap();
@@ -729,7 +727,7 @@ fn a_model_of_the_catalogue_that_embeds_texts_is_pulled() {
         let place = Place::new();
         let wanted = catalogue.wanted(id).unwrap();
         assert_eq!(catalogue.wanted(repository).unwrap(), wanted);
-        assert!(!wanted.is_whisper);
+        assert!(!wanted.is_speech);
         let put = |name: &str, bytes: Vec<u8>| place.server.put(&format!("{repository}/{name}"), bytes);
         for name in wanted.files.as_ref().unwrap() {
             put(name, std::fs::read(embedding.join(tiny).join(name)).unwrap());

@@ -142,7 +142,7 @@ fn pull(server: &Server, store: &Store, names: bool) -> Result<Model, hub::Error
     };
     let puller = Puller::new(settings, Connections::nowhere()).unwrap();
     let mut wanted = Wanted::of_repository("model", "us/model").unwrap();
-    wanted.is_whisper = false;
+    wanted.is_speech = false;
     wanted.files = names.then(|| vec!["config.json".into(), "tokenizer.json".into(), WEIGHTS.into()]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(puller.pull(store, &wanted, &Control::default(), &mut |_| {}))

@@ -253,7 +253,7 @@ fn what_is_missing_or_wrong_is_named_and_nothing_is_left() {
         (
             "another kind",
             |it| replaced(it, "config.json", "\"whisper\"", "\"wav2vec2\""),
-            &["\"wav2vec2\", not Whisper"],
+            &["\"wav2vec2\", neither Whisper"],
         ),
         (
             "an activation",

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::tensors::NamedTensors;
 use crate::Error;
-use crate::fused::{self, is_host_f32};
+use crate::fused::{self, is_host_f32, sigmoid};
 use crate::matrix::with_values;
 use crate::vectorised::{Kernel, vectorised};
 
@@ -178,6 +178,11 @@ impl Kernel for AddKernel<'_> {
     }
 }
 
+/// One step of rows whose gates are known, (rows, 4 hidden): `cells` and `states` are (rows, hidden).
+pub(crate) fn step(gates: &[f32], cells: &mut [f32], states: &mut [f32], hidden: usize) {
+    vectorised(CellKernel { gates, cells, states, hidden });
+}
+
 /// One step of rows whose gates are known.
 struct CellKernel<'a> {
     gates: &'a [f32],
@@ -202,11 +207,6 @@ impl Kernel for CellKernel<'_> {
             }
         }
     }
-}
-
-#[inline(always)]
-fn sigmoid(x: f32) -> f32 {
-    1.0 / (1.0 + fused::exp((-x).min(80.0)))
 }
 
 #[inline(always)]

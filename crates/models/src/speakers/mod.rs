@@ -6,7 +6,7 @@
 //! they work without a download. All compute in 32 bits.
 
 mod image;
-mod lstm;
+pub(crate) mod lstm;
 mod nemotron;
 mod plda;
 mod pyannet;

@@ -16,7 +16,7 @@ use formats::{Activation, WhisperConfig};
 pub type Tick<'a> = dyn Fn() -> bool + 'a;
 
 /// Calls `tick`; [`Error::Interrupted`] if it returns `false`.
-pub(super) fn tick(tick: &Tick) -> Result<(), Error> {
+pub(crate) fn tick(tick: &Tick) -> Result<(), Error> {
     if tick() { Ok(()) } else { Err(Error::Interrupted) }
 }
 

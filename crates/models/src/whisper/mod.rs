@@ -14,4 +14,5 @@ pub use encoder::Encoder;
 pub use formats::{Activation, WhisperConfig};
 pub use layers::Tick;
 pub use model::Whisper;
+pub(crate) use model::{computed_in, dtype};
 pub use vocabulary::Vocabulary;

@@ -105,7 +105,7 @@ impl Whisper {
 }
 
 /// The precision that stands in for `precision` on a device.
-fn computed_in(device: &Device, precision: Precision) -> Result<Precision, Error> {
+pub(crate) fn computed_in(device: &Device, precision: Precision) -> Result<Precision, Error> {
     #[cfg(feature = "cuda")]
     if precision == Precision::Bf16 && device.is_cuda() && !crate::card::has_bf16(device)? {
         return Ok(Precision::F16);
@@ -115,7 +115,7 @@ fn computed_in(device: &Device, precision: Precision) -> Result<Precision, Error
 }
 
 /// The type of activations.
-fn dtype(device: &Device, precision: Precision) -> DType {
+pub(crate) fn dtype(device: &Device, precision: Precision) -> DType {
     match precision {
         _ if device.is_cpu() => DType::F32,
         Precision::F32 => DType::F32,

@@ -4,11 +4,12 @@ use wire::DecodingOptions;
 
 use super::decode::decode_together;
 use super::fallback::{at_temperature, fall_back, first_temperature};
-use super::packing::pack;
 use super::source::{Source, Window, encode_windows};
-use super::steps::{Found, Observer, State, Step, sample};
+use super::steps::State;
 use super::transcriber::Transcriber;
 use crate::StageError;
+use crate::packing::pack;
+use crate::steps::{Found, Observer, Step, sample};
 
 /// Voice that a window's text ended before is listened to on its own, in frames.
 const UNFINISHED_VOICE: usize = 50;
@@ -30,7 +31,9 @@ pub fn run(
     // as in its training, costs fewer errors than the zeros of the reference.
     source.fill = audio::silence(source.recording.log_mel_maximum);
     let longest = transcriber.model.config.window_frames();
-    let mut windows = pack(&source, longest, settings.language_per_region)?;
+    let within = source.start..source.content;
+    let Source { recording, speech, voiced, .. } = &source;
+    let mut windows = pack(recording, *speech, voiced, &within, longest, settings.language_per_region)?;
     // A point of the other strategy may lie within a window.
     windows.retain(|window| window.end > state.seek);
     if let Some(first) = windows.first_mut() {

@@ -3,8 +3,8 @@ use models::whisper::Whisper;
 use wire::DecodingOptions;
 
 use super::decode::{Decoded, WindowOptions, decode};
-use super::loops::has_loop;
 use crate::Control;
+use crate::loops::has_loop;
 
 /// Decodes a window at each temperature in turn until a text passes the
 /// thresholds (openai/whisper's `decode_with_fallback`). Where none does, the

@@ -7,9 +7,8 @@ mod decode;
 mod fallback;
 mod language;
 mod logits_filter;
-mod loops;
 mod missed;
-mod packing;
+mod model;
 mod prompt;
 mod rating;
 mod sampling;
@@ -22,14 +21,12 @@ mod transcriber;
 mod word_times;
 mod words;
 
+pub use crate::steps::{Found, Observer, Speech, Step};
 pub use decode::{Decoded, WindowOptions, decode, decode_together};
 pub use fallback::mix;
 pub use language::{detect_language, language_name_or_code};
 pub use source::{encode_window, encode_windows};
-pub(crate) use steps::frame;
-pub use steps::{Found, Observer, Speech, Step};
 pub use timing::{AlignedWord, align};
 pub use transcriber::Transcriber;
 
-/// Frames of log-mel per second.
-const FRAMES_PER_SECOND: f64 = 100.0;
+use crate::steps::FRAMES_PER_SECOND;

@@ -1,7 +1,8 @@
 use super::source::Source;
-use super::steps::{Found, Observer, State, Step, sample};
+use super::steps::State;
 use super::transcriber::Transcriber;
 use crate::StageError;
+use crate::steps::{Found, Observer, Step, sample};
 
 /// Window after window, each beginning where the last one's text ended
 /// (openai/whisper's `transcribe`).

@@ -5,12 +5,9 @@ use candle_core::{Device, Tensor};
 use models::whisper::Whisper;
 use transcript::Span;
 
-use super::steps::{Speech, frame};
+use crate::packing::{heard, next_start, voiced};
+use crate::steps::Speech;
 use crate::{Control, StageError};
-
-/// Silence longer than this before the next speech is skipped, in frames.
-/// Shorter pauses stay, so that a window begins as the model has learned it.
-const SKIPPED_SILENCE: usize = 100;
 
 /// The recording as windows are cut from it.
 #[derive(Debug)]
@@ -40,22 +37,11 @@ pub struct Window {
 
 impl<'a> Source<'a> {
     pub fn new(recording: &'a Recording, speech: Speech<'a>, span: Option<Span>, model: &Whisper) -> Self {
-        let hop = audio::HOP as u64;
-        let in_frames =
-            |run: &audio::SpeechRegion| (run.start / hop) as usize..run.end.div_ceil(hop) as usize;
-        let whole = 0..recording.pcm.content_frames();
-        let heard = span
-            .map_or(whole.clone(), |span| frame(span.start).min(whole.end)..frame(span.end).min(whole.end));
+        let heard = heard(recording, span);
         Self {
             recording,
             speech,
-            voiced: recording
-                .voiced
-                .iter()
-                .map(in_frames)
-                .map(|run| run.start.max(heard.start)..run.end.min(heard.end))
-                .filter(|run| !run.is_empty())
-                .collect(),
+            voiced: voiced(recording, &heard),
             start: heard.start,
             content: heard.end,
             // As `transcribe()` fills its last window.
@@ -97,12 +83,6 @@ impl<'a> Source<'a> {
         let audio = encode_window(model, self.log_mel(&frames)?, control)?;
         Ok(Window { audio, seek: frames.start, frames: frames.len() })
     }
-}
-
-/// Where a window begins that may begin at `seek` at the earliest.
-pub fn next_start(speech: &[Range<usize>], seek: usize) -> Option<usize> {
-    let next = speech.iter().find(|region| region.end > seek)?;
-    Some(if next.start > seek + SKIPPED_SILENCE { next.start } else { seek })
 }
 
 /// Runs the encoder on one window of log-mel of the model's length:

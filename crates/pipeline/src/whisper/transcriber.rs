@@ -19,24 +19,22 @@ use std::ops::Range;
 use audio::Recording;
 use candle_core::Tensor;
 use models::whisper::Whisper;
-use transcript::{Segment, Span, Suspicion, Task, Time, Word};
+use transcript::{Segment, Span, Task, Time, Word};
 use wire::{DecodingOptions, Point, Strategy};
 
 use super::cut::{Cut, cut};
 use super::decode::{Decoded, WindowOptions, decode};
 use super::fallback::{decode_with_fallback, is_bad, is_silence, mix};
 use super::language::detect_language;
-use super::loops::{has_loop, is_too_fast, without_loops};
 use super::missed::{first_missed, gaps};
 use super::source::{Source, Window};
-use super::steps::{Found, Observer, Speech, State, time};
+use super::steps::State;
 use super::word_times::{Passage, WordTimes};
 use super::{FRAMES_PER_SECOND, batched, sequential};
+use crate::judge::judge;
+use crate::steps::{Found, Observer, Speech};
 use crate::{Control, StageError};
 
-/// Text over silence that the model was this unsure of is left out.
-const DOUBTFUL_LOG_PROBABILITY: f32 = -0.7;
-const DOUBTFUL_NO_SPEECH: f32 = 0.3;
 /// A window whose language is less probable than this has the recording's.
 const SURE: f32 = 0.5;
 
@@ -129,7 +127,7 @@ impl Transcriber<'_> {
         passages.sort_by(|(a, _), (b, _)| a.start.total_cmp(&b.start));
         for (passage, decoded) in passages {
             let Some(segment) = self.segment(passage, decoded, state.written_to) else { continue };
-            self.judge(segment, source.speech, &mut found);
+            judge(segment, source.speech, self.settings, &mut found);
             if let Some(last) = found.segments.last() {
                 state.written_to = last.end;
             }
@@ -262,44 +260,6 @@ impl Transcriber<'_> {
             first.map_or_else(|| self.main_language.to_owned(), |(language, _)| language)
         };
         Ok(detect_language(self.model, audio, self.control)?.into_iter().map(likeliest).collect())
-    }
-
-    /// Marks what should not be trusted, repairs loops, and leaves out what
-    /// neither the model nor the ear believes in.
-    fn judge(&self, mut segment: Segment, speech: Speech, found: &mut Found) {
-        if !self.settings.repair {
-            found.segments.push(segment);
-            return;
-        }
-        if has_loop(&segment.text) {
-            segment.suspicions.push(Suspicion::Loop);
-            if let Some(text) = without_loops(&segment.text) {
-                segment.raw_text = Some(std::mem::replace(&mut segment.text, text));
-                // The words' times belong to the raw text.
-                segment.words.clear();
-            }
-        }
-        if is_too_fast(&segment.text, segment.start, segment.end) {
-            segment.suspicions.push(Suspicion::TooFast);
-        }
-        let unsure = |limit| segment.mean_log_probability < limit;
-        if self.settings.log_probability_threshold.is_some_and(unsure) {
-            segment.suspicions.push(Suspicion::LowConfidence);
-        }
-        let span = Span::new(segment.start, segment.end);
-        let heard = |region: &Range<usize>| {
-            Span::new(time(region.start), time(region.end)).overlap(span) > Time::ZERO
-        };
-        if speech.is_some_and(|speech| !speech.iter().any(heard)) {
-            segment.suspicions.push(Suspicion::OverSilence);
-            let doubtful = segment.mean_log_probability < DOUBTFUL_LOG_PROBABILITY
-                || segment.no_speech_probability > DOUBTFUL_NO_SPEECH;
-            if doubtful {
-                found.discarded.push(segment);
-                return;
-            }
-        }
-        found.segments.push(segment);
     }
 }
 

@@ -11,3 +11,4 @@ mod reference;
 mod speakers;
 mod strategies;
 mod support;
+mod transducer;

@@ -1702,6 +1702,22 @@ multilingual: boolean,
  */
 translates: boolean, 
 /**
+ * It can be told the language, and to look for it anew.
+ */
+takes_language: boolean, 
+/**
+ * It can be asked to translate.
+ */
+takes_translation: boolean, 
+/**
+ * It can be given a prompt and words to expect.
+ */
+takes_prompt: boolean, 
+/**
+ * It can search more than one way.
+ */
+takes_search: boolean, 
+/**
  * Whether it knows the language and the task that are set.
  */
 suits: boolean, 

@@ -226,6 +226,12 @@ export const de: Text = {
   drag: (files) => (files === 1 ? "Loslassen, um 1 Datei zu transkribieren" : `Loslassen, um ${files} Dateien zu transkribieren`),
 
   settings: {
+    cant: {
+      language: "Dieses Modell erkennt die Sprache selbst und kann sie nicht vorgegeben bekommen.",
+      translation: "Dieses Modell kann nicht übersetzen.",
+      prompt: "Dieses Modell nimmt weder Vorgabe noch Wörter an.",
+      search: "Dieses Modell sucht nur auf eine Weise.",
+    },
     label: "Einstellungen für die nächste Aufnahme",
     model: "Modell",
     noModel: "Keines",

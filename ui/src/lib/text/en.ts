@@ -228,6 +228,13 @@ export const en = {
   drag: (files: number) => (files === 1 ? "Drop to transcribe 1 file" : `Drop to transcribe ${files} files`),
 
   settings: {
+    /** Why a setting can’t be used with the chosen model. */
+    cant: {
+      language: "This model finds the language by itself and can’t be told it.",
+      translation: "This model can’t translate.",
+      prompt: "This model takes no prompt and no words.",
+      search: "This model has one way to search.",
+    },
     label: "Settings for the next recording",
     model: "Model",
     noModel: "None",

@@ -227,6 +227,12 @@ export const es: Text = {
   drag: (files) => (files === 1 ? "Soltar para transcribir 1 archivo" : `Soltar para transcribir ${files} archivos`),
 
   settings: {
+    cant: {
+      language: "Este modelo reconoce el idioma por sí mismo y no se le puede indicar.",
+      translation: "Este modelo no puede traducir.",
+      prompt: "Este modelo no admite indicaciones ni palabras.",
+      search: "Este modelo solo busca de una manera.",
+    },
     label: "Ajustes de la próxima grabación",
     model: "Modelo",
     noModel: "Ninguno",

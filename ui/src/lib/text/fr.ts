@@ -230,6 +230,12 @@ export const fr: Text = {
   drag: (files) => `Déposez pour transcrire ${counted(files, "fichier", "fichiers")}`,
 
   settings: {
+    cant: {
+      language: "Ce modèle reconnaît la langue lui-même ; elle ne peut pas lui être indiquée.",
+      translation: "Ce modèle ne peut pas traduire.",
+      prompt: "Ce modèle n’accepte ni texte préalable ni mots.",
+      search: "Ce modèle n’a qu’une façon de chercher.",
+    },
     label: "Réglages du prochain enregistrement",
     model: "Modèle",
     noModel: "Aucun",

@@ -227,6 +227,12 @@ export const ja: Text = {
   drag: (files) => `ドロップして${files}個のファイルを文字起こし`,
 
   settings: {
+    cant: {
+      language: "このモデルは言語を自動で認識するため、指定できません。",
+      translation: "このモデルは翻訳できません。",
+      prompt: "このモデルにはプロンプトや単語を指定できません。",
+      search: "このモデルの探索方法は一つだけです。",
+    },
     label: "次の録音の設定",
     model: "モデル",
     noModel: "なし",

@@ -5,8 +5,9 @@
 use std::ops::Range;
 
 use audio::{AudioError, HOP, Recording};
+use transcript::Span;
 
-use super::source::{Source, next_start};
+use crate::steps::{Speech, frame};
 
 /// A window that can't hold all the speech that follows ends in the longest
 /// pause of its last third: a longer pause is a safer cut than a later one.
@@ -22,21 +23,56 @@ const QUIET_PLACE: usize = 20;
 /// Windows of at most `longest` frames that hold all speech of the recording,
 /// in order of time, not overlapping. With `apart` no pause between two people
 /// who talk lies within a window.
-pub fn pack(source: &Source, longest: usize, is_apart: bool) -> Result<Vec<Range<usize>>, AudioError> {
-    let everything = std::iter::once(source.start..source.content).collect::<Vec<_>>();
-    let regions = source.speech.unwrap_or(&everything);
-    let pauses = pauses(&source.voiced, source.content);
-    let mut quietest = |frames| quietest(source.recording, frames);
+///
+/// `speech` and `voiced` are the regions of speech and the runs of voice in them, in frames, `within` is what is
+/// listened to.
+pub fn pack(
+    recording: &Recording,
+    speech: Speech,
+    voiced: &[Range<usize>],
+    within: &Range<usize>,
+    longest: usize,
+    is_apart: bool,
+) -> Result<Vec<Range<usize>>, AudioError> {
+    let everything = std::slice::from_ref(within);
+    let content = within.end;
+    let regions = speech.unwrap_or(everything);
+    let pauses = pauses(voiced, content);
+    let mut quietest = |frames| quietest(recording, frames);
     if !is_apart {
-        return fill(regions, &pauses, source.content, longest, &mut quietest);
+        return fill(regions, &pauses, content, longest, &mut quietest);
     }
-    let regions = apart(&source.voiced);
+    let regions = apart(voiced);
     let mut windows = Vec::new();
     for (number, region) in regions.iter().enumerate() {
-        let next = regions.get(number + 1).map_or(source.content, |next| next.start.min(source.content));
+        let next = regions.get(number + 1).map_or(content, |next| next.start.min(content));
         windows.extend(fill(std::slice::from_ref(region), &pauses, next, longest, &mut quietest)?);
     }
     Ok(windows)
+}
+
+/// What is listened to, in frames: all of the recording, or a part of it.
+pub fn heard(recording: &Recording, span: Option<Span>) -> Range<usize> {
+    let content = recording.pcm.content_frames();
+    span.map_or(0..content, |span| frame(span.start).min(content)..frame(span.end).min(content))
+}
+
+/// Where a voice was heard within `within`, without the padding of regions of speech, in frames.
+pub fn voiced(recording: &Recording, within: &Range<usize>) -> Vec<Range<usize>> {
+    let hop = HOP as u64;
+    let runs = recording.voiced.iter().map(|run| (run.start / hop) as usize..run.end.div_ceil(hop) as usize);
+    let runs = runs.map(|run| run.start.max(within.start)..run.end.min(within.end));
+    runs.filter(|run| !run.is_empty()).collect()
+}
+
+/// Silence longer than this before the next speech is skipped, in frames.
+/// Shorter pauses stay, so that a window begins as a model has learned it.
+const SKIPPED_SILENCE: usize = 100;
+
+/// Where a window begins that may begin at `seek` at the earliest.
+pub fn next_start(speech: &[Range<usize>], seek: usize) -> Option<usize> {
+    let next = speech.iter().find(|region| region.end > seek)?;
+    Some(if next.start > seek + SKIPPED_SILENCE { next.start } else { seek })
 }
 
 /// Speech cut wherever one speaker may have given way to another, each stretch

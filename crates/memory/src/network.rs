@@ -1,0 +1,236 @@
+//! How large a speech model's network is, of whatever family.
+
+use serde::{Deserialize, Serialize};
+
+use crate::dimensions::{Dimensions, Parameters, Precision};
+use crate::footprint::Plan;
+use crate::probe::DeviceKind;
+
+/// The dimensions of a speech model's network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Network {
+    /// Whisper: an encoder, and a decoder that attends to its output.
+    Whisper(Dimensions),
+    /// Parakeet: a FastConformer encoder with a CTC or transducer head.
+    Parakeet(ParakeetDimensions),
+}
+
+/// Dimensions of a Parakeet network, as in its `config.json`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParakeetDimensions {
+    /// Mel bins: 80 or 128.
+    pub mel_bins: u64,
+    /// Numbers per frame in the encoder.
+    pub width: u64,
+    /// Layers of the encoder.
+    pub layers: u64,
+    /// Attention heads of each of them.
+    pub heads: u64,
+    /// Width of their hidden layers.
+    pub ffn: u64,
+    /// Frames that their convolutions reach over.
+    pub kernel: u64,
+    /// Channels of the convolutions before the encoder.
+    pub channels: u64,
+    /// Whether the linear layers have biases.
+    pub attention_bias: bool,
+    /// Whether the convolutions of the layers have biases.
+    pub convolution_bias: bool,
+    /// Tokens, the blank among them.
+    pub vocabulary: u64,
+    /// Numbers per state of the prediction network; 0 for CTC, which has none.
+    pub predictor_width: u64,
+    /// Layers of the prediction network.
+    pub predictor_layers: u64,
+    /// Durations that the joint network chooses from.
+    pub durations: u64,
+}
+
+/// Seconds of a window of speech.
+const WINDOW_SECONDS: u64 = 30;
+
+impl Network {
+    /// Dimensions of the public models, for predictions about models that are not installed.
+    /// Of Whisper's as [`Dimensions::of_public`].
+    pub fn of_public(name: &str) -> Option<Self> {
+        let short = name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
+        match short.as_str() {
+            "parakeet-tdt-0.6b-v3" => Some(Self::Parakeet(ParakeetDimensions::TDT_0_6B_V3)),
+            _ => Dimensions::of_public(name).map(Self::Whisper),
+        }
+    }
+
+    /// Mel bins of its input.
+    pub fn mel_bins(&self) -> u64 {
+        match self {
+            Self::Whisper(of) => of.mel_bins,
+            Self::Parakeet(of) => of.mel_bins,
+        }
+    }
+
+    /// Tokens, special ones included.
+    pub fn vocabulary(&self) -> u64 {
+        match self {
+            Self::Whisper(of) => of.vocabulary,
+            Self::Parakeet(of) => of.vocabulary,
+        }
+    }
+
+    /// Weights by their shapes.
+    pub fn parameters(&self) -> Parameters {
+        match self {
+            Self::Whisper(of) => of.parameters(),
+            Self::Parakeet(of) => of.parameters(),
+        }
+    }
+
+    /// How it is used where nothing else is asked for.
+    pub fn plan(&self, kind: DeviceKind, held: Precision) -> Plan {
+        match self {
+            Self::Whisper(of) => Plan::new(kind, held, of),
+            // One sequence per window, with a state of fixed size; times cost nothing.
+            Self::Parakeet(_) => Plan { kind, held, beams: 1, tokens: 0, word_times: false },
+        }
+    }
+
+    /// Work for a window of 30 s with so many tokens, in multiplications by a weight of the
+    /// encoder. `decoder_weight`: what one of the decoder takes in the same unit.
+    pub fn work(&self, tokens: u64, decoder_weight: u64) -> u64 {
+        match self {
+            Self::Whisper(of) => {
+                let feed_forward = |hidden: u64| 2 * of.width * hidden;
+                let attention = 4 * of.width * of.width;
+                let encoder = of.encoder_layers * (attention + feed_forward(of.encoder_ffn));
+                let decoder = of.decoder_layers * (2 * attention + feed_forward(of.decoder_ffn))
+                    + of.vocabulary * of.width;
+                encoder * of.audio_context + decoder_weight * tokens * decoder
+            }
+            Self::Parakeet(of) => {
+                let frames = ParakeetDimensions::frames(WINDOW_SECONDS);
+                let head = of.head_matrices();
+                of.encoder_matrices() * frames
+                    + if of.predictor_width > 0 { decoder_weight * tokens * head } else { frames * head }
+            }
+        }
+    }
+}
+
+impl From<Dimensions> for Network {
+    fn from(dimensions: Dimensions) -> Self {
+        Self::Whisper(dimensions)
+    }
+}
+
+impl ParakeetDimensions {
+    /// Of `nvidia/parakeet-tdt-0.6b-v3`, from its `config.json`.
+    pub const TDT_0_6B_V3: Self = Self {
+        mel_bins: 128,
+        width: 1024,
+        layers: 24,
+        heads: 8,
+        ffn: 4096,
+        kernel: 9,
+        channels: 256,
+        attention_bias: false,
+        convolution_bias: false,
+        vocabulary: 8193,
+        predictor_width: 640,
+        predictor_layers: 2,
+        durations: 5,
+    };
+
+    /// Frames of the encoder, 80 ms each, in so many seconds.
+    pub const fn frames(seconds: u64) -> u64 {
+        (100 * seconds).div_ceil(8)
+    }
+
+    /// Numbers that the convolutions before the encoder make of a frame.
+    pub fn subsampled(&self) -> u64 {
+        self.channels * (self.mel_bins / 8)
+    }
+
+    /// Weights in the matrices of the encoder.
+    fn encoder_matrices(&self) -> u64 {
+        let d = self.width;
+        // Two hidden layers; queries, keys, values, output and positions; three of the convolution.
+        self.layers * (4 * d * self.ffn + 5 * d * d + 3 * d * d) + self.subsampled() * d
+    }
+
+    /// Weights in the matrices behind it that are used for every token.
+    fn head_matrices(&self) -> u64 {
+        let p = self.predictor_width;
+        if p == 0 {
+            return self.vocabulary * self.width;
+        }
+        self.predictor_layers * 8 * p * p + p * p + (self.vocabulary + self.durations) * p
+    }
+
+    /// Bytes of the matrices where each is held in `precision`, or in the next format that
+    /// its rows fit ([`Precision::for_width`]).
+    pub fn matrix_bytes(&self, precision: Precision) -> u64 {
+        let (d, p) = (self.width, self.predictor_width);
+        let head = self.vocabulary + self.durations;
+        // (rows in all, weights per row)
+        let behind = if p == 0 {
+            [(self.vocabulary, d), (0, 1)]
+        } else {
+            // The embedding, the recurrent layers, the projector; and that of the frames.
+            [(self.vocabulary + self.predictor_layers * 8 * p + p + head, p), (p, d)]
+        };
+        let encoder = [
+            // Into both hidden layers; attention; the convolution, whose input is twice as wide.
+            (self.layers * (2 * self.ffn + 5 * d + 3 * d), d),
+            (self.layers * 2 * d, self.ffn),
+            (d, self.subsampled()),
+        ];
+        let bytes = |(rows, width): (u64, u64)| rows * precision.for_width(width).bytes(width);
+        encoder.into_iter().chain(behind).map(bytes).sum()
+    }
+
+    /// Weights by their shapes.
+    pub fn parameters(&self) -> Parameters {
+        let (d, p, c) = (self.width, self.predictor_width, self.channels);
+        let biases = u64::from(self.attention_bias) * (2 * (self.ffn + d) + 4 * d)
+            + u64::from(self.convolution_bias) * 4 * d;
+        // Five norms, two biases of attention, the depthwise convolution and its norm.
+        let layer = 5 * 2 * d + 2 * d + self.kernel * d + 2 * d + biases;
+        let subsampling = 3 * (9 * c + c) + 2 * (c * c + c) + d;
+        let behind = if p == 0 {
+            self.vocabulary
+        } else {
+            self.predictor_layers * 8 * p + p + p + self.vocabulary + self.durations
+        };
+        let tables = if p == 0 { 0 } else { self.vocabulary * p + d * p };
+        Parameters {
+            matrices: self.encoder_matrices() + self.head_matrices() + tables,
+            others: self.layers * layer + subsampling + behind,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_weight_of_the_public_model_is_counted() {
+        let network = Network::of_public("nvidia/parakeet-tdt-0.6b-v3").unwrap();
+        assert_eq!(network.parameters().total(), 627_008_134);
+        let Network::Parakeet(of) = network else { panic!() };
+        assert_eq!(of.matrix_bytes(Precision::F32), 4 * of.parameters().matrices);
+        assert!(of.matrix_bytes(Precision::Q8_0) * 3 < of.matrix_bytes(Precision::F32));
+    }
+
+    /// A measurement that was kept is read as before.
+    #[test]
+    fn dimensions_are_read_back_as_what_they_are() {
+        for name in ["tiny", "parakeet-tdt-0.6b-v3"] {
+            let network = Network::of_public(name).unwrap();
+            let text = serde_json::to_string(&network).unwrap();
+            assert_eq!(serde_json::from_str::<Network>(&text).unwrap(), network, "{text}");
+        }
+        let whisper = serde_json::to_string(&Dimensions::of_public("tiny").unwrap()).unwrap();
+        assert!(matches!(serde_json::from_str(&whisper).unwrap(), Network::Whisper(_)));
+    }
+}

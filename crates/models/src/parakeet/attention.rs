@@ -1,0 +1,203 @@
+//! Attention that hears how far apart two frames are (Dai and others, arXiv:1901.02860).
+
+use candle_core::{D, Tensor};
+use memory::ParakeetDimensions;
+use rayon::prelude::*;
+
+use crate::Error;
+use crate::fused::{ExponentialsKernel, MatrixView, is_host_f32, product};
+use crate::matrix::with_values;
+use crate::vectorised::vectorised;
+use crate::whisper::layers::{Linear, Loader};
+
+/// Queries that a thread processes at once, as in [`crate::fused::attention`].
+const QUERIES_PER_BLOCK: usize = 128;
+
+/// The layer's projections, and what is added to queries before they meet keys and before
+/// they meet distances.
+#[derive(Debug)]
+pub(super) struct Attention {
+    q: Linear,
+    k: Linear,
+    v: Linear,
+    out: Linear,
+    relative: Linear,
+    /// (heads, head width)
+    content_bias: Tensor,
+    position_bias: Tensor,
+    heads: usize,
+}
+
+impl Attention {
+    pub fn load(loader: Loader, name: &str, of: &ParakeetDimensions) -> Result<Self, Error> {
+        let (width, heads) = (of.width as usize, of.heads as usize);
+        let linear = |part: &str, bias| loader.linear(&format!("{name}.{part}"), width, width, bias);
+        let bias = |part: &str| loader.get(&format!("{name}.{part}"), &[heads, width / heads]);
+        Ok(Self {
+            q: linear("q_proj", of.attention_bias)?,
+            k: linear("k_proj", of.attention_bias)?,
+            v: linear("v_proj", of.attention_bias)?,
+            out: linear("o_proj", of.attention_bias)?,
+            relative: linear("relative_k_proj", false)?,
+            content_bias: bias("bias_u")?,
+            position_bias: bias("bias_v")?,
+            heads,
+        })
+    }
+
+    /// `x` is (frames, width), `positions` (2 frames - 1, width).
+    pub fn forward(&self, x: &Tensor, positions: &Tensor) -> Result<Tensor, Error> {
+        let q = self.q.forward(x)?;
+        let (k, v) = (self.k.forward(x)?, self.v.forward(x)?);
+        let p = self.relative.forward(positions)?;
+        let biases = (&self.content_bias, &self.position_bias);
+        let attended = if is_host_f32(x) {
+            attend_on_host([&q, &k, &v, &p], biases, self.heads)?
+        } else {
+            attend([&q, &k, &v, &p], biases, self.heads)?
+        };
+        drop((q, k, v, p));
+        self.out.forward(&attended)
+    }
+}
+
+/// ((q_i + u) k_j + (q_i + v) p_{n-1-i+j}) / sqrt(head width), by candle's operations.
+fn attend(
+    [q, k, v, p]: [&Tensor; 4],
+    (content, position): (&Tensor, &Tensor),
+    heads: usize,
+) -> Result<Tensor, Error> {
+    let (length, width) = q.dims2()?;
+    let head = width / heads;
+    // (rows, width) -> (heads, rows, head width)
+    let split = |x: &Tensor| x.reshape(((), heads, head))?.transpose(0, 1)?.contiguous();
+    let biased = |bias: &Tensor| split(&q.broadcast_add(&bias.reshape(width)?)?);
+    let scores = biased(content)?.matmul(&split(k)?.t()?)?;
+    let relative = biased(position)?.matmul(&split(p)?.t()?)?;
+    // Each row begins one further to the left than the one above it.
+    let relative = relative.pad_with_zeros(2, 1, 0)?.reshape((heads, 2 * length, length))?;
+    let relative = relative.narrow(1, 1, 2 * length - 1)?.contiguous()?;
+    let relative = relative.reshape((heads, length, 2 * length - 1))?.narrow(2, 0, length)?;
+    let scores = ((scores + relative)? * (head as f64).powf(-0.5))?;
+    let shares = candle_nn::ops::softmax(&scores, D::Minus1)?;
+    Ok(shares.matmul(&split(v)?)?.transpose(0, 1)?.reshape((length, width))?)
+}
+
+/// As [`attend`]: threads take blocks of queries.
+fn attend_on_host(
+    [q, k, v, p]: [&Tensor; 4],
+    (content, position): (&Tensor, &Tensor),
+    heads: usize,
+) -> Result<Tensor, Error> {
+    let (length, width) = q.dims2()?;
+    let (content, position) = (content.flatten_all()?.to_vec1()?, position.flatten_all()?.to_vec1()?);
+    let attended = with_values(q, |q| {
+        with_values(k, |k| {
+            with_values(v, |v| {
+                with_values(p, |p| {
+                    let of = Heads { k, v, p, length, width, heads, content: &content, position: &position };
+                    of.attend(q)
+                })
+            })
+        })
+    })????;
+    Ok(Tensor::from_vec(attended, (length, width), q.device())?)
+}
+
+struct Heads<'a> {
+    k: &'a [f32],
+    v: &'a [f32],
+    p: &'a [f32],
+    length: usize,
+    width: usize,
+    heads: usize,
+    content: &'a [f32],
+    position: &'a [f32],
+}
+
+/// What a thread computes with.
+struct Scratch {
+    scores: Vec<f32>,
+    relative: Vec<f32>,
+    /// Queries with the bias for contents, and with that for distances.
+    contents: Vec<f32>,
+    distances: Vec<f32>,
+}
+
+impl Heads<'_> {
+    fn attend(&self, q: &[f32]) -> Vec<f32> {
+        let mut out = vec![0.0; q.len()];
+        let block = (QUERIES_PER_BLOCK * self.width).max(1);
+        out.par_chunks_mut(block).zip(q.par_chunks(block)).enumerate().for_each_init(
+            || Scratch {
+                scores: vec![0.0; QUERIES_PER_BLOCK * self.length],
+                relative: vec![0.0; QUERIES_PER_BLOCK * (self.length + QUERIES_PER_BLOCK)],
+                contents: vec![0.0; QUERIES_PER_BLOCK * self.width],
+                distances: vec![0.0; QUERIES_PER_BLOCK * self.width],
+            },
+            |scratch, (number, (out, q))| self.attend_block(scratch, out, q, number * QUERIES_PER_BLOCK),
+        );
+        out
+    }
+
+    /// The queries from number `start` on.
+    fn attend_block(&self, scratch: &mut Scratch, out: &mut [f32], q: &[f32], start: usize) {
+        let (length, width) = (self.length, self.width);
+        let (count, head) = (q.len() / width, width / self.heads);
+        let scale = (head as f32).powf(-0.5);
+        // The distances that any of these queries has to a key.
+        let (furthest, span) = (length - start - count, length + count - 1);
+        let scores = &mut scratch.scores[..count * length];
+        let relative = &mut scratch.relative[..count * span];
+        let mut sums = [0.0; QUERIES_PER_BLOCK];
+        let biased = |queries: &mut [f32], bias: &[f32]| {
+            for (to, from) in queries.chunks_exact_mut(width).zip(q.chunks_exact(width)) {
+                to.iter_mut().zip(from).zip(bias).for_each(|((to, from), bias)| *to = from + bias);
+            }
+        };
+        biased(&mut scratch.contents[..q.len()], self.content);
+        biased(&mut scratch.distances[..q.len()], self.position);
+        let (contents, distances) = (&scratch.contents[..q.len()], &scratch.distances[..q.len()]);
+        for first in (0..width).step_by(head) {
+            let of = |values, row| MatrixView { values, first: row * width + first, row: width, column: 1 };
+            let keys = of(self.k, 0).transposed();
+            product(scores, (0, length), of(contents, 0), keys, (count, head, length), scale);
+            let positions = of(self.p, furthest).transposed();
+            product(relative, (0, span), of(distances, 0), positions, (count, head, span), scale);
+            for (number, scores) in scores.chunks_exact_mut(length).enumerate() {
+                let of_row = &relative[number * span + count - 1 - number..][..length];
+                scores.iter_mut().zip(of_row).for_each(|(score, relative)| *score += relative);
+            }
+            vectorised(ExponentialsKernel { scores, keys: length, sums: &mut sums });
+            let shares = MatrixView { values: scores, first: 0, row: length, column: 1 };
+            product(out, (first, width), shares, of(self.v, 0), (count, length, head), 1.0);
+            for (row, sum) in out.chunks_exact_mut(width).zip(sums) {
+                row[first..first + head].iter_mut().for_each(|value| *value /= sum);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::Device;
+
+    use super::*;
+
+    /// (frames, heads, head width): one block of queries, several, and an incomplete last one.
+    #[test]
+    fn the_host_computes_what_candle_does() {
+        for (length, heads, head) in [(1, 1, 4), (7, 2, 8), (130, 3, 16), (300, 2, 32)] {
+            let random = |rows: usize| Tensor::randn(0f32, 1.0, (rows, heads * head), &Device::Cpu).unwrap();
+            let [q, k, v] = [(); 3].map(|()| random(length));
+            let p = random(2 * length - 1);
+            let bias = || Tensor::randn(0f32, 1.0, (heads, head), &Device::Cpu).unwrap();
+            let (content, position) = (bias(), bias());
+            let expected = attend([&q, &k, &v, &p], (&content, &position), heads).unwrap();
+            let found = attend_on_host([&q, &k, &v, &p], (&content, &position), heads).unwrap();
+            let off = (found - expected).unwrap().abs().unwrap().max_all().unwrap();
+            let off = off.to_scalar::<f32>().unwrap();
+            assert!(off < 2e-5, "{length} x {heads} x {head}: off by {off}");
+        }
+    }
+}

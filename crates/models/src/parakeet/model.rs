@@ -1,0 +1,165 @@
+use std::path::Path;
+
+use candle_core::{DType, Device, Tensor};
+use formats::{ModelFiles, ParakeetConfig, ParakeetHead};
+use memory::Precision;
+
+use super::{Encoder, Tdt};
+use crate::fused::log_sum_exp;
+use crate::whisper::layers::{Linear, LoadedBytes, Loader, Tick};
+use crate::whisper::{computed_in, dtype};
+use crate::{Error, Weights};
+
+/// A loaded Parakeet model. Immutable.
+#[derive(Debug)]
+pub struct Parakeet {
+    /// Its dimensions and variant.
+    pub config: ParakeetConfig,
+    /// The text of each token, `▁` standing for a space; empty for tokens that are no text.
+    pub pieces: Vec<String>,
+    /// Its encoder.
+    pub encoder: Encoder,
+    /// What is behind the encoder; it computes on the host.
+    pub head: Head,
+    /// The precision that most weights are held in. It may be larger than the
+    /// requested one, whose blocks the rows of some matrices do not fit.
+    pub precision: Precision,
+    /// The bytes that the weights take.
+    pub weight_bytes: u64,
+    /// The device that encodes.
+    pub device: Device,
+}
+
+/// What turns frames of the encoder into tokens.
+#[derive(Debug)]
+pub enum Head {
+    /// The likeliest token of each frame.
+    Ctc(Ctc),
+    /// A prediction network and a joint network.
+    Tdt(Box<Tdt>),
+}
+
+/// A token that was heard.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Token {
+    /// Its number.
+    pub id: u32,
+    /// The frame of the encoder at which it was heard.
+    pub frame: usize,
+    /// Frames that it takes, which may be none.
+    pub frames: usize,
+    /// How likely it was, 0 to 1.
+    pub probability: f32,
+}
+
+impl Parakeet {
+    /// Loads the model at `path`, tensor by tensor: a folder in the Hugging Face layout with
+    /// safetensors or one GGUF file, or such a GGUF file.
+    ///
+    /// Matrices are converted to `precision`, whatever the file stores. Convolutions, norms and
+    /// biases are held in the type of activations, as in [`Whisper::load`](crate::whisper::Whisper::load).
+    /// Batch norms are folded into the convolutions before them.
+    ///
+    /// # Errors
+    /// [`Error::Files`] for files that are not a complete Parakeet model, or have numbers that
+    /// are not finite; [`Error::Interrupted`] if `on_layer` returned `false`; [`Error::Candle`]
+    /// if the device fails or has no memory left.
+    pub fn load(path: &Path, device: &Device, precision: Precision, on_layer: &Tick) -> Result<Self, Error> {
+        let precision = computed_in(device, precision)?;
+        let (ModelFiles::Safetensors { folder, .. } | ModelFiles::Gguf { folder, .. }) =
+            ModelFiles::find(path)?
+        else {
+            return Err(Error::invalid(path, "it is a file of whisper.cpp, not a Parakeet model"));
+        };
+        let config = ParakeetConfig::find(&folder)?
+            .ok_or_else(|| Error::invalid(folder.join("config.json"), "it is that of another family"))?;
+        let pieces = config.pieces(&folder)?;
+        let weights = Weights::open(path)?.refusing_infinite();
+        let loaded = LoadedBytes::default();
+        let dtype = dtype(device, precision);
+        let loader = Loader { weights: &weights, precision, dtype, device, loaded: &loaded };
+        let encoder = Encoder::load(loader, &config, on_layer)?;
+        // One token at a time: what it takes to send it to a card and back is more than the work.
+        let loader = Loader { dtype: DType::F32, device: &Device::Cpu, ..loader };
+        let head = match &config.head {
+            ParakeetHead::Ctc => Head::Ctc(Ctc::load(loader, &config)?),
+            ParakeetHead::Tdt { .. } => Head::Tdt(Box::new(Tdt::load(loader, &config)?)),
+        };
+        Ok(Self {
+            config,
+            pieces,
+            encoder,
+            head,
+            precision: loaded.precision().unwrap_or(precision),
+            weight_bytes: loaded.bytes(),
+            device: device.clone(),
+        })
+    }
+
+    /// Tokens of windows, each as if it were alone. `windows` are the encoder's output,
+    /// (frames, width) each.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] if `tick` returned `false`; [`Error::Candle`] if memory runs out.
+    pub fn read(&self, windows: &[Tensor], on_step: &Tick) -> Result<Vec<Vec<Token>>, Error> {
+        match &self.head {
+            Head::Ctc(ctc) => windows.iter().map(|frames| ctc.read(frames)).collect(),
+            Head::Tdt(tdt) => tdt.read(windows, on_step),
+        }
+    }
+}
+
+/// The linear layer behind the encoder that says which token each frame is.
+#[derive(Debug)]
+pub struct Ctc {
+    head: Linear,
+    blank: u32,
+}
+
+impl Ctc {
+    fn load(loader: Loader, config: &ParakeetConfig) -> Result<Self, Error> {
+        let of = &config.dimensions;
+        let head = loader.linear("ctc_head", of.width as usize, of.vocabulary as usize, true)?;
+        Ok(Self { head, blank: config.blank })
+    }
+
+    /// Logits of all tokens, (frames, vocabulary), for the encoder's output (frames, width).
+    ///
+    /// # Errors
+    /// [`Error::Candle`] if memory runs out.
+    pub fn logits(&self, frames: &Tensor) -> Result<Tensor, Error> {
+        self.head.forward(&on_host(frames)?)
+    }
+
+    /// The likeliest token of each frame; equal ones in a row are one, blanks none.
+    fn read(&self, frames: &Tensor) -> Result<Vec<Token>, Error> {
+        let logits: Vec<Vec<f32>> = self.logits(frames)?.to_vec2()?;
+        let mut tokens: Vec<Token> = Vec::new();
+        let mut before = self.blank;
+        for (frame, logits) in logits.iter().enumerate() {
+            let id = arg_max(logits) as u32;
+            let probability = (logits[id as usize] - log_sum_exp(logits)).exp();
+            match tokens.last_mut() {
+                _ if id == self.blank => (),
+                Some(last) if id == before => {
+                    last.frames += 1;
+                    last.probability = last.probability.max(probability);
+                }
+                _ => tokens.push(Token { id, frame, frames: 1, probability }),
+            }
+            before = id;
+        }
+        Ok(tokens)
+    }
+}
+
+/// Frames of the encoder on the host in 32 bits.
+pub(super) fn on_host(frames: &Tensor) -> Result<Tensor, Error> {
+    Ok(frames.to_dtype(DType::F32)?.to_device(&Device::Cpu)?.contiguous()?)
+}
+
+/// The first of the largest numbers.
+pub(super) fn arg_max(logits: &[f32]) -> usize {
+    let most = logits.iter().fold(f32::NEG_INFINITY, |most, x| if *x > most { *x } else { most });
+    logits.iter().position(|x| *x == most).unwrap_or_default()
+}

@@ -1,0 +1,240 @@
+//! The token-and-duration transducer (Xu and others, arXiv:2304.06795): a recurrent network predicts from the tokens
+//! so far, a joint network says from that and a frame which token comes and how far to go on.
+
+use candle_core::{DType, Device, Tensor};
+use formats::{ParakeetConfig, ParakeetHead};
+
+use super::Token;
+use super::model::{arg_max, on_host};
+use crate::Error;
+use crate::fused::log_sum_exp;
+use crate::matrix::{Matrix, with_values};
+use crate::packed::FEW_ROWS;
+use crate::speakers::lstm;
+use crate::whisper::layers::{Linear, Loader, Tick, tick};
+
+/// Prediction network and joint network. They compute on the host in 32 bits.
+#[derive(Debug)]
+pub struct Tdt {
+    embedding: Matrix,
+    layers: Vec<Recurrent>,
+    predicted: Linear,
+    frames: Linear,
+    head: Linear,
+    durations: Vec<usize>,
+    max_symbols: usize,
+    blank: u32,
+    vocabulary: usize,
+    width: usize,
+}
+
+/// Weights of a layer of long short-term memory: (4 width, width) for the input and for the state, and their biases.
+#[derive(Debug)]
+struct Recurrent {
+    input: Matrix,
+    state: Matrix,
+    bias: Vec<f32>,
+}
+
+/// What the prediction network remembers of the tokens before.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PredictorState {
+    /// Of each layer.
+    states: Vec<Vec<f32>>,
+    cells: Vec<Vec<f32>>,
+}
+
+/// A window that is being read.
+struct Row {
+    /// Its frames as the joint network takes them, (frames, width).
+    frames: Vec<f32>,
+    length: usize,
+    /// The frame that is read, and the tokens that were written at it.
+    at: usize,
+    symbols: usize,
+    last: u32,
+    state: PredictorState,
+    /// What follows from the last token, and the state behind it; `None` where that was not computed yet.
+    prediction: Option<(Vec<f32>, PredictorState)>,
+    tokens: Vec<Token>,
+}
+
+impl Tdt {
+    pub(super) fn load(loader: Loader, config: &ParakeetConfig) -> Result<Self, Error> {
+        let of = &config.dimensions;
+        let (width, vocabulary) = (of.predictor_width as usize, of.vocabulary as usize);
+        let ParakeetHead::Tdt { durations, max_symbols } = &config.head else {
+            return Err(candle_core::Error::Msg("a transducer without durations".into()).into());
+        };
+        let layer = |number: u64| -> Result<Recurrent, Error> {
+            let matrix = |part: &str| {
+                loader.matrix(&format!("decoder.lstm.weight_{part}_l{number}"), 4 * width, width)
+            };
+            let bias = |part: &str| loader.get(&format!("decoder.lstm.bias_{part}_l{number}"), &[4 * width]);
+            Ok(Recurrent {
+                input: matrix("ih")?,
+                state: matrix("hh")?,
+                bias: (bias("ih")? + bias("hh")?)?.to_vec1()?,
+            })
+        };
+        Ok(Self {
+            embedding: loader.matrix("decoder.embedding.weight", vocabulary, width)?,
+            layers: (0..of.predictor_layers).map(layer).collect::<Result<_, _>>()?,
+            predicted: loader.linear("decoder.decoder_projector", width, width, true)?,
+            frames: loader.linear("encoder_projector", of.width as usize, width, true)?,
+            head: loader.linear("joint.head", width, vocabulary + durations.len(), true)?,
+            durations: durations.clone(),
+            max_symbols: *max_symbols,
+            blank: config.blank,
+            vocabulary,
+            width,
+        })
+    }
+
+    /// The state before the first token.
+    pub fn start(&self) -> PredictorState {
+        let zeros = vec![vec![0.0; self.width]; self.layers.len()];
+        PredictorState { states: zeros.clone(), cells: zeros }
+    }
+
+    /// Frames of the encoder, (frames, width of the encoder), as the joint network takes them, (frames, width).
+    ///
+    /// # Errors
+    /// [`Error::Candle`] if memory runs out.
+    pub fn project(&self, frames: &Tensor) -> Result<Tensor, Error> {
+        self.frames.forward(&on_host(frames)?)
+    }
+
+    /// What follows from a token and the state before it, for several sequences: (sequences, width), and the states
+    /// behind the tokens.
+    ///
+    /// # Errors
+    /// [`Error::Candle`] for a token that is none, or if memory runs out.
+    pub fn predict(
+        &self,
+        tokens: &[u32],
+        before: &[&PredictorState],
+    ) -> Result<(Tensor, Vec<PredictorState>), Error> {
+        let (rows, width) = (tokens.len(), self.width);
+        let ids = Tensor::from_slice(tokens, rows, &Device::Cpu)?;
+        let mut x = self.embedding.rows(&ids, DType::F32)?;
+        let mut after: Vec<PredictorState> = before.iter().map(|state| (*state).clone()).collect();
+        for (number, layer) in self.layers.iter().enumerate() {
+            let flat = |of: &dyn Fn(&PredictorState) -> &Vec<f32>| -> Vec<f32> {
+                after.iter().flat_map(|state| of(state).iter().copied()).collect()
+            };
+            let states = Tensor::from_vec(flat(&|state| &state.states[number]), (rows, width), &Device::Cpu)?;
+            let mut cells = flat(&|state| &state.cells[number]);
+            let gates = (layer.input.product(&x)? + layer.state.product(&states)?)?;
+            let mut gates: Vec<f32> = gates.flatten_all()?.to_vec1()?;
+            for gates in gates.chunks_exact_mut(4 * width) {
+                gates.iter_mut().zip(&layer.bias).for_each(|(gate, bias)| *gate += bias);
+            }
+            let mut states = vec![0.0; rows * width];
+            lstm::step(&gates, &mut cells, &mut states, width);
+            for (row, state) in after.iter_mut().enumerate() {
+                state.states[number].copy_from_slice(&states[row * width..(row + 1) * width]);
+                state.cells[number].copy_from_slice(&cells[row * width..(row + 1) * width]);
+            }
+            x = Tensor::from_vec(states, (rows, width), &Device::Cpu)?;
+        }
+        Ok((self.predicted.forward(&x)?, after))
+    }
+
+    /// Logits of all tokens and durations, (rows, vocabulary + durations), for rows of frames as [`Self::project`]
+    /// gives them with a prediction added to each.
+    ///
+    /// # Errors
+    /// [`Error::Candle`] if memory runs out.
+    pub fn join(&self, sums: &Tensor) -> Result<Tensor, Error> {
+        self.head.forward(&sums.relu()?)
+    }
+
+    /// Reads windows together, greedily, each as if it were alone (NeMo's label looping, Bataev and others,
+    /// arXiv:2406.06220): the prediction network is asked once per token that was written.
+    pub(super) fn read(&self, windows: &[Tensor], on_step: &Tick) -> Result<Vec<Vec<Token>>, Error> {
+        let mut read = Vec::with_capacity(windows.len());
+        // Products of few rows are the same however many there are.
+        for windows in windows.chunks(FEW_ROWS) {
+            let mut rows = windows.iter().map(|window| self.row(window)).collect::<Result<Vec<_>, _>>()?;
+            while self.step(&mut rows)? {
+                tick(on_step)?;
+            }
+            read.extend(rows.into_iter().map(|row| row.tokens));
+        }
+        Ok(read)
+    }
+
+    fn row(&self, window: &Tensor) -> Result<Row, Error> {
+        let frames = self.project(window)?;
+        Ok(Row {
+            length: frames.dim(0)?,
+            frames: frames.flatten_all()?.to_vec1()?,
+            at: 0,
+            symbols: 0,
+            last: self.blank,
+            state: self.start(),
+            prediction: None,
+            tokens: Vec::new(),
+        })
+    }
+
+    /// Takes every window one token or blank further; whether there was one that had not ended.
+    fn step(&self, rows: &mut [Row]) -> Result<bool, Error> {
+        let mut open: Vec<&mut Row> = rows.iter_mut().filter(|row| row.at < row.length).collect();
+        if open.is_empty() {
+            return Ok(false);
+        }
+        let width = self.width;
+        let asked: Vec<usize> = (0..open.len()).filter(|row| open[*row].prediction.is_none()).collect();
+        if !asked.is_empty() {
+            let tokens: Vec<u32> = asked.iter().map(|row| open[*row].last).collect();
+            let states: Vec<&PredictorState> = asked.iter().map(|row| &open[*row].state).collect();
+            let (predicted, after) = self.predict(&tokens, &states)?;
+            let predicted: Vec<Vec<f32>> = predicted.to_vec2()?;
+            for ((row, prediction), state) in asked.into_iter().zip(predicted).zip(after) {
+                open[row].prediction = Some((prediction, state));
+            }
+        }
+        let mut sums = Vec::with_capacity(open.len() * width);
+        for row in &open {
+            let frame = &row.frames[row.at * width..(row.at + 1) * width];
+            let prediction = row.prediction.as_ref().map_or(&[][..], |(prediction, _)| prediction);
+            sums.extend(frame.iter().zip(prediction).map(|(frame, prediction)| frame + prediction));
+        }
+        let logits = self.join(&Tensor::from_vec(sums, (open.len(), width), &Device::Cpu)?)?;
+        let answers = self.vocabulary + self.durations.len();
+        with_values(&logits, |logits| {
+            for (row, logits) in open.iter_mut().zip(logits.chunks_exact(answers)) {
+                self.take(row, logits);
+            }
+        })?;
+        Ok(true)
+    }
+
+    /// What the logits say of a window's frame.
+    fn take(&self, row: &mut Row, logits: &[f32]) {
+        let (tokens, durations) = logits.split_at(self.vocabulary);
+        let id = arg_max(tokens);
+        let frames = self.durations.get(arg_max(durations)).copied().unwrap_or_default();
+        if id == self.blank as usize {
+            // Nothing would change at the same frame.
+            row.at += frames.max(1);
+            row.symbols = 0;
+            return;
+        }
+        let probability = (tokens[id] - log_sum_exp(tokens)).exp();
+        row.tokens.push(Token { id: id as u32, frame: row.at, frames, probability });
+        row.last = id as u32;
+        if let Some((_, state)) = row.prediction.take() {
+            row.state = state;
+        }
+        row.at += frames;
+        row.symbols = if frames > 0 { 0 } else { row.symbols + 1 };
+        // As NeMo: a network that never goes on is taken further.
+        if row.symbols >= self.max_symbols {
+            row.at += 1;
+            row.symbols = 0;
+        }
+    }
+}

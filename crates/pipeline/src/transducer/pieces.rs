@@ -1,0 +1,177 @@
+use std::ops::Range;
+
+use audio::{HOP, NemoMel, SAMPLE_RATE};
+use candle_core::Tensor;
+use models::parakeet::{Parakeet, Token};
+use transcript::{Segment, Span, Time};
+use wire::Point;
+
+use super::words::segments;
+use crate::completeness;
+use crate::judge::judge;
+use crate::packing::{heard, pack, voiced};
+use crate::speech_model::Request;
+use crate::steps::{Found, Observer, Step, sample, time};
+use crate::{Control, StageError};
+
+/// The most that is encoded at once, in frames of 10 ms: attention to all of it is quadratic, and
+/// in minutes at a time whole sentences are lost.
+const LONGEST: usize = 3000;
+/// Silence behind each piece, in samples: without it the last word may be cut.
+const SILENCE: usize = SAMPLE_RATE as usize / 2;
+/// Of the silence around the voice in a piece, in frames, so much is heard with it.
+const MARGIN: usize = 30;
+
+/// The speech of a recording in pieces of at most 30 s that end in pauses, several read together. What
+/// a piece says depends on nothing outside it.
+pub fn run(
+    model: &Parakeet,
+    request: &Request,
+    from: &Point,
+    observer: &mut dyn Observer,
+) -> Result<(), StageError> {
+    let Request { recording, speech, span, skip, .. } = *request;
+    let within = heard(recording, span);
+    let mut ear = Ear {
+        model,
+        request,
+        voiced: voiced(recording, &within),
+        content: within.end,
+        mel: NemoMel::new(model.config.dimensions.mel_bins as usize),
+    };
+    let mut pieces = pack(recording, speech, &ear.voiced, &within, LONGEST, false)?;
+    // A point of another model may lie within a piece.
+    let seek = (from.position / HOP as u64) as usize;
+    pieces.retain(|piece| piece.end > seek);
+    if let Some(first) = pieces.first_mut() {
+        first.start = first.start.max(seek);
+    }
+    let mut written_to = from.written_to;
+    let mut rest = &pieces[..];
+    while let Some(first) = rest.first() {
+        let point = |piece: &Range<usize>, written_to| Point {
+            position: sample(piece.end.min(within.end)),
+            written_to,
+            ..Point::default()
+        };
+        if skip.contains(&sample(first.start)) {
+            rest = &rest[1..];
+            observer.step(Step::Found(Found { point: point(first, written_to), ..Found::default() }))?;
+            continue;
+        }
+        let most = observer.batch_size().max(1);
+        let skipped = |piece: &Range<usize>| skip.contains(&sample(piece.start));
+        let count = rest.iter().take(most).take_while(|piece| !skipped(piece)).count();
+        let (batch, later) = rest.split_at(count);
+        rest = later;
+        observer.step(Step::Began { position: sample(first.start), windows: batch.len() })?;
+        let read = ear.read(batch)?;
+        for (piece, segments) in batch.iter().zip(read) {
+            if batch.len() > 1 {
+                observer.step(Step::Began { position: sample(piece.start), windows: 1 })?;
+            }
+            let segments = ear.fill_gaps(piece, segments)?;
+            let mut found = Found { windows: 1, ..Found::default() };
+            for segment in segments {
+                let Some(segment) = not_before(segment, written_to) else { continue };
+                judge(segment, speech, request.settings, &mut found);
+                if let Some(last) = found.segments.last() {
+                    written_to = last.end;
+                }
+            }
+            found.point = point(piece, written_to);
+            observer.step(Step::Found(found))?;
+        }
+    }
+    Ok(())
+}
+
+/// What listens to a recording.
+struct Ear<'a> {
+    model: &'a Parakeet,
+    request: &'a Request<'a>,
+    voiced: Vec<Range<usize>>,
+    /// The frame behind what is listened to.
+    content: usize,
+    mel: NemoMel,
+}
+
+impl Ear<'_> {
+    /// What several pieces say, each encoded alone.
+    fn read(&mut self, pieces: &[Range<usize>]) -> Result<Vec<Vec<Segment>>, StageError> {
+        let sounding: Vec<Range<usize>> = pieces.iter().map(|piece| self.sounding(piece)).collect();
+        let encoded = sounding.iter().map(|frames| self.encode(frames)).collect::<Result<Vec<_>, _>>()?;
+        let read = self.model.read(&encoded, &tick(self.request.control))?;
+        let texts = sounding.iter().zip(&read);
+        Ok(texts.map(|(frames, tokens)| self.segments(frames, tokens)).collect())
+    }
+
+    /// The part of a piece with a voice in it.
+    fn sounding(&self, piece: &Range<usize>) -> Range<usize> {
+        let mut runs = self.voiced.iter().filter(|run| run.end > piece.start && run.start < piece.end);
+        let Some(first) = runs.next() else { return piece.clone() };
+        let last = runs.next_back().unwrap_or(first);
+        let start = first.start.saturating_sub(MARGIN).max(piece.start);
+        start..(last.end + MARGIN).min(piece.end)
+    }
+
+    fn encode(&mut self, frames: &Range<usize>) -> Result<Tensor, StageError> {
+        let mut samples = vec![0.0; frames.len() * HOP];
+        self.request.recording.pcm.read(sample(frames.start) as i64, &mut samples)?;
+        samples.resize(samples.len() + SILENCE, 0.0);
+        let spectrogram = self.mel.normalised(&samples);
+        drop(samples);
+        Ok(self.model.encoder.forward(&spectrogram, &tick(self.request.control))?)
+    }
+
+    fn segments(&self, frames: &Range<usize>, tokens: &[Token]) -> Vec<Segment> {
+        // The silence behind it may be the end of a word.
+        let end = (frames.end + SILENCE / HOP).min(self.content);
+        let span = Span::new(time(frames.start), time(end));
+        segments(&self.model.pieces, tokens, span, self.request.settings.word_times)
+    }
+
+    /// Speech in which nothing was found is listened to once more, on its own: silent loss is worse than a
+    /// second look.
+    fn fill_gaps(
+        &mut self,
+        piece: &Range<usize>,
+        mut segments: Vec<Segment>,
+    ) -> Result<Vec<Segment>, StageError> {
+        if !self.request.settings.repair || self.request.speech.is_none() {
+            return Ok(segments);
+        }
+        let spans = self.voiced.iter().map(|run| run.start.max(piece.start)..run.end.min(piece.end));
+        let spans = spans.filter(|run| !run.is_empty()).map(|run| Span::new(time(run.start), time(run.end)));
+        let gaps = completeness::check(&spans.collect::<Vec<_>>(), &segments).gaps;
+        for gap in gaps {
+            let frames = crate::steps::frame(gap.start)..crate::steps::frame(gap.end);
+            // All of the piece would say the same again.
+            if frames.len() + 2 * MARGIN >= self.sounding(piece).len() {
+                continue;
+            }
+            segments.extend(self.read(&[frames])?.into_iter().flatten());
+        }
+        segments.sort_by_key(|segment| segment.start);
+        Ok(segments)
+    }
+}
+
+/// Says when to stop, and that something was done.
+fn tick(control: &Control) -> impl Fn() -> bool {
+    move || {
+        control.worked();
+        !control.is_cancelled()
+    }
+}
+
+/// The segment as it begins behind what is written; `None` where nothing of it is left.
+fn not_before(mut segment: Segment, written_to: Time) -> Option<Segment> {
+    segment.start = segment.start.max(written_to);
+    segment.end = segment.end.max(segment.start);
+    for word in &mut segment.words {
+        word.start = word.start.max(segment.start);
+        word.end = word.end.max(word.start);
+    }
+    (segment.end > segment.start).then_some(segment)
+}

@@ -1,0 +1,206 @@
+//! Words and sentences of tokens.
+
+use models::parakeet::Token;
+use transcript::{Segment, Span, Time, Word};
+
+use super::FRAMES_PER_TOKEN_FRAME;
+use crate::steps::FRAMES_PER_SECOND;
+
+/// Stands for the space before a word.
+const SPACE: char = '▁';
+/// A frame of the encoder.
+const FRAME: Time = Time::from_millis(80);
+/// A pause behind which another segment begins, in seconds.
+const LONG_PAUSE: f64 = 1.0;
+/// Seconds from which on a segment ends at the next short pause, and at the next word.
+const LONG_SEGMENT: f64 = 8.0;
+const LONGEST_SEGMENT: f64 = 16.0;
+/// A pause between phrases, in seconds.
+const SHORT_PAUSE: f64 = 0.3;
+/// An abbreviation has at most so many letters before its full stop.
+const ABBREVIATION: usize = 3;
+/// A pause behind a full stop that no abbreviation has, in seconds.
+const SENTENCE_PAUSE: f64 = 0.24;
+
+/// A word with its times in seconds from the beginning of the piece.
+#[derive(Debug, Clone, PartialEq)]
+struct TimedWord {
+    text: Vec<u8>,
+    start: f64,
+    end: f64,
+    probability: f32,
+    logarithms: f32,
+    tokens: usize,
+}
+
+/// The text of tokens that were heard in `span`, sentence by sentence, with the times of words where they are wanted.
+pub fn segments(pieces: &[String], tokens: &[Token], span: Span, word_times: bool) -> Vec<Segment> {
+    let words = words(pieces, tokens);
+    let mut segments = Vec::new();
+    let mut first = 0;
+    for number in 0..words.len() {
+        let is_end = words.get(number + 1).is_none_or(|next| ends(&words[first..=number], next));
+        if is_end {
+            segments.extend(segment(&words[first..=number], span, word_times));
+            first = number + 1;
+        }
+    }
+    segments
+}
+
+/// A piece that begins with a space begins a word; punctuation belongs to the word before it, and ends when that does.
+fn words(pieces: &[String], tokens: &[Token]) -> Vec<TimedWord> {
+    let seconds = |frames: usize| (frames * FRAMES_PER_TOKEN_FRAME) as f64 / FRAMES_PER_SECOND;
+    let mut words: Vec<TimedWord> = Vec::new();
+    for token in tokens {
+        let Some(piece) = pieces.get(token.id as usize).filter(|piece| !piece.is_empty()) else { continue };
+        let (start, end) = (seconds(token.frame), seconds(token.frame + token.frames));
+        let is_punctuation =
+            piece.trim_start_matches(SPACE).chars().all(|c| c.is_ascii_punctuation() && c != '\'');
+        let begins = piece.starts_with(SPACE) && !(is_punctuation && piece.chars().count() > 1);
+        match words.last_mut() {
+            Some(word) if !begins => {
+                word.text.extend(bytes(piece.trim_start_matches(SPACE)));
+                if !is_punctuation {
+                    word.end = end.max(word.end);
+                }
+                word.probability += token.probability;
+                word.logarithms += token.probability.max(f32::MIN_POSITIVE).ln();
+                word.tokens += 1;
+            }
+            _ => words.push(TimedWord {
+                text: bytes(&piece.replace(SPACE, " ")),
+                start,
+                end,
+                probability: token.probability,
+                logarithms: token.probability.max(f32::MIN_POSITIVE).ln(),
+                tokens: 1,
+            }),
+        }
+    }
+    // A word that takes no time is heard in one frame, as far as the next one leaves it.
+    let starts: Vec<f64> = words.iter().skip(1).map(|word| word.start).chain([f64::INFINITY]).collect();
+    for (word, next) in words.iter_mut().zip(starts) {
+        let least = (word.start + seconds(1)).min(next.max(word.start));
+        word.end = word.end.max(least);
+    }
+    words
+}
+
+/// The text of a piece; sentencepiece spells bytes that no piece has as `<0xE2>`.
+fn bytes(piece: &str) -> Vec<u8> {
+    let byte = piece.strip_prefix("<0x").and_then(|rest| rest.strip_suffix('>'));
+    match byte.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+        Some(byte) => vec![byte],
+        None => piece.as_bytes().to_vec(),
+    }
+}
+
+/// Whether a segment ends behind these words, before `next`.
+fn ends(words: &[TimedWord], next: &TimedWord) -> bool {
+    let (Some(first), Some(last)) = (words.first(), words.last()) else { return false };
+    let (pause, length) = (next.start - last.end, last.end - first.start);
+    let text = String::from_utf8_lossy(&last.text);
+    let text = text.trim().trim_end_matches(['"', '\'', '”', '»', ')']);
+    let is_sentence = match text.chars().next_back() {
+        Some('?' | '!' | '…' | '。') => true,
+        Some('.') => {
+            let letters = text.chars().filter(|c| c.is_alphanumeric()).count();
+            letters > ABBREVIATION || pause >= SENTENCE_PAUSE
+        }
+        _ => false,
+    };
+    is_sentence
+        || pause >= LONG_PAUSE
+        || (length >= LONG_SEGMENT && pause >= SHORT_PAUSE)
+        || length >= LONGEST_SEGMENT
+}
+
+/// `None` where nothing is said.
+fn segment(words: &[TimedWord], span: Span, word_times: bool) -> Option<Segment> {
+    let (first, last) = (words.first()?, words.last()?);
+    let text: Vec<u8> = words.iter().flat_map(|word| word.text.iter().copied()).collect();
+    let text = String::from_utf8_lossy(&text).trim().to_owned();
+    if text.is_empty() {
+        return None;
+    }
+    let at = |seconds: f64| Time::from_seconds(span.start.seconds() + seconds).clamp(span.start, span.end);
+    let (mut start, end) = (at(first.start), at(last.end));
+    if start == end {
+        // Heard behind the end: as far before it as a frame is long.
+        start = end.saturating_sub(FRAME).max(span.start);
+    }
+    let tokens: usize = words.iter().map(|word| word.tokens).sum();
+    let timed = words.iter().map(|word| Word {
+        text: String::from_utf8_lossy(&word.text).into_owned(),
+        start: at(word.start),
+        end: at(word.end),
+        probability: word.probability / word.tokens as f32,
+    });
+    Some(Segment {
+        start,
+        end,
+        text,
+        words: if word_times { timed.collect() } else { Vec::new() },
+        mean_log_probability: words.iter().map(|word| word.logarithms).sum::<f32>() / tokens as f32,
+        ..Segment::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pieces with the frame at which each is heard, and frames that it takes.
+    fn heard(tokens: &[(&str, usize, usize)]) -> (Vec<String>, Vec<Token>) {
+        let pieces = tokens.iter().map(|(piece, ..)| (*piece).to_owned()).collect();
+        let token = |(id, (_, frame, frames)): (usize, &(&str, usize, usize))| Token {
+            id: id as u32,
+            frame: *frame,
+            frames: *frames,
+            probability: 0.5,
+        };
+        (pieces, tokens.iter().enumerate().map(token).collect())
+    }
+
+    fn told(tokens: &[(&str, usize, usize)]) -> Vec<String> {
+        let (pieces, tokens) = heard(tokens);
+        let span = Span::new(Time::from_seconds(10.0), Time::from_seconds(40.0));
+        segments(&pieces, &tokens, span, true).into_iter().map(|segment| segment.text).collect()
+    }
+
+    #[test]
+    fn words_have_the_times_of_their_tokens() {
+        let (pieces, tokens) =
+            heard(&[("▁He", 0, 2), ("llo", 2, 3), (",", 5, 4), ("▁wor", 10, 0), ("ld", 10, 0), (".", 12, 1)]);
+        let span = Span::new(Time::from_seconds(10.0), Time::from_seconds(11.0));
+        let found = segments(&pieces, &tokens, span, true);
+        assert_eq!(found.len(), 1);
+        let words: Vec<(&str, u32, u32)> =
+            found[0].words.iter().map(|it| (it.text.as_str(), it.start.millis(), it.end.millis())).collect();
+        // Punctuation takes no time, a word at least a frame, and nothing ends behind the piece.
+        assert_eq!(words, [(" Hello,", 10_000, 10_400), (" world.", 10_800, 10_880)]);
+        assert_eq!((found[0].text.as_str(), found[0].words[0].probability), ("Hello, world.", 0.5));
+        assert!((found[0].mean_log_probability - 0.5f32.ln()).abs() < 1e-6);
+        let plain = segments(&pieces, &tokens, span, false);
+        assert!(plain[0].words.is_empty() && plain[0].text == found[0].text);
+    }
+
+    #[test]
+    fn segments_end_where_sentences_or_phrases_do() {
+        let one = |text: &str| vec![text.to_owned()];
+        let two = |first: &str, second: &str| vec![first.to_owned(), second.to_owned()];
+        assert_eq!(told(&[("▁Really", 0, 2), ("?", 2, 0), ("▁Yes", 3, 2)]), two("Really?", "Yes"));
+        assert_eq!(told(&[("▁Really", 0, 2), (".", 2, 0), ("▁Yes", 3, 2)]), two("Really.", "Yes"));
+        // An abbreviation, and the same letters at the end of a sentence.
+        assert_eq!(told(&[("▁Dr", 0, 2), (".", 2, 0), ("▁No", 3, 2)]), one("Dr. No"));
+        assert_eq!(told(&[("▁so", 0, 2), (".", 2, 0), ("▁No", 6, 2)]), two("so.", "No"));
+        assert_eq!(told(&[("▁a", 0, 2), ("▁b", 20, 2)]), two("a", "b"));
+        assert_eq!(told(&[("▁a", 0, 90), ("▁b", 98, 2), ("▁c", 101, 2)]), one("a b c"));
+        assert_eq!(told(&[("▁a", 0, 101), ("▁b", 106, 2)]), two("a", "b"));
+        let long: Vec<(&str, usize, usize)> = (0..60).map(|number| ("▁a", 4 * number, 4)).collect();
+        assert_eq!(told(&long).len(), 2);
+        assert_eq!(told(&[("", 0, 1), ("<0xC3>", 1, 1), ("<0xA9>", 2, 1)]), one("é"));
+        assert!(told(&[]).is_empty());
+    }
+}

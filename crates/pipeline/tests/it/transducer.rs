@@ -1,0 +1,233 @@
+//! Parakeet models, with random weights: what they say means nothing, and must be the same however it is read.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use audio::PrepareOptions;
+use candle_core::Device;
+use memory::ladder::Step as Rung;
+use memory::{Network, Precision};
+use pipeline::{Control, Engine, Found, Observer, Request, SpeechModel, StageError, Step, load_speech_model};
+use random_models::{Options, ParakeetSize, WeightType, corpus, write_parakeet_model};
+use transcript::{Segment, Span, Task, Time, Transcript};
+use wire::{DecodingOptions, DeviceChoice, ErrorCode, Event, Failure, Job, Point, Strategy};
+
+const SIZES: [&str; 2] = ["parakeet-tiny", "parakeet-tiny-ctc"];
+
+fn written(name: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    let options = Options { precision: WeightType::F32, ..Options::default() };
+    write_parakeet_model(&path, ParakeetSize::named(name).unwrap(), &options).unwrap();
+    (folder, path)
+}
+
+fn load(path: &Path) -> Box<dyn SpeechModel> {
+    let network = formats::ModelInfo::network(path).unwrap();
+    assert!(matches!(network, Network::Parakeet(_)));
+    load_speech_model(&network, path, &Device::Cpu, Precision::F32, &|| true).unwrap()
+}
+
+/// A minute of speech, twice: several pieces.
+fn long(folder: &Path) -> PathBuf {
+    let mut reader = audio::Reader::open(&minute(), &Default::default()).unwrap();
+    let mut samples = Vec::new();
+    while let Some(block) = reader.next_block().unwrap() {
+        samples.extend(block.iter().flat_map(|sample| ((sample * 32_767.0) as i16).to_le_bytes()));
+    }
+    let samples = samples.repeat(2);
+    let mut file = b"RIFF".to_vec();
+    file.extend((36 + samples.len() as u32).to_le_bytes());
+    file.extend(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
+    file.extend(16_000u32.to_le_bytes());
+    file.extend(32_000u32.to_le_bytes());
+    file.extend(b"\x02\0\x10\0data");
+    file.extend((samples.len() as u32).to_le_bytes());
+    file.extend(samples);
+    let path = folder.join("long.wav");
+    std::fs::write(&path, file).unwrap();
+    path
+}
+
+fn minute() -> PathBuf {
+    corpus::bundled().join("audio/synthetic/en_minute_1.flac")
+}
+
+struct Watch {
+    batch: usize,
+    most: usize,
+    began: Vec<(u64, usize)>,
+    found: Vec<Found>,
+}
+
+impl Watch {
+    fn new(batch: usize) -> Self {
+        Self { batch, most: usize::MAX, began: Vec::new(), found: Vec::new() }
+    }
+
+    fn segments(&self) -> Vec<Segment> {
+        self.found.iter().flat_map(|found| found.segments.iter().cloned()).collect()
+    }
+}
+
+impl Observer for Watch {
+    fn batch_size(&mut self) -> usize {
+        self.batch
+    }
+
+    fn step(&mut self, step: Step) -> Result<(), StageError> {
+        match step {
+            Step::Began { position, windows } => self.began.push((position, windows)),
+            Step::Found(found) => self.found.push(found),
+        }
+        if self.found.len() < self.most {
+            return Ok(());
+        }
+        Err(Failure::new(ErrorCode::Cancelled, "Enough.").into())
+    }
+}
+
+#[test]
+fn the_text_does_not_depend_on_how_it_is_read() {
+    for name in SIZES {
+        let (folder, path) = written(name);
+        let model = load(&path);
+        let go_on = &mut |_: f64, _: Option<f64>| ControlFlow::Continue(());
+        let recording = audio::prepare(&long(folder.path()), &PrepareOptions::default(), go_on).unwrap();
+        let frames =
+            |region: &audio::SpeechRegion| (region.start / 160) as usize..region.end.div_ceil(160) as usize;
+        let speech: Vec<_> = recording.speech.iter().map(frames).collect();
+        let (settings, control) = (DecodingOptions::default(), Control::default());
+        let request = Request {
+            recording: &recording,
+            speech: Some(&speech),
+            span: None,
+            strategy: Strategy::Auto,
+            settings: &settings,
+            task: Task::Transcribe,
+            language: "und",
+            skip: &[],
+            control: &control,
+        };
+        let run = |request: &Request, from: &Point, watch: &mut Watch| model.transcribe(request, from, watch);
+        let mut whole = Watch::new(1);
+        run(&request, &Point::default(), &mut whole).unwrap();
+        let text = whole.segments();
+        assert!(whole.found.len() >= 4 && text.len() > 4, "{name}: {} pieces", whole.found.len());
+        assert!(text.iter().all(|segment| segment.start < segment.end && !segment.text.is_empty()));
+        assert!(text.is_sorted_by(|a, b| a.end <= b.start), "{name}: segments overlap");
+        let words: Vec<_> = text.iter().flat_map(|segment| &segment.words).collect();
+        assert!(words.is_sorted_by(|a, b| a.end <= b.start), "{name}");
+        assert!(words.len() > 4, "{name}: {} words", words.len());
+        assert!(words.iter().all(|word| word.probability > 0.0 && word.probability <= 1.0));
+        let end = Time::from_seconds(recording.seconds());
+        assert!(text.iter().all(|segment| segment.end <= end));
+        // No piece is longer than half a minute.
+        assert!(whole.began.windows(2).all(|pair| pair[1].0 - pair[0].0 > 0));
+
+        // Several together.
+        for batch in [2, 3, 40] {
+            let mut together = Watch::new(batch);
+            run(&request, &Point::default(), &mut together).unwrap();
+            assert_eq!(together.segments(), text, "{name}: {batch} together");
+            assert_eq!(together.began[0].1, batch.min(whole.found.len()));
+        }
+        // From each point that was handed out.
+        for count in 1..whole.found.len() {
+            let mut first = Watch { most: count, ..Watch::new(2) };
+            run(&request, &Point::default(), &mut first).unwrap_err();
+            let point = first.found.last().unwrap().point.clone();
+            let mut rest = Watch::new(2);
+            run(&request, &point, &mut rest).unwrap();
+            assert_eq!([first.segments(), rest.segments()].concat(), text, "{name}: from point {count}");
+        }
+        // A piece that is skipped is a gap, and nothing else.
+        let skipped = [whole.began[1].0];
+        let mut without = Watch::new(3);
+        run(&Request { skip: &skipped, ..request }, &Point::default(), &mut without).unwrap();
+        let expected: Vec<Segment> = whole
+            .found
+            .iter()
+            .enumerate()
+            .filter(|(n, _)| *n != 1)
+            .flat_map(|(_, it)| it.segments.clone())
+            .collect();
+        assert_eq!(without.segments(), expected, "{name}");
+        // A part.
+        let span = Span::new(Time::from_seconds(20.0), Time::from_seconds(50.0));
+        let within = std::iter::once(2000..5000).collect::<Vec<_>>();
+        let mut part = Watch::new(1);
+        run(&Request { span: Some(span), speech: Some(&within), ..request }, &Point::default(), &mut part)
+            .unwrap();
+        let part = part.segments();
+        assert!(!part.is_empty() && part.iter().all(|it| it.start >= span.start && it.end <= span.end));
+        // Without the times of words there are none, and the text is the same.
+        let plain = DecodingOptions { word_times: false, ..settings.clone() };
+        let mut untimed = Watch::new(1);
+        run(&Request { settings: &plain, ..request }, &Point::default(), &mut untimed).unwrap();
+        assert!(untimed.segments().iter().all(|segment| segment.words.is_empty()));
+        // What it can't do is refused.
+        let translate = Request { task: Task::Translate, ..request };
+        let refused = run(&translate, &Point::default(), &mut Watch::new(1)).unwrap_err();
+        assert!(refused.to_string().contains("can't translate"), "{refused}");
+    }
+}
+
+fn job(model: &Path) -> Job {
+    let mut job = Job::new(1, minute(), model);
+    job.device = DeviceChoice::Cpu;
+    job
+}
+
+/// With the number of reservations that it took.
+fn transcribe(job: &Job, refuse: Option<u64>) -> (Transcript, Vec<Event>, u64) {
+    let mut engine = Engine::new();
+    if let Some(k) = refuse {
+        engine.refuse_nth(k);
+    }
+    let mut events = Vec::new();
+    let transcript = engine.transcribe(job, &Control::default(), &mut |event| events.push(event)).unwrap();
+    (transcript, events, engine.reservations())
+}
+
+#[test]
+fn a_job_has_text_completeness_and_points_and_survives_every_refused_reservation() {
+    for (name, language) in [(SIZES[0], "und"), (SIZES[1], "en")] {
+        let (_folder, path) = written(name);
+        let job = job(&path);
+        let (whole, events, reservations) = transcribe(&job, None);
+        assert!(whole.complete && !whole.segments.is_empty());
+        assert_eq!((whole.language.as_str(), whole.language_probability), (language, None));
+        assert_eq!(whole.model.name, name);
+        assert!(whole.completeness.speech > Time::ZERO && whole.completeness.covered > Time::ZERO);
+        let reached = events.iter().filter(|event| matches!(event, Event::Reached { .. })).count();
+        assert!(reached >= 3, "{reached}");
+        for k in 1..=reservations {
+            let (again, events, _) = transcribe(&job, Some(k));
+            assert_eq!(again.segments, whole.segments, "{name}, reservation {k}");
+            let rungs = events.iter().filter_map(|event| match event {
+                Event::Rung { rung } => Some(rung.step),
+                _ => None,
+            });
+            assert!(rungs.clone().all(|step| step == Rung::RetryAfterTrim) && rungs.count() <= 1);
+        }
+    }
+}
+
+/// In the words of an error, not with another model's answer.
+#[test]
+fn which_language_is_spoken_it_does_not_say() {
+    let (_folder, path) = written(SIZES[0]);
+    let job = job(&path);
+    let mut failed = Vec::new();
+    let emit = &mut |event| {
+        if let Event::FileFailed { error, .. } = event {
+            failed.push(error);
+        }
+    };
+    let result =
+        Engine::new().detect_languages(std::slice::from_ref(&job.file), &job, &Control::default(), emit);
+    let failure = result.err().or_else(|| failed.pop()).unwrap();
+    assert_eq!(failure.code, ErrorCode::ModelUnsupported);
+    assert!(failure.to_string().contains("does not say which language is spoken"), "{failure}");
+}
