@@ -23,18 +23,7 @@ pub fn free_port() -> u16 {
 fn spawn(port: u16, folder: &std::path::Path) -> Child {
     let mut server = Command::new("nats-server");
     server.args(["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd"]).arg(folder);
-    let child = server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let since = Instant::now();
-    loop {
-        if let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) {
-            let mut line = String::new();
-            if BufReader::new(stream).read_line(&mut line).is_ok() && line.starts_with("INFO") {
-                return child;
-            }
-        }
-        assert!(since.elapsed() < PATIENCE, "nats-server does not start");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 impl Nats {
@@ -45,7 +34,9 @@ impl Nats {
             return None;
         }
         let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
-        Some(Self { child: spawn(port, folder.path()), port, folder })
+        let nats = Self { child: spawn(port, folder.path()), port, folder };
+        nats.answers();
+        Some(nats)
     }
 
     pub fn url(&self) -> String {
@@ -61,6 +52,22 @@ impl Nats {
     /// With what it had on its disk.
     pub fn start_again(&mut self) {
         self.child = spawn(self.port, self.folder.path());
+        self.answers();
+    }
+
+    /// Waits until it greets whoever connects.
+    fn answers(&self) {
+        let since = Instant::now();
+        loop {
+            if let Ok(stream) = TcpStream::connect(("127.0.0.1", self.port)) {
+                let mut line = String::new();
+                if BufReader::new(stream).read_line(&mut line).is_ok() && line.starts_with("INFO") {
+                    return;
+                }
+            }
+            assert!(since.elapsed() < PATIENCE, "nats-server does not start");
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     pub fn listen(&self, subject: &str) -> Listener {
