@@ -214,7 +214,18 @@ fn parakeet_is_recommended_for_the_languages_that_it_knows_well() {
         }
         assert!(recommended(Some(language), Translate, host()).starts_with("whisper"), "{language}");
     }
-    for language in [None, Some("sv"), Some("lv"), Some("sl"), Some("el"), Some("lt"), Some("mt"), Some("da"), Some("et"), Some("ja")] {
+    for language in [
+        None,
+        Some("sv"),
+        Some("lv"),
+        Some("sl"),
+        Some("el"),
+        Some("lt"),
+        Some("mt"),
+        Some("da"),
+        Some("et"),
+        Some("ja"),
+    ] {
         assert!(recommended(language, Transcribe, host()).starts_with("whisper"), "{language:?}");
     }
 }
