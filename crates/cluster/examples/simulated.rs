@@ -38,6 +38,7 @@ impl Runner for Sleeper {
             settings: job.settings(),
             segments: Vec::new(),
             turns: Vec::new(),
+            chapters: Vec::new(),
             discarded: Vec::new(),
             completeness: Completeness::default(),
             notices: Vec::new(),
