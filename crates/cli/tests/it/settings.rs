@@ -966,6 +966,7 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
             "temperature",
             "prompt",
             "vocabulary",
+            "vocabulary-file",
             "strategy",
             "language-per-region",
             "condition-on-previous-text",

@@ -435,6 +435,7 @@ fn options_of_submit_reach_the_engines_of_workers() {
     let Some(nats) = Nats::start() else { return };
     let sandbox = Sandbox::with(&[]);
     sandbox.write("a.mp3", "a");
+    sandbox.write("words.txt", "Ada\nGrace Hopper\n");
     let worker = Sandbox::with(&[]);
     let file = worker.home.path().join("received");
     let mut command = worker.command(&["worker", "--nats", &nats.url(), "--model", "starter-whisper"]);
@@ -466,6 +467,7 @@ fn options_of_submit_reach_the_engines_of_workers() {
         (&["--temperature", "0,0.5"], "/job/decoding/temperatures", json!([0.0, 0.5])),
         (&["--prompt", "Ada"], "/job/decoding/initial_prompt", json!("Ada")),
         (&["--vocabulary", "Ada, Grace"], "/job/decoding/vocabulary", json!(["Ada", "Grace"])),
+        (&["--vocabulary-file", "words.txt"], "/job/decoding/vocabulary", json!(["Ada", "Grace Hopper"])),
         (&["--strategy", "batched"], "/job/strategy", json!("batched")),
         (&["--language-per-region"], "/job/decoding/language_per_region", json!(true)),
         (&["--condition-on-previous-text"], "/job/decoding/condition_on_previous_text", json!(true)),
