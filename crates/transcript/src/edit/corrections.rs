@@ -87,7 +87,8 @@ mod tests {
 
     #[test]
     fn words_in_place_of_others_are_corrections() {
-        let cases: [(&str, &str, &[(&str, &str)]); 9] = [
+        type Pairs = &'static [(&'static str, &'static str)];
+        let cases: [(&str, &str, Pairs); 9] = [
             (
                 "He takes met a pro law daily.",
                 "He takes metoprolol daily.",

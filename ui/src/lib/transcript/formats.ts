@@ -7,6 +7,9 @@ export const FORMATS = ["txt", "srt", "vtt", "ass", "lrc", "md", "docx", "pdf", 
 type Missing = Exclude<Format, (typeof FORMATS)[number]>;
 true satisfies [Missing] extends [never] ? true : false;
 
+/** Those that can be written as soon as a transcript is finished: chapters are found, or set, later. */
+export const FORMATS_WHEN_FINISHED = FORMATS.filter((format) => format !== "chapters" && format !== "chapters-vtt");
+
 /** What a format is called in lists. */
 export function formatName(format: Format): string {
   const others: Partial<Record<Format, string>> = { whisperx: "WhisperX", chapters: ".chapters.txt", "chapters-vtt": ".chapters.vtt" };
