@@ -120,7 +120,7 @@ impl Collector {
         let ended = loop {
             match self.look(interrupt).await {
                 Ok(()) => is_away = false,
-                // A server may be started again while somebody waits.
+                // A server may be started again while a command waits.
                 Err(Ended::Failed(failure)) if waits && failure.code == ErrorCode::NetworkFailed => {
                     if !std::mem::replace(&mut is_away, true) {
                         self.console.warning(&format!("{} Waiting for it.", failure.message));

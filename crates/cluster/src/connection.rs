@@ -233,7 +233,7 @@ impl Cluster {
 
     /// Waits until what was sent has left this machine.
     pub async fn flush(&self) {
-        // Where it fails there is no connection, and nobody to hear of it.
+        // Where it fails there is no connection, and no listener to tell.
         let _ = tokio::time::timeout(Duration::from_secs(2), self.context.client().flush()).await;
     }
 }

@@ -45,7 +45,7 @@ impl Kind {
     }
 }
 
-/// A job, as whoever submitted it wrote it down.
+/// A job, as it was submitted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Submitted {
     /// What the same recording with the same settings has again.

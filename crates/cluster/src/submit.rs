@@ -59,7 +59,7 @@ impl Cluster {
             if self.is_queued(&id).await? {
                 return Ok(Accepted::Known);
             }
-            // Whoever submitted it was ended in the middle of it.
+            // An earlier submission of it was ended half-way.
             accepted = Accepted::Known;
         }
         if let (Source::Upload, Some(local)) = (&submitted.source, local) {

@@ -6,6 +6,8 @@ use wire::notice::Message;
 use wire::{Event, Job, Point};
 
 use crate::speakers::{Diarization, Names};
+use crate::speech_model::UNDETERMINED;
+use crate::text_language::language_of;
 use crate::{Emit, platform};
 
 /// The transcript as it grows, over all attempts at it.
@@ -143,6 +145,12 @@ impl Draft {
         self.transcript.segments.sort_by_key(|segment| (segment.start, segment.channel));
         self.transcript.completeness.gaps.sort_by_key(|gap| gap.start);
         self.transcript.complete = true;
+        if self.transcript.language == UNDETERMINED
+            && let Some((language, probability)) = language_of(&self.transcript.text())
+        {
+            self.transcript.language = language.to_owned();
+            self.transcript.language_probability = Some(probability);
+        }
         let wall = self.started.elapsed().as_secs_f64();
         let duration = self.transcript.source.duration.seconds();
         self.transcript.run = Some(RunInfo {

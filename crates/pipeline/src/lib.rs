@@ -28,6 +28,7 @@ mod speech_model;
 mod start;
 mod steps;
 pub mod text_embedding;
+mod text_language;
 mod transducer;
 mod trouble;
 pub mod whisper;

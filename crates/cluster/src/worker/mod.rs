@@ -28,7 +28,7 @@ use crate::source::sftp::Ssh;
 use crate::source::spool::Spool;
 use runner::{Runner, raised};
 
-/// From one look for a job to the next: whoever submits one wakes idle workers, and only a job whose worker died
+/// From one look for a job to the next: a submission wakes idle workers, and only a job whose worker died
 /// comes back without a word.
 const LOOK: Duration = Duration::from_secs(2);
 /// From one sign of life in the list of workers to the next.
@@ -63,7 +63,7 @@ pub struct WorkerOptions {
     pub max_deliveries: u64,
 }
 
-/// What a worker does, for whoever watches it.
+/// What a worker does, for those who watch it.
 #[derive(Debug, Clone)]
 pub enum Told {
     /// A recording is here, and its job begins.
@@ -290,7 +290,7 @@ impl<R: Runner> Worker<R> {
                 durable_name: Some(kind.consumer(&model)),
                 filter_subject: self.cluster.subject(kind.subject(), &token(&model)),
                 ack_wait: self.options.redeliver_after,
-                // Deliveries are counted by workers: a server that stops delivering tells nobody.
+                // Deliveries are counted by workers: a server that stops delivering tells no one.
                 max_deliver: -1,
                 max_ack_pending: -1,
                 ..pull::Config::default()

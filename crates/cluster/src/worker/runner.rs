@@ -71,7 +71,7 @@ impl Runner for Supervised {
             };
             match event {
                 Some(event) if event.is_last() => return event,
-                // Fails where nobody listens any more; the last event is what counts.
+                // Fails where no one listens any more; the last event is what counts.
                 Some(event) => drop(events.send(event)),
                 None => {
                     let error =

@@ -49,7 +49,7 @@ pub struct Block {
     pub text: String,
 }
 
-/// Divides a transcript into blocks, in order, whoever speaks.
+/// Divides a transcript into blocks, in order, across speakers.
 pub fn blocks(transcript: &Transcript) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     for (index, segment) in transcript.segments.iter().enumerate() {
@@ -85,7 +85,7 @@ pub fn find(transcript: &Transcript, blocks: &[Block], vectors: &[Vec<f32>]) -> 
         return Vec::new();
     }
     let starts: Vec<usize> = std::iter::once(0).chain(boundaries).collect();
-    let titles = titles::titles(blocks, &starts);
+    let titles = titles::titles(blocks, &starts, &transcript.language);
     let chapter = |(block, title): (&usize, String)| {
         let at = if *block == 0 { 0 } else { blocks.get(*block)?.segments.start };
         let segment = transcript.segments.get(at)?;

@@ -1,6 +1,6 @@
 //! Titles of chapters, of the words that are said in them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -27,13 +27,14 @@ const LONGEST: usize = 48;
 const ENDS: [char; 5] = ['.', '!', '?', '؟', '…'];
 const WIDE_ENDS: [char; 3] = ['。', '！', '？'];
 
-/// Titles of the chapters that begin with the blocks of these numbers, in order.
-pub fn titles(blocks: &[Block], starts: &[usize]) -> Vec<String> {
+/// Titles of the chapters that begin with the blocks of these numbers, in order. `language` is an ISO 639-1
+/// code, whose words of any talk are in no title.
+pub fn titles(blocks: &[Block], starts: &[usize], language: &str) -> Vec<String> {
     let words: Vec<Vec<Word>> = blocks.iter().map(|block| words(&block.text)).collect();
     let ends = starts.iter().copied().skip(1).chain([blocks.len()]);
     let chapters: Vec<_> = starts.iter().zip(ends).map(|(start, end)| *start..end).collect();
     let said: Vec<Said> = chapters.iter().map(|chapter| Said::of(&words[chapter.clone()])).collect();
-    let whole = Whole::of(&said);
+    let whole = Whole::of(&said, language);
     let title = |(said, chapter): (&Said, &Range<usize>)| match capitalised(&said.terms(&whole).join(", ")) {
         none if none.is_empty() => beginning(blocks[chapter.clone()].iter().map(|block| block.text.as_str())),
         title => title,
@@ -140,10 +141,12 @@ struct Whole<'a> {
     total: usize,
     /// How often each word is said, and in how many chapters.
     words: HashMap<&'a str, (usize, usize)>,
+    /// Words of the language that are said in any talk, in lower case.
+    common: HashSet<&'static str>,
 }
 
 impl<'a> Whole<'a> {
-    fn of(chapters: &[Said<'a>]) -> Self {
+    fn of(chapters: &[Said<'a>], language: &str) -> Self {
         let total = chapters.iter().map(|said| said.total).sum();
         let mut words: HashMap<&str, (usize, usize)> = HashMap::new();
         for (key, count) in chapters.iter().flat_map(|said| &said.words) {
@@ -151,7 +154,8 @@ impl<'a> Whole<'a> {
             *times += count.times;
             *chapters += 1;
         }
-        Self { chapters: chapters.len(), total, words }
+        let common = stop_words::lookup(language).unwrap_or_default().iter().copied().collect();
+        Self { chapters: chapters.len(), total, words, common }
     }
 }
 
@@ -192,7 +196,7 @@ impl<'a> Said<'a> {
             let own = 1.0 - (chapters - 1) as f64 / whole.chapters as f64;
             // Short words are rather those of any talk.
             let length = key.chars().count().min(LONG_WORD) as f64;
-            (is_name(key) && expected >= LEAST_RATIO * others)
+            (is_name(key) && !whole.common.contains(key) && expected >= LEAST_RATIO * others)
                 .then_some(times as f64 * ratio * ratio * own * length)
         };
         let mut found: Vec<(f64, &str)> = (self.words.iter())
@@ -271,7 +275,7 @@ mod tests {
             starts.push(start);
             start + texts.len()
         });
-        assert_eq!(titles(&blocks, &starts), expected);
+        assert_eq!(titles(&blocks, &starts, "en"), expected);
     }
 
     #[test]
@@ -288,6 +292,15 @@ mod tests {
             // "harbour" is said in one block only, "boats" is "boat" again.
             &["Boat", "Vote, Ghent"],
         );
+    }
+
+    #[test]
+    fn words_of_any_talk_are_in_no_title() {
+        // "und" is said here alone, and often.
+        let boats = ["Und das Boot, und der Hafen.", "Und ein Boot, und noch ein Hafen."];
+        let votes = ["Die Wahl ist nah, wir zählen bald.", "Eine Wahl ist wichtig, sie gilt lange."];
+        let blocks: Vec<Block> = boats.iter().chain(&votes).map(|text| block(text)).collect();
+        assert_eq!(titles(&blocks, &[0, 2], "de"), ["Hafen, Boot", "Wahl"]);
     }
 
     #[test]
