@@ -17,6 +17,9 @@ use crate::job;
 
 /// Longest pause between two attempts to connect again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// How often, and after which pause, something is looked for that another process may be making.
+const TRIES_TO_FIND: usize = 10;
+const PAUSE_TO_FIND: Duration = Duration::from_millis(50);
 /// In place of an attempt that can't be logged.
 const NEVER: Duration = Duration::from_secs(3600 * 24 * 365);
 /// A job that is submitted twice within this time is queued once, whatever else happens.
@@ -158,17 +161,18 @@ impl Access {
         let records = self.keys(&context, "records", Duration::ZERO, StorageType::File).await?;
         let workers = self.keys(&context, "workers", WORKER_GONE, StorageType::Memory).await?;
         let name = format!("{queue}-files");
-        let files = match context.get_object_store(&name).await {
-            Ok(files) => files,
-            Err(_) => {
+        let files = get_or_make(
+            || async { context.get_object_store(&name).await.ok() },
+            || async {
                 let config = object_store::Config {
-                    bucket: name,
+                    bucket: name.clone(),
                     num_replicas: self.replicas,
                     ..object_store::Config::default()
                 };
-                context.create_object_store(config).await.map_err(|error| unusable(&error))?
-            }
-        };
+                context.create_object_store(config).await.map_err(|error| unusable(&error))
+            },
+        )
+        .await?;
         Ok(Cluster { queue, context, jobs, log, records, workers, files, link })
     }
 
@@ -188,7 +192,11 @@ impl Access {
             allow_direct: true,
             ..stream::Config::default()
         };
-        context.get_or_create_stream(config).await.map_err(|error| unusable(&error))
+        get_or_make(
+            || async { context.get_stream(&config.name).await.ok() },
+            || async { context.create_stream(&config).await.map_err(|error| unusable(&error)) },
+        )
+        .await
     }
 
     async fn keys(
@@ -199,9 +207,6 @@ impl Access {
         storage: StorageType,
     ) -> Result<kv::Store, Failure> {
         let bucket = format!("{}-{name}", self.queue);
-        if let Ok(known) = context.get_key_value(&bucket).await {
-            return Ok(known);
-        }
         // As the client's own function makes it, which asks for more of an account than servers before 2.10 tell.
         let config = stream::Config {
             name: format!("KV_{bucket}"),
@@ -216,8 +221,14 @@ impl Access {
             allow_direct: true,
             ..stream::Config::default()
         };
-        context.create_stream(config).await.map_err(|error| unusable(&error))?;
-        context.get_key_value(bucket).await.map_err(|error| unusable(&error))
+        get_or_make(
+            || async { context.get_key_value(&bucket).await.ok() },
+            || async {
+                context.create_stream(&config).await.map_err(|error| unusable(&error))?;
+                context.get_key_value(&bucket).await.map_err(|error| unusable(&error))
+            },
+        )
+        .await
     }
 }
 
@@ -273,6 +284,29 @@ impl Drop for Cluster {
             self.link.replace(None);
         }
     }
+}
+
+/// What the queue has under a name, made if there is none.
+///
+/// Where two make it at once, the server refuses one of them, and for a moment neither finds it.
+async fn get_or_make<T>(
+    get: impl AsyncFn() -> Option<T>,
+    make: impl AsyncFn() -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    if let Some(known) = get().await {
+        return Ok(known);
+    }
+    let refused = match make().await {
+        Ok(made) => return Ok(made),
+        Err(refused) => refused,
+    };
+    for _ in 0..TRIES_TO_FIND {
+        tokio::time::sleep(PAUSE_TO_FIND).await;
+        if let Some(known) = get().await {
+            return Ok(known);
+        }
+    }
+    Err(refused)
 }
 
 fn unusable(error: &dyn std::error::Error) -> Failure {

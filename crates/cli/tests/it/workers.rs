@@ -538,6 +538,28 @@ fn options_of_a_worker_reach_its_engine() {
 }
 
 #[test]
+fn a_queue_that_is_made_by_several_at_once_is_made_once() {
+    let Some(nats) = Nats::start() else { return };
+    let sandbox = Sandbox::with(&[]);
+    for round in 0..6 {
+        let queue = format!("round{round}");
+        let all: Vec<Child> = (0..8)
+            .map(|_| {
+                nats_command(&sandbox, &nats, &["cluster", "--queue", &queue])
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::piped())
+                    .spawn()
+                    .unwrap()
+            })
+            .collect();
+        for child in all {
+            let ended = child.wait_with_output().unwrap();
+            assert!(ended.status.success(), "{round}: {}", String::from_utf8_lossy(&ended.stderr));
+        }
+    }
+}
+
+#[test]
 fn queues_are_apart_and_nats_is_reached_as_asked() {
     let Some(nats) = Nats::start() else { return };
     let sandbox = Sandbox::with(&[]);

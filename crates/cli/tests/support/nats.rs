@@ -55,7 +55,7 @@ impl Nats {
         self.answers();
     }
 
-    /// Waits until it greets whoever connects.
+    /// Waits until it takes connections.
     fn answers(&self) {
         let since = Instant::now();
         loop {
