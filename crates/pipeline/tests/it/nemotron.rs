@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use audio::{HOP, N_FFT, NemoMel, Pcm};
 use candle_core::{Device, Tensor};
@@ -27,19 +27,6 @@ fn files() -> NemotronFiles {
     NemotronFiles::find(&folder().join("model")).unwrap().unwrap()
 }
 
-/// A file of 32-bit samples.
-fn wav(path: &Path, samples: &[f32]) {
-    let mut file = b"RIFF".to_vec();
-    file.extend((36 + 4 * samples.len() as u32).to_le_bytes());
-    file.extend(b"WAVEfmt \x10\0\0\0\x03\0\x01\0");
-    file.extend(16_000u32.to_le_bytes());
-    file.extend(64_000u32.to_le_bytes());
-    file.extend(b"\x04\0\x20\0data");
-    file.extend((4 * samples.len() as u32).to_le_bytes());
-    file.extend(samples.iter().flat_map(|sample| sample.to_le_bytes()));
-    fs::write(path, file).unwrap();
-}
-
 fn all_logits(pcm: &Pcm, network: &Nemotron) -> Vec<f32> {
     let mut found = Vec::new();
     logits(pcm, network, &mut |chunk| {
@@ -56,7 +43,7 @@ fn speakers_are_heard_as_by_the_reference() {
     let samples = golden["audio"].to_vec1::<f32>().unwrap();
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("tones.wav");
-    wav(&path, &samples);
+    corpus::write_wav_f32(&path, &samples);
     let frames = samples.len() / HOP;
 
     let mut padded = vec![0.0; NemoMel::BEFORE];
@@ -119,7 +106,7 @@ fn recordings_of_any_length_are_heard() {
     let place = tempfile::tempdir().unwrap();
     for (count, frames) in [(1, 0), (159, 0), (160, 1), (1279, 7), (1280, 8), (25_600, 160), (25_601, 160)] {
         let path = place.path().join("short.wav");
-        wav(&path, &samples[..count]);
+        corpus::write_wav_f32(&path, &samples[..count]);
         let found = all_logits(&recording(&path).pcm, &network);
         assert_eq!(found.len(), 8 * frames, "{count} samples");
     }

@@ -38,7 +38,11 @@ struct Rules {
     strongly_boosted: usize,
     weakly_boosted: usize,
     least_positive: usize,
+    best: Best,
 }
+
+/// The places of the highest scores, as many as asked, in any order.
+pub(super) type Best = fn(&[f32], usize) -> Vec<usize>;
 
 /// What the best frames of a speaker get on top of their score, so that each speaker
 /// keeps some, and those that come next.
@@ -46,8 +50,9 @@ const STRONG_BOOST: f32 = 2.0 * std::f32::consts::LN_2;
 const WEAK_BOOST: f32 = std::f32::consts::LN_2;
 
 impl SpeakerCache {
-    /// An empty one; `silence` is the frame that stands for silence.
-    pub fn new(config: &NemotronConfig, silence: &[f32]) -> Self {
+    /// An empty one; `silence` is the frame that stands for silence. `best` says which of
+    /// equals are kept.
+    pub fn new(config: &NemotronConfig, silence: &[f32], best: Best) -> Self {
         let of = &config.streaming_config;
         let silent = of.speaker_cache_silence_frames_per_speaker;
         let share = (of.speaker_cache_length / of.num_speakers.max(1)).saturating_sub(silent);
@@ -64,6 +69,7 @@ impl SpeakerCache {
             strongly_boosted: frames(of.strong_boost_rate),
             weakly_boosted: frames(of.weak_boost_rate),
             least_positive: frames(of.min_positive_scores_rate),
+            best,
         };
         Self { frames: Vec::new(), latest: Vec::new(), is_chosen: false, rules }
     }
@@ -106,29 +112,26 @@ impl SpeakerCache {
 
 impl Rules {
     /// As many frames as there may be, speaker by speaker, each one's with silence behind
-    /// them. Frames that several speakers keep are there several times, with equal scores:
-    /// of equals the first are taken.
+    /// them. Frames that several speakers keep are there several times, with equal scores.
     fn choose(&self, frames: Vec<Frame>) -> Vec<Frame> {
         let mut scores = self.scores(&frames);
         for of_speaker in &mut scores {
             // Those that are new.
             of_speaker[self.length..].iter_mut().for_each(|score| *score += self.latest_boost);
-            boost(of_speaker, self.strongly_boosted, STRONG_BOOST);
-            boost(of_speaker, self.weakly_boosted, WEAK_BOOST);
+            for (count, by) in [(self.strongly_boosted, STRONG_BOOST), (self.weakly_boosted, WEAK_BOOST)] {
+                (self.best)(of_speaker, count).into_iter().for_each(|at| of_speaker[at] += by);
+            }
         }
-        // (score, speaker, frame), where a frame behind the last is silence.
-        let mut ranked: Vec<(f32, usize, usize)> = Vec::new();
-        for (speaker, of_speaker) in scores.iter().enumerate() {
-            ranked.extend(of_speaker.iter().enumerate().map(|(frame, score)| (*score, speaker, frame)));
-            let silent = (0..self.silence_per_speaker).map(|at| (f32::INFINITY, speaker, frames.len() + at));
-            ranked.extend(silent);
-        }
-        ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
-        ranked.truncate(self.length);
-        ranked.retain(|(score, ..)| *score > f32::NEG_INFINITY);
-        ranked.sort_by_key(|(_, speaker, frame)| (*speaker, *frame));
+        // Speaker after speaker; a frame behind the last is silence.
+        let silent = vec![f32::INFINITY; self.silence_per_speaker];
+        let all: Vec<f32> =
+            scores.iter().flat_map(|of_speaker| of_speaker.iter().chain(&silent)).copied().collect();
+        let mut kept = (self.best)(&all, self.length);
+        kept.retain(|at| all[*at] > f32::NEG_INFINITY);
+        kept.sort_unstable();
         let silence = Frame { embedded: self.silence.clone(), activity: vec![0.0; self.speakers] };
-        let chosen = ranked.iter().map(|(.., frame)| frames.get(*frame).unwrap_or(&silence));
+        let per_speaker = frames.len() + self.silence_per_speaker;
+        let chosen = kept.iter().map(|at| frames.get(at % per_speaker).unwrap_or(&silence));
         chosen.chain(std::iter::repeat(&silence)).take(self.length).cloned().collect()
     }
 
@@ -158,9 +161,10 @@ impl Rules {
     }
 }
 
-/// Adds to the `count` best scores.
-fn boost(scores: &mut [f32], count: usize, by: f32) {
+/// Of equals the first.
+pub(super) fn first_of_equals(scores: &[f32], count: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..scores.len()).collect();
     order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
-    order.iter().take(count).for_each(|at| scores[*at] += by);
+    order.truncate(count);
+    order
 }

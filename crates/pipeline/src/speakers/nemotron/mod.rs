@@ -7,6 +7,8 @@
 //! the network hears one speaker alone.
 
 mod cache;
+#[cfg(test)]
+mod tests;
 
 use audio::{HOP, LogMel, N_FFT, NemoMel, Pcm, SAMPLE_RATE};
 use candle_core::Device;
@@ -15,7 +17,7 @@ use models::speakers::{Nemotron, VoiceEncoder};
 use transcript::speakers::Turn;
 use transcript::{Span, Time};
 
-use cache::SpeakerCache;
+use cache::{Best, SpeakerCache, first_of_equals};
 
 use super::listen::{ENOUGH_ALONE, Parts, Utterance, energies, normalise};
 use super::turns::{Diarization, number_by_appearance};
@@ -107,11 +109,20 @@ pub fn logits(
     network: &Nemotron,
     each: &mut dyn FnMut(&[f32]) -> Result<(), StageError>,
 ) -> Result<(), StageError> {
+    logits_with(pcm, network, first_of_equals, each)
+}
+
+fn logits_with(
+    pcm: &Pcm,
+    network: &Nemotron,
+    best: Best,
+    each: &mut dyn FnMut(&[f32]) -> Result<(), StageError>,
+) -> Result<(), StageError> {
     let config = network.config();
     let of = &config.audio_config;
     let (factor, width, speakers) = (of.subsampling_factor, of.hidden_size, config.head_config.num_speakers);
     let mut mel = NemoMel::new(of.num_mel_bins);
-    let mut cache = SpeakerCache::new(config, network.silence());
+    let mut cache = SpeakerCache::new(config, network.silence(), best);
     let count = (pcm.len() / HOP as u64) as usize;
     // The reference has a frame more, of zeros; where it is alone in a frame of the encoder,
     // that one is not attended to.
