@@ -20,26 +20,12 @@ page_tests() {
     npm --prefix ui test --silent -- --reporter=default --reporter=json --outputFile.json="$results/vitest.json"
 }
 
-# node_test NAME: the start of a command line that also writes its results as NAME.tap.
-node_test() {
-    command=(node --test --test-reporter=spec --test-reporter-destination=stdout
-        --test-reporter=tap "--test-reporter-destination=$results/$1.tap")
-}
-
 browser_tests() {
-    node_test browser
-    (cd ui && "${command[@]}" browser/*.test.mjs)
+    (cd ui && node --test --test-reporter=spec --test-reporter-destination=stdout \
+        --test-reporter=tap "--test-reporter-destination=$results/browser.tap" browser/*.test.mjs)
 }
 
-# Each file has a screen and a session of its own, so that no file's leftovers disturb another.
-window_tests() {
-    local file outcome=0
-    for file in tests/window/*.test.mjs; do
-        node_test "$(basename "$file" .test.mjs)"
-        tests/window/with-display.sh "${command[@]}" "$file" || outcome=1
-    done
-    return "$outcome"
-}
+window_tests() { tests/window/test-files.sh "$results" tests/window/*.test.mjs; }
 
 must "Set-up" scripts/setup.sh engine window test
 must "Pages" npm --prefix ui run build --silent

@@ -40,7 +40,7 @@ export async function open() {
   async function show({ query, open }, { theme = "light", language = "en", width = 1024, height = 700, zoom = 1, moving = false } = {}) {
     const viewport = { width: Math.round(width / zoom), height: Math.round(height / zoom) };
     const locale = LOCALES[language];
-    const context = await contextOf({ viewport, deviceScaleFactor: zoom, colorScheme: theme, reducedMotion: "reduce", locale });
+    const context = await contextOf({ viewport, deviceScaleFactor: zoom, colorScheme: theme === "dark" ? "dark" : "light", reducedMotion: "reduce", locale });
     const page = await context.newPage();
     const faults = [];
     await page.route("**/favicon.ico", (route) => route.fulfill({ status: 204 }));

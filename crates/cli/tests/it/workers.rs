@@ -357,7 +357,8 @@ fn languages_alone_are_a_table() {
     run(&sandbox, &nats, &submit[..4]).ends(0).says("4 jobs were submitted.");
     let _worker =
         Working::started(machine, command, &["--redeliver-after", "3", "--max-deliveries", "3"]).ready();
-    let ran = run(&sandbox, &nats, &submit).ends(1).says("4 wait or run already");
+    // Some of them may be over before they are submitted again.
+    let ran = run(&sandbox, &nats, &submit).ends(1).says("0 jobs were submitted");
     let ran = ran.says("broken.mp3: The sound is damaged").says("dies.mp3: ");
     ran.says("Results: 2 written, 2 failed.");
     let table = "recording,language,probability\n\"a, b.mp3\",en,0.970\nc.mp3,en,0.970\n";
