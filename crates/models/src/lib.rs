@@ -7,6 +7,7 @@
 mod blocks;
 pub mod card;
 pub mod choose;
+mod eight_bits;
 mod error;
 mod fused;
 mod kv_cache;

@@ -5,12 +5,12 @@ use half::{bf16, f16};
 use memory::Precision;
 use rayon::prelude::*;
 
-use crate::Error;
 use crate::blocks::{bytes_of, f16_weights, ggml, q8_0_weights, to_f32, to_f32_inline};
 use crate::matrix::{dense_product, with_values};
 use crate::products::{
     BLOCK_WEIGHTS, WEIGHTS_PER_TASK, WeightRows, blocks_times, product_of_few_rows, row_times,
 };
+use crate::{Error, eight_bits};
 
 /// For up to this many rows of activations, each row of weights is converted to
 /// 32 bits in the first-level cache and multiplied at once; for more, whole
@@ -27,9 +27,9 @@ const MAX_CONVERTED_WEIGHTS: usize = 4 << 20;
 
 /// A matrix on the host whose weights take fewer than 32 bits each.
 ///
-/// Activations keep their 32 bits. Quantising them as GGML does is faster, but
-/// then few and many rows would be computed with different precision, and
-/// decoding a batch would no longer equal decoding its windows one by one.
+/// Activations keep their 32 bits in [`product`](PackedMatrix::product): else few and many
+/// rows would be computed with different precision, and decoding a batch would no longer
+/// equal decoding its windows one by one.
 #[derive(Debug)]
 pub(crate) struct PackedMatrix {
     format: Precision,
@@ -95,6 +95,16 @@ impl PackedMatrix {
         }
         let product = with_values(x, |x| product_of_few_rows(self, self.rows, columns, x))?;
         Ok(Tensor::from_vec(product, (count, self.rows), &Device::Cpu)?)
+    }
+
+    /// As [`product`](PackedMatrix::product); activations are rounded to 8 bits where the
+    /// weights have 8 and the processor is faster that way, however many rows there are.
+    pub fn rounded_product(&self, x: &Tensor) -> Result<Tensor, Error> {
+        if self.format != Precision::Q8_0 || !eight_bits::is_fast_here() || x.dim(1)? != self.columns {
+            return self.product(x);
+        }
+        let product = with_values(x, |x| eight_bits::product(&self.bytes, self.rows, self.columns, x))?;
+        Ok(Tensor::from_vec(product, (x.dim(0)?, self.rows), &Device::Cpu)?)
     }
 
     fn product_of_many_rows(&self, x: &Tensor) -> Result<Tensor, Error> {
@@ -208,11 +218,11 @@ fn from_f32(format: Precision, values: Vec<f32>, bytes: &mut [u8]) -> Result<(),
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// Pseudo-random numbers with the distribution of weights.
-    fn numbers(count: usize, seed: u64) -> Vec<f32> {
+    pub fn numbers(count: usize, seed: u64) -> Vec<f32> {
         let mut state = seed;
         let mut next = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -50,7 +50,14 @@ impl HostNetwork {
     ) -> Result<Self, Error> {
         let (width, inner) = (config.width, config.inner);
         let loaded = LoadedBytes::default();
-        let loader = Loader { weights, precision, dtype: DType::F32, device: &Device::Cpu, loaded: &loaded };
+        let loader = Loader {
+            weights,
+            precision,
+            dtype: DType::F32,
+            rounds: false,
+            device: &Device::Cpu,
+            loaded: &loaded,
+        };
         let norm = |name: String| {
             // Older files have other names for the two halves.
             let is_old = !weights.contains(&format!("{name}.weight"));

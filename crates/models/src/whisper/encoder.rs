@@ -31,6 +31,7 @@ struct Layer {
 
 impl Encoder {
     pub(super) fn load(loader: Loader, config: &WhisperConfig, on_layer: &Tick) -> Result<Self, Error> {
+        let loader = Loader { rounds: true, ..loader };
         let width = config.dimensions.width as usize;
         let name = "model.encoder";
         let conv1 =

@@ -27,6 +27,8 @@ pub(crate) struct Loader<'a> {
     /// The precision of matrices. All other tensors are held in `dtype`.
     pub precision: Precision,
     pub dtype: DType,
+    /// Whether linear layers round their activations where that is faster: an encoder's.
+    pub rounds: bool,
     pub device: &'a Device,
     pub loaded: &'a LoadedBytes,
 }
@@ -68,7 +70,7 @@ impl Loader<'_> {
     pub fn linear(&self, name: &str, input: usize, output: usize, bias: bool) -> Result<Linear, Error> {
         let weight = self.matrix(&format!("{name}.weight"), output, input)?;
         let bias = bias.then(|| self.get(&format!("{name}.bias"), &[output])).transpose()?;
-        Ok(Linear { weight, bias })
+        Ok(Linear { weight, bias, rounds: self.rounds })
     }
 
     pub fn norm(&self, name: &str, width: usize) -> Result<candle_nn::LayerNorm, Error> {
@@ -85,11 +87,14 @@ impl Loader<'_> {
 pub(crate) struct Linear {
     weight: Matrix,
     bias: Option<Tensor>,
+    /// Activations are rounded to 8 bits where the weights have 8 and that is faster.
+    rounds: bool,
 }
 
 impl Linear {
+    /// Without a bias, with exact activations.
     pub fn new(weight: Matrix) -> Self {
-        Self { weight, bias: None }
+        Self { weight, bias: None, rounds: false }
     }
 
     /// `x` is (..., input), contiguous; the result is (..., output).
@@ -104,7 +109,8 @@ impl Linear {
         let rows = x.elem_count() / input;
         let mut shape = x.dims().to_vec();
         // One product of two matrices is much faster than one per row of a batch.
-        let y = self.weight.product(&x.reshape((rows, input))?)?;
+        let x = x.reshape((rows, input))?;
+        let y = if self.rounds { self.weight.rounded_product(&x)? } else { self.weight.product(&x)? };
         if let Some(last) = shape.last_mut() {
             *last = output;
         }
@@ -137,6 +143,13 @@ impl Projections {
             heads,
             head_width: width / heads,
         })
+    }
+
+    /// With rounded activations for keys and values, which are an encoder's output.
+    pub fn of_encoded(mut self) -> Self {
+        self.k.rounds = true;
+        self.v.rounds = true;
+        self
     }
 
     /// (rows, length, width) -> (rows, heads, length, head width).

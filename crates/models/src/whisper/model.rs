@@ -72,7 +72,7 @@ impl Whisper {
             }
         };
         let weights = Weights::open(path)?;
-        let loader = Loader { weights: &weights, precision, dtype, device, loaded: &loaded };
+        let loader = Loader { weights: &weights, precision, dtype, rounds: false, device, loaded: &loaded };
         let encoder = Encoder::load(loader, &config, on_layer)?;
         let decoder = Decoder::load(loader, &config, on_layer)?;
         let alignment_heads = generation
