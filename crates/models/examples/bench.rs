@@ -1,6 +1,7 @@
 //! Measures the speed and memory of a Whisper model on this machine:
-//! `cargo run -p models --example bench -- FOLDER [--cuda N] [--precision P]`.
-//! Prints one row of the table of scripts/bench.sh.
+//! `cargo run -p models --example bench -- FOLDER [--cuda N] [--precision P] [--at-least PERCENT]`.
+//! Prints one row of the table of scripts/bench.sh. Fails where the encoder reaches a smaller share of the matrix peak,
+//! which is measured in the same run, than `--at-least` says.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,16 +17,17 @@ const TYPICAL_TOKENS: usize = 110;
 /// Runs per figure, of which the fastest counts: disturbances only slow a run down.
 const RUNS: usize = 3;
 
-const USAGE: &str = "usage: bench FOLDER [--cuda N] [--precision P]";
+const USAGE: &str = "usage: bench FOLDER [--cuda N] [--precision P] [--at-least PERCENT]";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (mut device, mut wanted) = (Device::Cpu, None);
+    let (mut device, mut wanted, mut at_least) = (Device::Cpu, None, 0.0);
     let [folder, options @ ..] = arguments.as_slice() else { bail!(USAGE) };
     for option in options.chunks(2) {
         match option {
             [name, number] if name == "--cuda" => device = Device::new_cuda_with_stream(number.parse()?)?,
             [name, precision] if name == "--precision" => wanted = Some(precision.parse()?),
+            [name, percent] if name == "--at-least" => at_least = percent.parse()?,
             _ => bail!(USAGE),
         }
     }
@@ -63,6 +65,12 @@ fn main() -> Result<()> {
         times_real_time(beams),
         peak_memory().map_or("?".into(), |bytes| (bytes >> 20).to_string()),
     );
+    let share = 100.0 * speed / peak;
+    if share < at_least {
+        bail!(
+            "{name} in {precision}: the encoder reaches {share:.0} % of the matrix peak, less than {at_least:.0} %"
+        );
+    }
     Ok(())
 }
 
