@@ -50,13 +50,14 @@ impl AppState {
         // Before the models are read: what comes meanwhile is seen at the next look.
         let folders = ModelFolders::now(&places);
         let (models, settings) = start_with(&places, &remembered, &preferences);
-        let session = Session::start(supervision(&preferences, report), settings);
+        let machine = Self::remembered_machine(&remembered.machine, file.as_deref());
+        let session = Session::start_with(supervision(&preferences, report), settings, machine);
+        session.change_preferences(preferences.clone());
         if let Some(documents) = crate::documents::open(|problem| report(&problem)) {
             session.keep_documents(documents);
             session.compare_meanings(advisor::embedding_models);
         }
         session.probe_with(Player::default());
-        session.change_preferences(preferences);
         session.put_shortest_first(remembered.shortest_first);
         session.watch_folders(remembered.watched.clone());
         Self {
@@ -231,6 +232,11 @@ impl AppState {
         changed
     }
 
+    /// Where that is written; `None`: nowhere.
+    pub(super) fn remembered_file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
     /// What is remembered of earlier windows.
     pub fn remembered(&self) -> Remembered {
         lock(&self.remembered).clone()
@@ -302,6 +308,50 @@ mod tests {
             remembered: Mutex::new(remembered),
             file: None,
             report: |_| {},
+        }
+    }
+
+    #[tokio::test]
+    async fn a_token_is_for_one_machine_and_for_this_user_alone() {
+        use super::super::another_machine::Machine;
+        use wire::ErrorCode;
+
+        let folder = tempfile::tempdir().unwrap();
+        let state = AppState { file: Some(folder.path().join("window.json")), ..state(folder.path()) };
+        let machine = |address: &str| Machine { on: true, address: address.into(), model: None };
+        let code = |changed: Result<(), Failure>| changed.unwrap_err().code;
+        assert_eq!(code(state.change_machine(machine(""), None)), ErrorCode::BadSettings);
+        assert_eq!(code(state.change_machine(machine("ftp://studio"), None)), ErrorCode::BadSettings);
+        assert_eq!(code(state.change_machine(machine("studio"), Some("a b"))), ErrorCode::BadSettings);
+        assert!(!state.machine().on && !state.has_machine_token());
+
+        state.change_machine(machine("https://studio:8642"), Some("steno-secret")).unwrap();
+        let file = folder.path().join("server-token");
+        assert_eq!(std::fs::read_to_string(&file).unwrap().trim(), "steno-secret");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        let remembered = std::fs::read_to_string(folder.path().join("window.json")).unwrap();
+        assert!(remembered.contains("studio") && !remembered.contains("secret"), "{remembered}");
+        let in_use = |state: &AppState| state.session.lock().machine.clone();
+        assert!(in_use(&state).unwrap().token.is_some());
+        // Another model or switching it off changes nothing about it.
+        state.change_machine(Machine { on: false, ..machine("https://studio:8642/") }, None).unwrap();
+        assert!(state.has_machine_token() && in_use(&state).is_none());
+
+        let mut off = Preferences::default();
+        off.network.off = true;
+        state.session.change_preferences(off);
+        assert_eq!(code(state.change_machine(machine("https://studio:8642"), None)), ErrorCode::NetworkOff);
+        assert!(!state.machine().on);
+        state.session.change_preferences(Preferences::default());
+
+        for other in ["http://studio:8642", "https://attic:8642", "https://studio:8643"] {
+            state.change_machine(machine("https://studio:8642"), Some("steno-secret")).unwrap();
+            state.change_machine(machine(other), None).unwrap();
+            assert!(!state.has_machine_token() && !file.exists(), "{other} got the token");
         }
     }
 

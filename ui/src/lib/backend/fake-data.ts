@@ -65,6 +65,7 @@ export function recording(id: number, path: string, sample: boolean): Job {
     truncated_at: null,
     speakers: false,
     reached: null,
+    elsewhere: null,
   };
 }
 

@@ -1,7 +1,7 @@
 import { Channel, invoke } from "@tauri-apps/api/core";
 import type {
   CorrectedWord, Attempt, BlockingCommand, ChartFile, CommandName, Connection, DocumentInfo, Edit, EditCommand, Edited, EngineInfo, Exporting, Finding, Place, Gap,
-  Look, MemoryUpdate, Microphone, ModelFits, NamePreview, Part, PassageResults, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchChoices, SearchFilter, SearchResults, Settings, Setup, ModelCatalog, Switches, TextUpdate,
+  Look, Machine, MemoryUpdate, Microphone, ModelFits, NamePreview, Part, PassageResults, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchChoices, SearchFilter, SearchResults, Settings, Setup, ModelCatalog, Switches, TextUpdate,
   Undone, VoiceList, WindowCommand, WindowEvent,
 } from "../generated/contract";
 import { t } from "../text";
@@ -62,6 +62,12 @@ export class TauriBackend implements Backend {
   }
   changePreference(name: PreferenceName, value: string | null): Promise<Preference[]> {
     return call("change_preference", { name, value });
+  }
+  changeMachine(machine: Machine, token: string | null): Promise<void> {
+    return call("change_machine", { machine, token });
+  }
+  testMachine(address: string, token: string | null): Promise<string[]> {
+    return call("test_machine", { address, token });
   }
   diagnostics(): Promise<string> {
     return call("diagnostics");

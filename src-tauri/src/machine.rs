@@ -1,0 +1,30 @@
+//! What the page may ask of another machine that transcribes in place of this one.
+
+use app::view::Machine;
+use tauri::{AppHandle, Manager, State};
+
+use crate::commands::{Answer, blocking};
+use crate::shell::Shell;
+
+/// Sets which machine transcribes. `token`: another one; empty: none; null: as it is.
+#[tauri::command]
+pub async fn change_machine(app: AppHandle, machine: Machine, token: Option<String>) -> Answer<()> {
+    blocking(move || {
+        let shell = app.state::<Shell>();
+        let changed = shell.state.change_machine(machine.into(), token.as_deref());
+        // Also where it was refused: the page shows what holds.
+        shell.tell_setup();
+        Ok(changed?)
+    })
+    .await
+}
+
+/// The models of the machine at this address, which also shows that it can be used.
+#[tauri::command]
+pub async fn test_machine(
+    shell: State<'_, Shell>,
+    address: String,
+    token: Option<String>,
+) -> Answer<Vec<String>> {
+    Ok(shell.state.test_machine(&address, token.as_deref()).await?)
+}
