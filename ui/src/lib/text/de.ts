@@ -389,7 +389,7 @@ export const de: Text = {
     use: "Anderen Rechner verwenden",
     address: "Adresse",
     token: "Zugangs-Token",
-    tokenKept: "Gespeichert. Ein neues ersetzt es.",
+    tokenKept: "Gespeichert",
     forgetToken: "Token löschen",
     model: "Modell",
     itsChoice: "Vom Rechner gewählt",

@@ -392,7 +392,7 @@ export const en = {
     use: "Use another machine",
     address: "Address",
     token: "Token",
-    tokenKept: "Saved. Enter another one to replace it.",
+    tokenKept: "Saved",
     forgetToken: "Delete the token",
     model: "Model",
     itsChoice: "Chosen by the machine",

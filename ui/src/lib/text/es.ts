@@ -390,7 +390,7 @@ export const es: Text = {
     use: "Usar otro equipo",
     address: "Dirección",
     token: "Token de acceso",
-    tokenKept: "Guardado. Introducir otro para sustituirlo.",
+    tokenKept: "Guardado",
     forgetToken: "Eliminar el token",
     model: "Modelo",
     itsChoice: "Elegido por el equipo",

@@ -393,7 +393,7 @@ export const fr: Text = {
     use: "Utiliser une autre machine",
     address: "Adresse",
     token: "Jeton",
-    tokenKept: "Enregistré. Saisissez-en un autre pour le remplacer.",
+    tokenKept: "Enregistré",
     forgetToken: "Supprimer le jeton",
     model: "Modèle",
     itsChoice: "Choisi par la machine",

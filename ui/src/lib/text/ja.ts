@@ -390,7 +390,7 @@ export const ja: Text = {
     use: "別のコンピューターを使う",
     address: "アドレス",
     token: "トークン",
-    tokenKept: "保存済み。置き換えるには新しいものを入力してください。",
+    tokenKept: "保存済み",
     forgetToken: "トークンを削除",
     model: "モデル",
     itsChoice: "そのコンピューターが選択",

@@ -390,7 +390,7 @@ export const zh: Text = {
     use: "使用另一台电脑",
     address: "地址",
     token: "令牌",
-    tokenKept: "已保存。输入新的令牌即可替换。",
+    tokenKept: "已保存",
     forgetToken: "删除令牌",
     model: "模型",
     itsChoice: "由那台电脑选择",
