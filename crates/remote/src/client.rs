@@ -297,7 +297,8 @@ impl Client {
 
     async fn refused(&self, response: Response, open: Open) -> Trouble {
         let status = response.status();
-        let wait = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        let wait =
+            response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
         match self.body(response, open).await {
             Ok(body) => Trouble::of_answer(&self.place, status, wait.map(Duration::from_secs), &body),
             Err(trouble) => trouble,

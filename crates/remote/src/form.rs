@@ -67,7 +67,8 @@ fn head(fields: &[(&str, String)], name: &str, boundary: &str) -> String {
     let name = name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
     let mut head = String::new();
     for (field, value) in fields {
-        head += &format!("--{boundary}\r\ncontent-disposition: form-data; name=\"{field}\"\r\n\r\n{value}\r\n");
+        head +=
+            &format!("--{boundary}\r\ncontent-disposition: form-data; name=\"{field}\"\r\n\r\n{value}\r\n");
     }
     head + &format!(
         "--{boundary}\r\ncontent-disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\

@@ -167,11 +167,7 @@ impl Run {
         self.follow(following, progress).await
     }
 
-    async fn follow(
-        &self,
-        mut following: Following,
-        progress: &mut JobProgress,
-    ) -> Result<Ended, Trouble> {
+    async fn follow(&self, mut following: Following, progress: &mut JobProgress) -> Result<Ended, Trouble> {
         let place = self.client.place();
         while let Some(ServerEvent { name, data }) = following.next().await? {
             if name == "error" {
@@ -183,7 +179,8 @@ impl Run {
             let Ok(event) = serde_json::from_str::<Event>(&data) else {
                 // Of another version; without the last one there is no text.
                 if matches!(name.as_str(), "finished" | "failed" | "cancelled") {
-                    let message = format!("{place} runs another version of Steno, whose answer can't be read.");
+                    let message =
+                        format!("{place} runs another version of Steno, whose answer can't be read.");
                     return Err(Trouble::lasting(Failure::new(ErrorCode::ProtocolMismatch, message)));
                 }
                 continue;

@@ -69,7 +69,8 @@ mod tests {
 
     #[test]
     fn events_are_whole_however_they_are_cut() {
-        let stream = "event: segment\ndata: {\"a\": \"é: b\"}\n\n: still here\n\ndata: 1\ndata: 2\n\nevent: late\nda";
+        let stream =
+            "event: segment\ndata: {\"a\": \"é: b\"}\n\n: still here\n\ndata: 1\ndata: 2\n\nevent: late\nda";
         for size in 1..stream.len() {
             let mut events = Events::default();
             let mut found = Vec::new();

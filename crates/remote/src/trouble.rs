@@ -69,10 +69,12 @@ impl Trouble {
             Failure::new(code, format!("{place}: {message}")).remedy(remedy.to_owned())
         };
         match (status, code.as_str()) {
-            (StatusCode::UNAUTHORIZED, _) | (StatusCode::FORBIDDEN, "host_not_allowed") => Self::lasting(said(
-                ErrorCode::ServerRefused,
-                "Enter a token of that machine: `steno serve --create-token NAME` prints one there.",
-            )),
+            (StatusCode::UNAUTHORIZED, _) | (StatusCode::FORBIDDEN, "host_not_allowed") => {
+                Self::lasting(said(
+                    ErrorCode::ServerRefused,
+                    "Enter a token of that machine: `steno serve --create-token NAME` prints one there.",
+                ))
+            }
             (StatusCode::TOO_MANY_REQUESTS | StatusCode::INSUFFICIENT_STORAGE, _) => Self {
                 failure: said(ErrorCode::ServerBusy, "Steno tries again by itself."),
                 passes: true,
@@ -109,7 +111,8 @@ mod tests {
 
     #[test]
     fn every_answer_has_its_meaning() {
-        let error = |code: &str| format!(r#"{{"error":{{"message":"So.","type":"","param":null,"code":"{code}"}}}}"#);
+        let error =
+            |code: &str| format!(r#"{{"error":{{"message":"So.","type":"","param":null,"code":"{code}"}}}}"#);
         for (status, body, code, passes) in [
             (401, error("invalid_api_key"), ErrorCode::ServerRefused, false),
             (403, error("host_not_allowed"), ErrorCode::ServerRefused, false),

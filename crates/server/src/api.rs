@@ -7,19 +7,19 @@ use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::{Request, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use transcript::{Span, Task, Time};
 use transcript::export::{self, Format};
+use transcript::{Span, Task, Time};
 use utoipa::ToSchema;
 use wire::{Channels, Event, SpeakerCount, VoiceActivity};
 
 use crate::App;
 use crate::access::allowed_file;
 use crate::error::{ApiError, ErrorReply};
+use crate::exporting::Export;
 use crate::feed::{Follower, Heard};
 use crate::form::{self, Form};
 use crate::jobs::{self, JobView};
 use crate::models::{self, Wanted};
-use crate::exporting::Export;
 use crate::reply::{self, JSON, Reply};
 use crate::router::query;
 use crate::sse;
@@ -76,8 +76,15 @@ impl NewJob {
                     }
                     continue;
                 }
-                "temperature" | "speakers" | "track" | "from" | "to" | "voice_activity" | "beam_size"
-                | "language_per_region" | "bilingual" => serde_json::from_str(&value).unwrap_or(Value::String(value)),
+                "temperature"
+                | "speakers"
+                | "track"
+                | "from"
+                | "to"
+                | "voice_activity"
+                | "beam_size"
+                | "language_per_region"
+                | "bilingual" => serde_json::from_str(&value).unwrap_or(Value::String(value)),
                 "path" => {
                     return Err(ApiError::parameter(
                         "path",
@@ -171,7 +178,10 @@ impl NewJob {
             return Err(ApiError::parameter("from", "This is a number of seconds."));
         }
         if to.is_some_and(|to| !is_time(to) || to <= from) {
-            return Err(ApiError::parameter("to", "This is a number of seconds behind the start of the part."));
+            return Err(ApiError::parameter(
+                "to",
+                "This is a number of seconds behind the start of the part.",
+            ));
         }
         let end = to.map_or(Time::from_millis(u32::MAX), Time::from_seconds);
         Ok(is_part.then(|| Span::new(Time::from_seconds(from), end)))
@@ -249,7 +259,8 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     let key = value.to_str().ok().map(|key| key.trim_matches('"'));
     let key = key.filter(|key| !key.is_empty() && key.len() <= MOST);
-    let key = key.ok_or_else(|| ApiError::parameter("Idempotency-Key", "This has 1 to 128 letters and digits."));
+    let key =
+        key.ok_or_else(|| ApiError::parameter("Idempotency-Key", "This has 1 to 128 letters and digits."));
     key.map(|key| Some(key.to_owned()))
 }
 
@@ -353,7 +364,8 @@ pub async fn transcript(
             return Err(ApiError::new(StatusCode::CONFLICT, "incomplete", message));
         }
         if options.translation && transcript.segments.iter().all(|segment| segment.translation.is_none()) {
-            let message = "This transcript has no translation: ask for it with bilingual when you add the job.";
+            let message =
+                "This transcript has no translation: ask for it with bilingual when you add the job.";
             return Err(ApiError::new(StatusCode::CONFLICT, "no_translation", message));
         }
         let mut text = Vec::new();

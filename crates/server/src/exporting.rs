@@ -39,9 +39,9 @@ impl Export {
             );
             match name.as_str() {
                 "format" => {
-                    format = value.parse().map_err(|error: export::UnknownFormat| {
-                        wrong(&wire::sentence(&error.to_string()))
-                    })?;
+                    format = value
+                        .parse()
+                        .map_err(|error: export::UnknownFormat| wrong(&wire::sentence(&error.to_string())))?;
                 }
                 "shape" => is_shaped |= switch()?,
                 "line_width" => shaping.line_width = count(2)?,
@@ -58,9 +58,11 @@ impl Export {
                 "bilingual" => options.translation = switch()?,
                 "raw_text" => options.raw_text = switch()?,
                 "reproducible" => options.reproducible = switch()?,
-                "omit" => options.document = document(value).ok_or_else(|| {
-                    wrong("This is a list of times, speakers and paragraphs, separated by commas.")
-                })?,
+                "omit" => {
+                    options.document = document(value).ok_or_else(|| {
+                        wrong("This is a list of times, speakers and paragraphs, separated by commas.")
+                    })?
+                }
                 _ => return Err(wrong("There is no such parameter: GET /openapi.json lists them.")),
             }
         }
@@ -126,7 +128,11 @@ mod tests {
             ("omit", "words"),
             ("colour", "red"),
         ] {
-            assert_eq!(read(&[(name, value)]).unwrap_err().body.param.as_deref(), Some(name), "{name}={value}");
+            assert_eq!(
+                read(&[(name, value)]).unwrap_err().body.param.as_deref(),
+                Some(name),
+                "{name}={value}"
+            );
         }
     }
 }

@@ -42,9 +42,12 @@ impl RequestLog {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let opened = options.open(path).map_err(|error| {
-            Failure::new(ErrorCode::OutputUnwritable, format!("The log of requests can't be written ({error})."))
-                .file(path)
-                .remedy("Name another file with --request-log.")
+            Failure::new(
+                ErrorCode::OutputUnwritable,
+                format!("The log of requests can't be written ({error})."),
+            )
+            .file(path)
+            .remedy("Name another file with --request-log.")
         })?;
         Ok(Self(Some(Arc::new(Mutex::new(opened)))))
     }

@@ -152,7 +152,8 @@ mod tests {
         let (mut first, mut last) = (stored.clone().into_bytes(), stored.clone().into_bytes());
         first[0] ^= 1;
         *last.last_mut().unwrap() ^= 1;
-        for (presented, same) in [(stored.as_bytes(), true), (&*first, false), (&*last, false), (b"", false)] {
+        for (presented, same) in [(stored.as_bytes(), true), (&*first, false), (&*last, false), (b"", false)]
+        {
             let presented = std::str::from_utf8(presented).unwrap();
             assert_eq!(compare(&stored, presented).unwrap_u8(), u8::from(same), "{presented}");
         }

@@ -105,10 +105,11 @@ impl AppState {
     /// forbids the network; then all stays as it is. `OutputUnwritable` where the token can't be kept.
     pub fn change_machine(&self, machine: Machine, token: Option<&str>) -> Result<(), Failure> {
         let is_named = !machine.address.trim().is_empty();
-        let same_place = |before: &Machine| match (remote::origin(&before.address), remote::origin(&machine.address)) {
-            (Ok(before), Ok(now)) => before.origin() == now.origin(),
-            _ => false,
-        };
+        let same_place =
+            |before: &Machine| match (remote::origin(&before.address), remote::origin(&machine.address)) {
+                (Ok(before), Ok(now)) => before.origin() == now.origin(),
+                _ => false,
+            };
         if is_named || machine.on {
             remote::origin(&machine.address)?;
         }
@@ -120,9 +121,9 @@ impl AppState {
             Some(text) => Some(parse_token(text)?),
             None => self.machine_token().filter(|_| same_place(&self.machine())),
         };
-        let file = self.token_file().ok_or_else(|| {
-            Failure::new(ErrorCode::OutputUnwritable, "There is no folder for the token.")
-        })?;
+        let file = self
+            .token_file()
+            .ok_or_else(|| Failure::new(ErrorCode::OutputUnwritable, "There is no folder for the token."))?;
         write_token(&file, token.as_ref()).map_err(|error| {
             let message = format!("The token can't be kept ({error}).");
             Failure::new(ErrorCode::OutputUnwritable, message).file(file.as_path())
@@ -143,7 +144,8 @@ impl AppState {
             Some("") => None,
             Some(text) => Some(parse_token(text)?),
             None => {
-                let own = remote::origin(&self.machine().address).is_ok_and(|own| own.origin() == url.origin());
+                let own =
+                    remote::origin(&self.machine().address).is_ok_and(|own| own.origin() == url.origin());
                 self.machine_token().filter(|_| own)
             }
         };

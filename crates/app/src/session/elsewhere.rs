@@ -40,7 +40,11 @@ pub async fn transcribe(
     preferences: Preferences,
 ) -> Result<(), Failure> {
     let id = entry.id;
-    inner.change(|shared| shared.queue.set_elsewhere(id, Some(Elsewhere { place: machine.place.clone(), ..Elsewhere::default() })));
+    inner.change(|shared| {
+        shared
+            .queue
+            .set_elsewhere(id, Some(Elsewhere { place: machine.place.clone(), ..Elsewhere::default() }))
+    });
     let own = entry.own.clone().unwrap_or(settings);
     let client = machine.client(&preferences)?;
     // A job that an earlier window gave to this machine is followed there.

@@ -118,8 +118,7 @@ impl Place {
         let journal = self.journal();
         let engine =
             EngineOptions { program: Some(self.here.path().join("no engine")), ..EngineOptions::default() };
-        let options =
-            SupervisorOptions { engine, journal: Some(journal), ..SupervisorOptions::default() };
+        let options = SupervisorOptions { engine, journal: Some(journal), ..SupervisorOptions::default() };
         Session::start_with(options, JobSettings::default(), machine)
     }
 
@@ -225,10 +224,8 @@ async fn a_recording_has_its_text_its_place_and_its_exports_and_nothing_of_it_st
 async fn every_setting_reaches_the_other_machine() {
     let place = Place::new();
     let _server = place.serve(&[]);
-    let window = place.window(Some(MachineInUse {
-        model: Some("starter-whisper".into()),
-        ..place.machine(None)
-    }));
+    let window =
+        place.window(Some(MachineInUse { model: Some("starter-whisper".into()), ..place.machine(None) }));
     let mut settings = JobSettings { language: Some("de".into()), ..JobSettings::default() };
     (settings.task, settings.bilingual) = (Task::Translate, true);
     settings.decoding.beams = 5;
@@ -242,7 +239,8 @@ async fn every_setting_reaches_the_other_machine() {
     window.change_settings(settings);
     window.pause(true);
     let id = window.add([place.recording("a.wav", "alpha")])[0];
-    let part = Part { track: Some(1), from: Some(Time::from_millis(1500)), to: Some(Time::from_millis(9000)) };
+    let part =
+        Part { track: Some(1), from: Some(Time::from_millis(1500)), to: Some(Time::from_millis(9000)) };
     window.change_part(id, part).unwrap();
     window.pause(false);
     reaches(&window, id, JobState::Finished).await;
@@ -308,7 +306,14 @@ fn a_killed_window_follows_the_same_job_again() {
     // Nothing of it is told to end.
     first.shutdown_timeout(PATIENCE);
     let begun = Instant::now();
-    while place.journal().unfinished(library::HostKind::Window).unwrap().jobs.iter().any(|job| job.has_live_host) {
+    while place
+        .journal()
+        .unfinished(library::HostKind::Window)
+        .unwrap()
+        .jobs
+        .iter()
+        .any(|job| job.has_live_host)
+    {
         assert!(begun.elapsed() < PATIENCE);
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -344,7 +349,9 @@ async fn a_refused_token_a_missing_model_and_a_forbidden_network_are_said_and_th
     let model = Some("whisper-large-v9".to_owned());
     window.use_machine(Some(MachineInUse { model, ..place.machine(Some(right.clone())) }));
     window.retry(id);
-    let entry = until(&window, id, |it| it.failure.as_ref().is_some_and(|it| it.code != ErrorCode::ServerRefused)).await;
+    let entry =
+        until(&window, id, |it| it.failure.as_ref().is_some_and(|it| it.code != ErrorCode::ServerRefused))
+            .await;
     assert_eq!(code(&entry), ErrorCode::ModelNotFound);
     assert!(entry.failure.unwrap().message.contains("starter-whisper"), "it says which there are");
 
@@ -354,7 +361,9 @@ async fn a_refused_token_a_missing_model_and_a_forbidden_network_are_said_and_th
     window.change_preferences(off);
     window.use_machine(Some(place.machine(Some(right))));
     window.retry(id);
-    let entry = until(&window, id, |it| it.failure.as_ref().is_some_and(|it| it.code != ErrorCode::ModelNotFound)).await;
+    let entry =
+        until(&window, id, |it| it.failure.as_ref().is_some_and(|it| it.code != ErrorCode::ModelNotFound))
+            .await;
     assert_eq!(code(&entry), ErrorCode::NetworkOff);
     assert_eq!(Connections::read(&place.log()).unwrap().len(), logged, "nothing was asked");
 

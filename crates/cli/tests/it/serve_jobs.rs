@@ -54,12 +54,7 @@ fn a_bilingual_job_has_both_texts_and_exports_are_shaped_as_asked() {
     assert!(get(&plain, "format=json&reproducible=true").json().get("run").is_none());
     assert_eq!(get(&plain, "format=srt&lines=none").is(400).error().1.as_deref(), Some("lines"));
 
-    for (field, value) in [
-        ("to", "0"),
-        ("from", "-1"),
-        ("beam_size", "0"),
-        ("voice_activity", "loud"),
-    ] {
+    for (field, value) in [("to", "0"), ("from", "-1"), ("beam_size", "0"), ("voice_activity", "loud")] {
         let (code, parameter) = server.add("alpha", &[(field, value)]).is(400).error();
         assert_eq!((code.as_str(), parameter.as_deref()), ("invalid_value", Some(field)), "{field}");
     }
@@ -110,6 +105,7 @@ fn a_line_per_request_says_who_asked_what_and_nothing_of_recordings() {
         assert_eq!(std::fs::metadata(&log).unwrap().permissions().mode() & 0o077, 0);
     }
     let wrong = sandbox.path("missing/requests.log");
-    let refused = sandbox.run(&["serve", "--listen", "127.0.0.1:0", "--request-log", wrong.to_str().unwrap()]);
+    let refused =
+        sandbox.run(&["serve", "--listen", "127.0.0.1:0", "--request-log", wrong.to_str().unwrap()]);
     refused.ends(1).says("--request-log");
 }

@@ -905,7 +905,11 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
         &["origin"],
         "serve_access::pages_of_other_origins_and_other_names_of_this_machine_are_refused",
     ),
-    ("serve", &["request-log"], "serve_jobs::a_line_per_request_says_who_asked_what_and_nothing_of_recordings"),
+    (
+        "serve",
+        &["request-log"],
+        "serve_jobs::a_line_per_request_says_who_asked_what_and_nothing_of_recordings",
+    ),
     ("serve", &["allow"], "serve_access::names_never_become_paths_and_errors_name_none"),
     ("serve", &["tls-cert", "tls-key"], "serve_access::https_is_served_with_a_certificate"),
     ("serve", &["max-upload"], "serve_access::an_upload_that_is_too_large_is_refused_and_leaves_nothing"),

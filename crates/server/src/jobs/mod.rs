@@ -292,7 +292,8 @@ impl Jobs {
     /// The id of the client's job of this key.
     pub fn of_key(&self, client: &str, key: &str) -> Option<String> {
         let shared = self.lock();
-        let is_it = |entry: &&Entry| entry.record.client == client && entry.record.key.as_deref() == Some(key);
+        let is_it =
+            |entry: &&Entry| entry.record.client == client && entry.record.key.as_deref() == Some(key);
         shared.all.values().find(is_it).map(|entry| entry.record.id.clone())
     }
 

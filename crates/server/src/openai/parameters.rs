@@ -229,7 +229,10 @@ mod tests {
         assert!(read(&[("response_format", "diarized_json")]).wanted.speakers.is_some());
         assert_eq!(read(&[("chunking_strategy", "auto")]).wanted.voice_activity, None);
         let vad = r#"{"type": "server_vad", "threshold": 0.25}"#;
-        assert_eq!(read(&[("chunking_strategy", vad)]).wanted.voice_activity, Some(VoiceActivity::Threshold(0.25)));
+        assert_eq!(
+            read(&[("chunking_strategy", vad)]).wanted.voice_activity,
+            Some(VoiceActivity::Threshold(0.25))
+        );
         let parts = [("chunking_strategy[type]", "server_vad"), ("chunking_strategy[threshold]", "0.75")];
         assert_eq!(read(&parts).wanted.voice_activity, Some(VoiceActivity::Threshold(0.75)));
     }

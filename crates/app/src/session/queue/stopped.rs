@@ -6,9 +6,9 @@ use library::Identity;
 use transcript::{Time, Transcript};
 use wire::{Failure, Job, JobId};
 
-use super::super::length::Length;
 use super::super::another_machine::Placed;
 use super::super::elsewhere::Elsewhere;
+use super::super::length::Length;
 use super::{JobState, Queue, QueueEntry, Rewrite};
 
 /// A job that was paused, stopped or failed, and from where it can be resumed.
