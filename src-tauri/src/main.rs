@@ -85,6 +85,8 @@ fn main() -> Result<(), tauri::Error> {
             commands::diagnostics,
             machine::change_machine,
             machine::test_machine,
+            machine::change_worker_queue,
+            machine::look_at_workers,
             commands::watch,
             commands::watch_memory,
             commands::save,

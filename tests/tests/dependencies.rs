@@ -59,6 +59,7 @@ const RULES: [(&str, &[&str], &[&str]); 21] = [
         "app",
         &[
             "advisor",
+            "cluster",
             "config",
             "formats",
             "hub",
@@ -103,6 +104,7 @@ const RULES: [(&str, &[&str], &[&str]); 21] = [
         &[
             "advisor",
             "app",
+            "cluster",
             "config",
             "desktop",
             "formats",

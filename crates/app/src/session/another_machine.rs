@@ -69,7 +69,8 @@ impl MachineInUse {
     }
 }
 
-fn log() -> Connections {
+/// The log of every connection of this user.
+pub fn log() -> Connections {
     store::connections_log().map_or_else(Connections::nowhere, Connections::in_file)
 }
 

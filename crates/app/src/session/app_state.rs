@@ -7,10 +7,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use transcript::Task;
 use wire::{Failure, FilePath};
 
+use super::another_machine::log as connections_log;
 use super::model_folders::ModelFolders;
 use super::{
-    JobSettings, Preset, Remembered, Session, Stored, WatchedFolder, all_models, find_sample, rename_preset,
-    save_preset, start_with, with_models,
+    JobSettings, Preset, QueueConnection, Remembered, Session, Stored, WatchedFolder, all_models,
+    find_sample, rename_preset, save_preset, start_with, with_models,
 };
 use advisor::models::Places;
 use advisor::{ModelRef, choice};
@@ -28,6 +29,7 @@ pub struct AppState {
     /// The recording to try the program with.
     pub sample: Option<PathBuf>,
     models: Mutex<Vec<ModelRef>>,
+    workers: QueueConnection,
     /// Where models are looked for.
     places: Places,
     /// As they were when `models` was last read.
@@ -64,6 +66,7 @@ impl AppState {
             session,
             sample: find_sample(),
             models: Mutex::new(models),
+            workers: QueueConnection::new(connections_log()),
             places,
             folders: Mutex::new(folders),
             preferences_failure: Mutex::new(failure),
@@ -232,6 +235,10 @@ impl AppState {
         changed
     }
 
+    pub(super) fn worker_queue(&self) -> &QueueConnection {
+        &self.workers
+    }
+
     /// Where that is written; `None`: nowhere.
     pub(super) fn remembered_file(&self) -> Option<&Path> {
         self.file.as_deref()
@@ -302,6 +309,7 @@ mod tests {
             session: Session::new(engine, settings),
             sample: None,
             models: Mutex::new(models),
+            workers: QueueConnection::new(hub::Connections::nowhere()),
             places,
             folders: Mutex::new(folders),
             preferences_failure: Mutex::default(),
@@ -353,6 +361,80 @@ mod tests {
             state.change_machine(machine(other), None).unwrap();
             assert!(!state.has_machine_token() && !file.exists(), "{other} got the token");
         }
+    }
+
+    /// A program that is ended with the test.
+    struct Running(std::process::Child);
+
+    impl Drop for Running {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    fn running(command: &mut std::process::Command) -> Running {
+        use std::process::Stdio;
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Running(command.spawn().unwrap())
+    }
+
+    #[tokio::test]
+    async fn workers_are_seen_as_the_command_line_sees_them() {
+        use super::super::WorkerQueue;
+        use std::process::Command;
+        use std::time::{Duration, Instant};
+        use wire::ErrorCode;
+
+        if Command::new("nats-server").arg("--version").output().is_err() {
+            println!("skipped: nats-server is not installed (scripts/setup.sh test)");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let state = state(folder.path());
+        let password = WorkerQueue { address: "nats://ada:secret@head".into(), ..WorkerQueue::default() };
+        assert_eq!(state.change_worker_queue(password).unwrap_err().code, ErrorCode::BadSettings);
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let address = format!("nats://127.0.0.1:{port}");
+        state.change_worker_queue(WorkerQueue { address: address.clone(), queue: "lab".into() }).unwrap();
+        assert_eq!(state.look_at_workers().await.unwrap_err().code, ErrorCode::NetworkFailed);
+        let mut off = Preferences::default();
+        off.network.off = true;
+        state.session.change_preferences(off);
+        assert_eq!(state.look_at_workers().await.unwrap_err().code, ErrorCode::NetworkOff);
+        state.session.change_preferences(Preferences::default());
+
+        let own = std::env::current_exe().unwrap();
+        let built = |name: &str| own.parent().unwrap().parent().unwrap().join(name);
+        assert!(built("steno").is_file(), "build it first: cargo build --workspace");
+        let port = port.to_string();
+        let mut server = Command::new("nats-server");
+        server.args(["-a", "127.0.0.1", "-p", &port, "-js", "-sd"]).arg(folder.path().join("nats"));
+        let _server = running(&mut server);
+        let steno = |arguments: &[&str]| {
+            let mut command = Command::new(built("steno"));
+            for name in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"] {
+                command.env(name, folder.path().join("there"));
+            }
+            command.env("STENO_ENGINE", built("steno-scripted-engine")).env("STENO_MODEL", STARTER);
+            command.args(arguments).args(["--nats", &address, "--queue", "lab"]);
+            command
+        };
+        let _worker = running(&mut steno(&["worker", "--name", "attic", "--model", STARTER]));
+        let begun = Instant::now();
+        let seen = loop {
+            match state.look_at_workers().await {
+                Ok(overview) if !overview.workers.is_empty() => break overview,
+                other => assert!(begun.elapsed() < Duration::from_secs(60), "{other:?}"),
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        let told = steno(&["cluster", "--json"]).output().unwrap();
+        let told: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
+        assert_eq!(serde_json::to_value(&seen).unwrap(), told);
+        let view = crate::view::WorkersView::from(seen);
+        assert_eq!((view.workers.len(), view.workers[0].name.as_str()), (1, "attic"));
+        assert_eq!((view.waiting, view.left, view.workers[0].recording.clone()), (0.0, None, None));
     }
 
     /// As the command line does it: by one rename.

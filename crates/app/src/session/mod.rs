@@ -29,6 +29,7 @@ mod stopping;
 mod usage;
 mod voices;
 mod window_bounds;
+mod workers;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -56,6 +57,7 @@ use transcript::export::{Format, Options};
 pub use usage::{Forecast, MemoryChange, SeenNotice};
 pub use window_bounds::Screen;
 use wire::{Description, ErrorCode, Failure, Job, JobId, NO_JOB};
+pub use workers::{QueueConnection, WorkerQueue};
 
 pub use activity::{Activity, ActivityFollower};
 

@@ -15,6 +15,7 @@ use wire::FilePath;
 use super::another_machine::Machine;
 use super::folders::WatchedFolder;
 use super::settings::{Decoding, Output, Preset, Sound, Speakers};
+use super::workers::WorkerQueue;
 use config::folders;
 
 const FILE: &str = "steno/window.json";
@@ -53,6 +54,8 @@ pub struct Remembered {
     pub switches: Switches,
     /// Which machine transcribes; its token is not here.
     pub machine: Machine,
+    /// The queue of workers that the window looks at.
+    pub workers: WorkerQueue,
     /// Where the window was when it was closed.
     pub window: Option<WindowBounds>,
     /// Light, dark, or as the system.
@@ -251,6 +254,7 @@ mod tests {
             }],
             switches: Switches { stay_awake: false, notify: true },
             machine: Machine { on: true, address: "http://studio:8642".into(), model: Some("small".into()) },
+            workers: WorkerQueue { address: "nats://head:4222".into(), queue: "lab".into() },
             window: Some(WindowBounds { x: -20.0, y: 8.5, width: 900.0, height: 700.0, maximized: true }),
             theme: Theme::Dark,
             interface: Some(Language::De),

@@ -14,6 +14,7 @@ mod memory_use;
 mod search;
 mod settings;
 mod voices;
+mod workers;
 
 pub use catalog::*;
 pub use choice::*;
@@ -25,6 +26,7 @@ pub use memory_use::*;
 pub use search::*;
 pub use settings::*;
 pub use voices::*;
+pub use workers::*;
 
 use std::collections::BTreeMap;
 
@@ -63,6 +65,8 @@ pub struct Setup {
     pub switches: Switches,
     /// Which machine transcribes.
     pub machine: MachineSetup,
+    /// The queue of workers that the window looks at.
+    pub workers: session::WorkerQueue,
     /// What the user's config file says that can't be used; the defaults are in force.
     pub preferences_failure: Option<Failure>,
 }
@@ -102,6 +106,7 @@ impl Setup {
             watched: state.session.watched().into_iter().map(Into::into).collect(),
             switches: remembered.switches,
             machine: MachineSetup::new(state),
+            workers: remembered.workers,
             has_sample: state.sample.is_some(),
             paused: state.session.is_paused(),
             preferences_failure: state.preferences_failure().map(Into::into),

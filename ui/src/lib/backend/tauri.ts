@@ -2,7 +2,7 @@ import { Channel, invoke } from "@tauri-apps/api/core";
 import type {
   CorrectedWord, Attempt, BlockingCommand, ChartFile, CommandName, Connection, DocumentInfo, Edit, EditCommand, Edited, EngineInfo, Exporting, Finding, Place, Gap,
   Look, Machine, MemoryUpdate, Microphone, ModelFits, NamePreview, Part, PassageResults, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchChoices, SearchFilter, SearchResults, Settings, Setup, ModelCatalog, Switches, TextUpdate,
-  Undone, VoiceList, WindowCommand, WindowEvent,
+  Undone, VoiceList, WindowCommand, WindowEvent, WorkerQueue, WorkersView,
 } from "../generated/contract";
 import { t } from "../text";
 import type { Backend } from ".";
@@ -68,6 +68,12 @@ export class TauriBackend implements Backend {
   }
   testMachine(address: string, token: string | null): Promise<string[]> {
     return call("test_machine", { address, token });
+  }
+  changeWorkerQueue(queue: WorkerQueue): Promise<void> {
+    return call("change_worker_queue", { queue });
+  }
+  lookAtWorkers(): Promise<WorkersView> {
+    return call("look_at_workers");
   }
   diagnostics(): Promise<string> {
     return call("diagnostics");

@@ -1,6 +1,6 @@
 // Made from crates/app by `STENO_WRITE_CONTRACT=1 cargo test -p app`.
 
-export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "choose_output_folder" | "preview_name" | "preferences" | "change_preference" | "diagnostics" | "change_machine" | "test_machine" | "watch" | "watch_memory" | "save" | "save_chart" | "save_sound" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "places" | "replace_one" | "documents" | "search_documents" | "find_passages" | "similar_passages" | "search_choices" | "corrected_words" | "open_document" | "locate_recording" | "save_documents" | "save_jobs" | "count_places" | "undo_replacing" | "show_in_folder" | "voices" | "add_voice" | "remember_speaker" | "rename_voice" | "remove_voice" | "microphone" | "start_microphone" | "stop_microphone" | "keep_microphone" | "drop_microphone";
+export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "choose_output_folder" | "preview_name" | "preferences" | "change_preference" | "diagnostics" | "change_machine" | "test_machine" | "change_worker_queue" | "look_at_workers" | "watch" | "watch_memory" | "save" | "save_chart" | "save_sound" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "places" | "replace_one" | "documents" | "search_documents" | "find_passages" | "similar_passages" | "search_choices" | "corrected_words" | "open_document" | "locate_recording" | "save_documents" | "save_jobs" | "count_places" | "undo_replacing" | "show_in_folder" | "voices" | "add_voice" | "remember_speaker" | "rename_voice" | "remove_voice" | "microphone" | "start_microphone" | "stop_microphone" | "keep_microphone" | "drop_microphone";
 
 /** Every code of a notice. */
 export const NOTICE_CODES = ["memory.elevated", "memory.critical", "memory.occupied", "memory.not_recovered", "memory.release_failed", "memory.leak", "memory.fragmentation", "memory.spike", "memory.unavailable", "memory.retried", "memory.engine_renewed", "memory.batch_halved", "memory.precision_lowered", "memory.smaller_model", "memory.moved_to_cpu", "memory.speakers_skipped", "memory.gave_up", "memory.will_not_fit", "audio.truncated", "audio.damaged", "audio.phase", "audio.mono", "audio.several_tracks", "speakers.maybe_known", "speakers.voices_unreadable", "transcript.gaps", "transcript.discarded", "transcript.again", "transcript.again_failed", "engine.restarted", "engine.window_skipped", "device.waiting", "device.unusable", "journal.unavailable", "journal.file_changed", "history.unavailable", "history.damaged", "export.failed"] as const;
@@ -758,6 +758,10 @@ switches: Switches,
  */
 machine: MachineSetup, 
 /**
+ * The queue of workers that the window looks at.
+ */
+workers: WorkerQueue, 
+/**
  * What the user's config file says that can't be used; the defaults are in force.
  */
 preferences_failure: Failure | null, };
@@ -1075,6 +1079,122 @@ sent: number | null,
  * Why it does not go on now; it does by itself when that has passed.
  */
 waiting: Failure | null, };
+
+/**
+ * Where the queue is.
+ */
+export type WorkerQueue = { 
+/**
+ * Such as `nats://head:4222`; empty: none.
+ */
+address: string, 
+/**
+ * The queue's name.
+ */
+queue: string, };
+
+/**
+ * One look at a queue.
+ */
+export type WorkersView = { 
+/**
+ * Jobs that no worker has.
+ */
+waiting: number, 
+/**
+ * Jobs that workers have.
+ */
+running: number, 
+/**
+ * Jobs with a transcript.
+ */
+finished: number, 
+/**
+ * Jobs that were given up.
+ */
+failed: number, 
+/**
+ * What the workers do in a minute, all at work; null before any finished one.
+ */
+jobs_per_minute: number | null, 
+/**
+ * Seconds of recordings per second, all at work.
+ */
+speed: number | null, 
+/**
+ * Seconds until the queue is empty; null where it is, or that is not known.
+ */
+left: number | null, 
+/**
+ * Those that said something in the last half minute.
+ */
+workers: Array<WorkerView>, 
+/**
+ * Jobs that no worker takes.
+ */
+unplaced: Array<UnplacedView>, };
+
+/**
+ * A living worker.
+ */
+export type WorkerView = { 
+/**
+ * The machine's.
+ */
+name: string, 
+/**
+ * The process.
+ */
+pid: number, 
+/**
+ * What computes.
+ */
+device: string, 
+/**
+ * Free on the device when it started, in bytes.
+ */
+free: number, 
+/**
+ * In all, in bytes.
+ */
+total: number, 
+/**
+ * The models that fit.
+ */
+models: Array<string>, 
+/**
+ * Jobs that it finished.
+ */
+finished: number, 
+/**
+ * Seconds of recordings per second; null before the first.
+ */
+speed: number | null, 
+/**
+ * The recording that it works on; null: none.
+ */
+recording: string | null, 
+/**
+ * How far it is, in seconds.
+ */
+position: number, };
+
+/**
+ * Jobs that no living worker takes.
+ */
+export type UnplacedView = { 
+/**
+ * The model that they are for.
+ */
+model: string, 
+/**
+ * How many.
+ */
+waiting: number, 
+/**
+ * Bytes that they need at the least; null: not known.
+ */
+needs: number | null, };
 
 /**
  * What the window looks and sounds like.

@@ -383,6 +383,25 @@ export const de: Text = {
     placeDialog: "Ordner für die Transkripte wählen",
   },
 
+  workers: {
+    title: "Worker",
+    hint: "Eine Warteschlange in NATS, deren Aufnahmen von Workern auf mehreren Rechnern transkribiert werden („steno worker“).",
+    address: "NATS-Adresse",
+    queue: "Warteschlange",
+    show: "Worker anzeigen",
+    counts: (waiting, running, finished, failed) => `${waiting} warten, ${running} laufen, ${finished} fertig, ${failed} fehlgeschlagen`,
+    rate: (jobs, speed) => `${jobs} Aufträge pro Minute, ${speed}-fache Echtzeit`,
+    none: "Keine Worker.",
+    machine: "Rechner",
+    device: "Karte",
+    memory: "Speicher (frei von gesamt)",
+    models: "Modelle",
+    speed: "Tempo",
+    job: "Aufnahme",
+    idle: "untätig",
+    unplaced: (waiting, model, needs) => `Kein Worker kann ${model} übernehmen: ${waiting} warten.${needs === null ? "" : ` Benötigt werden ${needs}.`}`,
+  },
+
   machine: {
     title: "Anderer Rechner",
     hint: "Ein Rechner mit Grafikkarte kann für diesen transkribieren: Starten Sie dort „steno serve“. Aufnahmen werden dorthin hochgeladen, Transkripte hier gespeichert.",

@@ -386,6 +386,25 @@ export const en = {
     placeDialog: "Choose a folder for the transcripts",
   },
 
+  workers: {
+    title: "Workers",
+    hint: "A queue in NATS, whose recordings are transcribed by workers on several machines (“steno worker”).",
+    address: "Address of NATS",
+    queue: "Queue",
+    show: "Show the workers",
+    counts: (waiting: number, running: number, finished: number, failed: number) => `${waiting} waiting, ${running} running, ${finished} finished, ${failed} failed`,
+    rate: (jobs: string, speed: string) => `${jobs} jobs per minute, ${speed} times real time`,
+    none: "No workers.",
+    machine: "Machine",
+    device: "Card",
+    memory: "Memory (free of total)",
+    models: "Models",
+    speed: "Speed",
+    job: "Recording",
+    idle: "idle",
+    unplaced: (waiting: number, model: string, needs: string | null) => `No worker can take ${model}: ${waiting} waiting.${needs === null ? "" : ` It needs ${needs}.`}`,
+  },
+
   machine: {
     title: "Another machine",
     hint: "A computer with a graphics card can transcribe for this one: start “steno serve” there. Recordings are uploaded to it, transcripts are saved here.",

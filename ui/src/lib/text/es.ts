@@ -384,6 +384,25 @@ export const es: Text = {
     placeDialog: "Elegir una carpeta para las transcripciones",
   },
 
+  workers: {
+    title: "Trabajadores",
+    hint: "Una cola en NATS cuyas grabaciones transcriben trabajadores en varios equipos («steno worker»).",
+    address: "Dirección de NATS",
+    queue: "Cola",
+    show: "Mostrar los trabajadores",
+    counts: (waiting, running, finished, failed) => `${waiting} en espera, ${running} en curso, ${finished} terminadas, ${failed} fallidas`,
+    rate: (jobs, speed) => `${jobs} trabajos por minuto, ${speed} veces el tiempo real`,
+    none: "No hay trabajadores.",
+    machine: "Equipo",
+    device: "Tarjeta",
+    memory: "Memoria (libre del total)",
+    models: "Modelos",
+    speed: "Velocidad",
+    job: "Grabación",
+    idle: "inactivo",
+    unplaced: (waiting, model, needs) => `Ningún trabajador puede con ${model}: ${waiting} en espera.${needs === null ? "" : ` Necesita ${needs}.`}`,
+  },
+
   machine: {
     title: "Otro equipo",
     hint: "Un equipo con tarjeta gráfica puede transcribir para este: iniciar allí «steno serve». Las grabaciones se suben a él y las transcripciones se guardan aquí.",

@@ -387,6 +387,25 @@ export const fr: Text = {
     placeDialog: "Choisir un dossier pour les transcriptions",
   },
 
+  workers: {
+    title: "Exécutants",
+    hint: "Une file d’attente dans NATS, dont les enregistrements sont transcrits sur plusieurs machines (« steno worker »).",
+    address: "Adresse de NATS",
+    queue: "File d’attente",
+    show: "Afficher les exécutants",
+    counts: (waiting, running, finished, failed) => `En attente : ${waiting}, en cours : ${running}, terminés : ${finished}, échoués : ${failed}`,
+    rate: (jobs, speed) => `${jobs} tâches par minute, ${speed} fois le temps réel`,
+    none: "Aucun exécutant.",
+    machine: "Ordinateur",
+    device: "Carte",
+    memory: "Mémoire (libre sur total)",
+    models: "Modèles",
+    speed: "Vitesse",
+    job: "Enregistrement",
+    idle: "inactif",
+    unplaced: (waiting, model, needs) => `Aucun exécutant ne peut prendre ${model} : ${waiting} en attente.${needs === null ? "" : ` Il faut ${needs}.`}`,
+  },
+
   machine: {
     title: "Autre machine",
     hint: "Un ordinateur doté d’une carte graphique peut transcrire pour celui-ci : lancez-y « steno serve ». Les enregistrements y sont envoyés, les transcriptions sont enregistrées ici.",

@@ -384,6 +384,25 @@ export const ja: Text = {
     placeDialog: "文字起こしを保存するフォルダーを選択",
   },
 
+  workers: {
+    title: "ワーカー",
+    hint: "NATSのキューです。録音は複数のコンピューターのワーカー（「steno worker」）で文字起こしされます。",
+    address: "NATSのアドレス",
+    queue: "キュー",
+    show: "ワーカーを表示",
+    counts: (waiting, running, finished, failed) => `待機${waiting}、実行中${running}、完了${finished}、失敗${failed}`,
+    rate: (jobs, speed) => `毎分${jobs}件、実時間の${speed}倍`,
+    none: "ワーカーがありません。",
+    machine: "コンピューター",
+    device: "カード",
+    memory: "メモリー（空き/合計）",
+    models: "モデル",
+    speed: "速度",
+    job: "録音",
+    idle: "待機中",
+    unplaced: (waiting, model, needs) => `${model}を処理できるワーカーがありません：待機${waiting}。${needs === null ? "" : `${needs}が必要です。`}`,
+  },
+
   machine: {
     title: "別のコンピューター",
     hint: "グラフィックカードを備えたコンピューターで文字起こしできます。そのコンピューターで「steno serve」を起動してください。録音はそこへアップロードされ、文字起こしはここに保存されます。",

@@ -384,6 +384,25 @@ export const zh: Text = {
     placeDialog: "选择保存文稿的文件夹",
   },
 
+  workers: {
+    title: "工作节点",
+    hint: "NATS 中的队列，其录音由多台电脑上的工作节点（“steno worker”）转写。",
+    address: "NATS 地址",
+    queue: "队列",
+    show: "显示工作节点",
+    counts: (waiting, running, finished, failed) => `等待 ${waiting}，进行中 ${running}，完成 ${finished}，失败 ${failed}`,
+    rate: (jobs, speed) => `每分钟 ${jobs} 个任务，${speed} 倍实时速度`,
+    none: "没有工作节点。",
+    machine: "电脑",
+    device: "显卡",
+    memory: "内存（可用/总量）",
+    models: "模型",
+    speed: "速度",
+    job: "录音",
+    idle: "空闲",
+    unplaced: (waiting, model, needs) => `没有工作节点能处理 ${model}：等待 ${waiting}。${needs === null ? "" : `需要 ${needs}。`}`,
+  },
+
   machine: {
     title: "另一台电脑",
     hint: "带显卡的电脑可以为本机转写：请在那台电脑上启动“steno serve”。录音会上传到那里，转写文本保存在本机。",
