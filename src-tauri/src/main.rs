@@ -10,6 +10,7 @@ mod dialogs;
 mod editing;
 mod execute;
 mod first_paint;
+mod machine;
 mod shell;
 mod store;
 mod voices;
@@ -82,6 +83,10 @@ fn main() -> Result<(), tauri::Error> {
             commands::preferences,
             commands::change_preference,
             commands::diagnostics,
+            machine::change_machine,
+            machine::test_machine,
+            machine::change_worker_queue,
+            machine::look_at_workers,
             commands::watch,
             commands::watch_memory,
             commands::save,

@@ -20,7 +20,7 @@ fn linked(package: &str) -> BTreeSet<String> {
 
 /// A package, the packages of ours that it may know, and the start of the
 /// names of those that it must not.
-const RULES: [(&str, &[&str], &[&str]); 20] = [
+const RULES: [(&str, &[&str], &[&str]); 21] = [
     ("transcript", &[], &["candle", "tauri", "tokio"]),
     ("audio", &[], &["candle", "tauri", "tokio"]),
     ("memory", &[], &["candle", "tauri", "tokio"]),
@@ -51,8 +51,25 @@ const RULES: [(&str, &[&str], &[&str]); 20] = [
         &["candle", "gemm", "tokenizers", "symphonia", "tauri"],
     ),
     (
+        "remote",
+        &["config", "formats", "hub", "library", "memory", "supervisor", "transcript", "wire"],
+        &["candle", "gemm", "tokenizers", "symphonia", "tauri", "ts-rs"],
+    ),
+    (
         "app",
-        &["advisor", "config", "formats", "hub", "library", "memory", "supervisor", "transcript", "wire"],
+        &[
+            "advisor",
+            "cluster",
+            "config",
+            "formats",
+            "hub",
+            "library",
+            "memory",
+            "remote",
+            "supervisor",
+            "transcript",
+            "wire",
+        ],
         &["candle", "gemm", "tokenizers", "symphonia", "tauri"],
     ),
     (
@@ -87,12 +104,14 @@ const RULES: [(&str, &[&str], &[&str]); 20] = [
         &[
             "advisor",
             "app",
+            "cluster",
             "config",
             "desktop",
             "formats",
             "hub",
             "library",
             "memory",
+            "remote",
             "supervisor",
             "transcript",
             "wire",

@@ -49,6 +49,14 @@ pub fn is_offline(preferences: &Preferences) -> bool {
     settings(preferences, false).is_ok_and(|settings| settings.offline)
 }
 
+/// Through which proxy other machines are reached.
+///
+/// # Errors
+/// Where a setting of the network is wrong.
+pub fn proxy(preferences: &Preferences) -> Result<Proxying, Failure> {
+    Ok(settings(preferences, false)?.proxy)
+}
+
 fn settings(preferences: &Preferences, off: bool) -> Result<HubSettings, Failure> {
     let network = &preferences.network;
     let variable = |name: &str| match name {

@@ -47,6 +47,10 @@ pub struct Serve {
     #[arg(long, value_name = "FOLDER")]
     pub allow: Vec<PathBuf>,
 
+    /// File that gets a line per request: time, token, method, path, status, bytes of the answer, seconds
+    #[arg(long, value_name = "FILE")]
+    pub request_log: Option<PathBuf>,
+
     #[command(flatten)]
     pub access: Access,
     #[command(flatten)]
@@ -193,6 +197,7 @@ async fn serve(args: Serve, state: PathBuf, mut interrupt: Interrupt) -> Result<
         require_token,
         tls,
         limits: args.bounds.limits(),
+        request_log: args.request_log,
     })
     .await?;
     let address = server.address();

@@ -56,6 +56,8 @@ pub enum Purpose {
     Jobs,
     /// Recordings that are listed or fetched over SFTP.
     Recordings,
+    /// Recordings for `steno serve` on another machine, and their transcripts.
+    OtherMachine,
     /// In the words of an earlier version of Steno.
     #[serde(untagged)]
     Words(String),
@@ -70,6 +72,7 @@ impl fmt::Display for Purpose {
             Self::EngineList => f.write_str("list of files of the engine"),
             Self::Jobs => f.write_str("jobs for workers"),
             Self::Recordings => f.write_str("recordings over SFTP"),
+            Self::OtherMachine => f.write_str("recordings for another machine"),
             Self::Words(words) => f.write_str(words),
         }
     }

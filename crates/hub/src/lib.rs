@@ -48,6 +48,6 @@ pub use inspect::inspect;
 pub use manifest::{MANIFEST, Manifest, Origin, Stored};
 pub use meter::{TransferProgress, TransferStage};
 pub use pull::{ModelSource, Puller, Wanted};
-pub use settings::{HUB, HubSettings, NetworkLimits, Proxying, Token};
+pub use settings::{HUB, HubSettings, NetworkLimits, Proxying, Token, is_this_machine};
 pub use store::{Model, Store, StoredState};
 pub use verify::{Verified, verify};

@@ -47,7 +47,8 @@ impl Token {
         fits.then(|| Self(text.to_owned()))
     }
 
-    pub(crate) fn secret(&self) -> &str {
+    /// For the header of a request, or the file that keeps it.
+    pub fn secret(&self) -> &str {
         &self.0
     }
 }
@@ -173,7 +174,8 @@ pub(crate) fn is_on(value: &str) -> bool {
     matches!(value.trim().to_ascii_lowercase().as_str(), "1" | "true" | "yes" | "on")
 }
 
-pub(crate) fn is_this_machine(url: &Url) -> bool {
+/// Whether an address leads to this machine, so that nothing sent there leaves it.
+pub fn is_this_machine(url: &Url) -> bool {
     url.host_str().is_some_and(|host| host == "localhost" || host == "127.0.0.1" || host == "[::1]")
 }
 

@@ -3,21 +3,22 @@
 use std::sync::Arc;
 
 use hyper::body::Incoming;
-use hyper::header::CONTENT_TYPE;
+use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::{Request, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use transcript::Task;
-use transcript::export::{self, Format, Options};
+use transcript::export::{self, Format};
+use transcript::{Span, Task, Time};
 use utoipa::ToSchema;
-use wire::{Channels, Event, SpeakerCount};
+use wire::{Channels, Event, SpeakerCount, VoiceActivity};
 
 use crate::App;
 use crate::access::allowed_file;
 use crate::error::{ApiError, ErrorReply};
+use crate::exporting::Export;
 use crate::feed::{Follower, Heard};
 use crate::form::{self, Form};
-use crate::jobs::JobView;
+use crate::jobs::{self, JobView};
 use crate::models::{self, Wanted};
 use crate::reply::{self, JSON, Reply};
 use crate::router::query;
@@ -46,6 +47,21 @@ pub struct NewJob {
     speakers: Option<Value>,
     /// `mix`, `left`, `right`, or `separate` for each on its own.
     channels: Option<String>,
+    /// Number of the audio track, from 0; the file's default one where it is not given.
+    track: Option<usize>,
+    /// Where the part to transcribe begins, in seconds; times stay those of the recording.
+    from: Option<f64>,
+    /// Where it ends.
+    to: Option<f64>,
+    /// `off`, or the probability of speech from 0 to 1 from which on sound is transcribed.
+    #[schema(value_type = Option<String>)]
+    voice_activity: Option<Value>,
+    /// Number of candidate texts to compare.
+    beam_size: Option<usize>,
+    /// Detect the language of each passage, for recordings in several languages.
+    language_per_region: bool,
+    /// Put a translation to English beside the text.
+    bilingual: bool,
 }
 
 impl NewJob {
@@ -60,7 +76,15 @@ impl NewJob {
                     }
                     continue;
                 }
-                "temperature" | "speakers" => serde_json::from_str(&value).unwrap_or(Value::String(value)),
+                "temperature"
+                | "speakers"
+                | "track"
+                | "from"
+                | "to"
+                | "voice_activity"
+                | "beam_size"
+                | "language_per_region"
+                | "bilingual" => serde_json::from_str(&value).unwrap_or(Value::String(value)),
                 "path" => {
                     return Err(ApiError::parameter(
                         "path",
@@ -109,6 +133,22 @@ impl NewJob {
                 )
             })?)),
         };
+        let voice_activity = self.voice_activity.as_ref().map(|value| match value {
+            Value::String(text) if text == "off" => Ok(VoiceActivity::Off),
+            value => {
+                let threshold = value.as_f64().filter(|value| (0.0..=1.0).contains(value));
+                let wrong = "This is off, or a probability from 0 to 1.";
+                let threshold = threshold.ok_or_else(|| ApiError::parameter("voice_activity", wrong));
+                threshold.map(|threshold| VoiceActivity::Threshold(threshold as f32))
+            }
+        });
+        if self.beam_size == Some(0) {
+            return Err(ApiError::parameter("beam_size", "This is a number from 1."));
+        }
+        if self.bilingual && self.task.as_deref() == Some("translate") {
+            let message = "The translation of a bilingual transcript stands beside its text: leave out task.";
+            return Err(ApiError::parameter("bilingual", message));
+        }
         let temperature =
             self.temperature.map(|value| models::temperature(&value.to_string())).transpose()?.flatten();
         Ok(Wanted {
@@ -119,9 +159,32 @@ impl NewJob {
             vocabulary: self.vocabulary.clone(),
             temperature,
             speakers,
-            voice_threshold: None,
+            voice_activity: voice_activity.transpose()?,
             channels,
+            track: self.track,
+            span: self.span()?,
+            beam_size: self.beam_size,
+            language_per_region: self.language_per_region,
+            bilingual: self.bilingual,
         })
+    }
+
+    /// The part to transcribe; `None`: everything.
+    fn span(&self) -> Result<Option<Span>, ApiError> {
+        let is_part = self.from.is_some() || self.to.is_some();
+        let (from, to) = (self.from.unwrap_or(0.0), self.to);
+        let is_time = |seconds: f64| seconds.is_finite() && seconds >= 0.0;
+        if !is_time(from) {
+            return Err(ApiError::parameter("from", "This is a number of seconds."));
+        }
+        if to.is_some_and(|to| !is_time(to) || to <= from) {
+            return Err(ApiError::parameter(
+                "to",
+                "This is a number of seconds behind the start of the part.",
+            ));
+        }
+        let end = to.map_or(Time::from_millis(u32::MAX), Time::from_seconds);
+        Ok(is_part.then(|| Span::new(Time::from_seconds(from), end)))
     }
 }
 
@@ -132,13 +195,22 @@ pub struct JobList {
     jobs: Vec<JobView>,
 }
 
-/// Adds a job. It is accepted once the recording is on the disk; a server that is killed finishes it later.
+/// Adds a job. It is accepted once the recording is on the disk; a server that is killed finishes it later. With the
+/// header `Idempotency-Key` the same request can be repeated: where the client has a job of that key, it is answered
+/// with status 200.
 #[utoipa::path(post, path = "/jobs",
     request_body(content((NewJob = "application/json"), (NewJob = "multipart/form-data"))),
-    responses((status = 202, body = JobView), (status = 400, body = ErrorReply), (status = 401, body = ErrorReply),
+    responses((status = 200, body = JobView), (status = 202, body = JobView), (status = 400, body = ErrorReply),
+        (status = 401, body = ErrorReply),
         (status = 403, body = ErrorReply), (status = 404, body = ErrorReply), (status = 413, body = ErrorReply),
         (status = 429, body = ErrorReply)))]
 pub async fn add(app: &Arc<App>, client: String, request: Request<Incoming>) -> Result<Reply, ApiError> {
+    let key = key(request.headers())?;
+    if let Some(id) = key.as_deref().and_then(|key| app.jobs.of_key(&client, key)) {
+        form::drain(app, request).await;
+        let view = app.jobs.view(&client, &id).ok_or_else(|| ApiError::not_found("job"))?;
+        return Ok(reply::json(StatusCode::OK, &view));
+    }
     let place = match app.jobs.reserve(&client) {
         Ok(place) => place,
         Err(error) => {
@@ -174,11 +246,22 @@ pub async fn add(app: &Arc<App>, client: String, request: Request<Incoming>) -> 
             }
         };
         let (job, model) = shared.models.job(&wanted, &file)?;
-        place.accept(folder, job, name, model)
+        place.accept(folder, job, jobs::Request { name, model, key, bilingual: wanted.bilingual })
     });
     let id = accepted.await.map_err(|_| ApiError::stopping())??;
     let view = app.jobs.view(&client, &id).ok_or_else(|| ApiError::not_found("job"))?;
     Ok(reply::json(StatusCode::ACCEPTED, &view))
+}
+
+/// What the client names the job by (draft-ietf-httpapi-idempotency-key-header).
+fn key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    const MOST: usize = 128;
+    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    let key = value.to_str().ok().map(|key| key.trim_matches('"'));
+    let key = key.filter(|key| !key.is_empty() && key.len() <= MOST);
+    let key =
+        key.ok_or_else(|| ApiError::parameter("Idempotency-Key", "This has 1 to 128 letters and digits."));
+    key.map(|key| Some(key.to_owned()))
 }
 
 /// Lists the client's jobs.
@@ -251,7 +334,19 @@ async fn next_piece(follower: &mut Follower, id: &str) -> Option<bytes::Bytes> {
 /// The text of a job that is over, in any format of an export; `json` where none is asked for. A job that failed or was
 /// cancelled may have the beginning of its text, as json.
 #[utoipa::path(get, path = "/jobs/{id}/transcript", params(("id" = String, Path),
-        ("format" = Option<String>, Query, description = "The name of a format, such as srt.")),
+        ("format" = Option<String>, Query, description = "The name of a format, such as srt."),
+        ("shape" = Option<bool>, Query, description = "Divide subtitles into cues that fit the screen; implied by the next six."),
+        ("line_width" = Option<usize>, Query, description = "Columns per line, 42 otherwise."),
+        ("lines" = Option<usize>, Query, description = "Lines per cue, 2 otherwise."),
+        ("reading_speed" = Option<f32>, Query, description = "Columns per second, 17 otherwise."),
+        ("min_gap" = Option<f64>, Query, description = "Shortest time between two cues in seconds, 0.08 otherwise."),
+        ("min_duration" = Option<f64>, Query, description = "Shortest cue in seconds where possible, 0.833 otherwise."),
+        ("max_duration" = Option<f64>, Query, description = "Longest cue in seconds, 7 otherwise."),
+        ("word_tags" = Option<bool>, Query, description = "Time stamps of words in vtt, ass and lrc."),
+        ("bilingual" = Option<bool>, Query, description = "The translation below what was said; in csv beside it."),
+        ("raw_text" = Option<bool>, Query, description = "In csv, tsv and srt, keep text that a program may take for a formula or a tag."),
+        ("reproducible" = Option<bool>, Query, description = "Omit from json what differs between two runs."),
+        ("omit" = Option<String>, Query, description = "In documents: times, speakers, paragraphs, separated by commas.")),
     responses((status = 200, description = "The text."), (status = 400, body = ErrorReply),
         (status = 404, body = ErrorReply), (status = 409, body = ErrorReply)))]
 pub async fn transcript(
@@ -260,17 +355,7 @@ pub async fn transcript(
     id: String,
     asked: Option<&str>,
 ) -> Result<Reply, ApiError> {
-    let mut format = Format::Json;
-    for (name, value) in query(asked) {
-        match name.as_str() {
-            "format" => {
-                format = value.parse().map_err(|error: export::UnknownFormat| {
-                    ApiError::parameter("format", wire::sentence(&error.to_string()))
-                })?;
-            }
-            _ => return Err(ApiError::parameter(&name, "The only parameter here is format.")),
-        }
-    }
+    let Export { format, options } = Export::read(&query(asked))?;
     let shared = Arc::clone(app);
     let made = tokio::task::spawn_blocking(move || {
         let transcript = shared.jobs.transcript(&client, &id)?;
@@ -278,8 +363,13 @@ pub async fn transcript(
             let message = "The job ended early: what there is of its text is available as json.";
             return Err(ApiError::new(StatusCode::CONFLICT, "incomplete", message));
         }
+        if options.translation && transcript.segments.iter().all(|segment| segment.translation.is_none()) {
+            let message =
+                "This transcript has no translation: ask for it with bilingual when you add the job.";
+            return Err(ApiError::new(StatusCode::CONFLICT, "no_translation", message));
+        }
         let mut text = Vec::new();
-        export::export(&transcript, format, &Options::default(), &mut text).map_err(|error| {
+        export::export(&transcript, format, &options, &mut text).map_err(|error| {
             let message = format!("The text can't be written as {format} ({error}).");
             ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "export_failed", message)
         })?;

@@ -141,6 +141,7 @@ fn is_fault_of_request(code: ErrorCode) -> bool {
             | ErrorCode::NeedsFfmpeg
             | ErrorCode::AudioBroken
             | ErrorCode::LanguageUnknown
+            | ErrorCode::RecordingRefused
             | ErrorCode::BadSettings
     )
 }

@@ -12,6 +12,7 @@ mod api;
 mod connections;
 mod document;
 mod error;
+mod exporting;
 mod feed;
 mod form;
 mod jobs;
@@ -20,6 +21,7 @@ mod models;
 mod openai;
 mod options;
 mod reply;
+mod request_log;
 mod router;
 mod scrub;
 mod sse;
@@ -47,6 +49,7 @@ use connections::{Connection, Connections};
 use jobs::Jobs;
 use metrics::Metrics;
 use models::Models;
+use request_log::RequestLog;
 
 pub use options::{Limits, Options, TlsFiles};
 
@@ -77,6 +80,7 @@ struct App {
     limits: Limits,
     /// Folders whose recordings may be named by their path, without links.
     allow: Vec<PathBuf>,
+    log: RequestLog,
 }
 
 impl Server {
@@ -105,7 +109,8 @@ impl Server {
         });
         let allow = allow.collect::<Result<_, _>>()?;
         let models = Models::new(&options);
-        let app = App { access, jobs, models, metrics, limits: options.limits, allow };
+        let log = RequestLog::open(options.request_log.as_deref())?;
+        let app = App { access, jobs, models, metrics, limits: options.limits, allow, log };
         Ok(Self { listener, address, tls, app: Arc::new(app) })
     }
 

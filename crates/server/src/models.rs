@@ -6,7 +6,7 @@ use std::time::UNIX_EPOCH;
 use advisor::{JobTemplate, ModelRef};
 use config::Preferences;
 use hyper::StatusCode;
-use transcript::{Task, Time};
+use transcript::{Span, Task, Time};
 use wire::{Channels, DeviceChoice, Job, NO_JOB, SpeakerCount, VoiceActivity};
 
 use crate::Options;
@@ -38,9 +38,19 @@ pub struct Wanted {
     pub temperature: Option<f32>,
     /// `None`: speakers are not identified.
     pub speakers: Option<SpeakerCount>,
-    /// Probability of speech from which on sound is transcribed.
-    pub voice_threshold: Option<f32>,
+    /// `None`: as usual.
+    pub voice_activity: Option<VoiceActivity>,
     pub channels: Channels,
+    /// Audio track by number from 0; `None`: the file's default one.
+    pub track: Option<usize>,
+    /// `None`: all of the recording.
+    pub span: Option<Span>,
+    /// `None`: as usual.
+    pub beam_size: Option<usize>,
+    /// Detect the language of each passage.
+    pub language_per_region: bool,
+    /// A translation to English stands beside the text.
+    pub bilingual: bool,
 }
 
 impl Models {
@@ -106,9 +116,11 @@ impl Models {
                 "Identifying speakers is switched off on this server.",
             ));
         }
-        if let Some(threshold) = wanted.voice_threshold {
-            job.voice_activity = VoiceActivity::Threshold(threshold);
-        }
+        job.voice_activity = wanted.voice_activity.unwrap_or(job.voice_activity);
+        job.track = wanted.track;
+        job.span = wanted.span;
+        job.decoding.beam_size = wanted.beam_size.unwrap_or(job.decoding.beam_size);
+        job.decoding.language_per_region = wanted.language_per_region;
         // A little longer, so that a recording that is too long is known from one that is just long enough.
         job.limit = Some(self.longest + Time::from_millis(1000));
         job.decoding.initial_prompt.clone_from(&wanted.prompt);
@@ -118,10 +130,14 @@ impl Models {
         }
         let name = model.name.clone();
         let is_named = wanted.model.as_deref().is_some_and(|name| !name.is_empty() && name != ANY);
-        if let Ok(network) = advisor::model_info::read(&model.path)
-            && let Some(failure) = advisor::model_info::refusal(&network, &name, is_named, &job)
-        {
-            return Err(failure.into());
+        if let Ok(network) = advisor::model_info::read(&model.path) {
+            let translated = wanted.bilingual.then(|| Job { task: Task::Translate, ..job.clone() });
+            let refused = std::iter::once(&job)
+                .chain(&translated)
+                .find_map(|job| advisor::model_info::refusal(&network, &name, is_named, job));
+            if let Some(failure) = refused {
+                return Err(failure.into());
+            }
         }
         let mut job = JobTemplate::new(self.preferences.clone(), model, self.device).fill(job);
         for other in &mut job.alternatives {

@@ -33,6 +33,8 @@ pub struct Options {
     pub tls: Option<TlsFiles>,
     /// What requests may take.
     pub limits: Limits,
+    /// The file that gets a line per request.
+    pub request_log: Option<PathBuf>,
 }
 
 /// A certificate with those above it, and its key, as PEM files.

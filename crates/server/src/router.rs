@@ -62,19 +62,24 @@ fn route(method: &Method, path: &str) -> Result<Endpoint, Option<&'static str>> 
 /// Answers any request.
 pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Reply {
     let headers = request.headers().clone();
+    let path = route(request.method(), request.uri().path()).is_ok().then(|| request.uri().path());
+    let mut line = app.log.begin(request.method(), path);
     let mut answer = match find(&app, &request).await {
         Ok(Found::Answer(answer)) => answer,
-        Ok(Found::Endpoint(endpoint, client)) => match call(&app, endpoint, client, request).await {
-            Ok(answer) => answer,
-            Err(error) => refuse(&app, error),
-        },
+        Ok(Found::Endpoint(endpoint, client)) => {
+            line.client(&client);
+            match call(&app, endpoint, client, request).await {
+                Ok(answer) => answer,
+                Err(error) => refuse(&app, error),
+            }
+        }
         Err(error) => {
             form::drain(&app, request).await;
             refuse(&app, error)
         }
     };
     app.access.allow_origin(&headers, answer.headers_mut());
-    answer
+    line.until_the_end_of(answer)
 }
 
 enum Found {

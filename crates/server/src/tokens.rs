@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use config::folders::make_private;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
+use subtle::{Choice, ConstantTimeEq};
 use transcript::save::{Existing, write_file};
 use wire::{ErrorCode, Failure};
 
@@ -89,7 +89,7 @@ impl Tokens {
         let presented = hex(&hash(token));
         let mut found = None;
         for stored in self.read().ok()? {
-            if bool::from(stored.hash.as_bytes().ct_eq(presented.as_bytes())) {
+            if bool::from(is_same(&stored.hash, &presented)) {
                 found = Some(stored.name);
             }
         }
@@ -119,6 +119,12 @@ impl Tokens {
     }
 }
 
+/// Compares hashes in a time that does not depend on where they differ: the result's type is that of `subtle`, which
+/// nothing but its comparisons makes.
+fn is_same(stored: &str, presented: &str) -> Choice {
+    stored.as_bytes().ct_eq(presented.as_bytes())
+}
+
 fn hash(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
@@ -137,6 +143,21 @@ pub(crate) fn random_hex<const COUNT: usize>() -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A measurement of time would show the file's reading, which takes a thousand times as long.
+    #[test]
+    fn a_wrong_token_is_compared_in_constant_time() {
+        let compare: fn(&str, &str) -> Choice = is_same;
+        let stored = hex(&hash("steno-right"));
+        let (mut first, mut last) = (stored.clone().into_bytes(), stored.clone().into_bytes());
+        first[0] ^= 1;
+        *last.last_mut().unwrap() ^= 1;
+        for (presented, same) in [(stored.as_bytes(), true), (&*first, false), (&*last, false), (b"", false)]
+        {
+            let presented = std::str::from_utf8(presented).unwrap();
+            assert_eq!(compare(&stored, presented).unwrap_u8(), u8::from(same), "{presented}");
+        }
+    }
 
     #[test]
     fn a_token_is_known_until_it_is_removed_and_is_in_no_file() {

@@ -49,4 +49,4 @@ pub use engine::{Canceller, Engine, EngineOptions, JobHandle};
 pub use find::find_engine;
 pub use jobs::{Stop, SupervisedJob, Supervisor, SupervisorOptions, step_down, take_rung};
 pub use limits::Limits;
-pub use progress::partial_of;
+pub use progress::{JobProgress, partial_of};

@@ -571,6 +571,12 @@ pub enum ErrorCode {
     NetworkFailed,
     /// The server asks for a token, or for terms to be accepted.
     DownloadRefused,
+    /// Another machine refuses the token, or wants one.
+    ServerRefused,
+    /// Another machine has no room for one more job now.
+    ServerBusy,
+    /// A recording is larger or longer than another machine allows.
+    RecordingRefused,
     /// A model's file is not what its checksum promises.
     ModelCorrupt,
     /// Another program downloads or changes it.

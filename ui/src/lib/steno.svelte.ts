@@ -148,7 +148,9 @@ export class Steno {
 
   /** What can be asked of a model; everything where that is not known. */
   takes(model: number | null): Takes {
-    const facts = this.fits?.models.find((fit) => fit.model === model)?.facts;
+    // Of the models of another machine nothing is known: it says itself what its model can’t be asked for.
+    const here = (this.setup?.machine.place ?? null) === null;
+    const facts = here ? this.fits?.models.find((fit) => fit.model === model)?.facts : undefined;
     return {
       language: facts?.takes_language ?? true,
       translation: facts?.takes_translation ?? true,

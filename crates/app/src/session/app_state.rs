@@ -7,10 +7,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use transcript::Task;
 use wire::{Failure, FilePath};
 
+use super::another_machine::log as connections_log;
 use super::model_folders::ModelFolders;
 use super::{
-    JobSettings, Preset, Remembered, Session, Stored, WatchedFolder, all_models, find_sample, rename_preset,
-    save_preset, start_with, with_models,
+    JobSettings, Preset, QueueConnection, Remembered, Session, Stored, WatchedFolder, all_models,
+    find_sample, rename_preset, save_preset, start_with, with_models,
 };
 use advisor::models::Places;
 use advisor::{ModelRef, choice};
@@ -28,6 +29,7 @@ pub struct AppState {
     /// The recording to try the program with.
     pub sample: Option<PathBuf>,
     models: Mutex<Vec<ModelRef>>,
+    workers: QueueConnection,
     /// Where models are looked for.
     places: Places,
     /// As they were when `models` was last read.
@@ -50,19 +52,21 @@ impl AppState {
         // Before the models are read: what comes meanwhile is seen at the next look.
         let folders = ModelFolders::now(&places);
         let (models, settings) = start_with(&places, &remembered, &preferences);
-        let session = Session::start(supervision(&preferences, report), settings);
+        let machine = Self::remembered_machine(&remembered.machine, file.as_deref());
+        let session = Session::start_with(supervision(&preferences, report), settings, machine);
+        session.change_preferences(preferences.clone());
         if let Some(documents) = crate::documents::open(|problem| report(&problem)) {
             session.keep_documents(documents);
             session.compare_meanings(advisor::embedding_models);
         }
         session.probe_with(Player::default());
-        session.change_preferences(preferences);
         session.put_shortest_first(remembered.shortest_first);
         session.watch_folders(remembered.watched.clone());
         Self {
             session,
             sample: find_sample(),
             models: Mutex::new(models),
+            workers: QueueConnection::new(connections_log()),
             places,
             folders: Mutex::new(folders),
             preferences_failure: Mutex::new(failure),
@@ -231,6 +235,15 @@ impl AppState {
         changed
     }
 
+    pub(super) fn worker_queue(&self) -> &QueueConnection {
+        &self.workers
+    }
+
+    /// Where that is written; `None`: nowhere.
+    pub(super) fn remembered_file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
     /// What is remembered of earlier windows.
     pub fn remembered(&self) -> Remembered {
         lock(&self.remembered).clone()
@@ -296,6 +309,7 @@ mod tests {
             session: Session::new(engine, settings),
             sample: None,
             models: Mutex::new(models),
+            workers: QueueConnection::new(hub::Connections::nowhere()),
             places,
             folders: Mutex::new(folders),
             preferences_failure: Mutex::default(),
@@ -303,6 +317,124 @@ mod tests {
             file: None,
             report: |_| {},
         }
+    }
+
+    #[tokio::test]
+    async fn a_token_is_for_one_machine_and_for_this_user_alone() {
+        use super::super::another_machine::Machine;
+        use wire::ErrorCode;
+
+        let folder = tempfile::tempdir().unwrap();
+        let state = AppState { file: Some(folder.path().join("window.json")), ..state(folder.path()) };
+        let machine = |address: &str| Machine { on: true, address: address.into(), model: None };
+        let code = |changed: Result<(), Failure>| changed.unwrap_err().code;
+        assert_eq!(code(state.change_machine(machine(""), None)), ErrorCode::BadSettings);
+        assert_eq!(code(state.change_machine(machine("ftp://studio"), None)), ErrorCode::BadSettings);
+        assert_eq!(code(state.change_machine(machine("studio"), Some("a b"))), ErrorCode::BadSettings);
+        assert!(!state.machine().on && !state.has_machine_token());
+
+        state.change_machine(machine("https://studio:8642"), Some("steno-secret")).unwrap();
+        let file = folder.path().join("server-token");
+        assert_eq!(std::fs::read_to_string(&file).unwrap().trim(), "steno-secret");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        let remembered = std::fs::read_to_string(folder.path().join("window.json")).unwrap();
+        assert!(remembered.contains("studio") && !remembered.contains("secret"), "{remembered}");
+        let in_use = |state: &AppState| state.session.lock().machine.clone();
+        assert!(in_use(&state).unwrap().token.is_some());
+        // Another model or switching it off changes nothing about it.
+        state.change_machine(Machine { on: false, ..machine("https://studio:8642/") }, None).unwrap();
+        assert!(state.has_machine_token() && in_use(&state).is_none());
+
+        let mut off = Preferences::default();
+        off.network.off = true;
+        state.session.change_preferences(off);
+        assert_eq!(code(state.change_machine(machine("https://studio:8642"), None)), ErrorCode::NetworkOff);
+        assert!(!state.machine().on);
+        state.session.change_preferences(Preferences::default());
+
+        for other in ["http://studio:8642", "https://attic:8642", "https://studio:8643"] {
+            state.change_machine(machine("https://studio:8642"), Some("steno-secret")).unwrap();
+            state.change_machine(machine(other), None).unwrap();
+            assert!(!state.has_machine_token() && !file.exists(), "{other} got the token");
+        }
+    }
+
+    /// A program that is ended with the test.
+    struct Running(std::process::Child);
+
+    impl Drop for Running {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    fn running(command: &mut std::process::Command) -> Running {
+        use std::process::Stdio;
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Running(command.spawn().unwrap())
+    }
+
+    #[tokio::test]
+    async fn workers_are_seen_as_the_command_line_sees_them() {
+        use super::super::WorkerQueue;
+        use std::process::Command;
+        use std::time::{Duration, Instant};
+        use wire::ErrorCode;
+
+        if Command::new("nats-server").arg("--version").output().is_err() {
+            println!("skipped: nats-server is not installed (scripts/setup.sh test)");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let state = state(folder.path());
+        let password = WorkerQueue { address: "nats://ada:secret@head".into(), ..WorkerQueue::default() };
+        assert_eq!(state.change_worker_queue(password).unwrap_err().code, ErrorCode::BadSettings);
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let address = format!("nats://127.0.0.1:{port}");
+        state.change_worker_queue(WorkerQueue { address: address.clone(), queue: "lab".into() }).unwrap();
+        assert_eq!(state.look_at_workers().await.unwrap_err().code, ErrorCode::NetworkFailed);
+        let mut off = Preferences::default();
+        off.network.off = true;
+        state.session.change_preferences(off);
+        assert_eq!(state.look_at_workers().await.unwrap_err().code, ErrorCode::NetworkOff);
+        state.session.change_preferences(Preferences::default());
+
+        let own = std::env::current_exe().unwrap();
+        let built = |name: &str| own.parent().unwrap().parent().unwrap().join(name);
+        assert!(built("steno").is_file(), "build it first: cargo build --workspace");
+        let port = port.to_string();
+        let mut server = Command::new("nats-server");
+        server.args(["-a", "127.0.0.1", "-p", &port, "-js", "-sd"]).arg(folder.path().join("nats"));
+        let _server = running(&mut server);
+        let steno = |arguments: &[&str]| {
+            let mut command = Command::new(built("steno"));
+            for name in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"] {
+                command.env(name, folder.path().join("there"));
+            }
+            command.env("STENO_ENGINE", built("steno-scripted-engine")).env("STENO_MODEL", STARTER);
+            command.args(arguments).args(["--nats", &address, "--queue", "lab"]);
+            command
+        };
+        let _worker = running(&mut steno(&["worker", "--name", "attic", "--model", STARTER]));
+        let begun = Instant::now();
+        let seen = loop {
+            match state.look_at_workers().await {
+                Ok(overview) if !overview.workers.is_empty() => break overview,
+                other => assert!(begun.elapsed() < Duration::from_secs(60), "{other:?}"),
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        let told = steno(&["cluster", "--json"]).output().unwrap();
+        let told: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
+        assert_eq!(serde_json::to_value(&seen).unwrap(), told);
+        let view = crate::view::WorkersView::from(seen);
+        assert_eq!((view.workers.len(), view.workers[0].name.as_str()), (1, "attic"));
+        assert_eq!((view.waiting, view.left, view.workers[0].recording.clone()), (0.0, None, None));
     }
 
     /// As the command line does it: by one rename.

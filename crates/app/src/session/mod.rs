@@ -4,8 +4,10 @@
 
 mod activity;
 mod again;
+mod another_machine;
 mod app_state;
 mod editing;
+mod elsewhere;
 mod files;
 mod folders;
 mod follow;
@@ -27,6 +29,7 @@ mod stopping;
 mod usage;
 mod voices;
 mod window_bounds;
+mod workers;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -34,8 +37,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 pub use again::{Again, AgainKind, Attempt};
+pub use another_machine::{Machine, MachineInUse, is_open};
 pub use app_state::AppState;
 pub use editing::{Done, Edited, Place, Replaced, Review};
+pub use elsewhere::Elsewhere;
 pub use files::find_sample;
 pub use folders::{Watched, WatchedFolder, Watching};
 pub use follow::{Follower, MemoryFollower, TextFollower};
@@ -52,6 +57,7 @@ use transcript::export::{Format, Options};
 pub use usage::{Forecast, MemoryChange, SeenNotice};
 pub use window_bounds::Screen;
 use wire::{Description, ErrorCode, Failure, Job, JobId, NO_JOB};
+pub use workers::{QueueConnection, WorkerQueue};
 
 pub use activity::{Activity, ActivityFollower};
 
@@ -118,6 +124,8 @@ struct Shared {
     /// The user had recordings transcribed with the demonstration model: those that are added later
     /// are not held for a better one.
     approved: bool,
+    /// Transcribes in place of this machine.
+    machine: Option<MachineInUse>,
     /// No further recording is started.
     paused: bool,
     /// The job that is running.
@@ -137,13 +145,32 @@ impl Session {
         Self::start_watching(options, settings, Watching::default())
     }
 
+    /// As [`Session::start`], with another machine that transcribes from the first recording on.
+    pub fn start_with(
+        options: SupervisorOptions,
+        settings: JobSettings,
+        machine: Option<MachineInUse>,
+    ) -> Self {
+        Self::start_all(options, settings, Watching::default(), machine)
+    }
+
     /// As [`Session::start`], with other intervals between looks into the watched
     /// folders.
     pub fn start_watching(options: SupervisorOptions, settings: JobSettings, watching: Watching) -> Self {
+        Self::start_all(options, settings, watching, None)
+    }
+
+    fn start_all(
+        options: SupervisorOptions,
+        settings: JobSettings,
+        watching: Watching,
+        machine: Option<MachineInUse>,
+    ) -> Self {
         let (queue_journal, interrupted) = QueueJournal::open(options.journal.clone());
         let inner = Arc::new(Inner {
             state: Mutex::new(Shared {
                 settings,
+                machine,
                 preferences: Preferences { memory: options.memory.clone(), ..Preferences::default() },
                 ..Shared::default()
             }),
@@ -185,6 +212,7 @@ impl Session {
                 let own = one.outputs.own.clone();
                 shared.queue.set_own(id, own.map(Stored::settings));
                 shared.queue.set_part(id, one.outputs.part);
+                shared.queue.set_placed(id, one.outputs.placed.clone());
                 if let Some(reached) = journal.take_back(id, one) {
                     shared.queue.set_stopped_before(id, reached);
                 }
@@ -630,10 +658,10 @@ impl Shared {
     /// Holds recordings of the user while only the demonstration model is there: it is
     /// never used for them without asking.
     fn hold_or_release(&mut self) {
-        let demonstration = self.settings.is_demonstration();
+        let (demonstration, here) = (self.settings.is_demonstration(), self.machine.is_none());
         self.queue.hold(|entry| {
             let demonstration = entry.own.as_ref().map_or(demonstration, JobSettings::is_demonstration);
-            demonstration && !entry.approved
+            here && demonstration && !entry.approved
         });
     }
 

@@ -19,7 +19,9 @@ use wire::notice::Message;
 use wire::{AudioTrack, Event, Failure, JobId, Progress};
 
 use super::again::{Again, can_be_asked};
+use super::another_machine::Placed;
 use super::editing::Edited;
+use super::elsewhere::Elsewhere;
 use super::length::Length;
 use super::queue_order::QueueOrder;
 use super::usage::{Forecast, JobMemory};
@@ -137,6 +139,10 @@ pub struct QueueEntry {
     pub stopped: Option<Arc<StoppedJob>>,
     /// It was paused and is to go on: before all that wait, and as the job that it was.
     pub resumed: bool,
+    /// Where it is transcribed, or was, if not here.
+    pub elsewhere: Option<Box<Elsewhere>>,
+    /// Its job on another machine, as long as that has it.
+    pub placed: Option<Placed>,
     /// The text of the run before this one. It is shown until this one has text, and stays where
     /// this one ends earlier.
     earlier: Option<Box<Transcript>>,
@@ -271,6 +277,8 @@ impl Queue {
             truncated_at: None,
             stopped: None,
             resumed: false,
+            elsewhere: None,
+            placed: None,
             earlier: None,
             streamed: Vec::new(),
             notices: Vec::new(),

@@ -8,6 +8,7 @@ use library::{HostKind, Identity, JobKey, Journal, JournalState, NewJob, Reached
 use serde::{Deserialize, Serialize};
 use wire::{Failure, FilePath, Job, JobId, NO_JOB};
 
+use super::another_machine::Placed;
 use super::queue::{JobState, QueueEntry, StoppedJob};
 use super::requests::Request;
 use super::settings::{Part, Stored};
@@ -30,6 +31,8 @@ pub struct Outputs {
     pub paused: bool,
     /// The user stopped it when it had text.
     pub stopped: bool,
+    /// Its job on another machine.
+    pub placed: Option<Placed>,
     /// This is no recording of the queue: it was asked of a finished transcript.
     pub request: Option<Request>,
 }
@@ -44,6 +47,7 @@ impl Outputs {
             failure: entry.failure.clone().filter(|_| entry.state == JobState::Failed),
             paused: matches!(entry.state, JobState::Pausing | JobState::Paused),
             stopped: entry.state == JobState::Cancelled,
+            placed: entry.placed.clone(),
             request: None,
         }
     }
@@ -230,6 +234,11 @@ impl QueueJournal {
                 let _ = journal.start_over(*key, None);
             }
         }
+    }
+
+    /// Whether an engine of an earlier window began the job.
+    pub fn was_begun(&self, id: JobId) -> bool {
+        self.taken.get(&id).is_some_and(Option::is_some)
     }
 
     /// The job to run: the interrupted one, where there is one, else what `make` returns.

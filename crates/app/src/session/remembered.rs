@@ -12,8 +12,10 @@ use transcript::save::{Existing, SaveError, write_file};
 use ts_rs::TS;
 use wire::FilePath;
 
+use super::another_machine::Machine;
 use super::folders::WatchedFolder;
 use super::settings::{Decoding, Output, Preset, Sound, Speakers};
+use super::workers::WorkerQueue;
 use config::folders;
 
 const FILE: &str = "steno/window.json";
@@ -50,6 +52,10 @@ pub struct Remembered {
     pub watched: Vec<WatchedFolder>,
     /// What the window may do beyond itself.
     pub switches: Switches,
+    /// Which machine transcribes; its token is not here.
+    pub machine: Machine,
+    /// The queue of workers that the window looks at.
+    pub workers: WorkerQueue,
     /// Where the window was when it was closed.
     pub window: Option<WindowBounds>,
     /// Light, dark, or as the system.
@@ -247,6 +253,8 @@ mod tests {
                 into: Some("/texts".into()),
             }],
             switches: Switches { stay_awake: false, notify: true },
+            machine: Machine { on: true, address: "http://studio:8642".into(), model: Some("small".into()) },
+            workers: WorkerQueue { address: "nats://head:4222".into(), queue: "lab".into() },
             window: Some(WindowBounds { x: -20.0, y: 8.5, width: 900.0, height: 700.0, maximized: true }),
             theme: Theme::Dark,
             interface: Some(Language::De),

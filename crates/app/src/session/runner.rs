@@ -7,6 +7,7 @@ use transcript::Transcript;
 use wire::{ErrorCode, Event, Failure, Job, JobId, NO_JOB};
 
 use super::again::{Again, transcribe_again};
+use super::elsewhere;
 use super::queue::{JobState, QueueEntry, StoppedJob};
 use super::queue_journal::Outputs;
 use super::usage::Forecast;
@@ -54,7 +55,13 @@ pub async fn run(inner: Arc<Inner>) {
             Ok(Some((entry, None, (settings, preferences)))) => {
                 let id = entry.id;
                 idle.end();
-                if let Err(failure) = transcribe(&inner, entry, settings, preferences).await {
+                let done = match elsewhere::machine_for(&inner, &entry) {
+                    Some(machine) => {
+                        elsewhere::transcribe(&inner, entry, machine, settings, preferences).await
+                    }
+                    None => transcribe(&inner, entry, settings, preferences).await,
+                };
+                if let Err(failure) = done {
                     inner.change(|shared| shared.queue.end(id, JobState::Failed, None, Some(failure)));
                 }
                 paused = inner.lock().queue.get(id).is_some_and(|entry| entry.state == JobState::Paused);
@@ -70,6 +77,10 @@ async fn transcribe(
     preferences: Preferences,
 ) -> Result<(), Failure> {
     let (id, keeper) = (entry.id, Arc::clone(inner));
+    inner.change(|shared| {
+        shared.queue.set_elsewhere(id, None);
+        shared.queue.set_placed(id, None);
+    });
     let own = entry.own.as_ref().unwrap_or(&settings);
     let again = own.wants_both().then(|| (settings.clone(), preferences.clone()));
     // On a blocking thread: the file may be on a slow disk, and the journal is written.
@@ -87,7 +98,8 @@ async fn transcribe(
         let (job, key) = if entry.sample {
             (make()?, None)
         } else {
-            let outputs = Outputs::of(&entry);
+            // What another machine was given of it is done here now.
+            let outputs = Outputs { placed: None, ..Outputs::of(&entry) };
             keeper.journal().begin(entry.id, &outputs, identity.as_ref(), make)?
         };
         let plain = Job { resume: None, ..job.clone() };

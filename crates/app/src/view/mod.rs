@@ -9,20 +9,24 @@ mod choice;
 mod command;
 mod editing;
 mod event;
+mod machine;
 mod memory_use;
 mod search;
 mod settings;
 mod voices;
+mod workers;
 
 pub use catalog::*;
 pub use choice::*;
 pub use command::*;
 pub use editing::*;
 pub use event::*;
+pub use machine::*;
 pub use memory_use::*;
 pub use search::*;
 pub use settings::*;
 pub use voices::*;
+pub use workers::*;
 
 use std::collections::BTreeMap;
 
@@ -59,6 +63,10 @@ pub struct Setup {
     pub watched: Vec<WatchedFolder>,
     /// What the window may do beyond itself.
     pub switches: Switches,
+    /// Which machine transcribes.
+    pub machine: MachineSetup,
+    /// The queue of workers that the window looks at.
+    pub workers: session::WorkerQueue,
     /// What the user's config file says that can't be used; the defaults are in force.
     pub preferences_failure: Option<Failure>,
 }
@@ -97,6 +105,8 @@ impl Setup {
             output_folders: folders.iter().map(ToString::to_string).collect(),
             watched: state.session.watched().into_iter().map(Into::into).collect(),
             switches: remembered.switches,
+            machine: MachineSetup::new(state),
+            workers: remembered.workers,
             has_sample: state.sample.is_some(),
             paused: state.session.is_paused(),
             preferences_failure: state.preferences_failure().map(Into::into),
@@ -220,6 +230,8 @@ pub struct Job {
     pub speakers: bool,
     /// It was paused, stopped or failed, and resuming goes on from this second; null: from the start.
     pub reached: Option<f64>,
+    /// Where it is transcribed, or was; null: here.
+    pub elsewhere: Option<Elsewhere>,
     /// Set while it is transcribed with a model that was not expected to fit
     /// into the free memory.
     pub fit_warning: Option<FitWarning>,
@@ -434,6 +446,7 @@ impl From<session::QueueEntry> for Job {
             saved: entry.saved.map(|file| file.display().to_string()),
             not_saved: entry.not_saved.map(Failure::from),
             missing: entry.missing,
+            elsewhere: entry.elsewhere.map(|elsewhere| Elsewhere::from(*elsewhere)),
             truncated_at: entry.truncated_at.map(transcript::Time::seconds),
             speakers: entry.speakers,
             reached: entry.stopped.and_then(|stopped| stopped.reached()).map(transcript::Time::seconds),

@@ -15,6 +15,7 @@ mod real_engine;
 mod search;
 mod serve;
 mod serve_access;
+mod serve_jobs;
 mod serve_recovery;
 #[cfg(unix)]
 #[path = "../../../hub/tests/support/mod.rs"]
@@ -30,5 +31,7 @@ mod transducer;
 mod waits;
 #[cfg(unix)]
 mod workers;
+#[cfg(unix)]
+mod workers_nats;
 #[cfg(unix)]
 mod workers_sftp;

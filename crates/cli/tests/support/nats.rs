@@ -13,6 +13,7 @@ pub struct Nats {
     child: Child,
     port: u16,
     folder: tempfile::TempDir,
+    options: Vec<String>,
 }
 
 /// A port that was free a moment ago.
@@ -20,23 +21,45 @@ pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-fn spawn(port: u16, folder: &std::path::Path) -> Child {
+fn spawn(port: u16, folder: &std::path::Path, options: &[String]) -> Child {
     let mut server = Command::new("nats-server");
-    server.args(["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd"]).arg(folder);
+    server.args(["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd"]).arg(folder).args(options);
     server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 impl Nats {
     /// `None`, with the reason printed, where it is not installed.
     pub fn start() -> Option<Self> {
+        Self::start_with(&[])
+    }
+
+    /// As [`Nats::start`], with further options of `nats-server`.
+    pub fn start_with(options: &[&str]) -> Option<Self> {
         if Command::new("nats-server").arg("--version").output().is_err() {
             println!("skipped: nats-server is not installed (scripts/setup.sh test)");
             return None;
         }
         let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
-        let nats = Self { child: spawn(port, folder.path()), port, folder };
+        let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+        let nats = Self { child: spawn(port, folder.path(), &options), port, folder, options };
         nats.answers();
         Some(nats)
+    }
+
+    /// So many servers that are one cluster and keep copies of each other's streams.
+    pub fn cluster(count: usize) -> Option<Vec<Self>> {
+        let routes: Vec<u16> = (0..count).map(|_| free_port()).collect();
+        let all: Vec<String> = routes.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
+        let all = all.join(",");
+        let one = |(number, port): (usize, &u16)| {
+            let (name, own) = (format!("n{number}"), format!("nats://127.0.0.1:{port}"));
+            Self::start_with(&["-n", &name, "--cluster_name", "test", "--cluster", &own, "--routes", &all])
+        };
+        routes.iter().enumerate().map(one).collect()
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     pub fn url(&self) -> String {
@@ -51,7 +74,7 @@ impl Nats {
 
     /// With what it had on its disk.
     pub fn start_again(&mut self) {
-        self.child = spawn(self.port, self.folder.path());
+        self.child = spawn(self.port, self.folder.path(), &self.options);
         self.answers();
     }
 
@@ -101,6 +124,17 @@ impl Listener {
         let mut line = String::new();
         assert!(self.reader.read_line(&mut line).unwrap() > 0, "nats-server ended");
         line.trim_end().to_owned()
+    }
+
+    /// The answer to a request, such as one to the API of JetStream.
+    pub fn ask(&mut self, subject: &str) -> Vec<u8> {
+        self.writer.write_all(format!("SUB answer 2\r\nPUB {subject} answer 0\r\n\r\n").as_bytes()).unwrap();
+        loop {
+            let (told, body) = self.next();
+            if told == "answer" {
+                return body;
+            }
+        }
     }
 
     /// The next message: its subject and what is in it.

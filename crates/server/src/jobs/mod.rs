@@ -74,6 +74,23 @@ pub struct Record {
     pub created: u64,
     /// The recording is the server's copy, which is deleted when the job is over.
     pub uploaded: bool,
+    /// What the client knows it by: a second job of the same key is not made.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// A translation to English is put beside the text.
+    #[serde(default)]
+    pub bilingual: bool,
+}
+
+/// What is asked for besides what the engine needs.
+#[derive(Debug, Default)]
+pub struct Request {
+    /// What the client calls the recording.
+    pub name: String,
+    /// The name of the model.
+    pub model: String,
+    pub key: Option<String>,
+    pub bilingual: bool,
 }
 
 /// A job that is over.
@@ -93,6 +110,9 @@ pub struct JobView {
     pub id: String,
     /// The recording's name.
     pub name: String,
+    /// The client's own name for the job, where it sent one as `Idempotency-Key`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     /// Where it is.
     pub state: State,
     /// The model's name.
@@ -269,6 +289,14 @@ impl Jobs {
         Some(shared.view(number, entry))
     }
 
+    /// The id of the client's job of this key.
+    pub fn of_key(&self, client: &str, key: &str) -> Option<String> {
+        let shared = self.lock();
+        let is_it =
+            |entry: &&Entry| entry.record.client == client && entry.record.key.as_deref() == Some(key);
+        shared.all.values().find(is_it).map(|entry| entry.record.id.clone())
+    }
+
     /// The jobs of a client, in the order in which they were accepted.
     pub fn list(&self, client: &str) -> Vec<JobView> {
         let shared = self.lock();
@@ -415,21 +443,20 @@ pub struct Place {
 impl Place {
     /// Accepts the job: once this returns, it survives the server. Waits for the disk.
     ///
-    /// `folder`: of an uploaded recording; `None` for one that is the user's own.
-    pub fn accept(
-        self,
-        folder: Option<JobFolder>,
-        job: Job,
-        name: String,
-        model: String,
-    ) -> Result<String, ApiError> {
+    /// `folder`: of an uploaded recording; `None` for one that is the user's own. Where the client has a job of that key
+    /// already, its id is returned.
+    pub fn accept(self, folder: Option<JobFolder>, job: Job, request: Request) -> Result<String, ApiError> {
+        let Request { name, model, key, bilingual } = request;
         let jobs = self.jobs.clone();
+        if let Some(known) = key.as_deref().and_then(|key| jobs.of_key(&self.client, key)) {
+            return Ok(known);
+        }
         let uploaded = folder.is_some();
         // The text of a recording that was not uploaded needs a folder too.
         let folder = folder.map_or_else(|| jobs.new_folder(), Ok)?;
         let id = folder.id().to_owned();
         let (client, created) = (self.client.clone(), now());
-        let record = Record { id: id.clone(), name, client, model, created, uploaded };
+        let record = Record { id: id.clone(), name, client, model, created, uploaded, key, bilingual };
         let outputs = serde_json::to_value(&record).map_err(|error| ApiError::storage(&error))?;
         let identity = Identity::of(job.file.as_path()).ok();
         if jobs.lock().closed {
@@ -443,9 +470,9 @@ impl Place {
             outputs: &outputs,
         };
         let keys = jobs.0.journal.add(&[entry]).map_err(|error| ApiError::storage(&error.failure()))?;
-        let key = keys.first().copied().ok_or_else(lost)?;
+        let in_journal = keys.first().copied().ok_or_else(lost)?;
         folder.keep();
-        let going = Some(Going { key, job, feed: Arc::default(), stop: None, cancelled: false });
+        let going = Some(Going { key: in_journal, job, feed: Arc::default(), stop: None, cancelled: false });
         jobs.lock().add(Entry { record, state: State::Waiting, going, ended: None });
         jobs.0.wake.notify_one();
         Ok(id)
@@ -497,11 +524,12 @@ impl Shared {
     }
 
     fn view(&self, number: u64, entry: &Entry) -> JobView {
-        let Record { id, name, model, created, .. } = entry.record.clone();
+        let Record { id, name, model, created, key, .. } = entry.record.clone();
         let before = || self.all.range(..number).filter(|(_, other)| !other.state.is_over()).count();
         JobView {
             id,
             name,
+            key,
             state: entry.state,
             model,
             created,

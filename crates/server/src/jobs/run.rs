@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use advisor::idle::Idle;
 use supervisor::SupervisedJob;
 use tokio::time::MissedTickBehavior;
-use transcript::Transcript;
-use wire::{Event, Job};
+use transcript::{Notice, Transcript};
+use wire::notice::Message;
+use wire::{ErrorCode, Event, Failure, Job};
 
 use super::{Ended, Jobs, Record, State, now};
 use crate::error::ErrorBody;
@@ -115,7 +116,16 @@ impl Jobs {
                 continue;
             }
             let is_closed = self.lock().closed;
+            let event = match event {
+                Event::Finished { mut transcript, renewal } if turn.record.bilingual && !is_too_long => {
+                    self.translate(turn, &mut transcript).await;
+                    Event::Finished { transcript, renewal }
+                }
+                event => event,
+            };
             return match event {
+                // The journal has all of the text but its translation: the next server goes on from there.
+                Event::Finished { .. } if turn.record.bilingual && self.lock().closed => Outcome::Interrupted,
                 _ if is_too_long => Outcome::TooLong,
                 // A job that was over in that moment is over.
                 Event::Cancelled { .. } | Event::Failed { .. } if is_closed => Outcome::Interrupted,
@@ -123,6 +133,39 @@ impl Jobs {
             };
         }
         Outcome::Interrupted
+    }
+
+    /// Puts English beside the text. Where that fails or is cancelled, what was said stays, and a notice says why.
+    async fn translate(&self, turn: &Turn, transcript: &mut Transcript) {
+        if transcript.language == "en" {
+            return;
+        }
+        let plain = Job { resume: None, ..turn.job.clone() };
+        let mut handle = self.0.supervisor.submit(plain.translating(transcript.language.clone()));
+        let was_cancelled = {
+            let mut shared = self.lock();
+            let going = shared.all.get_mut(&turn.number).and_then(|entry| entry.going.as_mut());
+            going.is_some_and(|going| {
+                going.stop = Some(handle.stop());
+                going.cancelled
+            })
+        };
+        if was_cancelled {
+            handle.cancel();
+        }
+        let mut failure = Failure::new(ErrorCode::Cancelled, "The translation was stopped.");
+        while let Some(event) = handle.next().await {
+            match scrub::event(event, &turn.record.name) {
+                event @ (Event::Progress { .. } | Event::Memory { .. }) => turn.feed.tell(Arc::new(event)),
+                Event::Finished { transcript: found, .. } => {
+                    transcript.add_translation(&found.segments);
+                    return;
+                }
+                Event::Failed { error, .. } => failure = error,
+                _ => {}
+            }
+        }
+        transcript.notices.push(Notice::from(Message::again_failed(failure)));
     }
 
     /// Keeps what came of a job, then tells the journal, then those who follow it: what they hear is true for ever.
@@ -152,7 +195,7 @@ impl Jobs {
             text.filter(|text| !text.segments.is_empty() || state == State::Finished);
         if let Err(failure) = self.0.store.end(&ended, text) {
             // Without its text the job has failed.
-            let failure = wire::Failure::named(failure.code(), &failure.message(), Some(failure.remedy()));
+            let failure = Failure::named(failure.code(), &failure.message(), Some(failure.remedy()));
             let body = ErrorBody::of(&failure);
             (state, error) = (State::Failed, Some(body.clone()));
             ended = Ended { state, error: Some(body), ..ended };
@@ -190,5 +233,5 @@ const TOO_LONG: &str = "recording_too_long";
 
 fn too_long(longest: transcript::Time) -> Event {
     let message = format!("The recording is longer than this server allows ({} s).", longest.seconds());
-    Event::Failed { error: wire::Failure::new(wire::ErrorCode::BadSettings, message), partial: None }
+    Event::Failed { error: Failure::new(ErrorCode::RecordingRefused, message), partial: None }
 }

@@ -119,7 +119,8 @@ pub async fn speech(
     let (shared, wanted) = (Arc::clone(app), parameters.wanted.clone());
     let accepted = tokio::task::spawn_blocking(move || {
         let (job, model) = shared.models.job(&wanted, &upload.folder.recording())?;
-        let id = place.accept(Some(upload.folder), job, upload.name, model)?;
+        let request = crate::jobs::Request { name: upload.name, model, ..Default::default() };
+        let id = place.accept(Some(upload.folder), job, request)?;
         // A client that goes away, and may ask again, leaves no work behind, also where it goes at this moment.
         Ok::<_, ApiError>(Waiting { app: shared, client, id, is_over: false })
     });

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use transcript::Task;
 use utoipa::ToSchema;
-use wire::SpeakerCount;
+use wire::{SpeakerCount, VoiceActivity};
 
 use super::ResponseFormat;
 use crate::error::ApiError;
@@ -109,7 +109,7 @@ impl Parameters {
         if read.wanted.model.as_deref().is_none_or(str::is_empty) {
             return Err(ApiError::parameter("model", "Name a model; whisper-1 is the server's choice."));
         }
-        read.wanted.voice_threshold = threshold(&chunking)?;
+        read.wanted.voice_activity = threshold(&chunking)?.map(VoiceActivity::Threshold);
         read.granularities(&granularities)?;
         match read.format {
             ResponseFormat::DiarizedJson if task == Task::Translate => {
@@ -227,11 +227,14 @@ mod tests {
         assert!(words.words && !words.segments);
         assert!(read(&[verbose]).segments);
         assert!(read(&[("response_format", "diarized_json")]).wanted.speakers.is_some());
-        assert_eq!(read(&[("chunking_strategy", "auto")]).wanted.voice_threshold, None);
+        assert_eq!(read(&[("chunking_strategy", "auto")]).wanted.voice_activity, None);
         let vad = r#"{"type": "server_vad", "threshold": 0.25}"#;
-        assert_eq!(read(&[("chunking_strategy", vad)]).wanted.voice_threshold, Some(0.25));
+        assert_eq!(
+            read(&[("chunking_strategy", vad)]).wanted.voice_activity,
+            Some(VoiceActivity::Threshold(0.25))
+        );
         let parts = [("chunking_strategy[type]", "server_vad"), ("chunking_strategy[threshold]", "0.75")];
-        assert_eq!(read(&parts).wanted.voice_threshold, Some(0.75));
+        assert_eq!(read(&parts).wanted.voice_activity, Some(VoiceActivity::Threshold(0.75)));
     }
 
     #[test]

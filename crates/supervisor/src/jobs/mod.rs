@@ -174,6 +174,11 @@ impl Supervisor {
         .await
     }
 
+    /// For a job that another machine does: it is asked when its job is to stop, and when this supervisor is shut down.
+    pub fn stop_of_another_machine(&self) -> Stop {
+        Stop::new(self.inner.closed.subscribe())
+    }
+
     /// Where its jobs are written down.
     pub fn journal(&self) -> Option<&Journal> {
         self.inner.journal.as_ref()
@@ -313,7 +318,7 @@ impl Stop {
     }
 
     /// Waits until the job or the supervisor is to stop.
-    async fn asked(&self) {
+    pub async fn asked(&self) {
         let (mut asked, mut closed) = (self.asked.subscribe(), self.closed.clone());
         // Neither can fail: this holds one sender, and the job's run the other.
         tokio::select! {

@@ -1,4 +1,4 @@
-import type { EngineInfo, Job, ModelChoice, PlaySource } from "../generated/contract";
+import type { EngineInfo, Job, ModelChoice, PlaySource, WorkersView } from "../generated/contract";
 
 export const ENGINE: EngineInfo = {
   version: "0.1.0",
@@ -65,6 +65,7 @@ export function recording(id: number, path: string, sample: boolean): Job {
     truncated_at: null,
     speakers: false,
     reached: null,
+    elsewhere: null,
   };
 }
 
@@ -90,3 +91,13 @@ export const silence = (seconds: number): PlaySource => ({
   speed: "data:,",
   seconds,
 });
+
+/** A queue of two workers, as `steno cluster` would print it. */
+export const WORKERS: WorkersView = {
+  waiting: 12, running: 1, finished: 340, failed: 2, jobs_per_minute: 3.5, speed: 21, left: 210,
+  workers: [
+    { name: "studio", pid: 4211, device: "NVIDIA RTX A4000", free: 14 * 2 ** 30, total: 16 * 2 ** 30, models: ["whisper-small", "whisper-medium"], finished: 280, speed: 18, recording: "tape 7.wav", position: 95 },
+    { name: "attic", pid: 812, device: "the CPU", free: 6 * 2 ** 30, total: 8 * 2 ** 30, models: ["whisper-small"], finished: 60, speed: null, recording: null, position: 0 },
+  ],
+  unplaced: [{ model: "whisper-large-v3", waiting: 4, needs: 6 * 2 ** 30 }],
+};

@@ -1,7 +1,7 @@
 import type {
-  CorrectedWord, Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, FoundPassage, Place, Format, Gap, Hit, IndexState, Job, Look,
+  CorrectedWord, Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, FoundPassage, Place, Format, Gap, Hit, IndexState, Job, Look, Machine,
   MemoryUpdate, Microphone, ModelChoice, ModelFits, NamePreview, Part, PassageResults, SaveLocation, PlaySource, Preference, PreferenceName, Preset, Progress, Replaced, Review, Saved, Segment, SearchChoices, SearchFilter, SearchResults, Settings, Setup, ModelCatalog, Switches, TextChange, TextUpdate, Transfer,
-  WatchedFolder, Undone, Voice, VoiceList, WindowEvent,
+  WatchedFolder, Undone, Voice, VoiceList, WindowEvent, WorkerQueue, WorkersView,
 } from "../generated/contract";
 import type { Backend } from ".";
 import { FITS, PREFERENCES } from "./fake-choices";
@@ -9,7 +9,7 @@ import { FakeText, words } from "./fake-editor";
 import { MACHINES } from "./fake-machines";
 import { FakeMemory } from "./fake-memory";
 import { BEGUN, BROKEN_OFF, CONNECTIONS, RECOMMENDED, CATALOG, CATALOG_WITH_RECOMMENDED, transfer } from "./fake-catalog";
-import { ENGINE, FILES, MODELS, recording, SENTENCES, silence } from "./fake-data";
+import { ENGINE, FILES, MODELS, recording, SENTENCES, silence, WORKERS } from "./fake-data";
 
 /** What a pretended job is worked on with: recording seconds per tick, milliseconds per tick. */
 const SECONDS_PER_TICK = 3;
@@ -68,6 +68,18 @@ export class FakeBackend implements Backend {
   outputFolders: string[] = [];
   watched: WatchedFolder[] = [];
   switches: Switches = { stay_awake: true, notify: true };
+  machine: Machine = { on: false, address: "", model: null };
+  /** Never told to the page. */
+  machineToken: string | null = null;
+  /** What the other machine has; or why it can’t be used. */
+  machineModels: string[] | Failure = ["whisper-large-v3", "whisper-small"];
+  /** Why a machine can’t be switched on. */
+  machineRefused: Failure | null = null;
+  workers: WorkerQueue = { address: "", queue: "steno" };
+  /** How often the queue of workers was looked at. */
+  looks = 0;
+  /** What it is like; or why it can’t be looked at. */
+  workersNow: WorkersView | Failure = WORKERS;
   notified: [string, string][] = [];
   /** Words that the user corrects again and again. */
   corrected: CorrectedWord[] = [];
@@ -311,6 +323,30 @@ export class FakeBackend implements Backend {
     }
     this.settingsOfFile = this.settingsOfFile.map((one) => (one.name === name ? { ...one, value } : one));
     return this.settingsOfFile;
+  }
+
+  async changeMachine(machine: Machine, token: string | null): Promise<void> {
+    if (machine.on && this.machineRefused) throw this.machineRefused;
+    if (token !== null) this.machineToken = token || null;
+    else if (machine.address !== this.machine.address) this.machineToken = null;
+    this.machine = machine;
+    this.#tellSetup();
+  }
+
+  async testMachine(): Promise<string[]> {
+    if ("message" in this.machineModels) throw this.machineModels;
+    return this.machineModels;
+  }
+
+  async changeWorkerQueue(queue: WorkerQueue): Promise<void> {
+    this.workers = queue;
+    this.#tellSetup();
+  }
+
+  async lookAtWorkers(): Promise<WorkersView> {
+    this.looks++;
+    if ("message" in this.workersNow) throw this.workersNow;
+    return this.workersNow;
   }
 
   async diagnostics(): Promise<string> {
@@ -919,7 +955,10 @@ export class FakeBackend implements Backend {
   #setup(): Setup {
     const { settings, look, exporting, paused, models, presets, watched, switches } = this;
     const shortest_first = this.shortestFirst;
-    const order = { paused, shortest_first, presets, watched, switches, output_folders: this.outputFolders };
+    const { machine } = this;
+    const place = machine.on ? machine.address.replace(/^https?:\/\//, "") : null;
+    const is_open = machine.address.startsWith("http://") && !machine.address.includes("127.0.0.1");
+    const order = { workers: this.workers, machine: { machine, has_token: this.machineToken !== null, place, is_open }, paused, shortest_first, presets, watched, switches, output_folders: this.outputFolders };
     return { version: "0.1.0", models, settings, look, exporting, has_sample: true, preferences_failure: null, ...order };
   }
 
@@ -940,7 +979,7 @@ export class FakeBackend implements Backend {
 
   #add(path: string, sample: boolean): Job {
     const id = ++this.#last;
-    const job: Job = { ...recording(id, path, sample), state: this.#isDemonstration() && !sample ? "held" : "waiting" };
+    const job: Job = { ...recording(id, path, sample), state: this.#isDemonstration() && !sample && !this.machine.on ? "held" : "waiting" };
     if (path.endsWith(".pdf")) {
       job.state = "failed";
       job.failure = {
@@ -979,7 +1018,8 @@ export class FakeBackend implements Backend {
     const { job } = work;
     const model = this.models.find((model) => model.id === this.settings.model);
     if (job.state === "waiting") {
-      this.#change(job.id, { state: "running", model: model?.name ?? null, demonstration: model?.demonstration ?? false });
+      const elsewhere = this.machine.on && !job.sample ? { place: this.#setup().machine.place ?? "", sent: null, waiting: null } : null;
+      this.#change(job.id, { elsewhere, state: "running", model: model?.name ?? null, demonstration: model?.demonstration ?? false });
       return;
     }
     const progress = next(job.progress, job.duration ?? 60, job.reached ?? 0);

@@ -1,6 +1,6 @@
 import type {
-  CorrectedWord, Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Place, Gap, Look, MemoryUpdate, Microphone,
-  ModelFits, PassageResults, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchChoices, SearchFilter, SearchResults, Settings, Setup, ModelCatalog, NamePreview, Part, Switches, TextUpdate, Undone, VoiceList, WindowEvent,
+  CorrectedWord, Attempt, ChartFile, Connection, DocumentInfo, Edit, Edited, EngineInfo, Exporting, Failure, Finding, Place, Gap, Look, Machine, MemoryUpdate, Microphone,
+  ModelFits, PassageResults, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchChoices, SearchFilter, SearchResults, Settings, Setup, ModelCatalog, NamePreview, Part, Switches, TextUpdate, Undone, VoiceList, WindowEvent, WorkerQueue, WorkersView,
 } from "../generated/contract";
 
 /**
@@ -25,6 +25,13 @@ export interface Backend {
   preferences(): Promise<Preference[]>;
   /** All of them, as they are after the change. */
   changePreference(name: PreferenceName, value: string | null): Promise<Preference[]>;
+  /** Which machine transcribes. `token`: another one; empty: none; null: as it is. */
+  changeMachine(machine: Machine, token: string | null): Promise<void>;
+  /** The models of the machine at this address, which also shows that it can be used. */
+  testMachine(address: string, token: string | null): Promise<string[]>;
+  changeWorkerQueue(queue: WorkerQueue): Promise<void>;
+  /** One look at the queue of workers. */
+  lookAtWorkers(): Promise<WorkersView>;
   diagnostics(): Promise<string>;
   /** Ends the idle engine, so that the memory of its model is free. */
   freeMemory(): Promise<void>;

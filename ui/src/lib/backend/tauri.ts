@@ -1,8 +1,8 @@
 import { Channel, invoke } from "@tauri-apps/api/core";
 import type {
   CorrectedWord, Attempt, BlockingCommand, ChartFile, CommandName, Connection, DocumentInfo, Edit, EditCommand, Edited, EngineInfo, Exporting, Finding, Place, Gap,
-  Look, MemoryUpdate, Microphone, ModelFits, NamePreview, Part, PassageResults, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchChoices, SearchFilter, SearchResults, Settings, Setup, ModelCatalog, Switches, TextUpdate,
-  Undone, VoiceList, WindowCommand, WindowEvent,
+  Look, Machine, MemoryUpdate, Microphone, ModelFits, NamePreview, Part, PassageResults, SaveLocation, PlaySource, Preference, PreferenceName, Replaced, Review, Saved, SearchChoices, SearchFilter, SearchResults, Settings, Setup, ModelCatalog, Switches, TextUpdate,
+  Undone, VoiceList, WindowCommand, WindowEvent, WorkerQueue, WorkersView,
 } from "../generated/contract";
 import { t } from "../text";
 import type { Backend } from ".";
@@ -62,6 +62,18 @@ export class TauriBackend implements Backend {
   }
   changePreference(name: PreferenceName, value: string | null): Promise<Preference[]> {
     return call("change_preference", { name, value });
+  }
+  changeMachine(machine: Machine, token: string | null): Promise<void> {
+    return call("change_machine", { machine, token });
+  }
+  testMachine(address: string, token: string | null): Promise<string[]> {
+    return call("test_machine", { address, token });
+  }
+  changeWorkerQueue(queue: WorkerQueue): Promise<void> {
+    return call("change_worker_queue", { queue });
+  }
+  lookAtWorkers(): Promise<WorkersView> {
+    return call("look_at_workers");
   }
   diagnostics(): Promise<string> {
     return call("diagnostics");

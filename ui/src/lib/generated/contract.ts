@@ -1,12 +1,12 @@
 // Made from crates/app by `STENO_WRITE_CONTRACT=1 cargo test -p app`.
 
-export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "choose_output_folder" | "preview_name" | "preferences" | "change_preference" | "diagnostics" | "watch" | "watch_memory" | "save" | "save_chart" | "save_sound" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "places" | "replace_one" | "documents" | "search_documents" | "find_passages" | "similar_passages" | "search_choices" | "corrected_words" | "open_document" | "locate_recording" | "save_documents" | "save_jobs" | "count_places" | "undo_replacing" | "show_in_folder" | "voices" | "add_voice" | "remember_speaker" | "rename_voice" | "remove_voice" | "microphone" | "start_microphone" | "stop_microphone" | "keep_microphone" | "drop_microphone";
+export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "choose_output_folder" | "preview_name" | "preferences" | "change_preference" | "diagnostics" | "change_machine" | "test_machine" | "change_worker_queue" | "look_at_workers" | "watch" | "watch_memory" | "save" | "save_chart" | "save_sound" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "places" | "replace_one" | "documents" | "search_documents" | "find_passages" | "similar_passages" | "search_choices" | "corrected_words" | "open_document" | "locate_recording" | "save_documents" | "save_jobs" | "count_places" | "undo_replacing" | "show_in_folder" | "voices" | "add_voice" | "remember_speaker" | "rename_voice" | "remove_voice" | "microphone" | "start_microphone" | "stop_microphone" | "keep_microphone" | "drop_microphone";
 
 /** Every code of a notice. */
 export const NOTICE_CODES = ["memory.elevated", "memory.critical", "memory.occupied", "memory.not_recovered", "memory.release_failed", "memory.leak", "memory.fragmentation", "memory.spike", "memory.unavailable", "memory.retried", "memory.engine_renewed", "memory.batch_halved", "memory.precision_lowered", "memory.smaller_model", "memory.moved_to_cpu", "memory.speakers_skipped", "memory.gave_up", "memory.will_not_fit", "audio.truncated", "audio.damaged", "audio.phase", "audio.mono", "audio.several_tracks", "speakers.maybe_known", "speakers.voices_unreadable", "transcript.gaps", "transcript.discarded", "transcript.again", "transcript.again_failed", "engine.restarted", "engine.window_skipped", "device.waiting", "device.unusable", "journal.unavailable", "journal.file_changed", "history.unavailable", "history.damaged", "export.failed"] as const;
 
 /** Every code of an error. */
-export const ERROR_CODES = ["file_not_found", "file_unreadable", "not_a_file", "file_empty", "file_incomplete", "no_recordings", "no_audio_track", "no_such_track", "unknown_format", "unsupported_codec", "needs_ffmpeg", "audio_broken", "no_voice", "no_microphone", "no_embedding_model", "recording_too_short", "one_subject", "no_chapters", "model_not_found", "model_invalid", "model_unsupported", "language_unknown", "bad_settings", "name_taken", "name_missing", "recording_gone", "transcript_gone", "bad_pattern", "device_unavailable", "out_of_memory", "network_off", "network_failed", "download_refused", "model_corrupt", "model_in_use", "disk_full", "output_exists", "output_unwritable", "output_name_too_long", "engine_not_found", "engine_failed", "engine_silent", "player_failed", "protocol_mismatch", "cancelled", "internal"] as const;
+export const ERROR_CODES = ["file_not_found", "file_unreadable", "not_a_file", "file_empty", "file_incomplete", "no_recordings", "no_audio_track", "no_such_track", "unknown_format", "unsupported_codec", "needs_ffmpeg", "audio_broken", "no_voice", "no_microphone", "no_embedding_model", "recording_too_short", "one_subject", "no_chapters", "model_not_found", "model_invalid", "model_unsupported", "language_unknown", "bad_settings", "name_taken", "name_missing", "recording_gone", "transcript_gone", "bad_pattern", "device_unavailable", "out_of_memory", "network_off", "network_failed", "download_refused", "server_refused", "server_busy", "recording_refused", "model_corrupt", "model_in_use", "disk_full", "output_exists", "output_unwritable", "output_name_too_long", "engine_not_found", "engine_failed", "engine_silent", "player_failed", "protocol_mismatch", "cancelled", "internal"] as const;
 
 export type PreferenceName = "memory_profile" | "batch_size" | "speaker_batch_size" | "skip_speakers" | "fast_path" | "memory_fraction" | "trim_every" | "renew_after" | "memory_limit" | "ram_limit" | "embedding_profile" | "keep" | "precision" | "threads" | "priority" | "device" | "idle_release" | "speaker_model" | "hf_endpoint" | "proxy" | "offline";
 
@@ -19,7 +19,7 @@ export const FALSE_ACCEPTS = 0.0014;
 /**
  * What programs branch on. The text of a message may change, these may not.
  */
-export type ErrorCode = "file_not_found" | "file_unreadable" | "not_a_file" | "file_empty" | "file_incomplete" | "no_recordings" | "no_audio_track" | "no_such_track" | "unknown_format" | "unsupported_codec" | "needs_ffmpeg" | "audio_broken" | "no_voice" | "no_microphone" | "no_embedding_model" | "recording_too_short" | "one_subject" | "no_chapters" | "model_not_found" | "model_invalid" | "model_unsupported" | "language_unknown" | "bad_settings" | "name_taken" | "name_missing" | "recording_gone" | "transcript_gone" | "bad_pattern" | "device_unavailable" | "out_of_memory" | "network_off" | "network_failed" | "download_refused" | "model_corrupt" | "model_in_use" | "disk_full" | "output_exists" | "output_unwritable" | "output_name_too_long" | "engine_not_found" | "engine_failed" | "engine_silent" | "player_failed" | "protocol_mismatch" | "cancelled" | "internal";
+export type ErrorCode = "file_not_found" | "file_unreadable" | "not_a_file" | "file_empty" | "file_incomplete" | "no_recordings" | "no_audio_track" | "no_such_track" | "unknown_format" | "unsupported_codec" | "needs_ffmpeg" | "audio_broken" | "no_voice" | "no_microphone" | "no_embedding_model" | "recording_too_short" | "one_subject" | "no_chapters" | "model_not_found" | "model_invalid" | "model_unsupported" | "language_unknown" | "bad_settings" | "name_taken" | "name_missing" | "recording_gone" | "transcript_gone" | "bad_pattern" | "device_unavailable" | "out_of_memory" | "network_off" | "network_failed" | "download_refused" | "server_refused" | "server_busy" | "recording_refused" | "model_corrupt" | "model_in_use" | "disk_full" | "output_exists" | "output_unwritable" | "output_name_too_long" | "engine_not_found" | "engine_failed" | "engine_silent" | "player_failed" | "protocol_mismatch" | "cancelled" | "internal";
 
 /**
  * What an engine was built to compute on.
@@ -754,6 +754,14 @@ watched: Array<WatchedFolder>,
  */
 switches: Switches, 
 /**
+ * Which machine transcribes.
+ */
+machine: MachineSetup, 
+/**
+ * The queue of workers that the window looks at.
+ */
+workers: WorkerQueue, 
+/**
  * What the user's config file says that can't be used; the defaults are in force.
  */
 preferences_failure: Failure | null, };
@@ -1016,6 +1024,177 @@ stay_awake: boolean,
  * Says when the queue ends while the user is elsewhere.
  */
 notify: boolean, };
+
+/**
+ * Which machine transcribes.
+ */
+export type MachineSetup = { 
+/**
+ * As it was entered.
+ */
+machine: Machine, 
+/**
+ * There is a token for it, which the page never sees.
+ */
+has_token: boolean, 
+/**
+ * Host and port, while it is used.
+ */
+place: string | null, 
+/**
+ * What is sent there can be read on its way.
+ */
+is_open: boolean, };
+
+/**
+ * A machine on which `steno serve` runs.
+ */
+export type Machine = { 
+/**
+ * Recordings that are begun from now on go there.
+ */
+on: boolean, 
+/**
+ * Such as `http://studio:8642`; empty where none was entered.
+ */
+address: string, 
+/**
+ * A model of that machine; null: it chooses.
+ */
+model: string | null, };
+
+/**
+ * Where a recording is transcribed that is not transcribed here.
+ */
+export type Elsewhere = { 
+/**
+ * Host and port of the machine.
+ */
+place: string, 
+/**
+ * How much of the recording was sent, from 0 to 1, while it is.
+ */
+sent: number | null, 
+/**
+ * Why it does not go on now; it does by itself when that has passed.
+ */
+waiting: Failure | null, };
+
+/**
+ * Where the queue is.
+ */
+export type WorkerQueue = { 
+/**
+ * Such as `nats://head:4222`; empty: none.
+ */
+address: string, 
+/**
+ * The queue's name.
+ */
+queue: string, };
+
+/**
+ * One look at a queue.
+ */
+export type WorkersView = { 
+/**
+ * Jobs that no worker has.
+ */
+waiting: number, 
+/**
+ * Jobs that workers have.
+ */
+running: number, 
+/**
+ * Jobs with a transcript.
+ */
+finished: number, 
+/**
+ * Jobs that were given up.
+ */
+failed: number, 
+/**
+ * What the workers do in a minute, all at work; null before any finished one.
+ */
+jobs_per_minute: number | null, 
+/**
+ * Seconds of recordings per second, all at work.
+ */
+speed: number | null, 
+/**
+ * Seconds until the queue is empty; null where it is, or that is not known.
+ */
+left: number | null, 
+/**
+ * Those that said something in the last half minute.
+ */
+workers: Array<WorkerView>, 
+/**
+ * Jobs that no worker takes.
+ */
+unplaced: Array<UnplacedView>, };
+
+/**
+ * A living worker.
+ */
+export type WorkerView = { 
+/**
+ * The machine's.
+ */
+name: string, 
+/**
+ * The process.
+ */
+pid: number, 
+/**
+ * What computes.
+ */
+device: string, 
+/**
+ * Free on the device when it started, in bytes.
+ */
+free: number, 
+/**
+ * In all, in bytes.
+ */
+total: number, 
+/**
+ * The models that fit.
+ */
+models: Array<string>, 
+/**
+ * Jobs that it finished.
+ */
+finished: number, 
+/**
+ * Seconds of recordings per second; null before the first.
+ */
+speed: number | null, 
+/**
+ * The recording that it works on; null: none.
+ */
+recording: string | null, 
+/**
+ * How far it is, in seconds.
+ */
+position: number, };
+
+/**
+ * Jobs that no living worker takes.
+ */
+export type UnplacedView = { 
+/**
+ * The model that they are for.
+ */
+model: string, 
+/**
+ * How many.
+ */
+waiting: number, 
+/**
+ * Bytes that they need at the least; null: not known.
+ */
+needs: number | null, };
 
 /**
  * What the window looks and sounds like.
@@ -1288,6 +1467,10 @@ speakers: boolean,
  * It was paused, stopped or failed, and resuming goes on from this second; null: from the start.
  */
 reached: number | null, 
+/**
+ * Where it is transcribed, or was; null: here.
+ */
+elsewhere: Elsewhere | null, 
 /**
  * Set while it is transcribed with a model that was not expected to fit
  * into the free memory.
@@ -2067,7 +2250,7 @@ file: string,
 /**
  * What it is part of.
  */
-model: string, } | { "of": "engine_list" } | { "of": "jobs" } | { "of": "recordings" } | string;
+model: string, } | { "of": "engine_list" } | { "of": "jobs" } | { "of": "recordings" } | { "of": "other_machine" } | string;
 
 /**
  * What a model is for.

@@ -23,7 +23,8 @@ function whole(job: Job, known: Known): number | null {
 
 /** Seconds until a running recording is done, all stages together; null where nothing says how long they take. */
 export function jobLeft(job: Job, known: Known): number | null {
-  const { progress } = job;
+  const { progress, elsewhere } = job;
+  if (elsewhere?.waiting || (elsewhere?.sent ?? null) !== null) return null;
   switch (progress?.stage) {
     case "transcribe":
       return progress.left === null ? null : progress.left + stillToListen(job, job.speakers);

@@ -153,6 +153,8 @@ pub(super) fn without_text(entry: &QueueEntry) -> QueueEntry {
         truncated_at: entry.truncated_at,
         stopped: entry.stopped.clone(),
         resumed: entry.resumed,
+        elsewhere: entry.elsewhere.clone(),
+        placed: entry.placed.clone(),
         earlier: None,
         streamed: Vec::new(),
         notices: Vec::new(),

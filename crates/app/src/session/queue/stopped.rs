@@ -6,8 +6,10 @@ use library::Identity;
 use transcript::{Time, Transcript};
 use wire::{Failure, Job, JobId};
 
+use super::super::another_machine::Placed;
+use super::super::elsewhere::Elsewhere;
 use super::super::length::Length;
-use super::{JobState, Queue, Rewrite};
+use super::{JobState, Queue, QueueEntry, Rewrite};
 
 /// A job that was paused, stopped or failed, and from where it can be resumed.
 #[derive(Debug)]
@@ -44,9 +46,10 @@ impl StoppedJob {
 }
 
 impl Queue {
-    /// Pauses a running recording. True where the engine has to be asked to.
+    /// Pauses a running recording. True where the engine has to be asked to. Another machine can't pause.
     pub fn pause(&mut self, id: JobId) -> bool {
-        let runs = self.get(id).is_some_and(|entry| entry.state == JobState::Running);
+        let here = |entry: &QueueEntry| entry.state == JobState::Running && entry.elsewhere.is_none();
+        let runs = self.get(id).is_some_and(here);
         if runs {
             self.set(id, JobState::Pausing);
         }
@@ -132,6 +135,25 @@ impl Queue {
     /// A recording that was stopped in an earlier window still is.
     pub fn set_cancelled_before(&mut self, id: JobId) {
         self.set(id, JobState::Cancelled);
+    }
+
+    /// Where it is transcribed; `None`: here.
+    pub fn set_elsewhere(&mut self, id: JobId, elsewhere: Option<Elsewhere>) {
+        self.change(id, |entry, _| entry.elsewhere = elsewhere.map(Box::new));
+    }
+
+    /// Changes what is known of its place, if that is another machine.
+    pub fn change_elsewhere(&mut self, id: JobId, change: impl FnOnce(&mut Elsewhere)) {
+        self.change(id, |entry, _| {
+            if let Some(elsewhere) = &mut entry.elsewhere {
+                change(elsewhere);
+            }
+        });
+    }
+
+    /// Its job on another machine.
+    pub fn set_placed(&mut self, id: JobId, placed: Option<Placed>) {
+        self.change(id, |entry, _| entry.placed = placed);
     }
 
     /// Remembers from where a job that ended early can be resumed.
