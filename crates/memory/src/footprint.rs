@@ -25,8 +25,8 @@
 //!   computed, a projection before and after its bias (2 T d), or later, while
 //!   the latter are reordered and attended to, copies of one layer's and the
 //!   logits, b x V of 4 bytes, three times (device, host, sorted).
-//! - **alignment** (word times), for one window at a time, beside the output of
-//!   all: cross- and self-attention caches of one sequence; the scores of the
+//! - **alignment** (word times), per window, beside the output of all (the host
+//!   aligns one window after the other): cross- and self-attention caches of one sequence; the scores of the
 //!   alignment heads, of which models name about as many as a layer has,
 //!   h x n x T, and scores and shares of one layer; logits of
 //!   16 text tokens, of 4 bytes each, twice.
@@ -160,7 +160,7 @@ pub struct Footprint {
     pub workspace: u64,
     /// Per window: activations of the encoder at its widest point.
     pub encoder: u64,
-    /// Whether the windows of a batch are encoded at once.
+    /// Whether the windows of a batch are encoded, and their words aligned, at once.
     pub encoded_together: bool,
     /// Per window: what the encoder leaves behind for the decoder.
     pub output: u64,
@@ -168,7 +168,7 @@ pub struct Footprint {
     pub caches: u64,
     /// Per window: the encoder's output and what a decoding step needs.
     pub decoder: u64,
-    /// For word times, one window at a time.
+    /// For word times, per window; the host has one at a time.
     pub alignment: u64,
     /// Per window: the largest single buffer.
     pub largest_buffer: u64,
@@ -455,7 +455,8 @@ impl Footprint {
             self.encoder + windows.saturating_sub(1) * self.output
         };
         let decoding = windows * (self.caches + self.decoder);
-        let aligning = if self.alignment > 0 { self.alignment + windows * self.output } else { 0 };
+        let aligned = if self.encoded_together { windows } else { 1 };
+        let aligning = if self.alignment > 0 { aligned * self.alignment + windows * self.output } else { 0 };
         self.workspace + encoding.max(decoding).max(aligning)
     }
 
@@ -486,8 +487,10 @@ impl Footprint {
 
     /// What one window more adds.
     pub fn per_window(&self) -> u64 {
-        let encoding = if self.encoded_together { self.encoder } else { self.output };
-        encoding.max(self.caches + self.decoder)
+        let together = self.encoded_together;
+        let encoding = if together { self.encoder } else { self.output };
+        let aligning = if together && self.alignment > 0 { self.alignment + self.output } else { 0 };
+        encoding.max(self.caches + self.decoder).max(aligning)
     }
 
     /// The reservation for loading the model.

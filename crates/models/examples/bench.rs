@@ -96,7 +96,7 @@ fn encoder_operations(config: &WhisperConfig) -> f64 {
 }
 
 /// The time of one step with `before` tokens in the cache. Tokens are forced; the
-/// logits are read back as in greedy search.
+/// logits are read back as in greedy search, and beams change places after each step.
 fn time_per_token(model: &Whisper, audio: &Tensor, beams: usize, before: usize) -> Result<Duration> {
     const STEPS: usize = 16;
     let decoder: &Decoder = &model.decoder;
@@ -105,9 +105,12 @@ fn time_per_token(model: &Whisper, audio: &Tensor, beams: usize, before: usize) 
     decoder.forward(&vec![token; before * beams], &mut state, None, &|| true)?;
     let (time, ()) = best(&model.device, || {
         state.truncate(before);
-        for _ in 0..STEPS {
+        for step in 0..STEPS {
             let hidden = decoder.forward(&vec![token; beams], &mut state, None, &|| true)?;
             decoder.logits(&hidden.squeeze(1)?)?.max(1)?.to_vec1::<f32>()?;
+            // By turns the better half of the beams goes on twice, and all change places.
+            let source = |beam: usize| if step % 2 == 0 { beam / 2 } else { (beam + 1) % beams };
+            state.reorder(&(0..beams).map(source).collect::<Vec<_>>())?;
         }
         Ok(())
     })?;

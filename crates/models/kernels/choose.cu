@@ -46,17 +46,69 @@ static __device__ float sum_of_all(float mine) {
     return sums[0];
 }
 
-// One block per row. `limits` of a row: whether it is the first token, the first text token that is allowed, the first
-// timestamp that is, and the one behind the last. `out` of a row: the logarithm of the sum of the exponentials of what
-// is allowed, then `count` logits and their tokens, the largest first; -infinity and -1 where there are no more.
-extern "C" __global__ void choose_f32(const float *logits, const uint8_t *forbidden, const uint32_t *limits, float *out,
+// What a row allows, as the host writes it. Above the temperature 0 its token is drawn with a random number from 0 to 1.
+struct Limits {
+    uint32_t is_first, text_from, time_from, time_to;
+    float temperature, random;
+};
+
+// The token at which the shares of those before it and its own exceed `random`, as softmax divides them up at
+// a temperature; the last one with a share where rounding left no such, `likeliest` where what is no number did. `weigh`
+// gives a token's part of all.
+template <class Weigh>
+static __device__ uint32_t draw(Weigh weigh, const uint32_t vocabulary, const float random, const uint32_t likeliest) {
+    __shared__ float parts[THREADS];
+    __shared__ uint32_t drawn;
+    // Consecutive tokens, so that sums are in the order of the vocabulary.
+    const uint32_t length = (vocabulary + THREADS - 1) / THREADS;
+    const uint32_t from = min(threadIdx.x * length, vocabulary), to = min(from + length, vocabulary);
+    float part = 0;
+    for (uint32_t token = from; token < to; token++)
+        part += weigh(token);
+    __syncthreads();
+    parts[threadIdx.x] = part;
+    if (threadIdx.x == 0)
+        drawn = likeliest;
+    __syncthreads();
+    float before = 0, all = 0;
+    uint32_t last = 0;
+    for (uint32_t thread = 0; thread < THREADS; thread++) {
+        if (thread < threadIdx.x)
+            before += parts[thread];
+        all += parts[thread];
+        if (parts[thread] > 0)
+            last = thread;
+    }
+    const float wanted = random * all;
+    if (part > 0 && wanted >= before && (wanted < before + part || threadIdx.x == last)) {
+        uint32_t found = from;
+        for (uint32_t token = from; token < to; token++) {
+            const float weight = weigh(token);
+            if (weight > 0) {
+                found = token;
+                before += weight;
+                if (before > wanted)
+                    break;
+            }
+        }
+        drawn = found;
+    }
+    __syncthreads();
+    return drawn;
+}
+
+// One block per row. `out` of a row: the logarithm of the sum of the exponentials of what is allowed, then `count` logits
+// and their tokens, the largest first; -infinity and -1 where there are no more. Where a token is drawn it is the only
+// one.
+extern "C" __global__ void choose_f32(const float *logits, const uint8_t *forbidden, const Limits *limits, float *out,
                                       const uint32_t vocabulary, const uint32_t timestamps, const uint32_t count,
                                       const uint32_t is_timed) {
     const uint32_t row = blockIdx.x;
     const float *x = logits + (size_t)row * vocabulary;
-    const uint8_t bits = limits[row * 4] ? ALWAYS | AT_FIRST : ALWAYS;
-    uint32_t text_from = limits[row * 4 + 1];
-    const uint32_t time_from = limits[row * 4 + 2], time_to = limits[row * 4 + 3];
+    const uint8_t bits = limits[row].is_first ? ALWAYS | AT_FIRST : ALWAYS;
+    uint32_t text_from = limits[row].text_from;
+    const uint32_t time_from = limits[row].time_from, time_to = limits[row].time_to;
+    const float temperature = limits[row].temperature;
     const Best none = {-INFINITY, NONE};
 
     Best text = none, time = none;
@@ -86,28 +138,37 @@ extern "C" __global__ void choose_f32(const float *logits, const uint8_t *forbid
         }
     }
 
+    const auto is_allowed = [=](uint32_t token) {
+        const bool in_range = token < timestamps ? token >= text_from : token >= time_from && token < time_to;
+        return in_range && !(forbidden[token] & bits);
+    };
     Best best = is_before(text, time) ? text : time;
     float sum = 0;
     if (best.value > -INFINITY)
-        for (uint32_t token = threadIdx.x; token < vocabulary; token += THREADS) {
-            const bool allowed = token < timestamps ? token >= text_from : token >= time_from && token < time_to;
-            if (allowed && !(forbidden[token] & bits))
+        for (uint32_t token = threadIdx.x; token < vocabulary; token += THREADS)
+            if (is_allowed(token))
                 sum += expf(x[token] - best.value);
-        }
     sum = sum_of_all(sum);
     out += (size_t)row * (1 + 2 * count);
     if (threadIdx.x == 0)
         out[0] = best.value + logf(sum);
 
+    if (temperature > 0 && best.value > -INFINITY) {
+        const float largest = best.value;
+        best.token = draw(
+            [=](uint32_t token) { return is_allowed(token) ? expf((x[token] - largest) / temperature) : 0.0f; },
+            vocabulary, limits[row].random, best.token);
+        best.value = x[best.token];
+    }
     for (uint32_t number = 0; number < count; number++) {
         if (number > 0) {
             Best next = none;
-            for (uint32_t token = threadIdx.x; token < vocabulary; token += THREADS) {
-                const bool allowed = token < timestamps ? token >= text_from : token >= time_from && token < time_to;
-                const Best other = {x[token], token};
-                if (allowed && !(forbidden[token] & bits) && is_before(best, other) && is_before(other, next))
-                    next = other;
-            }
+            if (!(temperature > 0))
+                for (uint32_t token = threadIdx.x; token < vocabulary; token += THREADS) {
+                    const Best other = {x[token], token};
+                    if (is_allowed(token) && is_before(best, other) && is_before(other, next))
+                        next = other;
+                }
             best = best_of_all(next);
         }
         if (threadIdx.x == 0) {

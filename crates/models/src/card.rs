@@ -175,6 +175,10 @@ pub fn self_test(device: &Device, on_operation: &Tick) -> Result<(), Error> {
     if device.is_cuda() && !crate::choose::Chooser::is_right(device)? {
         return Err(Error::WrongResult { operation: "choice of tokens" });
     }
+    #[cfg(feature = "cuda")]
+    if device.is_cuda() && !crate::attend::is_right(device)? {
+        return Err(Error::WrongResult { operation: "attention to what beams share" });
+    }
     for dtype in [DType::F32, DType::F16] {
         for (operation, compute) in OPERATIONS {
             let values = |device: &Device, dtype| {

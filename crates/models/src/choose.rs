@@ -21,7 +21,25 @@ pub struct Limits {
     pub times: Range<u32>,
 }
 
-/// The likeliest tokens of one row.
+/// How a token is drawn.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Chance {
+    /// What logits are divided by before the softmax; above 0.
+    pub temperature: f32,
+    /// A random number from 0 to 1: where in the shares of the tokens, in the order of the vocabulary, the token lies.
+    pub number: f32,
+}
+
+/// What is asked of one row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// What is allowed.
+    pub limits: Limits,
+    /// `None` asks for the likeliest tokens, else the one that is drawn.
+    pub chance: Option<Chance>,
+}
+
+/// The likeliest tokens of one row, or the one that was drawn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidates {
     /// The logarithm of the sum of the exponentials of all logits that are allowed.
@@ -43,7 +61,7 @@ pub struct Chooser {
 }
 
 #[cfg(feature = "cuda")]
-mod kernels {
+pub(crate) mod kernels {
     include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 }
 
@@ -82,20 +100,25 @@ impl Chooser {
         const LOGITS: [f32; 10] = [9.0, 1.0, 4.0, 4.0, 8.0, 2.0, 3.0, 3.5, 3.5, 9.0];
         let chooser = Self::of(device, vec![1, 0, 0, 0, 2, 0, 0, 0, 0, 0], 6, true)?;
         let logits = Tensor::new(&[LOGITS, LOGITS], device)?;
-        let row = |text_from, times| Limits { is_first: true, text_from, times };
-        // Two timestamps together are likelier than any text; one is not.
-        let found = chooser.launch(&logits, &[row(0, 7..9), row(1, 6..7)], 2)?;
-        let expected = [4.193_147, 3.5, 3.5, 7.0, 8.0, 4.937_27, 4.0, 4.0, 2.0, 3.0];
-        Ok(found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-3))
+        let row = |text_from, times, chance| Question {
+            limits: Limits { is_first: true, text_from, times },
+            chance,
+        };
+        // Two timestamps together are likelier than any text; one is not, and the third of five tokens is drawn.
+        let chance = Some(Chance { temperature: 2.0, number: 0.6 });
+        let rows = [row(0, 7..9, None), row(1, 6..7, chance)];
+        let found = chooser.launch(&logits, &rows, 2)?;
+        let expected = [4.193_147, 3.5, 3.5, 7.0, 8.0, 4.937_27, 4.0, f32::NEG_INFINITY, 3.0, -1.0];
+        Ok(found.iter().zip(expected).all(|(found, expected)| *found == expected || (found - expected).abs() < 1e-3))
     }
 
-    /// The `count` likeliest tokens of each row of `logits`, (rows, vocabulary) in 32 bits.
+    /// The `count` likeliest tokens of each row of `logits`, (rows, vocabulary) in 32 bits, or the one that is drawn.
     ///
     /// # Errors
     /// [`Error::Candle`] if the device fails, has no memory left, or shapes do not agree.
-    pub fn choose(&self, logits: &Tensor, limits: &[Limits], count: usize) -> Result<Vec<Candidates>, Error> {
+    pub fn choose(&self, logits: &Tensor, rows: &[Question], count: usize) -> Result<Vec<Candidates>, Error> {
         let width = 1 + 2 * count;
-        let found = self.launch(logits, limits, count)?;
+        let found = self.launch(logits, rows, count)?;
         let candidates = |row: &[f32]| {
             let (values, tokens) = row[1..].split_at(count);
             let allowed = values.iter().zip(tokens).take_while(|(_, token)| **token >= 0.0);
@@ -107,7 +130,7 @@ impl Chooser {
         Ok(found.chunks_exact(width).map(candidates).collect())
     }
 
-    fn launch(&self, logits: &Tensor, limits: &[Limits], count: usize) -> candle_core::Result<Vec<f32>> {
+    fn launch(&self, logits: &Tensor, asked: &[Question], count: usize) -> candle_core::Result<Vec<f32>> {
         use candle_core::cuda_backend::WrapErr;
         use candle_core::cuda_backend::cudarc::driver::{LaunchConfig, PushKernelArg};
         use candle_core::{Storage, bail};
@@ -115,13 +138,18 @@ impl Chooser {
         /// As in the kernel.
         const THREADS: u32 = 256;
         let (rows, width) = logits.dims2()?;
-        if rows != limits.len() || width != self.forbidden.dim(0)? || rows == 0 || count == 0 {
-            bail!("{rows} rows of {width} logits for {} limits, {count} of each", limits.len());
+        if rows != asked.len() || width != self.forbidden.dim(0)? || rows == 0 || count == 0 {
+            bail!("{rows} rows of {width} logits for {} questions, {count} tokens of each", asked.len());
         }
         let device = logits.device().as_cuda_device()?;
-        let flat: Vec<u32> = limits
+        let flat: Vec<u32> = asked
             .iter()
-            .flat_map(|row| [u32::from(row.is_first), row.text_from, row.times.start, row.times.end])
+            .flat_map(|Question { limits, chance }| {
+                let Chance { temperature, number } = chance.unwrap_or(Chance { temperature: 0.0, number: 0.0 });
+                let [temperature, number] = [temperature, number].map(f32::to_bits);
+                let Limits { is_first, text_from, times } = limits;
+                [u32::from(*is_first), *text_from, times.start, times.end, temperature, number]
+            })
             .collect();
         let flat = device.clone_htod(&flat)?;
         let logits = logits.contiguous()?;
@@ -143,7 +171,7 @@ impl Chooser {
         let config =
             LaunchConfig { grid_dim: (rows as u32, 1, 1), block_dim: (THREADS, 1, 1), shared_mem_bytes: 0 };
         // SAFETY: the arguments are those of the kernel; each block reads its row of logits, all of `forbidden` and
-        // four limits, and writes its row of `out`.
+        // its question, and writes its row of `out`.
         unsafe { launch.launch(config) }.w()?;
         device.clone_dtoh(&out)
     }

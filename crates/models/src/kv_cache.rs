@@ -21,6 +21,9 @@ const VALUES_PER_PASS: usize = 64;
 /// Keys are stored in blocks of [`BLOCK_POSITIONS`] positions. Within a block the
 /// same component of all positions' keys is contiguous, so that the scores of a
 /// block are sums of whole vectors.
+///
+/// Sequences that go on from the same past share its blocks: [`reorder`](Self::reorder) changes
+/// an index alone, and a block is copied when one of those that share it is about to write into it.
 #[derive(Debug)]
 pub struct KvCache {
     rows: usize,
@@ -30,6 +33,8 @@ pub struct KvCache {
     positions: usize,
     /// Capacity in blocks.
     blocks: usize,
+    /// (rows, blocks): in which row of `keys` and `values` a sequence's block is.
+    index: Vec<usize>,
     /// (rows, heads, blocks, head width, [`BLOCK_POSITIONS`])
     keys: Vec<f32>,
     /// (rows, heads, blocks x [`BLOCK_POSITIONS`], head width)
@@ -57,6 +62,7 @@ impl KvCache {
             head_width,
             positions: capacity,
             blocks,
+            index: (0..rows * blocks).map(|at| at / blocks).collect(),
             keys: vec![0.0; numbers],
             values: vec![0.0; numbers],
         }
@@ -71,27 +77,67 @@ impl KvCache {
     /// head width), contiguous.
     pub fn write_keys(&mut self, at: usize, keys: &Tensor) -> Result<(), Error> {
         let count = self.check_write(at, keys)?;
-        let head_width = self.head_width;
-        let offset = |position: usize| {
-            position / BLOCK_POSITIONS * head_width * BLOCK_POSITIONS + position % BLOCK_POSITIONS
-        };
+        let (heads, head_width) = (self.heads, self.head_width);
+        self.own(at, count);
+        let (blocks, head_length) = (self.blocks, self.head_length());
         with_values(keys, |keys| {
-            each_head(keys, self.heads, head_width, count, &mut self.keys, |position, key, cache| {
-                let slots = cache[offset(at + position)..].iter_mut().step_by(BLOCK_POSITIONS);
+            for (number, key) in keys.chunks_exact(head_width.max(1)).enumerate() {
+                let (row, position, head) = (number / heads / count, at + number / heads % count, number % heads);
+                let block = position / BLOCK_POSITIONS;
+                let held = self.index[row * blocks + block] * heads + head;
+                let first = held * head_length + block * head_width * BLOCK_POSITIONS + position % BLOCK_POSITIONS;
+                let slots = self.keys[first..].iter_mut().step_by(BLOCK_POSITIONS);
                 slots.zip(key).for_each(|(slot, key)| *slot = *key);
-            });
+            }
         })
     }
 
     /// Writes values as [`write_keys`](Self::write_keys) writes keys.
     pub fn write_values(&mut self, at: usize, values: &Tensor) -> Result<(), Error> {
         let count = self.check_write(at, values)?;
-        let head_width = self.head_width;
+        let (heads, head_width) = (self.heads, self.head_width);
+        self.own(at, count);
+        let (blocks, head_length) = (self.blocks, self.head_length());
         with_values(values, |values| {
-            each_head(values, self.heads, head_width, count, &mut self.values, |position, value, cache| {
-                cache[(at + position) * head_width..][..head_width].copy_from_slice(value);
-            });
+            for (number, value) in values.chunks_exact(head_width.max(1)).enumerate() {
+                let (row, position, head) = (number / heads / count, at + number / heads % count, number % heads);
+                let held = self.index[row * blocks + position / BLOCK_POSITIONS] * heads + head;
+                self.values[held * head_length + position * head_width..][..head_width].copy_from_slice(value);
+            }
         })
+    }
+
+    /// Makes sure that no two rows share a block of the positions `at` to `at + count`, which are about to be written.
+    fn own(&mut self, at: usize, count: usize) {
+        for block in at / BLOCK_POSITIONS..(at + count).div_ceil(BLOCK_POSITIONS) {
+            let mut is_taken = vec![false; self.rows];
+            let mut shared = Vec::new();
+            for row in 0..self.rows {
+                if std::mem::replace(&mut is_taken[self.index[row * self.blocks + block]], true) {
+                    shared.push(row);
+                }
+            }
+            let mut free = (0..self.rows).filter(|held| !is_taken[*held]);
+            for row in shared {
+                // There are as many places for a block as rows.
+                let Some(to) = free.next() else { continue };
+                let from = std::mem::replace(&mut self.index[row * self.blocks + block], to);
+                // Of a block that begins here nothing is kept.
+                if at > block * BLOCK_POSITIONS {
+                    self.copy_block(from, to, block);
+                }
+            }
+        }
+    }
+
+    fn copy_block(&mut self, from: usize, to: usize, block: usize) {
+        let (head_length, length) = (self.head_length(), BLOCK_POSITIONS * self.head_width);
+        for head in 0..self.heads {
+            let at = |row: usize| (row * self.heads + head) * head_length + block * length;
+            for numbers in [&mut self.keys, &mut self.values] {
+                numbers.copy_within(at(from)..at(from) + length, at(to));
+            }
+        }
     }
 
     /// Checks that `x` fits at position `at`, and returns its number of positions.
@@ -145,30 +191,30 @@ impl KvCache {
 
     /// Keeps only these rows and frees the memory of the others.
     pub fn keep(&mut self, rows: &[usize]) {
-        let row_length = self.heads * self.head_length();
+        let (head_length, length) = (self.head_length(), BLOCK_POSITIONS * self.head_width);
         let kept = |numbers: &[f32]| {
-            rows.iter().flat_map(|row| &numbers[row * row_length..][..row_length]).copied().collect()
-        };
-        self.keys = kept(&self.keys);
-        self.values = kept(&self.values);
-        self.rows = rows.len();
-    }
-
-    /// Replaces the first `length` positions of each row r by those of row `sources[r]`.
-    pub fn reorder(&mut self, sources: &[usize], length: usize) {
-        let (head_length, used) =
-            (self.head_length(), length.div_ceil(BLOCK_POSITIONS) * BLOCK_POSITIONS * self.head_width);
-        for numbers in [&mut self.keys, &mut self.values] {
-            let before: Vec<f32> =
-                numbers.chunks_exact(head_length).flat_map(|head| &head[..used]).copied().collect();
-            for (number, head) in numbers.chunks_exact_mut(head_length).enumerate() {
-                let (row, head_number) = (number / self.heads, number % self.heads);
-                if sources[row] != row {
-                    let source = sources[row] * self.heads + head_number;
-                    head[..used].copy_from_slice(&before[source * used..][..used]);
+            let mut kept = Vec::with_capacity(rows.len() * self.heads * head_length);
+            for row in rows {
+                let held = &self.index[row * self.blocks..][..self.blocks];
+                for head in 0..self.heads {
+                    for (block, held) in held.iter().enumerate() {
+                        let first = (held * self.heads + head) * head_length + block * length;
+                        kept.extend_from_slice(&numbers[first..][..length]);
+                    }
                 }
             }
-        }
+            kept
+        };
+        let (keys, values) = (kept(&self.keys), kept(&self.values));
+        (self.keys, self.values) = (keys, values);
+        self.rows = rows.len();
+        self.index = (0..self.rows * self.blocks).map(|at| at / self.blocks).collect();
+    }
+
+    /// Each row r goes on from what row `sources[r]` holds.
+    pub fn reorder(&mut self, sources: &[usize]) {
+        let of = |source: &usize| self.index[source * self.blocks..][..self.blocks].to_vec();
+        self.index = sources.iter().flat_map(of).collect();
     }
 
     /// The length of one head of one row, in the keys as in the values.
@@ -212,8 +258,10 @@ impl KvCache {
             q: &q[row * queries * width + head * self.head_width..],
             width,
             queries,
-            keys: &self.keys[number * head_length..][..head_length],
-            values: &self.values[number * head_length..][..head_length],
+            keys: &self.keys[head * head_length..],
+            values: &self.values[head * head_length..],
+            row_length: self.heads * head_length,
+            held: &self.index[row * self.blocks..][..self.blocks],
             head_width: self.head_width,
             padded: self.blocks * BLOCK_POSITIONS,
             mask,
@@ -241,30 +289,6 @@ impl KvCache {
     }
 }
 
-/// Calls `put` for each position and head of `x`, (rows, count, heads x head
-/// width), with the position's number, its slice of `x` and the head's part of
-/// the cache.
-fn each_head(
-    x: &[f32],
-    heads: usize,
-    head_width: usize,
-    count: usize,
-    cache: &mut [f32],
-    put: impl Fn(usize, &[f32], &mut [f32]),
-) {
-    let width = heads * head_width;
-    if count == 0 || width == 0 {
-        return;
-    }
-    let head_length = cache.len() / (x.len() / (count * head_width)).max(1);
-    for (number, cache) in cache.chunks_exact_mut(head_length.max(1)).enumerate() {
-        let (row, head) = (number / heads, number % heads);
-        for (position, x) in x[row * count * width..][..count * width].chunks_exact(width).enumerate() {
-            put(position, &x[head * head_width..][..head_width], cache);
-        }
-    }
-}
-
 /// Attention of the queries of one row by one head.
 struct HeadAttention<'a> {
     /// All queries, from the first one's part for this head on. Consecutive
@@ -272,8 +296,12 @@ struct HeadAttention<'a> {
     q: &'a [f32],
     width: usize,
     queries: usize,
+    /// Those of all rows, from the first one's part for this head on. Rows are `row_length` apart.
     keys: &'a [f32],
     values: &'a [f32],
+    row_length: usize,
+    /// In which row each block is.
+    held: &'a [usize],
     head_width: usize,
     /// Positions rounded up to whole blocks: the length of a row of scores.
     padded: usize,
@@ -300,12 +328,9 @@ impl Kernel for HeadAttention<'_> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         let most = self.visible_to(self.queries - 1);
-        for (number, keys) in self
-            .keys
-            .chunks_exact(self.head_width * BLOCK_POSITIONS)
-            .take(most.div_ceil(BLOCK_POSITIONS))
-            .enumerate()
-        {
+        let block_length = self.head_width * BLOCK_POSITIONS;
+        for (number, held) in self.held.iter().enumerate().take(most.div_ceil(BLOCK_POSITIONS)) {
+            let keys = &self.keys[held * self.row_length + number * block_length..][..block_length];
             for (query, scores) in self.scores.chunks_exact_mut(self.padded).take(self.queries).enumerate() {
                 let q = &self.q[query * self.width..][..self.head_width];
                 let (blocks, _) = scores.as_chunks_mut::<BLOCK_POSITIONS>();
@@ -323,14 +348,21 @@ impl Kernel for HeadAttention<'_> {
             scores[..visible].iter_mut().for_each(|share| *share /= sum);
             scores[visible..].fill(0.0);
         }
-        let values = self.values[..most * self.head_width].chunks(VALUES_PER_PASS * self.head_width);
-        for (number, values) in values.enumerate() {
+        let mut first = 0;
+        while first < most {
+            let held = self.held[first / BLOCK_POSITIONS];
+            // As far as the blocks behind this one are in the same row.
+            let blocks = self.held[first / BLOCK_POSITIONS..].iter().take(VALUES_PER_PASS / BLOCK_POSITIONS);
+            let blocks = blocks.take_while(|other| **other == held).count();
+            let count = (blocks * BLOCK_POSITIONS).min(most - first);
+            let values = &self.values[held * self.row_length + first * self.head_width..];
+            let values = &values[..count * self.head_width];
             for query in 0..self.queries {
-                let count = values.len() / self.head_width;
-                let shares = &self.scores[query * self.padded + number * VALUES_PER_PASS..][..count];
+                let shares = &self.scores[query * self.padded + first..][..count];
                 let out = &mut self.out[query * self.head_width..][..self.head_width];
                 add_weighted::<FMA>(shares, values, out);
             }
+            first += count;
         }
     }
 }
@@ -489,12 +521,57 @@ mod tests {
             cache.attend(&q, AttentionMask::Full(positions), 1.0).unwrap()
         };
         let mut cache = made(&k, &v);
-        cache.reorder(&[1, 0, 2, 2], positions);
+        cache.reorder(&[1, 0, 2, 2]);
         let same = made(&pick(&k, &[1, 0, 2, 2]), &pick(&v, &[1, 0, 2, 2]));
         assert_eq!(largest_difference(&look(&cache, 4), &look(&same, 4)), 0.0);
         cache.keep(&[0, 3]);
         let same = made(&pick(&k, &[1, 2]), &pick(&v, &[1, 2]));
         assert_eq!(largest_difference(&look(&cache, 2), &look(&same, 2)), 0.0);
+    }
+
+    /// Against caches that are written anew with all that a row has. Positions go beyond two blocks, and at the end back
+    /// into the first one, which rows share by then.
+    #[test]
+    fn rows_that_share_a_past_write_their_own_future() {
+        let (rows, heads, head_width, positions) = (4, 2, 8, 80);
+        let random = |count| {
+            Tensor::randn(0f32, 1.0, (rows, count, heads * head_width), &Device::Cpu).unwrap()
+        };
+        let write = |cache: &mut KvCache, at, k: &Tensor, v: &Tensor| {
+            cache.write_keys(at, k).unwrap();
+            cache.write_values(at, v).unwrap();
+        };
+        let mut cache = KvCache::new(rows, heads, head_width, positions);
+        let (mut k, mut v) = (random(20), random(20));
+        write(&mut cache, 0, &k, &v);
+        let (mut length, mut forks) = (20, 0);
+        let steps = [[0, 0, 1, 2], [1, 0, 2, 3], [3, 3, 3, 3], [0, 1, 2, 2], [2, 1, 1, 0], [0, 1, 2, 3]];
+        for (step, sources) in steps.iter().cycle().take(58).enumerate() {
+            if step == 50 {
+                // Dropped again, as a state is truncated.
+                length = 9;
+            }
+            let pick = |x: &Tensor| {
+                let sources: Vec<u32> = sources.iter().map(|source| *source as u32).collect();
+                let x = x.index_select(&Tensor::new(sources, &Device::Cpu).unwrap(), 0).unwrap();
+                x.narrow(1, 0, length).unwrap()
+            };
+            let (next_k, next_v) = (random(1), random(1));
+            (k, v) = (
+                Tensor::cat(&[&pick(&k), &next_k], 1).unwrap(),
+                Tensor::cat(&[&pick(&v), &next_v], 1).unwrap(),
+            );
+            cache.reorder(sources);
+            write(&mut cache, length, &next_k, &next_v);
+            length += 1;
+            forks += usize::from(sources.iter().any(|a| sources.iter().filter(|b| a == *b).count() > 1));
+            let mut anew = KvCache::new(rows, heads, head_width, positions);
+            write(&mut anew, 0, &k.contiguous().unwrap(), &v.contiguous().unwrap());
+            let q = random(1);
+            let look = |cache: &KvCache| cache.attend(&q, AttentionMask::Full(length), 1.0).unwrap();
+            assert_eq!(largest_difference(&look(&cache), &look(&anew)), 0.0, "step {step}");
+        }
+        assert!(forks > 30 && length < 20);
     }
 
     #[test]

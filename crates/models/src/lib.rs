@@ -4,6 +4,8 @@
 
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
+#[cfg(feature = "cuda")]
+mod attend;
 mod blocks;
 pub mod card;
 pub mod choose;

@@ -18,7 +18,7 @@ pub type Speech<'a> = Option<&'a [Range<usize>]>;
 pub enum Step {
     /// So many windows are about to be computed, the first from this sample of
     /// the 16 kHz stream on. Where several were decoded together, each is
-    /// announced once more before its times are computed and its text is
+    /// announced once more before it is decoded on its own or its text is
     /// repaired: whatever kills the engine then is that window's doing.
     /// Decoding begins at this sample, so many windows together.
     Began {

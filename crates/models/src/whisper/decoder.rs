@@ -1,7 +1,12 @@
 use candle_core::{DType, Device, Module, Tensor};
 
+#[cfg(feature = "cuda")]
+use candle_core::cuda_backend::cudarc::driver::CudaSlice;
+
 use super::layers::{FeedForward, Linear, Loader, Projections, Tick, tick};
 use crate::Error;
+#[cfg(feature = "cuda")]
+use crate::attend::{AttendToShared, SharedPast};
 use crate::fused::is_host_f32;
 use crate::kv_cache::{AttentionMask, KvCache};
 use crate::matrix::Matrix;
@@ -41,6 +46,9 @@ pub struct DecoderState {
     beams: usize,
     capacity: usize,
     length: usize,
+    /// Where a CUDA device holds what rows share; `None` while each has its own past.
+    #[cfg(feature = "cuda")]
+    shared: Option<SharedPast>,
 }
 
 #[derive(Debug)]
@@ -94,6 +102,10 @@ impl DecoderState {
     /// Drops all but the first `length` tokens of every sequence.
     pub fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
+        #[cfg(feature = "cuda")]
+        if let Some(shared) = &mut self.shared {
+            shared.truncate(self.length);
+        }
     }
 
     /// Keeps only the windows with these numbers, in ascending order, and frees
@@ -112,19 +124,36 @@ impl DecoderState {
         for layer in &mut self.layers {
             layer.keep(&rows, windows)?;
         }
+        #[cfg(feature = "cuda")]
+        if let Some(shared) = &mut self.shared {
+            shared.keep(&rows);
+        }
         self.windows = windows.len();
         Ok(())
     }
 
-    /// Replaces the tokens of each row r by those of row `sources[r]`.
+    /// Each row r goes on from the tokens of row `sources[r]` of the same window. On the host and on CUDA devices an
+    /// index changes, and no keys or values are copied.
     ///
     /// # Errors
-    /// [`Error::Candle`] if the device fails or has no memory left.
-    ///
-    /// # Panics
-    /// If `sources` names a row that does not exist.
+    /// [`Error::Candle`] if `sources` names not one row of its window for each row, or the device fails or has no memory
+    /// left.
     pub fn reorder(&mut self, sources: &[usize]) -> Result<(), Error> {
+        let window = |row: usize| row / self.beams;
+        let mut pairs = sources.iter().enumerate();
+        if sources.len() != self.rows() || pairs.any(|(row, source)| window(row) != window(*source)) {
+            return Err(candle_core::Error::Msg(format!("rows can't go on from {sources:?}")).into());
+        }
         if self.length == 0 || sources.iter().enumerate().all(|(row, source)| row == *source) {
+            return Ok(());
+        }
+        #[cfg(feature = "cuda")]
+        if let Some(LayerState::Device(caches)) = self.layers.first()
+            && caches.self_keys.device().is_cuda()
+        {
+            let (rows, beams, capacity) = (self.rows(), self.beams, self.capacity);
+            let shared = self.shared.get_or_insert_with(|| SharedPast::new(rows, beams, capacity));
+            shared.reorder(sources, self.length);
             return Ok(());
         }
         for layer in &mut self.layers {
@@ -155,7 +184,7 @@ impl LayerState {
 
     fn reorder(&mut self, sources: &[usize], length: usize) -> Result<(), Error> {
         match self {
-            Self::Host(caches) => caches.tokens.reorder(sources, length),
+            Self::Host(caches) => caches.tokens.reorder(sources),
             Self::Device(caches) => {
                 let sources = indices(sources, caches.self_keys.device())?;
                 for cache in [&caches.self_keys, &caches.self_values] {
@@ -267,7 +296,15 @@ impl Decoder {
                 }))
             })
             .collect::<Result<_, Error>>()?;
-        Ok(DecoderState { layers, windows, beams, capacity, length: 0 })
+        Ok(DecoderState {
+            layers,
+            windows,
+            beams,
+            capacity,
+            length: 0,
+            #[cfg(feature = "cuda")]
+            shared: None,
+        })
     }
 
     /// Appends `tokens`, the same number for every row, in order of rows, and
@@ -300,7 +337,16 @@ impl Decoder {
         let ids = Tensor::new(tokens, &self.device)?;
         let embedded = self.embedding.rows(&ids, self.dtype)?.reshape((rows, count, ()))?;
         let mut x = embedded.broadcast_add(&self.positions.narrow(0, state.length, count)?)?;
-        let extent = CacheExtent { windows: state.windows, beams: state.beams, length: state.length };
+        #[cfg(feature = "cuda")]
+        let past = state.shared.as_ref().map(|past| past.upload(&self.device, state.length)).transpose()?;
+        #[cfg(not(feature = "cuda"))]
+        let past = None;
+        let extent = CacheExtent {
+            windows: state.windows,
+            beams: state.beams,
+            length: state.length,
+            past: past.as_ref(),
+        };
         for (number, (layer, caches)) in self.layers.iter().zip(&mut state.layers).enumerate() {
             let wanted: Vec<usize> = match &scores {
                 Some(scores) => scores.heads.iter().filter(|it| it.0 == number).map(|it| it.1).collect(),
@@ -339,13 +385,22 @@ fn causal_mask(count: usize, before: usize, like: &Tensor) -> Result<Tensor, Err
         .to_device(like.device())?)
 }
 
+/// In which rows of a device's caches the past of all rows is; only a CUDA device has it.
+#[cfg(feature = "cuda")]
+type Past = CudaSlice<u16>;
+#[cfg(not(feature = "cuda"))]
+type Past = ();
+
 /// The extent of the caches before a step.
 #[derive(Clone, Copy)]
-struct CacheExtent {
+struct CacheExtent<'a> {
     windows: usize,
     beams: usize,
     /// Tokens per sequence.
     length: usize,
+    /// Where they are, if rows share them.
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "on the host the caches know it"))]
+    past: Option<&'a Past>,
 }
 
 impl Layer {
@@ -355,7 +410,7 @@ impl Layer {
         &self,
         x: &Tensor,
         caches: &mut LayerState,
-        extent: CacheExtent,
+        extent: CacheExtent<'_>,
         wanted: &[usize],
     ) -> Result<(Tensor, Vec<Tensor>), Error> {
         let y = self.self_norm.forward(x)?;
@@ -377,7 +432,7 @@ impl Layer {
         &self,
         x: &Tensor,
         cache: &mut KvCache,
-        extent: CacheExtent,
+        extent: CacheExtent<'_>,
     ) -> Result<Tensor, Error> {
         let attention = &self.self_attention;
         cache.write_keys(extent.length, &attention.k.forward(x)?)?;
@@ -404,7 +459,7 @@ impl Layer {
         &self,
         x: &Tensor,
         caches: &DeviceCaches,
-        extent: CacheExtent,
+        extent: CacheExtent<'_>,
     ) -> Result<Tensor, Error> {
         let attention = &self.self_attention;
         let q = attention.queries(x)?;
@@ -412,6 +467,11 @@ impl Layer {
         let length = extent.length + count;
         caches.self_keys.slice_set(&attention.split(&attention.k.forward(x)?)?, 2, extent.length)?;
         caches.self_values.slice_set(&attention.split(&attention.v.forward(x)?)?, 2, extent.length)?;
+        #[cfg(feature = "cuda")]
+        if let Some(sources) = extent.past {
+            let shared = AttendToShared { sources, beams: extent.beams, before: extent.length };
+            return attention.join(&q.apply_op3_no_bwd(&caches.self_keys, &caches.self_values, &shared)?);
+        }
         let k = caches.self_keys.narrow(2, 0, length)?;
         let v = caches.self_values.narrow(2, 0, length)?;
         let mut scores = q.matmul(&k.t()?)?;
@@ -425,7 +485,7 @@ impl Layer {
         &self,
         x: &Tensor,
         caches: &DeviceCaches,
-        extent: CacheExtent,
+        extent: CacheExtent<'_>,
         wanted: &[usize],
     ) -> Result<(Tensor, Vec<Tensor>), Error> {
         let attention = &self.cross_attention;

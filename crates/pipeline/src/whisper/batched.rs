@@ -6,6 +6,7 @@ use super::decode::decode_together;
 use super::fallback::{at_temperature, fall_back, first_temperature};
 use super::source::{Source, Window, encode_windows};
 use super::steps::State;
+use super::timing::align;
 use super::transcriber::Transcriber;
 use crate::StageError;
 use crate::packing::pack;
@@ -80,16 +81,33 @@ fn read_batch(
         own.iter().zip(batch).map(|(own, frames)| own.window_options(&prompt, frames.start)).collect();
     let temperature = first_temperature(settings);
     let at_first: Vec<_> = options.iter().map(|options| at_temperature(options, temperature)).collect();
-    let decoded = decode_together(model, &audio, &at_first, control)?;
-    for (number, (frames, first)) in batch.iter().zip(decoded).enumerate() {
+    let firsts = decode_together(model, &audio, &at_first, control)?;
+    let mut decoded = Vec::with_capacity(batch.len());
+    for (number, (frames, first)) in batch.iter().zip(firsts).enumerate() {
+        if batch.len() > 1 {
+            observer.step(begins(frames, 1))?;
+        }
+        let audio = audio.narrow(0, number, 1)?;
+        decoded.push(fall_back(first, model, &audio, &options[number], settings, control)?);
+    }
+    if batch.len() > 1 {
+        observer.step(begins(&batch[0], batch.len()))?;
+    }
+    let said: Vec<_> = own
+        .iter()
+        .zip(&decoded)
+        .zip(batch)
+        .map(|((own, decoded), frames)| own.said(decoded, frames.len()))
+        .collect();
+    let words = align(model, &audio, &said, control)?;
+    for (number, ((frames, decoded), words)) in batch.iter().zip(decoded).zip(words).enumerate() {
         if batch.len() > 1 {
             observer.step(begins(frames, 1))?;
         }
         let transcriber = &own[number];
         let audio = audio.narrow(0, number, 1)?;
-        let decoded = fall_back(first, model, &audio, &options[number], settings, control)?;
         let window = Window { audio, seek: frames.start, frames: frames.len() };
-        let mut found = transcriber.write(source, state, window, decoded)?;
+        let mut found = transcriber.write_with(source, state, window, decoded, words)?;
         while let Some(rest) = unfinished(source, state.seek, frames.end) {
             let window = source.listen(rest, model, control)?;
             let decoded = transcriber.decode(&window, state.prompt.tokens())?;

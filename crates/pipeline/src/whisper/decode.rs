@@ -1,6 +1,7 @@
 use std::io::Write;
 
 use candle_core::{IndexOp, Tensor};
+use models::choose::Chance;
 use models::whisper::Whisper;
 use transcript::Task;
 
@@ -135,8 +136,10 @@ pub fn decode_together(
         let logits = model.decoder.logits(&hidden.i((.., count - 1))?)?;
         drop(hidden);
         let filter = |window: usize| LogitsFilter::new(vocabulary, &options[window]);
+        let chances: Vec<_> = open.iter().flat_map(|window| searches[*window].chances()).collect();
         let sampled = open.iter().flat_map(|window| searches[*window].sequences().map(|row| (*window, row)));
-        let scores = rating.scores(&logits, sampled.map(|(window, row)| (filter(window), row)))?;
+        let asked = sampled.zip(chances).map(|((window, row), chance)| (filter(window), row, chance));
+        let scores = rating.scores(&logits, asked)?;
         drop(logits);
         let mut sources = Vec::with_capacity(scores.len());
         let mut kept = Vec::with_capacity(open.len());
@@ -240,6 +243,13 @@ impl Search {
         match self {
             Self::Draw(draw, _) => Box::new(draw.sequences()),
             Self::Beams(beams, _) => Box::new(beams.sequences()),
+        }
+    }
+
+    fn chances(&mut self) -> Vec<Option<Chance>> {
+        match self {
+            Self::Draw(draw, _) => draw.chances(),
+            Self::Beams(_, rows) => vec![None; *rows],
         }
     }
 

@@ -26,7 +26,7 @@ pub use decode::{Decoded, WindowOptions, decode, decode_together};
 pub use fallback::mix;
 pub use language::{detect_language, language_name_or_code};
 pub use source::{encode_window, encode_windows};
-pub use timing::{AlignedWord, align};
+pub use timing::{AlignedWord, Said, align};
 pub use transcriber::Transcriber;
 
 use crate::steps::FRAMES_PER_SECOND;

@@ -2,14 +2,15 @@
 //! alone.
 
 use candle_core::{D, Tensor};
+use models::choose::Chance;
 #[cfg(feature = "cuda")]
-use models::choose::Chooser;
+use models::choose::{Chooser, Question};
 use models::log_sum_exp;
 use models::whisper::Whisper;
 
 use super::decode::WindowOptions;
 use super::logits_filter::LogitsFilter;
-use super::scores::Scores;
+use super::scores::{Scores, drawn};
 
 /// Rates the tokens of all rows of a step.
 pub struct Rating {
@@ -18,14 +19,12 @@ pub struct Rating {
 }
 
 impl Rating {
-    /// For windows that are decoded together. What is sampled above temperature 0 needs whole rows.
+    /// For windows that are decoded together.
     #[cfg_attr(not(feature = "cuda"), allow(clippy::unnecessary_wraps, unused_variables))]
     pub fn new(model: &Whisper, options: &[WindowOptions]) -> Result<Self, models::Error> {
         #[cfg(feature = "cuda")]
         let on_card = match options.first() {
-            Some(first)
-                if model.device.is_cuda() && options.iter().all(|options| options.temperature == 0.0) =>
-            {
+            Some(first) if model.device.is_cuda() => {
                 let alike = |other: &WindowOptions| {
                     (other.suppress, other.timestamps, other.beam_size)
                         == (first.suppress, first.timestamps, first.beam_size)
@@ -43,23 +42,30 @@ impl Rating {
         })
     }
 
-    /// `logits` is (rows, vocabulary); per row the filter of its window and the tokens sampled so far.
+    /// `logits` is (rows, vocabulary); per row the filter of its window, the tokens sampled so far, and how the next one
+    /// is drawn if it is.
     pub fn scores<'a>(
         &self,
         logits: &Tensor,
-        rows: impl Iterator<Item = (LogitsFilter<'a>, &'a [u32])>,
+        rows: impl Iterator<Item = (LogitsFilter<'a>, &'a [u32], Option<Chance>)>,
     ) -> Result<Vec<Scores>, models::Error> {
         #[cfg(feature = "cuda")]
         if let Some((chooser, count)) = &self.on_card {
-            let limits: Vec<_> = rows.map(|(filter, sampled)| filter.limits(sampled)).collect();
-            let found = chooser.choose(logits, &limits, *count)?;
+            let rows: Vec<_> = rows
+                .map(|(filter, sampled, chance)| Question { limits: filter.limits(sampled), chance })
+                .collect();
+            let found = chooser.choose(logits, &rows, *count)?;
             return Ok(found.into_iter().map(Scores::Candidates).collect());
         }
-        let mut logits: Vec<Vec<f32>> = logits.to_vec2()?;
-        for (logits, (filter, sampled)) in logits.iter_mut().zip(rows) {
-            filter.apply(logits, sampled);
-        }
-        Ok(logits.into_iter().map(Scores::Logits).collect())
+        let logits: Vec<Vec<f32>> = logits.to_vec2()?;
+        let score = |(mut logits, (filter, sampled, chance)): (Vec<f32>, (LogitsFilter, &[u32], _))| {
+            filter.apply(&mut logits, sampled);
+            match chance {
+                Some(chance) => Scores::Candidates(drawn(&logits, chance)),
+                None => Scores::Logits(logits),
+            }
+        };
+        Ok(logits.into_iter().zip(rows).map(score).collect())
     }
 }
 

@@ -1,6 +1,8 @@
 //! Who chooses the next tokens: greedy or drawn, or a beam search.
 
-use super::scores::{Scores, arg_max, softmax};
+use models::choose::Chance;
+
+use super::scores::Scores;
 
 /// A sequence of sampled tokens, without the end of text.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,18 +50,22 @@ impl Draw {
             .collect()
     }
 
+    /// How the next token of each row is drawn; `None` where the likeliest is taken.
+    pub fn chances(&mut self) -> Vec<Option<Chance>> {
+        let (temperature, random) = (self.temperature, &mut self.random);
+        // A row that has ended takes no number from the others.
+        let mut number = |ended: bool| if ended { 0.0 } else { random.f32() };
+        let chance =
+            |ended| (temperature > 0.0).then(|| Chance { temperature, number: number(ended) });
+        self.rows.iter().map(|(_, ended)| *ended).map(chance).collect()
+    }
+
     pub fn step(&mut self, scores: &[Scores]) -> Step {
         for ((sequence, ended), scores) in self.rows.iter_mut().zip(scores) {
             if *ended {
                 continue;
             }
-            let (token, logit) = match scores {
-                Scores::Logits(logits) if self.temperature > 0.0 => {
-                    let token = draw(logits, self.temperature, &mut self.random);
-                    (token, logits[token])
-                }
-                scores => scores.first(),
-            };
+            let (token, logit) = scores.first();
             sequence.log_probability += logit - scores.total();
             if token as u32 == self.end_of_text {
                 *ended = true;
@@ -73,21 +79,6 @@ impl Draw {
     pub fn finish(self) -> Vec<Sequence> {
         self.rows.into_iter().map(|(sequence, _)| sequence).collect()
     }
-}
-
-fn draw(logits: &[f32], temperature: f32, random: &mut fastrand::Rng) -> usize {
-    let mut shares: Vec<f32> = logits.iter().map(|x| x / temperature).collect();
-    softmax(&mut shares);
-    let mut left = random.f32();
-    let mut chosen = arg_max(logits);
-    for (token, share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
-        chosen = token;
-        left -= share;
-        if left < 0.0 {
-            break;
-        }
-    }
-    chosen
 }
 
 /// Beam search as in openai/whisper's `BeamSearchDecoder`.

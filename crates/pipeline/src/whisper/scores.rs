@@ -1,13 +1,13 @@
 //! Arithmetic on one row of logits.
 
-use models::choose::Candidates;
+use models::choose::{Candidates, Chance};
 use models::log_sum_exp;
 
-/// What a search knows of one row: all logits, those that are not allowed masked, or the likeliest of them.
+/// What a search knows of one row: all logits, those that are not allowed masked; or the likeliest of them, or the one
+/// that was drawn.
 #[derive(Debug)]
 pub enum Scores {
     Logits(Vec<f32>),
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "a card alone chooses"))]
     Candidates(Candidates),
 }
 
@@ -20,7 +20,7 @@ impl Scores {
         }
     }
 
-    /// The likeliest token with its logit.
+    /// The likeliest token, or the one that was drawn, with its logit.
     pub fn first(&self) -> (usize, f32) {
         match self {
             Self::Logits(logits) => {
@@ -43,6 +43,23 @@ impl Scores {
             }
         }
     }
+}
+
+/// The token that `chance` falls on when the softmax divides 0 to 1 up among the tokens in their order. The kernel in
+/// crates/models/kernels/choose.cu draws the same one.
+pub fn drawn(logits: &[f32], Chance { temperature, number }: Chance) -> Candidates {
+    let mut shares: Vec<f32> = logits.iter().map(|x| x / temperature).collect();
+    softmax(&mut shares);
+    let mut left = number;
+    let mut chosen = arg_max(logits);
+    for (token, share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
+        chosen = token;
+        left -= share;
+        if left < 0.0 {
+            break;
+        }
+    }
+    Candidates { total: log_sum_exp(logits), best: vec![(chosen as u32, logits[chosen])] }
 }
 
 pub fn max(logits: &[f32]) -> f32 {
@@ -92,6 +109,27 @@ mod tests {
         assert_eq!(top(&row, 3), [(2, 2.0), (3, 2.0), (0, 0.5)]);
         assert_eq!(top(&row, 9).len(), 4);
         assert_eq!(arg_max(&row), 2);
+    }
+
+    #[test]
+    fn tokens_are_drawn_by_their_shares() {
+        let row = [2.0, f32::NEG_INFINITY, 2.0, 2.0 + f32::ln(2.0)];
+        for (temperature, number, expected) in [
+            (1.0, 0.0, 0),
+            (1.0, 0.24, 0),
+            (1.0, 0.26, 2),
+            (1.0, 0.49, 2),
+            (1.0, 0.51, 3),
+            (1.0, 1.0, 3),
+            // The likelier one has 16 of 18 parts.
+            (0.25, 0.1, 2),
+            (0.25, 0.12, 3),
+        ] {
+            let found = drawn(&row, Chance { temperature, number });
+            assert_eq!(found.best, [(expected, row[expected as usize])], "{temperature}, {number}");
+            // Its probability is that of temperature 1.
+            assert!((found.total - (2.0 + f32::ln(4.0))).abs() < 1e-6);
+        }
     }
 
     #[test]

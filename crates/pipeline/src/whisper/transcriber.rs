@@ -26,10 +26,11 @@ use super::cut::{Cut, cut};
 use super::decode::{Decoded, WindowOptions, decode};
 use super::fallback::{decode_with_fallback, is_bad, is_silence, mix};
 use super::language::detect_language;
-use super::missed::{first_missed, gaps};
+use super::missed::{first_missed, gaps, sparse};
 use super::source::{Source, Window};
 use super::steps::State;
-use super::word_times::{Passage, WordTimes};
+use super::timing::{AlignedWord, Said, align};
+use super::word_times::{Passage, WordTimes, said};
 use super::{FRAMES_PER_SECOND, batched, sequential};
 use crate::judge::judge;
 use crate::steps::{Found, Observer, Speech};
@@ -97,23 +98,43 @@ impl Transcriber<'_> {
         window: Window,
         decoded: Decoded,
     ) -> Result<Found, StageError> {
+        let words = self.align(&window, &decoded)?;
+        self.write_with(source, state, window, decoded, words)
+    }
+
+    /// As [`Self::write`], with the words that were aligned together with those of other windows.
+    pub(super) fn write_with(
+        &self,
+        source: &mut Source,
+        state: &mut State,
+        window: Window,
+        decoded: Decoded,
+        words: Vec<AlignedWord>,
+    ) -> Result<Found, StageError> {
         let Window { seek, frames, .. } = window;
         if is_silence(&decoded, self.settings) {
             state.seek = seek + frames;
             return Ok(Found { point: state.point(source.content), windows: 1, ..Found::default() });
         }
-        let mut reading = self.read(&window, decoded, &state.word_times)?;
+        let mut reading = self.read(&window, decoded, words, &state.word_times, &source.voiced);
+        if std::env::var_os("DEBUG_C").is_some() {
+            let b = self.model.vocabulary.timestamp_begin;
+            let all: String = reading.decoded.tokens.iter().map(|t| if *t >= b { format!("<{:.2}>", (*t - b) as f64 * 0.02) } else { self.model.vocabulary.decode(&[*t]) }).collect();
+            eprintln!("DBG {} window {seek}+{frames} t={} lp={:.3} ns={:.3}: {all}", "", reading.decoded.temperature, reading.decoded.mean_log_probability, reading.decoded.no_speech_probability);
+            if let Some(speech) = source.speech { eprintln!("DBG gaps {:?} text_end {} next {} speech {:?}", gaps(speech, &reading.passages, seek), reading.text_end, reading.next, speech); }
+        }
         let mut next = reading.next;
         let mut fillings = Vec::new();
         if let Some(speech) = source.speech.filter(|_| self.settings.repair) {
-            reading = self.read_again(reading, &window, state.prompt.tokens(), &state.word_times, speech)?;
+            reading = self.read_again(reading, &window, source, state, speech)?;
             next = first_missed(speech, reading.text_end, seek, reading.next).unwrap_or(reading.next);
             // Gaps are encoded on their own: two windows at once need not be.
             drop(window);
             for gap in gaps(speech, &reading.passages, seek) {
                 let window = source.listen(gap, self.model, self.control)?;
-                fillings.extend(self.fill_gap(&window, &state.word_times)?);
+                fillings.extend(self.fill_gap(&window, &state.word_times, &source.voiced)?);
             }
+            fillings.extend(self.fill_sparse(source, &mut reading, seek..seek + frames)?);
         }
         // A window must move on, whatever its times say.
         state.seek = next.max(seek + 1);
@@ -124,9 +145,13 @@ impl Transcriber<'_> {
             .chain(&fillings)
             .flat_map(|reading| reading.passages.iter().map(|passage| (passage, &reading.decoded)))
             .collect();
-        passages.sort_by(|(a, _), (b, _)| a.start.total_cmp(&b.start));
+        // In the order in which they were written: words may be found in a sentence beside theirs.
+        passages.sort_by(|(a, _), (b, _)| a.written().0.total_cmp(&b.written().0));
         for (passage, decoded) in passages {
-            let Some(segment) = self.segment(passage, decoded, state.written_to) else { continue };
+            let Some(segment) = self.segment(passage, decoded, state.written_to) else {
+                if std::env::var_os("DEBUG_C").is_some() { eprintln!("DBG dropped {passage:?}"); }
+                continue
+            };
             judge(segment, source.speech, self.settings, &mut found);
             if let Some(last) = found.segments.last() {
                 state.written_to = last.end;
@@ -161,8 +186,32 @@ impl Transcriber<'_> {
         }
     }
 
-    /// Cuts a window's text into passages with their times.
-    fn read(&self, window: &Window, decoded: Decoded, word_times: &WordTimes) -> Result<Reading, StageError> {
+    /// What a window of so many frames says, for its words to be aligned: nothing where none are wanted.
+    pub(super) fn said(&self, decoded: &Decoded, frames: usize) -> Said<'_> {
+        let vocabulary = &self.model.vocabulary;
+        let wanted = self.settings.word_times && !is_silence(decoded, self.settings);
+        let tokens = match wanted {
+            true => said(vocabulary, &cut(vocabulary, &decoded.tokens, 0, frames).passages),
+            false => Vec::new(),
+        };
+        Said { language: self.language, task: self.task, tokens, frames }
+    }
+
+    fn align(&self, window: &Window, decoded: &Decoded) -> Result<Vec<AlignedWord>, models::Error> {
+        let said = self.said(decoded, window.frames);
+        let mut words = align(self.model, &window.audio, std::slice::from_ref(&said), self.control)?;
+        Ok(words.pop().unwrap_or_default())
+    }
+
+    /// Cuts a window's text into passages with the times of its words.
+    fn read(
+        &self,
+        window: &Window,
+        decoded: Decoded,
+        words: Vec<AlignedWord>,
+        word_times: &WordTimes,
+        voiced: &[Range<usize>],
+    ) -> Reading {
         let Window { seek, frames, .. } = *window;
         let mut word_times = word_times.clone();
         let Cut { mut passages, advance, open_end } =
@@ -171,14 +220,17 @@ impl Transcriber<'_> {
         // Before word times move the ends: they tend to end early.
         let text_end = passages.iter().map(|passage| passage.end).fold(0.0, f64::max);
         if self.settings.word_times {
-            word_times.add(self, &window.audio, &mut passages, seek, frames)?;
+            word_times.add(&self.model.vocabulary, words, &mut passages, seek);
+            if self.settings.repair {
+                word_times.repair(&mut passages, voiced);
+            }
             let end = passages.iter().rev().find_map(Passage::last_word_end);
             let end = end.or(passages.last().map(|passage| passage.end));
             if open_end && let Some(end) = end.filter(|end| *end > seek as f64 / FRAMES_PER_SECOND) {
                 next = (end * FRAMES_PER_SECOND).round() as usize;
             }
         }
-        Ok(Reading { decoded, passages, text_end, next, word_times })
+        Reading { decoded, passages, text_end, next, word_times }
     }
 
     /// Beams like short texts: one that skips a sentence may win over the one
@@ -188,8 +240,8 @@ impl Transcriber<'_> {
         &self,
         reading: Reading,
         window: &Window,
-        prompt: &[u32],
-        word_times: &WordTimes,
+        source: &Source,
+        state: &State,
         speech: &[Range<usize>],
     ) -> Result<Reading, StageError> {
         let missed = |reading: &Reading| -> usize {
@@ -200,22 +252,66 @@ impl Transcriber<'_> {
         if !beams || before == 0 {
             return Ok(reading);
         }
-        let greedy = WindowOptions { beam_size: 1, ..self.window_options(prompt, window.seek) };
+        let greedy = WindowOptions { beam_size: 1, ..self.window_options(state.prompt.tokens(), window.seek) };
         let decoded = decode(self.model, &window.audio, &greedy, self.control)?;
         if is_bad(&decoded, self.settings) || is_silence(&decoded, self.settings) {
             return Ok(reading);
         }
-        let other = self.read(window, decoded, word_times)?;
+        let words = self.align(window, &decoded)?;
+        let other = self.read(window, decoded, words, &state.word_times, &source.voiced);
         Ok(if missed(&other) < before { other } else { reading })
     }
 
     /// What a stretch of speech that was passed over says on its own.
-    fn fill_gap(&self, window: &Window, word_times: &WordTimes) -> Result<Option<Reading>, StageError> {
+    fn fill_gap(
+        &self,
+        window: &Window,
+        word_times: &WordTimes,
+        voiced: &[Range<usize>],
+    ) -> Result<Option<Reading>, StageError> {
         let decoded = self.decode(window, &[])?;
         if is_bad(&decoded, self.settings) || is_silence(&decoded, self.settings) {
             return Ok(None);
         }
-        self.read(window, decoded, word_times).map(Some)
+        let words = self.align(window, &decoded)?;
+        Ok(Some(self.read(window, decoded, words, word_times, voiced)))
+    }
+
+    /// What is said where a passage has too little text for its voice: one that has more of it, listened to on its own,
+    /// takes its place.
+    fn fill_sparse(
+        &self,
+        source: &mut Source,
+        reading: &mut Reading,
+        window: Range<usize>,
+    ) -> Result<Vec<Reading>, StageError> {
+        let length = |passages: &[Passage]| -> usize {
+            let text = |passage: &Passage| self.model.vocabulary.decode(&passage.tokens).trim().chars().count();
+            passages.iter().map(text).sum()
+        };
+        let lengths: Vec<usize> =
+            reading.passages.iter().map(|passage| length(std::slice::from_ref(passage))).collect();
+        let mut fillings = Vec::new();
+        // From the last to the first, so that numbers stay true.
+        for (numbers, frames) in sparse(&source.voiced, &reading.passages, &lengths, window).into_iter().rev() {
+            let window = source.listen(frames, self.model, self.control)?;
+            let other = self.fill_gap(&window, &reading.word_times, &source.voiced)?;
+            if std::env::var_os("DEBUG_C").is_some() {
+                let text = |p: &[Passage]| p.iter().map(|p| self.model.vocabulary.decode(&p.tokens)).collect::<String>();
+                eprintln!("DBG sparse {:?} -> {:?}", text(&reading.passages[numbers.clone()]), other.as_ref().map(|o| (text(&o.passages), o.decoded.mean_log_probability, reading.decoded.mean_log_probability)));
+            }
+            // The model must be as sure of it as of all of the window's text.
+            let least = reading.decoded.mean_log_probability;
+            let before: usize = lengths[numbers.clone()].iter().sum();
+            let is_better = |other: &Reading| {
+                length(&other.passages) > before && other.decoded.mean_log_probability >= least
+            };
+            if let Some(other) = other.filter(is_better) {
+                reading.passages.drain(numbers);
+                fillings.push(other);
+            }
+        }
+        Ok(fillings)
     }
 
     /// The passage as a segment that begins at `not_before` at the earliest;

@@ -1,7 +1,9 @@
-use candle_core::Tensor;
+use std::ops::Range;
 
-use super::timing::{AlignedWord, align};
-use super::transcriber::Transcriber;
+use models::whisper::Vocabulary;
+
+use super::missed::voice_in;
+use super::timing::AlignedWord;
 
 /// What a window's tokens say between two times, in seconds of the recording.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +26,26 @@ impl Passage {
     /// All that the text may cover, in seconds.
     pub fn reach(&self) -> (f64, f64) {
         (self.start.min(self.written.0), self.end.max(self.written.1))
+    }
+
+    /// The same by the time tokens alone, in seconds.
+    pub fn written(&self) -> (f64, f64) {
+        self.written
+    }
+
+    /// Takes the times of the time tokens, which the words share by their lengths.
+    fn take_written(&mut self) {
+        let (start, end) = self.written;
+        (self.start, self.end) = (start, end);
+        let length = |word: &AlignedWord| word.text.chars().count().max(1) as f64;
+        let all: f64 = self.words.iter().map(length).sum();
+        let mut before = 0.0;
+        for word in &mut self.words {
+            let at = |part: f64| round(start + (end - start) * part / all);
+            word.start = at(before);
+            before += length(word);
+            word.end = at(before);
+        }
     }
 
     pub fn last_word_end(&self) -> Option<f64> {
@@ -57,39 +79,25 @@ impl WordTimes {
         self.last_speech
     }
 
+    /// Gives the passages of a window from frame `seek` on the words that [`align`](super::timing::align) found in
+    /// what [`said`] says of them.
     pub fn add(
         &mut self,
-        transcriber: &Transcriber,
-        audio: &Tensor,
+        vocabulary: &Vocabulary,
+        mut words: Vec<AlignedWord>,
         passages: &mut [Passage],
         seek: usize,
-        frames: usize,
-    ) -> Result<(), models::Error> {
-        let vocabulary = &transcriber.model.vocabulary;
-        let text_tokens: Vec<Vec<u32>> = passages
-            .iter()
-            .map(|passage| {
-                passage.tokens.iter().copied().filter(|token| vocabulary.is_text(*token)).collect()
-            })
-            .collect();
-        let mut words = align(
-            transcriber.model,
-            audio,
-            transcriber.language,
-            transcriber.task,
-            &text_tokens.concat(),
-            frames,
-            transcriber.control,
-        )?;
+    ) {
         let typical = typical_duration(&words);
         shorten_at_sentence_ends(&mut words, typical * 2.0);
         merge_punctuation(&mut words);
 
         let offset = seek as f64 / 100.0;
         let mut words = words.into_iter();
-        for (passage, tokens) in passages.iter_mut().zip(&text_tokens) {
+        for passage in passages.iter_mut() {
+            let count = said(vocabulary, std::slice::from_ref(passage)).len();
             let mut taken = 0;
-            while taken < tokens.len() {
+            while taken < count {
                 let Some(word) = words.next() else { break };
                 taken += word.tokens.len();
                 if !word.text.is_empty() {
@@ -105,8 +113,36 @@ impl WordTimes {
         if let Some(end) = passages.iter().rev().find_map(Passage::last_word_end) {
             self.last_speech = end;
         }
-        Ok(())
     }
+
+    /// Where the words of a passage were found at one instant although there is voice where it was written, its time
+    /// tokens are right: it would be left out as taking no time. So are those of the passages before it whose words were
+    /// found in its time. `voiced` is in frames.
+    pub fn repair(&mut self, passages: &mut [Passage], voiced: &[Range<usize>]) {
+        /// In frames; over silence the model invents texts.
+        const LEAST_VOICE: usize = 50;
+        let mut behind: Option<f64> = None;
+        for passage in passages.iter_mut().rev() {
+            let (start, end) = passage.written;
+            let frames = (start * 100.0) as usize..(end * 100.0) as usize;
+            let is_instant = passage.start >= passage.end && voice_in(voiced, &frames) >= LEAST_VOICE;
+            if start < end && (is_instant || behind.is_some_and(|behind| passage.end > behind)) {
+                passage.take_written();
+                behind = Some(passage.start);
+            } else {
+                behind = None;
+            }
+        }
+        if let Some(end) = passages.iter().rev().find_map(Passage::last_word_end) {
+            self.last_speech = end;
+        }
+    }
+}
+
+/// The text tokens of passages.
+pub fn said(vocabulary: &Vocabulary, passages: &[Passage]) -> Vec<u32> {
+    let tokens = passages.iter().flat_map(|passage| &passage.tokens);
+    tokens.copied().filter(|token| vocabulary.is_text(*token)).collect()
 }
 
 /// Hundredths of a second, as the reference reports.
@@ -198,5 +234,42 @@ fn fit(passage: &mut Passage, typical: f64, last_speech: f64) {
         words[count].end = (words[count].start + typical).max(passage.end);
     } else {
         passage.end = words[count].end;
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::single_range_in_vec_init, reason = "lists of ranges that happen to have one")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_passage_whose_words_take_no_time_has_its_written_time() {
+        let word = |text: &str, start, end| AlignedWord {
+            text: text.into(),
+            tokens: vec![1],
+            start,
+            end,
+            probability: 0.5,
+        };
+        // Two passages of two seconds each; where the words of both are found.
+        let times = |first: (f64, f64), second: (f64, f64), voiced: &[Range<usize>]| {
+            let mut passages = [Passage::new(Vec::new(), 20.0, 22.0), Passage::new(Vec::new(), 22.0, 24.0)];
+            for (passage, (start, end)) in passages.iter_mut().zip([first, second]) {
+                passage.words = vec![word(" one", start, start), word(" three", start, end)];
+                (passage.start, passage.end) = (start, end);
+            }
+            let mut word_times = WordTimes::default();
+            word_times.repair(&mut passages, voiced);
+            let times = |passage: &Passage| (passage.start, passage.end, passage.words[0].end);
+            (passages.each_ref().map(times), word_times.last_speech())
+        };
+        let voice = [2000..2400];
+        let both = [(20.0, 22.0, 20.8), (22.0, 24.0, 22.8)];
+        assert_eq!(times((20.5, 21.0), (22.5, 23.0), &voice), ([(20.5, 21.0, 20.5), (22.5, 23.0, 22.5)], 23.0));
+        assert_eq!(times((20.5, 23.9), (23.9, 23.9), &voice), (both, 24.0));
+        assert_eq!(times((20.5, 21.9), (23.9, 23.9), &voice).0, [(20.5, 21.9, 20.5), both[1]]);
+        // Text over silence.
+        let silent = [(20.5, 21.9, 20.5), (23.9, 23.9, 23.9)];
+        assert_eq!(times((20.5, 21.9), (23.9, 23.9), &[2000..2200]).0, silent);
     }
 }

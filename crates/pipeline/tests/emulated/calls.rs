@@ -1,7 +1,10 @@
 use candle_core::{IndexOp, Tensor};
 use memory::Precision;
-use models::choose::{Chooser, Limits};
+use models::choose::{Chance, Chooser, Limits, Question};
 use models::whisper::Whisper;
+use pipeline::Control;
+use pipeline::whisper::{WindowOptions, decode};
+use transcript::Task;
 
 use crate::support::{card, starter};
 
@@ -31,24 +34,47 @@ fn counted() -> Counters {
     counters
 }
 
-/// Of each row a search with so many beams asks for them.
-fn candidates(beams: usize) -> usize {
-    if beams > 1 { beams + 1 } else { 1 }
+/// How sequences are searched.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Search {
+    Greedy,
+    Beams(usize),
+    Drawn(usize),
 }
 
-/// A step of the decoder with as many windows and beams.
-fn step(precision: Precision, windows: usize, beams: usize) -> Counters {
+impl Search {
+    fn rows(self) -> usize {
+        match self {
+            Self::Greedy => 1,
+            Self::Beams(rows) | Self::Drawn(rows) => rows,
+        }
+    }
+
+    /// Of each row it asks for them.
+    fn candidates(self) -> usize {
+        if let Self::Beams(beams) = self { beams + 1 } else { 1 }
+    }
+
+    fn chance(self) -> Option<Chance> {
+        matches!(self, Self::Drawn(_)).then_some(Chance { temperature: 0.6, number: 0.7 })
+    }
+}
+
+/// A step of the decoder with as many windows.
+fn step(precision: Precision, windows: usize, search: Search) -> Counters {
     const STEPS: usize = 4;
     let device = card(0);
     let model = Whisper::load(&starter(), &device, precision, &|| true).unwrap();
     let shape = (windows, 1500, model.config.dimensions.width as usize);
     let audio = Tensor::zeros(shape, model.dtype, &device).unwrap();
+    let beams = search.rows();
     let mut state = model.decoder.start(&audio, beams, 100).unwrap();
     let rows = state.rows();
     let vocabulary = &model.vocabulary;
     let chooser = Chooser::new(&device, vocabulary, &[], true).unwrap();
     let times = vocabulary.timestamp_begin..vocabulary.size as u32;
-    let limits = vec![Limits { is_first: false, text_from: 0, times }; rows];
+    let limits = Limits { is_first: false, text_from: 0, times };
+    let asked = vec![Question { limits, chance: search.chance() }; rows];
     for step in 0..=STEPS {
         // The first one loads modules.
         if step == 1 {
@@ -56,8 +82,8 @@ fn step(precision: Precision, windows: usize, beams: usize) -> Counters {
         }
         let hidden = model.decoder.forward(&vec![7; rows], &mut state, None, &|| true).unwrap();
         let logits = model.decoder.logits(&hidden.i((.., 0)).unwrap()).unwrap();
-        chooser.choose(&logits, &limits, candidates(beams)).unwrap();
-        if beams > 1 {
+        chooser.choose(&logits, &asked, search.candidates()).unwrap();
+        if let Search::Beams(_) = search {
             let sources: Vec<usize> =
                 (0..rows).map(|row| row / beams * beams + (row + step) % beams).collect();
             state.reorder(&sources).unwrap();
@@ -80,21 +106,58 @@ fn step(precision: Precision, windows: usize, beams: usize) -> Counters {
 /// of a decoder have the same calls whatever their width, and large-v3-turbo has as many as this model.
 #[test]
 fn a_step_of_the_decoder_keeps_to_its_budget_of_calls() {
-    // (precision, windows, beams), the most calls and the most uploads
-    for ((precision, windows, beams), calls, uploads) in [
-        ((Precision::F16, 1, 1), 660, 3),
-        ((Precision::F16, 16, 1), 800, 32),
-        ((Precision::F16, 1, 5), 1110, 60),
-        ((Precision::Q8_0, 1, 1), 660, 3),
-        ((Precision::Q8_0, 16, 1), 1000, 32),
-        ((Precision::Q8_0, 1, 5), 1110, 60),
+    use Search::{Beams, Drawn, Greedy};
+    // (precision, windows, search), the most calls and the most uploads
+    for ((precision, windows, search), calls, uploads) in [
+        ((Precision::F16, 1, Greedy), 660, 3),
+        ((Precision::F16, 16, Greedy), 800, 32),
+        ((Precision::F16, 1, Beams(5)), 1110, 60),
+        ((Precision::F16, 1, Drawn(5)), 1110, 60),
+        ((Precision::Q8_0, 1, Greedy), 660, 3),
+        ((Precision::Q8_0, 16, Greedy), 1000, 32),
+        ((Precision::Q8_0, 1, Beams(5)), 1110, 60),
     ] {
-        let found = step(precision, windows, beams);
-        println!("{precision}, {windows} windows, {beams} beams: {found:?}");
-        assert!(found.calls <= calls, "{precision}, {windows} windows, {beams} beams: {found:?}");
-        assert!(found.uploads <= uploads, "{precision}, {windows} windows, {beams} beams: {found:?}");
+        let found = step(precision, windows, search);
+        let name = format!("{precision}, {windows} windows, {search:?}");
+        println!("{name}: {found:?}");
+        assert!(found.calls <= calls, "{name}: {found:?}");
+        assert!(found.uploads <= uploads, "{name}: {found:?}");
         // The candidates and not the logits, at once.
-        let chosen = (windows * beams * (1 + 2 * candidates(beams)) * 4) as u64;
-        assert_eq!((found.downloads, found.downloaded_bytes), (1, chosen), "{precision}: {found:?}");
+        let chosen = (windows * search.rows() * (1 + 2 * search.candidates()) * 4) as u64;
+        assert_eq!((found.downloads, found.downloaded_bytes), (1, chosen), "{name}: {found:?}");
+    }
+}
+
+/// A whole window, also above temperature 0 and with beams: per step and row a few numbers, whatever the vocabulary.
+#[test]
+fn a_window_sends_no_logits() {
+    let model = Whisper::load(&starter(), &card(0), Precision::F16, &|| true).unwrap();
+    let shape = (1, 1500, model.config.dimensions.width as usize);
+    let audio = Tensor::zeros(shape, model.dtype, &model.device).unwrap();
+    for (temperature, beam_size, best_of) in [(0.0, 1, 1), (0.0, 5, 1), (0.8, 1, 5)] {
+        const STEPS: usize = 12;
+        let options = WindowOptions {
+            language: "en",
+            task: Task::Transcribe,
+            timestamps: true,
+            prompt: &[],
+            beam_size,
+            best_of,
+            patience: 1.0,
+            length_penalty: None,
+            max_tokens: Some(STEPS),
+            max_initial_timestamp: None,
+            suppress: &[],
+            temperature,
+            seed: 3,
+        };
+        counted();
+        decode(&model, &audio, &options, &Control::default()).unwrap();
+        let found = counted();
+        let (rows, candidates) = (beam_size.max(best_of), if beam_size > 1 { beam_size + 1 } else { 1 });
+        // And once the probability that nobody speaks.
+        let most = (STEPS * rows * (1 + 2 * candidates) * 4 + 4) as u64;
+        assert!(found.downloaded_bytes > 4 && found.downloaded_bytes <= most, "{temperature}: {found:?}");
+        assert!(most < model.vocabulary.size as u64 * 4, "the limit is less than one row of logits");
     }
 }

@@ -1,6 +1,6 @@
 use candle_core::{DType, Device, IndexOp, Tensor};
 use memory::Precision;
-use models::choose::{Candidates, Chooser, Limits};
+use models::choose::{Candidates, Chance, Chooser, Limits, Question};
 use models::whisper::{CrossScores, Vocabulary, Whisper};
 use random_models::{Options, Size, VocabularyKind, write};
 
@@ -165,7 +165,7 @@ fn chosen(
     logits: &[f32],
     vocabulary: &Vocabulary,
     suppressed: &[u32],
-    limits: &Limits,
+    Question { limits, chance }: &Question,
     count: usize,
 ) -> Candidates {
     let begin = vocabulary.timestamp_begin;
@@ -186,6 +186,15 @@ fn chosen(
         all = times;
     }
     let total = exponentials(&all);
+    if let Some(Chance { temperature, number }) = chance {
+        let share = |logit: f32| (f64::from(logit) / f64::from(*temperature)).exp();
+        let mut left = f64::from(*number) * all.iter().map(|(_, logit)| share(*logit)).sum::<f64>();
+        all.retain(|(_, logit)| {
+            let is_before = left >= 0.0;
+            left -= share(*logit);
+            is_before && left < 0.0
+        });
+    }
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
     all.truncate(count);
     Candidates { total, best: all }
@@ -197,8 +206,11 @@ fn a_card_chooses_tokens_by_the_rules() {
     let model = Whisper::load(&starter(), &card(0), Precision::F16, &|| true).unwrap();
     let vocabulary = &model.vocabulary;
     let (size, begin) = (vocabulary.size as u32, vocabulary.timestamp_begin);
-    let limits = |is_first, text_from, times| Limits { is_first, text_from, times };
-    let rows = [
+    let limits = |is_first, text_from, times| Question {
+        limits: Limits { is_first, text_from, times },
+        chance: None,
+    };
+    let likeliest = [
         limits(false, 0, begin..size),
         limits(true, begin, begin..begin + 51),
         limits(false, vocabulary.end_of_text, begin + 40..size),
@@ -208,6 +220,13 @@ fn a_card_chooses_tokens_by_the_rules() {
     ];
     let suppressed = [5, 17, 200];
     let mut noise = noise();
+    // The likeliest of each, then tokens drawn with numbers from one end of the vocabulary to the other.
+    let mut rows = likeliest.to_vec();
+    for number in 0..40 {
+        let temperature = [0.2, 0.6, 1.0, 3.0][number % 4];
+        let chance = Some(Chance { temperature, number: (number as f32 + 0.37) / 41.0 });
+        rows.extend(likeliest.iter().map(|asked| Question { chance, ..asked.clone() }));
+    }
     for times in [0.0, 4.0, -9.0] {
         let logits: Vec<f32> = (0..rows.len() as u32 * size)
             .map(|i| (noise() * 8.0).round() / 2.0 + if i % size < begin { 0.0 } else { times })
