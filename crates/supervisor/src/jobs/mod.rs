@@ -25,6 +25,7 @@ use run::JobRun;
 use slot::EngineSlot;
 
 pub use rungs::{step_down, take as take_rung};
+pub(crate) use rungs::step_down_in;
 
 /// From one look for an engine that a job has started to the next.
 const AGAIN: Duration = Duration::from_millis(200);
