@@ -166,7 +166,8 @@ impl Adapters {
             return Ok(path);
         }
         let text = format!("There is no adapter named {name}.");
-        Err(Failure::new(ErrorCode::ModelNotFound, text).remedy("`steno adapters` lists those that there are."))
+        Err(Failure::new(ErrorCode::ModelNotFound, text)
+            .remedy("`steno adapters` lists those that there are."))
     }
 
     /// A file that can't be read switches nothing on.

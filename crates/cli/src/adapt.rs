@@ -144,7 +144,10 @@ async fn adapt(args: &Adapt, mut interrupt: Interrupt) -> Result<(), Ended> {
         collected.others.len(),
     ));
     if collected.left_out > 0 {
-        console.info(&format!("{} parts without text or longer than 30 seconds are left out.", collected.left_out));
+        console.info(&format!(
+            "{} parts without text or longer than 30 seconds are left out.",
+            collected.left_out
+        ));
     }
     if args.dry_run {
         return predict(args, &network);
@@ -156,9 +159,10 @@ async fn adapt(args: &Adapt, mut interrupt: Interrupt) -> Result<(), Ended> {
         return Err(Failure::new(ErrorCode::BadSettings, text).remedy(remedy).into());
     }
     let store = store()?;
-    let name = args.name.clone().unwrap_or_else(|| {
-        format!("{}-{}", model.name, jiff::Zoned::now().strftime("%Y-%m-%d"))
-    });
+    let name = args
+        .name
+        .clone()
+        .unwrap_or_else(|| format!("{}-{}", model.name, jiff::Zoned::now().strftime("%Y-%m-%d")));
     let path = store.path(&name)?;
     if path.exists() {
         let text = format!("There is an adapter named {name} already.");
@@ -179,9 +183,8 @@ async fn adapt(args: &Adapt, mut interrupt: Interrupt) -> Result<(), Ended> {
     console.info("Comparing with and without what was learnt.");
     let figures = work.compare(&candidate, &mut console, &mut interrupt).await?;
     let kept = is_better(&figures);
-    let file = AdapterFile::read(&candidate).map_err(|error| {
-        Failure::new(ErrorCode::Internal, error.to_string()).file(candidate.as_path())
-    })?;
+    let file = AdapterFile::read(&candidate)
+        .map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()).file(candidate.as_path()))?;
     if kept {
         let card = formats::AdapterCard { figures: Some(figures.clone()), ..file.card.clone() };
         let file = AdapterFile { card, path: candidate.clone(), ..file };
@@ -288,10 +291,11 @@ impl Adapt {
         for folder in &self.folder {
             collected.folder(folder, language)?;
         }
-        if self.pair.is_empty() && self.folder.is_empty() {
-            if let Some(documents) = search::existing()? {
-                collected.history(&documents)?;
-            }
+        if self.pair.is_empty()
+            && self.folder.is_empty()
+            && let Some(documents) = search::existing()?
+        {
+            collected.history(&documents)?;
         }
         for folder in &self.compare {
             collected.compared(folder, language)?;

@@ -166,7 +166,11 @@ fn show(name: &str) -> Result<(), Ended> {
             learnt.seconds,
             learnt.languages.join(", ")
         )?;
-        writeln!(out, "rank           {}, alpha {}, seed {}, epoch {}", card.rank, card.alpha, card.seed, card.epochs)?;
+        writeln!(
+            out,
+            "rank           {}, alpha {}, seed {}, epoch {}",
+            card.rank, card.alpha, card.seed, card.epochs
+        )?;
         if let Some((before, after)) = card.held_back_loss {
             writeln!(out, "held-back loss {before:.3} before, {after:.3} after")?;
         }
@@ -181,11 +185,7 @@ fn show(name: &str) -> Result<(), Ended> {
 }
 
 /// Word errors without and with an adapter, with the words that got better and worse.
-pub fn word_errors(
-    out: &mut dyn std::io::Write,
-    what: &str,
-    errors: &WordErrors,
-) -> std::io::Result<()> {
+pub fn word_errors(out: &mut dyn std::io::Write, what: &str, errors: &WordErrors) -> std::io::Result<()> {
     let WordErrors { words, before, after, better, worse } = errors;
     writeln!(out, "{what}: {before} of {words} words wrong without it, {after} with it")?;
     for (label, found) in [("better", better), ("worse", worse)] {
@@ -198,9 +198,10 @@ pub fn word_errors(
 }
 
 fn import(args: &Import) -> Result<(), Ended> {
-    let name = args.name.clone().unwrap_or_else(|| {
-        args.file.file_stem().unwrap_or_default().to_string_lossy().into_owned()
-    });
+    let name = args
+        .name
+        .clone()
+        .unwrap_or_else(|| args.file.file_stem().unwrap_or_default().to_string_lossy().into_owned());
     let path = store()?.add(&args.file, &name)?;
     print(|out| writeln!(out, "{}", wire::shown(&path)))
 }

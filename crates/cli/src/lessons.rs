@@ -119,7 +119,14 @@ impl Collected {
         }
     }
 
-    fn push(&mut self, file: &Path, span: Option<Span>, text: String, language: Option<&str>, corrected: bool) {
+    fn push(
+        &mut self,
+        file: &Path,
+        span: Option<Span>,
+        text: String,
+        language: Option<&str>,
+        corrected: bool,
+    ) {
         let is_long = span.is_some_and(|span| span.length().seconds() > LONGEST);
         let is_empty = span.is_some_and(|span| span.length() == Time::ZERO);
         if is_long || is_empty || text.trim().is_empty() {
@@ -210,7 +217,7 @@ fn pairs(folder: &Path) -> Result<Vec<(PathBuf, PathBuf)>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use transcript::Segment;
+    use transcript::{SCHEMA_VERSION, Segment};
 
     fn transcript(texts: &[&str]) -> Transcript {
         let segment = |(number, text): (usize, &&str)| Segment {
@@ -219,11 +226,14 @@ mod tests {
             text: (*text).into(),
             ..Segment::default()
         };
-        Transcript {
-            language: "en".into(),
-            segments: texts.iter().enumerate().map(segment).collect(),
-            ..Transcript::default()
-        }
+        let json = format!(
+            r#"{{"schema_version": {SCHEMA_VERSION}, "complete": true, "language": "en", "task": "transcribe",
+            "settings": null, "source": {{"name": "talk", "duration": 60, "sample_rate": 16000, "channels": 1,
+            "format": "wav"}}, "model": {{"name": "small", "precision": "f32", "demonstration": false}},
+            "segments": [], "completeness": {{"speech": 1, "covered": 1, "gaps": []}}}}"#
+        );
+        let segments = texts.iter().enumerate().map(segment).collect();
+        Transcript { segments, ..Transcript::from_json(json.as_bytes()).unwrap() }
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::{io, thread};
 use pipeline::{Control, Stopped};
 use transcript::Transcript;
 use wire::{
-    Adapt, Adapted, Description, EmbedTexts, EncodeVoice, Envelope, ErrorCode, Event, Failure, FilePath, Job, KnownVoice,
-    Quantise,
+    Adapt, Adapted, Description, EmbedTexts, EncodeVoice, Envelope, ErrorCode, Event, Failure, FilePath, Job,
+    KnownVoice, Quantise,
 };
 
 use crate::output::Output;

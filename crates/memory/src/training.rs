@@ -1,7 +1,7 @@
 //! What training low-rank adapters takes.
 
 use crate::bytes::MIB;
-use crate::{Dimensions, DeviceKind};
+use crate::{DeviceKind, Dimensions};
 
 /// Bytes of a number: weights, activations and gradients are in 32 bits.
 const ELEMENT: u64 = 4;

@@ -20,7 +20,7 @@ pub struct Weights {
     /// Whether numbers that are not finite are refused.
     finite: bool,
     /// What is added to matrices as they are read.
-    merge: Option<Merge>,
+    merge: Option<Box<Merge>>,
 }
 
 impl Weights {
@@ -48,7 +48,7 @@ impl Weights {
 
     /// The same weights; the adapter is added to the matrices that it names.
     pub(crate) fn adapted(self, adapter: Option<AdapterFile>) -> Self {
-        Self { merge: adapter.map(Merge::of), ..self }
+        Self { merge: adapter.map(|file| Box::new(Merge::of(file))), ..self }
     }
 
     /// The same weights; each tensor that is read is refused by name where one of its numbers is not finite.
@@ -148,7 +148,8 @@ impl Weights {
             }
             let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
             let packed = PackedMatrix::convert(Precision::F32, &bytes, (output, input), held);
-            let packed = packed.map_err(|reason| Error::invalid(self.first_file(), format!("{name}: {reason}")))?;
+            let packed =
+                packed.map_err(|reason| Error::invalid(self.first_file(), format!("{name}: {reason}")))?;
             return Matrix::from_packed(packed, device);
         }
         if dense {

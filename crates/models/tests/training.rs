@@ -80,7 +80,8 @@ fn weight(examples: &[Example]) -> f32 {
 /// The largest difference of two gradients, as a part of the largest number of `expected`.
 fn difference(found: &Tensor, expected: &Tensor) -> f32 {
     assert_eq!(found.dims(), expected.dims());
-    let most = |x: Tensor| x.abs().unwrap().flatten_all().unwrap().max(0).unwrap().to_scalar::<f32>().unwrap();
+    let most =
+        |x: Tensor| x.abs().unwrap().flatten_all().unwrap().max(0).unwrap().to_scalar::<f32>().unwrap();
     most((found - expected).unwrap()) / most(expected.clone())
 }
 
@@ -97,15 +98,17 @@ fn gradients_equal_those_of_pytorch() {
     let examples = &golden_values.examples()[..2];
     let expected =
         candle_core::safetensors::load(golden("training_gradients.safetensors"), &Device::Cpu).unwrap();
-    let names: Vec<String> = adapters.contents(Path::new(""), adapters.card().clone()).unwrap().matrices.iter()
+    let names: Vec<String> = adapters
+        .contents(Path::new(""), adapters.card().clone())
+        .unwrap()
+        .matrices
+        .iter()
         .flat_map(|it| ["A", "B"].map(|part| format!("{}.lora_{part}.weight", it.name)))
         .collect();
     assert_eq!(names.len(), expected.len());
     for keep in [Keep::Everything, Keep::Inputs] {
         let mut gradients = adapters.no_gradients();
-        let loss = trainee
-            .learn(&adapters, examples, weight(examples), keep, &mut gradients)
-            .unwrap();
+        let loss = trainee.learn(&adapters, examples, weight(examples), keep, &mut gradients).unwrap();
         assert!((loss - golden_values.loss).abs() < TOLERANCE, "{loss} is not {}", golden_values.loss);
         for (name, found) in names.iter().zip(gradients.all()) {
             let difference = difference(found.as_ref().unwrap(), &expected[name]);
@@ -126,9 +129,7 @@ fn an_epoch_has_the_losses_of_pytorch() {
     };
     for (step, batch) in examples.chunks(golden.batch).enumerate() {
         let mut gradients = adapters.no_gradients();
-        let loss = trainee
-            .learn(&adapters, batch, weight(batch), Keep::Everything, &mut gradients)
-            .unwrap();
+        let loss = trainee.learn(&adapters, batch, weight(batch), Keep::Everything, &mut gradients).unwrap();
         close(loss, golden.epoch[step], &format!("step {step}"));
         let rate = cosine(step as u32, golden.epoch.len() as u32, golden.highest_rate);
         optimiser.step(&adapters, &gradients, rate).unwrap();
@@ -183,7 +184,8 @@ fn a_merged_adapter_hears_what_the_trained_network_hears() {
         let logits = model.decoder.logits(&hidden.squeeze(0).unwrap()).unwrap();
         let chances = candle_nn::ops::log_softmax(&logits, 1).unwrap().to_vec2::<f32>().unwrap();
         let learnt = example.prompt..example.tokens.len();
-        learnt.clone().map(|at| -chances[at - 1][example.tokens[at] as usize]).sum::<f32>() / learnt.len() as f32
+        learnt.clone().map(|at| -chances[at - 1][example.tokens[at] as usize]).sum::<f32>()
+            / learnt.len() as f32
     };
     let examples = std::slice::from_ref(example);
     let trained = self::load().loss(&adapters, examples, weight(examples)).unwrap();

@@ -43,7 +43,9 @@ pub use speech_model::{HearsLanguages, Request, SpeechModel, load as load_speech
 pub use steps::{Found, Observer, Speech, Step};
 
 use transcript::Transcript;
-use wire::{Adapt, Adapted, Description, EmbedTexts, EncodeVoice, Event, Failure, FilePath, Job, KnownVoice, Quantise};
+use wire::{
+    Adapt, Adapted, Description, EmbedTexts, EncodeVoice, Event, Failure, FilePath, Job, KnownVoice, Quantise,
+};
 
 use device_context::DeviceContext;
 

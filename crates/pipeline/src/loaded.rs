@@ -76,7 +76,15 @@ impl Loaded {
             demonstration: marker.demonstration,
             adapter: adapted,
         };
-        Ok(Self { speech, model, network, path: path.into(), adapter: adapter.map(Into::into), precision, scope })
+        Ok(Self {
+            speech,
+            model,
+            network,
+            path: path.into(),
+            adapter: adapter.map(Into::into),
+            precision,
+            scope,
+        })
     }
 
     /// Drops the weights, then verifies that their memory came back.

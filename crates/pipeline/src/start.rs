@@ -70,7 +70,8 @@ impl Models {
             // The old one goes first: two models at once is what must never be.
             context.unload();
             during(Stage::SpeechModel, context.verify(control))?;
-            context.loaded = Some(Loaded::load(path, adapter, precision, &context.chosen, &context.device, control)?);
+            context.loaded =
+                Some(Loaded::load(path, adapter, precision, &context.chosen, &context.device, control)?);
         }
         crate::attempt::loaded(context, Stage::SpeechModel)
     }

@@ -77,7 +77,9 @@ pub async fn adapt(
                     return Ok(*adapted);
                 }
                 Some(Event::Cancelled { .. }) if yields => break,
-                Some(Event::Cancelled { .. }) => return Err(Failure::new(ErrorCode::Cancelled, "Cancelled.")),
+                Some(Event::Cancelled { .. }) => {
+                    return Err(Failure::new(ErrorCode::Cancelled, "Cancelled."));
+                }
                 Some(Event::Failed { error, .. }) => {
                     failed = Some(error);
                     break;

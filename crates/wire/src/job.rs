@@ -171,9 +171,17 @@ impl Job {
     pub fn settings(&self) -> serde_json::Value {
         let mut settings = serde_json::to_value(self).unwrap_or_default();
         if let Some(settings) = settings.as_object_mut() {
-            for private in
-                ["id", "file", "model", "adapter", "speaker_model", "spool_folder", "memory", "alternatives", "resume"]
-            {
+            for private in [
+                "id",
+                "file",
+                "model",
+                "adapter",
+                "speaker_model",
+                "spool_folder",
+                "memory",
+                "alternatives",
+                "resume",
+            ] {
                 settings.remove(private);
             }
         }

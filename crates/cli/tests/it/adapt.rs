@@ -44,7 +44,8 @@ fn adapter(sandbox: &Sandbox, strength: f32) -> PathBuf {
         b: wave(192).into_iter().map(|value| value * strength).collect(),
     };
     let base = fingerprint(&starter()).unwrap();
-    let card = AdapterCard { model: "starter-whisper".into(), base, rank: 1, alpha: 1.0, ..AdapterCard::default() };
+    let card =
+        AdapterCard { model: "starter-whisper".into(), base, rank: 1, alpha: 1.0, ..AdapterCard::default() };
     let path = sandbox.path("made.safetensors");
     AdapterFile { path: path.clone(), card, matrices: vec![matrix] }.write().unwrap();
     path
@@ -116,7 +117,8 @@ fn what_would_be_learnt_from_and_its_memory_are_said_beforehand() {
 fn a_model_learns_from_a_recording_and_what_came_of_it_is_said() {
     let sandbox = with_sample();
     let model = starter();
-    let arguments = ["adapt", model.to_str().unwrap(), "--folder", "talks", "--epochs", "2", "--name", "mine", "--json"];
+    let arguments =
+        ["adapt", model.to_str().unwrap(), "--folder", "talks", "--epochs", "2", "--name", "mine", "--json"];
     let told: Value = serde_json::from_str(&real(&sandbox, &arguments).ends(0).out).unwrap();
     let losses: Vec<f64> = told["losses"].as_array().unwrap().iter().map(|it| it.as_f64().unwrap()).collect();
     assert_eq!(losses.len(), 2, "a step per epoch: {told}");

@@ -276,7 +276,12 @@ fn transcript(job: &Job, name: &str) -> Transcript {
     Transcript {
         schema_version: transcript::SCHEMA_VERSION,
         source: Source { name: name.into(), duration: Time::from_millis(10_000), ..Source::default() },
-        model: Model { name: "scripted".into(), precision: "f32".into(), demonstration: is("demo"), adapter: None },
+        model: Model {
+            name: "scripted".into(),
+            precision: "f32".into(),
+            demonstration: is("demo"),
+            adapter: None,
+        },
         language: job.language.clone().unwrap_or("en".into()),
         language_probability: None,
         task: job.task,

@@ -11,8 +11,8 @@ use pipeline::{Control, Stopped};
 use steno_engine::{Device, platform, serve};
 use transcript::{Notice, Segment, Severity, Source, Time, Transcript};
 use wire::{
-    Adapt, Adapted, Backend, Description, EmbedTexts, EncodeVoice, ErrorCode, Event, Failure, FilePath, Job, KnownVoice,
-    Quantise,
+    Adapt, Adapted, Backend, Description, EmbedTexts, EncodeVoice, ErrorCode, Event, Failure, FilePath, Job,
+    KnownVoice, Quantise,
 };
 
 #[global_allocator]

@@ -4,10 +4,12 @@ use candle_core::{D, DType, Device, Tensor, Var};
 use formats::{Activation, WhisperConfig};
 use memory::Precision;
 
-use super::with_gradient::{Ticker, adapted_linear, attention, cross_entropy, frozen_linear, gelu, layer_norm};
+use super::with_gradient::{
+    Ticker, adapted_linear, attention, cross_entropy, frozen_linear, gelu, layer_norm,
+};
 use super::{Adapters, Gradients};
-use crate::whisper::layers::{LoadedBytes, Loader};
 use crate::whisper::audio_positions;
+use crate::whisper::layers::{LoadedBytes, Loader};
 use crate::{Error, Weights};
 
 /// A Whisper network whose adapters learn. Its own weights are frozen, in 32 bits.
@@ -177,12 +179,7 @@ impl Trainee {
     ///
     /// # Errors
     /// As [`Trainee::learn`].
-    pub fn loss(
-        &self,
-        adapters: &Adapters,
-        examples: &[Example],
-        weight: f32,
-    ) -> Result<f32, Error> {
+    pub fn loss(&self, adapters: &Adapters, examples: &[Example], weight: f32) -> Result<f32, Error> {
         self.unless_interrupted(self.loss_of(adapters, examples, weight))
     }
 
@@ -204,7 +201,8 @@ impl Trainee {
     fn heard(&self, examples: &[Example]) -> Result<Tensor, Error> {
         let (bins, frames) = (self.config.dimensions.mel_bins as usize, self.config.window_frames());
         let mels: Vec<f32> = examples.iter().flat_map(|example| &example.mel).copied().collect();
-        let mut x = Tensor::from_vec(mels, (examples.len(), bins, frames), &Device::Cpu)?.to_device(&self.device)?;
+        let mut x =
+            Tensor::from_vec(mels, (examples.len(), bins, frames), &Device::Cpu)?.to_device(&self.device)?;
         for ((weight, bias), stride) in self.convolutions.iter().zip([1, 2]) {
             x = activated(&x.conv1d(weight, 1, stride, 1, 1)?.broadcast_add(bias)?, self.config.activation)?;
         }

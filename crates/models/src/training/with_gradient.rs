@@ -180,12 +180,7 @@ fn mask(count: usize, start: usize, keys: &Tensor) -> Result<Tensor> {
 
 /// The sum over rows of `weights` times the cross-entropy of the logits `hidden E'` with the token
 /// of the row. `hidden` is (rows, width), `embedding` (vocabulary, width), frozen.
-pub fn cross_entropy(
-    hidden: &Tensor,
-    embedding: &Tensor,
-    tokens: &[u32],
-    weights: &[f32],
-) -> Result<Tensor> {
+pub fn cross_entropy(hidden: &Tensor, embedding: &Tensor, tokens: &[u32], weights: &[f32]) -> Result<Tensor> {
     let device = hidden.device();
     let logits = hidden.detach().matmul(&embedding.t()?)?.to_dtype(DType::F32)?;
     let tokens = Tensor::new(tokens, device)?.unsqueeze(1)?;

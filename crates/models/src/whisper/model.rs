@@ -119,14 +119,12 @@ fn described(path: &Path, config: &WhisperConfig) -> Result<(GenerationConfig, V
     Ok(match ModelFiles::find(path)? {
         ModelFiles::Safetensors { folder, .. } | ModelFiles::Gguf { folder, .. } => {
             let generation = GenerationConfig::read(&folder)?;
-            let vocabulary =
-                Vocabulary::read(&folder, &generation, config.dimensions.vocabulary as usize)?;
+            let vocabulary = Vocabulary::read(&folder, &generation, config.dimensions.vocabulary as usize)?;
             (generation, vocabulary)
         }
         ModelFiles::Ggml { file } => {
             let map = formats::map_file(&file)?;
-            let vocabulary =
-                ggml::contents(&map).and_then(|contents| Vocabulary::of_ggml(&map, &contents));
+            let vocabulary = ggml::contents(&map).and_then(|contents| Vocabulary::of_ggml(&map, &contents));
             (GenerationConfig::default(), vocabulary.map_err(|reason| Error::invalid(&file, reason))?)
         }
     })

@@ -84,10 +84,8 @@ fn run(
     emit(Event::Ladder { state: Box::new(state.clone()) });
     let ladder = Ladder { pins: job.memory.pins(), installed: Vec::new() };
     let snapshot = Snapshot::read(asked.folder.as_path(), &request);
-    let snapshot = snapshot.unwrap_or_else(|| Snapshot {
-        place: Place { request, ..Place::default() },
-        ..Snapshot::default()
-    });
+    let snapshot = snapshot
+        .unwrap_or_else(|| Snapshot { place: Place { request, ..Place::default() }, ..Snapshot::default() });
     let longest = config.dimensions.text_context as usize / TOKENS_SHARE;
     let mut work = Work::new(asked, config, base, &vocabulary, &sounds, longest, control, emit, snapshot);
     loop {

@@ -80,12 +80,7 @@ impl Sounds {
     }
 }
 
-fn decode(
-    asked: &Adapt,
-    path: &Path,
-    n_mels: usize,
-    control: &Control,
-) -> Result<Vec<Place>, StageError> {
+fn decode(asked: &Adapt, path: &Path, n_mels: usize, control: &Control) -> Result<Vec<Place>, StageError> {
     let folder = asked.folder.as_path();
     let written = |result: std::io::Result<()>| result.map_err(|error| unwritable(folder, &error));
     written(fs::create_dir_all(folder))?;

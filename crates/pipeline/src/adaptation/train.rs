@@ -134,10 +134,14 @@ impl<'a> Work<'a> {
         let scope = during(Stage::Adapt, Scope::enter(&at.device, Stage::Adapt, Demand::from(work)))?;
         let mut scope = scope.trim_every(self.asked.job.memory.trim_every);
         let trained = {
-            let adapters = during(Stage::Adapt, Adapters::new(&self.config, self.card(), settings.seed, &at.chosen.device))?;
+            let adapters = during(
+                Stage::Adapt,
+                Adapters::new(&self.config, self.card(), settings.seed, &at.chosen.device),
+            )?;
             let mut optimiser = during(Stage::Adapt, AdamW::new(&adapters))?;
             let peak = footprint.weights + work;
-            let mut desk = Desk { trainee: &trainee, adapters: &adapters, optimiser: &mut optimiser, rows, keep, peak };
+            let mut desk =
+                Desk { trainee: &trainee, adapters: &adapters, optimiser: &mut optimiser, rows, keep, peak };
             let result = self.train(at, state, &mut scope, &mut desk);
             during(Stage::Adapt, result)
         };
@@ -158,7 +162,8 @@ impl<'a> Work<'a> {
         self.restore(desk)?;
         let (learnt, held_back) = (self.material.lessons(false), self.material.lessons(true));
         if learnt.is_empty() {
-            let text = "There is nothing to learn from: no recording with a text that fits a window of 30 seconds.";
+            let text =
+                "There is nothing to learn from: no recording with a text that fits a window of 30 seconds.";
             return Err(Failure::new(ErrorCode::BadSettings, text).into());
         }
         let held_back = self.material.windows(&held_back);
@@ -217,8 +222,10 @@ impl<'a> Work<'a> {
     /// One step of a batch, in parts that are computed together.
     fn step(&mut self, batch: &[Vec<usize>], steps: u32, desk: &mut Desk) -> Result<f32, StageError> {
         let settings = &self.asked.settings;
-        let examples: Vec<Example> =
-            batch.iter().map(|window| self.material.example(window, &mut self.mel)).collect::<Result<_, _>>()?;
+        let examples: Vec<Example> = batch
+            .iter()
+            .map(|window| self.material.example(window, &mut self.mel))
+            .collect::<Result<_, _>>()?;
         let weight = weight(&examples);
         let mut gradients = desk.adapters.no_gradients();
         let mut loss = 0.0;
@@ -243,8 +250,10 @@ impl<'a> Work<'a> {
     fn hold_back(&mut self, windows: &[Vec<usize>], desk: &Desk) -> Result<(), StageError> {
         let (mut loss, mut learnt) = (0.0, 0);
         for part in windows.chunks(desk.rows) {
-            let examples: Vec<Example> =
-                part.iter().map(|window| self.material.example(window, &mut self.mel)).collect::<Result<_, _>>()?;
+            let examples: Vec<Example> = part
+                .iter()
+                .map(|window| self.material.example(window, &mut self.mel))
+                .collect::<Result<_, _>>()?;
             loss += desk.trainee.loss(desk.adapters, &examples, 1.0)?;
             learnt += examples.iter().map(Example::learnt).sum::<usize>();
         }
@@ -274,11 +283,13 @@ impl<'a> Work<'a> {
     fn order(&self, learnt: &[usize], epoch: u32) -> Vec<Vec<usize>> {
         let mut order = learnt.to_vec();
         let seed = self.asked.settings.seed;
-        fastrand::Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(epoch)).shuffle(&mut order);
+        fastrand::Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(epoch))
+            .shuffle(&mut order);
         // Those of a window share a language.
         order.sort_by_key(|lesson| self.asked.lessons[*lesson].language.clone());
         let mut windows = self.material.windows(&order);
-        fastrand::Rng::with_seed(seed ^ u64::from(epoch).wrapping_mul(0x0100_0000_01b3)).shuffle(&mut windows);
+        fastrand::Rng::with_seed(seed ^ u64::from(epoch).wrapping_mul(0x0100_0000_01b3))
+            .shuffle(&mut windows);
         windows
     }
 
@@ -302,9 +313,10 @@ impl<'a> Work<'a> {
         };
         desk.adapters.set(best)?;
         let place = &self.snapshot.place;
-        let held_back = place.held_back.first().map(|before| {
-            (*before, place.held_back.iter().copied().fold(f32::INFINITY, f32::min))
-        });
+        let held_back = place
+            .held_back
+            .first()
+            .map(|before| (*before, place.held_back.iter().copied().fold(f32::INFINITY, f32::min)));
         let epochs = if place.best_epoch > 0 { place.best_epoch } else { place.epochs };
         let card = AdapterCard { epochs, held_back_loss: held_back, ..self.card() };
         let file = desk.adapters.contents(self.asked.output.as_path(), card)?;
@@ -322,7 +334,8 @@ impl<'a> Work<'a> {
 
     fn card(&self) -> AdapterCard {
         let Adapt { job, lessons, settings, .. } = self.asked;
-        let model = crate::loaded::name_of(job.model.as_path(), &crate::loaded::Marker::read(job.model.as_path()));
+        let model =
+            crate::loaded::name_of(job.model.as_path(), &crate::loaded::Marker::read(job.model.as_path()));
         let mut files: Vec<_> = lessons.iter().map(|lesson| lesson.file.as_path()).collect();
         files.sort_unstable();
         files.dedup();

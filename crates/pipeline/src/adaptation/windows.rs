@@ -39,8 +39,10 @@ impl<'a> Material<'a> {
 
     /// Lessons of this kind in their order. One whose text does not fit a window of its own is left out.
     pub fn lessons(&self, held_back: bool) -> Vec<usize> {
-        let fits = |number: &usize| self.prompt(*number).len() + self.tokens[*number].len() + 3 <= self.longest;
-        let is = |number: &usize| self.lessons[*number].held_back == held_back && self.sounds.len(*number) > 0;
+        let fits =
+            |number: &usize| self.prompt(*number).len() + self.tokens[*number].len() + 3 <= self.longest;
+        let is =
+            |number: &usize| self.lessons[*number].held_back == held_back && self.sounds.len(*number) > 0;
         (0..self.lessons.len()).filter(is).filter(fits).collect()
     }
 

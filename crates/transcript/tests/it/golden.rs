@@ -117,7 +117,8 @@ fn talk() -> Transcript {
 
 fn demonstration() -> Transcript {
     let mut transcript = talk();
-    transcript.model = Model { name: "starter".into(), precision: "f16".into(), demonstration: true, adapter: None };
+    transcript.model =
+        Model { name: "starter".into(), precision: "f16".into(), demonstration: true, adapter: None };
     transcript.segments.truncate(1);
     transcript.chapters.truncate(1);
     transcript.run = None;
