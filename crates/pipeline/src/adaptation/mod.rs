@@ -20,7 +20,6 @@ use wire::{Adapt, Adapted, DeviceChoice, ErrorCode, Event, Failure, Job};
 use crate::device_context::DeviceContext;
 use crate::loaded::{Marker, name_of, network};
 use crate::text_embedding::tell_marks;
-use crate::trouble::during;
 use crate::{Control, Emit, StageError, device, job, sound};
 
 use snapshot::{Place, Snapshot};
@@ -158,8 +157,15 @@ fn listen(
     control: &Control,
 ) -> Result<Sounds, StageError> {
     let demand = sound::PREPARING_BYTES + audio::Pcm::MAX_BYTES_IN_MEMORY;
-    let scope = during(Stage::Preprocess, Scope::enter(&context.host, Stage::Preprocess, demand));
-    let scope = scope.map_err(|broken| broken.error)?;
+    let enter = || Scope::enter(&context.host, Stage::Preprocess, demand);
+    let scope = match enter() {
+        Ok(scope) => scope,
+        // Nothing smaller would do: once more after what is unused was given back.
+        Err(_) => {
+            let _ = context.host.recover();
+            enter()?
+        }
+    };
     let sounds = Sounds::of(asked, request, n_mels, control);
     scope.leave(|| ());
     sounds
