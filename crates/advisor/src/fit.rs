@@ -277,6 +277,7 @@ fn stage_before(checkpoint: Checkpoint) -> Option<Stage> {
         C::AfterAlign => Stage::Align,
         C::AfterEmbeddingModelLoad => Stage::EmbeddingModel,
         C::AfterEmbed => Stage::Embed,
+        C::AfterAdapt => Stage::Adapt,
         _ => return None,
     })
 }

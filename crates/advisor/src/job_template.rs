@@ -5,6 +5,7 @@ use std::path::Path;
 use memory::DeviceKind;
 use wire::{DeviceChoice, FilePath, Job};
 
+use crate::adapters::Adapters;
 use crate::alternatives::useful_batch;
 use crate::fit::{Announcement, DeviceMemory, expects_gpu};
 use crate::{ModelRef, alternatives, find_speaker_model, list_models};
@@ -49,6 +50,9 @@ impl JobTemplate {
         job.memory = self.preferences.memory.clone();
         job.speaker_model.clone_from(&self.speaker_model);
         job.precision = self.preferences.precision;
+        job.adapter = Adapters::of_this_user()
+            .and_then(|adapters| adapters.of_model(job.model.as_path()))
+            .map(FilePath::from);
         job.alternatives = alternatives(&self.model, &self.installed, &job, self.kind);
         job.memory.useful_batch = useful_batch(&self.model, &job, self.kind);
         job

@@ -4,6 +4,7 @@
 
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
+pub mod adapters;
 mod alternatives;
 pub mod catalog;
 pub mod choice;

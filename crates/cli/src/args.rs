@@ -54,6 +54,8 @@ pub enum Command {
     Voices(crate::voices::Voices),
     Search(Box<crate::search::Search>),
     Words(crate::words::Words),
+    Adapt(Box<crate::adapt::Adapt>),
+    Adapters(crate::adapters::Adapters),
     Chapters(crate::chapters::Chapters),
     Serve(Box<crate::serve::Serve>),
     Worker(Box<crate::worker::Worker>),
@@ -82,6 +84,7 @@ impl Command {
                 | Self::Voices(_)
                 | Self::Search(_)
                 | Self::Chapters(_)
+                | Self::Adapt(_)
                 | Self::Serve(_)
                 | Self::Worker(_)
                 | Self::Gpu(_)

@@ -4,6 +4,8 @@
 //! lines, and results into files. Standard output carries results only;
 //! everything that is said about them goes to standard error.
 
+mod adapt;
+mod adapters;
 mod args;
 mod chapters;
 mod clip;
@@ -24,6 +26,7 @@ mod gpu;
 mod inputs;
 mod installed;
 mod interrupt;
+mod lessons;
 mod man;
 mod memory_args;
 mod memory_command;
@@ -92,6 +95,8 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Voices(args) => voices::run(args, Interrupt::listen()?).await,
             Command::Search(args) => search::run(&args, Interrupt::listen()?).await,
             Command::Words(args) => words::run(&args),
+            Command::Adapt(args) => adapt::run(&args, Interrupt::listen()?).await,
+            Command::Adapters(args) => adapters::run(args),
             Command::Chapters(args) => chapters::run(&args, Interrupt::listen()?).await,
             Command::Serve(args) => serve::run(*args, Interrupt::listen()?).await,
             Command::Worker(args) => worker::run(*args, Interrupt::listen()?).await,

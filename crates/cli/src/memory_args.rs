@@ -220,7 +220,8 @@ impl Limits {
 }
 
 impl Amounts {
-    fn flags(&self) -> Values {
+    /// What was given, by the names of the variables.
+    pub fn flags(&self) -> Values {
         given([("STENO_MEMORY_LIMIT", &self.memory_limit), ("STENO_RAM_LIMIT", &self.ram_limit)])
     }
 }

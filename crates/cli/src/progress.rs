@@ -63,6 +63,7 @@ pub fn stage_name(stage: Stage) -> &'static str {
         Stage::Align => "aligning words",
         Stage::EmbeddingModel => "loading the embedding model",
         Stage::Embed => "embedding texts",
+        Stage::Adapt => "adapting the model",
     }
 }
 

@@ -31,7 +31,7 @@ impl Runner for Sleeper {
                 duration: Time::from_millis(60_000),
                 ..Sound::default()
             },
-            model: Model { name: MODEL.into(), precision: "f32".into(), demonstration: true },
+            model: Model { name: MODEL.into(), precision: "f32".into(), demonstration: true, adapter: None },
             language: "en".into(),
             language_probability: None,
             task: job.task,

@@ -4,8 +4,8 @@ use std::{io, thread};
 use pipeline::{Control, Stopped};
 use transcript::Transcript;
 use wire::{
-    Description, EmbedTexts, EncodeVoice, Envelope, ErrorCode, Event, Failure, FilePath, Job, KnownVoice,
-    Quantise,
+    Adapt, Adapted, Description, EmbedTexts, EncodeVoice, Envelope, ErrorCode, Event, Failure, FilePath, Job,
+    KnownVoice, Quantise,
 };
 
 use crate::output::Output;
@@ -68,6 +68,18 @@ pub trait Device {
         emit: &mut (dyn FnMut(Event) + Send),
     ) -> Result<(), Failure>;
 
+    /// As [`pipeline::Engine::adapt`].
+    ///
+    /// # Errors
+    /// Where model or recordings can't be read, memory does not suffice after every step down the
+    /// ladder, the output can't be written, or the job was cancelled.
+    fn adapt(
+        &mut self,
+        asked: &Adapt,
+        control: &Control,
+        emit: &mut (dyn FnMut(Event) + Send),
+    ) -> Result<Adapted, Failure>;
+
     /// As [`pipeline::Engine::renewal`].
     fn renewal(&self) -> Option<memory::Renewal> {
         None
@@ -117,6 +129,15 @@ impl Device for pipeline::Engine {
         emit: &mut (dyn FnMut(Event) + Send),
     ) -> Result<(), Failure> {
         pipeline::Engine::embed_texts(self, asked, control, emit)
+    }
+
+    fn adapt(
+        &mut self,
+        asked: &Adapt,
+        control: &Control,
+        emit: &mut (dyn FnMut(Event) + Send),
+    ) -> Result<Adapted, Failure> {
+        pipeline::Engine::adapt(self, asked, control, emit)
     }
 
     fn renewal(&self) -> Option<memory::Renewal> {
@@ -192,6 +213,13 @@ fn run(device: &mut impl Device, work: Work, control: &Control, output: &Output,
         Work::EmbedTexts(asked) => {
             let event = match device.embed_texts(&asked, control, &mut emit) {
                 Ok(()) => Event::TextsEmbedded { renewal: device.renewal() },
+                Err(failure) => ended(failure, None, control),
+            };
+            emit(event);
+        }
+        Work::Adapt(asked) => {
+            let event = match device.adapt(&asked, control, &mut emit) {
+                Ok(adapted) => Event::Adapted { adapted: Box::new(adapted), renewal: device.renewal() },
                 Err(failure) => ended(failure, None, control),
             };
             emit(event);

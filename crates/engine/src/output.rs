@@ -77,6 +77,15 @@ fn make_finite(event: &mut Event) {
             vectors.iter_mut().for_each(|one| one.vector.iter_mut().for_each(clamp));
             clamp(per_second);
         }
+        Event::Adapting { progress } => {
+            [&mut progress.loss, &mut progress.held_back_loss, &mut progress.left]
+                .into_iter()
+                .flatten()
+                .for_each(clamp);
+        }
+        Event::Adapted { adapted, .. } => {
+            adapted.losses.iter_mut().chain(&mut adapted.held_back).for_each(clamp);
+        }
         Event::Language { probabilities, .. } => probabilities.iter_mut().for_each(|(_, p)| clamp(p)),
         _ => {}
     }

@@ -3,7 +3,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pipeline::Control;
-use wire::{EmbedTexts, EncodeVoice, FilePath, Job, JobId, KnownVoice, Quantise};
+use wire::{Adapt, EmbedTexts, EncodeVoice, FilePath, Job, JobId, KnownVoice, Quantise};
 
 /// What the device thread can be asked to do.
 #[derive(Debug)]
@@ -15,6 +15,7 @@ pub enum Work {
     KnowVoices(Vec<KnownVoice>),
     EncodeVoice(Box<EncodeVoice>),
     EmbedTexts(Box<EmbedTexts>),
+    Adapt(Box<Adapt>),
 }
 
 impl Work {
@@ -26,6 +27,7 @@ impl Work {
             Work::Quantise(asked) => Some(asked.id),
             Work::EncodeVoice(asked) => Some(asked.job.id),
             Work::EmbedTexts(asked) => Some(asked.job.id),
+            Work::Adapt(asked) => Some(asked.job.id),
         }
     }
 }

@@ -119,6 +119,7 @@ impl Reader {
             Command::Quantise(asked) => self.enqueue(Work::Quantise(asked)),
             Command::KnowVoices { voices } => self.enqueue(Work::KnowVoices(voices)),
             Command::EncodeVoice(asked) => self.enqueue(Work::EncodeVoice(asked)),
+            Command::Adapt(asked) => self.enqueue(Work::Adapt(asked)),
             Command::EmbedTexts(asked) => self.enqueue(Work::EmbedTexts(asked)),
             Command::Cancel { id } => {
                 if self.queue.cancel(id) == Cancelled::Waiting {

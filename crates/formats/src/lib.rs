@@ -9,6 +9,7 @@
 
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
+mod adapter;
 mod checkpoint;
 mod config;
 mod dimensions;
@@ -29,6 +30,9 @@ mod tensors;
 mod text_embedding;
 mod zip;
 
+pub use adapter::{
+    AdapterCard, AdapterFigures, AdapterFile, AdapterMatrix, Learnt, WordErrors, fingerprint, write_whole,
+};
 pub use config::{Activation, WhisperConfig, read_json};
 use dimensions::check_dimensions;
 pub use error::Error;

@@ -25,11 +25,13 @@ pub enum Stage {
     EmbeddingModel,
     /// Turning texts into vectors.
     Embed,
+    /// Training adapters.
+    Adapt,
 }
 
 impl Stage {
     /// Every stage, in the order in which a job enters them; those of a transcription first.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Preprocess,
         Self::SpeechModel,
         Self::Transcribe,
@@ -38,6 +40,7 @@ impl Stage {
         Self::Align,
         Self::EmbeddingModel,
         Self::Embed,
+        Self::Adapt,
     ];
 
     /// The name within a sentence, without an article: "transcription".
@@ -51,6 +54,7 @@ impl Stage {
             Self::Align => "alignment",
             Self::EmbeddingModel => "embedding model",
             Self::Embed => "embedding of texts",
+            Self::Adapt => "adaptation",
         }
     }
 
@@ -104,6 +108,9 @@ impl Stage {
             ],
             Self::Embed => {
                 [C::BeforeEmbed, C::AfterEmbed, C::BeforeEmbeddingRelease, C::AfterEmbeddingRelease]
+            }
+            Self::Adapt => {
+                [C::BeforeAdapt, C::AfterAdapt, C::BeforeAdaptationRelease, C::AfterAdaptationRelease]
             }
         };
         Marks { entered, worked, before_release, after_release }
@@ -189,6 +196,14 @@ checkpoints! {
     AfterEmbeddingRelease = "After Embedding Buffer Cleanup",
     BeforeEmbeddingModelRelease = "Before Embedding Model Cleanup",
     AfterEmbeddingModelRelease = "After Embedding Model Cleanup",
+    BeforeAdapt = "Before Adaptation",
+    /// Carries the epoch's number, from 1: `Before Epoch 3`.
+    BeforeEpoch = "Before Epoch",
+    /// Carries the epoch's number, from 1: `After Epoch 3`.
+    AfterEpoch = "After Epoch",
+    AfterAdapt = "After Adaptation",
+    BeforeAdaptationRelease = "Before Adaptation Cleanup",
+    AfterAdaptationRelease = "After Adaptation Cleanup",
     BeforeRecovery = "Before Out-Of-Memory Recovery",
     AfterRecovery = "After Out-Of-Memory Recovery",
     BeforeTrim = "Before Trim",

@@ -39,6 +39,7 @@ mod stage_use;
 mod testing;
 mod timeline;
 mod tracker;
+mod training;
 
 pub use advice::{OCCUPIED_SHARE, Situation, advice};
 pub use budget::{Budget, Holder, Refused, Reservation};
@@ -58,3 +59,4 @@ pub use simulated::Simulated;
 pub use stage_use::{Recovered, StageUse, noise, stage_uses};
 pub use timeline::{Levels, Pressure, Sample, Timeline};
 pub use tracker::{Mark, Renewal, Tracker};
+pub use training::TrainingFootprint;

@@ -217,6 +217,12 @@ impl Scope {
         sample
     }
 
+    /// Takes the checkpoint before or after an epoch, numbered from 1.
+    pub fn epoch(&mut self, number: u32, is_over: bool) -> Sample {
+        let checkpoint = if is_over { Checkpoint::AfterEpoch } else { Checkpoint::BeforeEpoch };
+        self.tracker.look(checkpoint, Some(number)).0
+    }
+
     fn trim(&self) {
         self.tracker.look(Checkpoint::BeforeTrim, None);
         if let Err(error) = self.tracker.release() {

@@ -20,6 +20,7 @@ mod products;
 mod quantise;
 pub mod speakers;
 pub mod text_embedding;
+pub mod training;
 mod vectorised;
 mod weights;
 pub mod whisper;

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use candle_core::{DType, Device, Tensor};
-use formats::{Tensors, without_ones};
+use formats::{AdapterFile, Tensors, without_ones};
 use memory::Precision;
 use rayon::prelude::*;
 
@@ -9,6 +9,7 @@ use crate::Error;
 use crate::blocks::to_f32;
 use crate::matrix::Matrix;
 use crate::packed::PackedMatrix;
+use crate::training::Merge;
 
 /// The weights of a model by name, from safetensors, GGUF or whisper.cpp files.
 /// The files are memory-mapped and tensors are copied to the device one by one,
@@ -18,6 +19,8 @@ pub struct Weights {
     tensors: Tensors,
     /// Whether numbers that are not finite are refused.
     finite: bool,
+    /// What is added to matrices as they are read.
+    merge: Option<Box<Merge>>,
 }
 
 impl Weights {
@@ -27,12 +30,12 @@ impl Weights {
     /// [`Error::Files`] if its files are
     /// missing, unreadable or damaged.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        Ok(Self { tensors: Tensors::open(path)?, finite: false })
+        Ok(Self { tensors: Tensors::open(path)?, finite: false, merge: None })
     }
 
     /// Those of a file or files that are open.
     pub(crate) fn of(tensors: Tensors) -> Self {
-        Self { tensors, finite: false }
+        Self { tensors, finite: false, merge: None }
     }
 
     /// Opens one file, of safetensors or a checkpoint that torch saved.
@@ -40,7 +43,12 @@ impl Weights {
     /// # Errors
     /// [`Error::Files`] if it is unreadable, damaged or of another format.
     pub(crate) fn open_file(path: &Path) -> Result<Self, Error> {
-        Ok(Self { tensors: Tensors::open_file(path)?, finite: false })
+        Ok(Self { tensors: Tensors::open_file(path)?, finite: false, merge: None })
+    }
+
+    /// The same weights; the adapter is added to the matrices that it names.
+    pub(crate) fn adapted(self, adapter: Option<AdapterFile>) -> Self {
+        Self { merge: adapter.map(|file| Box::new(Merge::of(file))), ..self }
     }
 
     /// The same weights; each tensor that is read is refused by name where one of its numbers is not finite.
@@ -131,7 +139,20 @@ impl Weights {
         device: &Device,
     ) -> Result<Matrix, Error> {
         let held = precision.for_width(input as u64);
-        if held == Precision::F32 || !(held.is_quantised() || device.is_cpu()) {
+        let dense = held == Precision::F32 || !(held.is_quantised() || device.is_cpu());
+        let merge = self.merge.as_ref().map(|merge| merge.merged(name, (output, input), self));
+        if let Some(values) = merge.transpose()?.flatten() {
+            if dense {
+                let values = Tensor::from_vec(values, (output, input), &Device::Cpu)?;
+                return Ok(Matrix::Dense(values.to_dtype(dtype)?.to_device(device)?));
+            }
+            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            let packed = PackedMatrix::convert(Precision::F32, &bytes, (output, input), held);
+            let packed =
+                packed.map_err(|reason| Error::invalid(self.first_file(), format!("{name}: {reason}")))?;
+            return Matrix::from_packed(packed, device);
+        }
+        if dense {
             return Ok(Matrix::Dense(self.get(name, &[output, input], dtype, device)?));
         }
         Matrix::from_packed(self.bytes_in(name, &[output, input], held)?, device)

@@ -3,6 +3,7 @@
 
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
+mod adaptation;
 mod attempt;
 mod completeness;
 mod control;
@@ -42,7 +43,9 @@ pub use speech_model::{HearsLanguages, Request, SpeechModel, load as load_speech
 pub use steps::{Found, Observer, Speech, Step};
 
 use transcript::Transcript;
-use wire::{Description, EmbedTexts, EncodeVoice, Event, Failure, FilePath, Job, KnownVoice, Quantise};
+use wire::{
+    Adapt, Adapted, Description, EmbedTexts, EncodeVoice, Event, Failure, FilePath, Job, KnownVoice, Quantise,
+};
 
 use device_context::DeviceContext;
 
@@ -165,6 +168,22 @@ impl Engine {
         self.on_threads(&asked.job, |context| {
             text_embedding::embed_texts(context, asked, control, emit, refuse)
         })
+    }
+
+    /// Trains adapters of a speech model. Sends `Adapting`, `Ladder`, `Rung`, `Memory` and `Notice`
+    /// events as it goes. Where it is cancelled or dies, asking again goes on from its last checkpoint.
+    ///
+    /// # Errors
+    /// Where model or recordings can't be read, memory does not suffice after every step down the
+    /// ladder, the output can't be written, or the job was cancelled.
+    pub fn adapt(
+        &mut self,
+        asked: &Adapt,
+        control: &Control,
+        emit: &mut (dyn FnMut(Event) + Send),
+    ) -> Result<Adapted, Failure> {
+        let refuse = self.refuse.take();
+        self.on_threads(&asked.job, |context| adaptation::adapt(context, asked, control, emit, refuse))
     }
 
     /// Tokens of the longest of these texts; `None` where no model that embeds texts is loaded.

@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use formats::ModelInfo;
+use formats::{AdapterFile, ModelInfo};
 use memory::{DeviceKind, Footprint, Network, Plan, Precision, Scope, Stage, Tracker};
 use serde::Deserialize;
 use wire::{ErrorCode, Failure, Job};
@@ -18,6 +18,7 @@ pub struct Loaded {
     /// What decoding with it takes beyond its weights.
     pub network: Network,
     path: PathBuf,
+    adapter: Option<PathBuf>,
     precision: Precision,
     /// After the weights, so that it ends when they are gone.
     scope: Scope,
@@ -39,13 +40,14 @@ impl Marker {
 }
 
 impl Loaded {
-    pub fn is(&self, path: &Path, precision: Precision) -> bool {
-        self.path == path && self.precision == precision
+    pub fn is(&self, path: &Path, adapter: Option<&Path>, precision: Precision) -> bool {
+        self.path == path && self.adapter.as_deref() == adapter && self.precision == precision
     }
 
     /// Reserves the memory of the weights, then loads them.
     pub fn load(
         path: &Path,
+        adapter: Option<&Path>,
         precision: Precision,
         chosen: &Chosen,
         tracker: &Tracker,
@@ -56,11 +58,13 @@ impl Loaded {
         let name = name_of(path, &marker);
         let plan = network.plan(tracker.device().kind(), precision);
         let demand = Footprint::of(&network, &plan).model_demand(&name);
+        let merged = during(Stage::SpeechModel, adapter.map(|file| read_adapter(file, path)).transpose())?;
+        let adapted = merged.as_ref().map(|file| adapter_name(&file.path));
         let mut scope = during(Stage::SpeechModel, Scope::enter(tracker, Stage::SpeechModel, demand))?;
         // On an error `speech` was never there and the scope ends by itself.
         let speech = during(
             Stage::SpeechModel,
-            speech_model::load(&network, path, &chosen.device, precision, &|| {
+            speech_model::load_adapted(&network, path, merged, &chosen.device, precision, &|| {
                 control.worked();
                 !control.is_cancelled()
             }),
@@ -70,8 +74,17 @@ impl Loaded {
             name,
             precision: speech.precision().as_str().into(),
             demonstration: marker.demonstration,
+            adapter: adapted,
         };
-        Ok(Self { speech, model, network, path: path.into(), precision, scope })
+        Ok(Self {
+            speech,
+            model,
+            network,
+            path: path.into(),
+            adapter: adapter.map(Into::into),
+            precision,
+            scope,
+        })
     }
 
     /// Drops the weights, then verifies that their memory came back.
@@ -96,6 +109,24 @@ pub fn footprint(network: &Network, precision: Precision, kind: DeviceKind, job:
         ..network.plan(kind, precision)
     };
     Footprint::of(network, &plan)
+}
+
+/// An adapter of the model at `model`. One that was learnt beside other weights is refused: with
+/// these it would make noise of the text.
+fn read_adapter(path: &Path, model: &Path) -> Result<AdapterFile, StageError> {
+    let file = AdapterFile::read(path).map_err(models::Error::from)?;
+    let base = formats::fingerprint(model).map_err(models::Error::from)?;
+    if file.card.base != base {
+        let text = format!("The adapter belongs to other weights, those of {}.", file.card.model);
+        let failure = Failure::new(ErrorCode::ModelInvalid, text).file(path);
+        return Err(failure.remedy("Switch it off, or use the model that it was made for.").into());
+    }
+    Ok(file)
+}
+
+/// What an adapter is called: as its file.
+pub fn adapter_name(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// What a model is called where its marker says nothing.

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use audio::{Mel, Recording};
 use candle_core::Device;
+use formats::AdapterFile;
 use memory::{Network, Precision};
 use models::parakeet::Parakeet;
 use models::whisper::{Tick, Whisper};
@@ -91,10 +92,10 @@ pub struct Request<'a> {
     pub control: &'a Control,
 }
 
-/// Loads the model at `path`.
+/// As [`load_adapted`], without an adapter.
 ///
 /// # Errors
-/// Where its files are not a complete model of this family, the device has no room for it, or `on_layer` said to stop.
+/// As [`load_adapted`].
 pub fn load(
     network: &Network,
     path: &Path,
@@ -102,8 +103,23 @@ pub fn load(
     precision: Precision,
     on_layer: &Tick,
 ) -> Result<Box<dyn SpeechModel>, models::Error> {
+    load_adapted(network, path, None, device, precision, on_layer)
+}
+
+/// Loads the model at `path`, with an adapter of its own, which only Whisper's have.
+///
+/// # Errors
+/// Where its files are not a complete model of this family, the device has no room for it, or `on_layer` said to stop.
+pub fn load_adapted(
+    network: &Network,
+    path: &Path,
+    adapter: Option<AdapterFile>,
+    device: &Device,
+    precision: Precision,
+    on_layer: &Tick,
+) -> Result<Box<dyn SpeechModel>, models::Error> {
     Ok(match network {
-        Network::Whisper(_) => Box::new(Whisper::load(path, device, precision, on_layer)?),
+        Network::Whisper(_) => Box::new(Whisper::load_adapted(path, adapter, device, precision, on_layer)?),
         Network::Parakeet(_) => Box::new(Parakeet::load(path, device, precision, on_layer)?),
     })
 }

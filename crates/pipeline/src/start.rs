@@ -7,7 +7,7 @@ use memory::{DeviceKind, Footprint, Network, Precision, Situation, Stage};
 use wire::{FilePath, Job};
 
 use crate::device_context::DeviceContext;
-use crate::loaded::{Loaded, Marker, footprint, name_of, network};
+use crate::loaded::{Loaded, Marker, adapter_name, footprint, name_of, network};
 use crate::trouble::{Broken, during};
 use crate::{Control, StageError};
 
@@ -19,6 +19,8 @@ pub struct Models {
     name: String,
     precision: Precision,
     network: Network,
+    asked: PathBuf,
+    adapter: Option<PathBuf>,
 }
 
 impl Models {
@@ -46,7 +48,8 @@ impl Models {
                 known.push((path.to_owned(), installed(&name, &network, precision, job)));
             }
         }
-        Ok(Self { known, name, precision, network })
+        let adapter = job.adapter.as_ref().map(|file| file.as_path().to_owned());
+        Ok(Self { known, name, precision, network, asked: path.to_owned(), adapter })
     }
 
     pub fn installed(&self) -> Vec<Installed> {
@@ -62,11 +65,13 @@ impl Models {
     ) -> Result<&'a Loaded, Broken> {
         let path = self.path(settings);
         let precision = settings.precision.parse().unwrap_or(self.precision);
-        if context.loaded.as_ref().is_none_or(|loaded| !loaded.is(path, precision)) {
+        let adapter = self.adapter(settings);
+        if context.loaded.as_ref().is_none_or(|loaded| !loaded.is(path, adapter, precision)) {
             // The old one goes first: two models at once is what must never be.
             context.unload();
             during(Stage::SpeechModel, context.verify(control))?;
-            context.loaded = Some(Loaded::load(path, precision, &context.chosen, &context.device, control)?);
+            context.loaded =
+                Some(Loaded::load(path, adapter, precision, &context.chosen, &context.device, control)?);
         }
         crate::attempt::loaded(context, Stage::SpeechModel)
     }
@@ -100,7 +105,13 @@ impl Models {
     pub fn describe(&self, settings: &LadderSettings) -> transcript::Model {
         let demonstration = Marker::read(self.path(settings)).demonstration;
         let (name, precision) = (settings.model.clone(), settings.precision.clone());
-        transcript::Model { name, precision, demonstration }
+        let adapter = self.adapter(settings).map(adapter_name);
+        transcript::Model { name, precision, demonstration, adapter }
+    }
+
+    /// The adapter of the model that was asked for; a smaller one that takes over has none.
+    fn adapter(&self, settings: &LadderSettings) -> Option<&Path> {
+        self.adapter.as_deref().filter(|_| self.path(settings) == self.asked)
     }
 
     fn path(&self, settings: &LadderSettings) -> &Path {

@@ -283,7 +283,7 @@ impl Work<'_> {
     }
 }
 
-fn tell_marks(context: &DeviceContext, emit: Emit) {
+pub(crate) fn tell_marks(context: &DeviceContext, emit: Emit) {
     for mark in context.take_marks() {
         emit(match mark {
             Mark::Sample(sample) => Event::Memory { sample: Box::new(sample) },

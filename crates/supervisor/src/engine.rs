@@ -8,7 +8,7 @@ use memory::death::Death;
 use tokio::sync::{mpsc, oneshot};
 use transcript::Span;
 use wire::{
-    Backend, Command, Description, DeviceChoice, EmbedTexts, EncodeVoice, ErrorCode, Event, Failure,
+    Adapt, Backend, Command, Description, DeviceChoice, EmbedTexts, EncodeVoice, ErrorCode, Event, Failure,
     FilePath, Job, JobId, KnownVoice, NO_JOB, PROTOCOL_VERSION, Quantise, TextRole,
 };
 
@@ -191,6 +191,14 @@ impl Engine {
         job.id = self.next_id();
         job.device = self.choice(job.device);
         self.run(&job.clone(), Command::EmbedTexts(Box::new(EmbedTexts { job, role, texts })))
+    }
+
+    /// Queues an adaptation; its id is assigned here. `Adapting` events, then `Adapted`, `Failed` or
+    /// `Cancelled`.
+    pub fn adapt(&self, mut asked: Adapt) -> JobHandle {
+        asked.job.id = self.next_id();
+        asked.job.device = self.choice(asked.job.device);
+        self.run(&asked.job.clone(), Command::Adapt(Box::new(asked)))
     }
 
     /// Queues the detection of each file's language, with `job`'s model,

@@ -15,6 +15,7 @@
 
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
+mod adaptation;
 pub mod cards;
 pub mod chapters;
 mod embedder;
@@ -44,6 +45,7 @@ pub fn voices_file() -> Option<PathBuf> {
     Some(config::folders::steno_state()?.join(library::voices::VOICES_FILE))
 }
 
+pub use adaptation::{AdaptationNews, adapt};
 pub use embedder::{Embedder, EmbedderSettings, EmbeddingModel};
 pub use engine::{Canceller, Engine, EngineOptions, JobHandle};
 pub use find::find_engine;

@@ -484,6 +484,7 @@ fn answer_of(command: &Command) -> fn(&Event) -> bool {
         Command::DetectLanguages { .. } => |event| matches!(event, Event::LanguagesDone),
         Command::Quantise(_) => |event| matches!(event, Event::Quantised { .. }),
         Command::EncodeVoice(_) => |event| matches!(event, Event::Voice { .. }),
+        Command::Adapt(_) => |event| matches!(event, Event::Adapted { .. }),
         Command::EmbedTexts(_) => |event| matches!(event, Event::TextsEmbedded { .. }),
         _ => |event| matches!(event, Event::Finished { .. }),
     }

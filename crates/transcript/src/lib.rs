@@ -8,6 +8,7 @@
 mod again;
 pub mod chapters;
 pub mod edit;
+pub mod errors;
 pub mod export;
 mod load;
 pub mod naming;
@@ -112,6 +113,9 @@ pub struct Model {
     pub precision: String,
     /// True for the demonstration model, whose text carries a warning in every export.
     pub demonstration: bool,
+    /// Name of the adapter that it was used with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adapter: Option<String>,
 }
 
 /// What the model was asked to write.

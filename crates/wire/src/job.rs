@@ -16,6 +16,9 @@ pub struct Job {
     pub file: FilePath,
     /// A model's folder or file.
     pub model: FilePath,
+    /// An adapter of this model, which is added to its weights; `None`: the model as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adapter: Option<FilePath>,
     /// What computes.
     pub device: DeviceChoice,
     /// Compute threads; `None`: one per core.
@@ -110,6 +113,7 @@ impl Job {
             id,
             file: file.into(),
             model: model.into(),
+            adapter: None,
             device: DeviceChoice::Auto,
             threads: None,
             language: None,
@@ -167,9 +171,17 @@ impl Job {
     pub fn settings(&self) -> serde_json::Value {
         let mut settings = serde_json::to_value(self).unwrap_or_default();
         if let Some(settings) = settings.as_object_mut() {
-            for private in
-                ["id", "file", "model", "speaker_model", "spool_folder", "memory", "alternatives", "resume"]
-            {
+            for private in [
+                "id",
+                "file",
+                "model",
+                "adapter",
+                "speaker_model",
+                "spool_folder",
+                "memory",
+                "alternatives",
+                "resume",
+            ] {
                 settings.remove(private);
             }
         }

@@ -4,6 +4,7 @@
 
 #![warn(missing_docs, clippy::missing_errors_doc)]
 
+mod adaptation;
 mod embedding;
 mod frame;
 mod job;
@@ -15,6 +16,7 @@ mod resume;
 
 pub use memory::Stage;
 
+pub use adaptation::{Adapt, AdaptProgress, AdaptSettings, Adapted, Lesson};
 pub use embedding::{EmbedTexts, TextRole, TextVector};
 pub use frame::{FrameError, MAX_FRAME_BYTES, read_frame, write_frame};
 pub use job::{
@@ -31,7 +33,7 @@ use transcript::{Notice, Segment, Span, Time, Transcript};
 /// Raised whenever a message changes in a way that the other side would misread.
 /// Both sides send it first and refuse a different version with an error that names
 /// both.
-pub const PROTOCOL_VERSION: u32 = 7;
+pub const PROTOCOL_VERSION: u32 = 8;
 
 /// Names a job for as long as host and engine both live.
 pub type JobId = u64;
@@ -93,6 +95,9 @@ pub enum Command {
     /// Turns texts into vectors; answered with [`Event::Vectors`], then [`Event::TextsEmbedded`],
     /// or as a job that did not finish.
     EmbedTexts(Box<EmbedTexts>),
+    /// Trains adapters of a model; answered with [`Event::Adapting`], then [`Event::Adapted`], or as a
+    /// job that did not finish. Cancelled, it can be asked for again and goes on.
+    Adapt(Box<Adapt>),
     /// Ends a job within a second; unknown ids are ignored.
     Cancel {
         /// The job to end.
@@ -359,6 +364,18 @@ pub enum Event {
         /// Why this engine should be replaced before the next job.
         renewal: Option<memory::Renewal>,
     },
+    /// How far an adaptation is: when it begins, after each step and each epoch.
+    Adapting {
+        /// Epochs, steps, losses.
+        progress: Box<AdaptProgress>,
+    },
+    /// The adapter was written.
+    Adapted {
+        /// Where it is, and how it came about.
+        adapted: Box<Adapted>,
+        /// Why this engine should be replaced before the next job.
+        renewal: Option<memory::Renewal>,
+    },
     /// The model was made.
     Quantised {
         /// Of its weights, in bytes.
@@ -391,6 +408,7 @@ impl Event {
                 | Event::LanguagesDone
                 | Event::Voice { .. }
                 | Event::TextsEmbedded { .. }
+                | Event::Adapted { .. }
                 | Event::Quantised { .. }
         )
     }

@@ -4,6 +4,7 @@
 // The exception for tests covers only functions marked as such, not their helpers.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod adapt;
 mod chapters;
 mod commands;
 #[cfg(target_os = "linux")]

@@ -617,6 +617,51 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
         &["speaker", "language", "since", "until", "folder", "tag", "limit", "words-only", "json"],
         "search::every_option_of_search_changes_what_is_found",
     ),
+    (
+        "adapt",
+        &[
+            "pair",
+            "folder",
+            "language",
+            "epochs",
+            "rank",
+            "rate",
+            "batch",
+            "seed",
+            "memory-limit",
+            "ram-limit",
+            "device",
+            "threads",
+            "priority",
+        ],
+        "adapt::options_of_adapt_reach_the_engine",
+    ),
+    (
+        "adapt",
+        &["compare", "dry-run", "quiet"],
+        "adapt::what_would_be_learnt_from_and_its_memory_are_said_beforehand",
+    ),
+    ("adapt", &["name", "json"], "adapt::a_model_learns_from_a_recording_and_what_came_of_it_is_said"),
+    (
+        "adapters list",
+        &["json"],
+        "adapt::an_adapter_is_imported_switched_on_named_in_the_transcript_and_removed",
+    ),
+    (
+        "adapters export",
+        &["output"],
+        "adapt::an_adapter_is_imported_switched_on_named_in_the_transcript_and_removed",
+    ),
+    (
+        "adapters import",
+        &["name"],
+        "adapt::an_adapter_is_imported_switched_on_named_in_the_transcript_and_removed",
+    ),
+    (
+        "adapters verify",
+        &["model"],
+        "adapt::an_adapter_is_imported_switched_on_named_in_the_transcript_and_removed",
+    ),
     ("words", &["limit", "json"], "search::words_that_are_corrected_again_and_again_are_listed"),
     ("search", &["quiet"], "search::words_are_found_without_a_model_and_what_it_would_add_is_said"),
     ("search", &["reindex"], "search::meanings_are_indexed_and_found_and_another_model_takes_their_place"),
@@ -1086,6 +1131,7 @@ fn text_is_neither_a_formula_nor_a_tag() {
 /// Whether a test of this executable, `module::name`, is there.
 fn exists(test: &str) -> bool {
     let modules = [
+        ("adapt", include_str!("adapt.rs")),
         ("chapters", include_str!("chapters.rs")),
         ("commands", include_str!("commands.rs")),
         ("driver", include_str!("../driver.rs")),

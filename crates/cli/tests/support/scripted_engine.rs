@@ -75,6 +75,11 @@ fn main() {
                 send(&out, Some(id), Event::Vectors { vectors, done: total, total, per_second: 1.0 });
                 send(&out, Some(id), Event::TextsEmbedded { renewal: None });
             }
+            Command::Adapt(asked) => {
+                write_line(&asked.job, serde_json::json!({ "adapt": asked }));
+                let error = Failure::new(ErrorCode::ModelInvalid, "A scripted engine learns nothing.");
+                send(&out, Some(asked.job.id), Event::Failed { error, partial: None });
+            }
             _ => {}
         }
     }
@@ -91,13 +96,21 @@ fn hold_and_release() {
 }
 
 fn write_down(job: &Job) {
+    write_line(job, serde_json::json!({}));
+}
+
+/// With what else was asked for.
+fn write_line(job: &Job, more: serde_json::Value) {
     let Some(path) = std::env::var_os(JOBS) else { return };
     // SAFETY: the call takes numbers only; 0 stands for this process.
     #[cfg(target_os = "linux")]
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
     #[cfg(not(target_os = "linux"))]
     let nice = 0;
-    let line = serde_json::json!({ "job": job, "nice": nice, "pid": std::process::id() });
+    let mut line = serde_json::json!({ "job": job, "nice": nice, "pid": std::process::id() });
+    if let (Some(line), serde_json::Value::Object(more)) = (line.as_object_mut(), more) {
+        line.extend(more);
+    }
     let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
     writeln!(file, "{line}").unwrap();
 }
@@ -263,7 +276,12 @@ fn transcript(job: &Job, name: &str) -> Transcript {
     Transcript {
         schema_version: transcript::SCHEMA_VERSION,
         source: Source { name: name.into(), duration: Time::from_millis(10_000), ..Source::default() },
-        model: Model { name: "scripted".into(), precision: "f32".into(), demonstration: is("demo") },
+        model: Model {
+            name: "scripted".into(),
+            precision: "f32".into(),
+            demonstration: is("demo"),
+            adapter: None,
+        },
         language: job.language.clone().unwrap_or("en".into()),
         language_probability: None,
         task: job.task,

@@ -11,8 +11,8 @@ use pipeline::{Control, Stopped};
 use steno_engine::{Device, platform, serve};
 use transcript::{Notice, Segment, Severity, Source, Time, Transcript};
 use wire::{
-    Backend, Description, EmbedTexts, EncodeVoice, ErrorCode, Event, Failure, FilePath, Job, KnownVoice,
-    Quantise,
+    Adapt, Adapted, Backend, Description, EmbedTexts, EncodeVoice, ErrorCode, Event, Failure, FilePath, Job,
+    KnownVoice, Quantise,
 };
 
 #[global_allocator]
@@ -45,6 +45,15 @@ impl Device for Double {
         _: &Control,
         _: &mut (dyn FnMut(Event) + Send),
     ) -> Result<(), Failure> {
+        Err(Failure::new(ErrorCode::ModelInvalid, "A double has no models."))
+    }
+
+    fn adapt(
+        &mut self,
+        _: &Adapt,
+        _: &Control,
+        _: &mut (dyn FnMut(Event) + Send),
+    ) -> Result<Adapted, Failure> {
         Err(Failure::new(ErrorCode::ModelInvalid, "A double has no models."))
     }
 

@@ -281,6 +281,17 @@ impl Documents {
         Ok(Some(opened))
     }
 
+    /// A transcript as it was before any edit; `None` if there is none or it was deleted.
+    ///
+    /// # Errors
+    /// If the history can't be read.
+    pub fn original(&self, id: DocumentId) -> Result<Option<Transcript>, Error> {
+        self.change(|transaction| {
+            let Some(_) = find(transaction, id)? else { return Ok(None) };
+            Ok(Some(transcript_at(transaction, id, 0)?.0))
+        })
+    }
+
     /// Records an edit that follows the first `done` ones. Edits that were undone
     /// are discarded.
     ///

@@ -37,13 +37,7 @@ impl Encoder {
         let conv1 =
             Convolution::load(loader, &format!("{name}.conv1"), config, config.dimensions.mel_bins as usize)?;
         let conv2 = Convolution::load(loader, &format!("{name}.conv2"), config, width)?;
-        let positions_name = format!("{name}.embed_positions.weight");
-        let positions = if loader.weights.contains(&positions_name) {
-            loader.get(&positions_name, &[config.dimensions.audio_context as usize, width])?
-        } else {
-            // Some conversions omit them, as they follow from a formula.
-            sinusoids(config.dimensions.audio_context as usize, width, loader)?
-        };
+        let positions = audio_positions(loader, config)?;
         let layers = (0..config.dimensions.encoder_layers as usize)
             .map(|number| {
                 tick(on_layer)?;
@@ -173,6 +167,17 @@ impl Convolution {
             self.taps[number].forward(&view.contiguous()?)
         };
         biased(((tap(0)? + tap(1)?)? + tap(2)?)?, &self.bias, Some(self.activation))
+    }
+}
+
+/// (source positions, width).
+pub(crate) fn audio_positions(loader: Loader, config: &WhisperConfig) -> Result<Tensor, Error> {
+    const NAME: &str = "model.encoder.embed_positions.weight";
+    let (length, width) = (config.dimensions.audio_context as usize, config.dimensions.width as usize);
+    match loader.weights.contains(NAME) {
+        true => loader.get(NAME, &[length, width]),
+        // Some conversions omit them, as they follow from a formula.
+        false => sinusoids(length, width, loader),
     }
 }
 

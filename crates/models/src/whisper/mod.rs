@@ -11,8 +11,9 @@ mod vocabulary;
 
 pub use decoder::{CrossScores, Decoder, DecoderState};
 pub use encoder::Encoder;
+pub(crate) use encoder::audio_positions;
 pub use formats::{Activation, WhisperConfig};
 pub use layers::Tick;
-pub use model::Whisper;
+pub use model::{Whisper, vocabulary};
 pub(crate) use model::{computed_in, dtype};
 pub use vocabulary::Vocabulary;

@@ -7,7 +7,7 @@ use super::generation::GenerationConfig;
 use super::layers::{LoadedBytes, Loader, Tick};
 use super::{Decoder, Encoder, Vocabulary};
 use crate::{Error, ModelFiles, Weights, ggml};
-use formats::WhisperConfig;
+use formats::{AdapterFile, WhisperConfig};
 
 /// A loaded Whisper model. Immutable.
 #[derive(Debug)]
@@ -53,25 +53,27 @@ impl Whisper {
     /// [`Error::Interrupted`] if `on_layer` returned `false`; [`Error::Candle`]
     /// if the device fails or has no memory left.
     pub fn load(path: &Path, device: &Device, precision: Precision, on_layer: &Tick) -> Result<Self, Error> {
+        Self::load_adapted(path, None, device, precision, on_layer)
+    }
+
+    /// As [`Whisper::load`], with an adapter added to the matrices that it names, before they are
+    /// converted: decoding takes neither longer nor more memory.
+    ///
+    /// # Errors
+    /// As [`Whisper::load`]; [`Error::Files`] for an adapter of another model's shape.
+    pub fn load_adapted(
+        path: &Path,
+        adapter: Option<AdapterFile>,
+        device: &Device,
+        precision: Precision,
+        on_layer: &Tick,
+    ) -> Result<Self, Error> {
         let precision = computed_in(device, precision)?;
         let dtype = dtype(device, precision);
         let loaded = LoadedBytes::default();
         let config = WhisperConfig::read(path)?;
-        let (generation, vocabulary) = match ModelFiles::find(path)? {
-            ModelFiles::Safetensors { folder, .. } | ModelFiles::Gguf { folder, .. } => {
-                let generation = GenerationConfig::read(&folder)?;
-                let vocabulary =
-                    Vocabulary::read(&folder, &generation, config.dimensions.vocabulary as usize)?;
-                (generation, vocabulary)
-            }
-            ModelFiles::Ggml { file } => {
-                let map = formats::map_file(&file)?;
-                let vocabulary =
-                    ggml::contents(&map).and_then(|contents| Vocabulary::of_ggml(&map, &contents));
-                (GenerationConfig::default(), vocabulary.map_err(|reason| Error::invalid(&file, reason))?)
-            }
-        };
-        let weights = Weights::open(path)?;
+        let (generation, vocabulary) = described(path, &config)?;
+        let weights = Weights::open(path)?.adapted(adapter);
         let loader = Loader { weights: &weights, precision, dtype, rounds: false, device, loaded: &loaded };
         let encoder = Encoder::load(loader, &config, on_layer)?;
         let decoder = Decoder::load(loader, &config, on_layer)?;
@@ -102,6 +104,30 @@ impl Whisper {
     pub fn preferred(device: &Device) -> Precision {
         Precision::F32.usual_on(if device.is_cpu() { DeviceKind::Host } else { DeviceKind::Gpu })
     }
+}
+
+/// The tokens of the model at `path`, without loading its weights.
+///
+/// # Errors
+/// As [`Whisper::load`].
+pub fn vocabulary(path: &Path) -> Result<Vocabulary, Error> {
+    Ok(described(path, &WhisperConfig::read(path)?)?.1)
+}
+
+/// What the files beside the weights say of how to use them.
+fn described(path: &Path, config: &WhisperConfig) -> Result<(GenerationConfig, Vocabulary), Error> {
+    Ok(match ModelFiles::find(path)? {
+        ModelFiles::Safetensors { folder, .. } | ModelFiles::Gguf { folder, .. } => {
+            let generation = GenerationConfig::read(&folder)?;
+            let vocabulary = Vocabulary::read(&folder, &generation, config.dimensions.vocabulary as usize)?;
+            (generation, vocabulary)
+        }
+        ModelFiles::Ggml { file } => {
+            let map = formats::map_file(&file)?;
+            let vocabulary = ggml::contents(&map).and_then(|contents| Vocabulary::of_ggml(&map, &contents));
+            (GenerationConfig::default(), vocabulary.map_err(|reason| Error::invalid(&file, reason))?)
+        }
+    })
 }
 
 /// The precision that stands in for `precision` on a device.

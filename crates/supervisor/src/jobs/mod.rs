@@ -24,6 +24,7 @@ use journal_writer::JournalWriter;
 use run::JobRun;
 use slot::EngineSlot;
 
+pub(crate) use rungs::step_down_in;
 pub use rungs::{step_down, take as take_rung};
 
 /// From one look for an engine that a job has started to the next.

@@ -64,7 +64,7 @@ fn reached(position: u64) -> Event {
 }
 
 fn started(device: &str) -> Event {
-    let model = transcript::Model { name: "large".into(), precision: "f16".into(), demonstration: false };
+    let model = transcript::Model { name: "large".into(), precision: "f16".into(), ..Default::default() };
     Event::Started { source: Default::default(), model, device: device.into() }
 }
 

@@ -58,10 +58,15 @@ pub fn apply(job: &mut Job, settings: &LadderSettings) {
 /// engine computed. For jobs that are not transcriptions; a [`Supervisor`](crate::Supervisor)
 /// decides for those.
 pub fn step_down(job: &Job, place: Processor) -> Option<(Rung, Job)> {
+    step_down_in(Stage::Transcribe, job, place)
+}
+
+/// As [`step_down`], of an engine that died in this stage.
+pub(crate) fn step_down_in(stage: Stage, job: &Job, place: Processor) -> Option<(Rung, Job)> {
     let told = job.resume.as_ref().and_then(|resume| resume.ladder.clone());
     let state = told.unwrap_or_else(|| top(job, place));
     let ladder = Ladder { pins: job.memory.pins(), installed: installed(job, &state.settings) };
-    let rung = ladder.next(Stage::Transcribe, &state, Trouble::Died)?;
+    let rung = ladder.next(stage, &state, Trouble::Died)?;
     let mut next = job.clone();
     take(&mut next, &rung);
     Some((rung, next))

@@ -65,6 +65,11 @@ impl Runs {
         Ok(DeviceLease { _device: place })
     }
 
+    /// Whether another host waits for the device, which this one has.
+    pub fn is_awaited(&self, device: &str) -> bool {
+        self.open(device, "next").is_ok_and(|next| taken(&next).is_ok_and(|is_free| !is_free))
+    }
+
     fn open(&self, device: &str, ending: &str) -> io::Result<File> {
         OpenOptions::new().create(true).truncate(false).read(true).write(true).open(self.path(device, ending))
     }

@@ -58,7 +58,7 @@ fn find(before: &str, after: &str, found: &mut Vec<Correction>) {
 }
 
 /// The words of a text, without punctuation around them.
-fn words(text: &str) -> Vec<&str> {
+pub(crate) fn words(text: &str) -> Vec<&str> {
     let inner = |word: &'_ str| -> Option<(usize, usize)> {
         let start = word.find(char::is_alphanumeric)?;
         let (end, last) = word.char_indices().rfind(|(_, c)| c.is_alphanumeric())?;

@@ -261,7 +261,7 @@ pub(crate) mod tests {
         Transcript {
             schema_version: crate::SCHEMA_VERSION,
             source: Source { name: "talk.wav".into(), ..Source::default() },
-            model: Model { name: "tiny".into(), precision: "f32".into(), demonstration: false },
+            model: Model { name: "tiny".into(), precision: "f32".into(), ..Model::default() },
             language: "en".into(),
             language_probability: None,
             task: Task::Transcribe,

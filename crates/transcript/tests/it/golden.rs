@@ -65,7 +65,7 @@ fn talk() -> Transcript {
             channels: 2,
             format: "matroska, opus".into(),
         },
-        model: Model { name: "small".into(), precision: "f16".into(), demonstration: false },
+        model: Model { name: "small".into(), precision: "f16".into(), demonstration: false, adapter: None },
         language: "en".into(),
         language_probability: Some(0.98),
         task: Task::Transcribe,
@@ -117,7 +117,8 @@ fn talk() -> Transcript {
 
 fn demonstration() -> Transcript {
     let mut transcript = talk();
-    transcript.model = Model { name: "starter".into(), precision: "f16".into(), demonstration: true };
+    transcript.model =
+        Model { name: "starter".into(), precision: "f16".into(), demonstration: true, adapter: None };
     transcript.segments.truncate(1);
     transcript.chapters.truncate(1);
     transcript.run = None;

@@ -112,7 +112,7 @@ prop_compose! {
         Transcript {
             schema_version: SCHEMA_VERSION,
             source: Source { name, duration: gap.1, sample_rate: 44_100, channels: 2, format: "flac".into() },
-            model: Model { name: "tiny".into(), precision: "f16".into(), demonstration },
+            model: Model { name: "tiny".into(), precision: "f16".into(), demonstration, adapter: None },
             language: "en".into(),
             language_probability,
             task: if translate { Task::Translate } else { Task::Transcribe },

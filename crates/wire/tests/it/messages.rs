@@ -53,6 +53,7 @@ fn every_setting_changed() -> Job {
             seed: u64::MAX,
         },
         spool_folder: Some("/var/tmp".into()),
+        adapter: Some("/adapters/ü.safetensors".into()),
         ..Job::new(JobId::MAX, "/a/ü.wav", "/models/large-v3")
     }
 }
@@ -103,7 +104,7 @@ fn transcript() -> Transcript {
     Transcript {
         schema_version: SCHEMA_VERSION,
         source: source(),
-        model: Model { name: "base".into(), precision: "f16".into(), demonstration: true },
+        model: Model { name: "base".into(), precision: "f16".into(), demonstration: true, adapter: None },
         language: "en".into(),
         language_probability: Some(0.987_654_3),
         task: Task::Translate,
@@ -188,6 +189,23 @@ fn every_command_arrives_as_it_was_sent() {
             })),
         ),
         (
+            "adapt",
+            Command::Adapt(Box::new(Adapt {
+                job: every_setting_changed(),
+                lessons: vec![Lesson {
+                    file: "/a/ü.wav".into(),
+                    span: Some(Span::new(Time::ZERO, Time::from_millis(1500))),
+                    text: "Straße".into(),
+                    language: Some("de".into()),
+                    corrected: true,
+                    held_back: true,
+                }],
+                settings: AdaptSettings { rank: 3, rate: 0.25, ..AdaptSettings::default() },
+                folder: "/work".into(),
+                output: "/b".into(),
+            })),
+        ),
+        (
             "quantise",
             Command::Quantise(Box::new(Quantise {
                 id: 3,
@@ -235,7 +253,7 @@ fn every_event_arrives_as_it_was_sent() {
         speed: Some(1.0 / 3.0),
         left: None,
     };
-    let model = Model { name: "base".into(), precision: "q8_0".into(), demonstration: false };
+    let model = Model { name: "base".into(), precision: "q8_0".into(), demonstration: false, adapter: None };
     for (name, event) in [
         ("hello", Event::Hello { protocol: 1, engine: "x".into(), backend: Backend::Cpu, pid: u32::MAX }),
         ("pong", Event::Pong { nonce: 1, work: u64::MAX }),
@@ -282,6 +300,29 @@ fn every_event_arrives_as_it_was_sent() {
                 done: 4,
                 total: 5,
                 per_second: 1.5,
+            },
+        ),
+        (
+            "adapting",
+            Event::Adapting {
+                progress: Box::new(AdaptProgress {
+                    epoch: 2,
+                    loss: Some(0.5),
+                    keeps_inputs: true,
+                    ..AdaptProgress::default()
+                }),
+            },
+        ),
+        (
+            "adapted",
+            Event::Adapted {
+                adapted: Box::new(Adapted {
+                    adapter: "/b".into(),
+                    epoch: 2,
+                    losses: vec![0.5, 0.25],
+                    held_back: vec![1.5],
+                }),
+                renewal: None,
             },
         ),
         ("texts_embedded", Event::TextsEmbedded { renewal: Some(memory::Renewal::Leak) }),

@@ -65,12 +65,12 @@ default: boolean, };
  * memory for a while. A model is a stage of its own because it may stay loaded
  * for the next file.
  */
-export type Stage = "preprocess" | "speech_model" | "transcribe" | "speaker_model" | "diarize" | "align" | "embedding_model" | "embed";
+export type Stage = "preprocess" | "speech_model" | "transcribe" | "speaker_model" | "diarize" | "align" | "embedding_model" | "embed" | "adapt";
 
 /**
  * A point in a job at which memory is read.
  */
-export type Checkpoint = "pipeline_start" | "before_preprocess" | "after_preprocess" | "before_audio_release" | "after_audio_release" | "before_speech_model_load" | "after_speech_model_load" | "before_transcribe" | "batch" | "after_transcribe" | "before_decoding_release" | "after_decoding_release" | "before_speech_model_release" | "after_speech_model_release" | "before_speaker_model_load" | "after_speaker_model_load" | "before_diarize" | "after_diarize" | "before_waveform_release" | "after_waveform_release" | "before_speaker_model_release" | "after_speaker_model_release" | "before_align" | "after_align" | "before_alignment_release" | "after_alignment_release" | "before_embedding_model_load" | "after_embedding_model_load" | "before_embed" | "after_embed" | "before_embedding_release" | "after_embedding_release" | "before_embedding_model_release" | "after_embedding_model_release" | "before_recovery" | "after_recovery" | "before_trim" | "after_trim" | "before_final_cleanup" | "final_cleanup";
+export type Checkpoint = "pipeline_start" | "before_preprocess" | "after_preprocess" | "before_audio_release" | "after_audio_release" | "before_speech_model_load" | "after_speech_model_load" | "before_transcribe" | "batch" | "after_transcribe" | "before_decoding_release" | "after_decoding_release" | "before_speech_model_release" | "after_speech_model_release" | "before_speaker_model_load" | "after_speaker_model_load" | "before_diarize" | "after_diarize" | "before_waveform_release" | "after_waveform_release" | "before_speaker_model_release" | "after_speaker_model_release" | "before_align" | "after_align" | "before_alignment_release" | "after_alignment_release" | "before_embedding_model_load" | "after_embedding_model_load" | "before_embed" | "after_embed" | "before_embedding_release" | "after_embedding_release" | "before_embedding_model_release" | "after_embedding_model_release" | "before_adapt" | "before_epoch" | "after_epoch" | "after_adapt" | "before_adaptation_release" | "after_adaptation_release" | "before_recovery" | "after_recovery" | "before_trim" | "after_trim" | "before_final_cleanup" | "final_cleanup";
 
 /**
  * What went wrong.

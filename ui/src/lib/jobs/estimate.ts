@@ -33,6 +33,7 @@ export function jobLeft(job: Job, known: Known): number | null {
     case "align":
     case "embedding_model":
     case "embed":
+    case "adapt":
       return progress.left;
     default:
       // It is being read: how fast the model is, the recording before says.

@@ -134,6 +134,7 @@ export const de: Text = {
       align: "Zeitzuordnung",
       embedding_model: "Einbettungsmodell",
       embed: "Suchindex",
+      adapt: "Anpassung",
     },
     table: (samples) => (samples === 1 ? "1 Messpunkt als Tabelle" : `${samples} Messpunkte als Tabelle`),
     latest: (samples) => `Die letzten ${samples}. Die gespeicherte Tabelle enthält alle.`,
@@ -497,6 +498,8 @@ export const de: Text = {
         return "Einbettungsmodell wird geladen";
       case "embed":
         return "Suche wird vorbereitet";
+      case "adapt":
+        return "Modell wird angepasst";
     }
   },
 

@@ -136,6 +136,7 @@ export const en = {
       align: "Alignment",
       embedding_model: "Embedding model",
       embed: "Search index",
+      adapt: "Adaptation",
     },
     table: (samples: number) => (samples === 1 ? "1 checkpoint as a table" : `${samples} checkpoints as a table`),
     latest: (samples: number) => `The latest ${samples}. The saved table has all of them.`,
@@ -500,6 +501,8 @@ export const en = {
         return "Loading the embedding model";
       case "embed":
         return "Preparing the search";
+      case "adapt":
+        return "Adapting the model";
     }
   },
 

@@ -135,6 +135,7 @@ export const es: Text = {
       align: "Alineación",
       embedding_model: "Modelo de incrustación",
       embed: "Índice de búsqueda",
+      adapt: "Adaptación",
     },
     table: (samples) => (samples === 1 ? "1 punto de medición en una tabla" : `${samples} puntos de medición en una tabla`),
     latest: (samples) => `Los últimos ${samples}. La tabla guardada los contiene todos.`,
@@ -498,6 +499,8 @@ export const es: Text = {
         return "Cargando el modelo de incrustación";
       case "embed":
         return "Preparando la búsqueda";
+      case "adapt":
+        return "Adaptando el modelo";
     }
   },
 

@@ -138,6 +138,7 @@ export const fr: Text = {
       align: "Alignement",
       embedding_model: "Modèle de plongement",
       embed: "Index de recherche",
+      adapt: "Adaptation",
     },
     table: (samples) => `${counted(samples, "point", "points")} de mesure sous forme de tableau`,
     latest: (samples) => `Les ${samples} derniers. Le tableau enregistré les contient tous.`,
@@ -501,6 +502,8 @@ export const fr: Text = {
         return "Chargement du modèle de plongement";
       case "embed":
         return "Préparation de la recherche";
+      case "adapt":
+        return "Adaptation du modèle";
     }
   },
 

@@ -135,6 +135,7 @@ export const ja: Text = {
       align: "時刻合わせ",
       embedding_model: "埋め込みモデル",
       embed: "検索インデックス",
+      adapt: "適応",
     },
     table: (samples) => `測定点${samples}件の表`,
     latest: (samples) => `最新の${samples}件です。保存した表にはすべてが含まれます。`,
@@ -498,6 +499,8 @@ export const ja: Text = {
         return "埋め込みモデルを読み込み中";
       case "embed":
         return "検索を準備中";
+      case "adapt":
+        return "モデルを適応させています";
     }
   },
 

@@ -135,6 +135,7 @@ export const zh: Text = {
       align: "对齐",
       embedding_model: "嵌入模型",
       embed: "搜索索引",
+      adapt: "适配",
     },
     table: (samples) => `以表格显示 ${samples} 个测量点`,
     latest: (samples) => `最近 ${samples} 个。保存的表格包含全部测量点。`,
@@ -498,6 +499,8 @@ export const zh: Text = {
         return "正在加载嵌入模型";
       case "embed":
         return "正在准备搜索";
+      case "adapt":
+        return "正在适配模型";
     }
   },
 

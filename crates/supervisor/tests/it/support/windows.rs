@@ -26,7 +26,7 @@ pub fn transcribe(job: &Job) {
     let deeds: Vec<Vec<&str>> = parts.map(|part| part.split(' ').collect()).collect();
     let resume = job.resume.as_deref().cloned().unwrap_or_default();
     let source = Source { name: name.into(), ..Source::default() };
-    let model = Model { name: "double".into(), precision: "f32".into(), demonstration: false };
+    let model = Model { name: "double".into(), precision: "f32".into(), demonstration: false, adapter: None };
     tell(id, Event::Started { source: source.clone(), model: model.clone(), device: "cpu".into() });
     do_deeds(job, &deeds, "start");
     let first = resume.point.as_ref().map_or(0, |point| point.position / WINDOW);

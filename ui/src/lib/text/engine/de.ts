@@ -11,6 +11,7 @@ const MOMENTS: Record<Stage, string> = {
   align: "Beim Zuordnen der Wörter",
   embedding_model: "Beim Laden des Einbettungsmodells",
   embed: "Beim Einbetten der Texte",
+  adapt: "Beim Anpassen des Modells",
 };
 
 const TROUBLES: Record<Trouble, string> = {
@@ -91,6 +92,12 @@ export const engine: EngineText = {
     after_embedding_release: "Nach dem Freigeben der Einbettungspuffer",
     before_embedding_model_release: "Vor dem Entladen des Einbettungsmodells",
     after_embedding_model_release: "Nach dem Entladen des Einbettungsmodells",
+    before_adapt: "Vor dem Anpassen",
+    before_epoch: "Vor Durchgang",
+    after_epoch: "Nach Durchgang",
+    after_adapt: "Nach dem Anpassen",
+    before_adaptation_release: "Vor dem Freigeben der Anpassungspuffer",
+    after_adaptation_release: "Nach dem Freigeben der Anpassungspuffer",
     before_recovery: "Vor dem Zurückgewinnen von Speicher",
     after_recovery: "Nach dem Zurückgewinnen von Speicher",
     before_trim: "Vor dem Freigeben von ungenutztem Speicher",

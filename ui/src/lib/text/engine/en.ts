@@ -22,6 +22,7 @@ const MOMENTS: Record<Stage, string> = {
   align: "while words were aligned",
   embedding_model: "while the embedding model was loaded",
   embed: "while texts were embedded",
+  adapt: "during the adaptation",
 };
 
 const TROUBLES: Record<Trouble, string> = {
@@ -102,6 +103,12 @@ export const engine: EngineText = {
     after_embedding_release: "After releasing embedding buffers",
     before_embedding_model_release: "Before unloading the embedding model",
     after_embedding_model_release: "After unloading the embedding model",
+    before_adapt: "Before the adaptation",
+    before_epoch: "Before epoch",
+    after_epoch: "After epoch",
+    after_adapt: "After the adaptation",
+    before_adaptation_release: "Before releasing adaptation buffers",
+    after_adaptation_release: "After releasing adaptation buffers",
     before_recovery: "Before recovering memory",
     after_recovery: "After recovering memory",
     before_trim: "Before releasing unused memory",

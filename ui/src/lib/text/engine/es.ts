@@ -11,6 +11,7 @@ const MOMENTS: Record<Stage, string> = {
   align: "al alinear las palabras",
   embedding_model: "al cargar el modelo de incrustación",
   embed: "al incrustar los textos",
+  adapt: "al adaptar el modelo",
 };
 
 const TROUBLES: Record<Trouble, string> = {
@@ -91,6 +92,12 @@ export const engine: EngineText = {
     after_embedding_release: "Después de liberar los búferes de incrustación",
     before_embedding_model_release: "Antes de descargar de la memoria el modelo de incrustación",
     after_embedding_model_release: "Después de descargar de la memoria el modelo de incrustación",
+    before_adapt: "Antes de la adaptación",
+    before_epoch: "Antes de la pasada",
+    after_epoch: "Después de la pasada",
+    after_adapt: "Después de la adaptación",
+    before_adaptation_release: "Antes de liberar los búferes de adaptación",
+    after_adaptation_release: "Después de liberar los búferes de adaptación",
     before_recovery: "Antes de recuperar memoria",
     after_recovery: "Después de recuperar memoria",
     before_trim: "Antes de liberar la memoria sin usar",

@@ -11,6 +11,7 @@ const MOMENTS: Record<Stage, string> = {
   align: "pendant l’alignement des mots",
   embedding_model: "pendant le chargement du modèle de plongement",
   embed: "pendant le plongement des textes",
+  adapt: "pendant l’adaptation du modèle",
 };
 
 const TROUBLES: Record<Trouble, string> = {
@@ -91,6 +92,12 @@ export const engine: EngineText = {
     after_embedding_release: "Après la libération des tampons de plongement",
     before_embedding_model_release: "Avant le déchargement du modèle de plongement",
     after_embedding_model_release: "Après le déchargement du modèle de plongement",
+    before_adapt: "Avant l’adaptation",
+    before_epoch: "Avant le passage",
+    after_epoch: "Après le passage",
+    after_adapt: "Après l’adaptation",
+    before_adaptation_release: "Avant la libération des tampons d’adaptation",
+    after_adaptation_release: "Après la libération des tampons d’adaptation",
     before_recovery: "Avant la récupération de mémoire",
     after_recovery: "Après la récupération de mémoire",
     before_trim: "Avant la libération de la mémoire inutilisée",

@@ -11,6 +11,7 @@ const MOMENTS: Record<Stage, string> = {
   align: "単語の時刻合わせ中に",
   embedding_model: "埋め込みモデルの読み込み中に",
   embed: "テキストの埋め込み中に",
+  adapt: "モデルの適応中に",
 };
 
 const TROUBLES: Record<Trouble, string> = {
@@ -91,6 +92,12 @@ export const engine: EngineText = {
     after_embedding_release: "埋め込み用バッファーの解放後",
     before_embedding_model_release: "埋め込みモデルの解放前",
     after_embedding_model_release: "埋め込みモデルの解放後",
+    before_adapt: "適応の前",
+    before_epoch: "エポック前",
+    after_epoch: "エポック後",
+    after_adapt: "適応の後",
+    before_adaptation_release: "適応用バッファーの解放前",
+    after_adaptation_release: "適応用バッファーの解放後",
     before_recovery: "メモリ回復の前",
     after_recovery: "メモリ回復の後",
     before_trim: "未使用メモリの解放前",

@@ -11,6 +11,7 @@ const MOMENTS: Record<Stage, string> = {
   align: "对齐词语时",
   embedding_model: "加载嵌入模型时",
   embed: "嵌入文本时",
+  adapt: "适配模型时",
 };
 
 const TROUBLES: Record<Trouble, string> = {
@@ -91,6 +92,12 @@ export const engine: EngineText = {
     after_embedding_release: "释放嵌入缓冲区后",
     before_embedding_model_release: "卸载嵌入模型前",
     after_embedding_model_release: "卸载嵌入模型后",
+    before_adapt: "适配前",
+    before_epoch: "轮次前",
+    after_epoch: "轮次后",
+    after_adapt: "适配后",
+    before_adaptation_release: "释放适配缓冲区前",
+    after_adaptation_release: "释放适配缓冲区后",
     before_recovery: "回收内存前",
     after_recovery: "回收内存后",
     before_trim: "释放未使用的内存前",

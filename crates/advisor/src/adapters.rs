@@ -1,0 +1,255 @@
+//! The user's adapters: files in one folder, and which of them is on for which model.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use formats::{AdapterCard, AdapterFile, write_whole};
+use wire::{ErrorCode, Failure};
+
+use crate::models::Places;
+
+const ENDING: &str = "safetensors";
+/// Which adapter is on, by the fingerprint of the weights that it belongs to.
+const SWITCHES: &str = "on.json";
+
+/// The folder of adapters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Adapters {
+    folder: PathBuf,
+}
+
+/// An adapter in the folder.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListedAdapter {
+    /// By which it is chosen; its file's.
+    pub name: String,
+    /// Its file.
+    pub path: PathBuf,
+    /// Bytes of its file.
+    pub bytes: u64,
+    /// Whether its model is used with it.
+    pub is_on: bool,
+    /// What it is, or why it can't be read.
+    pub card: Result<AdapterCard, Failure>,
+}
+
+impl Adapters {
+    /// Those of this user; `None` where there is no home folder.
+    pub fn of_this_user() -> Option<Self> {
+        Some(Self::at(Places::of_this_process().data_folder?.join("steno/adapters")))
+    }
+
+    /// Those in a folder, which need not exist.
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// All of them by name, damaged ones too.
+    pub fn list(&self) -> Vec<ListedAdapter> {
+        let switches = self.switches();
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let mut found: Vec<ListedAdapter> = entries
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|ending| ending == ENDING))
+            .filter_map(|path| {
+                let name = path.file_stem()?.to_str()?.to_owned();
+                let card = read(&path).map(|file| file.card);
+                let is_on = switches.values().any(|on| *on == name);
+                Some(ListedAdapter { bytes: fs::metadata(&path).ok()?.len(), name, path, is_on, card })
+            })
+            .collect();
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        found
+    }
+
+    /// The one of that name, read and checked.
+    ///
+    /// # Errors
+    /// Where there is none or it is damaged.
+    pub fn read(&self, name: &str) -> Result<AdapterFile, Failure> {
+        read(&self.existing(name)?)
+    }
+
+    /// The adapter that the model at `path` is used with.
+    pub fn of_model(&self, path: &Path) -> Option<PathBuf> {
+        let switches = self.switches();
+        if switches.is_empty() {
+            return None;
+        }
+        let name = switches.get(&formats::fingerprint(path).ok()?)?;
+        Some(self.path(name).ok()?).filter(|file| file.is_file())
+    }
+
+    /// Takes in a file under a name, off.
+    ///
+    /// # Errors
+    /// Where it is no adapter, the name is taken or can't be one, or the folder can't be written.
+    pub fn add(&self, file: &Path, name: &str) -> Result<PathBuf, Failure> {
+        let adapter = read(file)?;
+        let path = self.path(name)?;
+        if path.exists() {
+            let text = format!("There is an adapter named {name} already.");
+            return Err(Failure::new(ErrorCode::NameTaken, text).remedy("Choose another name with --name."));
+        }
+        fs::create_dir_all(&self.folder).map_err(|error| unwritable(&self.folder, &error))?;
+        let adapter = AdapterFile { path: path.clone(), ..adapter };
+        adapter.write().map_err(|error| unwritable(&path, &error))?;
+        Ok(path)
+    }
+
+    /// Copies one to a file that is not there yet.
+    ///
+    /// # Errors
+    /// Where there is no such adapter, it is damaged, or the file exists or can't be written.
+    pub fn export(&self, name: &str, to: &Path) -> Result<(), Failure> {
+        let adapter = self.read(name)?;
+        if to.exists() {
+            return Err(Failure::new(ErrorCode::OutputExists, "This file already exists.")
+                .file(to)
+                .remedy("Remove it, or choose another name."));
+        }
+        AdapterFile { path: to.to_owned(), ..adapter }.write().map_err(|error| unwritable(to, &error))
+    }
+
+    /// Removes one, which is then on nowhere.
+    ///
+    /// # Errors
+    /// Where there is none, or it can't be removed.
+    pub fn remove(&self, name: &str) -> Result<(), Failure> {
+        let path = self.existing(name)?;
+        self.switch_off(name)?;
+        fs::remove_file(&path).map_err(|error| unwritable(&path, &error))
+    }
+
+    /// Has its model used with it, in place of another one.
+    ///
+    /// # Errors
+    /// Where there is none, it is damaged, or the folder can't be written.
+    pub fn switch_on(&self, name: &str) -> Result<AdapterCard, Failure> {
+        let card = self.read(name)?.card;
+        let mut switches = self.switches();
+        switches.insert(card.base.clone(), name.to_owned());
+        self.write_switches(&switches)?;
+        Ok(card)
+    }
+
+    /// Has its model used as it is.
+    ///
+    /// # Errors
+    /// Where there is none, or the folder can't be written.
+    pub fn switch_off(&self, name: &str) -> Result<(), Failure> {
+        self.existing(name)?;
+        let mut switches = self.switches();
+        switches.retain(|_, on| on != name);
+        self.write_switches(&switches)
+    }
+
+    /// Where an adapter of that name lies or would lie.
+    ///
+    /// # Errors
+    /// Where a file can't have the name.
+    pub fn path(&self, name: &str) -> Result<PathBuf, Failure> {
+        let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ');
+        if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
+            let text = format!("An adapter can't be named {name:?}.");
+            return Err(Failure::new(ErrorCode::NameMissing, text)
+                .remedy("Use letters, digits, spaces, dots, hyphens and underscores."));
+        }
+        Ok(self.folder.join(format!("{name}.{ENDING}")))
+    }
+
+    fn existing(&self, name: &str) -> Result<PathBuf, Failure> {
+        let path = self.path(name)?;
+        if path.is_file() {
+            return Ok(path);
+        }
+        let text = format!("There is no adapter named {name}.");
+        Err(Failure::new(ErrorCode::ModelNotFound, text)
+            .remedy("`steno adapters` lists those that there are."))
+    }
+
+    /// A file that can't be read switches nothing on.
+    fn switches(&self) -> BTreeMap<String, String> {
+        let bytes = fs::read(self.folder.join(SWITCHES)).unwrap_or_default();
+        serde_json::from_slice(&bytes).unwrap_or_default()
+    }
+
+    fn write_switches(&self, switches: &BTreeMap<String, String>) -> Result<(), Failure> {
+        let path = self.folder.join(SWITCHES);
+        let bytes = serde_json::to_vec_pretty(switches).unwrap_or_default();
+        write_whole(&path, &bytes).map_err(|error| unwritable(&path, &error))
+    }
+}
+
+/// An adapter's file, read and checked.
+///
+/// # Errors
+/// Where it can't be read, is damaged, or is no adapter.
+pub fn read(path: &Path) -> Result<AdapterFile, Failure> {
+    AdapterFile::read(path).map_err(|error| {
+        let reason = match error {
+            formats::Error::Io { source, .. } => format!("can't be read: {source}"),
+            formats::Error::Invalid { reason, .. } => format!("is not valid: {reason}"),
+            other => other.to_string(),
+        };
+        Failure::new(ErrorCode::ModelInvalid, format!("The adapter {reason}.")).file(path)
+    })
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    let code = match error.kind() {
+        io::ErrorKind::StorageFull => ErrorCode::DiskFull,
+        _ => ErrorCode::OutputUnwritable,
+    };
+    Failure::new(code, format!("It can't be written: {error}.")).file(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use formats::AdapterMatrix;
+
+    fn adapter(path: &Path, base: &str) -> PathBuf {
+        let matrix = AdapterMatrix { name: "fc1".into(), output: 1, input: 1, a: vec![1.0], b: vec![1.0] };
+        let card = AdapterCard { rank: 1, alpha: 1.0, base: base.into(), ..AdapterCard::default() };
+        let file = AdapterFile { path: path.into(), card, matrices: vec![matrix] };
+        file.write().unwrap();
+        file.path
+    }
+
+    #[test]
+    fn adapters_are_added_switched_exported_and_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let adapters = Adapters::at(folder.path().join("adapters"));
+        assert!(adapters.list().is_empty());
+        let file = adapter(&folder.path().join("a.safetensors"), "base");
+        adapters.add(&file, "names").unwrap();
+        assert_eq!(adapters.add(&file, "names").unwrap_err().code, ErrorCode::NameTaken);
+        assert_eq!(adapters.add(&file, "../names").unwrap_err().code, ErrorCode::NameMissing);
+        let is_on = || adapters.list().iter().map(|it| it.is_on).collect::<Vec<_>>();
+        assert_eq!(is_on(), [false]);
+        adapters.switch_on("names").unwrap();
+        assert_eq!(is_on(), [true]);
+        // Another one of the same model takes its place.
+        adapters.add(&file, "others").unwrap();
+        adapters.switch_on("others").unwrap();
+        assert_eq!(is_on(), [false, true]);
+        let to = folder.path().join("exported.safetensors");
+        adapters.export("names", &to).unwrap();
+        assert!(read(&to).is_ok());
+        assert_eq!(adapters.export("names", &to).unwrap_err().code, ErrorCode::OutputExists);
+        adapters.remove("others").unwrap();
+        assert_eq!(is_on(), [false]);
+        assert_eq!(adapters.remove("others").unwrap_err().code, ErrorCode::ModelNotFound);
+    }
+
+    #[test]
+    fn a_damaged_adapter_is_listed_with_what_is_wrong() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a.safetensors"), "nothing").unwrap();
+        let listed = Adapters::at(folder.path()).list();
+        assert_eq!(listed[0].card.as_ref().unwrap_err().code, ErrorCode::ModelInvalid);
+    }
+}

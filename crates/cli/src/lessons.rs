@@ -1,0 +1,253 @@
+//! What `steno adapt` learns from: recordings with their texts, and the user's history.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use library::Documents;
+use serde::Deserialize;
+use supervisor::recordings;
+use transcript::{Span, Task, Time, Transcript};
+use wire::{ErrorCode, Failure, Lesson};
+
+/// A window is 30 s: longer parts are not learnt from.
+const LONGEST: f64 = 29.5;
+/// For each corrected segment so many others are learnt beside it, so that nothing is forgotten.
+const OTHERS_PER_CORRECTION: usize = 3;
+/// Most transcripts without corrections, and the longest in seconds, that before and after are compared on.
+const COMPARED: usize = 3;
+const LONGEST_COMPARED: f64 = 600.0;
+
+/// What is learnt from, and what the result is compared on besides.
+#[derive(Debug, Default)]
+pub struct Collected {
+    pub lessons: Vec<Lesson>,
+    /// Recordings with their whole texts.
+    pub others: Vec<(PathBuf, String, Option<String>)>,
+    /// Parts that are longer than a window, or have no text.
+    pub left_out: usize,
+}
+
+/// The parts of a text file: of Steno's JSON and of others that have the same fields.
+#[derive(Debug, Deserialize)]
+struct Parts {
+    language: Option<String>,
+    segments: Vec<Part>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Part {
+    start: f64,
+    end: f64,
+    text: String,
+    language: Option<String>,
+}
+
+impl Collected {
+    /// Adds a recording with its text: plain, of at most one window, or JSON with times.
+    pub fn pair(&mut self, audio: &Path, text: &Path, language: Option<&str>) -> Result<(), Failure> {
+        for part in read(text)? {
+            let Some((start, end)) = part.times else {
+                self.push(audio, None, part.text, part.language.as_deref().or(language), true);
+                continue;
+            };
+            let at = |seconds: f64| Time::from_seconds(seconds.max(0.0));
+            let span = Span::new(at(start), at(end.max(start)));
+            self.push(audio, Some(span), part.text, part.language.as_deref().or(language), true);
+        }
+        Ok(())
+    }
+
+    /// Adds every recording of a folder that has a text beside it, `talk.json` or `talk.txt`.
+    pub fn folder(&mut self, folder: &Path, language: Option<&str>) -> Result<(), Failure> {
+        for (audio, text) in pairs(folder)? {
+            self.pair(&audio, &text, language)?;
+        }
+        Ok(())
+    }
+
+    /// Adds what the result is compared on: every recording of a folder that has a text beside it.
+    pub fn compared(&mut self, folder: &Path, language: Option<&str>) -> Result<(), Failure> {
+        for (audio, text) in pairs(folder)? {
+            let parts = read(&text)?;
+            let own = parts.iter().find_map(|part| part.language.clone());
+            let text = parts.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join(" ");
+            self.others.push((audio, text, own.or_else(|| language.map(str::to_owned))));
+        }
+        Ok(())
+    }
+
+    /// Adds the history: corrected segments with others beside them; recordings without any
+    /// correction are compared on.
+    pub fn history(&mut self, documents: &Documents) -> Result<(), Failure> {
+        for document in documents.list().map_err(|error| error.failure())? {
+            let opened = documents.read(document.id).map_err(|error| error.failure())?;
+            let original = documents.original(document.id).map_err(|error| error.failure())?;
+            let (Some(opened), Some(original)) = (opened, original) else { continue };
+            let file = document.file.as_path();
+            if opened.transcript.task != Task::Transcribe || !file.is_file() {
+                continue;
+            }
+            self.document(file, &opened.transcript, &original);
+        }
+        Ok(())
+    }
+
+    fn document(&mut self, file: &Path, now: &Transcript, original: &Transcript) {
+        let was = |text: &str| original.segments.iter().any(|segment| segment.text.contains(text));
+        let is_corrected = |text: &str| !was(text);
+        let corrected = now.segments.iter().filter(|segment| is_corrected(&segment.text)).count();
+        if corrected == 0 {
+            let text = now.segments.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join(" ");
+            let is_short = now.source.duration.seconds() <= LONGEST_COMPARED;
+            if self.others.len() < COMPARED && is_short && !text.is_empty() {
+                self.others.push((file.to_owned(), text, Some(now.language.clone())));
+            }
+            return;
+        }
+        let mut beside = corrected * OTHERS_PER_CORRECTION;
+        for segment in &now.segments {
+            let corrected = is_corrected(&segment.text);
+            if !corrected {
+                if beside == 0 {
+                    continue;
+                }
+                beside -= 1;
+            }
+            let language = segment.language.as_deref().unwrap_or(&now.language);
+            let span = Span::new(segment.start, segment.end);
+            self.push(file, Some(span), segment.text.clone(), Some(language), corrected);
+        }
+    }
+
+    fn push(
+        &mut self,
+        file: &Path,
+        span: Option<Span>,
+        text: String,
+        language: Option<&str>,
+        corrected: bool,
+    ) {
+        let is_long = span.is_some_and(|span| span.length().seconds() > LONGEST);
+        let is_empty = span.is_some_and(|span| span.length() == Time::ZERO);
+        if is_long || is_empty || text.trim().is_empty() {
+            self.left_out += 1;
+            return;
+        }
+        self.lessons.push(Lesson {
+            file: file.into(),
+            span,
+            text,
+            language: language.map(str::to_owned),
+            corrected,
+            held_back: false,
+        });
+    }
+
+    /// Holds back a tenth, of corrections and of the rest, at least one correction; which ones follows
+    /// from the seed.
+    pub fn hold_back(&mut self, seed: u64) {
+        for corrected in [true, false] {
+            let numbers = (0..self.lessons.len()).filter(|it| self.lessons[*it].corrected == corrected);
+            let mut numbers: Vec<usize> = numbers.collect();
+            let mixed = |number: &usize| {
+                (*number as u64 ^ seed.rotate_left(17)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31)
+            };
+            numbers.sort_by_key(mixed);
+            let held = if corrected { numbers.len().div_ceil(10) } else { numbers.len() / 10 };
+            numbers.into_iter().take(held).for_each(|number| self.lessons[number].held_back = true);
+        }
+    }
+}
+
+/// A part of a text file.
+struct ReadPart {
+    times: Option<(f64, f64)>,
+    text: String,
+    language: Option<String>,
+}
+
+fn read(path: &Path) -> Result<Vec<ReadPart>, Failure> {
+    let unreadable = |error: std::io::Error| {
+        let code = match error.kind() {
+            std::io::ErrorKind::NotFound => ErrorCode::FileNotFound,
+            _ => ErrorCode::FileUnreadable,
+        };
+        Failure::new(code, format!("The text can't be read: {error}.")).file(path)
+    };
+    let text = fs::read_to_string(path).map_err(unreadable)?;
+    if path.extension().is_none_or(|ending| !ending.eq_ignore_ascii_case("json")) {
+        return Ok(vec![ReadPart { times: None, text, language: None }]);
+    }
+    let parts: Parts = serde_json::from_str(&text).map_err(|error| {
+        let text = format!("This is no transcript with times: {error}.");
+        Failure::new(ErrorCode::BadSettings, text).file(path)
+    })?;
+    let language = parts.language;
+    let part = |part: Part| ReadPart {
+        times: Some((part.start, part.end)),
+        text: part.text,
+        language: part.language.or_else(|| language.clone()),
+    };
+    Ok(parts.segments.into_iter().map(part).collect())
+}
+
+/// Recordings of a folder with the texts beside them.
+fn pairs(folder: &Path) -> Result<Vec<(PathBuf, PathBuf)>, Failure> {
+    let mut found = Vec::new();
+    let mut failed = None;
+    recordings::in_folder(folder, true, &mut |one| match one {
+        Ok(audio) => {
+            let texts = ["json", "txt"].map(|ending| audio.with_extension(ending));
+            if let Some(text) = texts.into_iter().find(|text| text.is_file()) {
+                found.push((audio, text));
+            }
+        }
+        Err(failure) => failed = Some(failure),
+    });
+    match failed {
+        Some(failure) => Err(failure),
+        None if found.is_empty() => {
+            let text = "No recording here has a text beside it, such as talk.json or talk.txt for talk.wav.";
+            Err(Failure::new(ErrorCode::FileNotFound, text).file(folder))
+        }
+        None => Ok(found),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transcript::{SCHEMA_VERSION, Segment};
+
+    fn transcript(texts: &[&str]) -> Transcript {
+        let segment = |(number, text): (usize, &&str)| Segment {
+            start: Time::from_seconds(number as f64 * 5.0),
+            end: Time::from_seconds(number as f64 * 5.0 + 4.0),
+            text: (*text).into(),
+            ..Segment::default()
+        };
+        let json = format!(
+            r#"{{"schema_version": {SCHEMA_VERSION}, "complete": true, "language": "en", "task": "transcribe",
+            "settings": null, "source": {{"name": "talk", "duration": 60, "sample_rate": 16000, "channels": 1,
+            "format": "wav"}}, "model": {{"name": "small", "precision": "f32", "demonstration": false}},
+            "segments": [], "completeness": {{"speech": 1, "covered": 1, "gaps": []}}}}"#
+        );
+        let segments = texts.iter().enumerate().map(segment).collect();
+        Transcript { segments, ..Transcript::from_json(json.as_bytes()).unwrap() }
+    }
+
+    #[test]
+    fn corrected_segments_are_told_from_others_and_a_tenth_is_held_back() {
+        let mut collected = Collected::default();
+        let original = transcript(&["He takes met a pro law.", "Good.", "Fine."]);
+        let now = transcript(&["He takes metoprolol.", "Good.", "Fine."]);
+        collected.document(Path::new("a.wav"), &now, &original);
+        let kinds: Vec<bool> = collected.lessons.iter().map(|lesson| lesson.corrected).collect();
+        assert_eq!(kinds, [true, false, false]);
+        collected.document(Path::new("b.wav"), &original, &original);
+        assert_eq!(collected.others.len(), 1, "a recording without corrections is compared on");
+        collected.hold_back(0);
+        let held: Vec<bool> = collected.lessons.iter().map(|lesson| lesson.held_back).collect();
+        assert_eq!(held, [true, false, false]);
+    }
+}

@@ -1,0 +1,80 @@
+//! What training low-rank adapters takes.
+
+use crate::bytes::MIB;
+use crate::{DeviceKind, Dimensions};
+
+/// Bytes of a number: weights, activations and gradients are in 32 bits.
+const ELEMENT: u64 = 4;
+/// Queries whose scores are there at a time (`QUERY_BLOCK` of the network that is trained).
+const QUERIES: u64 = 256;
+
+/// The predicted memory of training the adapters of a Whisper network.
+///
+/// Activations are counted in widths d and hidden layers f per position. A layer that keeps
+/// everything holds its input, both norms twice, queries, keys and values as they come and by head,
+/// what attention found as it comes and joined, its projection and two sums (17 d), and the hidden
+/// layer before and after its activation with the projection behind it (2 f + d).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrainingFootprint {
+    /// Frozen weights.
+    pub weights: u64,
+    /// Adapters, their gradients and two moments, and one copy as a gradient is added.
+    pub adapters: u64,
+    /// Of one window: the inputs of all layers.
+    inputs: u64,
+    /// Of one window: what all layers keep.
+    everything: u64,
+    /// Of one window: what one layer keeps, and takes on the way back.
+    layer: u64,
+    /// Of one window: logits and their gradients.
+    logits: u64,
+    /// Whatever the size of the work.
+    fixed: u64,
+}
+
+impl TrainingFootprint {
+    /// Of adapters of this rank, with windows of so many tokens.
+    pub fn of(network: &Dimensions, kind: DeviceKind, rank: u64, tokens: u64) -> Self {
+        let d = network.width;
+        let positions = network.audio_context;
+        let adapter = |output: u64, input: u64| rank * (output + input);
+        let attention = 4 * adapter(d, d);
+        let feed_forward = |hidden: u64| 2 * adapter(hidden, d);
+        let adapters = network.encoder_layers * (attention + feed_forward(network.encoder_ffn))
+            + network.decoder_layers * (2 * attention + feed_forward(network.decoder_ffn));
+        let encoder_layer = positions * (18 * d + 2 * network.encoder_ffn);
+        // Keys and values of the sound, as they come and by head.
+        let decoder_layer = tokens * (27 * d + 2 * network.decoder_ffn) + 4 * positions * d;
+        // Gradients of a layer's parts, and four blocks of scores.
+        let backward = positions * (10 * d + 3 * network.encoder_ffn)
+            + 4 * network.encoder_heads * QUERIES.min(positions) * positions;
+        let inputs = (network.encoder_layers + 2) * positions * d + (network.decoder_layers + 1) * tokens * d;
+        Self {
+            weights: ELEMENT * network.parameters().total(),
+            adapters: 5 * ELEMENT * adapters,
+            inputs: ELEMENT * inputs,
+            everything: ELEMENT
+                * (network.encoder_layers * encoder_layer + network.decoder_layers * decoder_layer),
+            layer: ELEMENT * (encoder_layer.max(decoder_layer) + backward),
+            logits: ELEMENT * 5 * tokens * network.vocabulary,
+            fixed: match kind {
+                DeviceKind::Host => 16 * MIB,
+                DeviceKind::Gpu => 32 * MIB,
+            },
+        }
+    }
+
+    /// What training on so many windows together adds to the frozen weights.
+    pub fn work(&self, windows: u64, keeps_everything: bool) -> u64 {
+        let window = match keeps_everything {
+            true => self.everything + self.layer,
+            false => self.inputs + self.layer,
+        };
+        self.fixed + self.adapters + windows * window.max(self.inputs + self.logits)
+    }
+
+    /// All that it takes beyond the program itself.
+    pub fn peak(&self, windows: u64, keeps_everything: bool) -> u64 {
+        self.weights + self.work(windows, keeps_everything)
+    }
+}

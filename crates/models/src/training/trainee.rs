@@ -1,0 +1,432 @@
+use std::path::Path;
+
+use candle_core::{D, DType, Device, Tensor, Var};
+use formats::{Activation, WhisperConfig};
+use memory::Precision;
+
+use super::with_gradient::{
+    Ticker, adapted_linear, attention, cross_entropy, frozen_linear, gelu, layer_norm,
+};
+use super::{Adapters, Gradients};
+use crate::whisper::audio_positions;
+use crate::whisper::layers::{LoadedBytes, Loader};
+use crate::{Error, Weights};
+
+/// A Whisper network whose adapters learn. Its own weights are frozen, in 32 bits.
+#[derive(Debug)]
+pub struct Trainee {
+    /// Its dimensions and activation.
+    pub config: WhisperConfig,
+    /// The device that holds the weights and computes.
+    pub device: Device,
+    convolutions: [(Tensor, Tensor); 2],
+    audio_positions: Tensor,
+    encoder: Vec<Layer>,
+    encoder_norm: Norm,
+    embedding: Tensor,
+    output: Tensor,
+    token_positions: Tensor,
+    decoder: Vec<Layer>,
+    decoder_norm: Norm,
+    ticker: Ticker,
+}
+
+/// A window of sound and what is said in it.
+#[derive(Debug, Clone)]
+pub struct Example {
+    /// Log-mel of one window: bins x frames, the frames of a bin side by side.
+    pub mel: Vec<f32>,
+    /// The prompt, then the text with its time stamps, then the end of the text.
+    pub tokens: Vec<u32>,
+    /// Tokens of the prompt, which are not learnt.
+    pub prompt: usize,
+}
+
+impl Example {
+    /// Tokens that are learnt: each but those of the prompt.
+    pub fn learnt(&self) -> usize {
+        self.tokens.len().saturating_sub(self.prompt)
+    }
+}
+
+/// What is kept between the forward and the backward pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// The activations of all layers.
+    Everything,
+    /// The input of each layer, whose activations are computed a second time (Chen and others,
+    /// 2016, arXiv:1604.06174): a third more work, the memory of one layer.
+    Inputs,
+}
+
+#[derive(Debug)]
+struct Norm {
+    scale: Tensor,
+    shift: Tensor,
+}
+
+#[derive(Debug)]
+struct Frozen {
+    name: String,
+    weight: Tensor,
+    bias: Option<Tensor>,
+}
+
+#[derive(Debug)]
+struct Attention {
+    norm: Norm,
+    q: Frozen,
+    k: Frozen,
+    v: Frozen,
+    out: Frozen,
+    heads: usize,
+}
+
+#[derive(Debug)]
+struct Layer {
+    to_itself: Attention,
+    /// `None` in the encoder.
+    to_audio: Option<Attention>,
+    norm: Norm,
+    up: Frozen,
+    down: Frozen,
+    activation: Activation,
+    causal: bool,
+}
+
+impl Trainee {
+    /// Loads the model at `path`, as [`Whisper::load`](crate::whisper::Whisper::load) does, in 32 bits.
+    ///
+    /// # Errors
+    /// [`Error::Files`] for files that are not a complete Whisper model; [`Error::Interrupted`] if the
+    /// ticker returned `false`; [`Error::Candle`] if the device has no memory left.
+    pub fn load(path: &Path, device: &Device, ticker: Ticker) -> Result<Self, Error> {
+        let config = WhisperConfig::read(path)?;
+        let weights = Weights::open(path)?;
+        let loaded = LoadedBytes::default();
+        let (precision, dtype) = (Precision::F32, DType::F32);
+        let all = Loader { weights: &weights, precision, dtype, device, loaded: &loaded };
+        let load = Load { weights: &weights, config: &config, device };
+        let size = &config.dimensions;
+        let (width, bins) = (size.width as usize, size.mel_bins as usize);
+        let layers = |side: &str, count: u64, heads: u64, hidden: u64| {
+            let layers = (0..count).map(|layer| {
+                if !ticker.goes_on() {
+                    return Err(Error::Interrupted);
+                }
+                load.layer(&format!("model.{side}.layers.{layer}"), side == "decoder", heads, hidden)
+            });
+            layers.collect::<Result<Vec<_>, Error>>()
+        };
+        let convolution = |number: usize, input: usize| -> Result<(Tensor, Tensor), Error> {
+            let name = format!("model.encoder.conv{number}");
+            let bias = load.get(&format!("{name}.bias"), &[width])?.reshape((1, width, 1))?;
+            Ok((load.get(&format!("{name}.weight"), &[width, input, 3])?, bias))
+        };
+        let encoder = layers("encoder", size.encoder_layers, size.encoder_heads, size.encoder_ffn)?;
+        let decoder = layers("decoder", size.decoder_layers, size.decoder_heads, size.decoder_ffn)?;
+        let embedding = load.get("model.decoder.embed_tokens.weight", &[size.vocabulary as usize, width])?;
+        let output = match weights.contains("proj_out.weight") {
+            true => load.get("proj_out.weight", &[size.vocabulary as usize, width])?,
+            false => embedding.clone(),
+        };
+        Ok(Self {
+            config,
+            device: device.clone(),
+            convolutions: [convolution(1, bins)?, convolution(2, width)?],
+            audio_positions: audio_positions(all, &config)?,
+            encoder,
+            encoder_norm: load.norm("model.encoder.layer_norm")?,
+            embedding,
+            output,
+            token_positions: load
+                .get("model.decoder.embed_positions.weight", &[size.text_context as usize, width])?,
+            decoder,
+            decoder_norm: load.norm("model.decoder.layer_norm")?,
+            ticker,
+        })
+    }
+
+    /// The cross-entropy of the learnt tokens of these examples, summed, each token's times `weight`;
+    /// its gradients are added to `gradients`. With `weight` 1 / (the learnt tokens of a batch), the
+    /// calls for the parts of a batch make what one call for all of it does.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] if the ticker returned `false`; [`Error::Candle`] if tokens exceed the
+    /// decoder's positions, or the device fails or has no memory left.
+    pub fn learn(
+        &self,
+        adapters: &Adapters,
+        examples: &[Example],
+        weight: f32,
+        keep: Keep,
+        gradients: &mut Gradients,
+    ) -> Result<f32, Error> {
+        let pass = Pass { trainee: self, adapters };
+        let loss = match keep {
+            Keep::Everything => pass.keeping_everything(examples, weight, gradients),
+            Keep::Inputs => pass.keeping_inputs(examples, weight, gradients),
+        };
+        self.unless_interrupted(loss)
+    }
+
+    /// An error of an interrupted computation is the interruption.
+    fn unless_interrupted<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
+        result.map_err(|error| if self.ticker.goes_on() { error } else { Error::Interrupted })
+    }
+
+    /// As [`Trainee::learn`], without gradients.
+    ///
+    /// # Errors
+    /// As [`Trainee::learn`].
+    pub fn loss(&self, adapters: &Adapters, examples: &[Example], weight: f32) -> Result<f32, Error> {
+        self.unless_interrupted(self.loss_of(adapters, examples, weight))
+    }
+
+    fn loss_of(&self, adapters: &Adapters, examples: &[Example], weight: f32) -> Result<f32, Error> {
+        let pass = Pass { trainee: self, adapters };
+        let mut x = self.heard(examples)?;
+        for layer in &self.encoder {
+            x = pass.layer(layer, &x, None)?.detach();
+        }
+        let audio = self.encoder_norm.of(&x)?;
+        let mut x = self.embedded(examples)?;
+        for layer in &self.decoder {
+            x = pass.layer(layer, &x, Some(&audio))?.detach();
+        }
+        Ok(self.entropy(&x, examples, weight)?.to_scalar()?)
+    }
+
+    /// Convolutions and positions: (rows, positions, width). Nothing in them learns.
+    fn heard(&self, examples: &[Example]) -> Result<Tensor, Error> {
+        let (bins, frames) = (self.config.dimensions.mel_bins as usize, self.config.window_frames());
+        let mels: Vec<f32> = examples.iter().flat_map(|example| &example.mel).copied().collect();
+        let mut x =
+            Tensor::from_vec(mels, (examples.len(), bins, frames), &Device::Cpu)?.to_device(&self.device)?;
+        for ((weight, bias), stride) in self.convolutions.iter().zip([1, 2]) {
+            x = activated(&x.conv1d(weight, 1, stride, 1, 1)?.broadcast_add(bias)?, self.config.activation)?;
+        }
+        Ok(x.transpose(1, 2)?.contiguous()?.broadcast_add(&self.audio_positions)?)
+    }
+
+    /// The tokens but the last of each example, filled up to the longest: (rows, tokens, width).
+    fn embedded(&self, examples: &[Example]) -> Result<Tensor, Error> {
+        let longest = longest(examples);
+        let mut ids = Vec::with_capacity(examples.len() * longest);
+        for example in examples {
+            let inputs = example.tokens.len().saturating_sub(1);
+            ids.extend_from_slice(&example.tokens[..inputs]);
+            // What follows the last token is not seen by those before it, and not learnt.
+            ids.extend(std::iter::repeat_n(0, longest - inputs));
+        }
+        let ids = Tensor::from_vec(ids, examples.len() * longest, &self.device)?;
+        let rows = self.embedding.index_select(&ids, 0)?.reshape((examples.len(), longest, ()))?;
+        Ok(rows.broadcast_add(&self.token_positions.narrow(0, 0, longest)?)?)
+    }
+
+    /// Final norm, logits and cross-entropy of the decoder's last layer, a scalar.
+    fn entropy(&self, x: &Tensor, examples: &[Example], weight: f32) -> Result<Tensor, Error> {
+        let longest = longest(examples);
+        let (mut targets, mut weights) = (Vec::new(), Vec::new());
+        for example in examples {
+            for at in 1..=longest {
+                let learnt = at >= example.prompt && at < example.tokens.len();
+                targets.push(if learnt { example.tokens[at] } else { 0 });
+                weights.push(if learnt { weight } else { 0.0 });
+            }
+        }
+        let hidden = self.decoder_norm.of(x)?.flatten(0, 1)?;
+        Ok(cross_entropy(&hidden, &self.output, &targets, &weights)?)
+    }
+}
+
+/// Inputs of the longest example.
+fn longest(examples: &[Example]) -> usize {
+    examples.iter().map(|example| example.tokens.len()).max().unwrap_or(1).saturating_sub(1)
+}
+
+/// One way through the network.
+struct Pass<'a> {
+    trainee: &'a Trainee,
+    adapters: &'a Adapters,
+}
+
+impl Pass<'_> {
+    fn keeping_everything(
+        &self,
+        examples: &[Example],
+        weight: f32,
+        gradients: &mut Gradients,
+    ) -> Result<f32, Error> {
+        let network = self.trainee;
+        let mut x = network.heard(examples)?;
+        for layer in &network.encoder {
+            x = self.layer(layer, &x, None)?;
+        }
+        let audio = network.encoder_norm.of(&x)?;
+        let mut x = network.embedded(examples)?;
+        for layer in &network.decoder {
+            x = self.layer(layer, &x, Some(&audio))?;
+        }
+        let loss = network.entropy(&x, examples, weight)?;
+        self.adapters.collect(&mut loss.backward()?, gradients)?;
+        Ok(loss.to_scalar()?)
+    }
+
+    fn keeping_inputs(
+        &self,
+        examples: &[Example],
+        weight: f32,
+        gradients: &mut Gradients,
+    ) -> Result<f32, Error> {
+        let network = self.trainee;
+        let mut heard = vec![network.heard(examples)?];
+        for layer in &network.encoder {
+            heard.push(self.layer(layer, &heard[heard.len() - 1], None)?.detach());
+        }
+        let audio = Var::from_tensor(&network.encoder_norm.of(&heard[heard.len() - 1])?)?;
+        let mut read = vec![network.embedded(examples)?];
+        for layer in &network.decoder {
+            read.push(self.layer(layer, &read[read.len() - 1], Some(&audio))?.detach());
+        }
+
+        let last = Var::from_tensor(&read.pop().unwrap_or_else(|| heard[0].clone()))?;
+        let loss = network.entropy(&last, examples, weight)?;
+        let mut gradient = taken(&mut loss.backward()?, &last)?;
+        let mut to_audio = audio.zeros_like()?;
+        for layer in network.decoder.iter().rev() {
+            let input = Var::from_tensor(&read.pop().unwrap_or_else(|| heard[0].clone()))?;
+            let output = self.layer(layer, &input, Some(&audio))?;
+            let mut found = (output * &gradient)?.sum_all()?.backward()?;
+            self.adapters.collect(&mut found, gradients)?;
+            gradient = taken(&mut found, &input)?;
+            to_audio = (to_audio + taken(&mut found, &audio)?)?.detach();
+        }
+        let last = Var::from_tensor(&heard.pop().unwrap_or_else(|| to_audio.clone()))?;
+        let mut found = (network.encoder_norm.of(&last)? * &to_audio)?.sum_all()?.backward()?;
+        gradient = taken(&mut found, &last)?;
+        for layer in network.encoder.iter().rev() {
+            let input = Var::from_tensor(&heard.pop().unwrap_or_else(|| to_audio.clone()))?;
+            let output = self.layer(layer, &input, None)?;
+            let mut found = (output * &gradient)?.sum_all()?.backward()?;
+            self.adapters.collect(&mut found, gradients)?;
+            gradient = taken(&mut found, &input)?;
+        }
+        Ok(loss.to_scalar()?)
+    }
+
+    fn layer(&self, layer: &Layer, x: &Tensor, audio: Option<&Tensor>) -> Result<Tensor, Error> {
+        let itself = &layer.to_itself;
+        let normed = itself.norm.of(x)?;
+        let x = (x + self.attend(itself, &normed, &normed, layer.causal)?)?;
+        let x = match (&layer.to_audio, audio) {
+            (Some(attention), Some(audio)) => {
+                let normed = attention.norm.of(&x)?;
+                (&x + self.attend(attention, &normed, audio, false)?)?
+            }
+            _ => x,
+        };
+        let up = self.linear(&layer.up, &layer.norm.of(&x)?)?;
+        let y = self.linear(&layer.down, &activated(&up, layer.activation)?)?;
+        Ok((x + y)?)
+    }
+
+    fn attend(&self, to: &Attention, x: &Tensor, source: &Tensor, causal: bool) -> Result<Tensor, Error> {
+        let split = |x: Tensor| -> Result<Tensor, Error> {
+            let (rows, length, width) = x.dims3()?;
+            Ok(x.reshape((rows, length, to.heads, width / to.heads))?.transpose(1, 2)?.contiguous()?)
+        };
+        let q = split(self.linear(&to.q, x)?)?;
+        let k = split(self.linear(&to.k, source)?)?;
+        let v = split(self.linear(&to.v, source)?)?;
+        let attended = attention(&q, &k, &v, causal)?;
+        let (rows, heads, length, width) = attended.dims4()?;
+        self.linear(&to.out, &attended.transpose(1, 2)?.reshape((rows, length, heads * width))?)
+    }
+
+    fn linear(&self, to: &Frozen, x: &Tensor) -> Result<Tensor, Error> {
+        let input = x.dim(D::Minus1)?;
+        let flat = x.reshape(((), input))?;
+        let (weight, bias, ticker) = (&to.weight, to.bias.as_ref(), &self.trainee.ticker);
+        let y = match self.adapters.of_matrix(&to.name) {
+            Some((matrices, scale)) => adapted_linear(&flat, weight, bias, matrices, scale, ticker)?,
+            None => frozen_linear(&flat, weight, bias, ticker)?,
+        };
+        let (rows, length, _) = x.dims3()?;
+        Ok(y.reshape((rows, length, ()))?)
+    }
+}
+
+/// The gradient of a variable; zero where nothing depends on it.
+fn taken(found: &mut candle_core::backprop::GradStore, of: &Var) -> Result<Tensor, Error> {
+    Ok(match found.remove(of) {
+        Some(gradient) => gradient.detach(),
+        None => of.zeros_like()?.detach(),
+    })
+}
+
+fn activated(x: &Tensor, activation: Activation) -> Result<Tensor, Error> {
+    Ok(match activation {
+        Activation::Gelu => gelu(x)?,
+        Activation::GeluNew => x.gelu()?,
+        Activation::Relu => x.relu()?,
+    })
+}
+
+impl Norm {
+    fn of(&self, x: &Tensor) -> Result<Tensor, Error> {
+        Ok(layer_norm(x, &self.scale, &self.shift)?)
+    }
+}
+
+/// Loads the parts of a network.
+struct Load<'a> {
+    weights: &'a Weights,
+    config: &'a WhisperConfig,
+    device: &'a Device,
+}
+
+impl Load<'_> {
+    fn get(&self, name: &str, shape: &[usize]) -> Result<Tensor, Error> {
+        self.weights.get(name, shape, DType::F32, self.device)
+    }
+
+    fn norm(&self, name: &str) -> Result<Norm, Error> {
+        let width = self.config.dimensions.width as usize;
+        let part = |part: &str| self.get(&format!("{name}.{part}"), &[width]);
+        Ok(Norm { scale: part("weight")?, shift: part("bias")? })
+    }
+
+    fn linear(&self, name: String, output: usize, input: usize, bias: bool) -> Result<Frozen, Error> {
+        let weight = self.get(&format!("{name}.weight"), &[output, input])?;
+        let bias = bias.then(|| self.get(&format!("{name}.bias"), &[output])).transpose()?;
+        Ok(Frozen { name, weight, bias })
+    }
+
+    fn attention(&self, name: &str, heads: u64) -> Result<Attention, Error> {
+        let width = self.config.dimensions.width as usize;
+        let part = |part: &str| self.linear(format!("{name}.{part}"), width, width, part != "k_proj");
+        Ok(Attention {
+            norm: self.norm(&format!("{name}_layer_norm"))?,
+            q: part("q_proj")?,
+            k: part("k_proj")?,
+            v: part("v_proj")?,
+            out: part("out_proj")?,
+            heads: heads as usize,
+        })
+    }
+
+    fn layer(&self, name: &str, of_decoder: bool, heads: u64, hidden: u64) -> Result<Layer, Error> {
+        let (width, hidden) = (self.config.dimensions.width as usize, hidden as usize);
+        let to_audio = of_decoder.then(|| self.attention(&format!("{name}.encoder_attn"), heads));
+        Ok(Layer {
+            to_itself: self.attention(&format!("{name}.self_attn"), heads)?,
+            to_audio: to_audio.transpose()?,
+            norm: self.norm(&format!("{name}.final_layer_norm"))?,
+            up: self.linear(format!("{name}.fc1"), hidden, width, true)?,
+            down: self.linear(format!("{name}.fc2"), width, hidden, true)?,
+            activation: self.config.activation,
+            causal: of_decoder,
+        })
+    }
+}

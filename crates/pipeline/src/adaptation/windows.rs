@@ -1,0 +1,105 @@
+//! Lessons put into windows as the model hears them: one after the other with short pauses, each
+//! text between its time stamps.
+
+use audio::{LogMel, SAMPLE_RATE, WINDOW_SAMPLES, log_mel_padded_window};
+use models::training::Example;
+use models::whisper::Vocabulary;
+use wire::Lesson;
+
+use super::sounds::Sounds;
+use crate::StageError;
+
+/// Samples of a step of time stamps, 0.02 s.
+const STAMP: usize = SAMPLE_RATE as usize / 50;
+/// Between two lessons in a window, in samples.
+const PAUSE: usize = 15 * STAMP;
+
+/// What can be learnt, as tokens.
+#[derive(Debug)]
+pub struct Material<'a> {
+    vocabulary: &'a Vocabulary,
+    lessons: &'a [Lesson],
+    sounds: &'a Sounds,
+    tokens: Vec<Vec<u32>>,
+    /// Most tokens of a window.
+    longest: usize,
+}
+
+impl<'a> Material<'a> {
+    /// Of lessons with their sounds; no window has more than `longest` tokens.
+    pub fn new(
+        vocabulary: &'a Vocabulary,
+        lessons: &'a [Lesson],
+        sounds: &'a Sounds,
+        longest: usize,
+    ) -> Self {
+        let tokens = |lesson: &Lesson| vocabulary.encode(&format!(" {}", lesson.text.trim()));
+        Self { vocabulary, lessons, sounds, tokens: lessons.iter().map(tokens).collect(), longest }
+    }
+
+    /// Lessons of this kind in their order. One whose text does not fit a window of its own is left out.
+    pub fn lessons(&self, held_back: bool) -> Vec<usize> {
+        let fits =
+            |number: &usize| self.prompt(*number).len() + self.tokens[*number].len() + 3 <= self.longest;
+        let is =
+            |number: &usize| self.lessons[*number].held_back == held_back && self.sounds.len(*number) > 0;
+        (0..self.lessons.len()).filter(is).filter(fits).collect()
+    }
+
+    /// Windows of lessons in this order, each as full as it can be; those of a window share a language.
+    pub fn windows(&self, order: &[usize]) -> Vec<Vec<usize>> {
+        let mut windows: Vec<Vec<usize>> = Vec::new();
+        let mut open: Option<(usize, usize)> = None;
+        for &lesson in order {
+            let (samples, tokens) = (padded(self.sounds.len(lesson)), self.tokens[lesson].len() + 2);
+            if let (Some((end, used)), Some(window)) = (open, windows.last_mut()) {
+                let same = self.lessons[window[0]].language == self.lessons[lesson].language;
+                let starts = end + PAUSE;
+                if same && starts + samples <= WINDOW_SAMPLES && used + tokens <= self.longest {
+                    window.push(lesson);
+                    open = Some((starts + samples, used + tokens));
+                    continue;
+                }
+            }
+            windows.push(vec![lesson]);
+            open = Some((samples, self.prompt(lesson).len() + tokens + 1));
+        }
+        windows
+    }
+
+    /// What the network learns of a window.
+    pub fn example(&self, window: &[usize], mel: &mut LogMel) -> Result<Example, StageError> {
+        let vocabulary = self.vocabulary;
+        let mut sound = Vec::with_capacity(WINDOW_SAMPLES);
+        let mut tokens = self.prompt(window[0]);
+        let prompt = tokens.len();
+        for &lesson in window {
+            if !sound.is_empty() {
+                sound.resize(sound.len() + PAUSE, 0.0);
+            }
+            let stamp = |samples: usize| vocabulary.timestamp_begin + (samples / STAMP) as u32;
+            tokens.push(stamp(sound.len()));
+            sound.extend(self.sounds.read(lesson)?);
+            sound.resize(padded(sound.len()), 0.0);
+            tokens.extend(&self.tokens[lesson]);
+            tokens.push(stamp(sound.len().min(WINDOW_SAMPLES)));
+        }
+        tokens.push(vocabulary.end_of_text);
+        Ok(Example { mel: log_mel_padded_window(&sound, mel).data, tokens, prompt })
+    }
+
+    fn prompt(&self, lesson: usize) -> Vec<u32> {
+        let vocabulary = self.vocabulary;
+        let language = self.lessons[lesson].language.as_deref().unwrap_or("en");
+        let language = vocabulary.language_token(language);
+        std::iter::once(vocabulary.start_of_transcript)
+            .chain(language)
+            .chain(vocabulary.transcribe.filter(|_| language.is_some()))
+            .collect()
+    }
+}
+
+/// Up to the next time stamp.
+fn padded(samples: usize) -> usize {
+    samples.next_multiple_of(STAMP)
+}

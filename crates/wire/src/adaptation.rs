@@ -1,0 +1,112 @@
+use serde::{Deserialize, Serialize};
+use transcript::Span;
+
+use crate::{FilePath, Job};
+
+/// A model to be adapted to what was said and written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Adapt {
+    /// Model, device, threads, memory settings, and where it stands on its ladder; its file is not read.
+    pub job: Job,
+    /// What is learnt, and what is held back.
+    pub lessons: Vec<Lesson>,
+    /// How.
+    pub settings: AdaptSettings,
+    /// A folder of this adaptation alone, for what it needs to go on after an interruption. The
+    /// engine removes it when it is done.
+    pub folder: FilePath,
+    /// The adapter's file, replaced where there is one.
+    pub output: FilePath,
+}
+
+/// A part of a recording and what is said in it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Lesson {
+    /// The recording.
+    pub file: FilePath,
+    /// The part; `None`: the whole recording, which is then at most one window long.
+    pub span: Option<Span>,
+    /// What is said.
+    pub text: String,
+    /// ISO 639-1; `None`: English.
+    pub language: Option<String>,
+    /// Whether the user changed the text.
+    pub corrected: bool,
+    /// Not learnt: it shows when more learning does harm.
+    pub held_back: bool,
+}
+
+/// How adapters are trained.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AdaptSettings {
+    /// Of the adapters.
+    pub rank: u32,
+    /// The adapters' product is multiplied by `alpha / rank`.
+    pub alpha: f32,
+    /// The highest learning rate.
+    pub rate: f64,
+    /// Most times that everything is gone through.
+    pub epochs: u32,
+    /// Windows of 30 s per step.
+    pub batch: u32,
+    /// Epochs without a better result on what is held back, after which it ends.
+    pub patience: u32,
+    /// The same seed gives the same adapter.
+    pub seed: u64,
+    /// Most seconds between two checkpoints on disk.
+    pub checkpoint_seconds: u32,
+}
+
+impl Default for AdaptSettings {
+    fn default() -> Self {
+        Self {
+            rank: 8,
+            alpha: 16.0,
+            rate: 1e-3,
+            epochs: 20,
+            batch: 2,
+            patience: 4,
+            seed: 0,
+            checkpoint_seconds: 60,
+        }
+    }
+}
+
+/// How far an adaptation is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct AdaptProgress {
+    /// From 1; 0 before the first one.
+    pub epoch: u32,
+    /// Most epochs.
+    pub epochs: u32,
+    /// Steps done, of all epochs.
+    pub step: u32,
+    /// Steps of all epochs.
+    pub steps: u32,
+    /// Windows computed together, and whether activations are computed a second time to save memory.
+    pub windows: u32,
+    /// Whether only the inputs of layers are kept.
+    pub keeps_inputs: bool,
+    /// What training is predicted to take at its peak, in bytes.
+    pub peak: u64,
+    /// The latest step's mean cross-entropy per token.
+    pub loss: Option<f32>,
+    /// That of what was held back, after the latest epoch; before the first one as the model is.
+    pub held_back_loss: Option<f32>,
+    /// Seconds of wall time until all epochs are done, at most.
+    pub left: Option<f32>,
+}
+
+/// A finished adaptation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Adapted {
+    /// The adapter's file.
+    pub adapter: FilePath,
+    /// The epoch that it is of: the one with the best result on what was held back.
+    pub epoch: u32,
+    /// The loss of each step.
+    pub losses: Vec<f32>,
+    /// The loss of what was held back, before the first epoch and after each.
+    pub held_back: Vec<f32>,
+}

@@ -1,0 +1,53 @@
+"""Word error rate of a model on recordings with texts beside them, with whatever adapter is on.
+
+usage: python3 score.py MODEL FOLDER     (STENO names the program; `steno` otherwise)
+
+Prints words, errors and rate of all sentences, and how many of the capitalised invented names are right.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+NAMES = ["zolmivane", "quillfeather", "brackwater", "metaflox", "virelune",
+         "corvasta", "pendrithal", "oskarine", "tavoren", "hadrigol"]
+
+
+def words(text):
+    return re.findall(r"[\w']+", text.lower())
+
+
+def errors(expected, found):
+    row = list(range(len(found) + 1))
+    for i, word in enumerate(expected, 1):
+        last, row[0] = row[0], i
+        for j, other in enumerate(found, 1):
+            last, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, last + (word != other))
+    return row[-1]
+
+
+def text_of(path):
+    if path.with_suffix(".txt").is_file():
+        return path.with_suffix(".txt").read_text()
+    return " ".join(part["text"] for part in json.loads(path.with_suffix(".json").read_text())["segments"])
+
+
+def main():
+    model, folder, *options = sys.argv[1:]
+    total = wrong = named = right = 0
+    files = sorted(path for path in pathlib.Path(folder).iterdir() if path.suffix in (".wav", ".flac"))
+    for path in files:
+        command = [os.environ.get("STENO", "steno"), "transcribe", str(path), "--model", model, "--quiet",
+                   "--language", "en", *options]
+        found = words(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        expected = words(text_of(path))
+        total, wrong = total + len(expected), wrong + errors(expected, found)
+        named += sum(word in NAMES for word in expected)
+        right += sum(word in NAMES and word in found for word in expected)
+    print(f"{wrong} of {total} words wrong, {100 * wrong / total:.1f} %; {right} of {named} names right")
+
+
+main()
