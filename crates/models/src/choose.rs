@@ -109,7 +109,10 @@ impl Chooser {
         let rows = [row(0, 7..9, None), row(1, 6..7, chance)];
         let found = chooser.launch(&logits, &rows, 2)?;
         let expected = [4.193_147, 3.5, 3.5, 7.0, 8.0, 4.937_27, 4.0, f32::NEG_INFINITY, 3.0, -1.0];
-        Ok(found.iter().zip(expected).all(|(found, expected)| *found == expected || (found - expected).abs() < 1e-3))
+        Ok(found
+            .iter()
+            .zip(expected)
+            .all(|(found, expected)| *found == expected || (found - expected).abs() < 1e-3))
     }
 
     /// The `count` likeliest tokens of each row of `logits`, (rows, vocabulary) in 32 bits, or the one that is drawn.
@@ -145,7 +148,8 @@ impl Chooser {
         let flat: Vec<u32> = asked
             .iter()
             .flat_map(|Question { limits, chance }| {
-                let Chance { temperature, number } = chance.unwrap_or(Chance { temperature: 0.0, number: 0.0 });
+                let Chance { temperature, number } =
+                    chance.unwrap_or(Chance { temperature: 0.0, number: 0.0 });
                 let [temperature, number] = [temperature, number].map(f32::to_bits);
                 let Limits { is_first, text_from, times } = limits;
                 [u32::from(*is_first), *text_from, times.start, times.end, temperature, number]

@@ -82,10 +82,12 @@ impl KvCache {
         let (blocks, head_length) = (self.blocks, self.head_length());
         with_values(keys, |keys| {
             for (number, key) in keys.chunks_exact(head_width.max(1)).enumerate() {
-                let (row, position, head) = (number / heads / count, at + number / heads % count, number % heads);
+                let (row, position, head) =
+                    (number / heads / count, at + number / heads % count, number % heads);
                 let block = position / BLOCK_POSITIONS;
                 let held = self.index[row * blocks + block] * heads + head;
-                let first = held * head_length + block * head_width * BLOCK_POSITIONS + position % BLOCK_POSITIONS;
+                let first =
+                    held * head_length + block * head_width * BLOCK_POSITIONS + position % BLOCK_POSITIONS;
                 let slots = self.keys[first..].iter_mut().step_by(BLOCK_POSITIONS);
                 slots.zip(key).for_each(|(slot, key)| *slot = *key);
             }
@@ -100,9 +102,11 @@ impl KvCache {
         let (blocks, head_length) = (self.blocks, self.head_length());
         with_values(values, |values| {
             for (number, value) in values.chunks_exact(head_width.max(1)).enumerate() {
-                let (row, position, head) = (number / heads / count, at + number / heads % count, number % heads);
+                let (row, position, head) =
+                    (number / heads / count, at + number / heads % count, number % heads);
                 let held = self.index[row * blocks + position / BLOCK_POSITIONS] * heads + head;
-                self.values[held * head_length + position * head_width..][..head_width].copy_from_slice(value);
+                self.values[held * head_length + position * head_width..][..head_width]
+                    .copy_from_slice(value);
             }
         })
     }
@@ -534,9 +538,8 @@ mod tests {
     #[test]
     fn rows_that_share_a_past_write_their_own_future() {
         let (rows, heads, head_width, positions) = (4, 2, 8, 80);
-        let random = |count| {
-            Tensor::randn(0f32, 1.0, (rows, count, heads * head_width), &Device::Cpu).unwrap()
-        };
+        let random =
+            |count| Tensor::randn(0f32, 1.0, (rows, count, heads * head_width), &Device::Cpu).unwrap();
         let write = |cache: &mut KvCache, at, k: &Tensor, v: &Tensor| {
             cache.write_keys(at, k).unwrap();
             cache.write_values(at, v).unwrap();

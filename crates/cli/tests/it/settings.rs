@@ -1184,7 +1184,7 @@ fn commands(sandbox: &Sandbox, parent: &[&str]) -> Vec<String> {
 #[test]
 fn every_option_of_every_command_has_a_test() {
     let sandbox = Sandbox::with(&[]);
-    let all: Vec<String> = [&[][..], &["models"], &["voices"], &["gpu"]]
+    let all: Vec<String> = [&[][..], &["models"], &["voices"], &["gpu"], &["adapters"]]
         .into_iter()
         .flat_map(|of| commands(&sandbox, of))
         .collect();

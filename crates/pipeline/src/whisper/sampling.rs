@@ -55,8 +55,7 @@ impl Draw {
         let (temperature, random) = (self.temperature, &mut self.random);
         // A row that has ended takes no number from the others.
         let mut number = |ended: bool| if ended { 0.0 } else { random.f32() };
-        let chance =
-            |ended| (temperature > 0.0).then(|| Chance { temperature, number: number(ended) });
+        let chance = |ended| (temperature > 0.0).then(|| Chance { temperature, number: number(ended) });
         self.rows.iter().map(|(_, ended)| *ended).map(chance).collect()
     }
 

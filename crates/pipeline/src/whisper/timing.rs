@@ -271,7 +271,8 @@ fn median_filter(weights: &[f32], width: usize) -> Vec<f32> {
     let mut padded = Vec::with_capacity(width + 2 * half);
     for row in weights.chunks_exact(width) {
         padded.clear();
-        let reflected = row[1..=half].iter().rev().chain(row).chain(row[width - 1 - half..width - 1].iter().rev());
+        let reflected =
+            row[1..=half].iter().rev().chain(row).chain(row[width - 1 - half..width - 1].iter().rev());
         padded.extend(reflected.map(|value| ordered(*value)));
         let near = padded.windows(MEDIAN_WIDTH).filter_map(|near| near.first_chunk());
         filtered.extend(near.map(|near| from_ordered(median(*near))));

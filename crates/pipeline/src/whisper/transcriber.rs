@@ -119,9 +119,34 @@ impl Transcriber<'_> {
         let mut reading = self.read(&window, decoded, words, &state.word_times, &source.voiced);
         if std::env::var_os("DEBUG_C").is_some() {
             let b = self.model.vocabulary.timestamp_begin;
-            let all: String = reading.decoded.tokens.iter().map(|t| if *t >= b { format!("<{:.2}>", (*t - b) as f64 * 0.02) } else { self.model.vocabulary.decode(&[*t]) }).collect();
-            eprintln!("DBG {} window {seek}+{frames} t={} lp={:.3} ns={:.3}: {all}", "", reading.decoded.temperature, reading.decoded.mean_log_probability, reading.decoded.no_speech_probability);
-            if let Some(speech) = source.speech { eprintln!("DBG gaps {:?} text_end {} next {} speech {:?}", gaps(speech, &reading.passages, seek), reading.text_end, reading.next, speech); }
+            let all: String = reading
+                .decoded
+                .tokens
+                .iter()
+                .map(|t| {
+                    if *t >= b {
+                        format!("<{:.2}>", (*t - b) as f64 * 0.02)
+                    } else {
+                        self.model.vocabulary.decode(&[*t])
+                    }
+                })
+                .collect();
+            eprintln!(
+                "DBG {} window {seek}+{frames} t={} lp={:.3} ns={:.3}: {all}",
+                "",
+                reading.decoded.temperature,
+                reading.decoded.mean_log_probability,
+                reading.decoded.no_speech_probability
+            );
+            if let Some(speech) = source.speech {
+                eprintln!(
+                    "DBG gaps {:?} text_end {} next {} speech {:?}",
+                    gaps(speech, &reading.passages, seek),
+                    reading.text_end,
+                    reading.next,
+                    speech
+                );
+            }
         }
         let mut next = reading.next;
         let mut fillings = Vec::new();
@@ -149,8 +174,10 @@ impl Transcriber<'_> {
         passages.sort_by(|(a, _), (b, _)| a.written().0.total_cmp(&b.written().0));
         for (passage, decoded) in passages {
             let Some(segment) = self.segment(passage, decoded, state.written_to) else {
-                if std::env::var_os("DEBUG_C").is_some() { eprintln!("DBG dropped {passage:?}"); }
-                continue
+                if std::env::var_os("DEBUG_C").is_some() {
+                    eprintln!("DBG dropped {passage:?}");
+                }
+                continue;
             };
             judge(segment, source.speech, self.settings, &mut found);
             if let Some(last) = found.segments.last() {
@@ -252,7 +279,8 @@ impl Transcriber<'_> {
         if !beams || before == 0 {
             return Ok(reading);
         }
-        let greedy = WindowOptions { beam_size: 1, ..self.window_options(state.prompt.tokens(), window.seek) };
+        let greedy =
+            WindowOptions { beam_size: 1, ..self.window_options(state.prompt.tokens(), window.seek) };
         let decoded = decode(self.model, &window.audio, &greedy, self.control)?;
         if is_bad(&decoded, self.settings) || is_silence(&decoded, self.settings) {
             return Ok(reading);
@@ -286,19 +314,31 @@ impl Transcriber<'_> {
         window: Range<usize>,
     ) -> Result<Vec<Reading>, StageError> {
         let length = |passages: &[Passage]| -> usize {
-            let text = |passage: &Passage| self.model.vocabulary.decode(&passage.tokens).trim().chars().count();
+            let text =
+                |passage: &Passage| self.model.vocabulary.decode(&passage.tokens).trim().chars().count();
             passages.iter().map(text).sum()
         };
         let lengths: Vec<usize> =
             reading.passages.iter().map(|passage| length(std::slice::from_ref(passage))).collect();
         let mut fillings = Vec::new();
         // From the last to the first, so that numbers stay true.
-        for (numbers, frames) in sparse(&source.voiced, &reading.passages, &lengths, window).into_iter().rev() {
+        for (numbers, frames) in sparse(&source.voiced, &reading.passages, &lengths, window).into_iter().rev()
+        {
             let window = source.listen(frames, self.model, self.control)?;
             let other = self.fill_gap(&window, &reading.word_times, &source.voiced)?;
             if std::env::var_os("DEBUG_C").is_some() {
-                let text = |p: &[Passage]| p.iter().map(|p| self.model.vocabulary.decode(&p.tokens)).collect::<String>();
-                eprintln!("DBG sparse {:?} -> {:?}", text(&reading.passages[numbers.clone()]), other.as_ref().map(|o| (text(&o.passages), o.decoded.mean_log_probability, reading.decoded.mean_log_probability)));
+                let text = |p: &[Passage]| {
+                    p.iter().map(|p| self.model.vocabulary.decode(&p.tokens)).collect::<String>()
+                };
+                eprintln!(
+                    "DBG sparse {:?} -> {:?}",
+                    text(&reading.passages[numbers.clone()]),
+                    other.as_ref().map(|o| (
+                        text(&o.passages),
+                        o.decoded.mean_log_probability,
+                        reading.decoded.mean_log_probability
+                    ))
+                );
             }
             // The model must be as sure of it as of all of the window's text.
             let least = reading.decoded.mean_log_probability;

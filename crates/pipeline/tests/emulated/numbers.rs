@@ -206,10 +206,8 @@ fn a_card_chooses_tokens_by_the_rules() {
     let model = Whisper::load(&starter(), &card(0), Precision::F16, &|| true).unwrap();
     let vocabulary = &model.vocabulary;
     let (size, begin) = (vocabulary.size as u32, vocabulary.timestamp_begin);
-    let limits = |is_first, text_from, times| Question {
-        limits: Limits { is_first, text_from, times },
-        chance: None,
-    };
+    let limits =
+        |is_first, text_from, times| Question { limits: Limits { is_first, text_from, times }, chance: None };
     let likeliest = [
         limits(false, 0, begin..size),
         limits(true, begin, begin..begin + 51),
