@@ -92,10 +92,10 @@ pub struct Request<'a> {
     pub control: &'a Control,
 }
 
-/// As [`load_adapted`], without an adapter.
+/// Loads the model at `path`.
 ///
 /// # Errors
-/// As [`load_adapted`].
+/// Where its files are not a complete model of this family, the device has no room for it, or `on_layer` said to stop.
 pub fn load(
     network: &Network,
     path: &Path,
@@ -106,10 +106,10 @@ pub fn load(
     load_adapted(network, path, None, device, precision, on_layer)
 }
 
-/// Loads the model at `path`, with an adapter of its own, which only Whisper's have.
+/// As [`load`], with an adapter of the model, which only Whisper's have.
 ///
 /// # Errors
-/// Where its files are not a complete model of this family, the device has no room for it, or `on_layer` said to stop.
+/// As [`load`].
 pub fn load_adapted(
     network: &Network,
     path: &Path,

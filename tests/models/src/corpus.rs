@@ -21,9 +21,9 @@ pub fn full() -> PathBuf {
 
 /// Writes a WAV file of 32-bit samples at 16 kHz, as they are.
 ///
-/// # Panics
+/// # Errors
 /// Where it can't be written.
-pub fn write_wav_f32(path: &Path, samples: &[f32]) {
+pub fn write_wav_f32(path: &Path, samples: &[f32]) -> std::io::Result<()> {
     let mut file = b"RIFF".to_vec();
     file.extend((36 + 4 * samples.len() as u32).to_le_bytes());
     file.extend(b"WAVEfmt \x10\0\0\0\x03\0\x01\0");
@@ -32,5 +32,5 @@ pub fn write_wav_f32(path: &Path, samples: &[f32]) {
     file.extend(b"\x04\0\x20\0data");
     file.extend((4 * samples.len() as u32).to_le_bytes());
     file.extend(samples.iter().flat_map(|sample| sample.to_le_bytes()));
-    std::fs::write(path, file).unwrap();
+    std::fs::write(path, file)
 }

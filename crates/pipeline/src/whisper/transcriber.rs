@@ -117,37 +117,6 @@ impl Transcriber<'_> {
             return Ok(Found { point: state.point(source.content), windows: 1, ..Found::default() });
         }
         let mut reading = self.read(&window, decoded, words, &state.word_times, &source.voiced);
-        if std::env::var_os("DEBUG_C").is_some() {
-            let b = self.model.vocabulary.timestamp_begin;
-            let all: String = reading
-                .decoded
-                .tokens
-                .iter()
-                .map(|t| {
-                    if *t >= b {
-                        format!("<{:.2}>", (*t - b) as f64 * 0.02)
-                    } else {
-                        self.model.vocabulary.decode(&[*t])
-                    }
-                })
-                .collect();
-            eprintln!(
-                "DBG {} window {seek}+{frames} t={} lp={:.3} ns={:.3}: {all}",
-                "",
-                reading.decoded.temperature,
-                reading.decoded.mean_log_probability,
-                reading.decoded.no_speech_probability
-            );
-            if let Some(speech) = source.speech {
-                eprintln!(
-                    "DBG gaps {:?} text_end {} next {} speech {:?}",
-                    gaps(speech, &reading.passages, seek),
-                    reading.text_end,
-                    reading.next,
-                    speech
-                );
-            }
-        }
         let mut next = reading.next;
         let mut fillings = Vec::new();
         if let Some(speech) = source.speech.filter(|_| self.settings.repair) {
@@ -173,12 +142,7 @@ impl Transcriber<'_> {
         // In the order in which they were written: words may be found in a sentence beside theirs.
         passages.sort_by(|(a, _), (b, _)| a.written().0.total_cmp(&b.written().0));
         for (passage, decoded) in passages {
-            let Some(segment) = self.segment(passage, decoded, state.written_to) else {
-                if std::env::var_os("DEBUG_C").is_some() {
-                    eprintln!("DBG dropped {passage:?}");
-                }
-                continue;
-            };
+            let Some(segment) = self.segment(passage, decoded, state.written_to) else { continue };
             judge(segment, source.speech, self.settings, &mut found);
             if let Some(last) = found.segments.last() {
                 state.written_to = last.end;
@@ -326,20 +290,6 @@ impl Transcriber<'_> {
         {
             let window = source.listen(frames, self.model, self.control)?;
             let other = self.fill_gap(&window, &reading.word_times, &source.voiced)?;
-            if std::env::var_os("DEBUG_C").is_some() {
-                let text = |p: &[Passage]| {
-                    p.iter().map(|p| self.model.vocabulary.decode(&p.tokens)).collect::<String>()
-                };
-                eprintln!(
-                    "DBG sparse {:?} -> {:?}",
-                    text(&reading.passages[numbers.clone()]),
-                    other.as_ref().map(|o| (
-                        text(&o.passages),
-                        o.decoded.mean_log_probability,
-                        reading.decoded.mean_log_probability
-                    ))
-                );
-            }
             // The model must be as sure of it as of all of the window's text.
             let least = reading.decoded.mean_log_probability;
             let before: usize = lengths[numbers.clone()].iter().sum();

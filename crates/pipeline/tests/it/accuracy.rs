@@ -75,9 +75,6 @@ fn check_synthetic_speech_is_no_worse_than_the_reference(corpus: &Path, more_in_
             let found = engine.transcribe(&job, &Control::default(), &mut |_| ()).unwrap();
             let texts = found.segments.iter().map(|segment| segment.text.as_str());
             let text = normalised(&texts.collect::<Vec<_>>().join(" "));
-            if std::env::var_os("DEBUG_C").is_some() {
-                eprintln!("DBG === {name} {strategy:?}: {:?}", lost(&truth, &text));
-            }
             if said.is_empty() {
                 assert!(text.is_empty(), "{name}: words where nobody speaks: {text:?}");
             }

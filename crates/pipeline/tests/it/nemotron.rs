@@ -43,7 +43,7 @@ fn speakers_are_heard_as_by_the_reference() {
     let samples = golden["audio"].to_vec1::<f32>().unwrap();
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("tones.wav");
-    corpus::write_wav_f32(&path, &samples);
+    corpus::write_wav_f32(&path, &samples).unwrap();
     let frames = samples.len() / HOP;
 
     let mut padded = vec![0.0; NemoMel::BEFORE];
@@ -106,7 +106,7 @@ fn recordings_of_any_length_are_heard() {
     let place = tempfile::tempdir().unwrap();
     for (count, frames) in [(1, 0), (159, 0), (160, 1), (1279, 7), (1280, 8), (25_600, 160), (25_601, 160)] {
         let path = place.path().join("short.wav");
-        corpus::write_wav_f32(&path, &samples[..count]);
+        corpus::write_wav_f32(&path, &samples[..count]).unwrap();
         let found = all_logits(&recording(&path).pcm, &network);
         assert_eq!(found.len(), 8 * frames, "{count} samples");
     }

@@ -72,7 +72,7 @@ fn logits_are_those_of_transformers_also_where_frames_are_equal() {
     let expected = &read("golden_as_torch_keeps.safetensors")["logits"];
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("tones.wav");
-    corpus::write_wav_f32(&path, &samples);
+    corpus::write_wav_f32(&path, &samples).unwrap();
     let options = PrepareOptions { open: OpenOptions::default(), vad: None, ..PrepareOptions::default() };
     let recording = audio::prepare(&path, &options, &mut |_, _| ControlFlow::Continue(())).unwrap();
 
