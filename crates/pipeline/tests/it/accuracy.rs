@@ -41,20 +41,17 @@ fn lost(truth: &serde_json::Value, text: &[String]) -> Vec<String> {
 
 #[test]
 fn synthetic_speech_is_no_worse_than_the_reference() {
-    // One sentence of these few is lost in a batch: that batches are no worse
-    // over all shows in the full corpus.
-    check_synthetic_speech_is_no_worse_than_the_reference(&corpus::bundled(), 0.02);
+    check_synthetic_speech_is_no_worse_than_the_reference(&corpus::bundled(), 0);
 }
 
 #[test]
 #[ignore = "full corpus: make soak"]
 fn synthetic_speech_is_no_worse_than_the_reference_in_the_full_corpus() {
-    check_synthetic_speech_is_no_worse_than_the_reference(&corpus::full(), 0.0);
+    check_synthetic_speech_is_no_worse_than_the_reference(&corpus::full(), 3);
 }
 
-/// `more_in_batches`: how much higher the word error rate of the batched strategy
-/// may be than that of the sequential one.
-fn check_synthetic_speech_is_no_worse_than_the_reference(corpus: &Path, more_in_batches: f64) {
+/// `unlike_at_most`: in how many files a sentence may be missing in the text of one strategy alone.
+fn check_synthetic_speech_is_no_worse_than_the_reference(corpus: &Path, unlike_at_most: usize) {
     let summary = std::fs::read_to_string(corpus.join("reference/summary.json")).unwrap();
     let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
     let mut engine = Engine::new();
@@ -111,8 +108,9 @@ fn check_synthetic_speech_is_no_worse_than_the_reference(corpus: &Path, more_in_
     // The reference's rates are rounded to five digits.
     assert!(sequential <= reference + 1e-5, "{sequential} against {reference}");
     assert!(worse.is_empty(), "worse than the reference: {worse:?}");
-    assert!(unlike.is_empty(), "sentences that one strategy alone loses: {unlike:#?}");
-    assert!(batched <= sequential + more_in_batches, "{batched} against {sequential}");
+    println!("sentences that one strategy alone loses: {unlike:#?}");
+    assert!(unlike.len() <= unlike_at_most, "{unlike:#?}");
+    assert!(batched <= sequential, "{batched} against {sequential}");
 }
 
 /// Somebody speaks English, somebody answers in another language.
