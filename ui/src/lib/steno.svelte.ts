@@ -221,6 +221,11 @@ export class Steno {
       if (job === this.selected) await this.editor?.flush();
       await this.#backend.remove(job);
     });
+  /** As `remove`; where the text of a recording that is not finished would be lost, only when the user says so again. */
+  removeOrAsk({ id, name, state, reached }: Job): void {
+    if (reached === null || state === "finished") void this.remove(id);
+    else this.offer(t.job.losesText(name), { label: t.job.removeText, run: () => void this.remove(id) });
+  }
   pause = (paused: boolean) => this.#try(() => this.#backend.pause(paused));
   reorder = (job: number, before: number | null) => this.#try(() => this.#backend.reorder([job], before));
   changeLook = (look: Look) => this.#try(() => this.#backend.changeLook(look));

@@ -161,6 +161,26 @@ test("a running recording is paused and resumed by its row and by its key, while
   expect(t.queue.resume).not.toBe(t.job.resume);
 });
 
+test("the text of a recording that is not finished is deleted only when the user says so again", async () => {
+  backend.paused = false;
+  backend.still = true;
+  steno = new Steno(backend);
+  render(App, { steno });
+  await waitFor(() => expect(steno.setup).not.toBeNull());
+  backend.show("paused");
+  await waitFor(() => expect(steno.jobs.map((job) => job.state)).toEqual(["paused", "running", "waiting"]));
+  const [paused, , waiting] = screen.getAllByTestId("job") as [HTMLElement, HTMLElement, HTMLElement];
+  // Without a text there is nothing to lose.
+  await fireEvent.click(within(waiting).getByTestId("remove-row"));
+  await waitFor(() => expect(steno.jobs.map((job) => job.state)).toEqual(["paused", "running"]));
+  const name = steno.jobs[0]?.name ?? "";
+  await fireEvent.click(within(paused).getByTestId("remove-row"));
+  await screen.findByText(t.job.losesText(name));
+  expect(steno.jobs.map((job) => job.state)).toEqual(["paused", "running"]);
+  await fireEvent.click(screen.getByText(t.job.removeText));
+  await waitFor(() => expect(steno.jobs.map((job) => job.state)).toEqual(["running"]));
+});
+
 /** As many pages are drawn as changes are made: what is shown is always what the program has. */
 function own() {
   const [job] = steno.jobs;

@@ -525,6 +525,8 @@ export const de: Text = {
     stopFile: (name) => `${name} abbrechen`,
     retryFile: (name) => `${name} erneut versuchen`,
     removeFile: (name) => `${name} aus der Liste entfernen`,
+    losesText: (name) => `${name} ist nicht fertig. Mit dem Entfernen wird der bisherige Text gelöscht.`,
+    removeText: "Text löschen",
     moveFile: (name) => `${name} verschieben: ziehen oder Pfeiltasten verwenden`,
     parts: "Ansichten dieser Aufnahme",
     sample: "Beispielaufnahme",

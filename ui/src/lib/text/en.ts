@@ -529,6 +529,8 @@ export const en = {
     stopFile: (name: string) => `Stop ${name}`,
     retryFile: (name: string) => `Retry ${name}`,
     removeFile: (name: string) => `Remove ${name} from the list`,
+    losesText: (name: string) => `${name} is not finished. Removing it deletes its text so far.`,
+    removeText: "Delete its text",
     moveFile: (name: string) => `Move ${name}: drag, or use the arrow keys`,
     parts: "Views of this recording",
     sample: "Sample recording",

@@ -529,6 +529,8 @@ export const es: Text = {
     stopFile: (name) => `Detener ${name}`,
     retryFile: (name) => `Reintentar ${name}`,
     removeFile: (name) => `Quitar ${name} de la lista`,
+    losesText: (name) => `${name} no ha terminado. Si lo quita, se elimina el texto obtenido hasta ahora.`,
+    removeText: "Eliminar el texto",
     moveFile: (name) => `Mover ${name}: arrastrar o usar las teclas de flecha`,
     parts: "Vistas de esta grabación",
     sample: "Grabación de ejemplo",

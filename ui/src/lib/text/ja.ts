@@ -526,6 +526,8 @@ export const ja: Text = {
     stopFile: (name) => `${name}を停止`,
     retryFile: (name) => `${name}を再試行`,
     removeFile: (name) => `${name}をリストから外す`,
+    losesText: (name) => `${name}はまだ完了していません。リストから外すと、これまでのテキストは削除されます。`,
+    removeText: "テキストを削除",
     moveFile: (name) => `${name}を移動：ドラッグまたは矢印キー`,
     parts: "この録音の表示の切り替え",
     sample: "サンプル録音",

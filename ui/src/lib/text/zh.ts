@@ -526,6 +526,8 @@ export const zh: Text = {
     stopFile: (name) => `停止 ${name}`,
     retryFile: (name) => `重试 ${name}`,
     removeFile: (name) => `从列表中移除 ${name}`,
+    losesText: (name) => `${name} 尚未完成。移除它会删除到目前为止的文本。`,
+    removeText: "删除文本",
     moveFile: (name) => `移动 ${name}：拖动或使用方向键`,
     parts: "此录音的视图",
     sample: "示例录音",
