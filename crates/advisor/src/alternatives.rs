@@ -68,7 +68,7 @@ pub fn with_alternatives(mut job: Job) -> Job {
 
 /// Windows that are worth decoding together in this job, where that was measured on its device.
 pub(crate) fn useful_batch(model: &ModelRef, job: &Job, kind: DeviceKind) -> Option<u32> {
-    let measured = Some(speed::measured()).filter(|all| job.is_batched(kind) && !all.is_empty())?;
+    let measured = Some(speed::measured()).filter(|all| job.is_batched() && !all.is_empty())?;
     let device = DeviceMemory::of(kind == DeviceKind::Gpu, job.device, &job.memory).ok()?;
     let network = model_info::read(&model.path).ok()?;
     let precision = job.precision.unwrap_or_else(|| network.usual(kind));

@@ -108,7 +108,7 @@ impl ModelFit {
         let limits = batch_limits(job, device.kind);
         let largest = fit::batch(footprint, device.free, &limits).windows;
         let speakers = speakers_of(job, device.kind);
-        let batch = job.memory.batch_size.filter(|_| job.is_batched(device.kind)).unwrap_or(1);
+        let batch = job.memory.batch_size.filter(|_| job.is_batched()).unwrap_or(1);
         Self {
             model: model.to_owned(),
             precision: precision.to_owned(),
@@ -240,7 +240,7 @@ fn instead(job: &Job, device: &DeviceMemory) -> Option<ModelFit> {
 /// One window decides where the next one begins, unless they are batched.
 fn batch_limits(job: &Job, kind: DeviceKind) -> BatchLimits {
     let limits = job.memory.batch_limits(kind);
-    if job.is_batched(kind) { limits } else { BatchLimits { user: Some(1), ..limits } }
+    if job.is_batched() { limits } else { BatchLimits { user: Some(1), ..limits } }
 }
 
 fn capital(text: &str) -> String {
@@ -341,7 +341,11 @@ mod tests {
 
     #[test]
     fn the_line_says_how_much_and_how_many() {
-        for (batch, windows) in [(None, "One window at a time."), (Some(3), "Up to 3 windows at once.")] {
+        for (batch, windows) in [
+            (None, "Up to 4 windows at once."),
+            (Some(1), "One window at a time."),
+            (Some(3), "Up to 3 windows at once."),
+        ] {
             let text = announce("tiny", 8 * GIB, batch).text();
             assert!(text.starts_with("tiny (f32) on the CPU: fits. It needs "), "{text}");
             assert!(text.ends_with(&format!("; 8.0 GB is free. {windows}")), "{text}");

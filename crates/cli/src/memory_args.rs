@@ -104,8 +104,7 @@ pub struct Batches {
     #[command(flatten)]
     pub profile: ProfileOption,
 
-    /// Maximum number of 30-second windows decoded together [default: 1; with --strategy batched, as many as
-    /// fit]
+    /// Maximum number of 30-second windows decoded together [default: as many as fit, at most 4 on the CPU]
     #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = checked("STENO_BATCH_SIZE"))]
     pub batch_size: Option<String>,

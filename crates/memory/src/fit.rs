@@ -147,8 +147,10 @@ pub fn batch(footprint: &Footprint, free: u64, limits: &BatchLimits) -> Batch {
     if let Some(max_useful_batch) = limits.max_useful_batch {
         cap(max_useful_batch.max(1), LimitedBy::Speed);
     }
-    if let Some(user) = limits.user {
-        cap(user.max(1), LimitedBy::User);
+    match limits.user {
+        Some(user) => cap(user.max(1), LimitedBy::User),
+        None if !footprint.faster_together => cap(1, LimitedBy::Speed),
+        None => {}
     }
     chosen
 }
@@ -242,6 +244,7 @@ mod tests {
             workspace: 100 * MIB,
             encoder: 150 * MIB,
             encoded_together: true,
+            faster_together: true,
             output: 0,
             caches: 150 * MIB,
             decoder: 50 * MIB,
@@ -271,6 +274,17 @@ mod tests {
         ] {
             let found = batch(&simple(), free * MIB, &limits);
             assert_eq!(found, Batch { windows, limited_by }, "{free} {limits:?}");
+        }
+        let alone = Footprint { faster_together: false, ..simple() };
+        for (limits, windows, limited_by) in
+            [(none, 1, max_useful_batch), (BatchLimits { user: Some(4), ..none }, 4, user)]
+        {
+            let found = batch(&alone, (1756 + 4000) * MIB, &limits);
+            assert_eq!(
+                found,
+                Batch { windows, limited_by },
+                "windows that gain nothing from others, {limits:?}"
+            );
         }
     }
 

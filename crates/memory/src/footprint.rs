@@ -162,6 +162,8 @@ pub struct Footprint {
     pub encoder: u64,
     /// Whether the windows of a batch are encoded, and their words aligned, at once.
     pub encoded_together: bool,
+    /// Whether windows take less time together than one after the other.
+    pub faster_together: bool,
     /// Per window: what the encoder leaves behind for the decoder.
     pub output: u64,
     /// Per window: caches of keys and values.
@@ -250,6 +252,8 @@ impl Footprint {
             },
             encoder: SOUND + s * attention.max(feed_forward).max(subsampling),
             encoded_together: false,
+            // Nearly all of its time is the encoder's, which fills a CPU with one window.
+            faster_together: plan.kind == DeviceKind::Gpu,
             output,
             caches: 0,
             decoder: output + 4 * n * p + LOGIT_COPIES * 4 * (vocabulary + dimensions.durations),
@@ -309,6 +313,7 @@ impl Footprint {
             },
             encoder,
             encoded_together: plan.kind == DeviceKind::Gpu,
+            faster_together: true,
             output,
             caches: cross + own,
             decoder,
@@ -337,6 +342,7 @@ impl Footprint {
             workspace: if kind == DeviceKind::Gpu { GPU_WORKSPACE } else { 0 },
             encoder: FILTERS,
             encoded_together: false,
+            faster_together: true,
             output: FEATURES,
             caches: 0,
             decoder: RECURRENCE,
@@ -428,6 +434,7 @@ impl Footprint {
             },
             encoder: element * attention.max(feed_forward),
             encoded_together: true,
+            faster_together: true,
             output: 0,
             caches: 0,
             decoder: 0,

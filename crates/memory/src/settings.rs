@@ -12,8 +12,8 @@ use crate::ladder::Pins;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MemorySettings {
-    /// The most windows decoded together. A number above 1 makes the default strategy decode
-    /// several windows together; `None`: one, or with the batched strategy what fits.
+    /// The most windows decoded together. A number above 1 makes the default strategy batched in any case;
+    /// `None`: what fits.
     pub batch_size: Option<u32>,
     /// Windows of the speakers' models together; `None`: what fits.
     pub speaker_batch_size: Option<u32>,

@@ -1,6 +1,7 @@
 //! Measures the speed and memory of a Whisper model on this machine:
 //! `cargo run -p models --example bench -- FOLDER [--cuda N] [--precision P] [--at-least PERCENT]`.
-//! Prints one row of the table of scripts/bench.sh. Fails where the encoder reaches a smaller share of the matrix peak,
+//! Prints one row of the table of scripts/bench.sh. With `--windows N` it prints the time of one step of N windows that
+//! are decoded together instead, for each N that is given. Fails where the encoder reaches a smaller share of the matrix peak,
 //! which is measured in the same run, than `--at-least` says.
 
 use std::path::Path;
@@ -17,17 +18,18 @@ const TYPICAL_TOKENS: usize = 110;
 /// Runs per figure, of which the fastest counts: disturbances only slow a run down.
 const RUNS: usize = 3;
 
-const USAGE: &str = "usage: bench FOLDER [--cuda N] [--precision P] [--at-least PERCENT]";
+const USAGE: &str = "usage: bench FOLDER [--cuda N] [--precision P] [--at-least PERCENT] [--windows N]...";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (mut device, mut wanted, mut at_least) = (Device::Cpu, None, 0.0);
+    let (mut device, mut wanted, mut at_least, mut windows) = (Device::Cpu, None, 0.0, Vec::new());
     let [folder, options @ ..] = arguments.as_slice() else { bail!(USAGE) };
     for option in options.chunks(2) {
         match option {
             [name, number] if name == "--cuda" => device = Device::new_cuda_with_stream(number.parse()?)?,
             [name, precision] if name == "--precision" => wanted = Some(precision.parse()?),
             [name, percent] if name == "--at-least" => at_least = percent.parse()?,
+            [name, number] if name == "--windows" => windows.push(number.parse()?),
             _ => bail!(USAGE),
         }
     }
@@ -35,14 +37,11 @@ fn main() -> Result<()> {
     let model =
         Whisper::load(folder, &device, wanted.unwrap_or_else(|| Whisper::preferred(&device)), &|| true)?;
     let (dtype, precision) = (model.dtype, model.precision);
+    if !windows.is_empty() {
+        return windows_together(&model, &windows);
+    }
     let peak = matrix_peak(&device, dtype)?;
-    let mel = Tensor::randn(
-        0f32,
-        0.5,
-        (1, model.config.dimensions.mel_bins as usize, model.config.window_frames()),
-        &device,
-    )?
-    .to_dtype(dtype)?;
+    let mel = noise(&model)?;
     let (encoding, audio) = best(&device, || Ok(model.encoder.forward(&mel, &|| true)?))?;
     let speed = encoder_operations(&model.config) / encoding.as_secs_f64();
     let early = time_per_token(&model, &audio, 1, 10)?;
@@ -69,6 +68,27 @@ fn main() -> Result<()> {
     if share < at_least {
         bail!(
             "{name} in {precision}: the encoder reaches {share:.0} % of the matrix peak, less than {at_least:.0} %"
+        );
+    }
+    Ok(())
+}
+
+/// The log-mel of one window, of noise.
+fn noise(model: &Whisper) -> Result<Tensor> {
+    let shape = (1, model.config.dimensions.mel_bins as usize, model.config.window_frames());
+    Ok(Tensor::randn(0f32, 0.5, shape, &model.device)?.to_dtype(model.dtype)?)
+}
+
+/// Prints what a token costs where several windows are decoded together.
+fn windows_together(model: &Whisper, counts: &[usize]) -> Result<()> {
+    let audio = model.encoder.forward(&noise(model)?, &|| true)?;
+    for &windows in counts {
+        let audio = Tensor::cat(&vec![&audio; windows], 0)?;
+        let step = time_per_token(model, &audio, 1, 100)?.as_secs_f64() * 1e3;
+        let peak = peak_memory()? >> 20;
+        println!(
+            "{windows} windows: {step:.1} ms per step, {:.2} ms per token, {peak} MB at the peak",
+            step / windows as f64
         );
     }
     Ok(())
@@ -102,12 +122,16 @@ fn time_per_token(model: &Whisper, audio: &Tensor, beams: usize, before: usize) 
     let decoder: &Decoder = &model.decoder;
     let token = 220;
     let mut state = decoder.start(audio, beams, before + STEPS)?;
-    decoder.forward(&vec![token; before * beams], &mut state, None, &|| true)?;
+    let rows = beams * audio.dim(0)?;
+    decoder.forward(&vec![token; before * rows], &mut state, None, &|| true)?;
     let (time, ()) = best(&model.device, || {
         state.truncate(before);
         for step in 0..STEPS {
-            let hidden = decoder.forward(&vec![token; beams], &mut state, None, &|| true)?;
+            let hidden = decoder.forward(&vec![token; rows], &mut state, None, &|| true)?;
             decoder.logits(&hidden.squeeze(1)?)?.max(1)?.to_vec1::<f32>()?;
+            if beams == 1 {
+                continue;
+            }
             // By turns the better half of the beams goes on twice, and all change places.
             let source = |beam: usize| if step % 2 == 0 { beam / 2 } else { (beam + 1) % beams };
             state.reorder(&(0..beams).map(source).collect::<Vec<_>>())?;

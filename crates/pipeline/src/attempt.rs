@@ -1,7 +1,8 @@
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use audio::{ChannelMode, MediaInfo, Pcm};
-use memory::ladder::{LadderState, Rung, Step, Trouble};
+use memory::ladder::{LadderState, Processor, Rung, Step, Trouble};
 use memory::{Scope, Stage};
 use transcript::{Segment, Span, Time};
 use wire::notice::Message;
@@ -299,9 +300,10 @@ impl<'a> Work<'a> {
             reporter: &mut reporter,
             label,
             language: other_language,
+            pace: Pace::default(),
         };
         let speech = (gated || job.span.is_some()).then_some(&regions[..]);
-        let strategy = if job.is_batched(kind) { Strategy::Batched } else { Strategy::Sequential };
+        let strategy = if job.is_batched() { Strategy::Batched } else { Strategy::Sequential };
         let request = Request {
             recording,
             speech,
@@ -392,11 +394,14 @@ struct Listener<'a, 'b> {
     label: Option<u32>,
     /// Where it is another one than the transcript's.
     language: Option<String>,
+    pace: Pace,
 }
 
 impl Observer for Listener<'_, '_> {
     fn batch_size(&mut self) -> usize {
-        self.state.settings.batch as usize
+        let most = self.state.settings.batch;
+        let is_cpu = self.state.settings.place == Processor::Cpu;
+        (if is_cpu { self.pace.next(most, Instant::now()) } else { most }) as usize
     }
 
     fn step(&mut self, step: WindowStep) -> Result<(), StageError> {
@@ -445,6 +450,35 @@ impl Listener<'_, '_> {
     }
 }
 
+/// How many windows a CPU decodes together: the text of all of them comes at once, so that the first words wait for one
+/// window alone, and a batch is no larger than what takes [`Pace::LONGEST`].
+#[derive(Default)]
+struct Pace {
+    /// Windows of the batch that was begun last, and when.
+    last: Option<(u32, Instant)>,
+}
+
+impl Pace {
+    /// Between one text and the next.
+    const LONGEST: Duration = Duration::from_secs(15);
+
+    /// Windows of the batch that begins `now`, at most `most`.
+    fn next(&mut self, most: u32, now: Instant) -> u32 {
+        let windows = match self.last {
+            None => 1,
+            Some((last, begun)) => {
+                let each = now.saturating_duration_since(begun).as_secs_f64() / f64::from(last);
+                // The conversion saturates.
+                let in_time = (Self::LONGEST.as_secs_f64() / each) as u32;
+                in_time.min(last.saturating_mul(2))
+            }
+        };
+        let windows = windows.min(most).max(1);
+        self.last = Some((windows, now));
+        windows
+    }
+}
+
 /// Fails for a part that begins where the recording has ended.
 fn has_span(span: Option<Span>, seconds: f64) -> Result<(), StageError> {
     let start = span.map_or(0.0, |span| span.start.seconds());
@@ -472,4 +506,28 @@ fn both<'a>(
 pub fn loaded(context: &DeviceContext, stage: Stage) -> Result<&Loaded, Broken> {
     let loaded = context.loaded.as_ref();
     during(stage, loaded.ok_or_else(|| Failure::new(ErrorCode::Internal, "No model is loaded.")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_on_a_cpu_grow_from_one_window_and_text_comes_every_fifteen_seconds() {
+        let begun = Instant::now();
+        // seconds that each window takes -> windows of the first batches
+        for (each, expected) in
+            [(0.1, [1, 2, 4, 4]), (4.0, [1, 2, 3, 3]), (7.0, [1, 2, 2, 2]), (40.0, [1, 1, 1, 1])]
+        {
+            let (mut pace, mut now) = (Pace::default(), begun);
+            let batches = expected.map(|_| {
+                let windows = pace.next(4, now);
+                now += Duration::from_secs_f64(each * f64::from(windows));
+                windows
+            });
+            assert_eq!(batches, expected, "{each} s per window");
+        }
+        let mut pace = Pace::default();
+        assert_eq!([pace.next(0, begun), pace.next(8, begun), pace.next(1, begun)], [1, 2, 1]);
+    }
 }

@@ -143,7 +143,7 @@ pub fn state(models: &Models, job: &Job, context: &DeviceContext) -> Result<Ladd
     let free = context.device.device().read().map_or(u64::MAX, |reading| reading.free);
     let limits = job.memory.batch_limits(kind);
     // Otherwise one window decides where the next one begins.
-    let batch = if job.is_batched(kind) { batch(&footprint, free, &limits) } else { 1 };
+    let batch = if job.is_batched() { batch(&footprint, free, &limits) } else { 1 };
     let speakers = speaker_footprint(job.speaker_model.as_ref().map(FilePath::as_path), kind);
     let speaker_batch = batch_of_speakers(&speakers, free, job.memory.speaker_batch_size);
     Ok(LadderState::new(LadderSettings {

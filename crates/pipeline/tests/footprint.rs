@@ -1,6 +1,6 @@
 //! The memory that decoding takes, against what was predicted: in a process of
 //! its own, since other tests allocate too. `STENO_FOOTPRINT_MODELS=small,large-v3-turbo`
-//! adds sizes that an ordinary run has no time for (scripts/soak.sh does).
+//! adds sizes, and numbers of windows, that an ordinary run has no time for (scripts/soak.sh does).
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
@@ -173,8 +173,8 @@ fn decoding_takes_what_was_predicted() {
 /// Parakeet with a transducer and with a CTC head, of a third of the released size, or of all of it.
 fn transducers(recording: &Recording, speech: &[Range<usize>], host: &Host, wrong: &mut Vec<String>) {
     let released = random_models::ParakeetSize::named("parakeet-tdt-0.6b-v3").unwrap();
-    let all = std::env::var_os("STENO_FOOTPRINT_MODELS").is_some();
-    let small = random_models::ParakeetSize { layers: if all { released.layers } else { 5 }, ..*released };
+    let small =
+        random_models::ParakeetSize { layers: if is_soak() { released.layers } else { 5 }, ..*released };
     let ctc = random_models::ParakeetSize { vocabulary: 1025, predictor: 0, ..small };
     let held = || host.read().unwrap().ours.unwrap().reserved;
     for (name, size, precision) in
@@ -228,9 +228,9 @@ const SPEAKERS_ALONE: &str = "STENO_FOOTPRINT_SPEAKERS";
 /// Folder of the installed model that it measures; empty: those in the program.
 const SPEAKER_MODEL: &str = "STENO_FOOTPRINT_SPEAKER_MODEL";
 
-/// Layers of the Nemotron that is measured: some, or all.
-fn layers() -> usize {
-    if std::env::var_os("STENO_FOOTPRINT_MODELS").is_some() { random_models::NEMOTRON_LAYERS } else { 4 }
+/// Whether everything is measured, and not only the ends of each range.
+fn is_soak() -> bool {
+    std::env::var_os("STENO_FOOTPRINT_MODELS").is_some()
 }
 
 /// The networks that tell speakers apart and their work, for several numbers of
@@ -239,17 +239,19 @@ fn tell_speakers_apart(recording: &Path, wrong: &mut Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let (community, nemotron) = (folder.path().join("community"), folder.path().join("nemotron"));
     random_models::write_speaker_model(&community).unwrap();
-    random_models::write_nemotron_model(&nemotron, layers()).unwrap();
+    let layers = if is_soak() { random_models::NEMOTRON_LAYERS } else { 4 };
+    random_models::write_nemotron_model(&nemotron, layers).unwrap();
+    let batches: &[u64] = if is_soak() { &[1, 2, 4, 8, 16] } else { &[1, 16] };
     for (name, model, batches) in [
-        ("speakers", None, &[1, 2, 4, 8, 16][..]),
-        ("community", Some(community.as_path()), &[1, 4, 16]),
+        ("speakers", None, batches),
+        ("community", Some(community.as_path()), batches),
         ("nemotron", Some(nemotron.as_path()), &[1]),
     ] {
         let footprint = formats::speaker_footprint(model, DeviceKind::Host);
         for windows in batches.iter().copied() {
             // They take so little that what an earlier measurement left to the allocator would count:
             // each number has a process of its own, as an engine is for its first recording.
-            const TIMES: usize = 3;
+            const TIMES: usize = 2;
             const MOST_TIMES: usize = 12;
             let predicted = footprint.weights + footprint.work(windows);
             let too_much = |whole: u64| predicted as f64 / whole as f64 - 1.0 > TOLERANCE;

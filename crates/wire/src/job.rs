@@ -1,5 +1,5 @@
+use memory::Precision;
 use memory::ladder::Installed;
-use memory::{DeviceKind, Precision};
 use serde::{Deserialize, Serialize};
 use transcript::{Segment, Span, Task, Time};
 
@@ -96,8 +96,7 @@ pub struct Alternative {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
-    /// Batched on a GPU, and where a batch size above 1 or a language per region is asked for; else
-    /// sequential.
+    /// Batched, unless a part of a recording is read anew or each window is to be told the text before it.
     #[default]
     Auto,
     /// Window after window, each beginning where the last one's text ended.
@@ -149,17 +148,15 @@ impl Job {
         Self { task: Task::Translate, language: Some(language), speakers: false, resume: None, ..self }
     }
 
-    /// Whether several windows are decoded together on a device of this kind.
-    pub fn is_batched(&self, kind: DeviceKind) -> bool {
+    /// Whether several windows are decoded together.
+    pub fn is_batched(&self) -> bool {
         match self.strategy {
-            // A batch is no less accurate over all (docs/measurements.md). On a GPU, which a single
-            // window leaves nearly idle, it is the usual way; on a CPU it is used where the user asks
-            // for several windows at once. Regions in languages of their own are short, and windows of
-            // their own. A part that is read anew is read as it was asked for.
+            // A batch loses fewer words over all (docs/measurements.md), and reads the weights once for
+            // all its windows. A part that is read anew is read as it was asked for. Only window after
+            // window can the text of one be said to the next.
             Strategy::Auto => {
                 let asked = self.memory.batch_size.is_some_and(|windows| windows > 1);
-                let apart = self.decoding.language_per_region || kind == DeviceKind::Gpu;
-                asked || (apart && self.span.is_none())
+                asked || (self.span.is_none() && !self.decoding.condition_on_previous_text)
             }
             Strategy::Sequential => false,
             Strategy::Batched => true,

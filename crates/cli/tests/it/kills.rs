@@ -137,7 +137,7 @@ impl Running {
 
 #[test]
 fn engines_killed_at_random_moments_cost_nothing() {
-    let (sandbox, kills) = (Sandbox::with(&[]), rounds(10));
+    let (sandbox, kills) = (Sandbox::with(&[]), rounds(5));
     // Every other recording has its engine killed: a kill that comes late hits
     // the one after it, which must not count as a place that ends engines.
     let recordings = recordings(&sandbox, 2 * kills);
@@ -314,7 +314,17 @@ fn a_kill_while_speakers_are_identified_costs_nothing() {
     let model = |name: &str| folder.join(format!("reference/speakers/{name}/model")).display().to_string();
     for speakers in ["built-in".to_owned(), model("community"), model("nemotron")] {
         let arguments = |folder: &str| {
-            let base = ["transcribe", "talk.flac", "--speakers", "-f", "json", "--reproducible", "--force"];
+            let base = [
+                "transcribe",
+                "talk.flac",
+                "--limit",
+                "30",
+                "--speakers",
+                "-f",
+                "json",
+                "--reproducible",
+                "--force",
+            ];
             let rest = ["--speaker-model", &speakers, "-o", folder, "--json-events"];
             [&base[..], &KEPT, &rest].concat().into_iter().map(str::to_owned).collect::<Vec<_>>()
         };

@@ -9,7 +9,7 @@ use pipeline::whisper::{WindowOptions, decode, detect_language, encode_window};
 use pipeline::{Control, Engine};
 use random_models::corpus;
 use transcript::Task;
-use wire::{DecodingOptions, DeviceChoice, Job, VoiceActivity};
+use wire::{DecodingOptions, DeviceChoice, Job, Strategy, VoiceActivity};
 
 fn first_window(path: &Path) -> Vec<f32> {
     let options = OpenOptions { limit_seconds: Some(30.0), ..OpenOptions::default() };
@@ -122,6 +122,7 @@ fn check_files_give_the_reference_text_and_word_times(corpus: &Path) {
             let job = Job {
                 device: DeviceChoice::Cpu,
                 voice_activity: VoiceActivity::Off,
+                strategy: Strategy::Sequential,
                 decoding: DecodingOptions {
                     beam_size: 1,
                     temperatures: vec![0.0],

@@ -176,7 +176,7 @@ export const de: Text = {
     kept: { model: "Modell", precision: "Präzision", gpu: "Grafikkarte", speakers: "Sprecher" },
     names: {
       memory_profile: ["Profil", "Legt mehrere der folgenden Einstellungen fest"],
-      batch_size: ["Stapelgröße", "Anzahl der 30-Sekunden-Stücke, die gemeinsam transkribiert werden: eine Zahl ab 1. Nicht festgelegt: auf einer Grafikkarte so viele, wie passen, auf dem Prozessor einzeln"],
+      batch_size: ["Stapelgröße", "Anzahl der 30-Sekunden-Stücke, die gemeinsam transkribiert werden: eine Zahl ab 1. Nicht festgelegt: so viele, wie passen, auf dem Prozessor höchstens 4"],
       speaker_batch_size: ["Stapelgröße der Sprechererkennung", "Anzahl der 10-Sekunden-Stücke, in denen gemeinsam nach Sprechern gesucht wird: eine Zahl ab 1. Nicht festgelegt: so viele, wie passen"],
       skip_speakers: ["Sprecher nie erkennen", null],
       fast_path: ["Sprecher nicht erkennen, wenn der Speicher nicht reicht", null],

@@ -178,7 +178,7 @@ export const en = {
     kept: { model: "Model", precision: "Precision", gpu: "Graphics card", speakers: "Speakers" },
     names: {
       memory_profile: ["Profile", "Sets several of the options below"],
-      batch_size: ["Batch size", "How many 30-second pieces of audio are transcribed together: a number from 1. Not set: as many as fit on a graphics card, one at a time on the processor"],
+      batch_size: ["Batch size", "How many 30-second pieces of audio are transcribed together: a number from 1. Not set: as many as fit, at most 4 on the processor"],
       speaker_batch_size: ["Speaker batch size", "How many 10-second pieces of audio are searched for speakers together: a number from 1. Not set: as many as fit"],
       skip_speakers: ["Never identify speakers", null],
       fast_path: ["Do not identify speakers when memory runs out", null],

@@ -177,7 +177,7 @@ export const es: Text = {
     kept: { model: "Modelo", precision: "Precisión", gpu: "Tarjeta gráfica", speakers: "Hablantes" },
     names: {
       memory_profile: ["Perfil", "Define varias de las opciones siguientes"],
-      batch_size: ["Tamaño de lote", "Cuántos fragmentos de audio de 30 segundos se transcriben juntos: un número desde 1. Sin definir: tantos como quepan en una tarjeta gráfica, de uno en uno en el procesador"],
+      batch_size: ["Tamaño de lote", "Cuántos fragmentos de audio de 30 segundos se transcriben juntos: un número desde 1. Sin definir: tantos como quepan, como máximo 4 en el procesador"],
       speaker_batch_size: ["Tamaño de lote de hablantes", "En cuántos fragmentos de audio de 10 segundos se buscan hablantes a la vez: un número desde 1. Sin definir: tantos como quepan"],
       skip_speakers: ["No identificar nunca a los hablantes", null],
       fast_path: ["No identificar a los hablantes si falta memoria", null],

@@ -180,7 +180,7 @@ export const fr: Text = {
     kept: { model: "Modèle", precision: "Précision", gpu: "Carte graphique", speakers: "Locuteurs" },
     names: {
       memory_profile: ["Profil", "Définit plusieurs des options ci-dessous"],
-      batch_size: ["Taille de lot", "Nombre de morceaux de 30 secondes transcrits ensemble : un nombre à partir de 1. Non défini : autant que possible sur une carte graphique, un à la fois sur le processeur"],
+      batch_size: ["Taille de lot", "Nombre de morceaux de 30 secondes transcrits ensemble : un nombre à partir de 1. Non défini : autant que possible, au plus 4 sur le processeur"],
       speaker_batch_size: ["Taille de lot des locuteurs", "Nombre de morceaux de 10 secondes où les locuteurs sont recherchés ensemble : un nombre à partir de 1. Non défini : autant que possible"],
       skip_speakers: ["Ne jamais identifier les locuteurs", null],
       fast_path: ["Ne pas identifier les locuteurs si la mémoire manque", null],

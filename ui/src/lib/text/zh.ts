@@ -177,7 +177,7 @@ export const zh: Text = {
     kept: { model: "模型", precision: "精度", gpu: "显卡", speakers: "说话人" },
     names: {
       memory_profile: ["方案", "同时设定下方的多个选项"],
-      batch_size: ["批次大小", "同时转写的 30 秒音频段数：不小于 1 的数。未设置：显卡上一次处理能容纳的数量，处理器上逐个处理"],
+      batch_size: ["批次大小", "同时转写的 30 秒音频段数：不小于 1 的数。未设置：一次处理能容纳的数量，处理器上最多 4 段"],
       speaker_batch_size: ["说话人批次大小", "同时查找说话人的 10 秒音频段数：不小于 1 的数。未设置：尽可能多"],
       skip_speakers: ["从不识别说话人", null],
       fast_path: ["内存不足时不识别说话人", null],
