@@ -1,11 +1,12 @@
 //! `steno serve` over real HTTP, with the scripted engine: what is in an uploaded recording says what happens.
 
+use std::io::{Read, Write};
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use crate::support::Sandbox;
-use crate::support::http::{Answer, Ask, Serving};
+use crate::support::http::{Answer, Ask, Serving, connect};
 
 /// The scripted engine's text of a recording.
 fn text(name: &str) -> String {
@@ -504,9 +505,18 @@ fn events_are_those_of_the_command_line() {
             ran.out.lines().filter_map(|line| without_job(serde_json::from_str(line).unwrap())).collect();
         assert!(expected.len() > 4, "{}", ran.out);
         let server = Serving::start(&sandbox, &[]);
+        // It waits until its events are listened to.
+        let before = server.accepted("slow");
         let added = Ask::new("POST", "/jobs").form(&[], Some((name, name.as_bytes()))).to(&server.address);
         let id = added.is(202).json()["id"].as_str().unwrap().to_owned();
-        let events = server.get(&format!("/jobs/{id}/events")).is(200).events();
+        let mut stream = connect(&server.address).unwrap();
+        let ask = Ask::new("GET", &format!("/jobs/{id}/events")).bytes(&server.address);
+        stream.write_all(&ask).unwrap();
+        let mut first = [0];
+        stream.read_exact(&mut first).unwrap();
+        server.ask("DELETE", &format!("/jobs/{before}")).is(204);
+        let answer = Answer::read(&mut first.as_slice().chain(stream)).unwrap();
+        let events = answer.is(200).events();
         assert!(events.iter().any(|(name, _)| name == "progress"));
         let events: Vec<Value> = events.into_iter().filter_map(|(_, event)| without_job(event)).collect();
         assert_eq!(events, expected);
