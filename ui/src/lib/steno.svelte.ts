@@ -3,6 +3,7 @@ import type {
   CorrectedWord, Attempt, ChartFile, EngineInfo, Exporting, Failure, Finding, Format, Gap, IndexState, Job, Look, ModelFits, Part, Place, SaveLocation, Saved, Settings, Setup, Switches, WindowEvent,
 } from "./generated/contract";
 import type { Known } from "./jobs/estimate";
+import { warningOf } from "./jobs/place";
 import { CatalogState } from "./models/catalog.svelte";
 import { Usage } from "./memory/usage.svelte";
 import { Editor } from "./transcript/editor.svelte";
@@ -57,6 +58,8 @@ export interface SaveReport {
   /** A recording of which files were written, to be shown; null where there is none. */
   written: number | null;
   exporting: Exporting;
+  /** It was to be saved when it was finished: what is in the way is replaced where that is. */
+  late: boolean;
 }
 
 /** What a model can be asked for. */
@@ -117,6 +120,8 @@ export class Steno {
   readonly saveable = $derived(this.jobs.filter((job) => job.state === "finished" && job.saved === null));
   /** Their turn is still to come. */
   readonly waiting = $derived(this.jobs.filter((job) => job.state === "waiting" || job.state === "held"));
+  /** Failed, without any text. */
+  readonly removable = $derived(this.jobs.filter((job) => job.state === "failed" && job.reached === null));
   readonly held = $derived(this.jobs.filter((job) => job.state === "held"));
 
   readonly backend: Backend;
@@ -280,7 +285,7 @@ export class Steno {
   }
 
   /** One message per action: a failure alone as a toast, several in a dialog. */
-  #tellSaved(all: { job: number | null; saved: Saved }[], exporting: Exporting): void {
+  #tellSaved(all: { job: number | null; saved: Saved }[], exporting: Exporting, late = false): void {
     const files = all.flatMap(({ saved }) => saved.files);
     const failed = all.flatMap(({ job, saved }) => saved.failures.map((one) => ({ ...one, job })));
     const written = all.find(({ saved }) => saved.files.length > 0)?.job ?? null;
@@ -289,19 +294,35 @@ export class Steno {
       this.#tellFiles(files, written);
     } else if (more.length === 0) {
       const exists = first.failure.code === "output_exists" && first.job !== null;
-      const report = { files, failed, written, exporting };
+      const report = { files, failed, written, exporting, late };
       this.#fail(first.failure, exists ? { label: t.save.replace, run: () => void this.saveReplacing(report) } : null);
       this.#tellFiles(files, written);
     } else {
-      this.saveReport = { files, failed, written, exporting };
+      this.saveReport = { files, failed, written, exporting, late };
     }
   }
 
   /** Writes what was not written because a file was there, over that file. */
-  async saveReplacing({ failed, exporting }: SaveReport): Promise<void> {
+  async saveReplacing({ failed, exporting, late }: SaveReport): Promise<void> {
     this.saveReport = null;
+    if (late) {
+      for (const job of new Set(failed.map(({ job }) => job))) if (job !== null) await this.saveUnsaved(job, true);
+      return;
+    }
     const existing = failed.filter(({ failure }) => failure.code === "output_exists");
     await this.#saveEach(existing, exporting, (job, one) => this.#backend.save(job, one, "beside_replacing"));
+  }
+
+  /** Saves what was not saved when a transcript was finished, as that was chosen. */
+  async saveUnsaved(id: number, replace = false): Promise<void> {
+    const exporting = this.jobs.find((job) => job.id === id)?.unsaved;
+    if (!exporting) return;
+    try {
+      if (id === this.selected) await this.editor?.flush();
+      this.#tellSaved([{ job: id, saved: await this.#backend.saveUnsaved(id, replace) }], exporting, true);
+    } catch (error) {
+      this.#fail(asFailure(error), null);
+    }
   }
 
   /** Writes what was not written to a folder that the user chooses. */
@@ -378,6 +399,11 @@ export class Steno {
     });
 
   stopAll = () => this.#try(() => this.#backend.cancelAll());
+  /** Those that failed, but for those with a text, which goes with its own button. */
+  removeFailed(): void {
+    for (const job of this.removable) void this.remove(job.id);
+  }
+
   retryFailed = () => this.#try(() => this.#backend.retryFailed());
   putShortestFirst = (on: boolean) => this.#try(() => this.#backend.putShortestFirst(on));
   changeOwn = (jobs: number[], settings: Settings | null) => this.#try(() => this.#backend.changeOwn(jobs, settings));
@@ -587,8 +613,8 @@ export class Steno {
   }
 
   #announce(before: Job | undefined, job: Job): void {
-    const stage = (of: Job | undefined) => of && `${of.state} ${of.progress?.stage ?? ""} ${of.not_saved?.code ?? ""}`;
-    const said = job.not_saved ? t.save.notSaved(t.errors[job.not_saved.code]) : t.state(job);
+    const stage = (of: Job | undefined) => of && `${of.state} ${of.progress?.stage ?? ""} ${of.not_saved?.code ?? ""} ${of.not_stored?.code ?? ""}`;
+    const said = warningOf(job) ?? t.state(job);
     if (stage(before) !== stage(job)) this.announcement = `${job.name}: ${said}`;
   }
 

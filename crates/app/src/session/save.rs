@@ -8,6 +8,8 @@ use transcript::save::{Existing, SaveError};
 use transcript::{Span, Time, Transcript};
 use wire::Failure;
 
+use super::Exporting;
+
 /// Where to save to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SaveTarget {
@@ -81,6 +83,28 @@ impl FromIterator<(Format, Result<PathBuf, Failure>)> for Written {
             }
         }
         written
+    }
+}
+
+/// What was to be saved when a transcript was finished, and was not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unsaved {
+    /// Why, of the first format.
+    pub failure: Failure,
+    /// The formats that are not written, with their options.
+    pub exporting: Exporting,
+    /// Where they go.
+    pub place: SaveTarget,
+}
+
+impl SaveTarget {
+    /// The same place, where a file of that name is replaced or not. A file that the user chose is replaced.
+    pub fn replacing(self, replace: bool) -> Self {
+        match self {
+            Self::Beside { .. } => Self::Beside { replace },
+            Self::Within { folder, .. } => Self::Within { folder, replace },
+            Self::At(path) => Self::At(path),
+        }
     }
 }
 

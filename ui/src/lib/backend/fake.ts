@@ -558,8 +558,22 @@ export class FakeBackend implements Backend {
     }
     if (place !== "beside_replacing") this.exporting = exporting;
     this.#tellSetup();
-    if (saved.files[0] && saved.failures.length === 0) this.#change(job, { saved: saved.files[0], not_saved: null });
+    this.#wrote(job, exporting.formats.filter((format) => !saved.failures.some((one) => one.format === format)));
+    if (saved.files[0] && saved.failures.length === 0) this.#change(job, { saved: saved.files[0] });
     return saved;
+  }
+
+  /** Of what was not saved when it was finished, these formats are. */
+  #wrote(job: number, formats: Format[]): void {
+    const unsaved = this.#works.get(job)?.job.unsaved;
+    if (!unsaved) return;
+    const left = unsaved.formats.filter((format) => !formats.includes(format));
+    this.#change(job, left.length > 0 ? { unsaved: { ...unsaved, formats: left } } : { unsaved: null, not_saved: null });
+  }
+
+  async saveUnsaved(job: number, replace: boolean): Promise<Saved> {
+    const unsaved = this.#works.get(job)?.job.unsaved;
+    return (unsaved && (await this.save(job, unsaved, replace ? "beside_replacing" : "beside"))) ?? { files: [], failures: [] };
   }
 
   async close(really: boolean): Promise<void> {
