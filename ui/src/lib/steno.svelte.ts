@@ -7,6 +7,7 @@ import { warningOf } from "./jobs/place";
 import { CatalogState } from "./models/catalog.svelte";
 import { Usage } from "./memory/usage.svelte";
 import { Editor } from "./transcript/editor.svelte";
+import { Unwritten } from "./transcript/unwritten.svelte";
 import { Text } from "./transcript/text.svelte";
 import { speak, t } from "./text";
 import { noticeText } from "./text/notice";
@@ -109,8 +110,8 @@ export class Steno {
   toasts = $state.raw<Toast[]>([]);
   /** At which one listens, to whatever recording. */
   speed = 1;
-  /** Of each job, the texts of segments that could not be written down. */
-  readonly unwritten = new Map<number, Map<number, string>>();
+  /** Texts of segments that could not be written down. */
+  readonly unwritten = new Unwritten((job, segment, text) => this.#writeAgain(job, segment, text));
   /** For screen readers: what changed its stage. */
   announcement = $state("");
 
@@ -132,6 +133,8 @@ export class Steno {
   #added = { toast: -1, jobs: [] as number[], shown: -1 };
   /** The message that transcripts were not saved. */
   #notSaved = -1;
+  /** The message that corrections can't be stored. */
+  #notWritten = -1;
   /** Notices about memory that were told of, by job. */
   #told = new Map<number, number>();
 
@@ -224,6 +227,8 @@ export class Steno {
   remove = (job: number) =>
     this.#try(async () => {
       if (job === this.selected) await this.editor?.flush();
+      // With the recording the correction would go. Why it can't be stored stands in a message.
+      if (this.unwritten.has(job)) return;
       await this.#backend.remove(job);
     });
   /** As `remove`; where the text of a recording that is not finished would be lost, only when the user says so again. */
@@ -502,7 +507,8 @@ export class Steno {
   /** What was typed is written down first. */
   async #beforeClosing(unfinished: number, unsaved: number[]): Promise<void> {
     await this.editor?.flush();
-    if (unfinished + unsaved.length > 0) this.closing = { unfinished, unsaved };
+    const lost = [...new Set([...unsaved, ...this.unwritten.jobs])];
+    if (unfinished + lost.length > 0) this.closing = { unfinished, unsaved: lost };
     else this.answerClosing(true);
   }
 
@@ -547,6 +553,7 @@ export class Steno {
     this.#keepSelection(added);
     this.#tellAdded(added);
     this.#tellNotSaved(changed.filter((job) => job.not_saved && before.has(job.id) && !before.get(job.id)?.not_saved));
+    for (const job of removed) this.unwritten.forget(job);
     this.#dropSettled();
   }
 
@@ -569,6 +576,34 @@ export class Steno {
       action: { label: t.queue.show, run: () => this.#open(job.id) },
       holds: () => this.jobs.some((one) => one.not_saved),
     });
+  }
+
+  /** An edit could not be stored. A text that was typed is kept and sent again: that is said once, until it is stored. */
+  tellNotWritten(failure: Failure, isKept: boolean): void {
+    const isTold = this.toasts.some(({ id }) => id === this.#notWritten);
+    if (isTold || (isKept && this.unwritten.jobs.length > 0)) return;
+    const holds = () => this.unwritten.jobs.length > 0;
+    if (isKept) this.#notWritten = this.#push({ text: t.editing.notWritten, failure, warning: true, action: null, holds });
+    else this.#fail(failure, null);
+  }
+
+  /** Where that fails nothing more is said. */
+  async #writeAgain(job: number, segment: number, text: string): Promise<void> {
+    if (this.editor?.text.job === job) await this.editor.writeAgain(segment, text);
+    else {
+      try {
+        await this.#backend.edit(job, { kind: "set_text", segment, text });
+        this.dropUnwritten(job, segment);
+      } catch {
+        // It stays, and is tried again.
+      }
+    }
+  }
+
+  /** A text is stored, or is no longer wanted: with the last one the message goes. */
+  dropUnwritten(job: number, segment: number): void {
+    this.unwritten.drop(job, segment);
+    this.#dropSettled();
   }
 
   #open(job: number): void {

@@ -285,6 +285,34 @@ test("what could not be written down is kept, and tried again once it is opened"
   expect((await open(0)).value).toBe("Not lost.");
 });
 
+test("a correction that can't be stored stays in its place, is told of once, and is stored when there is room again", async () => {
+  const { edit } = backend;
+  const full = { code: "disk_full", file: null, message: "The disk is full.", remedy: "Make room." };
+  backend.edit = () => Promise.reject(full);
+  const row = () => screen.getAllByTestId("segment")[0];
+  for (const text of ["Not", "Not lost", "Not lost."]) {
+    await fireEvent.input(await open(0), { target: { value: text } });
+    await steno.editor?.flush();
+    expect((await field()).value).toBe(text);
+  }
+  await key("Enter");
+  await steno.editor?.flush();
+  expect(steno.toasts.map(({ text }) => text), "it is said once").toEqual([t.editing.notWritten]);
+  steno.editor?.close();
+  await waitFor(() => expect(row()?.textContent).toContain("Not lost."));
+  expect(row()?.textContent).toContain(t.editing.unwritten);
+  // Neither the recording nor the window goes without it unasked.
+  await steno.remove(1);
+  backend.emit({ kind: "close_requested", unfinished: 0, unsaved: [] });
+  await waitFor(() => expect(steno.closing).toEqual({ unfinished: 0, unsaved: [1] }));
+  steno.closing = null;
+  expect(steno.jobs).toHaveLength(1);
+  backend.edit = edit;
+  await waitFor(() => expect(texts()[0]).toBe("Not lost."), { timeout: 8000 });
+  await waitFor(() => expect(screen.queryByTestId("unwritten")).toBeNull());
+  expect(steno.toasts).toEqual([]);
+}, 15_000);
+
 test("who comes back to a segment before the program has its text finds what was typed", async () => {
   slow(100, 300);
   await fireEvent.input(await open(0), { target: { value: "First" } });
