@@ -240,7 +240,7 @@ export const de: Text = {
     chooseModel: "Modellordner wählen …",
     demonstration: "Vorführung",
     language: "Sprache",
-    detect: "Automatisch erkennen",
+    detect: "Automatisch",
     translate: "Ins Englische übersetzen",
     bilingual: "Original behalten",
     speakers: "Sprecher erkennen",

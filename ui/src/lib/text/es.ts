@@ -241,7 +241,7 @@ export const es: Text = {
     chooseModel: "Elegir la carpeta de un modelo…",
     demonstration: "demostración",
     language: "Idioma",
-    detect: "Detectar automáticamente",
+    detect: "Detectar",
     translate: "Traducir al inglés",
     bilingual: "Conservar también el original",
     speakers: "Identificar hablantes",

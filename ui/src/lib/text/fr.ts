@@ -244,7 +244,7 @@ export const fr: Text = {
     chooseModel: "Choisir le dossier d’un modèle…",
     demonstration: "démonstration",
     language: "Langue",
-    detect: "Détection automatique",
+    detect: "Détecter",
     translate: "Traduire en anglais",
     bilingual: "Garder aussi l’original",
     speakers: "Identifier les locuteurs",
