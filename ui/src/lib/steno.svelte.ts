@@ -251,6 +251,7 @@ export class Steno {
     this.editor?.close();
     const settled = this.editor?.settled();
     this.selected = job;
+    this.#dropSettled();
     this.text = text;
     this.editor = new Editor(this, text);
     this.usage = usage;
@@ -456,6 +457,14 @@ export class Steno {
     setTimeout(() => this.dismiss(id), TOAST_SECONDS * 1000);
   }
 
+  /** What was asked for of one recording was not done: it is named, and the message goes once another one is shown. */
+  failOf(job: number, failure: Failure): void {
+    const name = this.jobs.find(({ id }) => id === job)?.name;
+    const at = this.selected;
+    const text = name === undefined ? t.errors[failure.code] : `${name}: ${t.errors[failure.code]}`;
+    this.#push({ text, failure, warning: true, action: null, holds: () => this.selected === at });
+  }
+
   /** What was asked for was not done, and nothing is lost. */
   fail(failure: Failure): void {
     this.#fail(failure, null);
@@ -516,6 +525,7 @@ export class Steno {
     const before = this.setup;
     this.setup = setup;
     this.exporting ??= setup.exporting;
+    if (!before && setup.forgotten) this.#push({ text: t.settings.forgotten, failure: setup.forgotten, warning: true, action: null });
     look.choose(setup.look.theme);
     speak(setup.look.language);
     useKeys(setup.look.keys);

@@ -291,10 +291,12 @@ async fn a_replacement_in_all_transcripts_is_counted_first_and_taken_back_in_one
     let opened = documents.read(edited).unwrap().unwrap();
     let more = Edit::SetText { segment: 1, text: "One boat less.".into() }.plan(&opened.transcript).unwrap();
     documents.record(edited, opened.undo_position.done, &more).unwrap();
-    assert_eq!(session.undo_replacing().unwrap(), (2, 1));
+    let titles = documents.list().unwrap();
+    let title = titles.iter().find(|one| one.id == edited).unwrap().title.clone();
+    assert_eq!(session.undo_replacing().unwrap(), (2, vec![title]), "those that are left are named");
     assert_eq!(texts(&session, id)[0], "The ferry and the ferry.");
     assert_eq!((text(quiet).as_str(), text(edited).as_str()), ("A ferry.", "One boat less."));
-    assert_eq!(session.undo_replacing().unwrap(), (0, 0), "it is taken back once");
+    assert_eq!(session.undo_replacing().unwrap(), (0, Vec::new()), "it is taken back once");
 }
 
 /// The speakers of a finished transcript are found later: an edit that keeps what was corrected.

@@ -69,6 +69,8 @@ pub struct Setup {
     pub workers: session::WorkerQueue,
     /// What the user's config file says that can't be used; the defaults are in force.
     pub preferences_failure: Option<Failure>,
+    /// What of the choices of earlier windows could not be read; its file is a copy of them.
+    pub forgotten: Option<Failure>,
 }
 
 impl Setup {
@@ -110,6 +112,7 @@ impl Setup {
             has_sample: state.sample.is_some(),
             paused: state.session.is_paused(),
             preferences_failure: state.preferences_failure().map(Into::into),
+            forgotten: state.forgotten().map(Into::into),
         }
     }
 }

@@ -83,6 +83,16 @@ test("a recording that would begin anew says so before, and that its text is kep
   expect(screen.getByTestId("starts-over").textContent).toContain(t.transcript.startsOverText);
 });
 
+test("settings of earlier windows that could not be read are told of, with the copy of their file", async () => {
+  const backend = new FakeBackend(1);
+  const message = "Some of the window's settings can't be read: `language`.";
+  backend.forgotten = { code: "bad_settings", file: "/home/me/window.unreadable.json", message, remedy: null };
+  const steno = await opened(backend);
+  await backend.changeSettings({ ...backend.settings, translate: true });
+  expect(steno.toasts.filter(({ text }) => text === t.settings.forgotten), "once").toHaveLength(1);
+  expect(screen.getByTestId("toast").textContent).toContain("/home/me/window.unreadable.json");
+});
+
 test("transcripts that were not saved are told of in one message", async () => {
   const backend = new FakeBackend(1);
   backend.drop(["/a/one.mp3", "/a/two.mp3", "/a/three.mp3"]);

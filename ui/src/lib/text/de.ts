@@ -228,6 +228,7 @@ export const de: Text = {
   drag: (files) => (files === 1 ? "Loslassen, um 1 Datei zu transkribieren" : `Loslassen, um ${files} Dateien zu transkribieren`),
 
   settings: {
+    forgotten: "Einige Einstellungen des Fensters konnten nicht gelesen werden und haben ihre Standardwerte. Eine Kopie der Datei bleibt erhalten.",
     cant: {
       language: "Dieses Modell erkennt die Sprache selbst und kann sie nicht vorgegeben bekommen.",
       translation: "Dieses Modell kann nicht übersetzen.",
@@ -929,6 +930,7 @@ export const de: Text = {
     recording_too_short: "Zu kurz für Kapitel",
     one_subject: "Kein Themenwechsel gefunden",
     no_chapters: "Keine Kapitel",
+    no_speakers: "Keine Sprecher",
     model_not_found: "Modell nicht gefunden",
     model_invalid: "Modell nicht verwendbar",
     model_unsupported: "Modell nicht unterstützt",

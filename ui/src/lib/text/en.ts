@@ -230,6 +230,7 @@ export const en = {
   drag: (files: number) => (files === 1 ? "Drop to transcribe 1 file" : `Drop to transcribe ${files} files`),
 
   settings: {
+    forgotten: "Some of the window’s settings could not be read and have their defaults. A copy of the file was kept.",
     /** Why a setting can’t be used with the chosen model. */
     cant: {
       language: "This model finds the language by itself and can’t be told it.",
@@ -595,7 +596,7 @@ export const en = {
     replaceExplained: "You can undo this later, in all of them at once or in each one.",
     replaceNot: "Cancel",
     undone: (transcripts: number) => (transcripts === 1 ? "1 transcript restored." : `${transcripts} transcripts restored.`),
-    undoneExcept: (undone: number, left: number) => `Transcripts restored: ${undone}. Changed since then and not restored: ${left}.`,
+    undoneExcept: (undone: number, left: string) => `Transcripts restored: ${undone}. Changed since then and not restored: ${left}.`,
     refused: "This edit isn’t possible here.",
     notWritten: "A correction can’t be stored yet. Steno keeps trying.",
     unwritten: "Not stored yet",
@@ -933,6 +934,7 @@ export const en = {
     recording_too_short: "Too short for chapters",
     one_subject: "No change of subject found",
     no_chapters: "No chapters",
+    no_speakers: "No speakers",
     model_not_found: "Model not found",
     model_invalid: "Not a usable model",
     model_unsupported: "Model not supported",

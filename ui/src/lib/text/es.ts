@@ -229,6 +229,7 @@ export const es: Text = {
   drag: (files) => (files === 1 ? "Soltar para transcribir 1 archivo" : `Soltar para transcribir ${files} archivos`),
 
   settings: {
+    forgotten: "Algunos ajustes de la ventana no se pudieron leer y tienen sus valores predeterminados. Se conserva una copia del archivo.",
     cant: {
       language: "Este modelo reconoce el idioma por sí mismo y no se le puede indicar.",
       translation: "Este modelo no puede traducir.",
@@ -932,6 +933,7 @@ export const es: Text = {
     recording_too_short: "Demasiado corta para capítulos",
     one_subject: "No se encontró ningún cambio de tema",
     no_chapters: "Sin capítulos",
+    no_speakers: "Sin hablantes",
     model_not_found: "Modelo no encontrado",
     model_invalid: "Modelo no utilizable",
     model_unsupported: "Modelo no compatible",

@@ -232,6 +232,7 @@ export const fr: Text = {
   drag: (files) => `Déposez pour transcrire ${counted(files, "fichier", "fichiers")}`,
 
   settings: {
+    forgotten: "Certains réglages de la fenêtre n’ont pas pu être lus et ont leurs valeurs par défaut. Une copie du fichier est conservée.",
     cant: {
       language: "Ce modèle reconnaît la langue lui-même ; elle ne peut pas lui être indiquée.",
       translation: "Ce modèle ne peut pas traduire.",
@@ -932,6 +933,7 @@ export const fr: Text = {
     recording_too_short: "Trop court pour des chapitres",
     one_subject: "Aucun changement de sujet trouvé",
     no_chapters: "Pas de chapitres",
+    no_speakers: "Pas de locuteurs",
     model_not_found: "Modèle introuvable",
     model_invalid: "Modèle inutilisable",
     model_unsupported: "Modèle non pris en charge",

@@ -229,6 +229,7 @@ export const ja: Text = {
   drag: (files) => `ドロップして${files}個のファイルを文字起こし`,
 
   settings: {
+    forgotten: "ウィンドウの設定の一部を読み取れないため、既定値を使います。ファイルのコピーを残しました。",
     cant: {
       language: "このモデルは言語を自動で認識するため、指定できません。",
       translation: "このモデルは翻訳できません。",
@@ -590,7 +591,7 @@ export const ja: Text = {
     replaceExplained: "あとから、すべてまとめて、または1件ずつ取り消せます。",
     replaceNot: "キャンセル",
     undone: (transcripts) => `${transcripts}件の文字起こしを元に戻しました。`,
-    undoneExcept: (undone, left) => `${undone}件を元に戻しました。${left}件はその後変更されたため、そのままです。`,
+    undoneExcept: (undone, left) => `${undone}件を元に戻しました。その後変更されたため、次はそのままです：${left}。`,
     refused: "ここではこの編集はできません。",
     notWritten: "修正をまだ保存できません。保存できるまで再試行します。",
     unwritten: "まだ保存されていません",
@@ -926,6 +927,7 @@ export const ja: Text = {
     recording_too_short: "チャプターには短すぎます",
     one_subject: "話題の変化が見つかりません",
     no_chapters: "チャプターがありません",
+    no_speakers: "話者がありません",
     model_not_found: "モデルが見つかりません",
     model_invalid: "使用できないモデル",
     model_unsupported: "対応していないモデル",

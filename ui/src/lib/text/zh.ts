@@ -229,6 +229,7 @@ export const zh: Text = {
   drag: (files) => `松开即可转写 ${files} 个文件`,
 
   settings: {
+    forgotten: "部分窗口设置无法读取，已使用默认值。文件的副本已保留。",
     cant: {
       language: "此模型自动识别语言，无法指定。",
       translation: "此模型无法翻译。",
@@ -590,7 +591,7 @@ export const zh: Text = {
     replaceExplained: "之后可在所有文稿中撤销，也可逐份撤销。",
     replaceNot: "取消",
     undone: (transcripts) => `${transcripts} 份文稿已恢复原状。`,
-    undoneExcept: (undone, left) => `${undone} 份已恢复原状；${left} 份在此期间有改动，保持不变。`,
+    undoneExcept: (undone, left) => `${undone} 份已恢复原状；以下文稿在此期间有改动，保持不变：${left}。`,
     refused: "此处无法进行该编辑。",
     notWritten: "有一处更正尚未保存。Steno 会继续尝试。",
     unwritten: "尚未保存",
@@ -926,6 +927,7 @@ export const zh: Text = {
     recording_too_short: "录音太短，无法分章节",
     one_subject: "未发现话题变化",
     no_chapters: "没有章节",
+    no_speakers: "没有说话人",
     model_not_found: "找不到模型",
     model_invalid: "模型无法使用",
     model_unsupported: "不支持此模型",

@@ -3,6 +3,7 @@ import { UNSURE, type Chapter, type Edit, type Edited, type Finding, type Passag
 import { places } from "../player/spoken";
 import type { Steno } from "../steno.svelte";
 import { t } from "../text";
+import { list } from "../ui/format";
 import type { Text } from "./text.svelte";
 
 /** What is typed is written down this long after the last key, in milliseconds … */
@@ -11,6 +12,9 @@ const PAUSE = 400;
 const LONGEST = 800;
 /** Longest that one waits for the text that has an edit, in milliseconds: it may be that of a recording that is gone. */
 const LONGEST_WAIT = 3000;
+
+/** Names of transcripts in one message. */
+const MOST_NAMES = 3;
 
 /** The placeholder text of an added segment. */
 const INSERTED = "…";
@@ -364,8 +368,12 @@ export class Editor {
     if (this.findsChapters) return;
     this.findsChapters = true;
     await this.flush();
-    const done = await this.steno.ask((backend) => backend.findChapters(this.text.job));
-    if (done) await this.text.seen(done.revision);
+    try {
+      const done = await this.steno.backend.findChapters(this.text.job);
+      if (done) await this.text.seen(done.revision);
+    } catch (error) {
+      this.steno.failOf(this.text.job, asFailure(error));
+    }
     this.findsChapters = false;
   }
 
@@ -440,7 +448,7 @@ export class Editor {
     await this.flush();
     const done = await this.steno.ask((backend) => backend.undoReplacing());
     if (!done) return;
-    if (done.left > 0) this.steno.warn(t.editing.undoneExcept(done.undone, done.left));
+    if (done.left.length > 0) this.steno.warn(t.editing.undoneExcept(done.undone, someOf(done.left)));
     else this.steno.toast(t.editing.undone(done.undone));
   }
 
@@ -635,6 +643,12 @@ export class Editor {
     this.#last = mine;
     return mine;
   }
+}
+
+/** The first names of a list, and how many more there are. */
+function someOf(names: string[]): string {
+  const more = names.length - MOST_NAMES;
+  return list(more > 0 ? [...names.slice(0, MOST_NAMES), t.closing.more(more)] : names);
 }
 
 /** A segment has no lines. */

@@ -7,6 +7,7 @@ import type { Segment } from "../generated/contract";
 import { Steno } from "../steno.svelte";
 import { fillIn } from "../testing";
 import { t } from "../text";
+import { list } from "../ui/format";
 import { pieces } from "./pieces";
 
 // jsdom has no canvas: the chart is looked at in a real browser.
@@ -312,6 +313,17 @@ test("a correction that can't be stored stays in its place, is told of once, and
   await waitFor(() => expect(screen.queryByTestId("unwritten")).toBeNull());
   expect(steno.toasts).toEqual([]);
 }, 15_000);
+
+test("transcripts in which a replacement is not taken back are named", async () => {
+  const replaced = { places: 6, transcripts: 5 };
+  backend.countPlaces = backend.replaceAll = () => Promise.resolve(replaced);
+  backend.undoReplacing = () => Promise.resolve({ undone: 1, left: ["One", "Two", "Three", "Four"] });
+  await steno.editor?.replaceAll({ text: "the", case: false, whole_words: false, regular_expression: false }, "a", true);
+  await steno.editor?.answerReplacing(true);
+  steno.toasts.at(-1)?.action?.run();
+  const said = t.editing.undoneExcept(1, list(["One", "Two", "Three", t.closing.more(1)]));
+  await waitFor(() => expect(steno.toasts.map(({ text }) => text)).toContain(said));
+});
 
 test("who comes back to a segment before the program has its text finds what was typed", async () => {
   slow(100, 300);
