@@ -154,6 +154,11 @@ export class Steno {
     void this.catalog.look();
   }
 
+  /** A language or a task is chosen that a model may not have. Where the language is detected, English alone is no fault. */
+  get asksOfModel(): boolean {
+    return this.setup !== null && (this.setup.settings.language !== null || this.setup.settings.translate);
+  }
+
   /** What can be asked of a model; everything where that is not known. */
   takes(model: number | null): Takes {
     // Of the models of another machine nothing is known: it says itself what its model can’t be asked for.
