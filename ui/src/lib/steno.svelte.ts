@@ -232,8 +232,11 @@ export class Steno {
   remove = (job: number) =>
     this.#try(async () => {
       if (job === this.selected) await this.editor?.flush();
-      // With the recording the correction would go. Why it can't be stored stands in a message.
-      if (this.unwritten.has(job)) return;
+      // With the recording the correction would go.
+      if (this.unwritten.has(job)) {
+        if (!this.#isNotWrittenTold) this.warn(t.editing.notWritten);
+        return;
+      }
       await this.#backend.remove(job);
     });
   /** As `remove`; where the text of a recording that is not finished would be lost, only when the user says so again. */
@@ -595,11 +598,14 @@ export class Steno {
 
   /** An edit could not be stored. A text that was typed is kept and sent again: that is said once, until it is stored. */
   tellNotWritten(failure: Failure, isKept: boolean): void {
-    const isTold = this.toasts.some(({ id }) => id === this.#notWritten);
-    if (isTold || (isKept && this.unwritten.jobs.length > 0)) return;
+    if (this.#isNotWrittenTold || (isKept && this.unwritten.jobs.length > 0)) return;
     const holds = () => this.unwritten.jobs.length > 0;
     if (isKept) this.#notWritten = this.#push({ text: t.editing.notWritten, failure, warning: true, action: null, holds });
     else this.#fail(failure, null);
+  }
+
+  get #isNotWrittenTold(): boolean {
+    return this.toasts.some(({ id }) => id === this.#notWritten);
   }
 
   /** Where that fails nothing more is said. */

@@ -308,6 +308,7 @@ test("a correction that can't be stored stays in its place, is told of once, and
   await waitFor(() => expect(steno.closing).toEqual({ unfinished: 0, unsaved: [1] }));
   steno.closing = null;
   expect(steno.jobs).toHaveLength(1);
+  expect(steno.toasts, "the message is there already").toHaveLength(1);
   backend.edit = edit;
   await waitFor(() => expect(texts()[0]).toBe("Not lost."), { timeout: 8000 });
   await waitFor(() => expect(screen.queryByTestId("unwritten")).toBeNull());
