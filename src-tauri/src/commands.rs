@@ -143,6 +143,13 @@ pub async fn save(
     blocking(move || Ok(Some(session.save_as(job, &exporting, &place).into()))).await
 }
 
+/// Saves what was not saved when a transcript was finished. `replace`: over files that are there.
+#[tauri::command]
+pub async fn save_unsaved(shell: State<'_, Shell>, job: u64, replace: bool) -> Answer<Saved> {
+    let session = shell.state.session.clone();
+    blocking(move || Ok(session.save_unsaved(job, replace).into())).await
+}
+
 pub fn remember_exporting(shell: &Shell, exporting: &Exporting) {
     shell.state.remember(|remembered| remembered.exporting = exporting.clone());
     shell.tell_setup();

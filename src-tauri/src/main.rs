@@ -90,6 +90,7 @@ fn main() -> Result<(), tauri::Error> {
             commands::watch,
             commands::watch_memory,
             commands::save,
+            commands::save_unsaved,
             commands::save_chart,
             commands::close,
             commands::play_source,

@@ -129,6 +129,68 @@ test("in a small window in German the text has room and the player is whole", op
   }
 });
 
+for (const [width, height] of [[800, 600], [1024, 700]]) {
+  test(`at ${width}x${height} the text keeps three lines below the list of speakers, Replace and "Split in two"`, options, async () => {
+    const { page, close } = await browser.show({ query: "scene=finished&real" }, { width, height });
+    try {
+      const names = ["Ada", "Ben", "Cleo", "Dora", "Emil", "Fay"];
+      await page.evaluate(async (names) => {
+        for (const [index, speaker] of names.entries()) await window.pretended.backend.edit(1, { kind: "set_speaker", segments: [index + 1], speaker });
+      }, names);
+      await page.click(`${by("speakers")} summary`);
+      await page.click(by("replacing"));
+      const check = async (last) => {
+        await page.locator(last).first().scrollIntoViewIfNeeded();
+        const [bars, text, line, button] = await page.evaluate((last) => {
+          const box = (selector) => document.querySelector(selector).getBoundingClientRect();
+          return [box(".bars"), box(".text-scroller"), box(".text-scroller [data-segment] p"), box(last)].map(({ top, bottom, height }) => ({ top, bottom, height }));
+        }, last);
+        assert.ok(text.height >= 3 * 24 && line.height > 0, `the text has ${text.height} pixels`);
+        assert.ok(text.bottom <= height && bars.bottom <= text.top + 1, "what is above lies over it");
+        assert.ok(button.top >= bars.top - 1 && button.bottom <= bars.bottom + 1, `${last} is out of reach`);
+      };
+      await check(by("add-speaker"));
+      await page.locator(by("split-speaker")).first().click();
+      await check(by("chosen-name"));
+      assert.deepEqual(await squeezed(page), []);
+    } finally {
+      await close();
+    }
+  });
+}
+
+test("what languages are detected as is whole in the list of languages", options, async () => {
+  for (const language of ["en", "de", "es", "fr", "zh", "ja"]) {
+    for (const [width, height] of [[1024, 700], [800, 600]]) {
+      const { page, close } = await browser.show({ query: "scene=finished&real" }, { language, width, height });
+      try {
+        const [needed, room] = await page.locator(by("language")).evaluate((list) => {
+          const { font, paddingLeft, paddingRight } = getComputedStyle(list);
+          const drawing = document.createElement("canvas").getContext("2d");
+          drawing.font = font;
+          // The arrow takes about as much as a letter is high.
+          return [drawing.measureText(list.selectedOptions[0].textContent.trim()).width, list.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight) - 16];
+        });
+        assert.ok(needed <= room, `${language} at ${width}: ${needed} pixels of text in ${room}`);
+      } finally {
+        await close();
+      }
+    }
+  }
+});
+
+test("the names of formats leave their descriptions free", options, async () => {
+  const { page, close } = await browser.show({ query: "scene=finished&real", open: (page) => page.click(by("save-as")) });
+  try {
+    const over = await page.evaluate(() =>
+      [...document.querySelectorAll("#save-as strong")].filter((name) => name.scrollWidth > name.clientWidth + 1 || name.getBoundingClientRect().right > name.nextElementSibling.getBoundingClientRect().left).map((name) => name.textContent),
+    );
+    assert.deepEqual(over, []);
+  } finally {
+    await close();
+  }
+});
+
 test("a running text is followed to its end, and the way back to it covers nothing of the player", options, async () => {
   const { page, close } = await browser.show({ query: "scene=running&real" });
   try {

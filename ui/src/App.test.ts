@@ -377,7 +377,7 @@ test("several formats are saved at once, and remembered", async () => {
   await click("raw-text");
   await click("export-translation");
   await click("save-beside");
-  await waitFor(() => expect(backend.exporting).toMatchObject({ formats: ["vtt", "docx", "csv"], raw_text: true, translation: true }));
+  await waitFor(() => expect(backend.exporting).toMatchObject({ formats: ["vtt", "docx", "csv"], raw_text: true, translation: false }));
 });
 
 test("a transcript is translated, and English stands below its text", async () => {

@@ -247,7 +247,8 @@ fn entry(id: &str, known: Option<&KnownModel>, advice: Option<&Advice>) -> Catal
 
 /// In the precision that keeps most of it among those that fit best.
 fn best(advice: &Advice, id: &str) -> Option<Choice> {
-    let of_it = advice.choices.iter().filter(|choice| choice.fit.model == id);
+    let all = advice.choices.iter().chain(&advice.where_named);
+    let of_it = all.filter(|choice| choice.fit.model == id);
     let better = |best: &'_ Choice, next: &Choice| next.fit.check.fit > best.fit.check.fit;
     of_it.reduce(|best, next| if better(best, next) { next } else { best }).cloned()
 }
@@ -300,6 +301,8 @@ mod tests {
         assert_eq!(fit("whisper-tiny"), Some(Fit::Comfortable));
         // English alone, where any language may come.
         assert_eq!(fit("whisper-tiny.en"), None);
+        // Not recommended where no language is named, and it works there all the same.
+        assert_eq!(fit("parakeet-tdt-0.6b-v3"), Some(Fit::Comfortable));
         // A model that tells speakers apart is offered behind those that transcribe.
         let speakers = entries.iter().find(|entry| entry.id == "community-1").unwrap();
         assert!(speakers.downloadable && speakers.facts.is_none());

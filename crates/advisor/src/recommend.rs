@@ -79,6 +79,10 @@ pub struct Advice {
     pub in_use: u64,
     /// Every model in every precision, the best first.
     pub choices: Vec<Choice>,
+    /// As `choices`, of models that can do the job and are good at some languages alone: they are not
+    /// recommended where no language is named.
+    #[serde(skip)]
+    pub where_named: Vec<Choice>,
     /// Which of the choices to take.
     pub recommended: Option<usize>,
     /// Why that one, or why none, in a sentence.
@@ -303,11 +307,10 @@ pub(crate) fn advise(
     job: &Job,
     precisions: impl Fn(&ModelInfo, DeviceKind) -> Vec<Precision>,
 ) -> Advice {
-    let mut choices: Vec<(u64, Choice)> = Vec::new();
+    let (mut choices, mut where_named) = (Vec::new(), Vec::new());
     // What is good at some languages alone is recommended where one of them is named.
     let may_be = |network: &ModelInfo| network.abilities.recommended_for.is_none() || job.language.is_some();
-    let open = candidates.iter().filter(|it| suits(&it.network, job) && may_be(&it.network));
-    for candidate in open {
+    for candidate in candidates.iter().filter(|it| suits(&it.network, job)) {
         let network = &candidate.network;
         let parameters = network.dimensions.parameters().total();
         for precision in precisions(network, device.kind) {
@@ -324,7 +327,10 @@ pub(crate) fn advise(
                 reason: fit.check.reason(),
                 fit,
             };
-            choices.push((footprint.weights, choice));
+            match may_be(network) {
+                true => choices.push((footprint.weights, choice)),
+                false => where_named.push(choice),
+            }
         }
     }
     // A model that is recommended for the language goes first: fewer of its words are wrong there
@@ -346,6 +352,7 @@ pub(crate) fn advise(
         in_use: device.total.saturating_sub(device.free),
         device: device.clone(),
         choices,
+        where_named,
         recommended,
         reason,
     }

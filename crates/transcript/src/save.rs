@@ -40,6 +40,8 @@ pub enum SaveError {
     },
     /// The format holds the chapters, and the transcript has none.
     NoChapters(PathBuf),
+    /// The format holds who speaks when, and the transcript has no speakers.
+    NoSpeakers(PathBuf),
     /// Any other error of the system.
     Io {
         /// The file that was to be written.
@@ -78,6 +80,7 @@ impl SaveError {
             Self::DiskFull(_) => "disk_full",
             Self::NameTooLong(_) => "output_name_too_long",
             Self::NoChapters(_) => "no_chapters",
+            Self::NoSpeakers(_) => "no_speakers",
             Self::NoFolder(_)
             | Self::IsFolder(_)
             | Self::NotAllowed(_)
@@ -96,6 +99,7 @@ impl SaveError {
             | Self::NotAllowed(path)
             | Self::NameTooLong(path)
             | Self::NoChapters(path)
+            | Self::NoSpeakers(path)
             | Self::NoFont { path, .. }
             | Self::Io { path, .. } => path,
         }
@@ -111,6 +115,7 @@ impl SaveError {
             Self::NotAllowed(_) => "You don't have permission to write here.".into(),
             Self::NameTooLong(_) => "The file system does not allow this name; it may be too long.".into(),
             Self::NoChapters(_) => "The transcript has no chapters.".into(),
+            Self::NoSpeakers(_) => "The transcript has no speakers.".into(),
             Self::NoFont { letters, .. } => format!("No installed font has these letters: {letters}"),
             Self::Io { source, .. } => format!("The file could not be written ({source})."),
         }
@@ -124,6 +129,7 @@ impl SaveError {
             Self::NoFolder(_) => "Create it first, or choose another folder.",
             Self::NameTooLong(_) => "Choose a shorter name or name template.",
             Self::NoChapters(_) => "Find them first: `steno chapters --save`, or in the window.",
+            Self::NoSpeakers(_) => "Find them first: `steno speakers`, or in the window.",
             Self::NoFont { .. } => "Install a font that has them, or choose another format, such as docx.",
             Self::IsFolder(_) | Self::NotAllowed(_) | Self::Io { .. } => "Choose another folder.",
         }
@@ -154,6 +160,22 @@ pub enum Existing {
     Keep,
     /// It is replaced.
     Replace,
+}
+
+/// Checks whether a format would hold anything of this transcript; `path` is the file that it would be.
+///
+/// # Errors
+/// [`SaveError::NoChapters`] or [`SaveError::NoSpeakers`].
+pub fn check_content(transcript: &Transcript, format: Format, path: &Path) -> Result<(), SaveError> {
+    match format {
+        Format::Chapters | Format::ChaptersVtt if transcript.placed_chapters().is_empty() => {
+            Err(SaveError::NoChapters(path.into()))
+        }
+        Format::Rttm if crate::speakers::current_turns(transcript).is_empty() => {
+            Err(SaveError::NoSpeakers(path.into()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Exports a transcript to a file, see [`write_file`].

@@ -559,6 +559,8 @@ pub enum ErrorCode {
     OneSubject,
     /// A transcript has no chapters that could be saved.
     NoChapters,
+    /// A transcript has no speakers that could be saved.
+    NoSpeakers,
     /// No model of that name or at that path.
     ModelNotFound,
     /// The model's files are incomplete or damaged.

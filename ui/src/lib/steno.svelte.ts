@@ -3,9 +3,11 @@ import type {
   CorrectedWord, Attempt, ChartFile, EngineInfo, Exporting, Failure, Finding, Format, Gap, IndexState, Job, Look, ModelFits, Part, Place, SaveLocation, Saved, Settings, Setup, Switches, WindowEvent,
 } from "./generated/contract";
 import type { Known } from "./jobs/estimate";
+import { warningOf } from "./jobs/place";
 import { CatalogState } from "./models/catalog.svelte";
 import { Usage } from "./memory/usage.svelte";
 import { Editor } from "./transcript/editor.svelte";
+import { Unwritten } from "./transcript/unwritten.svelte";
 import { Text } from "./transcript/text.svelte";
 import { speak, t } from "./text";
 import { noticeText } from "./text/notice";
@@ -57,6 +59,8 @@ export interface SaveReport {
   /** A recording of which files were written, to be shown; null where there is none. */
   written: number | null;
   exporting: Exporting;
+  /** It was to be saved when it was finished: what is in the way is replaced where that is. */
+  late: boolean;
 }
 
 /** What a model can be asked for. */
@@ -106,8 +110,8 @@ export class Steno {
   toasts = $state.raw<Toast[]>([]);
   /** At which one listens, to whatever recording. */
   speed = 1;
-  /** Of each job, the texts of segments that could not be written down. */
-  readonly unwritten = new Map<number, Map<number, string>>();
+  /** Texts of segments that could not be written down. */
+  readonly unwritten = new Unwritten((job, segment, text) => this.#writeAgain(job, segment, text));
   /** For screen readers: what changed its stage. */
   announcement = $state("");
 
@@ -117,6 +121,8 @@ export class Steno {
   readonly saveable = $derived(this.jobs.filter((job) => job.state === "finished" && job.saved === null));
   /** Their turn is still to come. */
   readonly waiting = $derived(this.jobs.filter((job) => job.state === "waiting" || job.state === "held"));
+  /** Failed, without any text. */
+  readonly removable = $derived(this.jobs.filter((job) => job.state === "failed" && job.reached === null));
   readonly held = $derived(this.jobs.filter((job) => job.state === "held"));
 
   readonly backend: Backend;
@@ -127,6 +133,8 @@ export class Steno {
   #added = { toast: -1, jobs: [] as number[], shown: -1 };
   /** The message that transcripts were not saved. */
   #notSaved = -1;
+  /** The message that corrections can't be stored. */
+  #notWritten = -1;
   /** Notices about memory that were told of, by job. */
   #told = new Map<number, number>();
 
@@ -144,6 +152,11 @@ export class Steno {
     void this.findEngine();
     void this.findFits();
     void this.catalog.look();
+  }
+
+  /** A language or a task is chosen that a model may not have. Where the language is detected, English alone is no fault. */
+  get asksOfModel(): boolean {
+    return this.setup !== null && (this.setup.settings.language !== null || this.setup.settings.translate);
   }
 
   /** What can be asked of a model; everything where that is not known. */
@@ -219,6 +232,11 @@ export class Steno {
   remove = (job: number) =>
     this.#try(async () => {
       if (job === this.selected) await this.editor?.flush();
+      // With the recording the correction would go.
+      if (this.unwritten.has(job)) {
+        if (!this.#isNotWrittenTold) this.warn(t.editing.notWritten);
+        return;
+      }
       await this.#backend.remove(job);
     });
   /** As `remove`; where the text of a recording that is not finished would be lost, only when the user says so again. */
@@ -241,6 +259,7 @@ export class Steno {
     this.editor?.close();
     const settled = this.editor?.settled();
     this.selected = job;
+    this.#dropSettled();
     this.text = text;
     this.editor = new Editor(this, text);
     this.usage = usage;
@@ -280,7 +299,7 @@ export class Steno {
   }
 
   /** One message per action: a failure alone as a toast, several in a dialog. */
-  #tellSaved(all: { job: number | null; saved: Saved }[], exporting: Exporting): void {
+  #tellSaved(all: { job: number | null; saved: Saved }[], exporting: Exporting, late = false): void {
     const files = all.flatMap(({ saved }) => saved.files);
     const failed = all.flatMap(({ job, saved }) => saved.failures.map((one) => ({ ...one, job })));
     const written = all.find(({ saved }) => saved.files.length > 0)?.job ?? null;
@@ -289,19 +308,35 @@ export class Steno {
       this.#tellFiles(files, written);
     } else if (more.length === 0) {
       const exists = first.failure.code === "output_exists" && first.job !== null;
-      const report = { files, failed, written, exporting };
+      const report = { files, failed, written, exporting, late };
       this.#fail(first.failure, exists ? { label: t.save.replace, run: () => void this.saveReplacing(report) } : null);
       this.#tellFiles(files, written);
     } else {
-      this.saveReport = { files, failed, written, exporting };
+      this.saveReport = { files, failed, written, exporting, late };
     }
   }
 
   /** Writes what was not written because a file was there, over that file. */
-  async saveReplacing({ failed, exporting }: SaveReport): Promise<void> {
+  async saveReplacing({ failed, exporting, late }: SaveReport): Promise<void> {
     this.saveReport = null;
+    if (late) {
+      for (const job of new Set(failed.map(({ job }) => job))) if (job !== null) await this.saveUnsaved(job, true);
+      return;
+    }
     const existing = failed.filter(({ failure }) => failure.code === "output_exists");
     await this.#saveEach(existing, exporting, (job, one) => this.#backend.save(job, one, "beside_replacing"));
+  }
+
+  /** Saves what was not saved when a transcript was finished, as that was chosen. */
+  async saveUnsaved(id: number, replace = false): Promise<void> {
+    const exporting = this.jobs.find((job) => job.id === id)?.unsaved;
+    if (!exporting) return;
+    try {
+      if (id === this.selected) await this.editor?.flush();
+      this.#tellSaved([{ job: id, saved: await this.#backend.saveUnsaved(id, replace) }], exporting, true);
+    } catch (error) {
+      this.#fail(asFailure(error), null);
+    }
   }
 
   /** Writes what was not written to a folder that the user chooses. */
@@ -378,6 +413,11 @@ export class Steno {
     });
 
   stopAll = () => this.#try(() => this.#backend.cancelAll());
+  /** Those that failed, but for those with a text, which goes with its own button. */
+  removeFailed(): void {
+    for (const job of this.removable) void this.remove(job.id);
+  }
+
   retryFailed = () => this.#try(() => this.#backend.retryFailed());
   putShortestFirst = (on: boolean) => this.#try(() => this.#backend.putShortestFirst(on));
   changeOwn = (jobs: number[], settings: Settings | null) => this.#try(() => this.#backend.changeOwn(jobs, settings));
@@ -423,6 +463,14 @@ export class Steno {
   toast(text: string): void {
     const id = this.#push({ text, failure: null, warning: false, action: null });
     setTimeout(() => this.dismiss(id), TOAST_SECONDS * 1000);
+  }
+
+  /** What was asked for of one recording was not done: it is named, and the message goes once another one is shown. */
+  failOf(job: number, failure: Failure): void {
+    const name = this.jobs.find(({ id }) => id === job)?.name;
+    const at = this.selected;
+    const text = name === undefined ? t.errors[failure.code] : `${name}: ${t.errors[failure.code]}`;
+    this.#push({ text, failure, warning: true, action: null, holds: () => this.selected === at });
   }
 
   /** What was asked for was not done, and nothing is lost. */
@@ -476,7 +524,8 @@ export class Steno {
   /** What was typed is written down first. */
   async #beforeClosing(unfinished: number, unsaved: number[]): Promise<void> {
     await this.editor?.flush();
-    if (unfinished + unsaved.length > 0) this.closing = { unfinished, unsaved };
+    const lost = [...new Set([...unsaved, ...this.unwritten.jobs])];
+    if (unfinished + lost.length > 0) this.closing = { unfinished, unsaved: lost };
     else this.answerClosing(true);
   }
 
@@ -484,6 +533,7 @@ export class Steno {
     const before = this.setup;
     this.setup = setup;
     this.exporting ??= setup.exporting;
+    if (!before && setup.forgotten) this.#push({ text: t.settings.forgotten, failure: setup.forgotten, warning: true, action: null });
     look.choose(setup.look.theme);
     speak(setup.look.language);
     useKeys(setup.look.keys);
@@ -521,6 +571,7 @@ export class Steno {
     this.#keepSelection(added);
     this.#tellAdded(added);
     this.#tellNotSaved(changed.filter((job) => job.not_saved && before.has(job.id) && !before.get(job.id)?.not_saved));
+    for (const job of removed) this.unwritten.forget(job);
     this.#dropSettled();
   }
 
@@ -543,6 +594,37 @@ export class Steno {
       action: { label: t.queue.show, run: () => this.#open(job.id) },
       holds: () => this.jobs.some((one) => one.not_saved),
     });
+  }
+
+  /** An edit could not be stored. A text that was typed is kept and sent again: that is said once, until it is stored. */
+  tellNotWritten(failure: Failure, isKept: boolean): void {
+    if (this.#isNotWrittenTold || (isKept && this.unwritten.jobs.length > 0)) return;
+    const holds = () => this.unwritten.jobs.length > 0;
+    if (isKept) this.#notWritten = this.#push({ text: t.editing.notWritten, failure, warning: true, action: null, holds });
+    else this.#fail(failure, null);
+  }
+
+  get #isNotWrittenTold(): boolean {
+    return this.toasts.some(({ id }) => id === this.#notWritten);
+  }
+
+  /** Where that fails nothing more is said. */
+  async #writeAgain(job: number, segment: number, text: string): Promise<void> {
+    if (this.editor?.text.job === job) await this.editor.writeAgain(segment, text);
+    else {
+      try {
+        await this.#backend.edit(job, { kind: "set_text", segment, text });
+        this.dropUnwritten(job, segment);
+      } catch {
+        // It stays, and is tried again.
+      }
+    }
+  }
+
+  /** A text is stored, or is no longer wanted: with the last one the message goes. */
+  dropUnwritten(job: number, segment: number): void {
+    this.unwritten.drop(job, segment);
+    this.#dropSettled();
   }
 
   #open(job: number): void {
@@ -587,8 +669,8 @@ export class Steno {
   }
 
   #announce(before: Job | undefined, job: Job): void {
-    const stage = (of: Job | undefined) => of && `${of.state} ${of.progress?.stage ?? ""} ${of.not_saved?.code ?? ""}`;
-    const said = job.not_saved ? t.save.notSaved(t.errors[job.not_saved.code]) : t.state(job);
+    const stage = (of: Job | undefined) => of && `${of.state} ${of.progress?.stage ?? ""} ${of.not_saved?.code ?? ""} ${of.not_stored?.code ?? ""}`;
+    const said = warningOf(job) ?? t.state(job);
     if (stage(before) !== stage(job)) this.announcement = `${job.name}: ${said}`;
   }
 

@@ -36,6 +36,8 @@ pub struct AppState {
     folders: Mutex<ModelFolders>,
     preferences_failure: Mutex<Option<Failure>>,
     remembered: Mutex<Remembered>,
+    /// What of earlier windows could not be read when this one opened.
+    forgotten: Option<Failure>,
     /// `None`: nothing is written.
     file: Option<PathBuf>,
     /// Reports problems that need no answer, such as to standard error.
@@ -46,7 +48,7 @@ impl AppState {
     /// Opens the state as the last window left it. Must be called within a tokio runtime.
     pub fn open(report: fn(&str)) -> Self {
         let file = Remembered::file();
-        let remembered = file.as_deref().map(Remembered::load).unwrap_or_default();
+        let (remembered, forgotten) = file.as_deref().map(Remembered::open).unwrap_or_default();
         let (preferences, failure) = read_preferences();
         let places = Places::of_this_process();
         // Before the models are read: what comes meanwhile is seen at the next look.
@@ -71,6 +73,7 @@ impl AppState {
             folders: Mutex::new(folders),
             preferences_failure: Mutex::new(failure),
             remembered: Mutex::new(remembered),
+            forgotten,
             file,
             report,
         }
@@ -244,6 +247,11 @@ impl AppState {
         self.file.as_deref()
     }
 
+    /// What of the choices of earlier windows could not be read, and where a copy of them is.
+    pub fn forgotten(&self) -> Option<Failure> {
+        self.forgotten.clone()
+    }
+
     /// What is remembered of earlier windows.
     pub fn remembered(&self) -> Remembered {
         lock(&self.remembered).clone()
@@ -314,6 +322,7 @@ mod tests {
             folders: Mutex::new(folders),
             preferences_failure: Mutex::default(),
             remembered: Mutex::new(remembered),
+            forgotten: None,
             file: None,
             report: |_| {},
         }

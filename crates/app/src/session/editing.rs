@@ -258,15 +258,15 @@ impl Session {
     }
 
     /// Takes the latest [`Session::replace_all`] back in every transcript that was not edited since;
-    /// returns how many were and how many were not. Waits for the disk.
+    /// returns how many were, and the titles of those that were not. Waits for the disk.
     ///
     /// # Errors
     /// As for [`Session::edit`]; what was taken back until then stays so.
-    pub fn undo_replacing(&self) -> Result<(usize, usize), Failure> {
+    pub fn undo_replacing(&self) -> Result<(usize, Vec<String>), Failure> {
         let _turn = self.turn();
         let changed =
             std::mem::take(&mut *self.inner.replaced.lock().unwrap_or_else(PoisonError::into_inner));
-        let (mut undone, mut left) = (0, 0);
+        let (mut undone, mut left) = (0, Vec::new());
         for (document, done) in changed {
             let is_undone = match self.opened(document) {
                 Some(job) if self.edited(job)?.undo_position.done != done => false,
@@ -277,9 +277,17 @@ impl Session {
                     Err(error) => return Err(error.failure()),
                 },
             };
-            if is_undone { undone += 1 } else { left += 1 }
+            match is_undone {
+                true => undone += 1,
+                false => left.push(document),
+            }
         }
-        Ok((undone, left))
+        if left.is_empty() {
+            return Ok((undone, Vec::new()));
+        }
+        let stored = self.documents()?.list().map_err(|error| error.failure())?;
+        let titles = stored.into_iter().filter(|one| left.contains(&one.id)).map(|one| one.title);
+        Ok((undone, titles.collect()))
     }
 
     /// The other transcripts of the history in which the words may occur.

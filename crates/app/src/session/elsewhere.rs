@@ -47,6 +47,10 @@ pub async fn transcribe(
     });
     let own = entry.own.clone().unwrap_or(settings);
     let client = machine.client(&preferences)?;
+    if entry.placed.is_none() {
+        let session = Session { inner: Arc::clone(inner) };
+        tokio::task::spawn_blocking(move || session.keep_earlier(id)).await.unwrap_or(Ok(()))?;
+    }
     // A job that an earlier window gave to this machine is followed there.
     let placed = match entry.placed.take().filter(|placed| placed.address == machine.address) {
         Some(placed) => placed,

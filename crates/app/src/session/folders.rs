@@ -19,7 +19,7 @@ use wire::notice::Message;
 use wire::{ErrorCode, Failure, FilePath, JobId};
 
 use super::files::{Found, check};
-use super::save::{Naming, SaveTarget, name_of};
+use super::save::{Naming, SaveTarget, Unsaved, Written, name_of};
 use super::{Exporting, Inner, Session};
 
 /// How folders are watched.
@@ -150,14 +150,32 @@ impl Session {
             }
         };
         let written = self.save_as(id, &exporting, &place);
-        for (_, failure) in &written.failures {
-            let message = Message::export_failed(failure);
-            self.change(|shared| {
-                shared.queue.remark(id, message.into());
-                shared.queue.not_saved(id, failure.clone());
-            });
-        }
+        self.change(|shared| {
+            for (_, failure) in &written.failures {
+                shared.queue.remark(id, Message::export_failed(failure).into());
+            }
+        });
+        self.note_unsaved(id, exporting, place, &written);
         !written.files.is_empty()
+    }
+
+    /// Saves what was not saved when a transcript was finished: in those formats and in that place. `replace`:
+    /// over files that are there. Blocks on the disk.
+    pub fn save_unsaved(&self, id: JobId, replace: bool) -> Written {
+        let unsaved = self.lock().queue.get(id).and_then(|entry| entry.not_saved.clone());
+        let Some(unsaved) = unsaved else { return Written::default() };
+        let Unsaved { exporting, place, .. } = Unsaved::clone(&unsaved);
+        let written = self.save_as(id, &exporting, &place.clone().replacing(replace));
+        self.note_unsaved(id, exporting, place, &written);
+        written
+    }
+
+    /// Keeps which of these formats could not be written, and why.
+    fn note_unsaved(&self, id: JobId, mut exporting: Exporting, place: SaveTarget, written: &Written) {
+        let Some((_, failure)) = written.failures.first() else { return };
+        exporting.formats.retain(|format| written.failures.iter().any(|(failed, _)| failed == format));
+        let unsaved = Unsaved { failure: failure.clone(), exporting, place };
+        self.change(|shared| shared.queue.not_saved(id, unsaved));
     }
 
     /// The recording is not to be taken from its watched folder again. Blocks

@@ -3,20 +3,24 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, SyncSender};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use library::documents::{Document, UndoPosition};
 use library::{DocumentId, Documents, Identity};
 use supervisor::recordings::{DEEPEST, walk};
 use transcript::export::{Format, Options};
-use wire::notice::Message;
 use wire::{ErrorCode, Failure, JobId};
 
 use super::editing::Edited;
-use super::{Exporting, SaveTarget, Session, Written, save};
+use super::queue::says_not_stored;
+use super::{Exporting, Inner, SaveTarget, Session, Written, save};
 
 /// As long as a page may take to draw the beginning of a transcript.
 const FIRST_DRAWN: Duration = Duration::from_millis(150);
+
+/// Between attempts to store a transcript that could not be stored: the user frees space, or connects a disk.
+const STORE_AGAIN: Duration = Duration::from_secs(10);
 
 impl Session {
     /// Once, before anything is finished: where transcripts go. What earlier windows were asked of them
@@ -189,10 +193,29 @@ impl Session {
         if archived || exported {
             self.settled(id);
         }
+        if self.is_unstored(id) {
+            self.inner.runtime.spawn(store_later(Arc::downgrade(&self.inner), id));
+        }
+    }
+
+    fn is_unstored(&self, id: JobId) -> bool {
+        self.lock().queue.get(id).is_some_and(|entry| entry.not_stored.is_some())
+    }
+
+    /// Stores a transcript that could not be stored; true where nothing is left to do. Blocks on the disk.
+    pub(super) fn store_again(&self, id: JobId) -> bool {
+        if !self.is_unstored(id) {
+            return true;
+        }
+        let archived = self.archive(id);
+        if archived {
+            self.settled(id);
+        }
+        archived
     }
 
     /// A finished transcript goes into the history. Where that fails it stays
-    /// in the journal, and can be saved, and a notice with it says so; false.
+    /// in the journal, and can be saved, and the recording says so; false.
     fn archive(&self, id: JobId) -> bool {
         let Some(documents) = self.inner.documents.get() else { return false };
         // Opening it from the history meanwhile opens this entry.
@@ -201,7 +224,8 @@ impl Session {
             let shared = self.lock();
             shared.queue.get(id).and_then(|entry| Some((entry.file.clone(), entry.transcript.clone()?)))
         };
-        let Some((file, transcript)) = finished else { return false };
+        let Some((file, mut transcript)) = finished else { return false };
+        transcript.notices.retain(|notice| !says_not_stored(notice));
         match documents.add(&file, Identity::of(&file).ok().as_ref(), &transcript) {
             Ok(document) => {
                 let edited = Edited { document, undo_position: UndoPosition::default(), revision: 0 };
@@ -209,8 +233,7 @@ impl Session {
                 true
             }
             Err(error) => {
-                let message = Message::HistoryUnavailable { detail: error.failure().to_string() };
-                self.change(|shared| shared.queue.remark(id, message.into()));
+                self.change(|shared| shared.queue.set_not_stored(id, error.failure()));
                 false
             }
         }
@@ -229,6 +252,21 @@ impl Session {
             Failure::new(ErrorCode::OutputUnwritable, "The history can't be used.")
                 .remedy("Check Steno's state folder, and start Steno again.")
         })
+    }
+}
+
+/// Tries to store a transcript until it is stored, removed, or the session is closed.
+async fn store_later(inner: Weak<Inner>, id: JobId) {
+    loop {
+        tokio::time::sleep(STORE_AGAIN).await;
+        let Some(inner) = inner.upgrade() else { return };
+        let session = Session { inner };
+        if session.lock().closed {
+            return;
+        }
+        if tokio::task::spawn_blocking(move || session.store_again(id)).await.unwrap_or(true) {
+            return;
+        }
     }
 }
 

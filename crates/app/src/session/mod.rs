@@ -47,7 +47,7 @@ pub use follow::{Follower, MemoryFollower, TextFollower};
 pub use microphone::Microphone;
 pub use queue::{Changes, Ending, JobState, QueueEntry, TextChange};
 pub use remembered::{Exporting, Language, Remembered, Switches, Theme, WindowBounds};
-pub use save::{Naming, SaveTarget, Written, clip_name, write_bytes};
+pub use save::{Naming, SaveTarget, Unsaved, Written, clip_name, write_bytes};
 pub use searching::{FoundPassages, IndexState};
 use selection::{all_models, start_with, with_models};
 pub use settings::{Decoding, JobSettings, MOST_BEAMS, Output, Part, Preset, Sound, Speakers, Stored};
@@ -227,6 +227,7 @@ impl Session {
         // Numbered anew, so that what is added comes after them.
         journal.set_order(&session.lock().queue.given_order());
         drop(journal);
+        session.judge_later();
         let runner = tokio::spawn(runner::run(Arc::clone(&session.inner)));
         *session.inner.runner.lock().unwrap_or_else(PoisonError::into_inner) = Some(runner);
         tokio::spawn(length::run(Arc::clone(&session.inner)));
@@ -299,6 +300,7 @@ impl Session {
             shared.settings = settings;
             shared.hold_or_release();
         });
+        self.judge_later();
     }
 
     /// Gives waiting recordings settings of their own; `None`: those of the session
@@ -315,6 +317,7 @@ impl Session {
         for (id, outputs) in changed {
             journal.intend(id, &outputs);
         }
+        self.judge_later();
     }
 
     /// Sets which part of a waiting recording is transcribed.
@@ -331,6 +334,7 @@ impl Session {
         if let Some(outputs) = changed {
             journal.intend(id, &outputs);
         }
+        self.judge_later();
         Ok(())
     }
 
@@ -348,6 +352,7 @@ impl Session {
     /// are renewed doesn't change.
     pub fn change_preferences(&self, preferences: Preferences) {
         self.change(|shared| shared.preferences = preferences);
+        self.judge_later();
     }
 
     /// The preferences of jobs that start from now on.
@@ -512,7 +517,10 @@ impl Session {
         place: &SaveTarget,
     ) -> Result<PathBuf, Failure> {
         let file = self.write_out(id, format, options, place)?;
-        self.change(|shared| shared.queue.saved(id, file.clone()));
+        self.change(|shared| {
+            shared.queue.saved(id, file.clone());
+            shared.queue.wrote(id, &[format]);
+        });
         self.settled(id);
         Ok(file)
     }
@@ -566,6 +574,9 @@ impl Session {
         let options = exporting.options();
         let one = |format: &Format| (*format, self.write_out(id, *format, &options, place));
         let written: Written = exporting.formats.iter().map(one).collect();
+        let failed = |format: &Format| written.failures.iter().any(|(other, _)| other == format);
+        let done: Vec<Format> = exporting.formats.iter().copied().filter(|it| !failed(it)).collect();
+        self.change(|shared| shared.queue.wrote(id, &done));
         if let (Some(file), true) = (written.files.first(), written.failures.is_empty()) {
             self.change(|shared| shared.queue.saved(id, file.clone()));
             self.settled(id);

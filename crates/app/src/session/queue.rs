@@ -12,6 +12,7 @@ use advisor::fit::Announcement;
 use library::documents::UndoPosition;
 use serde::Serialize;
 use transcript::edit::{self, Change, Mismatch};
+use transcript::export::Format;
 use transcript::speakers;
 use transcript::{Model, Notice, Segment, Source, Span, Time, Transcript};
 use ts_rs::TS;
@@ -24,6 +25,7 @@ use super::editing::Edited;
 use super::elsewhere::Elsewhere;
 use super::length::Length;
 use super::queue_order::QueueOrder;
+use super::save::Unsaved;
 use super::usage::{Forecast, JobMemory};
 use super::{JobSettings, Part};
 use diff::without_text;
@@ -116,8 +118,10 @@ pub struct QueueEntry {
     pub transcript: Option<Box<Transcript>>,
     /// Where the transcript was last saved.
     pub saved: Option<PathBuf>,
-    /// Why it was not saved when it was finished, until it is.
-    pub not_saved: Option<Failure>,
+    /// Why its transcript is not in the history, until it is.
+    pub not_stored: Option<Failure>,
+    /// What was to be saved when it was finished and was not, until all of it is.
+    pub not_saved: Option<Arc<Unsaved>>,
     /// What was seen of the memory of its job.
     pub memory: JobMemory,
     /// Parts of it that are being transcribed again, wait for that, or for the
@@ -139,6 +143,8 @@ pub struct QueueEntry {
     pub stopped: Option<Arc<StoppedJob>>,
     /// It was paused and is to go on: before all that wait, and as the job that it was.
     pub resumed: bool,
+    /// Resuming it would begin anew: it was begun with other settings than it has now.
+    pub starts_over: bool,
     /// Where it is transcribed, or was, if not here.
     pub elsewhere: Option<Box<Elsewhere>>,
     /// Its job on another machine, as long as that has it.
@@ -146,6 +152,8 @@ pub struct QueueEntry {
     /// The text of the run before this one. It is shown until this one has text, and stays where
     /// this one ends earlier.
     earlier: Option<Box<Transcript>>,
+    /// The text before this run is in the history, since this run does not go on from it.
+    is_kept: bool,
     streamed: Vec<Segment>,
     notices: Vec<Notice>,
     changed: u64,
@@ -155,6 +163,11 @@ pub struct QueueEntry {
 /// Up to where the file of a notice could be decoded, if it says that.
 fn truncation(notice: &Notice) -> Option<Time> {
     notice.at.filter(|_| notice.code == wire::notice::Code::Truncated.as_str())
+}
+
+/// Whether a notice says that a text is not in the history, which passes.
+pub(super) fn says_not_stored(notice: &Notice) -> bool {
+    notice.code == wire::notice::Code::HistoryUnavailable.as_str()
 }
 
 /// Where a text ends.
@@ -266,6 +279,7 @@ impl Queue {
             failure,
             transcript: None,
             saved: None,
+            not_stored: None,
             not_saved: None,
             memory: JobMemory::default(),
             again: Vec::new(),
@@ -277,9 +291,11 @@ impl Queue {
             truncated_at: None,
             stopped: None,
             resumed: false,
+            starts_over: false,
             elsewhere: None,
             placed: None,
             earlier: None,
+            is_kept: false,
             streamed: Vec::new(),
             notices: Vec::new(),
             changed: 0,
@@ -522,7 +538,10 @@ impl Queue {
                 {
                     Some(earlier)
                 }
-                (new, _) => new,
+                (new, _) => {
+                    entry.is_kept = false;
+                    new
+                }
             };
             if let Some(transcript) = transcript {
                 entry.take(transcript, version);
@@ -608,7 +627,25 @@ impl Queue {
 
     /// Notes that the text is in the history.
     pub fn set_edited(&mut self, id: JobId, edited: Edited) {
-        self.change(id, |entry, _| entry.edited = Some(edited));
+        self.change(id, |entry, _| {
+            entry.edited = Some(edited);
+            entry.not_stored = None;
+            if let Some(transcript) = &mut entry.transcript {
+                transcript.notices.retain(|notice| !says_not_stored(notice));
+            }
+        });
+    }
+
+    /// Says, once, why the text is not in the history.
+    pub fn set_not_stored(&mut self, id: JobId, failure: Failure) {
+        let known = self.get(id).and_then(|entry| entry.not_stored.clone());
+        if known.as_ref() == Some(&failure) {
+            return;
+        }
+        if known.is_none() {
+            self.remark(id, Message::HistoryUnavailable { detail: failure.to_string() }.into());
+        }
+        self.change(id, |entry, _| entry.not_stored = Some(failure));
     }
 
     /// Adds a transcript of the history at the end of the list, with its first segments.
@@ -676,14 +713,20 @@ impl Queue {
     }
 
     pub fn saved(&mut self, id: JobId, file: PathBuf) {
-        self.change(id, |entry, _| {
-            entry.saved = Some(file);
-            entry.not_saved = None;
-        });
+        self.change(id, |entry, _| entry.saved = Some(file));
     }
 
-    pub fn not_saved(&mut self, id: JobId, failure: Failure) {
-        self.change(id, |entry, _| entry.not_saved = Some(failure));
+    /// These formats were written: they are no longer among those that were not saved when it was finished.
+    pub fn wrote(&mut self, id: JobId, formats: &[Format]) {
+        let waits = |entry: &QueueEntry| entry.not_saved.clone();
+        let Some(mut unsaved) = self.get(id).and_then(waits) else { return };
+        Arc::make_mut(&mut unsaved).exporting.formats.retain(|format| !formats.contains(format));
+        let left = Some(unsaved).filter(|unsaved| !unsaved.exporting.formats.is_empty());
+        self.change(id, |entry, _| entry.not_saved = left);
+    }
+
+    pub fn not_saved(&mut self, id: JobId, unsaved: Unsaved) {
+        self.change(id, |entry, _| entry.not_saved = Some(Arc::new(unsaved)));
     }
 
     fn set(&mut self, id: JobId, state: JobState) {

@@ -1,16 +1,17 @@
 //! What the window remembers from one start to the next: a small file in the
-//! user's configuration folder. Nothing depends on it, so that one that can't
-//! be read counts as none.
+//! user's configuration folder. Nothing depends on it, so that what of it can't
+//! be read counts as not chosen; the user is told, and a copy of the file is kept.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
 use transcript::export::{DocumentOptions, Format, Options, Shaping};
 use transcript::save::{Existing, SaveError, write_file};
 use ts_rs::TS;
-use wire::FilePath;
+use wire::{ErrorCode, Failure, FilePath};
 
 use super::another_machine::Machine;
 use super::folders::WatchedFolder;
@@ -149,7 +150,7 @@ impl Default for Exporting {
             shaped: false,
             word_times: false,
             raw_text: false,
-            translation: false,
+            translation: true,
             document: DocumentOptions::default(),
         }
     }
@@ -194,16 +195,86 @@ where
     Ok(serde_json::from_value(value).unwrap_or_default())
 }
 
+/// What of a value under this name can be read: of a list or a group those entries.
+fn readable_part(name: &str, value: &Value) -> Option<Value> {
+    let is_read = |value: &Value| serde_json::from_value::<Remembered>(json!({ name: value })).is_ok();
+    if is_read(value) {
+        return Some(value.clone());
+    }
+    let rest = match value {
+        Value::Array(all) => all.iter().filter(|one| is_read(&json!([one]))).cloned().collect(),
+        Value::Object(all) => {
+            let entries = all.iter().filter(|(key, one)| is_read(&json!({ *key: one })));
+            Value::Object(entries.map(|(key, one)| (key.clone(), one.clone())).collect())
+        }
+        _ => return None,
+    };
+    Some(rest).filter(is_read)
+}
+
 impl Remembered {
     /// The user's own, wherever this system keeps such files; `None` where it has no place for them.
     pub fn file() -> Option<PathBuf> {
         folders::config().map(|folder| folder.join(FILE))
     }
 
-    /// Reads the file; the defaults where it can't be read.
+    /// Reads the file; the defaults in place of what can't be read.
     pub fn load(file: &Path) -> Self {
-        let json = std::fs::read(file).unwrap_or_default();
-        serde_json::from_slice(&json).unwrap_or_default()
+        Self::read(file).0
+    }
+
+    /// As [`Remembered::load`]. Where something can't be read, a copy of the file is made, since it is
+    /// written anew with the next choice; then also what to tell the user, about that copy.
+    pub fn open(file: &Path) -> (Self, Option<Failure>) {
+        let (remembered, problem) = Self::read(file);
+        let failure = problem.map(|problem| {
+            let copy = file.with_extension("unreadable.json");
+            match std::fs::copy(file, &copy) {
+                Ok(_) => Failure::new(ErrorCode::BadSettings, problem)
+                    .file(copy)
+                    .remedy("This copy of the file has them."),
+                Err(error) => Failure::new(
+                    ErrorCode::BadSettings,
+                    format!("{problem} No copy could be made ({error})."),
+                )
+                .file(file)
+                .remedy("Copy the file before you change a setting."),
+            }
+        });
+        (remembered, failure)
+    }
+
+    /// All that can be read, and a sentence about what can't.
+    fn read(file: &Path) -> (Self, Option<String>) {
+        let json = match std::fs::read(file) {
+            Ok(json) => json,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Default::default(),
+            Err(error) => {
+                return (Self::default(), Some(format!("The window's settings can't be read ({error}).")));
+            }
+        };
+        if let Ok(all) = serde_json::from_slice(&json) {
+            return (all, None);
+        }
+        let all = match serde_json::from_slice(&json) {
+            Ok(Value::Object(all)) => all,
+            Ok(_) => {
+                return (Self::default(), Some("The window's settings are not an object of JSON.".into()));
+            }
+            Err(error) => {
+                return (Self::default(), Some(format!("The window's settings are not JSON ({error}).")));
+            }
+        };
+        let (mut readable, mut unreadable) = (serde_json::Map::new(), Vec::new());
+        for (name, value) in all {
+            let rest = readable_part(&name, &value);
+            if rest.as_ref() != Some(&value) {
+                unreadable.push(format!("`{name}`"));
+            }
+            readable.extend(rest.map(|rest| (name, rest)));
+        }
+        let problem = format!("Some of the window's settings can't be read: {}.", unreadable.join(", "));
+        (serde_json::from_value(Value::Object(readable)).unwrap_or_default(), Some(problem))
     }
 
     /// Writes the file whole or not at all. Makes the folder where there is none.
@@ -263,7 +334,7 @@ mod tests {
                 shaped: true,
                 word_times: true,
                 raw_text: true,
-                translation: true,
+                translation: false,
                 document: DocumentOptions { times: false, ..DocumentOptions::default() },
             },
             hide_unsure: true,
@@ -273,6 +344,43 @@ mod tests {
         };
         remembered.save(&file).unwrap();
         assert_eq!(Remembered::load(&file), remembered);
+    }
+
+    #[test]
+    fn one_wrong_value_takes_no_other_with_it_is_named_and_kept_in_a_copy() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("window.json");
+        let copy = folder.path().join("window.unreadable.json");
+        let json = r#"{
+            "language": 7, "translate": true, "output_folders": ["/texts"],
+            "exporting": {"formats": ["vtt"], "shaped": "very", "raw_text": true},
+            "presets": [{"name": "Interviews"}, {"name": 3}, {"name": "Talks"}],
+            "window": {"x": 1.0, "y": "left"}
+        }"#;
+        std::fs::write(&file, json).unwrap();
+        let (read, failure) = Remembered::open(&file);
+        let names: Vec<_> = read.presets.iter().map(|preset| preset.name.as_str()).collect();
+        assert_eq!(names, ["Interviews", "Talks"]);
+        assert!(read.translate && read.exporting.raw_text && !read.exporting.shaped);
+        assert_eq!((read.exporting.formats, read.output_folders), (vec![Format::Vtt], vec!["/texts".into()]));
+        assert_eq!((read.language, read.window), (None, None));
+        let failure = failure.unwrap();
+        for name in ["language", "exporting", "presets", "window"] {
+            assert!(failure.message.contains(&format!("`{name}`")), "{failure}");
+        }
+        assert!(!failure.message.contains("translate"), "{failure}");
+        assert_eq!(failure.file.unwrap().as_path(), copy);
+        assert_eq!(std::fs::read_to_string(&copy).unwrap(), json);
+
+        // What is well is not copied, and one that is not there is not told of.
+        std::fs::remove_file(&copy).unwrap();
+        Remembered::default().save(&file).unwrap();
+        assert_eq!(Remembered::open(&file), (Remembered::default(), None));
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(Remembered::open(&file), (Remembered::default(), None));
+        assert!(!copy.exists());
+        std::fs::write(&file, "{").unwrap();
+        assert_eq!(Remembered::open(&file).1.unwrap().file.unwrap().as_path(), copy);
     }
 
     #[test]

@@ -93,7 +93,11 @@ async fn transcribe(
                 return Ok(job);
             }
             let fresh = job(&entry, &settings, &preferences)?;
-            Ok(stopped.and_then(|stopped| stopped.resumed(&fresh, identity.as_ref())).unwrap_or(fresh))
+            if let Some(job) = stopped.and_then(|stopped| stopped.resumed(&fresh, identity.as_ref())) {
+                return Ok(job);
+            }
+            Session { inner: Arc::clone(&keeper) }.keep_earlier(entry.id)?;
+            Ok(fresh)
         };
         let (job, key) = if entry.sample {
             (make()?, None)
@@ -160,6 +164,8 @@ async fn transcribe(
             _ => {}
         }
     }
+    // The settings may have changed while it ran.
+    Session { inner: Arc::clone(inner) }.judge_later();
     inner.change(|shared| shared.running = None);
     if let Some((settings, preferences)) = again.filter(|_| !given_up)
         && !translate(inner, id, settings, preferences).await

@@ -8,6 +8,8 @@ use transcript::save::{Existing, SaveError};
 use transcript::{Span, Time, Transcript};
 use wire::Failure;
 
+use super::Exporting;
+
 /// Where to save to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SaveTarget {
@@ -40,8 +42,9 @@ pub struct Naming {
 /// Saves and returns the file written.
 ///
 /// # Errors
-/// With the file they are about, and [`wire::ErrorCode::OutputExists`] where
-/// [`SaveTarget::Beside`] would replace another file.
+/// With the file they are about: [`wire::ErrorCode::OutputExists`] where [`SaveTarget::Beside`] would
+/// replace another file, [`wire::ErrorCode::NoChapters`] and [`wire::ErrorCode::NoSpeakers`] where the
+/// file would be empty.
 pub fn save(
     recording: &Path,
     transcript: &Transcript,
@@ -52,6 +55,7 @@ pub fn save(
 ) -> Result<PathBuf, Failure> {
     let path = name_of(recording, Some(transcript), format, place, naming)
         .unwrap_or_else(|| recording.with_extension(format.extension()));
+    transcript::save::check_content(transcript, format, &path).map_err(failure)?;
     let existing = match place {
         SaveTarget::At(_)
         | SaveTarget::Beside { replace: true }
@@ -81,6 +85,28 @@ impl FromIterator<(Format, Result<PathBuf, Failure>)> for Written {
             }
         }
         written
+    }
+}
+
+/// What was to be saved when a transcript was finished, and was not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unsaved {
+    /// Why, of the first format.
+    pub failure: Failure,
+    /// The formats that are not written, with their options.
+    pub exporting: Exporting,
+    /// Where they go.
+    pub place: SaveTarget,
+}
+
+impl SaveTarget {
+    /// The same place, where a file of that name is replaced or not. A file that the user chose is replaced.
+    pub fn replacing(self, replace: bool) -> Self {
+        match self {
+            Self::Beside { .. } => Self::Beside { replace },
+            Self::Within { folder, .. } => Self::Within { folder, replace },
+            Self::At(path) => Self::At(path),
+        }
     }
 }
 
@@ -221,6 +247,47 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_format_without_content_is_refused_and_no_file_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let recording = folder.path().join("talk.wav");
+        let (options, place) = (Options::default(), SaveTarget::Beside { replace: false });
+        let save =
+            |text: &Transcript, format| save(&recording, text, format, &options, &place, &Naming::default());
+        let mut text = transcript(true);
+        for (format, code) in [
+            (Format::Rttm, ErrorCode::NoSpeakers),
+            (Format::Chapters, ErrorCode::NoChapters),
+            (Format::ChaptersVtt, ErrorCode::NoChapters),
+        ] {
+            assert_eq!(save(&text, format).unwrap_err().code, code, "{format}");
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        text.segments[0].speaker = Some("Ada".into());
+        let file = save(&text, Format::Rttm).unwrap();
+        assert!(std::fs::read_to_string(file).unwrap().contains("Ada"));
+    }
+
+    #[test]
+    fn a_translation_is_saved_with_its_original_unless_that_is_switched_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let recording = folder.path().join("talk.wav");
+        let mut text = transcript(true);
+        text.segments[0].translation = Some("Bonjour.".into());
+        let place = SaveTarget::Beside { replace: true };
+        for translation in [true, false] {
+            let exporting = match translation {
+                true => Exporting::default(),
+                false => Exporting { translation, ..Exporting::default() },
+            };
+            let file = save(&recording, &text, Format::Srt, &exporting.options(), &place, &Naming::default())
+                .unwrap();
+            let saved = std::fs::read_to_string(file).unwrap();
+            assert!(saved.contains("Good morning."), "{saved}");
+            assert_eq!(saved.contains("Bonjour."), translation, "{saved}");
+        }
+    }
+
+    #[test]
     fn a_folder_that_is_gone_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let gone = folder.path().join("gone");
@@ -265,6 +332,7 @@ pub(super) mod tests {
             SaveError::IsFolder(path()),
             SaveError::NotAllowed(path()),
             SaveError::NoChapters(path()),
+            SaveError::NoSpeakers(path()),
             SaveError::NoFont { path: path(), letters: "漢".into() },
             SaveError::Io { path: path(), source: std::io::Error::other("worn") },
         ] {

@@ -1,10 +1,11 @@
 //! Ends runs before their time, as the user asks, and has them go on.
 
-use wire::JobId;
+use wire::{Failure, JobId};
 
 use super::queue::{JobState, QueueEntry};
 use super::queue_journal::Outputs;
-use super::{Session, Shared, files};
+use super::{Session, Shared, files, runner};
+use library::Identity;
 
 impl Session {
     /// Pauses a running recording: its run ends, its text stays, also in a later window, and the next
@@ -71,6 +72,57 @@ impl Session {
         });
         journal.add(&jobs);
         journal.set_order(&self.lock().queue.given_order());
+    }
+}
+
+impl Session {
+    /// Finds out, behind this call, which recordings would begin anew with the settings that they have now.
+    pub(super) fn judge_later(&self) {
+        if self.lock().queue.resumable().is_empty() {
+            return;
+        }
+        let session = self.clone();
+        self.inner.runtime.spawn_blocking(move || session.judge_resuming());
+    }
+
+    /// As [`Session::judge_later`], at once. Waits for the disk: what a model takes stands in its files.
+    pub(super) fn judge_resuming(&self) {
+        let (entries, settings, preferences) = {
+            let shared = self.lock();
+            (shared.queue.resumable(), shared.settings.clone(), shared.preferences.clone())
+        };
+        for entry in entries {
+            let Some(stopped) = &entry.stopped else { continue };
+            // Without a model it does not begin at all, and says so.
+            let fresh = runner::job(&entry, &settings, &preferences);
+            let starts_over = fresh.is_ok_and(|fresh| !stopped.is_same_job(&fresh));
+            self.change(|shared| {
+                // What was changed meanwhile is judged by a later call.
+                let same = |now: &QueueEntry| now.own == entry.own && now.part == entry.part;
+                if shared.settings == settings && shared.queue.get(entry.id).is_some_and(same) {
+                    shared.queue.set_starts_over(entry.id, starts_over);
+                }
+            });
+        }
+    }
+
+    /// The text of a recording whose run does not go on from it goes into the history: nothing that was
+    /// transcribed is lost. Waits for the disk.
+    ///
+    /// # Errors
+    /// Where the history can't be written: then the run is not to begin.
+    pub(super) fn keep_earlier(&self, id: JobId) -> Result<(), Failure> {
+        let earlier = {
+            let shared = self.lock();
+            shared.queue.unkept(id).map(|(entry, text)| {
+                (entry.file.clone(), entry.stopped.as_ref().and_then(|it| it.identity.clone()), text.clone())
+            })
+        };
+        let Some((file, identity, text)) = earlier else { return Ok(()) };
+        let identity = identity.or_else(|| Identity::of(&file).ok());
+        self.documents()?.add(&file, identity.as_ref(), &text).map_err(|error| error.failure())?;
+        self.change(|shared| shared.queue.set_kept(id));
+        Ok(())
     }
 }
 

@@ -239,6 +239,34 @@ fn texts(session: &Session, id: JobId) -> Vec<String> {
     session.lock().queue.get(id).unwrap().segments().iter().map(|segment| segment.text.clone()).collect()
 }
 
+/// On a full disk the text is not lost: the recording says so until there is room again.
+#[tokio::test]
+async fn a_transcript_that_can_not_be_stored_says_so_and_is_stored_when_there_is_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let (session, id) = session(folder.path());
+    let documents = library::Documents::open(&folder.path().join("history.sqlite")).unwrap().0;
+    session.keep_documents(documents.clone());
+    documents.forbid_growth(true).unwrap();
+    let long = "On a quay of the harbour, long before the ferry came. ".repeat(2000);
+    finish(&session, id, &[&long]);
+    let entry = || session.lock().queue.get(id).unwrap().clone();
+    let says_so = || entry().notices().iter().filter(|it| it.code == "history.unavailable").count();
+    assert_eq!(entry().not_stored.unwrap().code, wire::ErrorCode::DiskFull);
+    assert!(entry().edited.is_none() && says_so() == 1);
+    assert!(!session.store_again(id));
+    assert_eq!(says_so(), 1, "it is said once");
+    assert_eq!(session.list_documents().unwrap().len(), 0);
+
+    documents.forbid_growth(false).unwrap();
+    assert!(session.store_again(id));
+    assert!(entry().not_stored.is_none() && entry().edited.is_some() && says_so() == 0);
+    let stored = session.list_documents().unwrap();
+    let text = documents.read(stored[0].id).unwrap().unwrap().transcript;
+    assert_eq!((stored.len(), text.segments[0].text.as_str(), text.notices.len()), (1, long.as_str(), 0));
+    assert!(session.store_again(id), "it is stored once");
+    assert_eq!(session.list_documents().unwrap().len(), 1);
+}
+
 /// What is replaced in all transcripts is counted before, and taken back in those that nobody edited since.
 #[tokio::test]
 async fn a_replacement_in_all_transcripts_is_counted_first_and_taken_back_in_one_go() {
@@ -263,10 +291,12 @@ async fn a_replacement_in_all_transcripts_is_counted_first_and_taken_back_in_one
     let opened = documents.read(edited).unwrap().unwrap();
     let more = Edit::SetText { segment: 1, text: "One boat less.".into() }.plan(&opened.transcript).unwrap();
     documents.record(edited, opened.undo_position.done, &more).unwrap();
-    assert_eq!(session.undo_replacing().unwrap(), (2, 1));
+    let titles = documents.list().unwrap();
+    let title = titles.iter().find(|one| one.id == edited).unwrap().title.clone();
+    assert_eq!(session.undo_replacing().unwrap(), (2, vec![title]), "those that are left are named");
     assert_eq!(texts(&session, id)[0], "The ferry and the ferry.");
     assert_eq!((text(quiet).as_str(), text(edited).as_str()), ("A ferry.", "One boat less."));
-    assert_eq!(session.undo_replacing().unwrap(), (0, 0), "it is taken back once");
+    assert_eq!(session.undo_replacing().unwrap(), (0, Vec::new()), "it is taken back once");
 }
 
 /// The speakers of a finished transcript are found later: an edit that keeps what was corrected.

@@ -275,18 +275,17 @@ pub struct Replaced {
 }
 
 /// What came of taking a replacement in several transcripts back.
-#[derive(Debug, Clone, Copy, Serialize, TS)]
+#[derive(Debug, Clone, Serialize, TS)]
 pub struct Undone {
     /// Transcripts that are as they were.
     pub undone: u32,
-    /// Transcripts that were edited since and stay as they are.
-    pub left: u32,
+    /// Titles of the transcripts that were edited since and stay as they are.
+    pub left: Vec<String>,
 }
 
-impl From<(usize, usize)> for Undone {
-    fn from((undone, left): (usize, usize)) -> Self {
-        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        Self { undone: count(undone), left: count(left) }
+impl From<(usize, Vec<String>)> for Undone {
+    fn from((undone, left): (usize, Vec<String>)) -> Self {
+        Self { undone: u32::try_from(undone).unwrap_or(u32::MAX), left }
     }
 }
 

@@ -69,6 +69,8 @@ pub struct Setup {
     pub workers: session::WorkerQueue,
     /// What the user's config file says that can't be used; the defaults are in force.
     pub preferences_failure: Option<Failure>,
+    /// What of the choices of earlier windows could not be read; its file is a copy of them.
+    pub forgotten: Option<Failure>,
 }
 
 impl Setup {
@@ -110,6 +112,7 @@ impl Setup {
             has_sample: state.sample.is_some(),
             paused: state.session.is_paused(),
             preferences_failure: state.preferences_failure().map(Into::into),
+            forgotten: state.forgotten().map(Into::into),
         }
     }
 }
@@ -220,8 +223,12 @@ pub struct Job {
     pub failure: Option<Failure>,
     /// Where its transcript was last saved.
     pub saved: Option<String>,
+    /// Why its transcript is not in the history; null: it is, or is to be.
+    pub not_stored: Option<Failure>,
     /// Why it was not saved when it was finished; null: it was, or that was not asked for.
     pub not_saved: Option<Failure>,
+    /// How it was to be saved then: the formats that are not written yet; null with `not_saved`.
+    pub unsaved: Option<Exporting>,
     /// The recording of a transcript of the history is not where it was.
     pub missing: bool,
     /// The file is damaged or cut off: up to this second it could be decoded.
@@ -230,6 +237,9 @@ pub struct Job {
     pub speakers: bool,
     /// It was paused, stopped or failed, and resuming goes on from this second; null: from the start.
     pub reached: Option<f64>,
+    /// Resuming it begins anew, because its settings are others than those of its text, which then goes into
+    /// the history.
+    pub starts_over: bool,
     /// Where it is transcribed, or was; null: here.
     pub elsewhere: Option<Elsewhere>,
     /// Set while it is transcribed with a model that was not expected to fit
@@ -444,12 +454,15 @@ impl From<session::QueueEntry> for Job {
             device: entry.device,
             failure: entry.failure.map(Failure::from),
             saved: entry.saved.map(|file| file.display().to_string()),
-            not_saved: entry.not_saved.map(Failure::from),
+            not_stored: entry.not_stored.map(Failure::from),
+            not_saved: entry.not_saved.as_ref().map(|unsaved| unsaved.failure.clone().into()),
+            unsaved: entry.not_saved.map(|unsaved| unsaved.exporting.clone()),
             missing: entry.missing,
             elsewhere: entry.elsewhere.map(|elsewhere| Elsewhere::from(*elsewhere)),
             truncated_at: entry.truncated_at.map(transcript::Time::seconds),
             speakers: entry.speakers,
             reached: entry.stopped.and_then(|stopped| stopped.reached()).map(transcript::Time::seconds),
+            starts_over: entry.starts_over,
             fit_warning: entry.will_not_fit.map(|announcement| FitWarning::from(*announcement)),
         }
     }

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::job_folder::{JobFolder, impatient_engine};
-use app::session::{Attempt, JobSettings, JobState, QueueEntry, Session};
+use app::session::{Attempt, JobSettings, JobState, Part, QueueEntry, Session};
 use library::HostKind;
 use supervisor::{EngineOptions, Limits, SupervisorOptions};
 use transcript::{Span, Task, Time};
@@ -428,7 +428,8 @@ fn what_is_set_for_a_recording_reaches_the_engine_also_in_a_later_window() {
 }
 
 /// "Resume" on a recording that was stopped: nothing is lost where the file is gone, it goes on where
-/// it stopped where the file is back, and begins anew where the file is another one.
+/// it stopped where the file is back, and begins anew where the file or the settings are others: then the
+/// text before is in the history.
 #[tokio::test]
 async fn a_stopped_recording_keeps_its_text_and_is_resumed() {
     let place = JobFolder::new();
@@ -438,18 +439,25 @@ async fn a_stopped_recording_keeps_its_text_and_is_resumed() {
     // Stopped by the user, not replaced for standing still.
     let limits = Limits { standstill: PATIENCE, ..Limits::default() };
     let engine = EngineOptions { limits, ..engine() };
-    for (content, begins) in [("sound", 1), ("another sound", 2)] {
+    for (content, part, begins) in [
+        ("sound", Part::default(), 1),
+        ("another sound", Part::default(), 2),
+        ("sound", Part { to: Some(Time::from_millis(170_000)), ..Part::default() }, 2),
+    ] {
         let file = place.job("6 windows, leave 0 never, hang 3 once").file.0;
         let journal = Some(place.journal());
         let options = SupervisorOptions { engine: engine.clone(), journal, ..SupervisorOptions::default() };
         let session = Session::start(options, settings.clone());
+        let history = tempfile::tempdir().unwrap();
+        let documents = library::Documents::open(&history.path().join("history.sqlite")).unwrap().0;
+        session.keep_documents(documents.clone());
         let mut follower = session.follow();
         let id = session.add([file.clone()])[0];
-        let mut reaches = async |state: JobState| {
+        let mut comes = async |what: &dyn Fn(&QueueEntry) -> bool| {
             loop {
                 let changes = tokio::time::timeout(PATIENCE, follower.next()).await;
                 let changes = changes.expect("it stands still").unwrap();
-                let entry = changes.changed.into_iter().find(|entry| entry.id == id && entry.state == state);
+                let entry = changes.changed.into_iter().find(|entry| entry.id == id && what(entry));
                 if let Some(entry) = entry {
                     return entry;
                 }
@@ -466,20 +474,35 @@ async fn a_stopped_recording_keeps_its_text_and_is_resumed() {
             segments += more.unwrap().segments.len();
         }
         session.cancel(id);
-        assert!(reaches(JobState::Cancelled).await.stopped.is_some());
+        let stopped = comes(&|entry| entry.state == JobState::Cancelled).await;
+        assert!(stopped.stopped.is_some() && !stopped.starts_over);
         let before = text().await;
         assert_eq!(before[..6], expected(0..3));
 
         std::fs::remove_file(&file).unwrap();
         session.retry(id);
-        let entry = reaches(JobState::Cancelled).await;
-        assert_eq!(entry.failure.map(|failure| failure.code), Some(wire::ErrorCode::FileNotFound));
+        let failed = comes(&|entry| entry.failure.is_some()).await;
+        assert_eq!(failed.failure.map(|failure| failure.code), Some(wire::ErrorCode::FileNotFound));
         assert_eq!(text().await, before, "its text is gone");
 
         std::fs::write(&file, content).unwrap();
+        if part != Part::default() {
+            // It is told before it is asked for, and no longer where the settings are again what they were.
+            for (part, starts_over) in [(part, true), (Part::default(), false), (part, true)] {
+                session.change_part(id, part).unwrap();
+                comes(&|entry| entry.part == part && entry.starts_over == starts_over).await;
+            }
+        }
         session.retry(id);
-        reaches(JobState::Finished).await;
+        comes(&|entry| entry.state == JobState::Finished && entry.edited.is_some()).await;
         assert_eq!(text().await, expected(0..6), "{content}");
+        let stored = documents.list().unwrap();
+        let texts = stored.iter().map(|one| documents.read(one.id).unwrap().unwrap().transcript);
+        let partial: Vec<_> = texts.filter(|text| !text.complete).collect();
+        assert_eq!((stored.len(), partial.len()), (begins, begins - 1), "{content}");
+        for text in partial {
+            assert_eq!(text.segments.iter().map(|it| it.text.clone()).collect::<Vec<_>>(), before);
+        }
         let counted = std::fs::read(file.with_extension("leave0")).unwrap().len();
         assert_eq!(counted, begins, "{content}: how often the first window was transcribed");
         session.close().await;

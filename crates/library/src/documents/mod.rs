@@ -464,6 +464,23 @@ impl Documents {
         Error { path: self.0.path.clone(), problem: Problem::Changed }
     }
 
+    /// Limits the file to its present size, so that writes fail as on a full disk, or no longer does. For tests.
+    ///
+    /// # Errors
+    /// If the history can't be read.
+    #[doc(hidden)]
+    pub fn forbid_growth(&self, forbid: bool) -> Result<(), Error> {
+        /// SQLite's own limit.
+        const MOST_PAGES: i64 = 4_294_967_294;
+        let connection = self.0.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let pages = match forbid {
+            true => connection.query_row("PRAGMA page_count", [], |row| row.get::<_, i64>(0)),
+            false => Ok(MOST_PAGES),
+        };
+        let limit = pages.and_then(|pages| connection.pragma_update(None, "max_page_count", pages));
+        limit.map_err(|error| Error::of(&self.0.path, error))
+    }
+
     fn change<T>(&self, change: impl FnOnce(&Transaction) -> rusqlite::Result<T>) -> Result<T, Error> {
         transact(&self.0.path, &self.0.connection, change)
     }

@@ -48,7 +48,9 @@ export class FakeBackend implements Backend {
   saved: [number, Format, SaveLocation][] = [];
   closed = false;
   look: Look = { theme: "system", language: null, hide_unsure: false, hide_pictures: false, keys: {} };
-  exporting: Exporting = { formats: ["srt"], shaped: false, word_times: false, raw_text: false, translation: false, document: { times: true, speakers: true, paragraphs: true } };
+  /** What of the choices of earlier windows could not be read. */
+  forgotten: Failure | null = null;
+  exporting: Exporting = { formats: ["srt"], shaped: false, word_times: false, raw_text: false, translation: true, document: { times: true, speakers: true, paragraphs: true } };
   fits: ModelFits = FITS;
   settingsOfFile: Preference[] = PREFERENCES;
   charts: [number, ChartFile, Uint8Array][] = [];
@@ -223,7 +225,7 @@ export class FakeBackend implements Backend {
           { name: "Interviews", settings: { ...this.settings, model: 1, language: "de", beams: 5, words: ["Ærø"] }, missing_model: null },
           { name: "Lectures", settings: { ...this.settings, model: null }, missing_model: "/media/disk/whisper-large-v3" },
         ];
-        const exporting = { formats: ["srt", "txt"] as Format[], shaped: false, word_times: false, raw_text: false, translation: false, document: { times: true, speakers: true, paragraphs: true } };
+        const exporting = { formats: ["srt", "txt"] as Format[], shaped: false, word_times: false, raw_text: false, translation: true, document: { times: true, speakers: true, paragraphs: true } };
         const failure: Failure = {
           code: "file_not_found", file: "/media/recorder", message: "The watched folder was not found.",
           remedy: "Connect the disk that it is on, or watch another folder. Steno keeps checking.",
@@ -558,8 +560,22 @@ export class FakeBackend implements Backend {
     }
     if (place !== "beside_replacing") this.exporting = exporting;
     this.#tellSetup();
-    if (saved.files[0] && saved.failures.length === 0) this.#change(job, { saved: saved.files[0], not_saved: null });
+    this.#wrote(job, exporting.formats.filter((format) => !saved.failures.some((one) => one.format === format)));
+    if (saved.files[0] && saved.failures.length === 0) this.#change(job, { saved: saved.files[0] });
     return saved;
+  }
+
+  /** Of what was not saved when it was finished, these formats are. */
+  #wrote(job: number, formats: Format[]): void {
+    const unsaved = this.#works.get(job)?.job.unsaved;
+    if (!unsaved) return;
+    const left = unsaved.formats.filter((format) => !formats.includes(format));
+    this.#change(job, left.length > 0 ? { unsaved: { ...unsaved, formats: left } } : { unsaved: null, not_saved: null });
+  }
+
+  async saveUnsaved(job: number, replace: boolean): Promise<Saved> {
+    const unsaved = this.#works.get(job)?.job.unsaved;
+    return (unsaved && (await this.save(job, unsaved, replace ? "beside_replacing" : "beside"))) ?? { files: [], failures: [] };
   }
 
   async close(really: boolean): Promise<void> {
@@ -743,7 +759,7 @@ export class FakeBackend implements Backend {
       work.text?.undo();
       this.#show(work);
     }
-    return { undone: undone.length, left: 0 };
+    return { undone: undone.length, left: [] };
   }
 
   async replaceAll(job: number, finding: Finding, withText: string, everywhere: boolean): Promise<Replaced> {
@@ -959,7 +975,7 @@ export class FakeBackend implements Backend {
     const place = machine.on ? machine.address.replace(/^https?:\/\//, "") : null;
     const is_open = machine.address.startsWith("http://") && !machine.address.includes("127.0.0.1");
     const order = { workers: this.workers, machine: { machine, has_token: this.machineToken !== null, place, is_open }, paused, shortest_first, presets, watched, switches, output_folders: this.outputFolders };
-    return { version: "0.1.0", models, settings, look, exporting, has_sample: true, preferences_failure: null, ...order };
+    return { version: "0.1.0", models, settings, look, exporting, has_sample: true, preferences_failure: null, forgotten: this.forgotten, ...order };
   }
 
   #tellSetup(): void {

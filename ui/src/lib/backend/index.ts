@@ -61,6 +61,8 @@ export interface Backend {
   remove(job: number): Promise<void>;
   /** What was written and what was not; null where the user closed the dialog. */
   save(job: number, exporting: Exporting, place: SaveLocation): Promise<Saved | null>;
+  /** Saves what was not saved when a transcript was finished, in those formats and where they go. `replace`: over files that are there. */
+  saveUnsaved(job: number, replace: boolean): Promise<Saved>;
   /** The file written; null where the user closed the dialog. */
   saveChart(job: number, kind: ChartFile, bytes: Uint8Array): Promise<string | null>;
   /** A part of a recording as a sound file, where the user says; null where the dialog was closed. */

@@ -128,6 +128,9 @@ export class TauriBackend implements Backend {
     const title = place === "ask" && exporting.formats.length > 1 ? t.dialogs.folder : t.dialogs.save;
     return call("save", { job, exporting, place, title });
   }
+  saveUnsaved(job: number, replace: boolean): Promise<Saved> {
+    return call("save_unsaved", { job, replace });
+  }
   saveChart(job: number, kind: ChartFile, bytes: Uint8Array): Promise<string | null> {
     return call("save_chart", { job, kind, bytes: [...bytes], title: t.dialogs.chart });
   }

@@ -1,12 +1,12 @@
 // Made from crates/app by `STENO_WRITE_CONTRACT=1 cargo test -p app`.
 
-export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "choose_output_folder" | "preview_name" | "preferences" | "change_preference" | "diagnostics" | "change_machine" | "test_machine" | "change_worker_queue" | "look_at_workers" | "watch" | "watch_memory" | "save" | "save_chart" | "save_sound" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "places" | "replace_one" | "documents" | "search_documents" | "find_passages" | "similar_passages" | "search_choices" | "corrected_words" | "open_document" | "locate_recording" | "save_documents" | "save_jobs" | "count_places" | "undo_replacing" | "show_in_folder" | "voices" | "add_voice" | "remember_speaker" | "rename_voice" | "remove_voice" | "microphone" | "start_microphone" | "stop_microphone" | "keep_microphone" | "drop_microphone";
+export type CommandName = "attach" | "describe" | "model_fits" | "choose_files" | "choose_model" | "choose_output_folder" | "preview_name" | "preferences" | "change_preference" | "diagnostics" | "change_machine" | "test_machine" | "change_worker_queue" | "look_at_workers" | "watch" | "watch_memory" | "save" | "save_unsaved" | "save_chart" | "save_sound" | "close" | "play_source" | "catalog" | "download" | "import_model" | "connections" | "painted" | "execute" | "execute_blocking" | "watch_folder" | "place_watched" | "notify" | "edit" | "review" | "replace_all" | "places" | "replace_one" | "documents" | "search_documents" | "find_passages" | "similar_passages" | "search_choices" | "corrected_words" | "open_document" | "locate_recording" | "save_documents" | "save_jobs" | "count_places" | "undo_replacing" | "show_in_folder" | "voices" | "add_voice" | "remember_speaker" | "rename_voice" | "remove_voice" | "microphone" | "start_microphone" | "stop_microphone" | "keep_microphone" | "drop_microphone";
 
 /** Every code of a notice. */
 export const NOTICE_CODES = ["memory.elevated", "memory.critical", "memory.occupied", "memory.not_recovered", "memory.release_failed", "memory.leak", "memory.fragmentation", "memory.spike", "memory.unavailable", "memory.retried", "memory.engine_renewed", "memory.batch_halved", "memory.precision_lowered", "memory.smaller_model", "memory.moved_to_cpu", "memory.speakers_skipped", "memory.gave_up", "memory.will_not_fit", "audio.truncated", "audio.damaged", "audio.phase", "audio.mono", "audio.several_tracks", "speakers.maybe_known", "speakers.voices_unreadable", "transcript.gaps", "transcript.discarded", "transcript.again", "transcript.again_failed", "engine.restarted", "engine.window_skipped", "device.waiting", "device.unusable", "journal.unavailable", "journal.file_changed", "history.unavailable", "history.damaged", "export.failed"] as const;
 
 /** Every code of an error. */
-export const ERROR_CODES = ["file_not_found", "file_unreadable", "not_a_file", "file_empty", "file_incomplete", "no_recordings", "no_audio_track", "no_such_track", "unknown_format", "unsupported_codec", "needs_ffmpeg", "audio_broken", "no_voice", "no_microphone", "no_embedding_model", "recording_too_short", "one_subject", "no_chapters", "model_not_found", "model_invalid", "model_unsupported", "language_unknown", "bad_settings", "name_taken", "name_missing", "recording_gone", "transcript_gone", "bad_pattern", "device_unavailable", "out_of_memory", "network_off", "network_failed", "download_refused", "server_refused", "server_busy", "recording_refused", "model_corrupt", "model_in_use", "disk_full", "output_exists", "output_unwritable", "output_name_too_long", "engine_not_found", "engine_failed", "engine_silent", "player_failed", "protocol_mismatch", "cancelled", "internal"] as const;
+export const ERROR_CODES = ["file_not_found", "file_unreadable", "not_a_file", "file_empty", "file_incomplete", "no_recordings", "no_audio_track", "no_such_track", "unknown_format", "unsupported_codec", "needs_ffmpeg", "audio_broken", "no_voice", "no_microphone", "no_embedding_model", "recording_too_short", "one_subject", "no_chapters", "no_speakers", "model_not_found", "model_invalid", "model_unsupported", "language_unknown", "bad_settings", "name_taken", "name_missing", "recording_gone", "transcript_gone", "bad_pattern", "device_unavailable", "out_of_memory", "network_off", "network_failed", "download_refused", "server_refused", "server_busy", "recording_refused", "model_corrupt", "model_in_use", "disk_full", "output_exists", "output_unwritable", "output_name_too_long", "engine_not_found", "engine_failed", "engine_silent", "player_failed", "protocol_mismatch", "cancelled", "internal"] as const;
 
 export type PreferenceName = "memory_profile" | "batch_size" | "speaker_batch_size" | "skip_speakers" | "fast_path" | "memory_fraction" | "trim_every" | "renew_after" | "memory_limit" | "ram_limit" | "embedding_profile" | "keep" | "precision" | "threads" | "priority" | "device" | "idle_release" | "speaker_model" | "hf_endpoint" | "proxy" | "offline";
 
@@ -19,7 +19,7 @@ export const FALSE_ACCEPTS = 0.0014;
 /**
  * What programs branch on. The text of a message may change, these may not.
  */
-export type ErrorCode = "file_not_found" | "file_unreadable" | "not_a_file" | "file_empty" | "file_incomplete" | "no_recordings" | "no_audio_track" | "no_such_track" | "unknown_format" | "unsupported_codec" | "needs_ffmpeg" | "audio_broken" | "no_voice" | "no_microphone" | "no_embedding_model" | "recording_too_short" | "one_subject" | "no_chapters" | "model_not_found" | "model_invalid" | "model_unsupported" | "language_unknown" | "bad_settings" | "name_taken" | "name_missing" | "recording_gone" | "transcript_gone" | "bad_pattern" | "device_unavailable" | "out_of_memory" | "network_off" | "network_failed" | "download_refused" | "server_refused" | "server_busy" | "recording_refused" | "model_corrupt" | "model_in_use" | "disk_full" | "output_exists" | "output_unwritable" | "output_name_too_long" | "engine_not_found" | "engine_failed" | "engine_silent" | "player_failed" | "protocol_mismatch" | "cancelled" | "internal";
+export type ErrorCode = "file_not_found" | "file_unreadable" | "not_a_file" | "file_empty" | "file_incomplete" | "no_recordings" | "no_audio_track" | "no_such_track" | "unknown_format" | "unsupported_codec" | "needs_ffmpeg" | "audio_broken" | "no_voice" | "no_microphone" | "no_embedding_model" | "recording_too_short" | "one_subject" | "no_chapters" | "no_speakers" | "model_not_found" | "model_invalid" | "model_unsupported" | "language_unknown" | "bad_settings" | "name_taken" | "name_missing" | "recording_gone" | "transcript_gone" | "bad_pattern" | "device_unavailable" | "out_of_memory" | "network_off" | "network_failed" | "download_refused" | "server_refused" | "server_busy" | "recording_refused" | "model_corrupt" | "model_in_use" | "disk_full" | "output_exists" | "output_unwritable" | "output_name_too_long" | "engine_not_found" | "engine_failed" | "engine_silent" | "player_failed" | "protocol_mismatch" | "cancelled" | "internal";
 
 /**
  * What an engine was built to compute on.
@@ -764,7 +764,11 @@ workers: WorkerQueue,
 /**
  * What the user's config file says that can't be used; the defaults are in force.
  */
-preferences_failure: Failure | null, };
+preferences_failure: Failure | null, 
+/**
+ * What of the choices of earlier windows could not be read; its file is a copy of them.
+ */
+forgotten: Failure | null, };
 
 /**
  * A model to choose.
@@ -1448,9 +1452,17 @@ failure: Failure | null,
  */
 saved: string | null, 
 /**
+ * Why its transcript is not in the history; null: it is, or is to be.
+ */
+not_stored: Failure | null, 
+/**
  * Why it was not saved when it was finished; null: it was, or that was not asked for.
  */
 not_saved: Failure | null, 
+/**
+ * How it was to be saved then: the formats that are not written yet; null with `not_saved`.
+ */
+unsaved: Exporting | null, 
 /**
  * The recording of a transcript of the history is not where it was.
  */
@@ -1467,6 +1479,11 @@ speakers: boolean,
  * It was paused, stopped or failed, and resuming goes on from this second; null: from the start.
  */
 reached: number | null, 
+/**
+ * Resuming it begins anew, because its settings are others than those of its text, which then goes into
+ * the history.
+ */
+starts_over: boolean, 
 /**
  * Where it is transcribed, or was; null: here.
  */
@@ -2588,9 +2605,9 @@ export type Undone = {
  */
 undone: number, 
 /**
- * Transcripts that were edited since and stay as they are.
+ * Titles of the transcripts that were edited since and stay as they are.
  */
-left: number, };
+left: Array<string>, };
 
 /**
  * A transcript of the history. Times are milliseconds since 1970.

@@ -24,6 +24,19 @@ test("how much was found is told, the passages are not read aloud", async () => 
   expect(screen.getByRole("status"), "one and the same").toBe(status);
 });
 
+test("the lists for tags, folders and order stay above what was found", async () => {
+  const backend = new FakeBackend(1);
+  backend.settings = { ...backend.settings, model: 1 };
+  backend.show("history");
+  render(HistoryPage, { steno: new Steno(backend) });
+  await fireEvent.input(screen.getByTestId("history-search"), { target: { value: "harbour" } });
+  const [hit] = await screen.findAllByTestId("hit");
+  for (const list of ["history-shown", "history-order"]) {
+    const place = screen.getByTestId(list).compareDocumentPosition(hit as Node);
+    expect(place & Node.DOCUMENT_POSITION_FOLLOWING, list).toBeTruthy();
+  }
+});
+
 test("all hits of a transcript can be listed, what is left out is said, and the search is there on return", async () => {
   const backend = new FakeBackend(1);
   backend.settings = { ...backend.settings, model: 1 };

@@ -24,6 +24,12 @@ test.each([
   expect(jobLeft(one, known)).toBe(left);
 });
 
+test("what was done before a recording was stopped is not done again, unless it starts over", () => {
+  const resumed = { ...job("running", 600, "speech_model"), reached: 450, starts_over: false };
+  expect(jobLeft(resumed, KNOWN)).toBe(15);
+  expect(jobLeft({ ...resumed, starts_over: true }, KNOWN)).toBe(60);
+});
+
 test("the queue takes as long as all that is in it, where that is known", () => {
   const running = job("running", 600, "transcribe", 40);
   expect(queueLeft([running, job("waiting", 300), job("finished", 999), job("held", 999)], KNOWN)).toBe(70);

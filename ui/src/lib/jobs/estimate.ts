@@ -18,7 +18,9 @@ function whole(job: Job, known: Known): number | null {
   if (job.duration === null || !known.speed) return null;
   // One that runs has the settings that it began with.
   const wanted = job.state === "running" ? job.speakers : (job.own?.speakers ?? known.speakers);
-  return job.duration / known.speed + stillToListen(job, wanted);
+  // What was done before it was stopped is not done again.
+  const done = job.starts_over ? 0 : (job.reached ?? 0);
+  return Math.max(0, job.duration - done) / known.speed + stillToListen(job, wanted);
 }
 
 /** Seconds until a running recording is done, all stages together; null where nothing says how long they take. */

@@ -19,3 +19,15 @@ export function stateOf(job: Job): string {
   if (waiting) return t.machine.waiting(place);
   return sent === null ? t.state(job) : t.machine.sending(Math.floor(sent * 100));
 }
+
+/** What is amiss with a transcript that is finished; null: nothing. */
+export function warningOf({ not_saved, not_stored }: Job): string | null {
+  if (not_stored) return t.save.notStored(t.errors[not_stored.code]);
+  return not_saved && t.save.notSaved(t.errors[not_saved.code]);
+}
+
+/** What a recording that failed or was stopped does when it is asked to go on: in a few words, and with its name. */
+export function againOf({ name, reached, starts_over }: Job): [string, string] {
+  if (reached === null) return [t.job.retry, t.job.retryFile(name)];
+  return starts_over ? [t.job.startAgain, t.job.startAgainFile(name)] : [t.job.resume, t.job.resumeFile(name)];
+}

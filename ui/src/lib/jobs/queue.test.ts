@@ -103,6 +103,17 @@ test("all that failed is tried again, what was stopped is not", async () => {
   await waitFor(() => expect(screen.getAllByTestId("job").map((job) => job.dataset["state"])).toEqual(["waiting", "waiting", "cancelled"]));
 });
 
+test("all that failed is removed in one go, but for what has a text", async () => {
+  await queue();
+  const failure = { code: "engine_failed", file: null, message: "It died.", remedy: null } as const;
+  for (const [index, job] of steno.jobs.entries()) backend.set(job.id, { state: "failed", failure, reached: index === 0 ? 60 : null });
+  const button = await found("remove-failed");
+  expect(button.textContent).toBe(t.order.removeFailed(2));
+  await fireEvent.click(button);
+  await waitFor(() => expect(screen.getAllByTestId("job")).toHaveLength(1));
+  expect(steno.jobs[0]?.reached).toBe(60);
+});
+
 test("a recording that has not begun gets settings of its own, all that wait can get them, and they are taken back", async () => {
   await queue();
   const show = () => {

@@ -2,10 +2,12 @@ import { fireEvent, render, screen, waitFor, within } from "@testing-library/sve
 import { afterEach, beforeAll, expect, test, vi } from "vitest";
 import App from "../../App.svelte";
 import { FakeBackend } from "../backend/fake";
-import type { Failure } from "../generated/contract";
+import type { Failure, Format } from "../generated/contract";
 import { Steno } from "../steno.svelte";
 import { fillIn, opened } from "../testing";
 import { t } from "../text";
+import { formatName } from "../transcript/formats";
+import { list } from "../ui/format";
 
 // jsdom has no canvas: the chart is looked at in a real browser.
 vi.mock("uplot", () => ({ default: class {} }));
@@ -16,23 +18,79 @@ afterEach(() => vi.useRealTimers());
 const FULL: Failure = { code: "disk_full", file: "/home/me/talk.srt", message: "The disk is full.", remedy: "Free some space." };
 const why = t.save.notSaved(t.errors.disk_full);
 
-test("a transcript that was not saved when it was finished is a warning until it is saved", async () => {
+test("a transcript that was not saved when it was finished is a warning until the formats chosen for that are saved", async () => {
   const backend = new FakeBackend(1);
   const steno = await opened(backend);
   const row = screen.getByTestId("job");
   expect(row.textContent).toContain("Done");
-  backend.set(1, { not_saved: FULL });
+  backend.set(1, { not_saved: FULL, unsaved: { ...backend.exporting, formats: ["txt", "vtt"] } });
   await waitFor(() => expect(row.textContent).toContain(why));
   expect(row.textContent).not.toContain("Done");
   expect(row.classList).toContain("warned");
   expect(screen.getByTestId("announcement").textContent).toContain(why);
   expect(screen.getByTestId("toast").textContent).toContain(why);
   expect(screen.getByTestId("not-saved").textContent).toContain("/home/me/talk.srt");
+  // The formats of Export are others.
+  await steno.save(1, { ...backend.exporting, formats: ["srt"] }, "ask");
+  expect(screen.getByTestId("save-unsaved").textContent).toContain(t.save.saveUnsaved(list(["txt", "vtt"].map((it) => formatName(it as Format)))));
+  expect(row.textContent).toContain(why);
   await steno.save(1, { ...backend.exporting, formats: ["txt"] }, "ask");
+  await waitFor(() => expect(screen.getByTestId("save-unsaved").textContent).toContain(t.save.saveUnsaved(formatName("vtt"))));
+  const save = vi.spyOn(backend, "saveUnsaved");
+  await fireEvent.click(screen.getByTestId("save-unsaved"));
+  await waitFor(() => expect(save).toHaveBeenCalledWith(1, false));
   await waitFor(() => expect(row.textContent).toContain("Done"));
   expect(row.classList).not.toContain("warned");
   expect(screen.queryByTestId("not-saved")).toBeNull();
   expect(screen.queryByText(new RegExp(why))).toBeNull();
+});
+
+test("what is in the way of a format that waits is replaced after a question, where that was to go", async () => {
+  const backend = new FakeBackend(1);
+  const steno = await opened(backend);
+  const exists: Failure = { code: "output_exists", file: "/home/me/talk.txt", message: "The file is there.", remedy: "" };
+  backend.set(1, { not_saved: exists, unsaved: { ...backend.exporting, formats: ["txt"] } });
+  const save = vi.spyOn(backend, "saveUnsaved").mockResolvedValueOnce({ files: [], failures: [{ format: "txt", failure: exists }] });
+  await fireEvent.click(await screen.findByTestId("save-unsaved"));
+  await waitFor(() => expect(steno.toasts.some(({ action }) => action?.label === t.save.replace)).toBe(true));
+  steno.toasts.find(({ action }) => action?.label === t.save.replace)?.action?.run();
+  await waitFor(() => expect(save).toHaveBeenLastCalledWith(1, true));
+  await waitFor(() => expect(screen.queryByTestId("not-saved")).toBeNull());
+});
+
+test("a transcript that is not in the history says so in the list until it is", async () => {
+  const backend = new FakeBackend(1);
+  await opened(backend);
+  const row = screen.getByTestId("job");
+  backend.set(1, { not_stored: FULL });
+  await waitFor(() => expect(row.textContent).toContain(t.save.notStored(t.errors.disk_full)));
+  expect(row.classList).toContain("warned");
+  expect(screen.getByTestId("not-stored").textContent).toContain(t.save.notStoredText);
+  backend.set(1, { not_stored: null });
+  await waitFor(() => expect(row.textContent).toContain("Done"));
+  expect(screen.queryByTestId("not-stored")).toBeNull();
+});
+
+test("a recording that would begin anew says so before, and that its text is kept", async () => {
+  const backend = new FakeBackend(1);
+  await opened(backend);
+  backend.set(1, { state: "cancelled", reached: 60, starts_over: false });
+  await waitFor(() => expect(screen.getByTestId("retry").textContent).toContain(t.job.resume));
+  expect(screen.queryByTestId("starts-over")).toBeNull();
+  backend.set(1, { starts_over: true });
+  await waitFor(() => expect(screen.getByTestId("retry").textContent).toContain(t.job.startAgain));
+  expect(screen.getByTestId("retry-row").title).toBe(t.job.startAgain);
+  expect(screen.getByTestId("starts-over").textContent).toContain(t.transcript.startsOverText);
+});
+
+test("settings of earlier windows that could not be read are told of, with the copy of their file", async () => {
+  const backend = new FakeBackend(1);
+  const message = "Some of the window's settings can't be read: `language`.";
+  backend.forgotten = { code: "bad_settings", file: "/home/me/window.unreadable.json", message, remedy: null };
+  const steno = await opened(backend);
+  await backend.changeSettings({ ...backend.settings, translate: true });
+  expect(steno.toasts.filter(({ text }) => text === t.settings.forgotten), "once").toHaveLength(1);
+  expect(screen.getByTestId("toast").textContent).toContain("/home/me/window.unreadable.json");
 });
 
 test("transcripts that were not saved are told of in one message", async () => {

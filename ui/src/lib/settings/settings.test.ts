@@ -65,7 +65,11 @@ test("every model says whether it fits, and one that can’t be read says why", 
   const models = screen.getAllByTestId("model-choice");
   expect(models.map((model) => model.dataset["fit"])).toEqual(["comfortable", "comfortable", "tight", "does_not_fit", undefined]);
   expect(models[1]?.textContent).toContain(t.models.recommended);
-  expect(models[2]?.textContent).toContain(t.models.unsuited);
+  expect(models[2]?.textContent, "no language is chosen").not.toContain(t.models.unsuited);
+  expect(models[2]?.textContent).toContain(t.models.english);
+  await backend.changeSettings({ ...backend.settings, language: "de" });
+  await waitFor(() => expect(models[2]?.textContent).toContain(t.models.unsuited));
+  await backend.changeSettings({ ...backend.settings, language: null });
   expect(models[3]?.textContent).toContain("3.6 GB short");
   expect(models[4]?.textContent).toContain("its header is cut off");
   expect((await found("why-cpu")).textContent).toContain("There is no NVIDIA driver");

@@ -230,6 +230,7 @@ export const en = {
   drag: (files: number) => (files === 1 ? "Drop to transcribe 1 file" : `Drop to transcribe ${files} files`),
 
   settings: {
+    forgotten: "Some of the window’s settings could not be read and have their defaults. A copy of the file was kept.",
     /** Why a setting can’t be used with the chosen model. */
     cant: {
       language: "This model finds the language by itself and can’t be told it.",
@@ -442,6 +443,7 @@ export const en = {
     given: "As added",
     shortest: "Shortest first",
     retryFailed: (files: number) => `Retry ${files} failed`,
+    removeFailed: (files: number) => `Remove ${files} failed`,
   },
 
   demonstration: {
@@ -524,6 +526,8 @@ export const en = {
     retry: "Retry",
     resume: "Resume",
     resumeFile: (name: string) => `Resume ${name}`,
+    startAgain: "Start again",
+    startAgainFile: (name: string) => `Start ${name} again`,
     truncated: (at: string, of: string | null) => (of ? `incomplete: ${at} of ${of} decoded` : `incomplete: ${at} decoded`),
     remove: "Remove from the list",
     stopFile: (name: string) => `Stop ${name}`,
@@ -547,6 +551,8 @@ export const en = {
     pausedText: "The text so far is kept, even if you close Steno. “Resume” continues from there. Meanwhile, the queue continues with the other recordings.",
     partial: "Stopped early; partial transcript.",
     failedPartial: "Failed early; partial transcript.",
+    startsOver: "The settings have changed since this text was made.",
+    startsOverText: "“Start again” transcribes from the beginning. This text is kept in the history.",
     newest: "Jump to latest",
     copy: "Copy",
     search: "Search",
@@ -590,8 +596,10 @@ export const en = {
     replaceExplained: "You can undo this later, in all of them at once or in each one.",
     replaceNot: "Cancel",
     undone: (transcripts: number) => (transcripts === 1 ? "1 transcript restored." : `${transcripts} transcripts restored.`),
-    undoneExcept: (undone: number, left: number) => `Transcripts restored: ${undone}. Changed since then and not restored: ${left}.`,
+    undoneExcept: (undone: number, left: string) => `Transcripts restored: ${undone}. Changed since then and not restored: ${left}.`,
     refused: "This edit isn’t possible here.",
+    notWritten: "A correction can’t be stored yet. Steno keeps trying.",
+    unwritten: "Not stored yet",
     speaker: "Speaker",
     noSpeaker: "No speaker",
     speakerName: "Speaker name",
@@ -873,6 +881,9 @@ export const en = {
     notAll: (files: number) => (files === 1 ? "1 file was not saved" : `${files} files were not saved`),
     notSaved: (why: string) => `Not saved: ${why}`,
     notSavedAll: (transcripts: number) => `${transcripts} transcripts were not saved`,
+    saveUnsaved: (formats: string) => `Save ${formats}`,
+    notStored: (why: string) => `Not in the history: ${why}`,
+    notStoredText: "The text can be saved, but not edited. Steno stores it in the history as soon as that is possible.",
     replaceAll: (files: number) => (files === 1 ? "Replace 1 file" : `Replace all ${files}`),
     elsewhereAll: "Save elsewhere…",
     replace: "Replace",
@@ -923,6 +934,7 @@ export const en = {
     recording_too_short: "Too short for chapters",
     one_subject: "No change of subject found",
     no_chapters: "No chapters",
+    no_speakers: "No speakers",
     model_not_found: "Model not found",
     model_invalid: "Not a usable model",
     model_unsupported: "Model not supported",

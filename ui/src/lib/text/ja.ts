@@ -229,6 +229,7 @@ export const ja: Text = {
   drag: (files) => `ドロップして${files}個のファイルを文字起こし`,
 
   settings: {
+    forgotten: "ウィンドウの設定の一部を読み取れないため、既定値を使います。ファイルのコピーを残しました。",
     cant: {
       language: "このモデルは言語を自動で認識するため、指定できません。",
       translation: "このモデルは翻訳できません。",
@@ -440,6 +441,7 @@ export const ja: Text = {
     given: "追加順",
     shortest: "短い順",
     retryFailed: (files) => `失敗した${files}件を再試行`,
+    removeFailed: (files) => `失敗した${files}件を外す`,
   },
 
   demonstration: {
@@ -521,6 +523,8 @@ export const ja: Text = {
     retry: "再試行",
     resume: "再開",
     resumeFile: (name) => `${name}を再開`,
+    startAgain: "最初からやり直す",
+    startAgainFile: (name) => `${name}を最初からやり直す`,
     truncated: (at, of) => (of ? `不完全：${of}中${at}まで読み取り` : `不完全：${at}まで読み取り`),
     remove: "リストから外す",
     stopFile: (name) => `${name}を停止`,
@@ -544,6 +548,8 @@ export const ja: Text = {
     pausedText: "ここまでのテキストは、Stenoを閉じても保持されます。「再開」で続きから始まります。その間、キューはほかの録音を続けます。",
     partial: "途中で停止しました。文字起こしは一部のみです。",
     failedPartial: "途中で失敗しました。文字起こしは一部のみです。",
+    startsOver: "このテキストの作成後に設定が変更されました。",
+    startsOverText: "「最初からやり直す」を選ぶと、最初から文字起こしします。このテキストは履歴に残ります。",
     newest: "最新へ移動",
     copy: "コピー",
     search: "検索",
@@ -585,8 +591,10 @@ export const ja: Text = {
     replaceExplained: "あとから、すべてまとめて、または1件ずつ取り消せます。",
     replaceNot: "キャンセル",
     undone: (transcripts) => `${transcripts}件の文字起こしを元に戻しました。`,
-    undoneExcept: (undone, left) => `${undone}件を元に戻しました。${left}件はその後変更されたため、そのままです。`,
+    undoneExcept: (undone, left) => `${undone}件を元に戻しました。その後変更されたため、次はそのままです：${left}。`,
     refused: "ここではこの編集はできません。",
+    notWritten: "修正をまだ保存できません。保存できるまで再試行します。",
+    unwritten: "まだ保存されていません",
     speaker: "話者",
     noSpeaker: "話者なし",
     speakerName: "話者の名前",
@@ -868,6 +876,9 @@ export const ja: Text = {
     notAll: (files) => `${files}件のファイルを保存できませんでした`,
     notSaved: (why) => `未保存：${why}`,
     notSavedAll: (transcripts) => `${transcripts}件の文字起こしを保存できませんでした`,
+    saveUnsaved: (formats) => `${formats}を保存`,
+    notStored: (why) => `履歴に未保存：${why}`,
+    notStoredText: "テキストは保存できますが、編集はできません。可能になり次第、履歴に保存されます。",
     replaceAll: (files) => `${files}件すべて置き換える`,
     elsewhereAll: "別の場所に保存…",
     replace: "置き換える",
@@ -916,6 +927,7 @@ export const ja: Text = {
     recording_too_short: "チャプターには短すぎます",
     one_subject: "話題の変化が見つかりません",
     no_chapters: "チャプターがありません",
+    no_speakers: "話者がありません",
     model_not_found: "モデルが見つかりません",
     model_invalid: "使用できないモデル",
     model_unsupported: "対応していないモデル",

@@ -229,6 +229,7 @@ export const zh: Text = {
   drag: (files) => `松开即可转写 ${files} 个文件`,
 
   settings: {
+    forgotten: "部分窗口设置无法读取，已使用默认值。文件的副本已保留。",
     cant: {
       language: "此模型自动识别语言，无法指定。",
       translation: "此模型无法翻译。",
@@ -440,6 +441,7 @@ export const zh: Text = {
     given: "按添加顺序",
     shortest: "最短优先",
     retryFailed: (files) => `重试 ${files} 个失败项`,
+    removeFailed: (files) => `移除 ${files} 个失败的文件`,
   },
 
   demonstration: {
@@ -521,6 +523,8 @@ export const zh: Text = {
     retry: "重试",
     resume: "继续",
     resumeFile: (name) => `继续 ${name}`,
+    startAgain: "重新开始",
+    startAgainFile: (name) => `重新开始 ${name}`,
     truncated: (at, of) => (of ? `不完整：可读取 ${at}/${of}` : `不完整：可读取 ${at}`),
     remove: "从列表中移除",
     stopFile: (name) => `停止 ${name}`,
@@ -544,6 +548,8 @@ export const zh: Text = {
     pausedText: "已有文本会保留，关闭 Steno 后也不会丢失。“继续”会从该处接着转写；在此期间队列继续处理其他录音。",
     partial: "提前停止，文稿不完整。",
     failedPartial: "中途失败，文稿不完整。",
+    startsOver: "此文本生成之后，设置已更改。",
+    startsOverText: "“重新开始”会从头转写。此文本保留在历史记录中。",
     newest: "跳转到最新",
     copy: "复制",
     search: "搜索",
@@ -585,8 +591,10 @@ export const zh: Text = {
     replaceExplained: "之后可在所有文稿中撤销，也可逐份撤销。",
     replaceNot: "取消",
     undone: (transcripts) => `${transcripts} 份文稿已恢复原状。`,
-    undoneExcept: (undone, left) => `${undone} 份已恢复原状；${left} 份在此期间有改动，保持不变。`,
+    undoneExcept: (undone, left) => `${undone} 份已恢复原状；以下文稿在此期间有改动，保持不变：${left}。`,
     refused: "此处无法进行该编辑。",
+    notWritten: "有一处更正尚未保存。Steno 会继续尝试。",
+    unwritten: "尚未保存",
     speaker: "说话人",
     noSpeaker: "无说话人",
     speakerName: "说话人名字",
@@ -868,6 +876,9 @@ export const zh: Text = {
     notAll: (files) => `${files} 个文件未保存`,
     notSaved: (why) => `未保存：${why}`,
     notSavedAll: (transcripts) => `${transcripts} 份文稿未保存`,
+    saveUnsaved: (formats) => `保存 ${formats}`,
+    notStored: (why) => `未存入历史记录：${why}`,
+    notStoredText: "文本可以保存，但不能编辑。一旦可行，Steno 会将其存入历史记录。",
     replaceAll: (files) => `全部替换（${files} 个）`,
     elsewhereAll: "保存到其他位置…",
     replace: "替换",
@@ -916,6 +927,7 @@ export const zh: Text = {
     recording_too_short: "录音太短，无法分章节",
     one_subject: "未发现话题变化",
     no_chapters: "没有章节",
+    no_speakers: "没有说话人",
     model_not_found: "找不到模型",
     model_invalid: "模型无法使用",
     model_unsupported: "不支持此模型",

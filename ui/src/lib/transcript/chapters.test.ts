@@ -41,9 +41,21 @@ async function find(): Promise<void> {
   await waitFor(() => expect(headings()).toEqual(["Harbour, ferry", "Quay"]));
 }
 
+test("why no chapters were found is said with the recording's name, and no longer beside another one", async () => {
+  const failure = { code: "recording_too_short", file: null, message: "It has three minutes.", remedy: null } as const;
+  backend.findChapters = () => Promise.reject(failure);
+  backend.drop(["/a/next.mp3"]);
+  await waitFor(() => expect(steno.jobs).toHaveLength(2));
+  await steno.editor?.findChapters();
+  const name = steno.job?.name ?? "";
+  await waitFor(() => expect(screen.getAllByTestId("toast").map((toast) => toast.textContent).join()).toContain(`${name}: ${t.errors.recording_too_short}`));
+  steno.select(steno.jobs.find(({ id }) => id !== steno.selected)?.id ?? 0);
+  await waitFor(() => expect(steno.toasts.map(({ text }) => text).join()).not.toContain(t.errors.recording_too_short));
+});
+
 test("without a model for meaning, what is missing is said", async () => {
   await click("find-chapters");
-  await screen.findByText(t.errors.no_embedding_model);
+  await screen.findByText(`${steno.job?.name}: ${t.errors.no_embedding_model}`);
   expect(screen.getByText(t.told.remedies.no_embedding_model)).toBeTruthy();
   await waitFor(() => expect((screen.getByTestId("find-chapters") as HTMLButtonElement).disabled).toBe(false));
   expect(screen.queryByTestId("chapters")).toBeNull();

@@ -1,8 +1,9 @@
-import type { Backend } from "../backend";
+import { asFailure, type Backend } from "../backend";
 import { UNSURE, type Chapter, type Edit, type Edited, type Finding, type Passage, type Place, type Replaced, type Segment } from "../generated/contract";
 import { places } from "../player/spoken";
 import type { Steno } from "../steno.svelte";
 import { t } from "../text";
+import { list } from "../ui/format";
 import type { Text } from "./text.svelte";
 
 /** What is typed is written down this long after the last key, in milliseconds … */
@@ -11,6 +12,9 @@ const PAUSE = 400;
 const LONGEST = 800;
 /** Longest that one waits for the text that has an edit, in milliseconds: it may be that of a recording that is gone. */
 const LONGEST_WAIT = 3000;
+
+/** Names of transcripts in one message. */
+const MOST_NAMES = 3;
 
 /** The placeholder text of an added segment. */
 const INSERTED = "…";
@@ -90,8 +94,6 @@ export class Editor {
   #last: Promise<unknown> = Promise.resolve();
   /** Texts that were sent and do not stand in the text yet, by segment. */
   #onTheWay = new Map<number, string>();
-  /** Texts that could not be written down, by segment: they are tried again once it is opened. */
-  readonly #kept: Map<number, string>;
   #reshaping: Reshaping | null = null;
   /** Until that has ended. */
   #reshaped: Promise<void> | null = null;
@@ -101,13 +103,23 @@ export class Editor {
   constructor(
     readonly steno: Steno,
     readonly text: Text,
-  ) {
-    this.#kept = steno.unwritten.get(text.job) ?? new Map();
-    steno.unwritten.set(text.job, this.#kept);
-  }
+  ) {}
 
   get segment(): Segment | undefined {
     return this.active === null ? undefined : this.text.at(this.text.numberOf(this.active));
+  }
+
+  /** The text of a segment that could not be written down yet; it stands there in place of the one that is stored. */
+  unwritten(id: number): string | undefined {
+    return this.steno.unwritten.of(this.text.job, id);
+  }
+
+  /** Tries again to write that down. */
+  async writeAgain(id: number, text: string): Promise<void> {
+    if (this.#onTheWay.has(id)) return;
+    if (id !== this.active) await this.#setText(id, text);
+    // While characters are put together, the next key does it.
+    else if (!this.#composing) await this.flush();
   }
 
   /** Writes in a segment from now on. */
@@ -119,7 +131,7 @@ export class Editor {
       if (this.#reshaping?.segments.includes(id)) return;
       void this.flush();
       const sent = this.#onTheWay.get(id);
-      this.#begin(id, sent ?? segment.text, sent ?? this.#kept.get(id));
+      this.#begin(id, sent ?? segment.text, sent ?? this.unwritten(id));
     }
     this.caret = null;
     this.selection = selection ?? { from: this.draft.length, to: this.draft.length };
@@ -356,8 +368,12 @@ export class Editor {
     if (this.findsChapters) return;
     this.findsChapters = true;
     await this.flush();
-    const done = await this.steno.ask((backend) => backend.findChapters(this.text.job));
-    if (done) await this.text.seen(done.revision);
+    try {
+      const done = await this.steno.backend.findChapters(this.text.job);
+      if (done) await this.text.seen(done.revision);
+    } catch (error) {
+      this.steno.failOf(this.text.job, asFailure(error));
+    }
     this.findsChapters = false;
   }
 
@@ -432,7 +448,7 @@ export class Editor {
     await this.flush();
     const done = await this.steno.ask((backend) => backend.undoReplacing());
     if (!done) return;
-    if (done.left > 0) this.steno.warn(t.editing.undoneExcept(done.undone, done.left));
+    if (done.left.length > 0) this.steno.warn(t.editing.undoneExcept(done.undone, someOf(done.left)));
     else this.steno.toast(t.editing.undone(done.undone));
   }
 
@@ -567,25 +583,27 @@ export class Editor {
       return this.#setText(active, draft);
     }
     // The user undid by hand what could not be saved.
-    if (active !== null && !this.#isHeld && !this.#onTheWay.has(active)) this.#kept.delete(active);
+    if (active !== null && !this.#isHeld && !this.#onTheWay.has(active)) this.steno.dropUnwritten(this.text.job, active);
     await this.#last;
-    return active === null || !this.#kept.has(active);
+    return active === null || this.unwritten(active) === undefined;
   }
 
   async #setText(segment: number, text: string): Promise<boolean> {
     this.#onTheWay.set(segment, text);
     const done = await this.#send({ kind: "set_text", segment, text });
     const isNewest = () => this.#onTheWay.get(segment) === text;
-    if (done) {
-      if (isNewest()) this.#kept.delete(segment);
+    if (typeof done === "object") {
+      if (isNewest()) this.steno.dropUnwritten(this.text.job, segment);
       void this.text.seen(done.revision).then(() => isNewest() && this.#onTheWay.delete(segment));
       return true;
     }
-    if (this.text.numberOf(segment) < 0) this.steno.warn(t.editing.refused);
+    const isGone = this.text.numberOf(segment) < 0;
+    if (isGone) this.steno.warn(t.editing.refused);
     if (!isNewest()) return false;
     this.#onTheWay.delete(segment);
-    this.#kept.set(segment, text);
-    // With the next key it is tried again.
+    if (done === "refused" && isGone) this.steno.dropUnwritten(this.text.job, segment);
+    else this.steno.unwritten.keep(this.text.job, segment, text);
+    // With the next key it is tried again, and after a while.
     if (this.active === segment) this.#sent = this.segment?.text ?? this.#sent;
     return false;
   }
@@ -593,13 +611,24 @@ export class Editor {
   /** True once the text is there that has it. */
   async #do(edit: Edit): Promise<boolean> {
     const done = await this.#send(edit);
-    if (done) await this.text.seen(done.revision);
-    else this.steno.warn(t.editing.refused);
-    return done !== null;
+    if (typeof done === "object") await this.text.seen(done.revision);
+    else if (done === "refused") this.steno.warn(t.editing.refused);
+    return typeof done === "object";
   }
 
-  #send(edit: Edit): Promise<Edited | null> {
-    return this.#order((backend) => backend.edit(this.text.job, edit));
+  /** Where it can't be stored that is told: once, however often it is tried. */
+  async #send(edit: Edit): Promise<Edited | "refused" | "failed"> {
+    let failed = false;
+    const send = async (backend: Backend) => {
+      try {
+        return await backend.edit(this.text.job, edit);
+      } catch (error) {
+        failed = true;
+        this.steno.tellNotWritten(asFailure(error), edit.kind === "set_text");
+        return null;
+      }
+    };
+    return (await this.#order(send)) ?? (failed ? "failed" : "refused");
   }
 
   /** One after the other, as they were asked for. */
@@ -614,6 +643,12 @@ export class Editor {
     this.#last = mine;
     return mine;
   }
+}
+
+/** The first names of a list, and how many more there are. */
+function someOf(names: string[]): string {
+  const more = names.length - MOST_NAMES;
+  return list(more > 0 ? [...names.slice(0, MOST_NAMES), t.closing.more(more)] : names);
 }
 
 /** A segment has no lines. */

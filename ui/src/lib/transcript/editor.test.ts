@@ -7,6 +7,7 @@ import type { Segment } from "../generated/contract";
 import { Steno } from "../steno.svelte";
 import { fillIn } from "../testing";
 import { t } from "../text";
+import { list } from "../ui/format";
 import { pieces } from "./pieces";
 
 // jsdom has no canvas: the chart is looked at in a real browser.
@@ -283,6 +284,46 @@ test("what could not be written down is kept, and tried again once it is opened"
   expect((await open(1)).value).toBe(before[1]);
   await waitFor(() => expect(texts()).toEqual(["Not lost.", ...before.slice(1)]));
   expect((await open(0)).value).toBe("Not lost.");
+});
+
+test("a correction that can't be stored stays in its place, is told of once, and is stored when there is room again", async () => {
+  const { edit } = backend;
+  const full = { code: "disk_full", file: null, message: "The disk is full.", remedy: "Make room." };
+  backend.edit = () => Promise.reject(full);
+  const row = () => screen.getAllByTestId("segment")[0];
+  for (const text of ["Not", "Not lost", "Not lost."]) {
+    await fireEvent.input(await open(0), { target: { value: text } });
+    await steno.editor?.flush();
+    expect((await field()).value).toBe(text);
+  }
+  await key("Enter");
+  await steno.editor?.flush();
+  expect(steno.toasts.map(({ text }) => text), "it is said once").toEqual([t.editing.notWritten]);
+  steno.editor?.close();
+  await waitFor(() => expect(row()?.textContent).toContain("Not lost."));
+  expect(row()?.textContent).toContain(t.editing.unwritten);
+  // Neither the recording nor the window goes without it unasked.
+  await steno.remove(1);
+  backend.emit({ kind: "close_requested", unfinished: 0, unsaved: [] });
+  await waitFor(() => expect(steno.closing).toEqual({ unfinished: 0, unsaved: [1] }));
+  steno.closing = null;
+  expect(steno.jobs).toHaveLength(1);
+  expect(steno.toasts, "the message is there already").toHaveLength(1);
+  backend.edit = edit;
+  await waitFor(() => expect(texts()[0]).toBe("Not lost."), { timeout: 8000 });
+  await waitFor(() => expect(screen.queryByTestId("unwritten")).toBeNull());
+  expect(steno.toasts).toEqual([]);
+}, 15_000);
+
+test("transcripts in which a replacement is not taken back are named", async () => {
+  const replaced = { places: 6, transcripts: 5 };
+  backend.countPlaces = backend.replaceAll = () => Promise.resolve(replaced);
+  backend.undoReplacing = () => Promise.resolve({ undone: 1, left: ["One", "Two", "Three", "Four"] });
+  await steno.editor?.replaceAll({ text: "the", case: false, whole_words: false, regular_expression: false }, "a", true);
+  await steno.editor?.answerReplacing(true);
+  steno.toasts.at(-1)?.action?.run();
+  const said = t.editing.undoneExcept(1, list(["One", "Two", "Three", t.closing.more(1)]));
+  await waitFor(() => expect(steno.toasts.map(({ text }) => text)).toContain(said));
 });
 
 test("who comes back to a segment before the program has its text finds what was typed", async () => {

@@ -155,7 +155,11 @@ async fn a_finished_text_is_saved_where_the_settings_say_and_never_over_another_
         text.notices.iter().any(|notice| notice.code == "export.failed" && notice.text.contains("b.srt"))
     );
     let not_saved = |id: u64| {
-        session.lock().queue.get(id).and_then(|entry| entry.not_saved.as_ref().map(|failure| failure.code))
+        session
+            .lock()
+            .queue
+            .get(id)
+            .and_then(|entry| entry.not_saved.as_ref().map(|unsaved| unsaved.failure.code))
     };
     assert_eq!((not_saved(ids[0]), not_saved(ids[1])), (None, Some(ErrorCode::OutputExists)));
     // As they are saved by hand: by the same rule.
@@ -163,6 +167,12 @@ async fn a_finished_text_is_saved_where_the_settings_say_and_never_over_another_
     let saved =
         session.save_as(ids[1], &Exporting { formats: vec![Format::Vtt], ..Exporting::default() }, &beside);
     assert_eq!(saved.files, [texts.join("b.vtt")]);
+    // Not what was chosen: that still waits.
+    assert_eq!(not_saved(ids[1]), Some(ErrorCode::OutputExists));
+    assert_eq!(session.save_unsaved(ids[1], false).files, [] as [std::path::PathBuf; 0]);
+    assert_eq!(not_saved(ids[1]), Some(ErrorCode::OutputExists));
+    assert_eq!(session.save_unsaved(ids[1], true).files, [texts.join("b.srt")]);
+    assert!(fs::read_to_string(texts.join("b.srt")).unwrap().contains("Good morning."));
     assert_eq!(not_saved(ids[1]), None, "it is saved now");
     assert_eq!(session.proposed_file(ids[0], Format::Srt).unwrap(), texts.join("a (en).srt"));
     session.close().await;

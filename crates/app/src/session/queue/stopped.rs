@@ -9,6 +9,7 @@ use wire::{Failure, Job, JobId};
 use super::super::another_machine::Placed;
 use super::super::elsewhere::Elsewhere;
 use super::super::length::Length;
+use super::diff::without_text;
 use super::{JobState, Queue, QueueEntry, Rewrite};
 
 /// A job that was paused, stopped or failed, and from where it can be resumed.
@@ -24,8 +25,12 @@ impl StoppedJob {
     /// The job to resume, where `fresh` is the same one: the same recording, model and settings.
     /// Anything else is begun anew.
     pub fn resumed(&self, fresh: &Job, identity: Option<&Identity>) -> Option<Job> {
-        let plain = Job { resume: None, ..self.job.clone() };
-        self.continued(identity).filter(|_| plain == *fresh)
+        self.continued(identity).filter(|_| self.is_same_job(fresh))
+    }
+
+    /// Whether a job that begins anew has the same model and settings.
+    pub fn is_same_job(&self, fresh: &Job) -> bool {
+        Job { resume: None, ..self.job.clone() } == *fresh
     }
 
     /// The job to resume as it was begun, whatever the settings are now. `None` where the recording
@@ -84,6 +89,7 @@ impl Queue {
                 return;
             }
             entry.resumed = entry.state == JobState::Paused;
+            entry.starts_over = false;
             entry.state = JobState::Waiting;
             entry.length = Length::NotAsked;
             entry.earlier = entry.transcript.take().filter(|earlier| !earlier.segments.is_empty());
@@ -101,6 +107,31 @@ impl Queue {
             let entries = &self.entries;
             self.turns.put_first(id, |other| entries.get(&other).is_some_and(|entry| entry.state.waits()));
         }
+    }
+
+    /// Those that failed or were stopped and have a point to go on from, without their texts.
+    pub fn resumable(&self) -> Vec<QueueEntry> {
+        let begins = |entry: &&QueueEntry| matches!(entry.state, JobState::Failed | JobState::Cancelled);
+        let stopped = self.iter().filter(begins).filter(|entry| entry.stopped.is_some());
+        stopped.map(without_text).collect()
+    }
+
+    /// Whether resuming a recording would begin anew.
+    pub fn set_starts_over(&mut self, id: JobId, starts_over: bool) {
+        if self.get(id).is_some_and(|entry| entry.starts_over != starts_over) {
+            self.change(id, |entry, _| entry.starts_over = starts_over);
+        }
+    }
+
+    /// The text before this run, with what its job was, unless it is in the history already.
+    pub fn unkept(&self, id: JobId) -> Option<(&QueueEntry, &Transcript)> {
+        let entry = self.get(id).filter(|entry| !entry.is_kept && !entry.sample)?;
+        Some((entry, entry.earlier.as_deref()?))
+    }
+
+    /// The text before this run is in the history.
+    pub fn set_kept(&mut self, id: JobId) {
+        self.change(id, |entry, _| entry.is_kept = true);
     }
 
     /// A recording that failed, was paused or was stopped in an earlier window has the text that was there.

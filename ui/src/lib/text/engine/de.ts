@@ -216,6 +216,7 @@ export const engine: EngineText = {
     recording_too_short: "Wenn der Text Kapitel braucht, fügen Sie sie von Hand hinzu.",
     one_subject: "Wenn der Text Kapitel braucht, fügen Sie sie von Hand hinzu.",
     no_chapters: "Finden Sie zuerst über dem Text die Kapitel, oder fügen Sie sie von Hand hinzu.",
+    no_speakers: "Lassen Sie zuerst über dem Text die Sprecher erkennen.",
     player_failed: "Spielen Sie erneut ab, oder wandeln Sie die Aufnahme zuerst in WAV oder FLAC um.",
     protocol_mismatch: "Installieren Sie Steno neu: Seine Teile haben verschiedene Versionen.",
     cancelled: "Der Vorgang wurde vor dem Ende abgebrochen.",

@@ -226,6 +226,7 @@ export const engine: EngineText = {
     recording_too_short: "If the text needs chapters, add them by hand.",
     one_subject: "If the text needs chapters, add them by hand.",
     no_chapters: "Find the chapters above the text first, or add them by hand.",
+    no_speakers: "Identify the speakers above the text first.",
     player_failed: "Play again, or convert the recording to WAV or FLAC first.",
     protocol_mismatch: "Install Steno again: its parts are of different versions.",
     cancelled: "It was stopped before it finished.",

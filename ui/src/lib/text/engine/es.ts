@@ -214,6 +214,7 @@ export const engine: EngineText = {
     recording_too_short: "Si el texto necesita capítulos, añadirlos a mano.",
     one_subject: "Si el texto necesita capítulos, añadirlos a mano.",
     no_chapters: "Buscar primero los capítulos encima del texto o añadirlos a mano.",
+    no_speakers: "Identificar primero los hablantes encima del texto.",
     player_failed: "Reproducir de nuevo o convertir antes la grabación a WAV o FLAC.",
     protocol_mismatch: "Instalar Steno de nuevo: sus partes son de versiones distintas.",
     cancelled: "Se detuvo antes de terminar.",

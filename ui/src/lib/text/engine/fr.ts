@@ -219,6 +219,7 @@ export const engine: EngineText = {
     recording_too_short: "Si le texte a besoin de chapitres, ajoutez-les à la main.",
     one_subject: "Si le texte a besoin de chapitres, ajoutez-les à la main.",
     no_chapters: "Trouvez d’abord les chapitres au-dessus du texte, ou ajoutez-les à la main.",
+    no_speakers: "Identifiez d’abord les locuteurs au-dessus du texte.",
     player_failed: "Relancez la lecture, ou convertissez d’abord l’enregistrement en WAV ou FLAC.",
     protocol_mismatch: "Réinstallez Steno : ses parties sont de versions différentes.",
     cancelled: "Arrêté avant la fin.",

@@ -212,6 +212,7 @@ export const engine: EngineText = {
     recording_too_short: "チャプターが必要な場合は、手動で追加してください。",
     one_subject: "チャプターが必要な場合は、手動で追加してください。",
     no_chapters: "先にテキストの上でチャプターを検出するか、手動で追加してください。",
+    no_speakers: "先にテキストの上で話者を識別してください。",
     player_failed: "もう一度再生するか、録音を先にWAVまたはFLACに変換してください。",
     protocol_mismatch: "Stenoをもう一度インストールしてください。各部のバージョンが異なります。",
     cancelled: "完了前に停止されました。",

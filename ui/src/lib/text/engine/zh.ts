@@ -209,6 +209,7 @@ export const engine: EngineText = {
     recording_too_short: "如果文本需要章节，请手动添加。",
     one_subject: "如果文本需要章节，请手动添加。",
     no_chapters: "请先在文本上方查找章节，或手动添加。",
+    no_speakers: "请先在文本上方识别说话人。",
     player_failed: "请重新播放，或先将录音转换为 WAV 或 FLAC。",
     protocol_mismatch: "请重新安装 Steno：各部分的版本不一致。",
     cancelled: "在完成之前已停止。",
