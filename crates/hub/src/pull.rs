@@ -344,6 +344,11 @@ impl Puller {
                 let remedy = "Import it again.".into();
                 return Err(Error::NotOffered { id: manifest.id.clone(), why, remedy });
             }
+            Origin::Copy { model, .. } => {
+                let why = format!("it is a copy of {model} that was made on this machine");
+                let remedy = "Make it again.".into();
+                return Err(Error::NotOffered { id: manifest.id.clone(), why, remedy });
+            }
         };
         // What was measured once holds from then on.
         let measured = stored.sha256.clone().map(Digest::Sha256);

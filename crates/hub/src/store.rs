@@ -11,7 +11,7 @@ use crate::{Error, files, platform, pull};
 const PARTIAL: &str = ".partial";
 const PINS: &str = ".pins";
 const LOCKS: &str = ".locks";
-const TRASH: &str = ".trash";
+pub(crate) const TRASH: &str = ".trash";
 const MOVING: &str = ".moving";
 
 /// A folder of models. Each model is a folder in it, and visible only when whole.

@@ -483,3 +483,33 @@ fn a_damaged_speaker_model_is_refused_with_its_file_and_the_reason() {
         assert!(place.store.list().unwrap().is_empty());
     }
 }
+
+/// What a killed attempt left is in nobody's way, and what is not installed leaves nothing.
+#[test]
+fn a_model_that_is_made_here_is_seen_when_it_is_whole() {
+    let place = Place::new();
+    let origin = || hub::Origin::Copy { model: "other".into(), precision: "q8_0".into() };
+    let partial = place.store.folder().join(".partial");
+    for left in ["made", "made.partial"] {
+        fs::create_dir_all(partial.join(left)).unwrap();
+    }
+    let making = place.store.make("made").unwrap();
+    assert_eq!(fs::read_dir(&partial).unwrap().count(), 0);
+    assert!(matches!(place.store.make("made"), Err(Error::InUse { .. })));
+    write(making.folder(), Size::named("micro").unwrap(), &Options::default()).unwrap();
+    // It can't be on a list, and is no reason to refuse the model.
+    fs::write(making.folder().join(".note"), "x").unwrap();
+    assert!(!place.store.folder().join("made").exists());
+    let made = making.install(origin(), &Control::default()).unwrap();
+    assert_eq!((&made.state, &made.origin), (&StoredState::Ready, &Some(origin())));
+    place.is_right(&made, &place.micro("same", &Options::default()).join("model.safetensors"));
+    assert!(matches!(place.store.make("made"), Err(Error::Exists { .. })));
+    assert!(matches!(place.store.make("../made"), Err(Error::BadName { .. })));
+
+    let given_up = place.store.make("given-up").unwrap();
+    write(given_up.folder(), Size::named("micro").unwrap(), &Options::default()).unwrap();
+    drop(given_up);
+    assert_eq!(place.store.list().unwrap().len(), 1);
+    place.store.remove("made").unwrap();
+    assert_eq!(place.store.list().unwrap(), []);
+}
