@@ -630,6 +630,12 @@ pub struct Resume {
     #[arg(long, short, value_name = "FOLDER", conflicts_with_all = ["list", "discard"])]
     pub output: Option<PathBuf>,
 
+    /// Other file names, without the extension; {name} (the recording's name), {date} (today), {language} and
+    /// {model} are filled in [default: as asked for at first]
+    #[arg(long, value_name = "TEMPLATE", value_parser = values::name_template,
+        conflicts_with_all = ["list", "discard"])]
+    pub name_template: Option<NameTemplate>,
+
     /// Replace existing files
     #[arg(long, conflicts_with_all = ["list", "discard"])]
     pub force: bool,

@@ -175,7 +175,21 @@ impl Output {
         Self { folder: folder.into(), files, ..self.clone() }
     }
 
-    /// Writes the files and returns what was written, or prints.
+    /// Other names in the same folder; those that need the text are made when it is there. `language`: of
+    /// the text, where it is known before.
+    pub fn named_by(self, template: &NameTemplate, request: &Request, language: Option<&str>) -> Self {
+        let date = today();
+        let facts = NameFacts { name: &self.name, date: &date, language, model: None };
+        match template.fill(&facts) {
+            Some(name) => {
+                let (name, files) = request.taken.first_free(numbered(name), &self.folder, &request.formats);
+                Self { name, files, template: None, ..self }
+            }
+            None => Self { files: Vec::new(), template: Some(template.clone()), ..self },
+        }
+    }
+
+    /// Writes the files that the request still asks for and returns them, or prints.
     pub fn write(&self, transcript: &Transcript, request: &Request) -> Result<Vec<PathBuf>, Ended> {
         if request.place == Destination::Stdout {
             for format in &request.formats {

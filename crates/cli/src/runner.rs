@@ -407,7 +407,8 @@ impl Runner {
     fn stays_in_journal(&mut self, key: JobKey, file: &Path) {
         self.unsaved.insert(key);
         self.console.warning(&format!(
-            "{}: The text is kept. `steno resume --output FOLDER` writes it to another folder.",
+            "{}: The text is kept. `steno resume --output FOLDER` writes it to another folder, \
+             `steno resume --name-template NAME` under another name.",
             wire::shown(file)
         ));
     }
