@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use library::{JobKey, Journal, JournalState};
 use supervisor::{SupervisedJob, Supervisor};
 use transcript::export::DEMONSTRATION_WARNING;
-use transcript::{Notice, Severity, Transcript, save};
+use transcript::{Notice, Severity, Source, Transcript, save};
 use wire::{Envelope, ErrorCode, Event, Failure, FilePath, Job, JobId, NO_JOB};
 
 use crate::console::Console;
@@ -156,7 +156,7 @@ impl Runner {
             Some(key) => self.supervisor.submit_kept(job, key),
             None => self.supervisor.submit(job),
         };
-        match self.follow(id, &file, handle).await? {
+        match self.follow(id, &file, handle, None).await? {
             Ending::Finished(mut transcript) => {
                 if request.options.translation
                     && let Err(ended) = self.translate(id, &file, again, &mut transcript).await
@@ -226,9 +226,8 @@ impl Runner {
             return Ok(());
         }
         let handle = self.supervisor.submit(job.translating(transcript.language.clone()));
-        match self.follow_quietly(id, file, handle).await? {
+        match self.follow_quietly(id, file, handle, &transcript.source).await? {
             Ending::Finished(found) => {
-                is_same_recording(&transcript.source, &found.source, file)?;
                 transcript.add_translation(&found.segments);
                 Ok(())
             }
@@ -237,11 +236,17 @@ impl Runner {
         }
     }
 
-    /// The transcript of one job that writes nothing.
-    pub async fn transcript(&mut self, file: &Path, job: Job) -> Result<Box<Transcript>, Ended> {
+    /// The transcript of one job that writes nothing. It ends as soon as the recording turns out to be
+    /// another one than `expected`.
+    pub async fn transcript(
+        &mut self,
+        file: &Path,
+        job: Job,
+        expected: &Source,
+    ) -> Result<Box<Transcript>, Ended> {
         self.ready().await?;
         let (id, handle) = (job.id, self.supervisor.submit(job));
-        match self.follow(id, file, handle).await? {
+        match self.follow(id, file, handle, Some(expected)).await? {
             Ending::Finished(transcript) => Ok(transcript),
             Ending::Cancelled(_) => Err(Ended::Cancelled),
             Ending::Failed(failure, _) => Err(Ended::Failed(failure)),
@@ -279,15 +284,23 @@ impl Runner {
         id: JobId,
         file: &Path,
         handle: SupervisedJob,
+        expected: &Source,
     ) -> Result<Ending, Ended> {
         let json_events = std::mem::replace(&mut self.json_events, false);
-        let ending = self.follow(id, file, handle).await;
+        let ending = self.follow(id, file, handle, Some(expected)).await;
         self.json_events = json_events;
         ending
     }
 
-    /// Reports a job's events until it ends.
-    async fn follow(&mut self, id: JobId, file: &Path, mut handle: SupervisedJob) -> Result<Ending, Ended> {
+    /// Reports a job's events until it ends. A recording that is another one than `expected` fails before
+    /// any work on it.
+    async fn follow(
+        &mut self,
+        id: JobId,
+        file: &Path,
+        mut handle: SupervisedJob,
+        expected: Option<&Source>,
+    ) -> Result<Ending, Ended> {
         let name = wire::shown(file.file_name().map_or(file, Path::new));
         let mut line = ProgressLine::new(name);
         let mut cancelling = false;
@@ -316,7 +329,17 @@ impl Runner {
                 return Err(ended);
             }
             match envelope.body {
-                Event::Started { model, .. } => self.tell_demonstration(model.demonstration),
+                Event::Started { model, source, .. } => {
+                    if let Some(expected) = expected
+                        && let Err(ended) = is_same_recording(expected, &source, file)
+                    {
+                        self.console.clear();
+                        handle.cancel();
+                        while handle.next().await.is_some() {}
+                        return Err(ended);
+                    }
+                    self.tell_demonstration(model.demonstration);
+                }
                 Event::Progress { progress, .. } => line.show(&progress, &mut self.console),
                 // The summary says where they are.
                 Event::Notice { notice, .. } if notice.code == "transcript.gaps" => {}
