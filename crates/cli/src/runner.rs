@@ -151,6 +151,7 @@ impl Runner {
             }
             Err(ended) => return Err(ended),
         }
+        let is_resumed = job.resume.as_ref().is_some_and(|resume| resume.point.is_some());
         let again = Job { resume: None, ..job.clone() };
         let handle = match key {
             Some(key) => self.supervisor.submit_kept(job, key),
@@ -188,7 +189,7 @@ impl Runner {
                 };
                 self.finish(key, JournalState::Finished).await;
                 self.saved(id, &written)?;
-                self.summary(&file, &transcript, &written, started.elapsed());
+                self.summary(&file, &transcript, &written, started.elapsed(), is_resumed);
                 Ok(())
             }
             Ending::Cancelled(partial) => {
@@ -464,7 +465,14 @@ impl Runner {
         Ok(())
     }
 
-    fn summary(&mut self, file: &Path, transcript: &Transcript, written: &[PathBuf], took: Duration) {
+    fn summary(
+        &mut self,
+        file: &Path,
+        transcript: &Transcript,
+        written: &[PathBuf],
+        took: Duration,
+        is_resumed: bool,
+    ) {
         self.tell_demonstration(transcript.model.demonstration);
         let name = wire::shown(file);
         let gaps = &transcript.completeness.gaps;
@@ -489,8 +497,14 @@ impl Runner {
             seconds if seconds > 0.0 => duration.seconds() / seconds,
             _ => 0.0,
         };
-        let mut text = format!("{name}: {} in {}", clock(duration), wait(took.as_secs_f64()));
-        text += &format!(" ({speed:.1} times real time), language {}", transcript.language);
+        // How long the whole took is not known where a part was done before.
+        let mut text = if is_resumed {
+            format!("{name}: the rest of {} in {}", clock(duration), wait(took.as_secs_f64()))
+        } else {
+            let took = wait(took.as_secs_f64());
+            format!("{name}: {} in {took} ({speed:.1} times real time)", clock(duration))
+        };
+        text += &format!(", language {}", transcript.language);
         if let Some(probability) = transcript.language_probability {
             text += &format!(" ({:.0} %)", probability * 100.0);
         }
