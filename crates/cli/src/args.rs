@@ -148,7 +148,7 @@ pub struct Transcribe {
     pub bilingual: bool,
 
     /// Formats to write, separated by commas
-    #[arg(long, short, value_parser = values::format(), value_delimiter = ',', ignore_case = true)]
+    #[arg(long, short, value_parser = values::format_of_new_text(), value_delimiter = ',', ignore_case = true)]
     pub format: Vec<Format>,
 
     /// Folder to write to, created if missing; - writes to standard output

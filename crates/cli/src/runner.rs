@@ -254,6 +254,21 @@ impl Runner {
         }
     }
 
+    /// Writes the files of a transcript that was read from `file`, and tells which formats it has nothing
+    /// for.
+    pub fn write(
+        &mut self,
+        file: &Path,
+        transcript: &Transcript,
+        output: &Output,
+        request: &Request,
+    ) -> Result<Vec<PathBuf>, Ended> {
+        let (request, lacking) = request.of(transcript, file);
+        let written = output.write(transcript, &request)?;
+        lacking.into_iter().for_each(|failure| self.failed_after(failure));
+        Ok(written)
+    }
+
     pub async fn ready(&mut self) -> Result<(), Ended> {
         let supervisor = self.supervisor.clone();
         tokio::select! {

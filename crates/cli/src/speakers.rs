@@ -72,7 +72,7 @@ pub async fn run(args: &FindSpeakers, interrupt: Interrupt) -> Ended {
             transcript.segments = found.segments;
             transcript.turns = found.turns;
             let written = match request.as_ref().zip(output) {
-                Some((request, output)) => output.write(&transcript, request),
+                Some((request, output)) => runner.write(&args.transcript, &transcript, &output, request),
                 None => replace(&args.transcript, &transcript),
             };
             written.map(|written| {

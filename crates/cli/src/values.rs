@@ -16,6 +16,15 @@ pub fn format() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(known).try_map(|name| Format::from_str(&name))
 }
 
+/// Those of a text that was just written. The others are known but not listed: what asks for one is told
+/// where it comes from.
+pub fn format_of_new_text() -> impl TypedValueParser<Value = Format> {
+    let known = Format::ALL.iter().map(|format| {
+        PossibleValue::new(format.name()).help(format.description()).hide(format.is_of_chapters())
+    });
+    PossibleValuesParser::new(known).try_map(|name| Format::from_str(&name))
+}
+
 pub fn part() -> impl TypedValueParser<Value = Part> {
     let known = [
         PossibleValue::new("times").help("no time before a paragraph"),
