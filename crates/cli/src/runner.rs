@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use library::{JobKey, Journal, JournalState};
+use memory::Code;
 use supervisor::{SupervisedJob, Supervisor};
 use transcript::export::DEMONSTRATION_WARNING;
 use transcript::{Notice, Severity, Source, Transcript, save};
@@ -14,7 +15,7 @@ use wire::{Envelope, ErrorCode, Event, Failure, FilePath, Job, JobId, NO_JOB};
 use crate::console::Console;
 use crate::ended::{Ended, from_save};
 use crate::events::{HostEvent, print_event};
-use crate::fit_notice::help;
+use crate::fit_notice::{help, is_shortage};
 use crate::interrupt::Interrupt;
 use crate::outputs::{Destination, Output, Request};
 use crate::progress::ProgressLine;
@@ -320,6 +321,8 @@ impl Runner {
         let name = wire::shown(file.file_name().map_or(file, Path::new));
         let mut line = ProgressLine::new(name);
         let mut cancelling = false;
+        // Whose memory was in use before matters once the job gets too little of it.
+        let mut occupied: Option<Notice> = None;
         let ending = loop {
             let event = tokio::select! {
                 event = handle.next() => event,
@@ -359,10 +362,23 @@ impl Runner {
                 Event::Progress { progress, .. } => line.show(&progress, &mut self.console),
                 // The summary says where they are.
                 Event::Notice { notice, .. } if notice.code == "transcript.gaps" => {}
-                Event::Notice { notice, .. } => self.notice(file, &notice),
+                Event::Notice { notice, .. } if notice.code == Code::Occupied.as_str() => {
+                    occupied = Some(notice);
+                }
+                Event::Notice { notice, .. } => {
+                    if is_shortage(&notice.code) {
+                        occupied.take().into_iter().for_each(|notice| self.notice(file, &notice));
+                    }
+                    self.notice(file, &notice);
+                }
                 Event::Finished { transcript, .. } => break Ending::Finished(transcript),
                 Event::Cancelled { partial, .. } => break Ending::Cancelled(partial),
-                Event::Failed { error, partial, .. } => break Ending::Failed(error, partial),
+                Event::Failed { error, partial, .. } => {
+                    if error.code == ErrorCode::OutOfMemory {
+                        occupied.take().into_iter().for_each(|notice| self.notice(file, &notice));
+                    }
+                    break Ending::Failed(error, partial);
+                }
                 _ => {}
             }
         };
@@ -504,7 +520,8 @@ impl Runner {
             let listed = listed.join(", ");
             self.console.warning(&format!("{name}: speech without text at {listed}{more}"));
         }
-        if transcript.segments.is_empty() && gaps.is_empty() {
+        let is_silent = transcript.segments.is_empty() && gaps.is_empty();
+        if is_silent {
             self.console.warning(&format!("{name}: no speech was found"));
         }
         let duration = transcript.source.duration;
@@ -519,9 +536,12 @@ impl Runner {
             let took = wait(took.as_secs_f64());
             format!("{name}: {} in {took} ({speed:.1} times real time)", clock(duration))
         };
-        text += &format!(", language {}", transcript.language);
-        if let Some(probability) = transcript.language_probability {
-            text += &format!(" ({:.0} %)", probability * 100.0);
+        // Silence has none.
+        if !is_silent {
+            text += &format!(", language {}", transcript.language);
+            if let Some(probability) = transcript.language_probability {
+                text += &format!(" ({:.0} %)", probability * 100.0);
+            }
         }
         let doubtful = transcript.segments.iter().filter(|segment| !segment.suspicions.is_empty()).count();
         if doubtful > 0 {

@@ -69,6 +69,10 @@ pub fn track(text: &str) -> Result<usize, String> {
     Ok(number.get() - 1)
 }
 
+pub fn date(text: &str) -> Result<jiff::civil::Date, String> {
+    text.parse().map_err(|_| "it takes a date in the form YEAR-MONTH-DAY, as in 2026-01-31".into())
+}
+
 pub fn name_template(text: &str) -> Result<NameTemplate, String> {
     text.parse().map_err(|error: TemplateError| error.to_string())
 }

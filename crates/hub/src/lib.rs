@@ -42,7 +42,7 @@ pub use connections::{Connection, Connections, Open, Purpose};
 pub use control::Control;
 pub use digest::Digest;
 pub use engine_release::{ENGINE, EngineRelease, OfferedFile, installed_engine};
-pub use error::{Code, Error};
+pub use error::{Code, Error, Filling};
 pub use files::bytes as disk_use;
 pub use import::import;
 pub use inspect::inspect;

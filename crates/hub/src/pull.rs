@@ -22,7 +22,7 @@ use crate::meter::{Meter, TransferProgress, TransferStage};
 use crate::retry::{Retries, Trouble};
 use crate::settings::HubSettings;
 use crate::store::{Model, Store};
-use crate::{Control, Error, choice, engine_release, files, platform, plausible};
+use crate::{Control, Error, Filling, choice, engine_release, files, platform, plausible};
 
 /// What a disk must have left when everything is there.
 pub(crate) const MARGIN: u64 = 64 << 20;
@@ -477,9 +477,12 @@ pub(crate) fn came(manifest: &Manifest, partial: &Path) -> u64 {
 pub(crate) fn room(manifest: &Manifest, partial: &Path, store: &Path) -> Result<(), Error> {
     let needed = manifest.bytes().saturating_sub(came(manifest, partial)).saturating_add(MARGIN);
     match platform::free_space(partial) {
-        Some(free) if free < needed => {
-            Err(Error::DiskFull { folder: store.into(), needed: Some(needed), free: Some(free) })
-        }
+        Some(free) if free < needed => Err(Error::DiskFull {
+            during: Filling::Download,
+            folder: store.into(),
+            needed: Some(needed),
+            free: Some(free),
+        }),
         _ => Ok(()),
     }
 }

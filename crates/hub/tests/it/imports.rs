@@ -312,13 +312,26 @@ fn what_is_missing_or_wrong_is_named_and_nothing_is_left() {
 }
 
 #[test]
+fn a_folder_of_documents_is_not_taken_for_one_of_pickles() {
+    let place = Place::new();
+    let folder = place.folder.path().join("talks");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("cut.docx"), b"PK\x03\x04\x14\0[Content_Types].xml").unwrap();
+    fs::write(folder.join("talk.mp3"), b"ID3\x04\0\0").unwrap();
+    let error = place.import(&folder, None).unwrap_err();
+    assert_eq!(error.code(), Code::Invalid);
+    assert!(error.to_string().contains("it has no config.json"), "{error}");
+}
+
+#[test]
 fn files_that_are_no_models_are_refused_with_the_way_out() {
     let place = Place::new();
     let tar = [vec![0; 257], b"ustar\0".to_vec(), vec![0; 600]].concat();
-    let cases: [(&str, &[u8], &str); 6] = [
+    let cases: [(&str, &[u8], &str); 7] = [
         ("small.pt", b"PK\x03\x04archive/data.pkl", "convert-pt-to-ggml.py"),
         ("old.pt", b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19", "pickle"),
         ("model.nemo", &tar, "NeMo"),
+        ("cut.docx", b"PK\x03\x04\x14\0[Content_Types].xml", "a zip archive, which is no model"),
         ("talk.mp3", b"ID3\x04\0\0", "neither safetensors nor GGUF"),
         ("alone.safetensors", b"\x02\0\0\0\0\0\0\0{}", "it has no config.json"),
         ("alone.gguf", b"GGUF", "it has no config.json"),
