@@ -235,6 +235,10 @@ fn not_ours(store: &Store, name: &str) -> Failure {
             };
             Failure::new(wire::ErrorCode::ModelNotFound, message).file(model.path).remedy(remedy)
         }
+        // Whether it could be downloaded is no concern of who removes it.
+        Err(failure) if failure.code == wire::ErrorCode::ModelNotFound => {
+            failure.remedy("`steno models` lists the installed models.")
+        }
         Err(failure) => failure,
     }
 }

@@ -320,7 +320,7 @@ fn a_folder_of_documents_is_not_taken_for_one_of_pickles() {
     fs::write(folder.join("talk.mp3"), b"ID3\x04\0\0").unwrap();
     let error = place.import(&folder, None).unwrap_err();
     assert_eq!(error.code(), Code::Invalid);
-    assert!(error.to_string().contains("it has no config.json"), "{error}");
+    assert!(error.to_string().contains("it has no model.safetensors"), "{error}");
 }
 
 #[test]
