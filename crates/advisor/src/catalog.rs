@@ -190,7 +190,7 @@ fn entries(
         let known = known.iter().find(|known| known.id == model.id);
         let mut entry = entry(&model.id, known, advice);
         entry.downloadable = match &model.origin {
-            Some(Origin::Import { .. }) => false,
+            Some(Origin::Import { .. } | Origin::Copy { .. }) => false,
             Some(_) => true,
             None => entry.downloadable,
         };

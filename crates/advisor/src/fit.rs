@@ -155,6 +155,8 @@ pub struct Announcement {
     pub fit: ModelFit,
     /// What fits, where the job's own model does not.
     pub instead: Option<ModelFit>,
+    /// The user's limit in bytes, where it is lower than what would be free without it.
+    pub limit: Option<u64>,
 }
 
 impl Announcement {
@@ -166,14 +168,20 @@ impl Announcement {
     pub fn of(model: &str, job: &Job, device: DeviceMemory) -> Result<Self, wire::Failure> {
         let fit = ModelFit::read(model, job.model.as_path(), job, &device)?;
         let instead = (fit.check.fit == Fit::DoesNotFit).then(|| instead(job, &device)).flatten();
-        Ok(Self { device, fit, instead })
+        let limits =
+            [job.memory.memory_limit, job.memory.ram_limit.filter(|_| device.kind == DeviceKind::Host)];
+        let limit = limits.into_iter().flatten().min().filter(|limit| *limit <= device.free);
+        Ok(Self { device, fit, instead, limit })
     }
 
     /// In a line.
     pub fn text(&self) -> String {
         let Self { device, fit, .. } = self;
         let reason = match fit.check.fit {
-            Fit::DoesNotFit => fit.check.reason(),
+            Fit::DoesNotFit => match self.limit {
+                Some(limit) => fit.check.reason_of_limit(limit),
+                None => fit.check.reason(),
+            },
             _ => format!("{} {}.", fit.check.reason(), capital(&fit.windows())),
         };
         format!("{} ({}) on {}: {}. {reason}", fit.model, fit.precision, device.name, fit.word())
@@ -191,9 +199,10 @@ impl Announcement {
             Some(other) => format!("{} ({}) fits, {}.", other.model, other.precision, other.windows()),
             None => "None of the installed models for this job fits.".into(),
         };
+        let remedy = if self.limit.is_some() { "raise the limit" } else { "close other programs" };
         let text = format!(
-            "{} {instead} The job starts anyway and continues in smaller steps. To avoid that, close other programs \
-             or choose a smaller model.",
+            "{} {instead} The job starts anyway and continues in smaller steps. To avoid that, {remedy} or choose a \
+             smaller model.",
             self.text()
         );
         let (model, precision) = (self.fit.model.clone(), self.fit.precision.clone());

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use formats::{ModelFiles, SpeakerModel, TextEmbeddingModel};
-use hub::{Cache, Catalogue, Manifest, Store};
+use hub::{Cache, Catalogue, KnownModel, Manifest, ModelKind, Store};
 use serde::Deserialize;
 use wire::{ErrorCode, Failure};
 
@@ -269,6 +269,12 @@ impl Places {
         folders
     }
 
+    /// What can be downloaded, and what the user added.
+    fn catalogue(&self) -> Option<Catalogue> {
+        let own = self.store_folder().and_then(|store| Catalogue::with_own(&store).ok());
+        own.or_else(|| Catalogue::public().ok())
+    }
+
     /// Everything that could be a model, with its name.
     fn candidates(&self) -> impl Iterator<Item = (String, PathBuf)> {
         let in_folders = self.folders().into_iter().flat_map(|folder| {
@@ -279,8 +285,7 @@ impl Places {
             named.sort();
             named
         });
-        let catalogue = self.store_folder().and_then(|store| Catalogue::with_own(&store).ok());
-        let catalogue = catalogue.or_else(|| Catalogue::public().ok());
+        let catalogue = self.catalogue();
         let added: Vec<_> = catalogue.iter().flat_map(|catalogue| &catalogue.models).cloned().collect();
         let added = added.into_iter().filter_map(|entry| Some((entry.id, entry.path?)));
         let cached = self.cache.as_ref().map(Cache::list).unwrap_or_default().into_iter();
@@ -309,6 +314,11 @@ impl Places {
                 .remedy(format!("`steno models pull {wanted}` resumes it."));
         }
         let names: Vec<String> = self.list().into_iter().map(|model| model.name).collect();
+        if self.catalogue().is_some_and(|known| known.find(wanted).is_some_and(is_speech_to_download)) {
+            let message = format!("The model \"{wanted}\" is not installed.");
+            let remedy = format!("Download it: `steno models pull {wanted}`.");
+            return Failure::new(ErrorCode::ModelNotFound, message).remedy(remedy);
+        }
         let (there_are, remedy) = if names.is_empty() {
             let folders: Vec<String> = self.folders().iter().map(|path| path.display().to_string()).collect();
             (
@@ -324,6 +334,10 @@ impl Places {
         let message = format!("There is no model named \"{wanted}\". {there_are}");
         Failure::new(ErrorCode::ModelNotFound, message).remedy(remedy)
     }
+}
+
+fn is_speech_to_download(model: &KnownModel) -> bool {
+    model.kind == ModelKind::Speech && model.wanted().is_ok()
 }
 
 #[derive(Debug, Default, Deserialize)]

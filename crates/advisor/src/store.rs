@@ -91,6 +91,13 @@ pub fn wanted(store: &Store, id: &str) -> Result<Wanted, hub::Error> {
             why: format!("it was imported from {path}"),
             remedy: format!("Remove it (`steno models remove {id}`) and import it again."),
         }),
+        Some(Origin::Copy { model, precision }) => Err(hub::Error::NotOffered {
+            id: id.to_owned(),
+            why: format!("it is a copy of {model} that was made on this machine"),
+            remedy: format!(
+                "Remove it (`steno models remove {id}`) and make it again: `steno models quantize {model} --to {precision}`."
+            ),
+        }),
         None => known().unwrap_or_else(|| Err(hub::Error::UnknownModel { name: id.to_owned() })),
     }
 }

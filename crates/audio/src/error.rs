@@ -3,6 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// What [`AudioError::NotAFile`] calls a named pipe.
+pub(crate) const PIPE: &str = "a pipe";
+
 /// Why a recording could not be opened, decoded or prepared. The text names the
 /// recording and says what is wrong.
 #[derive(Debug, thiserror::Error)]
@@ -15,7 +18,7 @@ pub enum AudioError {
     #[error("{path}: cannot be read: {source}. Check its permissions.", path = .path.display())]
     Unreadable { path: PathBuf, source: io::Error },
     /// The path is a folder's, a pipe's or a device's.
-    #[error("{path}: is {what}, not a file. Choose an audio or video file.", path = .path.display())]
+    #[error("{path}: is {what}, not a file", path = .path.display())]
     NotAFile { path: PathBuf, what: &'static str },
     /// The file has no bytes.
     #[error("{path}: is empty (0 bytes)", path = .path.display())]
@@ -115,15 +118,17 @@ impl AudioError {
                 "Choose an audio or video file. If it is one, convert it to wav or flac first."
             }
             Self::UnsupportedCodec { .. } => "Convert it to wav or flac first.",
+            Self::NotAFile { what: PIPE, .. } => {
+                "Save what comes from it to a file; `steno transcribe - < PIPE` reads it from standard input."
+            }
+            Self::NotAFile { .. } => "Choose an audio or video file.",
             Self::Playlist { .. } => "Choose the recordings that it lists.",
             Self::Broken { .. } | Self::Implausible { .. } => {
                 "Copy it again from its source, or repair it with another program."
             }
             Self::Ffmpeg { .. } => "Install ffmpeg again, or name its executable in STENO_FFMPEG.",
             Self::Spool { .. } => "Free some space there, or set TMPDIR to another folder.",
-            Self::Unreadable { .. } | Self::NotAFile { .. } | Self::NeedsFfmpeg { .. } | Self::Cancelled => {
-                return None;
-            }
+            Self::Unreadable { .. } | Self::NeedsFfmpeg { .. } | Self::Cancelled => return None,
         })
     }
 }

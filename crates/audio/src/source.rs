@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use crate::AudioError;
+use crate::error::PIPE;
 
 /// Checks that `path` is a readable file that is not empty, without blocking as
 /// opening a pipe would. Returns its size in bytes.
@@ -64,7 +65,7 @@ fn kind_of(metadata: &fs::Metadata) -> &'static str {
         use std::os::unix::fs::FileTypeExt;
         let kind = metadata.file_type();
         if kind.is_fifo() {
-            return "a pipe";
+            return PIPE;
         }
         if kind.is_socket() {
             return "a socket";

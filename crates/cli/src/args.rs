@@ -148,7 +148,7 @@ pub struct Transcribe {
     pub bilingual: bool,
 
     /// Formats to write, separated by commas
-    #[arg(long, short, value_parser = values::format(), value_delimiter = ',', ignore_case = true)]
+    #[arg(long, short, value_parser = values::format_of_new_text(), value_delimiter = ',', ignore_case = true)]
     pub format: Vec<Format>,
 
     /// Folder to write to, created if missing; - writes to standard output
@@ -629,6 +629,12 @@ pub struct Resume {
     /// Write to this folder instead, created if missing
     #[arg(long, short, value_name = "FOLDER", conflicts_with_all = ["list", "discard"])]
     pub output: Option<PathBuf>,
+
+    /// Other file names, without the extension; {name} (the recording's name), {date} (today), {language} and
+    /// {model} are filled in [default: as asked for at first]
+    #[arg(long, value_name = "TEMPLATE", value_parser = values::name_template,
+        conflicts_with_all = ["list", "discard"])]
+    pub name_template: Option<NameTemplate>,
 
     /// Replace existing files
     #[arg(long, conflicts_with_all = ["list", "discard"])]

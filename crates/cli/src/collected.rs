@@ -14,7 +14,7 @@ use crate::console::Console;
 use crate::ended::{Ended, from_save};
 use crate::interrupt::Interrupt;
 use crate::nats::unless;
-use crate::outputs::{Destination, Output, Request, Taken, plan};
+use crate::outputs::{Destination, NO_CHAPTERS_YET, Output, Request, Taken, plan};
 use crate::values;
 
 /// Of jobs of which only the language was wanted.
@@ -30,7 +30,7 @@ const PLACEMENT_LOOK: Duration = Duration::from_secs(10);
 #[derive(Debug, Args)]
 pub struct Files {
     /// Formats to write, separated by commas [default: txt]
-    #[arg(long, short, value_parser = values::format(), value_delimiter = ',', ignore_case = true)]
+    #[arg(long, short, value_parser = values::format_of_new_text(), value_delimiter = ',', ignore_case = true)]
     pub format: Vec<Format>,
 
     /// Folder to write to, created if missing [default: the current folder]
@@ -52,6 +52,9 @@ impl Files {
             return Err("transcripts of a queue are files: --output names their folder".into());
         }
         let formats = if self.format.is_empty() { vec![Format::Txt] } else { self.format.clone() };
+        if formats.iter().any(|format| format.is_of_chapters()) {
+            return Err(NO_CHAPTERS_YET.into());
+        }
         let existing = if self.force { Existing::Replace } else { Existing::Keep };
         let (options, taken) = (Options::default(), Taken::default());
         Ok(Request { place, formats, existing, options, template: None, taken })

@@ -48,6 +48,7 @@ pub fn from_save(error: &SaveError) -> Failure {
         SaveError::NotAllowed(_) | SaveError::IsFolder(_) | SaveError::Io { .. } => {
             "Choose another folder with --output FOLDER."
         }
+        SaveError::NameTooLong(_) => "Choose a shorter name with --name-template, or rename the file.",
         other => other.remedy(),
     };
     Failure::named(error.code(), &error.message(), Some(remedy)).file(error.path())

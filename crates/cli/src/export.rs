@@ -1,5 +1,5 @@
 use transcript::Transcript;
-use transcript::export::{Format, Options};
+use transcript::export::Options;
 use transcript::save::Existing;
 use wire::{ErrorCode, Failure};
 
@@ -34,24 +34,26 @@ pub fn run(args: &Export) -> Ended {
     let mut console = Console::new(false);
     let mut some_failed = false;
     for (file, output) in args.files.iter().zip(plan(&args.files, &request, None)) {
-        match convert(file, &output, &request, &mut console) {
-            Ok(()) => {}
-            Err(Ended::Failed(failure)) => {
-                some_failed = true;
-                console.error(&failure.to_string());
-            }
+        let failures = match convert(file, &output, &request, &mut console) {
+            Ok(lacking) => lacking,
+            Err(Ended::Failed(failure)) => vec![failure],
             Err(ended) => return ended,
+        };
+        some_failed |= !failures.is_empty();
+        for failure in failures {
+            console.error(&failure.to_string());
         }
     }
     if some_failed { Ended::SomeFailed } else { Ended::Done }
 }
 
+/// What could not be written is returned; the rest is there.
 fn convert(
     file: &std::path::Path,
     output: &Output,
     request: &Request,
     console: &mut Console,
-) -> Result<(), Ended> {
+) -> Result<Vec<Failure>, Ended> {
     output.check(request.existing)?;
     let transcript = Transcript::load(file).map_err(|error| from_load(file, &error))?;
     if !transcript.complete {
@@ -64,19 +66,9 @@ fn convert(
             "This transcript has no translation: add one with `steno translate`, or leave out --bilingual.";
         return Err(Failure::new(ErrorCode::BadSettings, text).file(file).into());
     }
-    if request.formats.contains(&Format::Rttm) && transcript::speakers::current_turns(&transcript).is_empty()
-    {
-        let text = "This transcript has no speakers, which rttm lists: find them with `steno speakers`, or leave out rttm.";
-        return Err(Failure::new(ErrorCode::BadSettings, text).file(file).into());
-    }
-    let of_chapters = |format: &Format| matches!(format, Format::Chapters | Format::ChaptersVtt);
-    if request.formats.iter().any(of_chapters) && transcript.placed_chapters().is_empty() {
-        let text = "This transcript has no chapters.";
-        let failure = Failure::new(ErrorCode::NoChapters, text).file(file);
-        return Err(failure.remedy("Find them first: `steno chapters --save`, or in the window.").into());
-    }
-    for path in output.write(&transcript, request)? {
+    let (request, lacking) = request.of(&transcript, file);
+    for path in output.write(&transcript, &request)? {
         console.info(&format!("{}: written to {}", wire::shown(file), wire::shown(&path)));
     }
-    Ok(())
+    Ok(lacking)
 }

@@ -15,6 +15,25 @@ pub fn announce(template: &JobTemplate, job: &Job, console: &mut Console) {
     }
 }
 
+/// Whether a notice of this code says that a job has less memory than it could use.
+pub fn is_shortage(code: &str) -> bool {
+    Code::from_code(code).is_some_and(|code| {
+        matches!(
+            code,
+            Code::Elevated
+                | Code::Critical
+                | Code::Retried
+                | Code::EngineRenewed
+                | Code::BatchHalved
+                | Code::PrecisionLowered
+                | Code::SmallerModel
+                | Code::MovedToCpu
+                | Code::SpeakersSkipped
+                | Code::GaveUp
+        )
+    })
+}
+
 /// Where a notice of this code is explained, or the option that it is about, to follow its
 /// text; empty for most.
 pub fn help(code: &str) -> String {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use advisor::store::failure;
 use clap::Args;
-use hub::{Control, ModelLocation, TransferProgress, UserEntry, Verified};
+use hub::{Control, ModelLocation, Store, TransferProgress, UserEntry, Verified};
 use serde::Serialize;
 use wire::Failure;
 
@@ -36,7 +36,7 @@ pub struct Import {
 /// Check that installed models are unchanged
 #[derive(Debug, Args)]
 pub struct Verify {
-    /// [default: all downloaded and imported models]
+    /// [default: all models that Steno downloaded, imported or made]
     #[arg(value_name = "NAME")]
     pub models: Vec<String>,
 
@@ -52,7 +52,7 @@ pub struct Verify {
     pub json: bool,
 }
 
-/// Remove downloaded and imported models, complete or not
+/// Remove models that Steno downloaded, imported or made, complete or not
 #[derive(Debug, Args)]
 pub struct Remove {
     #[arg(required = true, value_name = "NAME")]
@@ -121,7 +121,7 @@ fn tell(json: bool, value: &impl Serialize, lines: &[String]) -> Result<(), Ende
 }
 
 /// Runner that takes a while: a line of progress, and Ctrl-C ends it.
-fn worked<T>(
+pub fn worked<T>(
     interrupt: Interrupt,
     work: impl FnOnce(&Control, &mut (dyn FnMut(String) + Send)) -> Result<T, hub::Error>,
 ) -> Result<T, Ended> {
@@ -188,7 +188,9 @@ async fn verified(args: Verify, interrupt: Interrupt) -> Result<(), Ended> {
         console.info(&format!("{} was repaired.", model.id));
     }
     if found.is_empty() && !args.json {
-        console.info("No downloaded or imported models are installed: there is nothing to verify.");
+        console.info(
+            "No models are installed that Steno downloaded, imported or made: there is nothing to verify.",
+        );
     }
     let lines: Vec<String> = found.iter().flat_map(lines).collect();
     tell(args.json, &found, &lines)?;
@@ -211,7 +213,7 @@ pub fn remove(args: &Remove) -> Ended {
         for name in &args.models {
             match advisor::store::remove(&store, name) {
                 Ok(model) => removed.extend(model.map(Shown::from)),
-                Err(hub::Error::UnknownModel { .. }) => return Err(Ended::Failed(not_ours(name))),
+                Err(hub::Error::UnknownModel { .. }) => return Err(Ended::Failed(not_ours(&store, name))),
                 Err(error) => return Err(failure(error).into()),
             }
         }
@@ -221,13 +223,21 @@ pub fn remove(args: &Remove) -> Ended {
     done(remove())
 }
 
-/// A model that another program installed, or no model at all.
-fn not_ours(name: &str) -> Failure {
+/// A model that was put there by hand or by another program, or no model at all.
+fn not_ours(store: &Store, name: &str) -> Failure {
     match advisor::find_model(Some(name)) {
         Ok(model) => {
-            let message = "Steno did not download or import this model, so it leaves it alone.";
-            let remedy = "Remove it with the program that installed it.";
+            let message = "Steno did not download, import or make this model, so it leaves it alone.";
+            let remedy = if model.path.parent() == Some(store.folder()) {
+                "Delete its folder to remove it."
+            } else {
+                "Remove it with the program that installed it."
+            };
             Failure::new(wire::ErrorCode::ModelNotFound, message).file(model.path).remedy(remedy)
+        }
+        // Whether it could be downloaded is no concern of who removes it.
+        Err(failure) if failure.code == wire::ErrorCode::ModelNotFound => {
+            failure.remedy("`steno models` lists the installed models.")
         }
         Err(failure) => failure,
     }

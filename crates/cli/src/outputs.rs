@@ -15,6 +15,10 @@ use wire::{ErrorCode, Failure};
 
 use crate::ended::{Ended, from_save};
 
+/// Why chapters are none of the formats of a text that was just written.
+pub const NO_CHAPTERS_YET: &str =
+    "chapters are found in a saved transcript: save it as json, then run `steno chapters`";
+
 /// What `--format`, `--output`, `--force`, `--reproducible` and `--raw-text` ask for.
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -125,6 +129,34 @@ impl Request {
         }
     }
 
+    /// Without the formats that list what a transcript has none of, and why each of these is left out.
+    pub fn of(&self, transcript: &Transcript, file: &Path) -> (Self, Vec<Failure>) {
+        let has_speakers = !transcript::speakers::current_turns(transcript).is_empty();
+        let has_chapters = !transcript.placed_chapters().is_empty();
+        let lacks = |format: Format| match format {
+            Format::Rttm if !has_speakers => {
+                let remedy = "Identify them first: `steno speakers`.";
+                Some((ErrorCode::BadSettings, "speakers", remedy))
+            }
+            Format::Chapters | Format::ChaptersVtt if !has_chapters => {
+                let remedy = "Find them first: `steno chapters --save`, or in the window.";
+                Some((ErrorCode::NoChapters, "chapters", remedy))
+            }
+            _ => None,
+        };
+        let (mut formats, mut failures) = (Vec::new(), Vec::new());
+        for format in &self.formats {
+            match lacks(*format) {
+                Some((code, what, remedy)) => {
+                    let text = format!("{format} was not written: this transcript has no {what}.");
+                    failures.push(Failure::new(code, text).remedy(remedy).file(file));
+                }
+                None => formats.push(*format),
+            }
+        }
+        (Self { formats, ..self.clone() }, failures)
+    }
+
     /// Makes the folder, and finds out early whether it can be written to.
     pub fn prepare(&self) -> Result<(), Failure> {
         let Destination::Folder(folder) = &self.place else { return Ok(()) };
@@ -175,7 +207,21 @@ impl Output {
         Self { folder: folder.into(), files, ..self.clone() }
     }
 
-    /// Writes the files and returns what was written, or prints.
+    /// Other names in the same folder; those that need the text are made when it is there. `language`: of
+    /// the text, where it is known before.
+    pub fn named_by(self, template: &NameTemplate, request: &Request, language: Option<&str>) -> Self {
+        let date = today();
+        let facts = NameFacts { name: &self.name, date: &date, language, model: None };
+        match template.fill(&facts) {
+            Some(name) => {
+                let (name, files) = request.taken.first_free(numbered(name), &self.folder, &request.formats);
+                Self { name, files, template: None, ..self }
+            }
+            None => Self { files: Vec::new(), template: Some(template.clone()), ..self },
+        }
+    }
+
+    /// Writes the files that the request still asks for and returns them, or prints.
     pub fn write(&self, transcript: &Transcript, request: &Request) -> Result<Vec<PathBuf>, Ended> {
         if request.place == Destination::Stdout {
             for format in &request.formats {
@@ -184,7 +230,8 @@ impl Output {
             return Ok(Vec::new());
         }
         let mut written = Vec::new();
-        for (format, path) in self.named(transcript, request) {
+        let asked = |(format, _): &(Format, PathBuf)| request.formats.contains(format);
+        for (format, path) in self.named(transcript, request).into_iter().filter(asked) {
             save::save(transcript, format, &request.options, &path, request.existing)
                 .map_err(|error| from_save(&error))?;
             written.push(path);

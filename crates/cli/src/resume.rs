@@ -10,7 +10,7 @@ use supervisor::{EngineOptions, Supervisor, SupervisorOptions};
 use transcript::Time;
 use transcript::export::Format;
 use transcript::save::Existing;
-use wire::{DeviceChoice, ErrorCode, Failure, FilePath, Point};
+use wire::{Channels, DeviceChoice, ErrorCode, Failure, FilePath, Point};
 
 use crate::args::Resume;
 use crate::console::Console;
@@ -63,17 +63,32 @@ fn list(listing: &UnfinishedJobs, console: &mut Console) -> Ended {
 
 fn standing(left: &UnfinishedJob) -> String {
     let at = match &left.resume.point {
-        Some(point) if point.channel == Point::EVERY_CHANNEL => "transcribed, not written".to_owned(),
-        Some(point) if point.position > 0 || point.channel > 0 => {
-            let at = clock(Time::from_seconds(point.position as f64 / SAMPLES));
-            let channel =
-                if point.channel > 0 { format!(" of channel {}", point.channel + 1) } else { String::new() };
-            format!("done until {at}{channel}")
-        }
-        _ if left.state == JournalState::Waiting => "not started".to_owned(),
-        _ => "nothing transcribed yet".to_owned(),
+        Some(point) => reached(point, left.job.channels),
+        None => None,
     };
+    let at = at.unwrap_or_else(|| {
+        let is_waiting = left.state == JournalState::Waiting;
+        if is_waiting { "not started" } else { "nothing transcribed yet" }.to_owned()
+    });
     if left.has_live_host { format!("{at}, running in process {}", left.host.pid) } else { at }
+}
+
+/// `None` at the very beginning.
+fn reached(point: &Point, channels: Channels) -> Option<String> {
+    let is_separate = channels == Channels::Separate;
+    // A recording that is transcribed as a whole is done when its only channel is.
+    if point.channel == Point::EVERY_CHANNEL || point.channel > 0 && !is_separate {
+        return Some("transcribed, not written".to_owned());
+    }
+    match (point.channel, point.position) {
+        (0, 0) => None,
+        (channel, 0) => Some(format!("done until the end of channel {channel}")),
+        (channel, position) => {
+            let at = clock(Time::from_seconds(position as f64 / SAMPLES));
+            let of = if is_separate { format!(" of channel {}", channel + 1) } else { String::new() };
+            Some(format!("done until {at}{of}"))
+        }
+    }
 }
 
 fn discard(journal: &Journal, listing: &UnfinishedJobs, console: &mut Console) -> Ended {
@@ -170,11 +185,22 @@ fn items(
         if args.force {
             request.existing = Existing::Replace;
         }
-        let (output, request) = match &args.output {
-            Some(folder) => moved(output, request, folder, args.force),
-            None => (output, request),
+        let (output, request) = match (&args.output, &args.name_template) {
+            (Some(folder), _) => moved(output, request, folder, args.force),
+            // Standard output has no name: a new one is of files, which lie here.
+            (None, Some(_)) if !matches!(request.place, Destination::Folder(_)) => {
+                moved(output, request, Path::new("."), args.force)
+            }
+            (None, _) => (output, request),
         };
         let request = Request { taken: taken.clone(), ..request };
+        let (output, request) = match args.name_template.clone() {
+            Some(template) => {
+                let output = output.named_by(&template, &request, left.job.language.as_deref());
+                (output, Request { template: Some(template), ..request })
+            }
+            None => (output, request),
+        };
         let job = supervisor::journal::resumed(journal, &left);
         let file = job.file.0.clone();
         items.push(Item { id, file, job, output, request, key: Some(left.key) });
@@ -185,4 +211,26 @@ fn items(
         }
     }
     Ok(items)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_is_told_in_terms_of_what_was_asked_for() {
+        let mono = Channels::default();
+        for (channel, position, channels, expected) in [
+            (0, 0, mono, None),
+            (0, 960_000, mono, Some("done until 1:00")),
+            (1, 0, mono, Some("transcribed, not written")),
+            (0, 960_000, Channels::Separate, Some("done until 1:00 of channel 1")),
+            (1, 0, Channels::Separate, Some("done until the end of channel 1")),
+            (1, 960_000, Channels::Separate, Some("done until 1:00 of channel 2")),
+            (Point::EVERY_CHANNEL, 0, Channels::Separate, Some("transcribed, not written")),
+        ] {
+            let point = Point { channel, position, ..Point::default() };
+            assert_eq!(reached(&point, channels).as_deref(), expected, "{channel} {position} {channels:?}");
+        }
+    }
 }

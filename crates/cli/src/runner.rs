@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use library::{JobKey, Journal, JournalState};
+use memory::Code;
 use supervisor::{SupervisedJob, Supervisor};
 use transcript::export::DEMONSTRATION_WARNING;
-use transcript::{Notice, Severity, Transcript, save};
+use transcript::{Notice, Severity, Source, Transcript, save};
 use wire::{Envelope, ErrorCode, Event, Failure, FilePath, Job, JobId, NO_JOB};
 
 use crate::console::Console;
 use crate::ended::{Ended, from_save};
 use crate::events::{HostEvent, print_event};
-use crate::fit_notice::help;
+use crate::fit_notice::{help, is_shortage};
 use crate::interrupt::Interrupt;
 use crate::outputs::{Destination, Output, Request};
 use crate::progress::ProgressLine;
@@ -151,12 +152,13 @@ impl Runner {
             }
             Err(ended) => return Err(ended),
         }
+        let is_resumed = job.resume.as_ref().is_some_and(|resume| resume.point.is_some());
         let again = Job { resume: None, ..job.clone() };
         let handle = match key {
             Some(key) => self.supervisor.submit_kept(job, key),
             None => self.supervisor.submit(job),
         };
-        match self.follow(id, &file, handle).await? {
+        match self.follow(id, &file, handle, None).await? {
             Ending::Finished(mut transcript) => {
                 if request.options.translation
                     && let Err(ended) = self.translate(id, &file, again, &mut transcript).await
@@ -188,7 +190,7 @@ impl Runner {
                 };
                 self.finish(key, JournalState::Finished).await;
                 self.saved(id, &written)?;
-                self.summary(&file, &transcript, &written, started.elapsed());
+                self.summary(&file, &transcript, &written, started.elapsed(), is_resumed);
                 Ok(())
             }
             Ending::Cancelled(partial) => {
@@ -226,9 +228,8 @@ impl Runner {
             return Ok(());
         }
         let handle = self.supervisor.submit(job.translating(transcript.language.clone()));
-        match self.follow_quietly(id, file, handle).await? {
+        match self.follow_quietly(id, file, handle, &transcript.source).await? {
             Ending::Finished(found) => {
-                is_same_recording(&transcript.source, &found.source, file)?;
                 transcript.add_translation(&found.segments);
                 Ok(())
             }
@@ -237,15 +238,36 @@ impl Runner {
         }
     }
 
-    /// The transcript of one job that writes nothing.
-    pub async fn transcript(&mut self, file: &Path, job: Job) -> Result<Box<Transcript>, Ended> {
+    /// The transcript of one job that writes nothing. It ends as soon as the recording turns out to be
+    /// another one than `expected`.
+    pub async fn transcript(
+        &mut self,
+        file: &Path,
+        job: Job,
+        expected: &Source,
+    ) -> Result<Box<Transcript>, Ended> {
         self.ready().await?;
         let (id, handle) = (job.id, self.supervisor.submit(job));
-        match self.follow(id, file, handle).await? {
+        match self.follow(id, file, handle, Some(expected)).await? {
             Ending::Finished(transcript) => Ok(transcript),
             Ending::Cancelled(_) => Err(Ended::Cancelled),
             Ending::Failed(failure, _) => Err(Ended::Failed(failure)),
         }
+    }
+
+    /// Writes the files of a transcript that was read from `file`, and tells which formats it has nothing
+    /// for.
+    pub fn write(
+        &mut self,
+        file: &Path,
+        transcript: &Transcript,
+        output: &Output,
+        request: &Request,
+    ) -> Result<Vec<PathBuf>, Ended> {
+        let (request, lacking) = request.of(transcript, file);
+        let written = output.write(transcript, &request)?;
+        lacking.into_iter().for_each(|failure| self.failed_after(failure));
+        Ok(written)
     }
 
     pub async fn ready(&mut self) -> Result<(), Ended> {
@@ -279,18 +301,28 @@ impl Runner {
         id: JobId,
         file: &Path,
         handle: SupervisedJob,
+        expected: &Source,
     ) -> Result<Ending, Ended> {
         let json_events = std::mem::replace(&mut self.json_events, false);
-        let ending = self.follow(id, file, handle).await;
+        let ending = self.follow(id, file, handle, Some(expected)).await;
         self.json_events = json_events;
         ending
     }
 
-    /// Reports a job's events until it ends.
-    async fn follow(&mut self, id: JobId, file: &Path, mut handle: SupervisedJob) -> Result<Ending, Ended> {
+    /// Reports a job's events until it ends. A recording that is another one than `expected` fails before
+    /// any work on it.
+    async fn follow(
+        &mut self,
+        id: JobId,
+        file: &Path,
+        mut handle: SupervisedJob,
+        expected: Option<&Source>,
+    ) -> Result<Ending, Ended> {
         let name = wire::shown(file.file_name().map_or(file, Path::new));
         let mut line = ProgressLine::new(name);
         let mut cancelling = false;
+        // Whose memory was in use before matters once the job gets too little of it.
+        let mut occupied: Option<Notice> = None;
         let ending = loop {
             let event = tokio::select! {
                 event = handle.next() => event,
@@ -316,14 +348,37 @@ impl Runner {
                 return Err(ended);
             }
             match envelope.body {
-                Event::Started { model, .. } => self.tell_demonstration(model.demonstration),
+                Event::Started { model, source, .. } => {
+                    if let Some(expected) = expected
+                        && let Err(ended) = is_same_recording(expected, &source, file)
+                    {
+                        self.console.clear();
+                        handle.cancel();
+                        while handle.next().await.is_some() {}
+                        return Err(ended);
+                    }
+                    self.tell_demonstration(model.demonstration);
+                }
                 Event::Progress { progress, .. } => line.show(&progress, &mut self.console),
                 // The summary says where they are.
                 Event::Notice { notice, .. } if notice.code == "transcript.gaps" => {}
-                Event::Notice { notice, .. } => self.notice(file, &notice),
+                Event::Notice { notice, .. } if notice.code == Code::Occupied.as_str() => {
+                    occupied = Some(notice);
+                }
+                Event::Notice { notice, .. } => {
+                    if is_shortage(&notice.code) {
+                        occupied.take().into_iter().for_each(|notice| self.notice(file, &notice));
+                    }
+                    self.notice(file, &notice);
+                }
                 Event::Finished { transcript, .. } => break Ending::Finished(transcript),
                 Event::Cancelled { partial, .. } => break Ending::Cancelled(partial),
-                Event::Failed { error, partial, .. } => break Ending::Failed(error, partial),
+                Event::Failed { error, partial, .. } => {
+                    if error.code == ErrorCode::OutOfMemory {
+                        occupied.take().into_iter().for_each(|notice| self.notice(file, &notice));
+                    }
+                    break Ending::Failed(error, partial);
+                }
                 _ => {}
             }
         };
@@ -407,7 +462,8 @@ impl Runner {
     fn stays_in_journal(&mut self, key: JobKey, file: &Path) {
         self.unsaved.insert(key);
         self.console.warning(&format!(
-            "{}: The text is kept. `steno resume --output FOLDER` writes it to another folder.",
+            "{}: The text is kept. `steno resume --output FOLDER` writes it to another folder, \
+             `steno resume --name-template NAME` under another name.",
             wire::shown(file)
         ));
     }
@@ -440,7 +496,14 @@ impl Runner {
         Ok(())
     }
 
-    fn summary(&mut self, file: &Path, transcript: &Transcript, written: &[PathBuf], took: Duration) {
+    fn summary(
+        &mut self,
+        file: &Path,
+        transcript: &Transcript,
+        written: &[PathBuf],
+        took: Duration,
+        is_resumed: bool,
+    ) {
         self.tell_demonstration(transcript.model.demonstration);
         let name = wire::shown(file);
         let gaps = &transcript.completeness.gaps;
@@ -457,7 +520,8 @@ impl Runner {
             let listed = listed.join(", ");
             self.console.warning(&format!("{name}: speech without text at {listed}{more}"));
         }
-        if transcript.segments.is_empty() && gaps.is_empty() {
+        let is_silent = transcript.segments.is_empty() && gaps.is_empty();
+        if is_silent {
             self.console.warning(&format!("{name}: no speech was found"));
         }
         let duration = transcript.source.duration;
@@ -465,10 +529,19 @@ impl Runner {
             seconds if seconds > 0.0 => duration.seconds() / seconds,
             _ => 0.0,
         };
-        let mut text = format!("{name}: {} in {}", clock(duration), wait(took.as_secs_f64()));
-        text += &format!(" ({speed:.1} times real time), language {}", transcript.language);
-        if let Some(probability) = transcript.language_probability {
-            text += &format!(" ({:.0} %)", probability * 100.0);
+        // How long the whole took is not known where a part was done before.
+        let mut text = if is_resumed {
+            format!("{name}: the rest of {} in {}", clock(duration), wait(took.as_secs_f64()))
+        } else {
+            let took = wait(took.as_secs_f64());
+            format!("{name}: {} in {took} ({speed:.1} times real time)", clock(duration))
+        };
+        // Silence has none.
+        if !is_silent {
+            text += &format!(", language {}", transcript.language);
+            if let Some(probability) = transcript.language_probability {
+                text += &format!(" ({:.0} %)", probability * 100.0);
+            }
         }
         let doubtful = transcript.segments.iter().filter(|segment| !segment.suspicions.is_empty()).count();
         if doubtful > 0 {

@@ -23,6 +23,7 @@ use crate::ended::Ended;
 use crate::interrupt::Interrupt;
 use crate::outputs::print;
 use crate::times::{clock, wait};
+use crate::values;
 
 const LONG: &str = "\
 Search in all transcripts of the history.
@@ -48,11 +49,11 @@ pub struct Search {
     pub language: Option<String>,
 
     /// Only what was transcribed on this day or later, as in 2026-01-31
-    #[arg(long, value_name = "DATE")]
+    #[arg(long, value_name = "DATE", value_parser = values::date)]
     pub since: Option<Date>,
 
     /// Only what was transcribed on this day or earlier
-    #[arg(long, value_name = "DATE")]
+    #[arg(long, value_name = "DATE", value_parser = values::date)]
     pub until: Option<Date>,
 
     /// Only recordings in this folder and in those within it

@@ -67,15 +67,14 @@ pub async fn run(args: &FindSpeakers, interrupt: Interrupt) -> Ended {
     });
     let mut runner = Runner::new(Console::new(args.quiet), interrupt, supervisor, false);
     runner.demonstration_told = true;
-    let ended = match runner.transcript(&args.recording, template.fill(job)).await {
+    let ended = match runner.transcript(&args.recording, template.fill(job), &transcript.source).await {
         Ok(found) => {
-            let same = is_same_recording(&transcript.source, &found.source, &args.recording);
             transcript.segments = found.segments;
             transcript.turns = found.turns;
-            let written = same.and_then(|()| match request.as_ref().zip(output) {
-                Some((request, output)) => output.write(&transcript, request),
+            let written = match request.as_ref().zip(output) {
+                Some((request, output)) => runner.write(&args.transcript, &transcript, &output, request),
                 None => replace(&args.transcript, &transcript),
-            });
+            };
             written.map(|written| {
                 for path in written {
                     runner.console.info(&format!("written to {}", wire::shown(&path)));

@@ -16,7 +16,7 @@ use crate::events::{HostEvent, print_event};
 use crate::fit_notice::announce;
 use crate::inputs::{self, Inputs};
 use crate::interrupt::Interrupt;
-use crate::outputs::{Destination, Request, Taken, plan};
+use crate::outputs::{Destination, NO_CHAPTERS_YET, Request, Taken, plan};
 use crate::runner::{Item, Runner};
 use crate::values::Language;
 use crate::{models, spool, stored};
@@ -94,10 +94,8 @@ fn request(args: &Transcribe, inputs: &Inputs, piped: bool) -> Result<Request, S
     if request.formats.contains(&Format::Rttm) && args.speakers.count().is_none() {
         return Err("rttm lists who speaks when: add --speakers".into());
     }
-    if request.formats.iter().any(|format| matches!(format, Format::Chapters | Format::ChaptersVtt)) {
-        return Err(
-            "chapters are found in a saved transcript: save it as json, then run `steno chapters`".into()
-        );
+    if request.formats.iter().any(|format| format.is_of_chapters()) {
+        return Err(NO_CHAPTERS_YET.into());
     }
     Ok(request)
 }

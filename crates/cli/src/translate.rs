@@ -62,7 +62,7 @@ pub async fn run(args: &TranslateText, interrupt: Interrupt) -> Ended {
     };
     let ended = translated.and_then(|()| {
         let written = match request.as_ref().zip(output) {
-            Some((request, output)) => output.write(&transcript, request),
+            Some((request, output)) => runner.write(&args.transcript, &transcript, &output, request),
             None => replace(&args.transcript, &transcript),
         };
         for path in written? {

@@ -16,6 +16,15 @@ pub fn format() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(known).try_map(|name| Format::from_str(&name))
 }
 
+/// Those of a text that was just written. The others are known but not listed: what asks for one is told
+/// where it comes from.
+pub fn format_of_new_text() -> impl TypedValueParser<Value = Format> {
+    let known = Format::ALL.iter().map(|format| {
+        PossibleValue::new(format.name()).help(format.description()).hide(format.is_of_chapters())
+    });
+    PossibleValuesParser::new(known).try_map(|name| Format::from_str(&name))
+}
+
 pub fn part() -> impl TypedValueParser<Value = Part> {
     let known = [
         PossibleValue::new("times").help("no time before a paragraph"),
@@ -58,6 +67,10 @@ pub fn track(text: &str) -> Result<usize, String> {
     let number: std::num::NonZeroUsize =
         text.parse().map_err(|_| "tracks are numbered 1, 2 and so on".to_owned())?;
     Ok(number.get() - 1)
+}
+
+pub fn date(text: &str) -> Result<jiff::civil::Date, String> {
+    text.parse().map_err(|_| "it takes a date in the form YEAR-MONTH-DAY, as in 2026-01-31".into())
 }
 
 pub fn name_template(text: &str) -> Result<NameTemplate, String> {

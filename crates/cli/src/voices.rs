@@ -211,6 +211,9 @@ fn list(args: &List) -> Result<(), Ended> {
             writeln!(out)
         });
     }
+    if voices.is_empty() {
+        Console::new(false).info("No voice was added yet: `steno voices add NAME FILE...` adds one.");
+    }
     print(|out| {
         voices.iter().try_for_each(|voice| {
             let seconds: f64 = voice.samples.iter().map(|sample| sample.seconds).sum();

@@ -4,6 +4,7 @@ use clap::Args;
 use wire::printable;
 
 use crate::args::EXIT_CODES;
+use crate::console::Console;
 use crate::ended::Ended;
 use crate::outputs::print;
 use crate::search::existing;
@@ -37,6 +38,9 @@ fn list(args: &Words) -> Result<(), Ended> {
         Some(documents) => documents.corrected_words(args.limit).map_err(|error| error.failure())?,
         None => Vec::new(),
     };
+    if words.is_empty() && !args.json {
+        Console::new(false).info("No word was corrected twice in the transcripts of the history.");
+    }
     print(|out| {
         if args.json {
             serde_json::to_writer_pretty(&mut *out, &words)?;

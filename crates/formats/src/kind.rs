@@ -16,6 +16,8 @@ pub enum FileKind {
     /// A file of PyTorch's `save`, in its zip form or the older plain form.
     /// Unpickling executes code from the file.
     Pickle,
+    /// Any other zip archive, such as a document of a word processor.
+    Zip,
     /// A tar or gzip archive. NeMo's `.nemo` files are such archives and contain
     /// a pickle.
     Archive,
@@ -55,7 +57,8 @@ impl FileKind {
             _ if start.starts_with(&gguf::MAGIC) => Self::Gguf,
             _ if start.starts_with(&ggml::MAGIC) => Self::Ggml,
             _ if is_safetensors => Self::Safetensors,
-            _ if start.starts_with(b"PK\x03\x04") => Self::Pickle,
+            _ if start.starts_with(b"PK\x03\x04") && names_a_pickle(start) => Self::Pickle,
+            _ if start.starts_with(b"PK\x03\x04") => Self::Zip,
             // Pickle's PROTO opcode with protocol versions 2 to 5.
             [0x80, 2..=5, ..] => Self::Pickle,
             _ if start.get(257..262) == Some(b"ustar") || start.starts_with(b"\x1f\x8b") => Self::Archive,
@@ -67,6 +70,11 @@ impl FileKind {
     }
 }
 
+/// Whether a zip archive that starts so is PyTorch's, which has its pickle first.
+fn names_a_pickle(start: &[u8]) -> bool {
+    start.windows(4).any(|part| part == b".pkl")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,11 +82,13 @@ mod tests {
     #[test]
     fn files_are_known_by_their_first_bytes() {
         let tar = [vec![0; 257], b"ustar\0".to_vec()].concat();
-        let cases: [(&[u8], FileKind); 12] = [
+        let cases: [(&[u8], FileKind); 14] = [
             (b"GGUF\x03\0\0\0", FileKind::Gguf),
             (b"lmgg\x99\xca\0\0", FileKind::Ggml),
             (b"\x40\0\0\0\0\0\0\0{\"__metadata__\"", FileKind::Safetensors),
             (b"PK\x03\x04\0\0archive/data.pkl", FileKind::Pickle),
+            (b"PK\x03\x04\x14\0[Content_Types].xml", FileKind::Zip),
+            (b"PK\x03\x04", FileKind::Zip),
             (b"\x80\x02\x8a\x0al\xfc\x9c\x46\xf9", FileKind::Pickle),
             (&tar, FileKind::Archive),
             (b"version https://git-lfs.github.com/spec/v1\n", FileKind::LfsPointer),

@@ -88,7 +88,7 @@ impl Tensors {
         let map = map_file(path)?;
         let index = match kind {
             FileKind::Safetensors => safetensors::index(&map, 0),
-            FileKind::Pickle => checkpoint::index(&map, 0),
+            FileKind::Pickle | FileKind::Zip => checkpoint::index(&map, 0),
             _ => Err("it is neither safetensors nor a checkpoint of torch".to_owned()),
         };
         let index = index.map_err(|reason| Error::invalid(path, reason))?;

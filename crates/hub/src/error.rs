@@ -119,6 +119,8 @@ pub enum Error {
     },
     /// There is not enough space; amounts in bytes, where they are known.
     DiskFull {
+        /// What filled it.
+        during: Filling,
         /// The folder in question.
         folder: PathBuf,
         /// Bytes needed.
@@ -188,14 +190,34 @@ pub enum Error {
     Cancelled,
 }
 
+/// What a disk has no room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Filling {
+    /// What is downloaded; the part that is there stays.
+    Download,
+    /// A copy of a model of this machine.
+    Import,
+    /// The models, on their way to another disk.
+    Move,
+}
+
 impl Error {
     /// Of a file that could not be written or read.
     pub fn io(path: &Path, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                Self::DiskFull { folder: path.into(), needed: None, free: None }
+                let during = Filling::Download;
+                Self::DiskFull { during, folder: path.into(), needed: None, free: None }
             }
             _ => Self::Io { path: path.into(), source },
+        }
+    }
+
+    /// The same, where a full disk was filled by something else.
+    pub(crate) fn during(self, during: Filling) -> Self {
+        match self {
+            Self::DiskFull { folder, needed, free, .. } => Self::DiskFull { during, folder, needed, free },
+            other => other,
         }
     }
 
@@ -349,10 +371,18 @@ impl Error {
                 "Run the same command again. If it fails again, a proxy or the server may be changing the files."
                     .into()
             }
-            Self::DiskFull { .. } => {
+            Self::DiskFull { during: Filling::Download, .. } => {
                 "Free some disk space, or move the models to another disk with `steno models move FOLDER`. Then run \
                  the same command again: the download resumes where it stopped."
                     .into()
+            }
+            Self::DiskFull { during: Filling::Import, .. } => {
+                "Free some disk space, or move the models to another disk with `steno models move FOLDER`. Then \
+                 import it again."
+                    .into()
+            }
+            Self::DiskFull { during: Filling::Move, .. } => {
+                "Free some space on that disk, or choose a folder on another one.".into()
             }
             Self::InUse { .. } => "Wait until it has finished.".into(),
             Self::UnknownModel { .. } => {

@@ -15,7 +15,7 @@ use crate::digest::{Digest, Hashes};
 use crate::meter::{Meter, TransferStage};
 use crate::pull::MARGIN;
 use crate::retry::{Retries, Trouble};
-use crate::{Control, Error, platform, plausible};
+use crate::{Control, Error, Filling, platform, plausible};
 
 /// Pieces that may wait for the disk while the network goes on.
 const AHEAD: usize = 16;
@@ -169,7 +169,7 @@ fn may_become(file: &Piece, bytes: u64, free: Option<u64>) -> Result<(), Error> 
     match free {
         Some(free) if free < MARGIN => {
             let folder = file.part.parent().unwrap_or(&file.part).into();
-            Err(Error::DiskFull { folder, needed: Some(MARGIN), free: Some(free) })
+            Err(Error::DiskFull { during: Filling::Download, folder, needed: Some(MARGIN), free: Some(free) })
         }
         _ => Ok(()),
     }

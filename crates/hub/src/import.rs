@@ -8,7 +8,7 @@ use crate::inspect::{inspect, invalid, kind};
 use crate::manifest::{Manifest, Origin, Stored};
 use crate::meter::{Meter, TransferProgress, TransferStage};
 use crate::store::{Model, Store};
-use crate::{Control, Error, files, platform};
+use crate::{Control, Error, Filling, files, platform};
 
 /// Beside the weights, each where it is there.
 const BESIDE: [&str; 7] = [
@@ -57,7 +57,8 @@ pub fn import(
         return Err(Error::Exists { folder: store.folder().join(&id), id });
     }
     let partial = store.unfinished(&id)?;
-    let result = copy(&found, &partial, control, on_progress).and_then(|copied| {
+    let copied = copy(&found, &partial, control, on_progress).map_err(|error| error.during(Filling::Import));
+    let result = copied.and_then(|copied| {
         inspect(&partial)?;
         let origin = Origin::Import { path: path.display().to_string() };
         let version = Manifest::VERSION;
@@ -172,7 +173,12 @@ fn copy(
     meter.progress.total = found.iter().map(|(path, _)| fs::metadata(path).map_or(0, |it| it.len())).sum();
     let needed = meter.progress.total;
     if let Some(free) = platform::free_space(partial).filter(|free| *free < needed) {
-        return Err(Error::DiskFull { folder: partial.into(), needed: Some(needed), free: Some(free) });
+        return Err(Error::DiskFull {
+            during: Filling::Import,
+            folder: partial.into(),
+            needed: Some(needed),
+            free: Some(free),
+        });
     }
     let mut stored = Vec::new();
     for (path, name) in found {

@@ -84,6 +84,10 @@ pub(crate) fn kind(file: &Path) -> Result<FileKind, Error> {
             "it is an archive, as NeMo's models are, with a pickle inside",
             "Get the same model in safetensors form: of NVIDIA's Parakeet, `steno models pull parakeet-tdt-0.6b-v3`.",
         )),
+        FileKind::Zip => Err(wrong(
+            "it is a zip archive, which is no model",
+            "If there is a model in it, unpack it, and import the folder.",
+        )),
         FileKind::LfsPointer => Err(wrong(
             "it is a pointer of Git LFS in place of the file",
             "Get the file itself: `git lfs pull`, or download it.",

@@ -52,6 +52,13 @@ pub enum Origin {
         /// Where it was.
         path: String,
     },
+    /// A copy with weights in another format, made on this machine.
+    Copy {
+        /// The name of the model that was copied.
+        model: String,
+        /// The format of the weights, as `steno models quantize --to` takes it.
+        precision: String,
+    },
 }
 
 /// A file of a model.

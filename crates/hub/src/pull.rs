@@ -22,7 +22,7 @@ use crate::meter::{Meter, TransferProgress, TransferStage};
 use crate::retry::{Retries, Trouble};
 use crate::settings::HubSettings;
 use crate::store::{Model, Store};
-use crate::{Control, Error, choice, engine_release, files, platform, plausible};
+use crate::{Control, Error, Filling, choice, engine_release, files, platform, plausible};
 
 /// What a disk must have left when everything is there.
 pub(crate) const MARGIN: u64 = 64 << 20;
@@ -344,6 +344,11 @@ impl Puller {
                 let remedy = "Import it again.".into();
                 return Err(Error::NotOffered { id: manifest.id.clone(), why, remedy });
             }
+            Origin::Copy { model, .. } => {
+                let why = format!("it is a copy of {model} that was made on this machine");
+                let remedy = "Make it again.".into();
+                return Err(Error::NotOffered { id: manifest.id.clone(), why, remedy });
+            }
         };
         // What was measured once holds from then on.
         let measured = stored.sha256.clone().map(Digest::Sha256);
@@ -472,9 +477,12 @@ pub(crate) fn came(manifest: &Manifest, partial: &Path) -> u64 {
 pub(crate) fn room(manifest: &Manifest, partial: &Path, store: &Path) -> Result<(), Error> {
     let needed = manifest.bytes().saturating_sub(came(manifest, partial)).saturating_add(MARGIN);
     match platform::free_space(partial) {
-        Some(free) if free < needed => {
-            Err(Error::DiskFull { folder: store.into(), needed: Some(needed), free: Some(free) })
-        }
+        Some(free) if free < needed => Err(Error::DiskFull {
+            during: Filling::Download,
+            folder: store.into(),
+            needed: Some(needed),
+            free: Some(free),
+        }),
         _ => Ok(()),
     }
 }

@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use crate::lock::Lock;
 use crate::manifest::{MANIFEST, Manifest, Origin};
-use crate::{Error, files, platform, pull};
+use crate::{Error, Filling, files, platform, pull};
 
 const PARTIAL: &str = ".partial";
 const PINS: &str = ".pins";
 const LOCKS: &str = ".locks";
-const TRASH: &str = ".trash";
+pub(crate) const TRASH: &str = ".trash";
 const MOVING: &str = ".moving";
 
 /// A folder of models. Each model is a folder in it, and visible only when whole.
@@ -145,6 +145,10 @@ impl Store {
     /// Fails with `Exists`, `InUse`, `DiskFull`, with `Invalid` for a folder within the other, and
     /// where files can't be copied. What was moved by then stays moved.
     pub fn move_to(&self, other: &Self, on_model: &mut dyn FnMut(&str)) -> Result<(), Error> {
+        self.move_all(other, on_model).map_err(|error| error.during(Filling::Move))
+    }
+
+    fn move_all(&self, other: &Self, on_model: &mut dyn FnMut(&str)) -> Result<(), Error> {
         fs::create_dir_all(&other.folder).map_err(|error| Error::io(&other.folder, error))?;
         let (from, to) = (canonical(&self.folder)?, canonical(&other.folder)?);
         if to.starts_with(&from) || from.starts_with(&to) {
@@ -181,9 +185,12 @@ impl Store {
     fn need_room(&self, needed: u64, from: &Self) -> Result<(), Error> {
         let copies = !platform::same_disk(&self.folder, &from.folder);
         match platform::free_space(&self.folder) {
-            Some(free) if copies && free < needed => {
-                Err(Error::DiskFull { folder: self.folder.clone(), needed: Some(needed), free: Some(free) })
-            }
+            Some(free) if copies && free < needed => Err(Error::DiskFull {
+                during: Filling::Move,
+                folder: self.folder.clone(),
+                needed: Some(needed),
+                free: Some(free),
+            }),
             _ => Ok(()),
         }
     }

@@ -267,7 +267,7 @@ impl fmt::Display for Precision {
 
 /// A precision that is none of ours.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is no precision that is known here")]
+#[error("\"{0}\" is no format of weights: there are {list}", list = Precision::ALL.map(Precision::as_str).join(", "))]
 pub struct UnknownPrecision(pub String);
 
 impl FromStr for Precision {

@@ -68,13 +68,20 @@ impl FitCheck {
             Fit::Tight => {
                 format!("It needs {peak}; {free} is free: it fits as long as no other program needs more.")
             }
-            Fit::DoesNotFit => {
-                let largest = self.stages.iter().max_by_key(|(_, bytes)| *bytes);
-                let stage = largest.map_or("job", |(stage, _)| stage.label());
-                let missing = human(self.missing());
-                format!("The {stage} needs {peak}, but only {free} is free ({missing} short).")
-            }
+            Fit::DoesNotFit => self.too_little(&format!("only {free} is free")),
         }
+    }
+
+    /// Why it does not fit where a limit that the user set, in bytes, is lower than what is free.
+    pub fn reason_of_limit(&self, limit: u64) -> String {
+        self.too_little(&format!("the memory limit is {}", human(limit)))
+    }
+
+    fn too_little(&self, what_there_is: &str) -> String {
+        let largest = self.stages.iter().max_by_key(|(_, bytes)| *bytes);
+        let stage = largest.map_or("job", |(stage, _)| stage.label());
+        let (peak, missing) = (human(self.peak), human(self.missing()));
+        format!("The {stage} needs {peak}, but {what_there_is} ({missing} short).")
     }
 }
 

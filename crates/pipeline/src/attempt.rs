@@ -262,7 +262,10 @@ impl<'a> Work<'a> {
         let mut scope =
             during(STAGE, Scope::enter(&context.device, STAGE, demand))?.trim_every(job.memory.trim_every);
         let duration = Time::from_seconds(recording.seconds());
-        let mut reporter = Reporter::new(Stage::Transcribe, Some(duration), emit);
+        let reached = Time::from_seconds(draft.point.position as f64 / f64::from(audio::SAMPLE_RATE));
+        let origin = reached.max(job.span.map_or(Time::ZERO, |span| span.start));
+        let end = job.span.map(|span| span.end);
+        let mut reporter = Reporter::within(Stage::Transcribe, Some(duration), origin, end, emit);
         let known = draft.point.languages.get(*channel).map(|(language, _)| language.as_str());
         // A model that took over may not know what the one before it went by.
         if known.is_none_or(|known| model.speech.known_language(known).is_none()) {

@@ -192,9 +192,14 @@ pub fn save(
     write_file(path, existing, |out| export::export(transcript, format, options, out))
 }
 
+/// Length in bytes of a name that is cut. Most file systems have room for 255 with the ending, those that
+/// encrypt names for 143.
+const LONGEST_CUT: usize = 120;
+
 /// Saves the partial result of a cancelled or failed job as
 /// `NAME.partial.json` in `folder`. An earlier partial result may be longer, so
-/// it is kept and the new one is numbered: `NAME.partial-2.json`. Returns the
+/// it is kept and the new one is numbered: `NAME.partial-2.json`. A name that is too
+/// long for the file system is cut, as this text is to be kept in any case. Returns the
 /// path of the new file.
 ///
 /// # Errors
@@ -205,13 +210,18 @@ pub fn save_partial(
     folder: &Path,
     name: &std::ffi::OsStr,
 ) -> Result<PathBuf, SaveError> {
+    let mut name: OsString = name.into();
     let mut number = 1;
     loop {
-        let mut file: OsString = name.into();
+        let mut file = name.clone();
         file.push(if number == 1 { ".partial.json".into() } else { format!(".partial-{number}.json") });
         let path = folder.join(file);
         match save(transcript, Format::Json, options, &path, Existing::Keep) {
             Err(SaveError::Exists(_)) => number += 1,
+            Err(SaveError::NameTooLong(_)) if name.len() > LONGEST_CUT => {
+                let text = name.to_string_lossy();
+                name = text[..text.floor_char_boundary(LONGEST_CUT)].into();
+            }
             Err(error) => return Err(error),
             Ok(()) => return Ok(path),
         }
@@ -219,15 +229,16 @@ pub fn save_partial(
 }
 
 /// Checks, before hours of work, whether [`write_file`] would fail at their end
-/// because of an existing file or folder.
+/// because of an existing file or folder, or a name that the file system refuses.
 ///
 /// # Errors
-/// [`SaveError::Exists`] or [`SaveError::IsFolder`].
+/// [`SaveError::Exists`], [`SaveError::IsFolder`] or [`SaveError::NameTooLong`].
 pub fn check_free(path: &Path, existing: Existing) -> Result<(), SaveError> {
     // A dangling symbolic link counts as an existing file.
     match fs::symlink_metadata(path) {
         Ok(_) if path.is_dir() => Err(SaveError::IsFolder(path.into())),
         Ok(_) if existing == Existing::Keep => Err(SaveError::Exists(path.into())),
+        Err(error) if error.kind() == io::ErrorKind::InvalidFilename => Err(SaveError::new(path, error)),
         _ => Ok(()),
     }
 }
@@ -467,6 +478,26 @@ mod tests {
         assert_eq!(names(folder.path()), ["talk.partial-2.json", "talk.partial.json"]);
         assert_eq!(Transcript::load(&first_path).unwrap(), first);
         assert_eq!(Transcript::load(&second_path).unwrap(), second);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn names_without_room_for_their_ending_are_found_early_and_cut_for_what_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = "é".repeat(126);
+        let talk = transcript(vec![segment(0, 1000, "a")]);
+        let path = |ending: &str| folder.path().join(format!("{name}{ending}"));
+        check_free(&path(""), Existing::Keep).unwrap();
+        for existing in [Existing::Keep, Existing::Replace] {
+            let error = check_free(&path(".json"), existing).unwrap_err();
+            assert!(matches!(&error, SaveError::NameTooLong(it) if *it == path(".json")), "{error:?}");
+        }
+        for number in ["", "-2"] {
+            let kept = save_partial(&talk, &Options::default(), folder.path(), name.as_ref()).unwrap();
+            let expected = format!("{}.partial{number}.json", "é".repeat(LONGEST_CUT / 2));
+            assert_eq!(kept.file_name().unwrap().to_str(), Some(expected.as_str()));
+            assert_eq!(Transcript::load(&kept).unwrap(), talk);
+        }
     }
 
     #[test]

@@ -525,6 +525,8 @@ pub fn sentence(text: &str) -> String {
 pub enum ErrorCode {
     /// The recording does not exist.
     FileNotFound,
+    /// A folder that is watched does not exist.
+    FolderNotFound,
     /// The file exists and can't be read.
     FileUnreadable,
     /// The path names a folder or a device.

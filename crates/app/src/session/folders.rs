@@ -340,8 +340,10 @@ fn recordings(folder: &Path) -> io::Result<Vec<(PathBuf, FileStamp)>> {
 
 fn gone(folder: &Path, error: &io::Error) -> Failure {
     let failure = match error.kind() {
-        io::ErrorKind::NotFound => Failure::new(ErrorCode::FileNotFound, "The watched folder was not found.")
-            .remedy("Connect the disk that it is on, or watch another folder. Steno keeps checking."),
+        io::ErrorKind::NotFound => {
+            Failure::new(ErrorCode::FolderNotFound, "The watched folder was not found.")
+                .remedy("Connect the disk that it is on, or watch another folder. Steno keeps checking.")
+        }
         io::ErrorKind::PermissionDenied => {
             Failure::new(ErrorCode::FileUnreadable, "You are not allowed to read the watched folder.")
                 .remedy("Change its permissions, or watch another folder.")

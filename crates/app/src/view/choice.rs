@@ -123,7 +123,7 @@ pub struct Preference {
 
 impl From<Announcement> for FitWarning {
     fn from(announcement: Announcement) -> Self {
-        let Announcement { device, fit, instead } = announcement;
+        let Announcement { device, fit, instead, .. } = announcement;
         Self {
             needed: fit.check.peak,
             missing: fit.check.missing(),

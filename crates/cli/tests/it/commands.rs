@@ -121,6 +121,28 @@ fn saved_transcripts_become_other_formats() {
 }
 
 #[test]
+fn a_format_that_a_transcript_has_nothing_for_does_not_keep_the_others_from_being_written() {
+    let sandbox = Sandbox::with(&["talk.mp3"]);
+    sandbox.run(&["transcribe", "talk.mp3", "-f", "json"]).ends(0);
+    let ran = sandbox.run(&["export", "talk.json", "-f", "txt,rttm,chapters,srt,chapters-vtt"]).ends(1);
+    for (format, lacks) in [("rttm", "speakers"), ("chapters", "chapters"), ("chapters-vtt", "chapters")] {
+        let told = format!("talk.json: {format} was not written: this transcript has no {lacks}.");
+        assert!(ran.err.contains(&told), "no {told:?} in {}", ran.err);
+    }
+    assert_eq!(sandbox.names(), ["talk.json", "talk.mp3", "talk.srt", "talk.txt"]);
+    let named = ["export", "talk.json", "-f", "chapters,md", "--name-template", "{language}"];
+    sandbox.run(&named).ends(1).says("has no chapters");
+    assert!(sandbox.read("en.md").contains("Good morning."));
+    let ran = sandbox.run(&["export", "talk.json", "-f", "chapters", "-o", "-"]).ends(1);
+    assert_eq!(ran.out, "");
+    // A text that was just written never has them: they are offered where one is exported.
+    for (command, offers) in [("transcribe", false), ("collect", false), ("export", true)] {
+        let help = sandbox.run(&[command, "--help"]).ends(0).out;
+        assert_eq!(help.contains("chapters-vtt"), offers, "{command}");
+    }
+}
+
+#[test]
 fn what_is_no_transcript_is_refused_and_the_others_are_converted() {
     let sandbox = Sandbox::with(&["empty.json"]);
     sandbox.write("foreign.json", r#"{"text": "hello", "segments": []}"#);

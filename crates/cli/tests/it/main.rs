@@ -10,6 +10,7 @@ mod commands;
 #[cfg(target_os = "linux")]
 mod kills;
 mod memory;
+mod messages;
 #[cfg(unix)]
 mod models;
 mod real_engine;

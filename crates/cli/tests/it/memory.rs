@@ -113,7 +113,7 @@ fn whether_the_model_fits_is_said_before_the_queue_starts() {
     let arguments = ["transcribe", "a.mp3", "--quiet", "--force", "--ram-limit", "40MiB"];
     let ran = sandbox.run(&arguments).ends(0);
     ran.says("steno: warning: starter-whisper (f32) on the CPU: does not fit. The transcription needs ")
-        .says("40 MB is free")
+        .says("the memory limit is 40 MB")
         .says("See docs/troubleshooting.md#memory-will-not-fit.");
 }
 

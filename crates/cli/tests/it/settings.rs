@@ -526,6 +526,46 @@ fn options_of_subtitles_hold_while_transcribing_too() {
     }
 }
 
+/// What a host leaves that was killed in the middle of `stalls.mp3`.
+fn killed_while_transcribing(arguments: &[&str]) -> Sandbox {
+    let sandbox = Sandbox::with(&["stalls.mp3"]);
+    let arguments = [&["transcribe", "stalls.mp3", "--quiet"], arguments].concat();
+    let mut host = sandbox.command(&arguments).spawn().unwrap();
+    while !sandbox.path("stalls.tried").exists() {
+        assert!(host.try_wait().unwrap().is_none(), "it ended");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    host.kill().unwrap();
+    host.wait().unwrap();
+    sandbox
+}
+
+#[test]
+fn what_is_resumed_can_get_another_name() {
+    for (asked, template, expected) in [
+        (&["-f", "srt,json"][..], "short", &["short.json", "short.srt"][..]),
+        (&["-f", "srt", "--name-template", "long {language}"], "{name} {language}", &["stalls en.srt"]),
+        // What was for standard output has no name: it becomes a file.
+        (&[], "{name} {date}", &["stalls 20"]),
+    ] {
+        let sandbox = killed_while_transcribing(asked);
+        sandbox.run(&["resume", "--name-template", template]).ends(0).says("written to ");
+        let names = sandbox.names();
+        let written: Vec<_> =
+            names.iter().filter(|name| !["stalls.mp3", "stalls.tried"].contains(&name.as_str())).collect();
+        assert!(
+            written.len() == expected.len()
+                && written.iter().zip(expected).all(|(name, expected)| name.starts_with(expected)),
+            "{asked:?}: {names:?}"
+        );
+    }
+    // What is there is not replaced, and the text stays.
+    let sandbox = killed_while_transcribing(&["-f", "srt"]);
+    sandbox.write("short.srt", "mine");
+    sandbox.run(&["resume", "--name-template", "short"]).ends(1).says("--force").says("Use ");
+    assert_eq!(sandbox.read("short.srt"), "mine");
+}
+
 #[test]
 fn what_was_interrupted_is_listed_discarded_and_resumed() {
     for (arguments, code, out, err) in [
@@ -534,15 +574,7 @@ fn what_was_interrupted_is_listed_discarded_and_resumed() {
         (&["resume", "--quiet"], 0, "", ""),
         (&["resume", "--json-events"], 0, "{\"event\":\"queued\"", ""),
     ] {
-        let sandbox = Sandbox::with(&["stalls.mp3"]);
-        let mut host =
-            sandbox.command(&["transcribe", "stalls.mp3", "-f", "srt", "--quiet"]).spawn().unwrap();
-        while !sandbox.path("stalls.tried").exists() {
-            assert!(host.try_wait().unwrap().is_none(), "it ended");
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-        host.kill().unwrap();
-        host.wait().unwrap();
+        let sandbox = killed_while_transcribing(&["-f", "srt"]);
         let listed = sandbox.run(&["resume", "--list"]).ends(0).out;
         assert!(listed.starts_with("stalls.mp3: ") || listed.contains("/stalls.mp3: "), "{listed}");
         let ran = sandbox.run(arguments).ends(code);
@@ -812,6 +844,7 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
         &["list", "discard", "json-events", "quiet"],
         "settings::what_was_interrupted_is_listed_discarded_and_resumed",
     ),
+    ("resume", &["name-template"], "settings::what_is_resumed_can_get_another_name"),
     (
         "resume",
         &["output", "force"],

@@ -100,3 +100,21 @@ fn small_disks_hold_whole_files_or_none_and_no_text_is_lost() {
     println!("{complete} complete, {incomplete} incomplete");
     assert!(complete > 0 && incomplete > 0);
 }
+
+/// What is moved is not downloaded: nothing resumes.
+#[test]
+fn a_disk_without_room_for_the_models_leaves_them_where_they_are() {
+    let allowed = Command::new("unshare").args(["-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]).status();
+    if !allowed.is_ok_and(|status| status.success()) {
+        return println!("skipped: this system allows no mount in a namespace (unshare -rm)");
+    }
+    let sandbox = Sandbox::with(&["out/kept.txt", "disk/kept.txt"]);
+    let starter = crate::support::project().join("models/starter-whisper");
+    sandbox.run(&["models", "import", starter.to_str().unwrap(), "--name", "mine"]).ends(0);
+    let disk = sandbox.path("disk");
+    let ran = run(&sandbox, 64, &[&disk], &["models", "move", "disk/models"]).ends(1);
+    let ran = ran.says("is needed, but only").says("choose a folder on another one");
+    assert!(!ran.err.contains("download"), "{}", ran.err);
+    let listed = sandbox.run(&["models", "verify", "mine"]).ends(0);
+    assert!(listed.out.contains("mine"), "{}", listed.out);
+}

@@ -447,6 +447,30 @@ fn a_finished_text_outlives_its_folder_and_is_written_elsewhere() {
     assert_eq!(listed(&sandbox), "");
 }
 
+/// File systems have room for 255 bytes: `.srt` fits, `.json` does not.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_name_without_room_for_its_ending_is_refused_before_the_work() {
+    let stem = "a".repeat(251);
+    let recording = format!("{stem}.mp3");
+    let sandbox = Sandbox::with(&[&recording]);
+    let jobs = sandbox.path("jobs");
+    let arguments = ["transcribe", &recording, "-f", "srt,json", "-o", "out"];
+    let ran: Ran = sandbox.command(&arguments).env("STENO_SCRIPT_JOBS", &jobs).output().unwrap().into();
+    ran.ends(1).says("--name-template");
+    assert!(!jobs.exists() && std::fs::read_dir(sandbox.path("out")).unwrap().next().is_none());
+    sandbox.run(&[&arguments[..], &["--name-template", "short"]].concat()).ends(0);
+    assert!(sandbox.read("out/short.json").contains("Good morning."));
+
+    // Where the name is known only afterwards, the text is kept under one that has room.
+    let late = ["--name-template", "{name}_{language}"];
+    sandbox.run(&[&arguments[..], &late].concat()).ends(1).says("--name-template").says("contains the text");
+    let kept = std::fs::read_dir(sandbox.path("out")).unwrap().map(|entry| entry.unwrap().path());
+    let kept: Vec<_> = kept.filter(|path| path.to_string_lossy().ends_with("aaa.partial.json")).collect();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    sandbox.run(&["export", kept[0].to_str().unwrap(), "-f", "txt", "-o", "-"]).ends(0);
+}
+
 /// A job that is cancelled and can't be saved stays in the journal too.
 #[test]
 fn a_cancelled_text_outlives_its_folder() {

@@ -211,6 +211,20 @@ fn transcribe(job: &Job, out: &Mutex<Stdout>, cancelled: &Receiver<()>) {
         let notice = Notice::new("script.settings", Severity::Info, said.to_string());
         send(out, Some(id), Event::Notice { notice });
     }
+    if is("occupied") {
+        send(
+            out,
+            Some(id),
+            Event::Notice { notice: Notice::new("memory.occupied", Severity::Info, "3 GB is in use.") },
+        );
+    }
+    if is("short-of-memory") {
+        send(
+            out,
+            Some(id),
+            Event::Notice { notice: Notice::new("memory.batch_halved", Severity::Info, "Fewer windows.") },
+        );
+    }
     for notice in &whole.notices {
         send(out, Some(id), Event::Notice { notice: notice.clone() });
     }

@@ -312,13 +312,26 @@ fn what_is_missing_or_wrong_is_named_and_nothing_is_left() {
 }
 
 #[test]
+fn a_folder_of_documents_is_not_taken_for_one_of_pickles() {
+    let place = Place::new();
+    let folder = place.folder.path().join("talks");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("cut.docx"), b"PK\x03\x04\x14\0[Content_Types].xml").unwrap();
+    fs::write(folder.join("talk.mp3"), b"ID3\x04\0\0").unwrap();
+    let error = place.import(&folder, None).unwrap_err();
+    assert_eq!(error.code(), Code::Invalid);
+    assert!(error.to_string().contains("it has no model.safetensors"), "{error}");
+}
+
+#[test]
 fn files_that_are_no_models_are_refused_with_the_way_out() {
     let place = Place::new();
     let tar = [vec![0; 257], b"ustar\0".to_vec(), vec![0; 600]].concat();
-    let cases: [(&str, &[u8], &str); 6] = [
+    let cases: [(&str, &[u8], &str); 7] = [
         ("small.pt", b"PK\x03\x04archive/data.pkl", "convert-pt-to-ggml.py"),
         ("old.pt", b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19", "pickle"),
         ("model.nemo", &tar, "NeMo"),
+        ("cut.docx", b"PK\x03\x04\x14\0[Content_Types].xml", "a zip archive, which is no model"),
         ("talk.mp3", b"ID3\x04\0\0", "neither safetensors nor GGUF"),
         ("alone.safetensors", b"\x02\0\0\0\0\0\0\0{}", "it has no config.json"),
         ("alone.gguf", b"GGUF", "it has no config.json"),
@@ -482,4 +495,34 @@ fn a_damaged_speaker_model_is_refused_with_its_file_and_the_reason() {
         assert!(error.contains(reason), "{file}: {error}");
         assert!(place.store.list().unwrap().is_empty());
     }
+}
+
+/// What a killed attempt left is in nobody's way, and what is not installed leaves nothing.
+#[test]
+fn a_model_that_is_made_here_is_seen_when_it_is_whole() {
+    let place = Place::new();
+    let origin = || hub::Origin::Copy { model: "other".into(), precision: "q8_0".into() };
+    let partial = place.store.folder().join(".partial");
+    for left in ["made", "made.partial"] {
+        fs::create_dir_all(partial.join(left)).unwrap();
+    }
+    let making = place.store.make("made").unwrap();
+    assert_eq!(fs::read_dir(&partial).unwrap().count(), 0);
+    assert!(matches!(place.store.make("made"), Err(Error::InUse { .. })));
+    write(making.folder(), Size::named("micro").unwrap(), &Options::default()).unwrap();
+    // It can't be on a list, and is no reason to refuse the model.
+    fs::write(making.folder().join(".note"), "x").unwrap();
+    assert!(!place.store.folder().join("made").exists());
+    let made = making.install(origin(), &Control::default()).unwrap();
+    assert_eq!((&made.state, &made.origin), (&StoredState::Ready, &Some(origin())));
+    place.is_right(&made, &place.micro("same", &Options::default()).join("model.safetensors"));
+    assert!(matches!(place.store.make("made"), Err(Error::Exists { .. })));
+    assert!(matches!(place.store.make("../made"), Err(Error::BadName { .. })));
+
+    let given_up = place.store.make("given-up").unwrap();
+    write(given_up.folder(), Size::named("micro").unwrap(), &Options::default()).unwrap();
+    drop(given_up);
+    assert_eq!(place.store.list().unwrap().len(), 1);
+    place.store.remove("made").unwrap();
+    assert_eq!(place.store.list().unwrap(), []);
 }

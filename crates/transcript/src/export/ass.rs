@@ -35,7 +35,7 @@ pub fn write(transcript: &Transcript, options: &Options, out: &mut dyn Write) ->
     for cue in cues(transcript, options) {
         let (start, end) = (clock(cue.start), clock(cue.end));
         // A cue of two speakers is an event for each: an event has one name.
-        for lines in by_speaker(&cue) {
+        for lines in cue.turns() {
             // A comma would end the field.
             let name = lines[0].label.as_deref().unwrap_or_default().replace(',', " ");
             let mut latest = cue.start;
@@ -50,11 +50,6 @@ pub fn write(transcript: &Transcript, options: &Options, out: &mut dyn Write) ->
         }
     }
     Ok(())
-}
-
-/// The lines of a cue, each speaker's together.
-fn by_speaker(cue: &Cue) -> Vec<&[CueLine]> {
-    cue.lines.chunk_by(|_, next| next.label.is_none()).collect()
 }
 
 /// A line that players show as it is. Braces hold commands and a backslash begins one, and there is no

@@ -1,5 +1,5 @@
 //! Subtitle cues from segments. Cues are ordered by time, have a positive
-//! length and don't overlap.
+//! length and don't overlap. Where people talk at the same time, a cue shows what both say.
 
 use super::shape;
 use super::text::{SpeakerLabels, breaks_line, lines};
@@ -34,6 +34,22 @@ pub struct CuePiece {
     pub start: Option<Time>,
 }
 
+impl Cue {
+    fn speakers(&self) -> impl Iterator<Item = &str> {
+        self.lines.iter().filter_map(|line| line.label.as_deref())
+    }
+
+    /// The lines, each speaker's together.
+    pub fn turns(&self) -> impl Iterator<Item = &[CueLine]> {
+        self.lines.chunk_by(|_, next| next.label.is_none())
+    }
+
+    fn join(&mut self, other: Self) {
+        self.lines.extend(other.lines);
+        self.end = self.end.max(other.end);
+    }
+}
+
 impl CueLine {
     pub fn text(&self) -> String {
         self.pieces.iter().map(|piece| piece.text.as_str()).collect()
@@ -53,28 +69,24 @@ pub fn cues(transcript: &Transcript, options: &Options) -> Vec<Cue> {
 }
 
 /// One cue per segment. A cue ends where the next one starts; segments with the
-/// same start share a cue.
+/// same start share a cue, and so do those of [`crosstalk`].
 fn one_per_segment(segments: &[&Segment], labels: &SpeakerLabels, options: &Options) -> Vec<Cue> {
     let mut cues: Vec<Cue> = Vec::new();
+    let usual = Shaping::default();
     for segment in segments {
-        let mut lines = labelled_lines(segment, labels);
-        if lines.is_empty() {
-            continue;
-        }
+        let Some(mut cue) = undivided(segment, labels) else { continue };
         if let Some(translation) = translation(segment, options) {
-            lines.extend(crate::export::text::lines(translation).map(plain_line));
+            cue.lines.extend(crate::export::text::lines(translation).map(plain_line));
         }
-        let end = if segment.end > segment.start { segment.end } else { segment.start + SHORTEST };
         match cues.last_mut() {
-            Some(last) if last.start == segment.start => {
-                last.lines.extend(lines);
-                last.end = last.end.max(end);
+            Some(last) if last.start == cue.start || crosstalk(last, &cue, &usual) => {
+                last.join(cue);
                 continue;
             }
             Some(last) => last.end = last.end.min(segment.start),
             None => {}
         }
-        cues.push(Cue { start: segment.start, end, lines });
+        cues.push(cue);
     }
     // A cue that starts at the last representable time has no later end.
     if let Some(last) = cues.last_mut()
@@ -83,6 +95,34 @@ fn one_per_segment(segments: &[&Segment], labels: &SpeakerLabels, options: &Opti
         last.start = last.end.saturating_sub(ONE_MILLISECOND);
     }
     cues
+}
+
+/// A segment as one cue; `None` where there is no text.
+fn undivided(segment: &Segment, labels: &SpeakerLabels) -> Option<Cue> {
+    let lines = labelled_lines(segment, labels);
+    let end = if segment.end > segment.start { segment.end } else { segment.start + SHORTEST };
+    (!lines.is_empty()).then_some(Cue { start: segment.start, end, lines })
+}
+
+/// Whether two people talk at the same time, and for so long that a cue that ended where `next`
+/// starts would be gone before it is read. Both are shown together then.
+fn crosstalk(cue: &Cue, next: &Cue, shaping: &Shaping) -> bool {
+    /// Of the time in which a text is said, what it can do without: times of words are not exact.
+    const SPARE: f64 = 0.2;
+    if next.start >= cue.end || !next.speakers().any(|next| cue.speakers().any(|ours| ours != next)) {
+        return false;
+    }
+    let said = Time::from_seconds(cue.end.saturating_sub(cue.start).seconds() * (1.0 - SPARE));
+    // People who talk at the same time are read at the same time, or an argument would be one cue.
+    let longest = cue.turns().map(|turn| reading_time(turn, shaping)).max().unwrap_or_default();
+    let needed = longest.max(shaping.min_duration).min(said);
+    next.start.saturating_sub(cue.start) < needed
+}
+
+/// How long people take to read the lines.
+fn reading_time(lines: &[CueLine], shaping: &Shaping) -> Time {
+    let columns: usize = lines.iter().map(|line| shape::width(&line.text())).sum();
+    Time::from_seconds(columns as f64 / f64::from(shaping.reading_speed.max(0.1)))
 }
 
 /// What is to stand below the text.
@@ -149,29 +189,47 @@ fn shaped(
     options: &Options,
     duration: Time,
 ) -> Vec<Cue> {
-    let of_segment = |segment: &&Segment| {
+    let crosstalk_lines = Shaping { lines: (shaping.lines / 2).max(1), ..shaping.clone() };
+    let in_crosstalk = in_crosstalk(segments, labels, shaping);
+    let of_segment = |(segment, in_crosstalk): (&&Segment, bool)| {
+        // Half of the lines are the other speaker's.
+        let shaping = if in_crosstalk { &crosstalk_lines } else { shaping };
         let cues = shape::cues(segment, labels.label(segment), shaping);
         match translation(segment, options) {
             Some(translation) => with_translation(cues, translation),
             None => cues,
         }
     };
-    let mut cues: Vec<Cue> = segments.iter().flat_map(of_segment).collect();
-    cues.sort_by_key(|cue| cue.start);
+    let mut divided: Vec<Cue> = segments.iter().zip(in_crosstalk).flat_map(of_segment).collect();
+    divided.sort_by_key(|cue| cue.start);
 
-    // Overlapping segments, where two people speak at once, are shown one after the other.
+    let most_lines = shaping.lines.max(1) * if options.translation { 2 } else { 1 };
+    let mut cues: Vec<Cue> = Vec::new();
+    for cue in divided {
+        match cues.last_mut() {
+            Some(last)
+                if last.lines.len() + cue.lines.len() <= most_lines && crosstalk(last, &cue, shaping) =>
+            {
+                last.join(cue);
+            }
+            _ => cues.push(cue),
+        }
+    }
+
+    // Cues that overlap and have too many lines for one are shown one after the other.
     let mut earliest = Time::ZERO;
     for cue in &mut cues {
         let length = cue.end.saturating_sub(cue.start);
-        cue.start = cue.start.max(earliest);
+        if cue.start < earliest {
+            cue.start = earliest + shaping.min_gap;
+        }
         cue.end = cue.end.max(cue.start + length.min(shaping.min_duration));
         earliest = cue.start + length.min(shaping.min_duration).max(ONE_MILLISECOND);
     }
     let starts: Vec<Time> = cues.iter().skip(1).map(|cue| cue.start).collect();
     let last_end = cues.last().map(|cue| cue.end.max(duration)).unwrap_or_default();
     for (index, cue) in cues.iter_mut().enumerate() {
-        let columns: usize = cue.lines.iter().map(|line| shape::width(&line.text())).sum();
-        let reading = Time::from_seconds(columns as f64 / f64::from(shaping.reading_speed.max(0.1)));
+        let reading = reading_time(&cue.lines, shaping);
         let wanted = cue.end.max(cue.start + shaping.min_duration).max(cue.start + reading);
         let wanted = wanted.min(cue.end.max(cue.start + shaping.max_duration));
         cue.end = match starts.get(index) {
@@ -184,6 +242,25 @@ fn shaped(
         };
     }
     cues
+}
+
+/// Of each of the segments, which are in order of their start: whether it is shown together with
+/// what somebody else says.
+fn in_crosstalk(segments: &[&Segment], labels: &SpeakerLabels, shaping: &Shaping) -> Vec<bool> {
+    let mut found = vec![false; segments.len()];
+    let mut latest: Option<(usize, Cue)> = None;
+    for (index, segment) in segments.iter().enumerate() {
+        let Some(cue) = undivided(segment, labels) else { continue };
+        match &mut latest {
+            Some((first, latest)) if crosstalk(latest, &cue, shaping) => {
+                found[*first] = true;
+                found[index] = true;
+                latest.join(cue);
+            }
+            _ => latest = Some((index, cue)),
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -227,6 +304,88 @@ mod tests {
         check(&[(0, 1000, " \n"), (1000, 2000, "b\n\nc")], &[(1000, 2000, &["b", "c"])]);
         // At the largest time.
         check(&[(u32::MAX, u32::MAX, "a")], &[(u32::MAX - 1, u32::MAX, &["a"])]);
+    }
+
+    /// The times and lines of the cues where each text is of a channel.
+    fn of_channels(
+        segments: &[(u32, u32, u32, &str)],
+        shaping: Option<Shaping>,
+    ) -> Vec<(u32, u32, Vec<String>)> {
+        let segments = segments.iter().map(|(channel, start, end, text)| Segment {
+            channel: Some(*channel),
+            ..segment(*start, *end, text)
+        });
+        let options = Options { shaping, ..Options::default() };
+        let line = |line: &CueLine| match &line.label {
+            Some(label) => format!("{}: {}", label.trim_start_matches("Channel "), line.text()),
+            None => line.text(),
+        };
+        let mut transcript = transcript(segments.collect());
+        transcript.source.duration = Time::from_millis(60_000);
+        let found = cues(&transcript, &options);
+        let found = found.iter().map(|cue| {
+            (cue.start.millis(), cue.end.millis(), cue.lines.iter().map(line).collect::<Vec<_>>())
+        });
+        found.collect()
+    }
+
+    #[test]
+    fn two_who_talk_at_the_same_time_are_shown_together() {
+        let lines = |lines: &[&str]| lines.iter().map(ToString::to_string).collect::<Vec<_>>();
+        const LONG: &str = "the quick brown fox jumps over the lazy dog";
+        const SHORT: &str = "I said that we would be late";
+        let check = |segments: &[(u32, u32, u32, &str)], expected: &[(u32, u32, &[&str])]| {
+            let expected: Vec<_> = expected.iter().map(|(a, b, text)| (*a, *b, lines(text))).collect();
+            assert_eq!(of_channels(segments, None), expected);
+        };
+        let both: &[&str] =
+            &["1: the quick brown fox jumps over the lazy dog", "2: I said that we would be late"];
+        check(&[(0, 0, 2760, LONG), (1, 600, 2400, SHORT)], &[(0, 2760, both)]);
+        // There was time to read the first.
+        check(
+            &[(0, 0, 2760, "Yes."), (1, 1000, 2400, SHORT)],
+            &[(0, 1000, &["1: Yes."]), (1000, 2400, &["2: I said that we would be late"])],
+        );
+        check(
+            &[(0, 0, 2760, LONG), (1, 2600, 4400, SHORT)],
+            &[(0, 2600, &both[..1]), (2600, 4400, &both[1..])],
+        );
+        // One says yes again and again.
+        check(
+            &[(0, 0, 2760, LONG), (1, 300, 500, "Yes."), (1, 1300, 1500, "Yes."), (0, 2760, 3500, "So.")],
+            &[(0, 2760, &[both[0], "2: Yes.", "2: Yes."]), (2760, 3500, &["1: So."])],
+        );
+        // A cue that was read makes room, so that an argument is not one cue.
+        let argument: Vec<_> =
+            (0..20).map(|turn| (turn % 2, turn * 1500, turn * 1500 + 2800, LONG)).collect();
+        let found = of_channels(&argument, None);
+        assert!(found.iter().all(|(start, end, lines)| lines.len() <= 2 && end - start >= 2240), "{found:?}");
+    }
+
+    #[test]
+    fn shaped_cues_have_a_line_of_each_who_talks() {
+        let long = "the quick brown fox jumps over the lazy dog and then it does so again";
+        let other = "I said that we would be late, and now we are late";
+        let segments = [(0, 0, 5_520, long), (1, 600, 4_400, other)];
+        let found = of_channels(&segments, Some(Shaping::default()));
+        for (start, end, lines) in &found {
+            assert!(end - start >= 833 && lines.len() <= 2, "{found:?}");
+        }
+        assert!(
+            found[0].2[0].starts_with("1: the quick") && found[0].2[1].starts_with("2: I said"),
+            "{found:?}"
+        );
+        for (label, said) in [("1: ", long), ("2: ", other)] {
+            let lines =
+                found.iter().flat_map(|(_, _, lines)| lines).filter_map(|line| line.strip_prefix(label));
+            assert_eq!(lines.collect::<Vec<_>>().join(" "), said);
+        }
+        // Where there is room for one line, each has its turn for as long as a cue takes at least.
+        let one_line = Shaping { lines: 1, ..Shaping::default() };
+        let found =
+            of_channels(&[(0, 0, 2_000, "Yes, of course."), (1, 100, 2_100, "No, never.")], Some(one_line));
+        assert_eq!(found.len(), 2);
+        assert!(found.iter().all(|(start, end, _)| end - start >= 833), "{found:?}");
     }
 
     /// The lines of each cue.

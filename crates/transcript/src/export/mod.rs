@@ -193,6 +193,11 @@ impl Format {
         }
     }
 
+    /// Whether it lists the chapters, which only a transcript has in which they were found.
+    pub fn is_of_chapters(self) -> bool {
+        matches!(self, Format::Chapters | Format::ChaptersVtt)
+    }
+
     /// A phrase for help texts.
     pub fn description(self) -> &'static str {
         match self {

@@ -227,7 +227,7 @@ export class FakeBackend implements Backend {
         ];
         const exporting = { formats: ["srt", "txt"] as Format[], shaped: false, word_times: false, raw_text: false, translation: true, document: { times: true, speakers: true, paragraphs: true } };
         const failure: Failure = {
-          code: "file_not_found", file: "/media/recorder", message: "The watched folder was not found.",
+          code: "folder_not_found", file: "/media/recorder", message: "The watched folder was not found.",
           remedy: "Connect the disk that it is on, or watch another folder. Steno keeps checking.",
         };
         this.watched = [

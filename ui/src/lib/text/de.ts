@@ -913,6 +913,7 @@ export const de: Text = {
 
   errors: {
     file_not_found: "Datei nicht gefunden",
+    folder_not_found: "Ordner nicht gefunden",
     file_unreadable: "Die Datei kann nicht gelesen werden",
     not_a_file: "Keine Datei",
     file_empty: "Leere Datei",

@@ -917,6 +917,7 @@ export const en = {
 
   errors: {
     file_not_found: "File not found",
+    folder_not_found: "Folder not found",
     file_unreadable: "The file can’t be read",
     not_a_file: "Not a file",
     file_empty: "Empty file",

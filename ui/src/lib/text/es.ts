@@ -916,6 +916,7 @@ export const es: Text = {
 
   errors: {
     file_not_found: "Archivo no encontrado",
+    folder_not_found: "Carpeta no encontrada",
     file_unreadable: "El archivo no se puede leer",
     not_a_file: "No es un archivo",
     file_empty: "Archivo vacío",

@@ -916,6 +916,7 @@ export const fr: Text = {
 
   errors: {
     file_not_found: "Fichier introuvable",
+    folder_not_found: "Dossier introuvable",
     file_unreadable: "Impossible de lire le fichier",
     not_a_file: "Ce n’est pas un fichier",
     file_empty: "Fichier vide",

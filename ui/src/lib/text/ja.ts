@@ -910,6 +910,7 @@ export const ja: Text = {
 
   errors: {
     file_not_found: "ファイルが見つかりません",
+    folder_not_found: "フォルダーが見つかりません",
     file_unreadable: "ファイルを読み取れません",
     not_a_file: "ファイルではありません",
     file_empty: "空のファイル",

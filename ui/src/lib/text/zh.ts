@@ -910,6 +910,7 @@ export const zh: Text = {
 
   errors: {
     file_not_found: "找不到文件",
+    folder_not_found: "找不到文件夹",
     file_unreadable: "无法读取文件",
     not_a_file: "不是文件",
     file_empty: "文件为空",

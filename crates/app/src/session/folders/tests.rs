@@ -111,10 +111,10 @@ async fn a_folder_that_is_gone_is_named_until_it_is_back() {
     let said = said.unwrap();
     assert_eq!(
         (said.code, said.file.as_ref().unwrap().as_path()),
-        (ErrorCode::FileNotFound, folder.as_path())
+        (ErrorCode::FolderNotFound, folder.as_path())
     );
     assert!(said.remedy.is_some());
-    assert_eq!(session.pass_over(&folder).unwrap_err().code, ErrorCode::FileNotFound);
+    assert_eq!(session.pass_over(&folder).unwrap_err().code, ErrorCode::FolderNotFound);
     fs::create_dir(&folder).unwrap();
     told.wait_for(|watched| failure(watched).is_none()).await.unwrap();
     session.close().await;

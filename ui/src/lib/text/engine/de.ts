@@ -172,6 +172,7 @@ export const engine: EngineText = {
   },
   remedies: {
     file_not_found: "Sie wurde vielleicht verschoben, umbenannt oder gelöscht, oder ihr Datenträger ist nicht angeschlossen.",
+    folder_not_found: "Er wurde vielleicht verschoben, umbenannt oder gelöscht, oder sein Datenträger ist nicht angeschlossen. Steno prüft es weiter.",
     file_unreadable: "Prüfen Sie die Rechte der Datei und den Datenträger.",
     not_a_file: "Wählen Sie eine Aufnahme oder einen Ordner.",
     file_empty: "Vielleicht wurde sie nicht vollständig kopiert.",

@@ -182,6 +182,7 @@ export const engine: EngineText = {
   },
   remedies: {
     file_not_found: "It may have been moved, renamed or deleted, or its disk is not connected.",
+    folder_not_found: "It may have been moved, renamed or deleted, or its disk is not connected. Steno keeps checking.",
     file_unreadable: "Check the permissions of the file and its disk.",
     not_a_file: "Choose a recording or a folder.",
     file_empty: "It may not have been copied completely.",

@@ -170,6 +170,7 @@ export const engine: EngineText = {
   },
   remedies: {
     file_not_found: "Puede que se haya movido, renombrado o eliminado, o que su disco no esté conectado.",
+    folder_not_found: "Puede que se haya movido, renombrado o eliminado, o que su disco no esté conectado. Steno sigue comprobándolo.",
     file_unreadable: "Comprobar los permisos del archivo y su disco.",
     not_a_file: "Elegir una grabación o una carpeta.",
     file_empty: "Puede que no se haya copiado por completo.",

@@ -175,6 +175,7 @@ export const engine: EngineText = {
   },
   remedies: {
     file_not_found: "Il a peut-être été déplacé, renommé ou supprimé, ou son disque n’est pas connecté.",
+    folder_not_found: "Il a peut-être été déplacé, renommé ou supprimé, ou son disque n’est pas connecté. Steno continue de vérifier.",
     file_unreadable: "Vérifiez les droits du fichier et son disque.",
     not_a_file: "Choisissez un enregistrement ou un dossier.",
     file_empty: "Il n’a peut-être pas été copié entièrement.",

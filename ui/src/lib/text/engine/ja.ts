@@ -168,6 +168,7 @@ export const engine: EngineText = {
   },
   remedies: {
     file_not_found: "移動、名前の変更、削除が行われたか、ディスクが接続されていない可能性があります。",
+    folder_not_found: "移動、名前の変更、削除が行われたか、ディスクが接続されていない可能性があります。Stenoは確認を続けます。",
     file_unreadable: "ファイルのアクセス権とディスクを確認してください。",
     not_a_file: "録音またはフォルダーを選択してください。",
     file_empty: "コピーが完了していない可能性があります。",

@@ -165,6 +165,7 @@ export const engine: EngineText = {
   },
   remedies: {
     file_not_found: "文件可能已被移动、重命名或删除，或其磁盘未连接。",
+    folder_not_found: "文件夹可能已被移动、重命名或删除，或其磁盘未连接。Steno 会继续检查。",
     file_unreadable: "请检查文件权限及其所在磁盘。",
     not_a_file: "请选择录音或文件夹。",
     file_empty: "文件可能未复制完整。",
