@@ -30,29 +30,6 @@ must() {
     [ ${#failed[@]} -eq 0 ] || finish
 }
 
-# beside FILE COMMAND...: runs a command with phases of its own in the background. What it prints and its phases go to
-# FILE.out and FILE.phases, until `join FILE` shows them and counts them among those of this script.
-beside() {
-    local file=$1
-    shift
-    (
-        phases=() failed=()
-        "$@"
-        printf '%s\n' "${phases[@]}" >"$file.phases"
-        [ ${#failed[@]} -eq 0 ]
-    ) >"$file.out" 2>&1 &
-    besides[$file]=$!
-}
-declare -A besides=()
-
-join() {
-    local file=$1 outcome=ok
-    wait "${besides[$file]}" || outcome=FAILED
-    cat "$file.out"
-    [ ! -s "$file.phases" ] || mapfile -t -O ${#phases[@]} phases <"$file.phases"
-    [ "$outcome" = ok ] || failed+=("$(basename "$file")")
-}
-
 # Prints all phases with their times; exits with status 1 if one failed.
 finish() {
     printf '\n'

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs every test: Rust, the CUDA engine on an emulated card, and beside them the window's pages and the real window.
-# Prints the slowest and the skipped tests, and fails where a skipped test is not in scripts/skips-allowed.txt.
+# Runs every test: Rust, the CUDA engine on an emulated card, the window's pages, the real window. Prints the
+# slowest and the skipped tests, and fails where a skipped test is not in scripts/skips-allowed.txt.
 . "$(dirname "$0")/lib.sh"
 
 results=$(mktemp -d)
@@ -27,13 +27,6 @@ browser_tests() {
 
 window_tests() { tests/window/test-files.sh "$results" tests/window/*.test.mjs; }
 
-window_and_pages() {
-    phase "Types of the pages" npm --prefix ui run check --silent
-    phase "The real window" window_tests
-    phase "Tests of the pages" page_tests
-    phase "The pages in Chromium" browser_tests
-}
-
 must "Set-up" scripts/setup.sh engine window test
 must "Pages" npm --prefix ui run build --silent
 # All targets in one build, so that the programs and the tests share one set of features.
@@ -41,13 +34,12 @@ must "Build" cargo build --workspace --all-targets
 export STENO_ENGINE=$root/target/debug/steno-engine
 if [ "$(uname -sm)" = "Linux x86_64" ]; then
     must "The emulated graphics card" scripts/cuda/mock/build.sh
-fi
-# Each half waits for much that the other one can compute meanwhile.
-beside "$results/window" window_and_pages
-if [ "$(uname -sm)" = "Linux x86_64" ]; then
     phase "Tests on the emulated graphics card" emulated_tests
 fi
 phase "Rust tests" rust_tests
-join "$results/window"
+phase "Types of the pages" npm --prefix ui run check --silent
+phase "Tests of the pages" page_tests
+phase "The pages in Chromium" browser_tests
+phase "The real window" window_tests
 phase "Skipped tests" python3 scripts/test-report.py summary "$results" scripts/skips-allowed.txt
 finish
