@@ -79,7 +79,8 @@ pub fn name_template(text: &str) -> Result<NameTemplate, String> {
 
 pub fn strategy() -> impl TypedValueParser<Value = Strategy> {
     let known = [
-        PossibleValue::new("auto").help("batched, but sequential with --from, --to or --condition-on-previous-text"),
+        PossibleValue::new("auto")
+            .help("batched, but sequential with --from, --to or --condition-on-previous-text"),
         PossibleValue::new("sequential")
             .help("one 30-second window after another, each from where the text ended"),
         PossibleValue::new("batched").help("speech split at pauses, several windows decoded together"),

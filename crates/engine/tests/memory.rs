@@ -320,9 +320,8 @@ fn an_installed_speaker_model_is_dropped_last() {
     job.speakers = true;
     // Limit in MB, what must be done about it. A small Nemotron takes no more than the text did.
     let all: &[Step] = &[Retry, Halve, Halve, Halve, Halve, Skip];
-    let rows: [(&str, &[(u64, &[Step])]); 2] =
-        [("community", &[(150, &[Retry, Halve]), (64, all)]), ("nemotron", &[(44, &[])])];
-    for (model, limits) in rows {
+    let community: &[(u64, &[Step])] = &[(150, &[Retry, Halve]), (64, all)];
+    for (model, limits) in [("community", community), ("nemotron", &[(44, &[])])] {
         let model = format!("tests/data/corpus/reference/speakers/{model}/model");
         job.speaker_model = Some(project(&model).into());
         (job.memory.memory_limit, job.resume) = (None, None);
