@@ -1,7 +1,7 @@
 //! Transcripts from a queue to files: what `collect` and `submit --wait` have in common.
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -183,6 +183,7 @@ impl Collector {
         end: &End,
         interrupt: &mut Interrupt,
     ) -> Result<(), Ended> {
+        let mut is_whole = true;
         if let Some(failure) = &end.failure {
             self.fail(failure.clone(), submitted);
         } else if submitted.kind == Kind::Language {
@@ -198,14 +199,19 @@ impl Collector {
                 self.kept += 1;
             } else {
                 let transcript = unless(interrupt, self.cluster.transcript(&submitted.id)).await?;
-                for path in left.write(&transcript, &self.request)? {
+                let (request, lacking) = self.request.of(&transcript, Path::new(&submitted.name));
+                is_whole = lacking.is_empty();
+                for failure in lacking {
+                    self.fail(failure, submitted);
+                }
+                for path in left.write(&transcript, &request)? {
                     let name = wire::printable(&submitted.name);
                     self.console.info(&format!("{name}: written to {}", wire::shown(&path)));
                 }
-                self.written += 1;
+                self.written += usize::from(!request.formats.is_empty());
             }
         }
-        if self.removes {
+        if self.removes && is_whole {
             unless(interrupt, self.cluster.remove(submitted)).await?;
         }
         Ok(())

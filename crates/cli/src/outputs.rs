@@ -131,27 +131,14 @@ impl Request {
 
     /// Without the formats that list what a transcript has none of, and why each of these is left out.
     pub fn of(&self, transcript: &Transcript, file: &Path) -> (Self, Vec<Failure>) {
-        let has_speakers = !transcript::speakers::current_turns(transcript).is_empty();
-        let has_chapters = !transcript.placed_chapters().is_empty();
-        let lacks = |format: Format| match format {
-            Format::Rttm if !has_speakers => {
-                let remedy = "Identify them first: `steno speakers`.";
-                Some((ErrorCode::BadSettings, "speakers", remedy))
-            }
-            Format::Chapters | Format::ChaptersVtt if !has_chapters => {
-                let remedy = "Find them first: `steno chapters --save`, or in the window.";
-                Some((ErrorCode::NoChapters, "chapters", remedy))
-            }
-            _ => None,
-        };
         let (mut formats, mut failures) = (Vec::new(), Vec::new());
         for format in &self.formats {
-            match lacks(*format) {
-                Some((code, what, remedy)) => {
-                    let text = format!("{format} was not written: this transcript has no {what}.");
-                    failures.push(Failure::new(code, text).remedy(remedy).file(file));
+            match save::check_content(transcript, *format, file) {
+                Ok(()) => formats.push(*format),
+                Err(error) => {
+                    let text = format!("{format} was not written. {}", error.message());
+                    failures.push(Failure::named(error.code(), &text, Some(error.remedy())).file(file));
                 }
-                None => formats.push(*format),
             }
         }
         (Self { formats, ..self.clone() }, failures)

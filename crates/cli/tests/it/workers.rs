@@ -336,7 +336,12 @@ fn jobs_that_fail_are_given_up_with_the_reason() {
     assert_eq!(overview(&sandbox, &nats)["failed"], 2);
     // Submitted again, they are tried again; removed, they are gone.
     run(&sandbox, &nats, &["submit", "in"]).ends(0).says("1 are finished already, 2 are tried again.");
-    run(&sandbox, &nats, &["collect", "--wait", "--remove", "-o", "out", "--force"]).ends(1);
+    // A format that would be empty is refused by name, and the text stays where it is.
+    run(&sandbox, &nats, &["collect", "--wait", "--remove", "-f", "rttm", "-o", "turns"])
+        .ends(1)
+        .says("alpha.mp3: rttm was not written. The transcript has no speakers.");
+    assert!(!sandbox.path("turns/alpha.rttm").exists());
+    run(&sandbox, &nats, &["collect", "--wait", "--remove", "-o", "out", "--force"]).ends(0);
     let now = overview(&sandbox, &nats);
     assert_eq!((&now["finished"], &now["failed"]), (&json!(0), &json!(0)));
 }

@@ -95,7 +95,7 @@ export const de: Text = {
       download_refused: "Falls das Modell ein Konto erfordert, stimmen Sie auf der Seite des Modells den Bedingungen zu und setzen Sie HF_TOKEN auf Ihr Token.",
       model_corrupt: "Versuchen Sie es erneut. Schlägt es wieder fehl, verändert möglicherweise ein Proxy oder der Server die Dateien.",
       model_in_use: "Warten Sie, bis das andere Programm damit fertig ist.",
-      disk_full: "Geben Sie Speicherplatz frei und versuchen Sie es erneut. Der Download wird an der unterbrochenen Stelle fortgesetzt.",
+      disk_full: "Geben Sie Speicherplatz frei und versuchen Sie es erneut. Ein Download wird an der unterbrochenen Stelle fortgesetzt.",
     },
   },
 

@@ -97,7 +97,7 @@ export const en = {
       download_refused: "If the model requires an account, accept its terms on its page and set HF_TOKEN to your token.",
       model_corrupt: "Try again. If it fails again, a proxy or the server may be changing the files.",
       model_in_use: "Wait until the other program has finished with it.",
-      disk_full: "Free some disk space and try again. The download resumes where it stopped.",
+      disk_full: "Free some disk space and try again. A download resumes where it stopped.",
     } as Partial<Record<ErrorCode, string>>,
   },
 

@@ -96,7 +96,7 @@ export const es: Text = {
       download_refused: "Si el modelo requiere una cuenta, hay que aceptar las condiciones en su página y poner en HF_TOKEN el token de la cuenta.",
       model_corrupt: "Reintentar. Si vuelve a fallar, es posible que un proxy o el servidor modifique los archivos.",
       model_in_use: "Esperar a que el otro programa termine de usarlo.",
-      disk_full: "Liberar espacio en el disco y reintentar. La descarga se reanuda donde se interrumpió.",
+      disk_full: "Liberar espacio en el disco y reintentar. Una descarga se reanuda donde se interrumpió.",
     },
   },
 

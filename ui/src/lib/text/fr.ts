@@ -99,7 +99,7 @@ export const fr: Text = {
       download_refused: "Si le modèle nécessite un compte, acceptez ses conditions sur sa page et placez votre jeton dans HF_TOKEN.",
       model_corrupt: "Réessayez. Si l’échec se répète, un proxy ou le serveur modifie peut-être les fichiers.",
       model_in_use: "Attendez que l’autre programme ait fini de l’utiliser.",
-      disk_full: "Libérez de l’espace disque et réessayez. Le téléchargement reprendra là où il s’est arrêté.",
+      disk_full: "Libérez de l’espace disque et réessayez. Un téléchargement reprendra là où il s’est arrêté.",
     },
   },
 

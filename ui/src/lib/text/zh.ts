@@ -96,7 +96,7 @@ export const zh: Text = {
       download_refused: "如果该模型需要账户，请在其页面上接受条款，并将 HF_TOKEN 设为您的令牌。",
       model_corrupt: "请重试。如果再次失败，可能是代理或服务器修改了文件。",
       model_in_use: "请等待另一个程序使用完毕。",
-      disk_full: "请释放磁盘空间，然后重试。下载将从中断处继续。",
+      disk_full: "请释放磁盘空间，然后重试。如果是下载，将从中断处继续。",
     },
   },
 
