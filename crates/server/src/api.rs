@@ -368,6 +368,9 @@ pub async fn transcript(
                 "This transcript has no translation: ask for it with bilingual when you add the job.";
             return Err(ApiError::new(StatusCode::CONFLICT, "no_translation", message));
         }
+        transcript::save::check_content(&transcript, format, std::path::Path::new("")).map_err(|error| {
+            ApiError::new(StatusCode::CONFLICT, error.code(), format!("{format} was not written. {}", error.message()))
+        })?;
         let mut text = Vec::new();
         export::export(&transcript, format, &options, &mut text).map_err(|error| {
             let message = format!("The text can't be written as {format} ({error}).");

@@ -285,6 +285,7 @@ export class Steno {
   async save(job: number, exporting: Exporting, place: SaveLocation): Promise<void> {
     try {
       if (job === this.selected) await this.editor?.flush();
+      if (!(await this.#isWritten(job))) return;
       const saved = await this.#backend.save(job, exporting, place);
       if (!saved) return;
       this.#tellSaved([{ job, saved }], exporting);
@@ -296,6 +297,15 @@ export class Steno {
   /** What was saved of the history, and what was not. */
   tellSaved(saved: Saved, exporting: Exporting): void {
     this.#tellSaved([{ job: null, saved }], exporting);
+  }
+
+  /** Whether all of a text is stored, after another attempt: a file with an earlier text would look complete. */
+  async #isWritten(job: number): Promise<boolean> {
+    await this.unwritten.send(job);
+    if (!this.unwritten.has(job)) return true;
+    const { name } = this.jobs.find(({ id }) => id === job) ?? { name: "" };
+    this.warn(`${name}: ${t.editing.notSavedBefore}`);
+    return false;
   }
 
   /** One message per action: a failure alone as a toast, several in a dialog. */
@@ -333,6 +343,7 @@ export class Steno {
     if (!exporting) return;
     try {
       if (id === this.selected) await this.editor?.flush();
+      if (!(await this.#isWritten(id))) return;
       this.#tellSaved([{ job: id, saved: await this.#backend.saveUnsaved(id, replace) }], exporting, true);
     } catch (error) {
       this.#fail(asFailure(error), null);
@@ -381,6 +392,7 @@ export class Steno {
     const all = [];
     await this.editor?.flush();
     for (const { id: job } of this.saveable) {
+      if (!(await this.#isWritten(job))) continue;
       try {
         const saved = await this.#backend.save(job, exporting, "beside");
         if (saved) all.push({ job, saved });
@@ -523,6 +535,8 @@ export class Steno {
 
   /** What was typed is written down first. */
   async #beforeClosing(unfinished: number, unsaved: number[]): Promise<void> {
+    // The program, which does not know of these, would close soon.
+    if (this.unwritten.jobs.length > 0) await this.#backend.close(false);
     await this.editor?.flush();
     const lost = [...new Set([...unsaved, ...this.unwritten.jobs])];
     if (unfinished + lost.length > 0) this.closing = { unfinished, unsaved: lost };
@@ -533,9 +547,9 @@ export class Steno {
     const before = this.setup;
     this.setup = setup;
     this.exporting ??= setup.exporting;
-    if (!before && setup.forgotten) this.#push({ text: t.settings.forgotten, failure: setup.forgotten, warning: true, action: null });
     look.choose(setup.look.theme);
     speak(setup.look.language);
+    if (!before && setup.forgotten) this.#push({ text: t.settings.forgotten, failure: setup.forgotten, warning: true, action: null });
     useKeys(setup.look.keys);
     const asks = ({ settings, models }: Setup) => JSON.stringify([settings.language, settings.translate, models.map((model) => model.folder)]);
     if (!before || asks(before) === asks(setup)) return;

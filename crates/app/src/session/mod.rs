@@ -552,7 +552,11 @@ impl Session {
     /// The text is safe: its job leaves the journal, and its watched folder doesn't offer
     /// the recording again. Blocks on the disk.
     fn settled(&self, id: JobId) {
-        let goes_on = |entry: &QueueEntry| entry.state == JobState::Paused;
+        // One that was stopped can be resumed in a later window, also where its text so far was saved.
+        let goes_on = |entry: &QueueEntry| {
+            let is_stopped = matches!(entry.state, JobState::Cancelled | JobState::Failed);
+            entry.state == JobState::Paused || (is_stopped && entry.stopped.is_some())
+        };
         if self.lock().queue.get(id).is_some_and(goes_on) {
             return;
         }

@@ -1,14 +1,15 @@
 //! Queues that outlive their window, with engines that end as the name of the
 //! recording says.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::job_folder::{JobFolder, impatient_engine};
-use app::session::{Attempt, JobSettings, JobState, Part, QueueEntry, Session};
+use app::session::{Attempt, JobSettings, JobState, Part, QueueEntry, SaveTarget, Session};
 use library::HostKind;
 use supervisor::{EngineOptions, Limits, SupervisorOptions};
+use transcript::export::{Format, Options};
 use transcript::{Span, Task, Time};
 
 /// Longer than anything takes on a starved machine; reached only by a hang.
@@ -329,6 +330,9 @@ fn a_paused_recording_stays_paused_in_later_windows() {
                 let session = start(&place, &settings);
                 let entry = reaches(&session, 1, JobState::Paused).await;
                 assert_eq!(entry.stopped.unwrap().reached(), Some(Time::from_millis(90_000)));
+            for model in [entry.model.unwrap(), entry.transcript.unwrap().model] {
+                assert!(model.demonstration && model.name == "starter-whisper", "{model:?}");
+            }
                 assert_eq!(text_of(&session, 1).await, expected(0..3));
                 let other = session.add([files[1].clone()])[0];
                 reaches(&session, other, JobState::Finished).await;
@@ -347,10 +351,13 @@ fn a_paused_recording_stays_paused_in_later_windows() {
     }
 }
 
-/// What was stopped keeps its text in later windows, killed and closed ones, and can be resumed there.
+/// What was stopped keeps its text in later windows, killed and closed ones, also where it was saved, with what its
+/// model is, and can be resumed there.
 #[test]
 fn a_stopped_recording_keeps_its_text_in_later_windows() {
-    let (place, settings) = (JobFolder::new(), with_model(false));
+    let (place, mut settings) = (JobFolder::new(), with_model(false));
+    let starter = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/starter-whisper");
+    settings.model.as_mut().unwrap().path = starter;
     let file = place.job(HANGING).file.0;
     killed(&place, &settings, async |session| {
         let id = session.add([file.clone()])[0];
@@ -358,6 +365,8 @@ fn a_stopped_recording_keeps_its_text_in_later_windows() {
         session.cancel(id);
         reaches(session, id, JobState::Cancelled).await;
         assert_eq!(session.unsaved(), 0, "closing loses nothing");
+        let beside = SaveTarget::Beside { replace: false };
+        assert!(session.save(id, Format::Txt, &Options::default(), &beside).unwrap().is_file());
     });
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for _ in 0..2 {

@@ -41,7 +41,14 @@ fn a_bilingual_job_has_both_texts_and_exports_are_shaped_as_asked() {
     assert!(!get(&both, "format=srt").text().contains("Good morning.\nGood morning.\n"));
     // What is in English already is not translated, and then there is nothing to put below it.
     let plain = id(&[("language", "en"), ("bilingual", "true")]);
-    assert_eq!(get(&plain, "format=srt&bilingual=true").is(409).error().0, "no_translation");
+    for (asked, code) in [
+        ("format=srt&bilingual=true", "no_translation"),
+        ("format=rttm", "no_speakers"),
+        ("format=chapters", "no_chapters"),
+        ("format=chapters-vtt", "no_chapters"),
+    ] {
+        assert_eq!(get(&plain, asked).is(409).error().0, code);
+    }
 
     assert!(!get(&plain, "format=vtt").text().contains("<00:"));
     assert!(get(&plain, "format=vtt&word_tags=true").text().contains("<00:"));

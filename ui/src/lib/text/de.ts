@@ -595,6 +595,7 @@ export const de: Text = {
     undoneExcept: (undone, left) => `Wiederhergestellte Transkripte: ${undone}. Inzwischen geändert und nicht wiederhergestellt: ${left}.`,
     refused: "Diese Bearbeitung ist hier nicht möglich.",
     notWritten: "Eine Korrektur kann noch nicht gespeichert werden. Steno versucht es weiter.",
+    notSavedBefore: "Nicht gespeichert: Eine Korrektur kann noch nicht gesichert werden. Geben Sie Speicherplatz frei und versuchen Sie es erneut.",
     unwritten: "Noch nicht gespeichert",
     speaker: "Sprecher",
     noSpeaker: "Kein Sprecher",

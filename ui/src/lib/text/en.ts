@@ -599,6 +599,7 @@ export const en = {
     undoneExcept: (undone: number, left: string) => `Transcripts restored: ${undone}. Changed since then and not restored: ${left}.`,
     refused: "This edit isn’t possible here.",
     notWritten: "A correction can’t be stored yet. Steno keeps trying.",
+    notSavedBefore: "Not saved: a correction can’t be stored yet. Free some disk space and try again.",
     unwritten: "Not stored yet",
     speaker: "Speaker",
     noSpeaker: "No speaker",

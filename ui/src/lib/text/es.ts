@@ -598,6 +598,7 @@ export const es: Text = {
     undoneExcept: (undone, left) => `Transcripciones restauradas: ${undone}. Con cambios posteriores, no restauradas: ${left}.`,
     refused: "Este cambio no es posible aquí.",
     notWritten: "Una corrección no se puede guardar todavía. Steno lo sigue intentando.",
+    notSavedBefore: "No se ha guardado: una corrección no se puede guardar todavía. Libera espacio en el disco y vuelve a intentarlo.",
     unwritten: "Todavía sin guardar",
     speaker: "Hablante",
     noSpeaker: "Sin hablante",

@@ -598,6 +598,7 @@ export const fr: Text = {
     undoneExcept: (undone, left) => `Transcriptions restaurées : ${undone}. Modifiées entre-temps et non restaurées : ${left}.`,
     refused: "Cette modification n’est pas possible ici.",
     notWritten: "Une correction ne peut pas encore être enregistrée. Steno continue d’essayer.",
+    notSavedBefore: "Non enregistré : une correction ne peut pas encore être conservée. Libérez de l’espace disque et réessayez.",
     unwritten: "Pas encore enregistré",
     speaker: "Locuteur",
     noSpeaker: "Aucun locuteur",

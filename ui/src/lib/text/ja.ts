@@ -594,6 +594,7 @@ export const ja: Text = {
     undoneExcept: (undone, left) => `${undone}件を元に戻しました。その後変更されたため、次はそのままです：${left}。`,
     refused: "ここではこの編集はできません。",
     notWritten: "修正をまだ保存できません。保存できるまで再試行します。",
+    notSavedBefore: "保存していません：修正をまだ記録できません。ディスクの空き容量を増やして、もう一度お試しください。",
     unwritten: "まだ保存されていません",
     speaker: "話者",
     noSpeaker: "話者なし",

@@ -594,6 +594,7 @@ export const zh: Text = {
     undoneExcept: (undone, left) => `${undone} 份已恢复原状；以下文稿在此期间有改动，保持不变：${left}。`,
     refused: "此处无法进行该编辑。",
     notWritten: "有一处更正尚未保存。Steno 会继续尝试。",
+    notSavedBefore: "未保存：有一处更正尚未写入。请释放磁盘空间，然后重试。",
     unwritten: "尚未保存",
     speaker: "说话人",
     noSpeaker: "无说话人",

@@ -290,6 +290,9 @@ test("a correction that can't be stored stays in its place, is told of once, and
   const { edit } = backend;
   const full = { code: "disk_full", file: null, message: "The disk is full.", remedy: "Make room." };
   backend.edit = () => Promise.reject(full);
+  const closings: boolean[] = [];
+  backend.close = (really) => Promise.resolve(void closings.push(really));
+  const exporting = steno.exporting ?? steno.setup!.exporting;
   const row = () => screen.getAllByTestId("segment")[0];
   for (const text of ["Not", "Not lost", "Not lost."]) {
     await fireEvent.input(await open(0), { target: { value: text } });
@@ -306,7 +309,17 @@ test("a correction that can't be stored stays in its place, is told of once, and
   await steno.remove(1);
   backend.emit({ kind: "close_requested", unfinished: 0, unsaved: [] });
   await waitFor(() => expect(steno.closing).toEqual({ unfinished: 0, unsaved: [1] }));
+  // The program, which would close soon where nothing else is lost, is told to stay.
+  expect(closings).toEqual([false]);
   steno.closing = null;
+  // A file would have the text before.
+  let saved = 0;
+  backend.save = () => Promise.resolve({ files: [`/x/${++saved}.srt`], failures: [] });
+  await steno.save(1, { ...exporting }, "beside");
+  await steno.saveAll({ ...exporting });
+  expect(saved).toBe(0);
+  expect(steno.toasts.map(({ text }) => text)).toContain(`${steno.jobs[0]?.name}: ${t.editing.notSavedBefore}`);
+  while (steno.toasts.length > 1) steno.dismiss(steno.toasts.at(-1)!.id);
   expect(steno.jobs).toHaveLength(1);
   expect(steno.toasts, "the message is there already").toHaveLength(1);
   backend.edit = edit;

@@ -44,8 +44,13 @@ export class Unwritten {
     this.#jobs.delete(job);
   }
 
+  /** Tries again for one recording, at once. */
+  async send(job: number): Promise<void> {
+    for (const [segment, text] of [...(this.#jobs.get(job) ?? [])]) await this.#send(job, segment, text);
+  }
+
   async #again(): Promise<void> {
-    for (const [job, texts] of [...this.#jobs]) for (const [segment, text] of [...texts]) await this.#send(job, segment, text);
+    for (const job of this.jobs) await this.send(job);
     this.#timer = this.#jobs.size > 0 ? setTimeout(() => void this.#again(), AGAIN) : undefined;
   }
 }

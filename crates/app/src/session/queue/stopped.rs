@@ -33,6 +33,14 @@ impl StoppedJob {
         Job { resume: None, ..self.job.clone() } == *fresh
     }
 
+    /// The model of its text, as far as its files say. Waits for the disk.
+    fn model(&self) -> transcript::Model {
+        let found = advisor::models::model_at(self.job.model.as_path());
+        let (name, demonstration) = found.map(|found| (found.name, found.demonstration)).unwrap_or_default();
+        let precision = self.job.precision.map(|precision| precision.as_str().to_owned()).unwrap_or_default();
+        transcript::Model { name, precision, demonstration, adapter: None }
+    }
+
     /// The job to resume as it was begun, whatever the settings are now. `None` where the recording
     /// is another one.
     pub fn continued(&self, identity: Option<&Identity>) -> Option<Job> {
@@ -136,10 +144,13 @@ impl Queue {
 
     /// A recording that failed, was paused or was stopped in an earlier window has the text that was there.
     pub fn set_stopped_before(&mut self, id: JobId, stopped: StoppedJob) {
+        let model = stopped.model();
         self.change(id, |entry, version| {
-            if let Some(text) = supervisor::partial_of(&stopped.job) {
+            if let Some(mut text) = supervisor::partial_of(&stopped.job) {
+                text.model = model.clone();
                 entry.take(text, version);
             }
+            entry.model = Some(model);
             entry.stopped = Some(Arc::new(stopped));
         });
     }
