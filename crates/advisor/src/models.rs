@@ -319,20 +319,17 @@ impl Places {
             let remedy = format!("Download it: `steno models pull {wanted}`.");
             return Failure::new(ErrorCode::ModelNotFound, message).remedy(remedy);
         }
-        let (there_are, remedy) = if names.is_empty() {
+        if names.is_empty() {
             let folders: Vec<String> = self.folders().iter().map(|path| path.display().to_string()).collect();
-            (
-                format!("No model is installed; looked in {}.", folders.join(", ")),
-                "Give the folder of a model, or set STENO_MODELS to the folder that contains the models' folders.",
-            )
-        } else {
-            (
-                format!("There are: {}.", names.join(", ")),
-                "Choose one of them, or give the folder of a model.",
-            )
-        };
-        let message = format!("There is no model named \"{wanted}\". {there_are}");
-        Failure::new(ErrorCode::ModelNotFound, message).remedy(remedy)
+            let message = format!("No model is installed; looked in {}.", folders.join(", "));
+            return Failure::new(ErrorCode::ModelNotFound, message).remedy(
+                "`steno models recommend` names one for this machine, and `steno models pull NAME` downloads it. \
+                 Or give the folder of a model.",
+            );
+        }
+        let message = format!("There is no model named \"{wanted}\". There are: {}.", names.join(", "));
+        Failure::new(ErrorCode::ModelNotFound, message)
+            .remedy("Choose one of them, or give the folder of a model.")
     }
 }
 

@@ -136,7 +136,7 @@ impl Request {
             match save::check_content(transcript, *format, file) {
                 Ok(()) => formats.push(*format),
                 Err(error) => {
-                    let text = format!("{format} was not written. {}", error.message());
+                    let text = format!("Not written as {format}. {}", error.message());
                     failures.push(Failure::named(error.code(), &text, Some(error.remedy())).file(file));
                 }
             }

@@ -369,7 +369,11 @@ pub async fn transcript(
             return Err(ApiError::new(StatusCode::CONFLICT, "no_translation", message));
         }
         transcript::save::check_content(&transcript, format, std::path::Path::new("")).map_err(|error| {
-            ApiError::new(StatusCode::CONFLICT, error.code(), format!("{format} was not written. {}", error.message()))
+            ApiError::new(
+                StatusCode::CONFLICT,
+                error.code(),
+                format!("There is no {format}. {}", error.message()),
+            )
         })?;
         let mut text = Vec::new();
         export::export(&transcript, format, &options, &mut text).map_err(|error| {

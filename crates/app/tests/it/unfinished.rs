@@ -330,9 +330,6 @@ fn a_paused_recording_stays_paused_in_later_windows() {
                 let session = start(&place, &settings);
                 let entry = reaches(&session, 1, JobState::Paused).await;
                 assert_eq!(entry.stopped.unwrap().reached(), Some(Time::from_millis(90_000)));
-            for model in [entry.model.unwrap(), entry.transcript.unwrap().model] {
-                assert!(model.demonstration && model.name == "starter-whisper", "{model:?}");
-            }
                 assert_eq!(text_of(&session, 1).await, expected(0..3));
                 let other = session.add([files[1].clone()])[0];
                 reaches(&session, other, JobState::Finished).await;
@@ -374,6 +371,12 @@ fn a_stopped_recording_keeps_its_text_in_later_windows() {
             let session = start(&place, &settings);
             let entry = reaches(&session, 1, JobState::Cancelled).await;
             assert_eq!(entry.stopped.unwrap().reached(), Some(Time::from_millis(90_000)));
+            let model = entry.model.unwrap();
+            assert!(model.demonstration && model.name == "starter-whisper", "{model:?}");
+            let beside = SaveTarget::Beside { replace: true };
+            let file = session.save(1, Format::Txt, &Options::default(), &beside).unwrap();
+            let text = std::fs::read_to_string(file).unwrap();
+            assert!(text.contains(transcript::export::DEMONSTRATION_WARNING), "{text}");
             assert_eq!(text_of(&session, 1).await, expected(0..3));
             session.close().await;
         });

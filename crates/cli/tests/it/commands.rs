@@ -126,7 +126,7 @@ fn a_format_that_a_transcript_has_nothing_for_does_not_keep_the_others_from_bein
     sandbox.run(&["transcribe", "talk.mp3", "-f", "json"]).ends(0);
     let ran = sandbox.run(&["export", "talk.json", "-f", "txt,rttm,chapters,srt,chapters-vtt"]).ends(1);
     for (format, lacks) in [("rttm", "speakers"), ("chapters", "chapters"), ("chapters-vtt", "chapters")] {
-        let told = format!("talk.json: {format} was not written. The transcript has no {lacks}.");
+        let told = format!("talk.json: Not written as {format}. The transcript has no {lacks}.");
         assert!(ran.err.contains(&told), "no {told:?} in {}", ran.err);
     }
     assert_eq!(sandbox.names(), ["talk.json", "talk.mp3", "talk.srt", "talk.txt"]);

@@ -339,7 +339,7 @@ fn jobs_that_fail_are_given_up_with_the_reason() {
     // A format that would be empty is refused by name, and the text stays where it is.
     run(&sandbox, &nats, &["collect", "--wait", "--remove", "-f", "rttm", "-o", "turns"])
         .ends(1)
-        .says("alpha.mp3: rttm was not written. The transcript has no speakers.");
+        .says("alpha.mp3: Not written as rttm. The transcript has no speakers.");
     assert!(!sandbox.path("turns/alpha.rttm").exists());
     run(&sandbox, &nats, &["collect", "--wait", "--remove", "-o", "out", "--force"]).ends(0);
     let now = overview(&sandbox, &nats);

@@ -10,6 +10,8 @@ use crate::{Segment, Time, Transcript, Word};
 /// A segment of zero length is shown for this long, or until the next one starts.
 const SHORTEST: Time = Time::from_millis(100);
 const ONE_MILLISECOND: Time = Time::from_millis(1);
+/// Nobody reads what is shown for less.
+const UNREADABLE: Time = Time::from_millis(200);
 
 #[derive(Debug, PartialEq)]
 pub struct Cue {
@@ -220,11 +222,14 @@ fn shaped(
     let mut earliest = Time::ZERO;
     for cue in &mut cues {
         let length = cue.end.saturating_sub(cue.start);
+        // Words that were all found at one instant are shown long enough, and those after them later.
+        let shortest =
+            if length < UNREADABLE { shaping.min_duration } else { length.min(shaping.min_duration) };
         if cue.start < earliest {
             cue.start = earliest + shaping.min_gap;
         }
-        cue.end = cue.end.max(cue.start + length.min(shaping.min_duration));
-        earliest = cue.start + length.min(shaping.min_duration).max(ONE_MILLISECOND);
+        cue.end = cue.end.max(cue.start + shortest);
+        earliest = cue.start + shortest.max(ONE_MILLISECOND);
     }
     let starts: Vec<Time> = cues.iter().skip(1).map(|cue| cue.start).collect();
     let last_end = cues.last().map(|cue| cue.end.max(duration)).unwrap_or_default();
@@ -386,6 +391,33 @@ mod tests {
             of_channels(&[(0, 0, 2_000, "Yes, of course."), (1, 100, 2_100, "No, never.")], Some(one_line));
         assert_eq!(found.len(), 2);
         assert!(found.iter().all(|(start, end, _)| end - start >= 833), "{found:?}");
+    }
+
+    #[test]
+    fn words_that_were_all_found_at_one_instant_are_shown_long_enough() {
+        let word = |(text, start, end): (&str, u32, u32)| Word {
+            text: text.into(),
+            start: Time::from_millis(start),
+            end: Time::from_millis(end),
+            probability: 0.9,
+        };
+        let words = [
+            (" Clear", 0, 500),
+            (" and", 500, 900),
+            (" loud.", 900, 900),
+            (" See", 900, 900),
+            (" you.", 900, 2_000),
+        ];
+        let mut segment = segment(0, 2_000, "Clear and loud. See you.");
+        segment.words = words.map(word).into();
+        let shaping = Shaping { line_width: 10, lines: 1, ..Shaping::default() };
+        let options = Options { shaping: Some(shaping.clone()), ..Options::default() };
+        let cues = cues(&transcript(vec![segment]), &options);
+        assert_eq!(cues.len(), 3, "{cues:?}");
+        for (cue, next) in cues.iter().zip(&cues[1..]) {
+            assert!(cue.end.saturating_sub(cue.start) > Time::from_millis(800), "{cues:?}");
+            assert!(cue.end <= next.start, "{cues:?}");
+        }
     }
 
     /// The lines of each cue.

@@ -14,6 +14,7 @@ beforeAll(fillIn);
 /** The window with a model that can be asked for no more than the text. */
 async function window(): Promise<Steno> {
   const backend = new FakeBackend(1);
+  backend.languageOf = "de";
   const limits = { takes_language: false, takes_translation: false, takes_prompt: false, takes_search: false };
   const models = backend.fits.models.map((fit) => (fit.model === 1 && fit.facts ? { ...fit, facts: { ...fit.facts, ...limits } } : fit));
   backend.fits = { ...backend.fits, models };
@@ -37,6 +38,11 @@ test("what the model can’t be asked for is disabled, with the reason, and come
     const field = screen.getByTestId<HTMLInputElement>(id);
     expect([field.disabled, field.labels?.[0]?.textContent?.includes(reason)], id).toEqual([true, true]);
   }
+
+  // Nor can it be asked for afterwards.
+  await steno.addSample();
+  const again = await screen.findByTestId<HTMLButtonElement>("translate-text", {}, { timeout: 15_000 });
+  expect([again.disabled, again.title]).toEqual([true, t.settings.cant.translation]);
 
   // What was set stays set for a model that takes it.
   await steno.changeSettings({ model: 0 });
