@@ -497,7 +497,7 @@ fn a_damaged_speaker_model_is_refused_with_its_file_and_the_reason() {
     }
 }
 
-/// What a killed attempt left is in nobody's way, and what is not installed leaves nothing.
+/// What a killed attempt left disturbs no later import, and a failed import leaves nothing.
 #[test]
 fn a_model_that_is_made_here_is_seen_when_it_is_whole() {
     let place = Place::new();

@@ -10,7 +10,7 @@ use crate::{Segment, Time, Transcript, Word};
 /// A segment of zero length is shown for this long, or until the next one starts.
 const SHORTEST: Time = Time::from_millis(100);
 const ONE_MILLISECOND: Time = Time::from_millis(1);
-/// Nobody reads what is shown for less.
+/// A cue that is shown for less than this can't be read.
 const UNREADABLE: Time = Time::from_millis(200);
 
 #[derive(Debug, PartialEq)]
@@ -250,7 +250,7 @@ fn shaped(
 }
 
 /// Of each of the segments, which are in order of their start: whether it is shown together with
-/// what somebody else says.
+/// another speaker's cue.
 fn in_crosstalk(segments: &[&Segment], labels: &SpeakerLabels, shaping: &Shaping) -> Vec<bool> {
     let mut found = vec![false; segments.len()];
     let mut latest: Option<(usize, Cue)> = None;
