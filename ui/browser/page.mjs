@@ -16,6 +16,9 @@ export const program = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chr
 /** What the system is set to, beside what the window speaks. */
 const LOCALES = { en: "en-GB", de: "de-DE", es: "es-ES", fr: "fr-FR", zh: "zh-CN", ja: "ja-JP" };
 
+/** Until what was changed is drawn. */
+const drawn = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+
 /** A browser with the pages; `close` ends both. */
 export async function open() {
   // In a few files: a hundred and more for each page take longer than all that is looked at.
@@ -37,22 +40,37 @@ export async function open() {
   }
 
   /** A page in that state, drawn and at rest. */
-  async function show({ query, open }, { theme = "light", language = "en", width = 1024, height = 700, zoom = 1, moving = false } = {}) {
-    const viewport = { width: Math.round(width / zoom), height: Math.round(height / zoom) };
-    const locale = LOCALES[language];
-    const context = await contextOf({ viewport, deviceScaleFactor: zoom, colorScheme: theme === "dark" ? "dark" : "light", reducedMotion: "reduce", locale });
+  async function show({ query, open }, { theme = "light", language, width = 1024, height = 700, moving = false } = {}) {
+    const viewport = { width, height };
+    const locale = LOCALES[language ?? "en"];
+    const context = await contextOf({ viewport, colorScheme: theme === "dark" ? "dark" : "light", reducedMotion: "reduce", locale });
     const page = await context.newPage();
     const faults = [];
     await page.route("**/favicon.ico", (route) => route.fulfill({ status: 204 }));
     page.on("pageerror", (error) => faults.push(String(error)));
     page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
-    await page.goto(`${address}?${query}&theme=${theme}&lang=${language}${moving ? "" : "&still"}`);
+    await page.goto(`${address}?${query}&theme=${theme}${language ? `&lang=${language}` : ""}${moving ? "" : "&still"}`);
     await page.locator("header h1").waitFor();
     await page.evaluate(() => document.fonts.ready);
     await page.waitForTimeout(150);
     await open?.(page);
     await page.waitForTimeout(250);
-    return { page, faults, close: () => page.close() };
+    return {
+      page,
+      faults,
+      /** Everything that many times as large, as with the system's or the browser's zoom. */
+      enlarge: async (times) => {
+        await page.setViewportSize({ width: Math.round(width / times), height: Math.round(height / times) });
+        await drawn(page);
+      },
+      /** Another language, as by the choice in the settings; not where `language` was given. */
+      speak: async (language) => {
+        await page.evaluate((language) => window.pretended.speak(language), language);
+        await page.waitForFunction((language) => document.documentElement.lang.startsWith(language), language);
+        await drawn(page);
+      },
+      close: () => page.close(),
+    };
   }
 
   return {

@@ -4,6 +4,7 @@ import { mount } from "svelte";
 import App from "./App.svelte";
 import { backend } from "./lib/backend";
 import { Steno } from "./lib/steno.svelte";
+import { speak } from "./lib/text";
 
 const target = document.getElementById("app");
 if (target) {
@@ -15,5 +16,5 @@ if (target) {
   if (document.visibilityState === "hidden") void behind.painted(false);
   requestAnimationFrame(() => requestAnimationFrame(() => void behind.painted(true)));
   // For tests in a browser, which drive what is only pretended.
-  if (import.meta.env.DEV) Object.assign(window, { pretended: { backend: behind, steno } });
+  if (import.meta.env.DEV) Object.assign(window, { pretended: { backend: behind, steno, speak } });
 }
