@@ -180,6 +180,10 @@ pub struct Transcribe {
     #[arg(long, long_help = format!("{JSON_EVENTS} Files are written only with --format or --output."))]
     pub json_events: bool,
 
+    /// Print what the time went into: stages, and idle cores
+    #[arg(long, conflicts_with_all = ["quiet", "json_events"])]
+    pub timings: bool,
+
     /// Print no progress, only warnings and errors
     #[arg(long, short)]
     pub quiet: bool,

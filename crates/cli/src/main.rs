@@ -49,6 +49,7 @@ mod spool;
 mod stored;
 mod submit;
 mod times;
+mod timings;
 mod transcribe;
 mod translate;
 mod values;

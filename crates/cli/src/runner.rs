@@ -21,6 +21,7 @@ use crate::outputs::{Destination, Output, Request};
 use crate::progress::ProgressLine;
 use crate::speakers::is_same_recording;
 use crate::times::{clock, wait};
+use crate::timings::Timings;
 
 /// Gaps that are listed one by one; more are counted.
 const GAPS_LISTED: usize = 5;
@@ -75,6 +76,8 @@ pub struct Runner {
     pub keeps_curable: bool,
     /// Jobs whose text is in no file: they stay in the journal, whatever happens later.
     unsaved: HashSet<JobKey>,
+    /// Where the user wants to know what the time went into.
+    pub timings: Option<Timings>,
     pub demonstration_told: bool,
     pub some_failed: bool,
 }
@@ -88,6 +91,7 @@ impl Runner {
             json_events,
             keeps_curable: false,
             unsaved: HashSet::new(),
+            timings: None,
             demonstration_told: false,
             some_failed: false,
         }
@@ -191,6 +195,9 @@ impl Runner {
                 self.finish(key, JournalState::Finished).await;
                 self.saved(id, &written)?;
                 self.summary(&file, &transcript, &written, started.elapsed(), is_resumed);
+                if let (Some(timings), Some(run)) = (&mut self.timings, &transcript.run) {
+                    self.console.info(&timings.table(&run.stages));
+                }
                 Ok(())
             }
             Ending::Cancelled(partial) => {

@@ -18,10 +18,12 @@ use crate::inputs::{self, Inputs};
 use crate::interrupt::Interrupt;
 use crate::outputs::{Destination, NO_CHAPTERS_YET, Request, Taken, plan};
 use crate::runner::{Item, Runner};
+use crate::timings::Timings;
 use crate::values::Language;
 use crate::{models, spool, stored};
 
 pub async fn run(mut args: Transcribe, mut interrupt: Interrupt) -> Ended {
+    let timings = args.timings.then(Timings::begin);
     // Deleted when it is dropped.
     let spooled = match spool::standard_input(&mut args.files, &mut interrupt).await {
         Ok(spooled) => spooled,
@@ -47,6 +49,7 @@ pub async fn run(mut args: Transcribe, mut interrupt: Interrupt) -> Ended {
         memory: preferences.memory.clone(),
     });
     let mut runner = Runner::new(console, interrupt, supervisor, args.json_events);
+    runner.timings = timings;
     let ended = match items(&args, &preferences, &request, inputs, &mut runner) {
         Ok(mut items) => {
             if spooled.is_some() {

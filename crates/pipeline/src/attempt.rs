@@ -20,7 +20,7 @@ use crate::speech_model::Request;
 use crate::start::Models;
 use crate::steps::{self, Found, Observer, Step as WindowStep};
 use crate::trouble::{Broken, during};
-use crate::{Control, Emit, StageError, completeness, device, job, speakers};
+use crate::{Control, Emit, StageError, completeness, device, job, speakers, timings};
 
 /// Bands of the spectrogram that is made of sound which no model listens to.
 const MEL_BINS: usize = 80;
@@ -141,18 +141,16 @@ impl<'a> Work<'a> {
             during(Stage::SpeakerModel, take(self.context, Stage::SpeakerModel)?.verify(self.control))?;
             let Self { context, job, control, emit, draft, state, sound, voices, .. } = self;
             let (context, sound) = during(Stage::Diarize, both(context.as_ref(), sound.as_ref()))?;
-            let started = std::time::Instant::now();
             // Speakers of several channels have their numbers once all were heard.
             let guessed = (channels.len() == 1).then_some(&**voices);
-            let heard = speakers::hear(context, &state.settings, job, sound, guessed, control, emit);
-            draft.stage("speakers", started.elapsed().as_secs_f64());
-            all.push((*label, heard?));
+            let hearing = || speakers::hear(context, &state.settings, job, sound, guessed, control, emit);
+            all.push((*label, control.timings().of(timings::SPEAKERS, hearing)?));
             seconds = seconds.max(sound.recording.seconds());
         }
-        let Self { context, job, voices, emit, draft, .. } = self;
-        let started = std::time::Instant::now();
-        let found = speakers::decide(take(context, Stage::Align)?, job, all, seconds)?;
-        draft.stage("speakers", started.elapsed().as_secs_f64());
+        let Self { context, job, control, voices, emit, draft, .. } = self;
+        let context = take(context, Stage::Align)?;
+        let deciding = || speakers::decide(context, job, all, seconds);
+        let found = control.timings().of(timings::SPEAKERS, deciding)?;
         draft.set_speakers(&found, &speakers::names(&found.voices, &found.network, voices), emit);
         Ok(())
     }
@@ -174,18 +172,17 @@ impl<'a> Work<'a> {
     /// asked for, as the model knows it.
     fn load(&mut self) -> Result<Option<String>, Broken> {
         let job = self.job;
-        let loading = Reporter::new(Stage::SpeechModel, None, self.emit);
         let context = take(self.context, Stage::SpeechModel)?;
         // Advice names what this attempt could do with less of.
         context.device.set_situation(self.models.situation(&self.state.settings));
-        let loaded = self.models.load(context, &self.state.settings, self.control)?;
-        let seconds = loading.elapsed().as_secs_f64();
+        let Self { models, state, control, .. } = self;
+        let loading = || models.load(context, &state.settings, control);
+        let loaded = control.timings().of(timings::LOAD_MODEL, loading)?;
         let language = match &job.language {
             Some(language) => Some(during(Stage::SpeechModel, known_language(loaded, language))?),
             None => None,
         };
         self.draft.transcript.model = loaded.model.clone();
-        self.draft.stage("load_model", seconds);
         self.tell();
         Ok(language)
     }
@@ -212,18 +209,19 @@ impl<'a> Work<'a> {
         }
         let mut scope = during(STAGE, entered)?;
         let mut reporter = Reporter::new(Stage::Preprocess, None, self.emit);
-        let result = sound::prepare(job, n_mels, mode, &mut |seconds, total| {
-            control.worked();
-            reporter.set_duration(total.map(Time::from_seconds));
-            reporter.at(Time::from_seconds(seconds));
-            !control.is_cancelled()
-        });
-        let seconds = reporter.elapsed().as_secs_f64();
+        let preparing = || {
+            sound::prepare(job, n_mels, mode, &mut |seconds, total| {
+                control.worked();
+                reporter.set_duration(total.map(Time::from_seconds));
+                reporter.at(Time::from_seconds(seconds));
+                !control.is_cancelled()
+            })
+        };
+        let result = control.timings().of(timings::PREPROCESS, preparing);
         let recording = during(STAGE, result)?;
         scope.loaded();
         // What decoding took besides is free again; shrinking always succeeds.
         let _ = scope.resize(recording.pcm.bytes_in_memory().min(PREPARING_BYTES + kept));
-        self.draft.stage("preprocess", seconds);
         during(STAGE, has_span(job.span, recording.seconds()))?;
         self.draft.describe_source(&recording);
         self.draft.note_tracks(job.track, &recording.info, self.emit);
@@ -271,7 +269,10 @@ impl<'a> Work<'a> {
         if known.is_none_or(|known| model.speech.known_language(known).is_none()) {
             let found = match language {
                 Some(language) => (language, None),
-                None => during(STAGE, language_of(model, recording, control))?,
+                None => {
+                    let listening = || language_of(model, recording, control);
+                    during(STAGE, control.timings().of(timings::LANGUAGE, listening))?
+                }
             };
             draft.point.languages.truncate(*channel);
             draft.point.languages.push(found);
@@ -318,8 +319,8 @@ impl<'a> Work<'a> {
             skip,
             control,
         };
-        let result = model.speech.transcribe(&request, &from, &mut listener);
-        draft.stage("transcribe", reporter.elapsed().as_secs_f64());
+        let transcribing = || model.speech.transcribe(&request, &from, &mut listener);
+        let result = control.timings().of(timings::TRANSCRIBE, transcribing);
         during(STAGE, result)?;
         reporter.at(duration);
         scope.leave(|| ());

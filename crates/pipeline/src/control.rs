@@ -1,18 +1,21 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::timings::Timings;
+
 /// What other threads may do to a running job: ask it to stop, and see that
 /// it still works. Clones share one state.
 #[derive(Debug, Clone, Default)]
 pub struct Control {
     cancelled: Arc<AtomicBool>,
     work: Arc<AtomicU64>,
+    timings: Timings,
 }
 
 impl Control {
-    /// Shares the work counter with `self` but has a cancel flag of its own.
+    /// Shares the work counter with `self` but has a cancel flag and timings of its own.
     pub fn for_next_job(&self) -> Self {
-        Self { cancelled: Arc::default(), work: Arc::clone(&self.work) }
+        Self { cancelled: Arc::default(), work: Arc::clone(&self.work), timings: Timings::default() }
     }
 
     /// Asks the job to stop at the next opportunity.
@@ -23,6 +26,11 @@ impl Control {
     /// Whether the job was asked to stop.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// What the time of the job goes into.
+    pub(crate) fn timings(&self) -> &Timings {
+        &self.timings
     }
 
     /// Called after every layer, token and block of audio.

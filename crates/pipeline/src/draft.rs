@@ -1,7 +1,7 @@
 use std::time::Instant;
 
 use audio::{MediaInfo, Recording, Warning};
-use transcript::{Notice, RunInfo, SCHEMA_VERSION, Segment, Source, Time, Transcript, speakers};
+use transcript::{Notice, RunInfo, SCHEMA_VERSION, Segment, Source, StageTime, Time, Transcript, speakers};
 use wire::notice::Message;
 use wire::{Event, Job, Point};
 
@@ -16,7 +16,6 @@ pub struct Draft {
     pub transcript: Transcript,
     /// Where the text goes on.
     pub point: Point,
-    stages: Vec<(String, f64)>,
     started: Instant,
 }
 
@@ -44,15 +43,7 @@ impl Draft {
             complete: false,
             run: None,
         };
-        Self { transcript, point, stages: Vec::new(), started: Instant::now() }
-    }
-
-    /// Adds to the time that a stage has taken.
-    pub fn stage(&mut self, name: &str, seconds: f64) {
-        match self.stages.iter_mut().find(|(known, _)| known == name) {
-            Some((_, total)) => *total += seconds,
-            None => self.stages.push((name.to_owned(), seconds)),
-        }
+        Self { transcript, point, started: Instant::now() }
     }
 
     /// Writes who speaks into the text: names of people who are known, else numbers.
@@ -141,7 +132,7 @@ impl Draft {
         }
     }
 
-    pub fn finish(&mut self, device: &str) {
+    pub fn finish(&mut self, device: &str, stages: Vec<StageTime>) {
         self.transcript.segments.sort_by_key(|segment| (segment.start, segment.channel));
         self.transcript.completeness.gaps.sort_by_key(|gap| gap.start);
         self.transcript.complete = true;
@@ -157,7 +148,7 @@ impl Draft {
             finished_at: jiff::Timestamp::now().to_string(),
             device: device.to_owned(),
             engine: env!("CARGO_PKG_VERSION").into(),
-            stages: std::mem::take(&mut self.stages),
+            stages,
             real_time_factor: if duration > 0.0 { wall / duration } else { 0.0 },
             peak_memory_bytes: platform::peak_resident_bytes(),
         });

@@ -37,7 +37,7 @@ pub fn transcribe(
     let device = context.as_ref().map_or("cpu", |context| context.chosen.id.as_str());
     match result {
         Ok(()) => {
-            draft.finish(device);
+            draft.finish(device, control.timings().stages());
             Ok(draft.transcript)
         }
         Err(error) => {

@@ -30,6 +30,7 @@ mod start;
 mod steps;
 pub mod text_embedding;
 mod text_language;
+mod timings;
 mod transducer;
 mod trouble;
 pub mod whisper;

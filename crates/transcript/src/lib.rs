@@ -274,17 +274,58 @@ pub struct RunInfo {
     pub device: String,
     /// Version of the engine.
     pub engine: String,
-    /// Seconds of wall time per stage, in order.
-    pub stages: Vec<(String, f64)>,
+    /// What the time went into, in the order in which it began. No time is counted twice.
+    pub stages: Vec<StageTime>,
     /// Wall time over recording time.
     pub real_time_factor: f64,
     /// Peak memory of the engine's process, if the system reports it.
     pub peak_memory_bytes: Option<u64>,
 }
 
+/// What a stage of a job took.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "StoredStageTime")]
+pub struct StageTime {
+    /// The stage's name, e.g. `encode`.
+    pub name: String,
+    /// Wall time.
+    pub seconds: f64,
+    /// Time of all cores together, in seconds; at most their number times `seconds`.
+    pub processor_seconds: f64,
+}
+
+/// A stage as it is stored, also by versions that knew its wall time alone.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum StoredStageTime {
+    Whole { name: String, seconds: f64, processor_seconds: f64 },
+    Wall(String, f64),
+}
+
+impl From<StoredStageTime> for StageTime {
+    fn from(stored: StoredStageTime) -> Self {
+        match stored {
+            StoredStageTime::Whole { name, seconds, processor_seconds } => {
+                Self { name, seconds, processor_seconds }
+            }
+            StoredStageTime::Wall(name, seconds) => Self { name, seconds, processor_seconds: 0.0 },
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::StageTime;
     use crate::export::tests::{segment, transcript};
+
+    #[test]
+    fn stages_of_earlier_versions_are_read() {
+        let read: Vec<StageTime> =
+            serde_json::from_str(r#"[["load_model", 0.5], {"name": "encode", "seconds": 2.0, "processor_seconds": 3.5}]"#)
+                .unwrap();
+        let stage = |name: &str, seconds, processor_seconds| StageTime { name: name.into(), seconds, processor_seconds };
+        assert_eq!(read, [stage("load_model", 0.5, 0.0), stage("encode", 2.0, 3.5)]);
+    }
 
     #[test]
     fn the_text_is_one_line_with_the_spaces_of_its_script() {

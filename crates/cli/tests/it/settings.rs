@@ -818,6 +818,7 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
     ),
     ("transcribe", &["raw-text"], "settings::text_is_neither_a_formula_nor_a_tag"),
     ("transcribe", &["omit"], "settings::a_document_leaves_out_what_is_to_be_omitted"),
+    ("transcribe", &["timings"], "real_engine::what_the_time_went_into_is_printed_where_it_is_asked_for"),
     ("transcribe", &["reproducible"], "transcribe::reproducible_json_leaves_the_run_out"),
     (
         "transcribe",

@@ -12,7 +12,7 @@ use crate::judge::judge;
 use crate::packing::{heard, pack, voiced};
 use crate::speech_model::Request;
 use crate::steps::{Found, Observer, Step, sample, time};
-use crate::{Control, StageError};
+use crate::{Control, StageError, timings};
 
 /// The most that is encoded at once, in frames of 10 ms: attention to all of it is quadratic, and
 /// in minutes at a time whole sentences are lost.
@@ -101,7 +101,8 @@ impl Ear<'_> {
     fn read(&mut self, pieces: &[Range<usize>]) -> Result<Vec<Vec<Segment>>, StageError> {
         let sounding: Vec<Range<usize>> = pieces.iter().map(|piece| self.sounding(piece)).collect();
         let encoded = sounding.iter().map(|frames| self.encode(frames)).collect::<Result<Vec<_>, _>>()?;
-        let read = self.model.read(&encoded, &tick(self.request.control))?;
+        let control = self.request.control;
+        let read = control.timings().of(timings::DECODE, || self.model.read(&encoded, &tick(control)))?;
         let texts = sounding.iter().zip(&read);
         Ok(texts.map(|(frames, tokens)| self.segments(frames, tokens)).collect())
     }
@@ -119,9 +120,11 @@ impl Ear<'_> {
         let mut samples = vec![0.0; frames.len() * HOP];
         self.request.recording.pcm.read(sample(frames.start) as i64, &mut samples)?;
         samples.resize(samples.len() + SILENCE, 0.0);
-        let spectrogram = self.mel.normalised(&samples);
+        let control = self.request.control;
+        let spectrogram = control.timings().of(timings::LOG_MEL, || self.mel.normalised(&samples));
         drop(samples);
-        Ok(self.model.encoder.forward(&spectrogram, &tick(self.request.control))?)
+        let encoding = || self.model.encoder.forward(&spectrogram, &tick(control));
+        Ok(control.timings().of(timings::ENCODE, encoding)?)
     }
 
     fn segments(&self, frames: &Range<usize>, tokens: &[Token]) -> Vec<Segment> {

@@ -8,7 +8,7 @@ use super::source::{Source, Window, encode_windows};
 use super::steps::State;
 use super::timing::align;
 use super::transcriber::Transcriber;
-use crate::StageError;
+use crate::{StageError, timings};
 use crate::packing::pack;
 use crate::steps::{Found, Observer, Step, sample};
 
@@ -72,7 +72,8 @@ fn read_batch(
     let Transcriber { model, settings, control, .. } = *transcriber;
     let begins = |window: &Range<usize>, windows| Step::Began { position: sample(window.start), windows };
     observer.step(begins(&batch[0], batch.len()))?;
-    let mels = batch.iter().map(|frames| source.log_mel(frames)).collect::<Result<Vec<_>, _>>()?;
+    let log_mels = || batch.iter().map(|frames| source.log_mel(frames)).collect::<Result<Vec<_>, _>>();
+    let mels = control.timings().of(timings::LOG_MEL, log_mels)?;
     let audio = encode_windows(model, mels, control)?;
     let prompt = state.prompt.tokens().to_vec();
     let languages = transcriber.languages(&audio)?;

@@ -9,7 +9,7 @@ use super::logits_filter::LogitsFilter;
 use super::rating::{Rating, probabilities};
 use super::sampling::{Beams, Draw, Sequence, Step};
 use super::scores::Scores;
-use crate::Control;
+use crate::{Control, timings};
 
 /// How one window is decoded.
 #[derive(Debug, Clone)]
@@ -84,6 +84,15 @@ pub fn decode(
 /// # Errors
 /// As [`decode`].
 pub fn decode_together(
+    model: &Whisper,
+    audio: &Tensor,
+    options: &[WindowOptions],
+    control: &Control,
+) -> Result<Vec<Decoded>, models::Error> {
+    control.timings().of(timings::DECODE, || decode_all(model, audio, options, control))
+}
+
+fn decode_all(
     model: &Whisper,
     audio: &Tensor,
     options: &[WindowOptions],

@@ -7,7 +7,7 @@ use transcript::Span;
 
 use crate::packing::{heard, next_start, voiced};
 use crate::steps::Speech;
-use crate::{Control, StageError};
+use crate::{Control, StageError, timings};
 
 /// The recording as windows are cut from it.
 #[derive(Debug)]
@@ -80,7 +80,8 @@ impl<'a> Source<'a> {
         model: &Whisper,
         control: &Control,
     ) -> Result<Window, StageError> {
-        let audio = encode_window(model, self.log_mel(&frames)?, control)?;
+        let log_mel = control.timings().of(timings::LOG_MEL, || self.log_mel(&frames))?;
+        let audio = encode_window(model, log_mel, control)?;
         Ok(Window { audio, seek: frames.start, frames: frames.len() })
     }
 }
@@ -124,8 +125,9 @@ pub fn encode_windows(model: &Whisper, mels: Vec<Mel>, control: &Control) -> Res
 }
 
 fn encode(model: &Whisper, mel: &Tensor, control: &Control) -> Result<Tensor, models::Error> {
-    model.encoder.forward(mel, &|| {
+    let tick = || {
         control.worked();
         !control.is_cancelled()
-    })
+    };
+    control.timings().of(timings::ENCODE, || model.encoder.forward(mel, &tick))
 }

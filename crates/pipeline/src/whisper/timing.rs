@@ -7,7 +7,7 @@ use super::decode::task_tokens;
 use super::logits_filter::TIMESTAMP_STEP;
 use super::rating::probabilities;
 use super::words::split_words;
-use crate::Control;
+use crate::{Control, timings};
 
 /// A word with its times in seconds from the window's start.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,7 +62,8 @@ pub fn align(
     let mut aligned = Vec::with_capacity(said.len());
     for (number, said) in said.chunks(together).enumerate() {
         let audio = audio.narrow(0, number * together, said.len())?;
-        aligned.extend(align_together(model, &audio, said, control)?);
+        let aligning = || align_together(model, &audio, said, control);
+        aligned.extend(control.timings().of(timings::WORD_TIMES, aligning)?);
     }
     Ok(aligned)
 }

@@ -9,8 +9,8 @@ use transcript::chapters::Chapter;
 use transcript::export::{DocumentOptions, Format, Options, Shaping, export};
 use transcript::speakers::NamedTurn;
 use transcript::{
-    Completeness, Model, Notice, RunInfo, SCHEMA_VERSION, Segment, Severity, Source, Span, Suspicion, Task,
-    Time, Transcript, Word,
+    Completeness, Model, Notice, RunInfo, SCHEMA_VERSION, Segment, Severity, Source, Span, StageTime, Suspicion,
+    Task, Time, Transcript, Word,
 };
 
 fn segment(start: u32, end: u32, text: &str) -> Segment {
@@ -108,7 +108,9 @@ fn talk() -> Transcript {
             finished_at: "2026-01-02T03:04:05Z".into(),
             device: "cpu".into(),
             engine: "0.1.0".into(),
-            stages: vec![("load_model".into(), 0.5), ("transcribe".into(), 620.25)],
+            stages: [("load_model", 0.5), ("transcribe", 620.25)]
+                .map(|(name, seconds)| StageTime { name: name.into(), seconds, processor_seconds: 1.5 * seconds })
+                .into(),,
             real_time_factor: 0.1665,
             peak_memory_bytes: Some(734_003_200),
         }),

@@ -8,7 +8,7 @@ use proptest::option;
 use proptest::prelude::*;
 use transcript::export::{DEMONSTRATION_WARNING, Format, Options, Shaping, export};
 use transcript::{Completeness, Model, Notice, RunInfo, SCHEMA_VERSION, Segment, Severity, Source, Span};
-use transcript::{Suspicion, Task, Time, Transcript, Word};
+use transcript::{StageTime, Suspicion, Task, Time, Transcript, Word};
 
 /// Text as people and models write it, and what breaks writers: markup,
 /// arrows, blank lines, control characters, right-to-left, digits alone.
@@ -131,7 +131,7 @@ prop_compose! {
                 finished_at: "2026-01-02T03:04:05Z".into(),
                 device,
                 engine: "0.1.0".into(),
-                stages: vec![("transcribe".into(), factor)],
+                stages: vec![StageTime { name: "transcribe".into(), seconds: factor, processor_seconds: 2.0 * factor }],
                 real_time_factor: factor,
                 peak_memory_bytes: peak,
             }),
