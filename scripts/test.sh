@@ -9,6 +9,9 @@ trap 'rm -rf "$results"' EXIT
 export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(nproc)} NO_COLOR=1 CARGO_TERM_COLOR=never
 
 rust_tests() {
+    # As many tests at once as there are cores: with as many threads in each they only wait for each other, and take
+    # half as long again. What depends on the number of threads sets it.
+    RAYON_NUM_THREADS=1 \
     cargo test --workspace --no-fail-fast -- --show-output 2>&1 | python3 scripts/test-report.py cargo "$results"
 }
 
@@ -25,7 +28,7 @@ browser_tests() {
         --test-reporter=tap "--test-reporter-destination=$results/browser.tap" browser/*.test.mjs)
 }
 
-window_tests() { tests/window/test-files.sh "$results" tests/window/*.test.mjs; }
+window_tests() { RAYON_NUM_THREADS=1 tests/window/test-files.sh "$results" tests/window/*.test.mjs; }
 
 must "Set-up" scripts/setup.sh engine window test
 must "Pages" npm --prefix ui run build --silent

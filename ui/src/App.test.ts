@@ -21,7 +21,7 @@ let steno: Steno;
 
 beforeAll(() => {
   // What jsdom lacks.
-  Element.prototype.scrollIntoView = () => {};
+  HTMLElement.prototype.scrollIntoView = () => {};
   HTMLDialogElement.prototype.showModal = function () {
     this.open = true;
   };
@@ -285,7 +285,7 @@ test("searching marks the words and goes from place to place", async () => {
   await click("sample");
   await finished();
   const shown: Element[] = [];
-  Element.prototype.scrollIntoView = function () {
+  HTMLElement.prototype.scrollIntoView = function () {
     shown.push(this);
   };
   const search = await found("search");

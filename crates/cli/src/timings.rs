@@ -108,7 +108,11 @@ mod tests {
 
     #[test]
     fn what_no_stage_took_is_a_line_of_its_own() {
-        let stage = |name: &str, seconds, processor_seconds| StageTime { name: name.into(), seconds, processor_seconds };
+        let stage = |name: &str, seconds, processor_seconds| StageTime {
+            name: name.into(),
+            seconds,
+            processor_seconds,
+        };
         let stages = [stage("load_model", 0.5, 0.5), stage("encode", 1.0, 1.9), stage("new_stage", 0.0, 0.0)];
         let text = table(&stages, Duration::from_secs(2), &[0.25, 0.0]);
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
@@ -122,7 +126,8 @@ mod tests {
 
     #[test]
     fn cores_are_read_from_what_the_system_writes() {
-        let text = "cpu  10 0 10 70 10 0 0 0 0 0\ncpu0 5 0 5 40 0 0 0 0 3 0\ncpu1 5 0 5 30 10 0 0 0 0 0\nintr 5\n";
+        let text =
+            "cpu  10 0 10 70 10 0 0 0 0 0\ncpu0 5 0 5 40 0 0 0 0 3 0\ncpu1 5 0 5 30 10 0 0 0 0 0\nintr 5\n";
         let before = [CoreTime { idle: 40, all: 50 }, CoreTime { idle: 40, all: 50 }];
         assert_eq!(parse(text), before);
         let after = [CoreTime { idle: 45, all: 60 }, CoreTime { idle: 50, all: 60 }];

@@ -94,7 +94,10 @@ fn make_finite(event: &mut Event) {
 fn make_transcript_finite(transcript: &mut Transcript) {
     transcript.segments.iter_mut().for_each(make_segment_finite);
     if let Some(run) = &mut transcript.run {
-        run.stages.iter_mut().for_each(|(_, seconds)| clamp_f64(seconds));
+        for stage in &mut run.stages {
+            clamp_f64(&mut stage.seconds);
+            clamp_f64(&mut stage.processor_seconds);
+        }
         clamp_f64(&mut run.real_time_factor);
     }
 }

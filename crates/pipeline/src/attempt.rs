@@ -139,7 +139,7 @@ impl<'a> Work<'a> {
                 self.prepare(number, *mode, MEL_BINS)?;
             }
             during(Stage::SpeakerModel, take(self.context, Stage::SpeakerModel)?.verify(self.control))?;
-            let Self { context, job, control, emit, draft, state, sound, voices, .. } = self;
+            let Self { context, job, control, emit, state, sound, voices, .. } = self;
             let (context, sound) = during(Stage::Diarize, both(context.as_ref(), sound.as_ref()))?;
             // Speakers of several channels have their numbers once all were heard.
             let guessed = (channels.len() == 1).then_some(&**voices);
@@ -175,9 +175,9 @@ impl<'a> Work<'a> {
         let context = take(self.context, Stage::SpeechModel)?;
         // Advice names what this attempt could do with less of.
         context.device.set_situation(self.models.situation(&self.state.settings));
-        let Self { models, state, control, .. } = self;
-        let loading = || models.load(context, &state.settings, control);
-        let loaded = control.timings().of(timings::LOAD_MODEL, loading)?;
+        let loading = self.control.timings().stage(timings::LOAD_MODEL);
+        let loaded = self.models.load(context, &self.state.settings, self.control)?;
+        drop(loading);
         let language = match &job.language {
             Some(language) => Some(during(Stage::SpeechModel, known_language(loaded, language))?),
             None => None,

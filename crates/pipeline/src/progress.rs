@@ -70,10 +70,6 @@ impl<'a> Reporter<'a> {
     pub fn emit(&mut self, event: Event) {
         (self.emit)(event);
     }
-
-    pub fn elapsed(&self) -> Duration {
-        self.started.elapsed()
-    }
 }
 
 #[cfg(test)]

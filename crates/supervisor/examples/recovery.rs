@@ -63,7 +63,8 @@ async fn round(job: &Job) -> Result<(Duration, Duration), Box<dyn std::error::Er
             Event::Notice { notice, .. } if notice.code == "engine.restarted" => replaced = true,
             Event::Finished { transcript, .. } => {
                 let stages = transcript.run.map(|run| run.stages).unwrap_or_default();
-                let loading = stages.iter().find(|stage| stage.name == "load_model").map_or(0.0, |stage| stage.seconds);
+                let loading =
+                    stages.iter().find(|stage| stage.name == "load_model").map_or(0.0, |stage| stage.seconds);
                 supervisor.shutdown().await;
                 let recovered = recovered.ok_or("the recording has too few windows")?;
                 return Ok((recovered, Duration::from_secs_f64(loading)));

@@ -320,10 +320,15 @@ mod tests {
 
     #[test]
     fn stages_of_earlier_versions_are_read() {
-        let read: Vec<StageTime> =
-            serde_json::from_str(r#"[["load_model", 0.5], {"name": "encode", "seconds": 2.0, "processor_seconds": 3.5}]"#)
-                .unwrap();
-        let stage = |name: &str, seconds, processor_seconds| StageTime { name: name.into(), seconds, processor_seconds };
+        let read: Vec<StageTime> = serde_json::from_str(
+            r#"[["load_model", 0.5], {"name": "encode", "seconds": 2.0, "processor_seconds": 3.5}]"#,
+        )
+        .unwrap();
+        let stage = |name: &str, seconds, processor_seconds| StageTime {
+            name: name.into(),
+            seconds,
+            processor_seconds,
+        };
         assert_eq!(read, [stage("load_model", 0.5, 0.0), stage("encode", 2.0, 3.5)]);
     }
 

@@ -52,10 +52,18 @@ fn what_the_time_went_into_is_printed_where_it_is_asked_for() {
     let timed = run(&sandbox, &["transcribe", "talk.flac", "--timings"]).ends(0);
     assert_eq!(timed.out, plain.out);
     let seconds = |title: &str| -> f64 {
-        let line = timed.err.lines().find_map(|line| line.trim_start().strip_prefix(title)?.split_once(" s "));
+        let line =
+            timed.err.lines().find_map(|line| line.trim_start().strip_prefix(title)?.split_once(" s "));
         line.unwrap_or_else(|| panic!("no {title} in {}", timed.err)).0.trim().parse().unwrap()
     };
-    let stages = ["reading the model", "decoding the file, finding speech", "log-mel", "encoder", "decoder", "times of words"];
+    let stages = [
+        "reading the model",
+        "decoding the file, finding speech",
+        "log-mel",
+        "encoder",
+        "decoder",
+        "times of words",
+    ];
     let sum: f64 = stages.iter().map(|title| seconds(title)).sum();
     let all = seconds("all ");
     assert!(stages.iter().all(|title| seconds(title) > 0.0) && sum < all, "{}", timed.err);

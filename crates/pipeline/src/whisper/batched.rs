@@ -8,9 +8,9 @@ use super::source::{Source, Window, encode_windows};
 use super::steps::State;
 use super::timing::align;
 use super::transcriber::Transcriber;
-use crate::{StageError, timings};
 use crate::packing::pack;
 use crate::steps::{Found, Observer, Step, sample};
+use crate::{StageError, timings};
 
 /// Voice that a window's text ended before is listened to on its own, in frames.
 const UNFINISHED_VOICE: usize = 50;

@@ -9,8 +9,8 @@ use transcript::chapters::Chapter;
 use transcript::export::{DocumentOptions, Format, Options, Shaping, export};
 use transcript::speakers::NamedTurn;
 use transcript::{
-    Completeness, Model, Notice, RunInfo, SCHEMA_VERSION, Segment, Severity, Source, Span, StageTime, Suspicion,
-    Task, Time, Transcript, Word,
+    Completeness, Model, Notice, RunInfo, SCHEMA_VERSION, Segment, Severity, Source, Span, StageTime,
+    Suspicion, Task, Time, Transcript, Word,
 };
 
 fn segment(start: u32, end: u32, text: &str) -> Segment {
@@ -109,8 +109,12 @@ fn talk() -> Transcript {
             device: "cpu".into(),
             engine: "0.1.0".into(),
             stages: [("load_model", 0.5), ("transcribe", 620.25)]
-                .map(|(name, seconds)| StageTime { name: name.into(), seconds, processor_seconds: 1.5 * seconds })
-                .into(),,
+                .map(|(name, seconds)| StageTime {
+                    name: name.into(),
+                    seconds,
+                    processor_seconds: 1.5 * seconds,
+                })
+                .into(),
             real_time_factor: 0.1665,
             peak_memory_bytes: Some(734_003_200),
         }),

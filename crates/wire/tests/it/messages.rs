@@ -7,8 +7,8 @@ use std::fmt::Debug;
 use std::io::Cursor;
 use transcript::speakers::NamedTurn;
 use transcript::{
-    Completeness, Model, Notice, RunInfo, SCHEMA_VERSION, Segment, Severity, Source, Span, Suspicion, Task,
-    Time, Transcript, Word,
+    Completeness, Model, Notice, RunInfo, SCHEMA_VERSION, Segment, Severity, Source, Span, StageTime,
+    Suspicion, Task, Time, Transcript, Word,
 };
 use wire::*;
 
@@ -124,7 +124,7 @@ fn transcript() -> Transcript {
             finished_at: "2026-11-20T22:00:00Z".into(),
             device: "cpu".into(),
             engine: "0.1.0".into(),
-            stages: vec![("transcribe".into(), 0.1 + 0.2)],
+            stages: vec![StageTime { name: "transcribe".into(), seconds: 0.1 + 0.2, processor_seconds: 0.5 }],
             real_time_factor: 1.0 / 3.0,
             peak_memory_bytes: Some(u64::MAX),
         }),
