@@ -44,6 +44,24 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(letters).filter(|word| !word.is_empty()).collect()
 }
 
+/// Other tests compute on one thread.
+#[test]
+fn the_text_is_the_same_on_one_thread_and_on_all() {
+    let sandbox = sandbox_with_sample("talk.flac");
+    for precision in ["f32", "f16", "q8_0"] {
+        let written = |threads: &str| {
+            let base = ["transcribe", "talk.flac", "-f", "json", "-o", "-", "--reproducible"];
+            let own = ["--precision", precision, "--threads", threads];
+            let json: Value =
+                serde_json::from_str(&run(&sandbox, &[&base[..], &own].concat()).ends(0).out).unwrap();
+            json["segments"].clone()
+        };
+        let one = written("1");
+        assert!(one.as_array().is_some_and(|segments| !segments.is_empty()));
+        assert_eq!(one, written("64"), "{precision}");
+    }
+}
+
 #[test]
 fn what_the_time_went_into_is_printed_where_it_is_asked_for() {
     let sandbox = sandbox_with_sample("talk.flac");
