@@ -28,7 +28,12 @@ browser_tests() {
         --test-reporter=tap "--test-reporter-destination=$results/browser.tap" browser/*.test.mjs)
 }
 
-window_tests() { RAYON_NUM_THREADS=1 tests/window/test-files.sh "$results" tests/window/*.test.mjs; }
+window_tests() {
+    # The longest first, so that none of them is left to run alone.
+    local longest=(tests/window/{speakers,queue,lifetime}.test.mjs) others
+    mapfile -t others < <(printf '%s\n' tests/window/*.test.mjs | grep -vxF "$(printf '%s\n' "${longest[@]}")")
+    RAYON_NUM_THREADS=1 tests/window/test-files.sh "$results" "${longest[@]}" "${others[@]}"
+}
 
 must "Set-up" scripts/setup.sh engine window test
 must "Pages" npm --prefix ui run build --silent

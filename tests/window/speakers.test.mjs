@@ -224,7 +224,7 @@ async function inTheStage(window, recording) {
 
 async function longConversation(name) {
   const long = join(folder, name);
-  await execute("ffmpeg", ["-v", "error", "-stream_loop", "5", "-i", conversation, "-ac", "1", "-y", long]);
+  await execute("ffmpeg", ["-v", "error", "-stream_loop", "2", "-i", conversation, "-ac", "1", "-y", long]);
   return long;
 }
 
