@@ -74,6 +74,8 @@ fn repeat(recording: &Path, times: usize, output: &Path) {
 
 #[test]
 fn decoding_takes_what_was_predicted() {
+    // Each thread has buffers of its own: as many as most machines have at least, whatever other tests compute on.
+    rayon::ThreadPoolBuilder::new().num_threads(2).build_global().unwrap();
     if let Ok(asked) = std::env::var(SPEAKERS_ALONE) {
         let (windows, recording) = asked.split_once(' ').unwrap();
         return measure_speakers_alone(windows.parse().unwrap(), Path::new(recording));
