@@ -46,7 +46,7 @@ fn table(stages: &[StageTime], took: Duration, idle: &[f64]) -> String {
         })
         .collect();
     let known: f64 = stages.iter().map(|stage| stage.seconds).sum();
-    lines.push(line("starting the engine, writing files", (took - known).max(0.0)));
+    lines.push(line("starting the engine, waiting, writing files", (took - known).max(0.0)));
     lines.push(line("all", took));
     if !idle.is_empty() {
         let each: Vec<String> =
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(lines[0], ["reading", "the", "model", "0.500", "s", "25.0", "%", "1.0", "cores", "busy"]);
         assert_eq!(lines[1], ["encoder", "1.000", "s", "50.0", "%", "1.9", "cores", "busy"]);
         assert_eq!(lines[2], ["new_stage", "0.000", "s", "0.0", "%", "0.0", "cores", "busy"]);
-        assert_eq!(lines[3][5..], ["0.500", "s", "25.0", "%"]);
+        assert_eq!(lines[3][6..], ["0.500", "s", "25.0", "%"]);
         assert_eq!(lines[4], ["all", "2.000", "s", "100.0", "%"]);
         assert!(text.ends_with("0: 25 %, 1: 0 %"), "{text}");
     }
