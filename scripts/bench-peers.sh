@@ -1,14 +1,15 @@
 #!/bin/bash
 # Steno beside faster-whisper (CTranslate2) and whisper.cpp, by turns, on the same machine, with the same weights
 # and threads. First whole recordings from file to text, with the demonstration model; then the parts of the
-# network with random weights, for the sizes given as arguments, else tiny, base and small. ROUNDS (5) is how
-# often each recording is transcribed, SECONDS_LONG (600) the length of the longer recording.
+# network with random weights, for the sizes given as arguments, else tiny, base and small: five minutes with as
+# many tokens as speech has, then the parts alone. ROUNDS (5) is how often each recording is transcribed,
+# ROUNDS_WHOLE (3) how often with random weights, SECONDS_LONG (600) the length of the longer recording.
 # Installs the peers from PyPI, once.
 . "$(dirname "$0")/lib.sh"
 
 [ $# -gt 0 ] || set -- tiny base small
 scripts/setup.sh engine peers
-cargo build --quiet --workspace --bin steno --bin steno-engine --bin random-models --example bench
+cargo build --quiet --workspace --bin steno --bin steno-engine --bin random-models --example bench --example whole
 export STENO_ENGINE=$root/target/debug/steno-engine
 work=target/peers
 if [ ! -x $work/venv/bin/python ]; then
@@ -34,4 +35,7 @@ printf '\n'
 for size in "$@"; do
     target/debug/random-models "$size" "target/models/$size" >/dev/null
 done
+recording 300 $work/300-seconds.mp3
+$python scripts/peers/bench.py whole target/models $work "${ROUNDS_WHOLE:-3}" $work/300-seconds.mp3 "$@"
+printf '\n'
 $python scripts/peers/bench.py networks target/models $work "$@"

@@ -2,6 +2,7 @@
 
     bench.py files STARTER WORK ROUNDS RECORDING...
     bench.py networks MODELS WORK SIZE...
+    bench.py whole MODELS WORK ROUNDS RECORDING SIZE...
 """
 
 import json
@@ -15,6 +16,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 THREADS = str(os.cpu_count())
+# Of one window of 30 s: what speech has.
+TOKENS = "110"
 # Steno's precision, CTranslate2's, whisper.cpp's; its convolution takes weights in 16 bits only.
 CLASSES = [("f32", "float32", None), ("f16", None, "f16"), ("q8_0", "int8", "q8_0")]
 
@@ -134,10 +137,47 @@ def files(starter, work, rounds, recordings):
             )
 
 
+def steno_whole(folder, precision, strategy, recording):
+    line = output("target/debug/examples/whole", str(folder), recording, precision, strategy, TOKENS)
+    return json.loads(line) if line else None
+
+
+def whole(models, work, rounds, recording, sizes):
+    """A whole recording with the true dimensions, as many tokens in each window as speech has."""
+    length = duration(recording)
+    print(f"{TOKENS} tokens per window; median of {rounds} runs, least and most in brackets.\n")
+    print("| model | program | weights | windows at once | seconds, file to text | times real time | peak MB |")
+    print("|-|-|-|-|-|-|-|")
+    for size in sizes:
+        folder, found = models / size, {}
+        converted = convert("ctranslate2", folder, work / f"{size}-ct2")
+        for _ in range(rounds):
+            for ours, theirs, _ in CLASSES:
+                for strategy, windows in [("sequential", "1"), ("batched", "4")]:
+                    result = steno_whole(folder, ours, strategy, recording)
+                    found.setdefault(("Steno", ours, windows), []).append(result)
+                    if theirs:
+                        result = peer("forced", converted, theirs, THREADS, recording, windows, TOKENS)
+                        found.setdefault(("faster-whisper", theirs, windows), []).append(result)
+        for (name, precision, windows), results in found.items():
+            results = [result for result in results if result]
+            if not results:
+                continue
+            seconds = [result["seconds"] for result in results]
+            median = statistics.median(seconds)
+            print(
+                f"| {size} | {name} | {precision} | {windows} | {median:.1f} ({min(seconds):.1f} to {max(seconds):.1f})"
+                f" | {length / median:.1f} | {max(result['peak'] for result in results)} |",
+                flush=True,
+            )
+
+
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["files", starter, work, rounds, *recordings]:
             files(Path(starter), Path(work), int(rounds), recordings)
+        case ["whole", models, work, rounds, recording, *sizes]:
+            whole(Path(models), Path(work), int(rounds), recording, sizes)
         case ["networks", models, work, *sizes]:
             networks(Path(models), Path(work), sizes)
         case _:

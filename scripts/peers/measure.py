@@ -11,6 +11,11 @@ window of 30 s, two lengths of forced tokens, the best of three runs after a war
 
 A whole recording from file to text, greedy and without fallback: seconds from before the model is loaded
 until the text is complete (the imports of Python are left out), peak MB, and the text.
+
+    measure.py forced FOLDER COMPUTE_TYPE THREADS RECORDING WINDOWS TOKENS
+
+The same with a model of random weights, so many windows at a time (1: one after the other), each of which is
+made to have so many tokens.
 """
 
 import json
@@ -100,6 +105,33 @@ def faster_whisper(folder, kind, threads, recording):
     return time.perf_counter() - started, before, text
 
 
+def forced(folder, kind, threads, recording, windows, tokens):
+    from faster_whisper import BatchedInferencePipeline, WhisperModel
+
+    before, started = resident_mb(), time.perf_counter()
+    model = WhisperModel(folder, device="cpu", compute_type=kind, cpu_threads=threads, local_files_only=True)
+    options = {
+        "language": "en", "beam_size": 1, "temperature": 0, "without_timestamps": True, "suppress_blank": False,
+        "suppress_tokens": [50257], "max_new_tokens": tokens, "condition_on_previous_text": False,
+        "no_speech_threshold": None, "log_prob_threshold": None, "compression_ratio_threshold": None,
+    }
+    if windows > 1:
+        with_speech = [{"start": start, "end": start + 30} for start in range(0, int(duration(recording)), 30)]
+        segments, _ = BatchedInferencePipeline(model).transcribe(
+            recording, batch_size=windows, vad_filter=False, clip_timestamps=with_speech, **options)
+    else:
+        segments, _ = model.transcribe(recording, **options)
+    written = sum(len(segment.tokens) for segment in segments)
+    return time.perf_counter() - started, before, f"{written} tokens"
+
+
+def duration(recording):
+    import av
+
+    with av.open(recording) as container:
+        return container.duration / 1e6
+
+
 def whisper_cpp_file(file, threads, recording):
     from pywhispercpp.model import Model
 
@@ -130,6 +162,8 @@ if __name__ == "__main__":
             report_network(*whisper_cpp(model, int(threads)))
         case ["faster-whisper", model, kind, threads, recording]:
             report_file(*faster_whisper(model, kind, int(threads), recording))
+        case ["forced", model, kind, threads, recording, windows, tokens]:
+            report_file(*forced(model, kind, int(threads), recording, int(windows), int(tokens)))
         case ["whisper.cpp-file", model, threads, recording]:
             report_file(*whisper_cpp_file(model, int(threads), recording))
         case _:
