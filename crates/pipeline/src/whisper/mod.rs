@@ -24,6 +24,7 @@ mod words;
 pub use crate::steps::{Found, Observer, Speech, Step};
 pub use decode::{Decoded, WindowOptions, decode, decode_together};
 pub use fallback::mix;
+pub use prompt::words_to_expect;
 pub use language::{detect_language, language_name_or_code};
 pub use source::{encode_window, encode_windows};
 pub use timing::{AlignedWord, Said, align};

@@ -1,7 +1,15 @@
-use models::whisper::Vocabulary;
+use models::boost::Boost;
+use models::whisper::{Vocabulary, Whisper};
 use wire::DecodingOptions;
 
 use super::word_times::Passage;
+
+/// The words that the settings say to expect, as they act in a search; `None` where there are none.
+pub fn words_to_expect(model: &Whisper, settings: &DecodingOptions) -> Option<Boost> {
+    let vocabulary = &model.vocabulary;
+    let encode = |text: &str| vocabulary.encode(text);
+    Boost::new(&settings.vocabulary, settings.bounded_strength(), vocabulary.texts(), &encode)
+}
 
 /// What the model is told was said before.
 #[derive(Debug, Clone)]
@@ -14,7 +22,7 @@ pub struct Prompt {
 impl Prompt {
     pub fn new(vocabulary: &Vocabulary, settings: &DecodingOptions) -> Self {
         let encode = |text: &str| vocabulary.encode(&format!(" {}", text.trim()));
-        let words = settings.vocabulary.join(", ");
+        let words = if std::env::var_os("XX_NO_PROMPT").is_some() { String::new() } else { settings.vocabulary.join(", ") };
         let words = if words.trim().is_empty() { Vec::new() } else { encode(&words) };
         let initial = settings.initial_prompt.as_deref().filter(|text| !text.trim().is_empty());
         let mut tokens = words.clone();

@@ -52,6 +52,7 @@ impl Case {
             language: self.language,
             span: None,
             seed: 7,
+            boost: None,
             control: &Control::default(),
         };
         transcriber.run(strategy, &self.recording, Some(&self.speech), from, skip, watch)
@@ -334,6 +335,7 @@ fn check_windows_decoded_together_give_the_tokens_that_they_give_alone(
                 suppress: &[],
                 temperature,
                 seed: window as u64,
+                boost: None,
             })
             .collect();
         let one = |window: usize| audio.narrow(0, window, 1).unwrap();
