@@ -1,8 +1,8 @@
 //! Words to expect: what is added to the logits of the tokens that lead to them (shallow fusion).
 //!
 //! A prefix tree has the tokens of each phrase. A hypothesis is at several of its nodes at once, as in Aho and
-//! Corasick's automaton: a phrase may begin while another is being written. Each token on the way is worth the same few
-//! nats, so that one which the model rates lower than that below its best is never taken, whatever the list says.
+//! Corasick's automaton: a phrase may begin while another is being written. Each token on the way is worth some nats, so
+//! that one which the model rates further below its best is never taken, whatever the list says.
 //! A path that is left before its phrase is complete is worth nothing. A beam search sees that in the score of the
 //! hypothesis. A greedy one goes back to where it left the model's own choice for the path (a [`Detour`]), and takes that
 //! choice.
@@ -17,6 +17,10 @@ use std::ops::Range;
 const CONTINUES: u8 = 1;
 /// Its text ends within a word.
 const ENDS_IN_WORD: u8 = 2;
+
+/// What the first token of a phrase is worth, of what each other one is: many words begin as another does, and where the
+/// beginning fits, what the rest of it fits is seen at each of its tokens.
+const BEGINNING: f32 = 0.5;
 
 /// Phrases begin here anywhere: those with a space before them, and those of scripts that have none.
 const ANYWHERE: usize = 0;
@@ -81,7 +85,7 @@ pub enum Outcome {
 }
 
 impl Boost {
-    /// The tree of `phrases`, each of whose tokens is worth `strength` nats; `None` where there is nothing to boost.
+    /// The tree of `phrases`, each of whose tokens but the first is worth `strength` nats; `None` where there is nothing to boost.
     ///
     /// `texts` has the bytes of each token, none for those that are no text; `encode` is how the tokenizer divides
     /// a text. A model that hears a word for the first time may spell it otherwise, so that the division into the fewest
@@ -131,7 +135,8 @@ impl Boost {
             at = match self.nodes[at].next.get(token) {
                 Some(next) => *next,
                 None => {
-                    let value = self.nodes[at].value + strength;
+                    let share = if at == root { BEGINNING } else { 1.0 };
+                    let value = self.nodes[at].value + share * strength;
                     self.nodes.push(Node { value, ..Node::default() });
                     let next = self.nodes.len() - 1;
                     self.nodes[at].next.insert(*token, next);
@@ -364,11 +369,11 @@ mod tests {
     fn tokens_on_the_way_to_a_phrase_are_raised() {
         let ada = tree(&["Ada", "  grace  Hopper"], 2.0).unwrap();
         // Of both divisions, with and without its capital.
-        assert_eq!(ada.starts(), [(1, 2.0), (3, 2.0), (5, 2.0), (13, 2.0)]);
+        assert_eq!(ada.starts(), [(1, 1.0), (3, 1.0), (5, 1.0), (13, 1.0)]);
         for (tokens, expected) in [
             // Without a space a phrase begins where no word is being written.
-            (&[][..], &[(11, 2.0)][..]),
-            (&[10], &[(11, 2.0)]),
+            (&[][..], &[(11, 1.0)][..]),
+            (&[10], &[(11, 1.0)]),
             (&[9], &[]),
             (&[1], &[(2, 2.0)]),
             (&[3], &[(4, 2.0)]),
@@ -389,24 +394,24 @@ mod tests {
     fn a_path_is_worth_something_once_its_phrase_is_complete() {
         let ada = tree(&["Ada", "Grace", "Grace Hopper"], 2.0).unwrap();
         for (tokens, worth, won) in [
-            (&[1][..], 2.0, 0.0),
-            (&[1, 2], 4.0, 0.0),
+            (&[1][..], 1.0, 0.0),
+            (&[1, 2], 3.0, 0.0),
             // A longer word is another one, a comma ends it.
             (&[1, 2, 9], 0.0, 0.0),
-            (&[1, 2, 10], 4.0, 4.0),
+            (&[1, 2, 10], 3.0, 3.0),
             (&[1, 9], 0.0, 0.0),
             // The shorter phrase stays where the longer one is left.
-            (&[5, 6], 4.0, 2.0),
-            (&[5, 6, 9], 2.0, 2.0),
-            (&[5, 6, 7, 10], 6.0, 6.0),
-            (&[1, 2, 3, 4, 10], 8.0, 8.0),
+            (&[5, 6], 3.0, 1.0),
+            (&[5, 6, 9], 1.0, 1.0),
+            (&[5, 6, 7, 10], 5.0, 5.0),
+            (&[1, 2, 3, 4, 10], 6.0, 6.0),
         ] {
             let progress = after(&ada, tokens);
             assert_eq!((ada.worth(&progress), progress.won()), (worth, won), "{tokens:?}");
         }
         let mut ended = after(&ada, &[10, 1, 2]);
         ada.end(&mut ended);
-        assert_eq!(ended.won(), 4.0);
+        assert_eq!(ended.won(), 3.0);
     }
 
     #[test]
@@ -432,15 +437,15 @@ mod tests {
     fn words_of_scripts_without_spaces_begin_and_end_anywhere() {
         let texts: Vec<Vec<u8>> = ["京", "都", "大", " "].map(|text| text.as_bytes().to_vec()).to_vec();
         let kyoto = Boost::new(&["京都".into()], 1.5, &texts, &|_| Vec::new()).unwrap();
-        assert_eq!(kyoto.starts(), [(0, 1.5), (3, 1.5)]);
-        assert_eq!(after(&kyoto, &[2, 0, 1, 2]).won(), 3.0);
+        assert_eq!(kyoto.starts(), [(0, 0.75), (3, 0.75)]);
+        assert_eq!(after(&kyoto, &[2, 0, 1, 2]).won(), 2.25);
     }
 
     #[test]
     fn a_model_of_small_letters_expects_small_ones() {
         let texts: Vec<Vec<u8>> = [" ada", "x"].map(|text| text.as_bytes().to_vec()).to_vec();
         let ada = Boost::new(&["ADA".into()], 1.0, &texts, &|_| Vec::new());
-        assert!(ada.is_some_and(|ada| ada.starts() == [(0, 1.0)]));
+        assert!(ada.is_some_and(|ada| ada.starts() == [(0, 0.5)]));
     }
 
     #[test]

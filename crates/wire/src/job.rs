@@ -268,8 +268,8 @@ pub struct DecodingOptions {
     pub initial_prompt: Option<String>,
     /// Words to be expected: where the model is not far from them, they are written.
     pub vocabulary: Vec<String>,
-    /// How far from its own choice the model may be to write one of these words, in nats for each of its tokens;
-    /// 0: none is preferred.
+    /// How far from its own choice the model may be to write one of these words, in nats for each of its tokens,
+    /// half of that for the first; 0: none is preferred.
     pub vocabulary_strength: f32,
     /// Whether the model writes time stamps, from which segments are made.
     pub timestamps: bool,
@@ -296,9 +296,9 @@ pub struct DecodingOptions {
 
 impl DecodingOptions {
     /// Words to expect are preferred by so much if nothing else is said.
-    pub const VOCABULARY_STRENGTH: f32 = 3.0;
+    pub const VOCABULARY_STRENGTH: f32 = 8.0;
     /// More than this and words are written that were not said.
-    pub const STRONGEST_VOCABULARY: f32 = 10.0;
+    pub const STRONGEST_VOCABULARY: f32 = 12.0;
 
     /// [`Self::vocabulary_strength`] within its bounds, whoever wrote it.
     pub fn bounded_strength(&self) -> f32 {

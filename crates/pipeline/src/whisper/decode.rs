@@ -54,6 +54,8 @@ pub struct Decoded {
     pub text: String,
     /// Per token, that of the end included; by the model, whatever words it was told to expect.
     pub mean_log_probability: f32,
+    /// The same with what words to expect were worth: how sure the search is of the text.
+    pub sureness: f32,
     /// The probability that the window has no speech, 0 to 1.
     pub no_speech_probability: f32,
     /// The length of the text over its length when compressed by zlib: repetition makes it large.
@@ -213,6 +215,7 @@ pub fn decode_together(
         let text = vocabulary.decode(&best.tokens).trim().to_owned();
         Decoded {
             mean_log_probability: best.log_probability / (best.tokens.len() + 1) as f32,
+            sureness: best.score() / (best.tokens.len() + 1) as f32,
             compression_ratio: compression_ratio(&text),
             tokens: best.tokens,
             text,

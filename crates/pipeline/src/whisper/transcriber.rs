@@ -295,10 +295,10 @@ impl Transcriber<'_> {
             let window = source.listen(frames, self.model, self.control)?;
             let other = self.fill_gap(&window, &reading.word_times, &source.voiced)?;
             // The model must be as sure of it as of all of the window's text.
-            let least = reading.decoded.mean_log_probability;
+            let least = reading.decoded.sureness;
             let before: usize = lengths[numbers.clone()].iter().sum();
             let is_better = |other: &Reading| {
-                length(&other.passages) > before && other.decoded.mean_log_probability >= least
+                length(&other.passages) > before && other.decoded.sureness >= least
             };
             if let Some(other) = other.filter(is_better) {
                 reading.passages.drain(numbers);
