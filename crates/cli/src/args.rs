@@ -577,7 +577,8 @@ pub struct Decoding {
     #[arg(long, value_parser = values::word_list, value_name = "FILE")]
     pub vocabulary_file: Option<values::WordList>,
 
-    /// How strongly words to expect are preferred to what the model would write: 0 to 12, 0 is not at all [default: 8]
+    /// How strongly words to expect are preferred to what the model would write: 0 to 12; 0: not at all, Whisper is told
+    /// them as a prompt instead [default: 8]
     #[arg(long, value_parser = values::strength, value_name = "N")]
     pub vocabulary_strength: Option<f32>,
 

@@ -269,7 +269,7 @@ pub struct DecodingOptions {
     /// Words to be expected: where the model is not far from them, they are written.
     pub vocabulary: Vec<String>,
     /// How far from its own choice the model may be to write one of these words, in nats for each of its tokens,
-    /// half of that for the first; 0: none is preferred.
+    /// half of that for the first; 0: none is preferred, and Whisper is told them before each window instead.
     pub vocabulary_strength: f32,
     /// Whether the model writes time stamps, from which segments are made.
     pub timestamps: bool,

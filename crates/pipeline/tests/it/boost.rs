@@ -9,7 +9,7 @@ use random_models::{corpus, write_parakeet_model};
 use transcript::{Segment, Task};
 use wire::{DecodingOptions, Point, Strategy};
 
-use crate::support::load_starter;
+use crate::support::{load_starter, starter};
 
 const FILES: [&str; 4] = ["en_minute_1", "en_short_1", "en_noisy", "en_quiet"];
 
@@ -116,6 +116,22 @@ fn the_settings_say_what_is_expected_and_how_strongly() {
     assert!(words_to_expect(&model, &settings(&["Ada"], f32::NAN)).is_none());
     let of = |strength: f32| words_to_expect(&model, &settings(&["Ada"], strength)).unwrap().starts()[0].1;
     assert!(of(2.0) > of(1.0) && of(1e9) == of(DecodingOptions::STRONGEST_VOCABULARY));
+    // Words that do not act in the search are told to the model, those that do are not.
+    let file = corpus::bundled().join("audio/synthetic/en_short_1.flac");
+    let prompt = |strength: f32| {
+        let mut job = wire::Job::new(1, file.clone(), starter());
+        job.decoding = settings(&["Ada"], strength);
+        job.device = wire::DeviceChoice::Cpu;
+        let mut points = Vec::new();
+        let mut on_event = |event| {
+            if let wire::Event::Reached { point, .. } = event {
+                points.push(*point);
+            }
+        };
+        pipeline::Engine::new().transcribe(&job, &Control::default(), &mut on_event).unwrap();
+        points.pop().map(|point: Point| point.prompt.len()).unwrap_or_default()
+    };
+    assert!(prompt(0.0) > prompt(5.0));
 }
 
 #[test]
