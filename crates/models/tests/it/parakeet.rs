@@ -202,7 +202,7 @@ fn one_second_to_forty_are_those_of_a_padded_batch() {
                 assert_eq!(told(tokens), (of("tokens"), of("starts"), of("durations")), "{number}");
             }
             // Not even a bit depends on what is beside it.
-            let alone = model.read(std::slice::from_ref(window), &|| true).unwrap();
+            let alone = model.read(std::slice::from_ref(window), None, &|| true).unwrap();
             assert_eq!(&alone[0], tokens, "{number}");
         }
     }
@@ -298,6 +298,6 @@ fn a_cancelled_model_stops() {
     let spectrogram = NemoMel::new(128).normalised(&sound(16_000));
     assert!(matches!(model.encoder.forward(&spectrogram, &|| false), Err(Error::Interrupted)));
     let encoded = model.encoder.forward(&spectrogram, &|| true).unwrap();
-    assert!(matches!(model.read(&[encoded], &|| false), Err(Error::Interrupted)));
+    assert!(matches!(model.read(&[encoded], None, &|| false), Err(Error::Interrupted)));
     assert!(model.encoder.forward(&[], &|| true).is_err());
 }
