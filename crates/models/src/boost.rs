@@ -215,7 +215,11 @@ impl Boost {
                 progress.won += node.value - path.paid;
                 path.paid = node.value;
                 let tokens = path.began..progress.tokens;
-                if progress.completed.as_ref().is_none_or(|last| last.end < tokens.end || last.start > tokens.start) {
+                if progress
+                    .completed
+                    .as_ref()
+                    .is_none_or(|last| last.end < tokens.end || last.start > tokens.start)
+                {
                     progress.completed = Some(tokens);
                 }
             }
@@ -386,7 +390,9 @@ mod tests {
         ] {
             assert_eq!(ada.bonuses(&after(&ada, tokens)), expected, "{tokens:?}");
         }
-        assert!(tree(&["Ada"], 0.0).is_none() && tree(&[" "], 1.0).is_none() && tree(&["xyz"], 1.0).is_none());
+        assert!(
+            tree(&["Ada"], 0.0).is_none() && tree(&[" "], 1.0).is_none() && tree(&["xyz"], 1.0).is_none()
+        );
         assert!(tree(&["Ada"], f32::NAN).is_none());
     }
 

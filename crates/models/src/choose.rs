@@ -179,13 +179,14 @@ impl Chooser {
 
         /// As in the kernel.
         const THREADS: u32 = 256;
+        /// Words of a question.
+        const ROW: usize = 9;
         let (rows, width) = logits.dims2()?;
         if rows != asked.len() || width != self.forbidden.dim(0)? || rows == 0 || count == 0 {
             bail!("{rows} rows of {width} logits for {} questions, {count} tokens of each", asked.len());
         }
         let device = logits.device().as_cuda_device()?;
-        // Words per row; behind those of all rows are the bonuses, each a token and its nats.
-        const ROW: usize = 9;
+        // Behind the words of all rows are the bonuses, each a token and its nats.
         let mut at = rows * ROW;
         let mut flat = Vec::with_capacity(at);
         for Question { limits, chance, bonuses } in asked {

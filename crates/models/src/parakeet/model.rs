@@ -127,7 +127,8 @@ impl Parakeet {
         }
         let texts: Vec<Vec<u8>> = self.pieces.iter().map(|piece| text_of(piece)).collect();
         let encode = |text: &str| {
-            let encoded = self.tokenizer.as_ref().and_then(|tokenizer| tokenizer.encode_fast(text, false).ok());
+            let encoded =
+                self.tokenizer.as_ref().and_then(|tokenizer| tokenizer.encode_fast(text, false).ok());
             encoded.map(|encoded| encoded.get_ids().to_vec()).unwrap_or_default()
         };
         Boost::new(words, strength, &texts, &encode)

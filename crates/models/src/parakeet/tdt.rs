@@ -195,7 +195,8 @@ impl Tdt {
         let mut read = Vec::with_capacity(windows.len());
         // Products of few rows are the same however many there are.
         for windows in windows.chunks(FEW_ROWS) {
-            let mut rows = windows.iter().map(|window| self.row(window, boost)).collect::<Result<Vec<_>, _>>()?;
+            let mut rows =
+                windows.iter().map(|window| self.row(window, boost)).collect::<Result<Vec<_>, _>>()?;
             while self.step(&mut rows)? {
                 tick(on_step)?;
             }

@@ -4,8 +4,8 @@ use models::whisper::Whisper;
 use wire::Point;
 
 use super::fallback::mix;
-use super::prompt::words_to_expect;
 use super::language::{detect_language, language_name_or_code};
+use super::prompt::words_to_expect;
 use super::source::encode_windows;
 use super::transcriber::Transcriber;
 use crate::speech_model::{HearsLanguages, Request, SpeechModel};

@@ -2,10 +2,10 @@
 //! alone.
 
 use candle_core::{D, Tensor};
+use models::boost::{Boost, Progress};
 use models::choose::Chance;
 #[cfg(feature = "cuda")]
 use models::choose::{Chooser, Question};
-use models::boost::{Boost, Progress};
 use models::log_sum_exp;
 use models::whisper::Whisper;
 
@@ -47,8 +47,7 @@ impl<'a> Rating<'a> {
                 let count = if first.beam_size > 1 { first.beam_size + 1 } else { 1 };
                 let starts = boost.map(Boost::starts).unwrap_or_default();
                 let (suppress, timestamps) = (first.suppress, first.timestamps);
-                let chooser =
-                    || Chooser::new(&model.device, &model.vocabulary, suppress, timestamps, starts);
+                let chooser = || Chooser::new(&model.device, &model.vocabulary, suppress, timestamps, starts);
                 options.iter().all(alike).then(chooser).transpose()?.map(|chooser| (chooser, count))
             }
             _ => None,

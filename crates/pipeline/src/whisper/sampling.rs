@@ -126,9 +126,8 @@ impl<'a> Draw<'a> {
 
     /// The place of a choice that led to no word to expect.
     pub fn lost(&self) -> Option<usize> {
-        let lost = |row: &Row| {
-            row.detour.filter(|detour| row.sequence.progress.outcome(*detour) == Outcome::Lost)
-        };
+        let lost =
+            |row: &Row| row.detour.filter(|detour| row.sequence.progress.outcome(*detour) == Outcome::Lost);
         self.rows.iter().filter_map(lost).map(|Detour(at)| at).min()
     }
 

@@ -165,7 +165,8 @@ mod tests {
     #[test]
     fn what_is_expected_is_chosen_by_its_sum_and_keeps_its_logit() {
         let row = [0.5, f32::NEG_INFINITY, 2.0, 2.0, -1.0];
-        let with = |bonuses: &[(u32, f32)]| Scores::Logits { logits: row.to_vec(), bonuses: bonuses.to_vec() };
+        let with =
+            |bonuses: &[(u32, f32)]| Scores::Logits { logits: row.to_vec(), bonuses: bonuses.to_vec() };
         type Case<'a> = (&'a [(u32, f32)], (usize, f32, bool), &'a [(usize, f32)]);
         let cases: [Case; 5] = [
             (&[], (2, 2.0, true), &[(2, 2.0), (3, 2.0), (0, 0.5)]),

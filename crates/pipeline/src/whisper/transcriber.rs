@@ -297,9 +297,8 @@ impl Transcriber<'_> {
             // The model must be as sure of it as of all of the window's text.
             let least = reading.decoded.sureness;
             let before: usize = lengths[numbers.clone()].iter().sum();
-            let is_better = |other: &Reading| {
-                length(&other.passages) > before && other.decoded.sureness >= least
-            };
+            let is_better =
+                |other: &Reading| length(&other.passages) > before && other.decoded.sureness >= least;
             if let Some(other) = other.filter(is_better) {
                 reading.passages.drain(numbers);
                 fillings.push(other);

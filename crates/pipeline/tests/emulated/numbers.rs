@@ -257,7 +257,11 @@ fn a_card_chooses_tokens_by_the_rules() {
                 let found = chooser.choose(&on_card, &rows, count).unwrap();
                 for ((found, row), logits) in found.iter().zip(&rows).zip(logits.chunks(size as usize)) {
                     let expected = chosen(logits, vocabulary, &suppressed, &starts, row, count);
-                    assert_eq!((&found.best, found.own), (&expected.best, expected.own), "{row:?}, times {times}");
+                    assert_eq!(
+                        (&found.best, found.own),
+                        (&expected.best, expected.own),
+                        "{row:?}, times {times}"
+                    );
                     assert!((found.total - expected.total).abs() < 1e-4, "{found:?}, {expected:?}");
                 }
             }

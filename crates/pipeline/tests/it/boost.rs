@@ -94,7 +94,8 @@ fn windows_that_go_back_together_say_what_they_say_alone() {
         let alone: Vec<Decoded> = (0..FILES.len())
             .map(|window| decode(&model, &audio.narrow(0, window, 1).unwrap(), &options, &control).unwrap())
             .collect();
-        let together = decode_together(&model, &audio, &vec![options.clone(); FILES.len()], &control).unwrap();
+        let together =
+            decode_together(&model, &audio, &vec![options.clone(); FILES.len()], &control).unwrap();
         for (together, alone) in together.iter().zip(&alone) {
             assert_eq!(together.tokens, alone.tokens, "{beam_size}, {temperature}: {}", alone.text);
             assert!((together.sureness - alone.sureness).abs() < 1e-4);
