@@ -58,15 +58,20 @@ impl<'a> Draw<'a> {
     pub fn new(rows: usize, temperature: f32, seed: u64, end_of_text: u32, boost: Option<&'a Boost>) -> Self {
         let empty = Row { sequence: Sequence::new(), ended: false, detour: None, refused: Vec::new() };
         let random = fastrand::Rng::with_seed(seed);
+        // A draw can't go back, and what is divided by a small temperature is forced.
+        let boost = boost.filter(|_| temperature == 0.0);
         Self { rows: vec![empty; rows], temperature, random, end_of_text, boost }
     }
 
     /// The tokens of each row, and how far it is on the way to words to expect; `None` where the model's own choice
-    /// is taken.
+    /// is taken, as everywhere above temperature 0.
     pub fn sequences(&self) -> impl Iterator<Item = (&[u32], Option<&Progress>)> {
         self.rows.iter().map(|row| {
             let is_refused = row.refused.contains(&row.sequence.tokens.len());
-            (row.sequence.tokens.as_slice(), (!is_refused).then_some(&row.sequence.progress))
+            (
+                row.sequence.tokens.as_slice(),
+                (self.boost.is_some() && !is_refused).then_some(&row.sequence.progress),
+            )
         })
     }
 

@@ -11,7 +11,7 @@ use wire::{DecodingOptions, Point, Strategy};
 
 use crate::support::{load_starter, starter};
 
-const FILES: [&str; 4] = ["en_minute_1", "en_short_1", "en_noisy", "en_quiet"];
+const FILES: [&str; 3] = ["en_minute_1", "en_short_1", "de_half_minute_1"];
 
 fn windows(model: &Whisper) -> candle_core::Tensor {
     let mut mel = LogMel::new(80);
@@ -66,13 +66,18 @@ fn a_search_finds_what_it_expects_and_a_false_start_leaves_nothing() {
     for (beam_size, temperature) in [(1, 0.0), (3, 0.0), (1, 0.8)] {
         for window in 0..FILES.len() {
             let plain = one(window, &options(beam_size, temperature, None));
+            if temperature > 0.0 {
+                // A draw can't go back: what a second try writes is the model's own.
+                assert_eq!(one(window, &options(beam_size, temperature, Some(&always))), plain);
+                continue;
+            }
             let found = one(window, &options(beam_size, temperature, Some(&always)));
             assert!(found.text.contains("Brackwater"), "{beam_size}, {temperature}: {}", found.text);
             // What is told of it is what the model thinks of it.
             assert!(found.mean_log_probability < plain.mean_log_probability - 1.0, "{found:?}");
             assert!(found.sureness > found.mean_log_probability, "{found:?}");
             let found = one(window, &options(beam_size, temperature, Some(&never)));
-            if beam_size == 1 && temperature == 0.0 {
+            if beam_size == 1 {
                 // Also where it was on the way to one of them.
                 assert_eq!(found, plain);
                 same += 1;
@@ -130,7 +135,7 @@ fn the_settings_say_what_is_expected_and_how_strongly() {
             }
         };
         pipeline::Engine::new().transcribe(&job, &Control::default(), &mut on_event).unwrap();
-        points.pop().map(|point: Point| point.prompt.len()).unwrap_or_default()
+        points.iter().map(|point: &Point| point.prompt.len()).max().unwrap_or_default()
     };
     assert!(prompt(0.0) > prompt(5.0));
 }
@@ -173,9 +178,9 @@ fn a_parakeet_writes_what_it_expects_however_many_pieces_are_read_together() {
             watch.segments()
         };
         let plain = read(&[], 12.0, 1);
-        // Words of random weights are as likely as any: two in a row that were not.
+        // Words of random weights are as likely as any: pairs in a row that were not.
         let written: Vec<&str> = plain.iter().flat_map(|segment| segment.text.split_whitespace()).collect();
-        let words = vec![format!("{} {}", written[3], written[0]), format!("{} {}", written[7], written[2])];
+        let words: Vec<String> = written.windows(3).map(|it| format!("{} {}", it[2], it[0])).collect();
         assert_eq!(read(&words, 0.0, 1), plain, "{name}");
         let text = |segments: &[Segment]| -> String {
             segments.iter().map(|segment| segment.text.clone()).collect::<Vec<_>>().join(" ")
