@@ -5,7 +5,7 @@
 //! that one which the model rates further below its best is never taken, whatever the list says.
 //! A path that is left before its phrase is complete is worth nothing. A beam search sees that in the score of the
 //! hypothesis. A greedy one goes back to where it left the model's own choice for the path (a [`Detour`]), and takes that
-//! choice.
+//! choice. A search that draws does without: it can't go back.
 //!
 //! NeMo's GPU-PB (Andrusenko and others, arXiv:2508.07014) and sherpa-onnx weigh paths like this; neither goes back in
 //! a greedy search.
