@@ -36,14 +36,13 @@ pub fn refusal(model: &ModelInfo, name: &str, is_named: bool, job: &Job) -> Opti
     let (can, wanted, usual) = (model.abilities, &job.decoding, DecodingOptions::default());
     let is_its_own = !model.multilingual && job.language.as_deref() == Some("en");
     let is_told = job.language.is_some() && is_named && !is_its_own;
-    let has_prompt =
-        wanted.initial_prompt.is_some() || !wanted.vocabulary.is_empty() || wanted.condition_on_previous_text;
+    let has_prompt = wanted.initial_prompt.is_some() || wanted.condition_on_previous_text;
     let samples = wanted.temperatures.iter().any(|it| *it > 0.0) && wanted.temperatures != usual.temperatures;
     let asked = [
         (!can.translation && job.task == Task::Translate, "translate"),
         (!can.told_language && is_told, "be told the language, which it finds by itself"),
         (!can.told_language && wanted.language_per_region, "say the language of each region"),
-        (!can.prompt && has_prompt, "be given a prompt or words to expect"),
+        (!can.prompt && has_prompt, "be given a prompt"),
         (!can.search && (wanted.beam_size > 1 || samples), "search with beams or at temperatures"),
         (!can.search && !wanted.timestamps, "leave out times"),
     ];
@@ -66,7 +65,6 @@ pub fn restrict(model: &ModelInfo, job: &mut Job) {
     }
     if !can.prompt {
         job.decoding.initial_prompt = None;
-        job.decoding.vocabulary.clear();
         job.decoding.condition_on_previous_text = false;
     }
     if !can.search {
@@ -134,12 +132,11 @@ mod tests {
         let job = || Job::new(1, "talk.flac", "model");
         assert_eq!(refusal(&many, "p", true, &job()), None);
         type Change = fn(&mut Job);
-        let cases: [(Change, &str); 9] = [
+        let cases: [(Change, &str); 8] = [
             (|job| job.task = Task::Translate, "can't translate."),
             (|job| job.language = Some("de".into()), "be told the language"),
             (|job| job.decoding.language_per_region = true, "each region"),
             (|job| job.decoding.initial_prompt = Some("Ada".into()), "a prompt"),
-            (|job| job.decoding.vocabulary = vec!["Ada".into()], "words to expect"),
             (|job| job.decoding.condition_on_previous_text = true, "a prompt"),
             (|job| job.decoding.beam_size = 5, "beams"),
             (|job| job.decoding.temperatures = vec![0.5], "temperatures"),
@@ -160,7 +157,11 @@ mod tests {
         // language that it was chosen for.
         let mut greedy = job();
         greedy.decoding.temperatures = vec![0.0];
+        // Words to expect are for every family.
+        greedy.decoding.vocabulary = vec!["Ada".into()];
         assert_eq!(refusal(&many, "p", true, &greedy), None);
+        restrict(&many, &mut greedy);
+        assert_eq!(greedy.decoding.vocabulary, ["Ada"]);
         let told = |code: &str| Job { language: Some(code.into()), ..job() };
         assert_eq!(refusal(&english, "p", true, &told("en")), None);
         assert!(refusal(&english, "p", true, &told("de")).is_some());

@@ -581,6 +581,11 @@ pub struct Decoding {
     #[arg(long, value_parser = values::word_list, value_name = "FILE")]
     pub vocabulary_file: Option<values::WordList>,
 
+    /// How strongly words to expect are preferred to what the model would write: 0 to 12; 0: not at all, Whisper is told
+    /// them as a prompt instead [default: 8]
+    #[arg(long, value_parser = values::strength, value_name = "N")]
+    pub vocabulary_strength: Option<f32>,
+
     /// How a recording is divided into windows
     #[arg(long, value_parser = values::strategy(), default_value = "auto", hide_default_value = true)]
     pub strategy: Strategy,

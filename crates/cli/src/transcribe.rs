@@ -219,6 +219,7 @@ impl Asked<'_> {
             .map(|word| word.trim().to_string())
             .filter(|word| !word.is_empty())
             .collect();
+        decoding.vocabulary_strength = wanted.vocabulary_strength.unwrap_or(decoding.vocabulary_strength);
         decoding.condition_on_previous_text = wanted.condition_on_previous_text;
         decoding.language_per_region = wanted.language_per_region;
         decoding.word_times = !wanted.no_word_times;

@@ -6,7 +6,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use transcript::Task;
 use transcript::export::Format;
 use transcript::naming::{NameTemplate, TemplateError};
-use wire::{Channels, SpeakerCount, Strategy, VoiceActivity};
+use wire::{Channels, DecodingOptions, SpeakerCount, Strategy, VoiceActivity};
 
 use crate::args::Part;
 
@@ -141,6 +141,16 @@ pub fn probability(text: &str) -> Result<f32, String> {
         .ok()
         .filter(|number| (0.0..=1.0).contains(number))
         .ok_or_else(|| format!("`{text}` is not a number between 0 and 1"))
+}
+
+/// How strongly words to expect are preferred.
+pub fn strength(text: &str) -> Result<f32, String> {
+    let most = DecodingOptions::STRONGEST_VOCABULARY;
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|number| (0.0..=most).contains(number))
+        .ok_or_else(|| format!("`{text}` is not a number between 0 and {most}"))
 }
 
 /// Words of a text file, one per line.

@@ -42,7 +42,7 @@ pub struct Abilities {
     pub told_language: bool,
     /// It can be asked to translate, well or not.
     pub translation: bool,
-    /// It can be told what was said before, and which words to expect.
+    /// It can be told what was said before. Words to expect act in every model's search.
     pub prompt: bool,
     /// It can search with beams and at temperatures; else the likeliest token is taken.
     pub search: bool,

@@ -47,10 +47,30 @@ static __device__ float sum_of_all(float mine) {
 }
 
 // What a row allows, as the host writes it. Above the temperature 0 its token is drawn with a random number from 0 to 1.
+// Bonuses are added to the logits of some tokens before one is chosen: those of `starts` where there are any, and `count`
+// pairs of a token and its nats, in the order of tokens, from the word `bonuses` of the questions on.
 struct Limits {
     uint32_t is_first, text_from, time_from, time_to;
     float temperature, random;
+    uint32_t has_starts, bonuses, count;
 };
+
+// What a row adds to the logit of a token: the larger of its two bonuses.
+static __device__ float bonus_of(uint32_t token, const float *starts, const Limits *limits, const Limits of) {
+    float bonus = of.has_starts ? starts[token] : 0.0f;
+    const uint32_t *pairs = (const uint32_t *)limits + of.bonuses;
+    uint32_t from = 0, to = of.count;
+    while (from < to) {
+        const uint32_t middle = (from + to) / 2;
+        if (pairs[2 * middle] < token)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    if (from < of.count && pairs[2 * from] == token)
+        bonus = fmaxf(bonus, __uint_as_float(pairs[2 * from + 1]));
+    return bonus;
+}
 
 // The token at which the shares of those before it and its own exceed `random`, as softmax divides them up at
 // a temperature; the last one with a share where rounding left no such, `likeliest` where what is no number did. `weigh`
@@ -98,11 +118,12 @@ static __device__ uint32_t draw(Weigh weigh, const uint32_t vocabulary, const fl
 }
 
 // One block per row. `out` of a row: the logarithm of the sum of the exponentials of what is allowed, then `count` logits
-// and their tokens, the largest first; -infinity and -1 where there are no more. Where a token is drawn it is the only
-// one.
-extern "C" __global__ void choose_f32(const float *logits, const uint8_t *forbidden, const Limits *limits, float *out,
-                                      const uint32_t vocabulary, const uint32_t timestamps, const uint32_t count,
-                                      const uint32_t is_timed) {
+// and their tokens, the largest sum of logit and bonus first; -infinity and -1 where there are no more; then the token
+// with the largest logit or -1. Where a token is drawn it is the only one. What is allowed, and the sum, are those of
+// the logits alone.
+extern "C" __global__ void choose_f32(const float *logits, const uint8_t *forbidden, const float *starts,
+                                      const Limits *limits, float *out, const uint32_t vocabulary,
+                                      const uint32_t timestamps, const uint32_t count, const uint32_t is_timed) {
     const uint32_t row = blockIdx.x;
     const float *x = logits + (size_t)row * vocabulary;
     const uint8_t bits = limits[row].is_first ? ALWAYS | AT_FIRST : ALWAYS;
@@ -149,23 +170,40 @@ extern "C" __global__ void choose_f32(const float *logits, const uint8_t *forbid
             if (is_allowed(token))
                 sum += expf(x[token] - best.value);
     sum = sum_of_all(sum);
-    out += (size_t)row * (1 + 2 * count);
-    if (threadIdx.x == 0)
+    out += (size_t)row * (2 + 2 * count);
+    if (threadIdx.x == 0) {
         out[0] = best.value + logf(sum);
+        out[1 + 2 * count] = best.value > -INFINITY ? (float)best.token : -1.0f;
+    }
 
+    const Limits of = limits[row];
+    const bool has_bonuses = of.has_starts || of.count > 0;
+    const auto rating = [=](uint32_t token) {
+        return has_bonuses ? x[token] + bonus_of(token, starts, limits, of) : x[token];
+    };
+    if (has_bonuses && best.value > -INFINITY) {
+        Best mine = none;
+        for (uint32_t token = threadIdx.x; token < vocabulary; token += THREADS) {
+            if (!is_allowed(token))
+                continue;
+            const Best next = {rating(token), token};
+            if (is_before(next, mine))
+                mine = next;
+        }
+        best = best_of_all(mine);
+    }
     if (temperature > 0 && best.value > -INFINITY) {
         const float largest = best.value;
         best.token = draw(
-            [=](uint32_t token) { return is_allowed(token) ? expf((x[token] - largest) / temperature) : 0.0f; },
+            [=](uint32_t token) { return is_allowed(token) ? expf((rating(token) - largest) / temperature) : 0.0f; },
             vocabulary, limits[row].random, best.token);
-        best.value = x[best.token];
     }
     for (uint32_t number = 0; number < count; number++) {
         if (number > 0) {
             Best next = none;
             if (!(temperature > 0))
                 for (uint32_t token = threadIdx.x; token < vocabulary; token += THREADS) {
-                    const Best other = {x[token], token};
+                    const Best other = {rating(token), token};
                     if (is_allowed(token) && is_before(best, other) && is_before(other, next))
                         next = other;
                 }
@@ -173,7 +211,7 @@ extern "C" __global__ void choose_f32(const float *logits, const uint8_t *forbid
         }
         if (threadIdx.x == 0) {
             const bool is_one = best.value > -INFINITY;
-            out[1 + number] = best.value;
+            out[1 + number] = is_one ? x[best.token] : best.value;
             out[1 + count + number] = is_one ? (float)best.token : -1.0f;
         }
     }

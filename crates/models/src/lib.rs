@@ -7,6 +7,7 @@
 #[cfg(feature = "cuda")]
 mod attend;
 mod blocks;
+pub mod boost;
 pub mod card;
 pub mod choose;
 mod eight_bits;

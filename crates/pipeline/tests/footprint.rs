@@ -137,6 +137,7 @@ fn decoding_takes_what_was_predicted() {
             language: "en",
             span: None,
             seed: 1,
+            boost: None,
             control: &control,
         };
         for windows in batches.iter().copied() {

@@ -266,8 +266,11 @@ pub struct DecodingOptions {
     pub prompt_reset_temperature: f32,
     /// Text that stands before the first window, for names and style.
     pub initial_prompt: Option<String>,
-    /// Words to be expected, put before the prompt of every window.
+    /// Words to be expected: where the model is not far from them, they are written.
     pub vocabulary: Vec<String>,
+    /// How far from its own choice the model may be to write one of these words, in nats for each of its tokens,
+    /// half of that for the first; 0: none is preferred, and Whisper is told them before each window instead.
+    pub vocabulary_strength: f32,
     /// Whether the model writes time stamps, from which segments are made.
     pub timestamps: bool,
     /// Latest time, in seconds, at which a window's first segment may start.
@@ -291,6 +294,18 @@ pub struct DecodingOptions {
     pub seed: u64,
 }
 
+impl DecodingOptions {
+    /// Words to expect are preferred by so much if nothing else is said.
+    pub const VOCABULARY_STRENGTH: f32 = 8.0;
+    /// More than this and words are written that were not said.
+    pub const STRONGEST_VOCABULARY: f32 = 12.0;
+
+    /// [`Self::vocabulary_strength`] within its bounds, whoever wrote it.
+    pub fn bounded_strength(&self) -> f32 {
+        self.vocabulary_strength.clamp(0.0, Self::STRONGEST_VOCABULARY)
+    }
+}
+
 impl Default for DecodingOptions {
     fn default() -> Self {
         Self {
@@ -305,6 +320,7 @@ impl Default for DecodingOptions {
             prompt_reset_temperature: 0.5,
             initial_prompt: None,
             vocabulary: Vec::new(),
+            vocabulary_strength: Self::VOCABULARY_STRENGTH,
             timestamps: true,
             max_initial_timestamp: Some(1.0),
             suppress_tokens: Vec::new(),

@@ -275,7 +275,7 @@ mod tests {
         let plain = of(&settings);
         assert_eq!((plain.language, plain.task), (None, transcript::Task::Transcribe));
         assert_eq!((plain.decoding.beam_size, plain.decoding.initial_prompt), (1, None));
-        assert!(plain.decoding.vocabulary.is_empty());
+        assert_eq!(plain.decoding.vocabulary, ["Grace"]);
         settings.model = model(concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/starter-whisper").as_ref());
         let full = of(&settings);
         assert_eq!((full.language.as_deref(), full.task), (Some("de"), transcript::Task::Translate));

@@ -474,6 +474,7 @@ fn options_of_submit_reach_the_engines_of_workers() {
         (&["--prompt", "Ada"], "/job/decoding/initial_prompt", json!("Ada")),
         (&["--vocabulary", "Ada, Grace"], "/job/decoding/vocabulary", json!(["Ada", "Grace"])),
         (&["--vocabulary-file", "words.txt"], "/job/decoding/vocabulary", json!(["Ada", "Grace Hopper"])),
+        (&["--vocabulary-strength", "1.5"], "/job/decoding/vocabulary_strength", json!(1.5)),
         (&["--strategy", "batched"], "/job/strategy", json!("batched")),
         (&["--language-per-region"], "/job/decoding/language_per_region", json!(true)),
         (&["--condition-on-previous-text"], "/job/decoding/condition_on_previous_text", json!(true)),

@@ -12,5 +12,5 @@ mod subsampling;
 mod tdt;
 
 pub use encoder::Encoder;
-pub use model::{Ctc, Head, Parakeet, Token};
+pub use model::{Ctc, Head, Parakeet, Token, text_of};
 pub use tdt::{PredictorState, Tdt};

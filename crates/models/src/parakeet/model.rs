@@ -3,8 +3,10 @@ use std::path::Path;
 use candle_core::{DType, Device, Tensor};
 use formats::{ModelFiles, ParakeetConfig, ParakeetHead};
 use memory::Precision;
+use tokenizers::Tokenizer;
 
 use super::{Encoder, Tdt};
+use crate::boost::{Boost, Detour, Outcome, Progress, likeliest};
 use crate::fused::log_sum_exp;
 use crate::whisper::layers::{Linear, LoadedBytes, Loader, Tick};
 use crate::whisper::{computed_in, dtype};
@@ -17,6 +19,8 @@ pub struct Parakeet {
     pub config: ParakeetConfig,
     /// The text of each token, `▁` standing for a space; empty for tokens that are no text.
     pub pieces: Vec<String>,
+    /// How a text is divided into tokens; `None` where tokenizer.json says nothing of it.
+    tokenizer: Option<Tokenizer>,
     /// Its encoder.
     pub encoder: Encoder,
     /// What is behind the encoder; it computes on the host.
@@ -85,9 +89,12 @@ impl Parakeet {
             ParakeetHead::Ctc => Head::Ctc(Ctc::load(loader, &config)?),
             ParakeetHead::Tdt { .. } => Head::Tdt(Box::new(Tdt::load(loader, &config)?)),
         };
+        // The pieces were read; a file that has them and no more is none that could divide a text.
+        let tokenizer = Tokenizer::from_file(folder.join("tokenizer.json")).ok();
         Ok(Self {
             config,
             pieces,
+            tokenizer,
             encoder,
             head,
             precision: loaded.precision().unwrap_or(precision),
@@ -97,15 +104,43 @@ impl Parakeet {
     }
 
     /// Tokens of windows, each as if it were alone. `windows` are the encoder's output,
-    /// (frames, width) each.
+    /// (frames, width) each; `boost` has words to expect, as [`Self::words_to_expect`] finds them.
     ///
     /// # Errors
     /// [`Error::Interrupted`] if `tick` returned `false`; [`Error::Candle`] if memory runs out.
-    pub fn read(&self, windows: &[Tensor], on_step: &Tick) -> Result<Vec<Vec<Token>>, Error> {
+    pub fn read(
+        &self,
+        windows: &[Tensor],
+        boost: Option<&Boost>,
+        on_step: &Tick,
+    ) -> Result<Vec<Vec<Token>>, Error> {
         match &self.head {
-            Head::Ctc(ctc) => windows.iter().map(|frames| ctc.read(frames)).collect(),
-            Head::Tdt(tdt) => tdt.read(windows, on_step),
+            Head::Ctc(ctc) => windows.iter().map(|frames| ctc.read(frames, boost)).collect(),
+            Head::Tdt(tdt) => tdt.read(windows, boost, on_step),
         }
+    }
+
+    /// Words to expect as the model spells them; `None` where there are none.
+    pub fn words_to_expect(&self, words: &[String], strength: f32) -> Option<Boost> {
+        if words.is_empty() {
+            return None;
+        }
+        let texts: Vec<Vec<u8>> = self.pieces.iter().map(|piece| text_of(piece)).collect();
+        let encode = |text: &str| {
+            let encoded =
+                self.tokenizer.as_ref().and_then(|tokenizer| tokenizer.encode_fast(text, false).ok());
+            encoded.map(|encoded| encoded.get_ids().to_vec()).unwrap_or_default()
+        };
+        Boost::new(words, strength, &texts, &encode)
+    }
+}
+
+/// The text of a piece; sentencepiece spells bytes that no piece has as `<0xE2>`.
+pub fn text_of(piece: &str) -> Vec<u8> {
+    let byte = piece.strip_prefix("<0x").and_then(|rest| rest.strip_suffix('>'));
+    match byte.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+        Some(byte) => vec![byte],
+        None => piece.replace('▁', " ").into_bytes(),
     }
 }
 
@@ -132,24 +167,74 @@ impl Ctc {
     }
 
     /// The likeliest token of each frame; equal ones in a row are one, blanks none.
-    fn read(&self, frames: &Tensor) -> Result<Vec<Token>, Error> {
+    fn read(&self, frames: &Tensor, boost: Option<&Boost>) -> Result<Vec<Token>, Error> {
         let logits: Vec<Vec<f32>> = self.logits(frames)?.to_vec2()?;
-        let mut tokens: Vec<Token> = Vec::new();
-        let mut before = self.blank;
-        for (frame, logits) in logits.iter().enumerate() {
-            let id = arg_max(logits) as u32;
-            let probability = (logits[id as usize] - log_sum_exp(logits)).exp();
-            match tokens.last_mut() {
-                _ if id == self.blank => (),
-                Some(last) if id == before => {
+        Ok(likeliest_of_frames(&logits, self.blank, boost))
+    }
+}
+
+/// How far frames are read.
+#[derive(Clone)]
+struct Reading {
+    frame: usize,
+    /// The likeliest token of the frame before, whatever was taken for it.
+    before: u32,
+    tokens: Vec<Token>,
+    progress: Progress,
+}
+
+/// The likeliest token of each frame, or one that leads to a word to expect: that takes the frames of the token in
+/// whose place it is.
+fn likeliest_of_frames(logits: &[Vec<f32>], blank: u32, boost: Option<&Boost>) -> Vec<Token> {
+    let mut at = Reading { frame: 0, before: blank, tokens: Vec::new(), progress: Progress::default() };
+    let mut detour: Option<(Detour, Reading)> = None;
+    let mut is_refused = false;
+    loop {
+        if let Some(logits) = logits.get(at.frame) {
+            let own = arg_max(logits);
+            let probability_of = |id: usize| (logits[id] - log_sum_exp(logits)).exp();
+            let before = std::mem::replace(&mut at.before, own as u32);
+            match at.tokens.last_mut() {
+                _ if own as u32 == blank => (),
+                Some(last) if own as u32 == before => {
                     last.frames += 1;
-                    last.probability = last.probability.max(probability);
+                    last.probability = last.probability.max(probability_of(last.id as usize));
                 }
-                _ => tokens.push(Token { id, frame, frames: 1, probability }),
+                _ => {
+                    let mut id = own;
+                    if let Some(boost) = boost.filter(|_| !std::mem::take(&mut is_refused)) {
+                        id = likeliest(logits, own, boost.all_bonuses(&at.progress));
+                        if id != own && detour.is_none() {
+                            detour = Some((Detour(at.tokens.len()), Reading { before, ..at.clone() }));
+                        }
+                    }
+                    let (id, probability) = (id as u32, probability_of(id));
+                    at.tokens.push(Token { id, frame: at.frame, frames: 1, probability });
+                    if let Some(boost) = boost {
+                        boost.advance(&mut at.progress, id);
+                    }
+                }
             }
-            before = id;
+            at.frame += 1;
         }
-        Ok(tokens)
+        let is_end = at.frame >= logits.len();
+        if let Some((place, earlier)) = detour.take() {
+            if let Some(boost) = boost.filter(|_| is_end) {
+                boost.end(&mut at.progress);
+            }
+            match at.progress.outcome(place) {
+                Outcome::Open => detour = Some((place, earlier)),
+                Outcome::Kept => {}
+                Outcome::Lost => {
+                    at = earlier;
+                    is_refused = true;
+                    continue;
+                }
+            }
+        }
+        if is_end {
+            return at.tokens;
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use formats::{ParakeetConfig, ParakeetHead};
 use super::Token;
 use super::model::{arg_max, on_host};
 use crate::Error;
+use crate::boost::{Boost, Detour, Outcome, Progress, likeliest};
 use crate::fused::log_sum_exp;
 use crate::matrix::{Matrix, with_values};
 use crate::packed::FEW_ROWS;
@@ -45,10 +46,22 @@ pub struct PredictorState {
 }
 
 /// A window that is being read.
-struct Row {
+struct Row<'a> {
     /// Its frames as the joint network takes them, (frames, width).
     frames: Vec<f32>,
     length: usize,
+    place: Place,
+    boost: Option<&'a Boost>,
+    /// Where another token than the network's own choice was taken for a word to expect, and how it was before; while it
+    /// is not known whether that is the word.
+    detour: Option<(Detour, Place)>,
+    /// The next token is the network's own choice.
+    is_refused: bool,
+}
+
+/// How far a window is read.
+#[derive(Clone)]
+struct Place {
     /// The frame that is read, and the tokens that were written at it.
     at: usize,
     symbols: usize,
@@ -57,6 +70,27 @@ struct Row {
     /// What follows from the last token, and the state behind it; `None` where that was not computed yet.
     prediction: Option<(Vec<f32>, PredictorState)>,
     tokens: Vec<Token>,
+    progress: Progress,
+}
+
+impl Row<'_> {
+    /// Goes back to where the network's own choice was left if that led to no word to expect.
+    fn settle(&mut self) {
+        let (Some(boost), Some((detour, _))) = (self.boost, &self.detour) else { return };
+        if self.place.at >= self.length {
+            boost.end(&mut self.place.progress);
+        }
+        match self.place.progress.outcome(*detour) {
+            Outcome::Open => {}
+            Outcome::Kept => self.detour = None,
+            Outcome::Lost => {
+                if let Some((_, before)) = self.detour.take() {
+                    self.place = before;
+                    self.is_refused = true;
+                }
+            }
+        }
+    }
 }
 
 impl Tdt {
@@ -152,54 +186,67 @@ impl Tdt {
 
     /// Reads windows together, greedily, each as if it were alone (NeMo's label looping, Bataev and others,
     /// arXiv:2406.06220): the prediction network is asked once per token that was written.
-    pub(super) fn read(&self, windows: &[Tensor], on_step: &Tick) -> Result<Vec<Vec<Token>>, Error> {
+    pub(super) fn read(
+        &self,
+        windows: &[Tensor],
+        boost: Option<&Boost>,
+        on_step: &Tick,
+    ) -> Result<Vec<Vec<Token>>, Error> {
         let mut read = Vec::with_capacity(windows.len());
         // Products of few rows are the same however many there are.
         for windows in windows.chunks(FEW_ROWS) {
-            let mut rows = windows.iter().map(|window| self.row(window)).collect::<Result<Vec<_>, _>>()?;
+            let mut rows =
+                windows.iter().map(|window| self.row(window, boost)).collect::<Result<Vec<_>, _>>()?;
             while self.step(&mut rows)? {
                 tick(on_step)?;
             }
-            read.extend(rows.into_iter().map(|row| row.tokens));
+            read.extend(rows.into_iter().map(|row| row.place.tokens));
         }
         Ok(read)
     }
 
-    fn row(&self, window: &Tensor) -> Result<Row, Error> {
+    fn row<'a>(&self, window: &Tensor, boost: Option<&'a Boost>) -> Result<Row<'a>, Error> {
         let frames = self.project(window)?;
         Ok(Row {
             length: frames.dim(0)?,
             frames: frames.flatten_all()?.to_vec1()?,
-            at: 0,
-            symbols: 0,
-            last: self.blank,
-            state: self.start(),
-            prediction: None,
-            tokens: Vec::new(),
+            place: Place {
+                at: 0,
+                symbols: 0,
+                last: self.blank,
+                state: self.start(),
+                prediction: None,
+                tokens: Vec::new(),
+                progress: Progress::default(),
+            },
+            boost,
+            detour: None,
+            is_refused: false,
         })
     }
 
     /// Takes every window one token or blank further; whether there was one that had not ended.
     fn step(&self, rows: &mut [Row]) -> Result<bool, Error> {
-        let mut open: Vec<&mut Row> = rows.iter_mut().filter(|row| row.at < row.length).collect();
+        let mut open: Vec<&mut Row> = rows.iter_mut().filter(|row| row.place.at < row.length).collect();
         if open.is_empty() {
             return Ok(false);
         }
         let width = self.width;
-        let asked: Vec<usize> = (0..open.len()).filter(|row| open[*row].prediction.is_none()).collect();
+        let asked: Vec<usize> = (0..open.len()).filter(|row| open[*row].place.prediction.is_none()).collect();
         if !asked.is_empty() {
-            let tokens: Vec<u32> = asked.iter().map(|row| open[*row].last).collect();
-            let states: Vec<&PredictorState> = asked.iter().map(|row| &open[*row].state).collect();
+            let tokens: Vec<u32> = asked.iter().map(|row| open[*row].place.last).collect();
+            let states: Vec<&PredictorState> = asked.iter().map(|row| &open[*row].place.state).collect();
             let (predicted, after) = self.predict(&tokens, &states)?;
             let predicted: Vec<Vec<f32>> = predicted.to_vec2()?;
             for ((row, prediction), state) in asked.into_iter().zip(predicted).zip(after) {
-                open[row].prediction = Some((prediction, state));
+                open[row].place.prediction = Some((prediction, state));
             }
         }
         let mut sums = Vec::with_capacity(open.len() * width);
         for row in &open {
-            let frame = &row.frames[row.at * width..(row.at + 1) * width];
-            let prediction = row.prediction.as_ref().map_or(&[][..], |(prediction, _)| prediction);
+            let Place { at, prediction, .. } = &row.place;
+            let frame = &row.frames[at * width..(at + 1) * width];
+            let prediction = prediction.as_ref().map_or(&[][..], |(prediction, _)| prediction);
             sums.extend(frame.iter().zip(prediction).map(|(frame, prediction)| frame + prediction));
         }
         let logits = self.join(&Tensor::from_vec(sums, (open.len(), width), &Device::Cpu)?)?;
@@ -215,26 +262,42 @@ impl Tdt {
     /// What the logits say of a window's frame.
     fn take(&self, row: &mut Row, logits: &[f32]) {
         let (tokens, durations) = logits.split_at(self.vocabulary);
-        let id = arg_max(tokens);
+        let own = arg_max(tokens);
         let frames = self.durations.get(arg_max(durations)).copied().unwrap_or_default();
-        if id == self.blank as usize {
+        if own == self.blank as usize {
             // Nothing would change at the same frame.
-            row.at += frames.max(1);
-            row.symbols = 0;
+            row.place.at += frames.max(1);
+            row.place.symbols = 0;
+            row.settle();
             return;
         }
+        let mut id = own;
+        // Where the network hears no token there is none, whatever is expected.
+        if let Some(boost) = row.boost
+            && !std::mem::take(&mut row.is_refused)
+        {
+            id = likeliest(tokens, own, boost.all_bonuses(&row.place.progress));
+            if id != own && row.detour.is_none() {
+                row.detour = Some((Detour(row.place.tokens.len()), row.place.clone()));
+            }
+        }
+        let place = &mut row.place;
         let probability = (tokens[id] - log_sum_exp(tokens)).exp();
-        row.tokens.push(Token { id: id as u32, frame: row.at, frames, probability });
-        row.last = id as u32;
-        if let Some((_, state)) = row.prediction.take() {
-            row.state = state;
+        place.tokens.push(Token { id: id as u32, frame: place.at, frames, probability });
+        place.last = id as u32;
+        if let Some((_, state)) = place.prediction.take() {
+            place.state = state;
         }
-        row.at += frames;
-        row.symbols = if frames > 0 { 0 } else { row.symbols + 1 };
+        place.at += frames;
+        place.symbols = if frames > 0 { 0 } else { place.symbols + 1 };
         // As NeMo: a network that never goes on is taken further.
-        if row.symbols >= self.max_symbols {
-            row.at += 1;
-            row.symbols = 0;
+        if place.symbols >= self.max_symbols {
+            place.at += 1;
+            place.symbols = 0;
         }
+        if let Some(boost) = row.boost {
+            boost.advance(&mut place.progress, id as u32);
+        }
+        row.settle();
     }
 }

@@ -153,6 +153,11 @@ impl Vocabulary {
         token >= self.timestamp_begin
     }
 
+    /// The bytes of each token by its number, none where it is not text.
+    pub fn texts(&self) -> &[Vec<u8>] {
+        &self.bytes
+    }
+
     /// The tokens of a text, without special tokens.
     pub fn encode(&self, text: &str) -> Vec<u32> {
         encode(&self.encoder, text)

@@ -123,7 +123,7 @@ fn each_stage_is_that_of_the_reference() {
     }
 
     let encoded = model.encoder.forward(&spectrogram, &|| true).unwrap();
-    let read = model.read(&[encoded], &|| true).unwrap();
+    let read = model.read(&[encoded], None, &|| true).unwrap();
     let expected =
         (integers(&golden["nemo_tokens"]), integers(&golden["nemo_starts"]), integers(&golden["durations"]));
     assert_eq!(told(&read[0]), expected);
@@ -139,7 +139,7 @@ fn the_ctc_head_is_that_of_the_reference() {
     let expected = tensors(&data("first").join("ctc.safetensors"));
     let Head::Ctc(ctc) = &model.head else { panic!("a transducer") };
     assert_near(&ctc.logits(&encoded).unwrap(), &expected["logits"], "logits");
-    let read = model.read(&[encoded], &|| true).unwrap();
+    let read = model.read(&[encoded], None, &|| true).unwrap();
     assert_eq!(runs(&integers(&expected["best"]), 32), as_runs(&read[0]));
 }
 
@@ -193,7 +193,7 @@ fn one_second_to_forty_are_those_of_a_padded_batch() {
             assert_near(&encoded, &golden[&format!("encoded.{number}")], &format!("{length} encoded"));
             windows.push(encoded);
         }
-        let together = model.read(&windows, &|| true).unwrap();
+        let together = model.read(&windows, None, &|| true).unwrap();
         for (number, (window, tokens)) in windows.iter().zip(&together).enumerate() {
             let of = |part: &str| integers(&golden[&format!("{part}.{number}")]);
             if is_ctc {
@@ -202,7 +202,7 @@ fn one_second_to_forty_are_those_of_a_padded_batch() {
                 assert_eq!(told(tokens), (of("tokens"), of("starts"), of("durations")), "{number}");
             }
             // Not even a bit depends on what is beside it.
-            let alone = model.read(std::slice::from_ref(window), &|| true).unwrap();
+            let alone = model.read(std::slice::from_ref(window), None, &|| true).unwrap();
             assert_eq!(&alone[0], tokens, "{number}");
         }
     }
@@ -234,7 +234,7 @@ fn every_precision_computes_and_is_held_as_asked() {
         let off = difference(&numbers(&encoded), &expected);
         println!("{precision}: off by {off}");
         assert!(off < most, "{precision}: off by {off}");
-        model.read(&[encoded], &|| true).unwrap();
+        model.read(&[encoded], None, &|| true).unwrap();
 
         // As a file of its own it is the same model.
         let file = folder.path().join(format!("{precision}"));
@@ -298,6 +298,6 @@ fn a_cancelled_model_stops() {
     let spectrogram = NemoMel::new(128).normalised(&sound(16_000));
     assert!(matches!(model.encoder.forward(&spectrogram, &|| false), Err(Error::Interrupted)));
     let encoded = model.encoder.forward(&spectrogram, &|| true).unwrap();
-    assert!(matches!(model.read(&[encoded], &|| false), Err(Error::Interrupted)));
+    assert!(matches!(model.read(&[encoded], None, &|| false), Err(Error::Interrupted)));
     assert!(model.encoder.forward(&[], &|| true).is_err());
 }

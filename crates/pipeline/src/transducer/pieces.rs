@@ -2,6 +2,7 @@ use std::ops::Range;
 
 use audio::{HOP, NemoMel, SAMPLE_RATE};
 use candle_core::Tensor;
+use models::boost::Boost;
 use models::parakeet::{Parakeet, Token};
 use transcript::{Segment, Span, Time};
 use wire::Point;
@@ -32,8 +33,11 @@ pub fn run(
 ) -> Result<(), StageError> {
     let Request { recording, speech, span, skip, .. } = *request;
     let within = heard(recording, span);
+    let settings = request.settings;
+    let boost = model.words_to_expect(&settings.vocabulary, settings.bounded_strength());
     let mut ear = Ear {
         model,
+        boost,
         request,
         voiced: voiced(recording, &within),
         content: within.end,
@@ -89,6 +93,7 @@ pub fn run(
 /// What listens to a recording.
 struct Ear<'a> {
     model: &'a Parakeet,
+    boost: Option<Boost>,
     request: &'a Request<'a>,
     voiced: Vec<Range<usize>>,
     /// The frame behind what is listened to.
@@ -101,8 +106,12 @@ impl Ear<'_> {
     fn read(&mut self, pieces: &[Range<usize>]) -> Result<Vec<Vec<Segment>>, StageError> {
         let sounding: Vec<Range<usize>> = pieces.iter().map(|piece| self.sounding(piece)).collect();
         let encoded = sounding.iter().map(|frames| self.encode(frames)).collect::<Result<Vec<_>, _>>()?;
+<<<<<<< HEAD
         let control = self.request.control;
         let read = control.timings().of(timings::DECODE, || self.model.read(&encoded, &tick(control)))?;
+=======
+        let read = self.model.read(&encoded, self.boost.as_ref(), &tick(self.request.control))?;
+>>>>>>> fboost
         let texts = sounding.iter().zip(&read);
         Ok(texts.map(|(frames, tokens)| self.segments(frames, tokens)).collect())
     }

@@ -1,6 +1,6 @@
 //! Words and sentences of tokens.
 
-use models::parakeet::Token;
+use models::parakeet::{Token, text_of};
 use transcript::{Segment, Span, Time, Word};
 
 use super::FRAMES_PER_TOKEN_FRAME;
@@ -60,7 +60,7 @@ fn words(pieces: &[String], tokens: &[Token]) -> Vec<TimedWord> {
         let begins = piece.starts_with(SPACE) && !(is_punctuation && piece.chars().count() > 1);
         match words.last_mut() {
             Some(word) if !begins => {
-                word.text.extend(bytes(piece.trim_start_matches(SPACE)));
+                word.text.extend(text_of(piece.trim_start_matches(SPACE)));
                 if !is_punctuation {
                     word.end = end.max(word.end);
                 }
@@ -69,7 +69,7 @@ fn words(pieces: &[String], tokens: &[Token]) -> Vec<TimedWord> {
                 word.tokens += 1;
             }
             _ => words.push(TimedWord {
-                text: bytes(&piece.replace(SPACE, " ")),
+                text: text_of(piece),
                 start,
                 end,
                 probability: token.probability,
@@ -85,15 +85,6 @@ fn words(pieces: &[String], tokens: &[Token]) -> Vec<TimedWord> {
         word.end = word.end.max(least);
     }
     words
-}
-
-/// The text of a piece; sentencepiece spells bytes that no piece has as `<0xE2>`.
-fn bytes(piece: &str) -> Vec<u8> {
-    let byte = piece.strip_prefix("<0x").and_then(|rest| rest.strip_suffix('>'));
-    match byte.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-        Some(byte) => vec![byte],
-        None => piece.as_bytes().to_vec(),
-    }
 }
 
 /// Whether a segment ends behind these words, before `next`.

@@ -1,12 +1,13 @@
 use std::io::Write;
 
 use candle_core::{IndexOp, Tensor};
+use models::boost::{Boost, Progress};
 use models::choose::Chance;
 use models::whisper::Whisper;
 use transcript::Task;
 
 use super::logits_filter::LogitsFilter;
-use super::rating::{Rating, probabilities};
+use super::rating::{Asked, Rating, probabilities};
 use super::sampling::{Beams, Draw, Sequence, Step};
 use super::scores::Scores;
 use crate::{Control, timings};
@@ -40,6 +41,8 @@ pub struct WindowOptions<'a> {
     pub temperature: f32,
     /// Seeds the sampling.
     pub seed: u64,
+    /// Words to expect; the same for all windows that are decoded together.
+    pub boost: Option<&'a Boost>,
 }
 
 /// The best sequence of a window.
@@ -49,8 +52,10 @@ pub struct Decoded {
     pub tokens: Vec<u32>,
     /// The text of the tokens.
     pub text: String,
-    /// Per token, that of the end included.
+    /// Per token, that of the end included; by the model, whatever words it was told to expect.
     pub mean_log_probability: f32,
+    /// The same with what words to expect were worth: how sure the search is of the text.
+    pub sureness: f32,
     /// The probability that the window has no speech, 0 to 1.
     pub no_speech_probability: f32,
     /// The length of the text over its length when compressed by zlib: repetition makes it large.
@@ -102,7 +107,9 @@ fn decode_all(
     let starts: Vec<(Vec<u32>, usize)> = options.iter().map(|options| start_tokens(model, options)).collect();
     let mut searches: Vec<Search> =
         options.iter().map(|options| Search::new(options, vocabulary.end_of_text)).collect();
-    let (Some((start, start_of_transcript_at)), Some(search)) = (starts.first(), searches.first()) else {
+    let (Some((start, start_of_transcript_at)), Some(search), Some(first)) =
+        (starts.first(), searches.first(), options.first())
+    else {
         return Ok(Vec::new());
     };
     let (start_length, start_of_transcript_at, rows) = (start.len(), *start_of_transcript_at, search.rows());
@@ -131,10 +138,14 @@ fn decode_all(
     let mut no_speech = vec![0.0; options.len()];
     // Numbers of the windows that are not finished, in the order of their rows.
     let mut open: Vec<usize> = (0..options.len()).collect();
-    for step in 0..length {
+    // How the open windows were before each step, back to where the first of them left the model's own choice.
+    let mut earlier: Vec<(usize, Vec<Search>)> = Vec::new();
+    let mut is_begun = false;
+    let mut step = 0;
+    while step < length {
         let hidden = model.decoder.forward(&tokens, &mut state, None, &tick)?;
         let count = hidden.dim(1)?;
-        if step == 0
+        if !std::mem::replace(&mut is_begun, true)
             && let Some(token) = vocabulary.no_speech
         {
             for (window, probability) in no_speech.iter_mut().enumerate() {
@@ -145,20 +156,31 @@ fn decode_all(
         let logits = model.decoder.logits(&hidden.i((.., count - 1))?)?;
         drop(hidden);
         let filter = |window: usize| LogitsFilter::new(vocabulary, &options[window]);
+        if first.boost.is_some() {
+            earlier.push((step, searches.clone()));
+        }
         let chances: Vec<_> = open.iter().flat_map(|window| searches[*window].chances()).collect();
         let sampled = open.iter().flat_map(|window| searches[*window].sequences().map(|row| (*window, row)));
-        let asked = sampled.zip(chances).map(|((window, row), chance)| (filter(window), row, chance));
+        let asked = sampled.zip(chances).map(|((window, (sampled, progress)), chance)| Asked {
+            filter: filter(window),
+            sampled,
+            chance,
+            progress,
+        });
         let scores = rating.scores(&logits, asked)?;
         drop(logits);
         let mut sources = Vec::with_capacity(scores.len());
         let mut kept = Vec::with_capacity(open.len());
         tokens.clear();
+        let mut back_to: Option<usize> = None;
         for (place, window) in open.iter().copied().enumerate() {
             let first = place * rows;
             let search = &mut searches[window];
             let Step { sources: own, done } = search.step(&scores[first..first + rows]);
             sources.extend(own.into_iter().map(|row| first + row));
-            if !done && step + 1 < lengths[window] {
+            let lost = search.lost();
+            back_to = back_to.into_iter().chain(lost).min();
+            if lost.is_some() || (!done && step + 1 < lengths[window]) {
                 kept.push(place);
                 tokens.extend(search.last_tokens());
             }
@@ -171,6 +193,29 @@ fn decode_all(
             state.keep(&kept)?;
             open = kept.into_iter().map(|place| open[place]).collect();
         }
+        step += 1;
+        let place = back_to.and_then(|to| earlier.iter().position(|(step, _)| *step == to));
+        if let Some(place) = place {
+            // All go back together, and the others choose what they chose: rows have the same number of tokens.
+            let (to, before) = earlier.remove(place);
+            earlier.truncate(place);
+            let mut before: Vec<Option<Search>> = before.into_iter().map(Some).collect();
+            for window in &open {
+                if let Some(before) = before[*window].take() {
+                    searches[*window].go_back(before);
+                }
+            }
+            step = to;
+            let fed = if to == 0 { 0 } else { start_length + to - 1 };
+            state.truncate(fed);
+            let again = |window: &usize| match to {
+                0 => starts[*window].0.repeat(rows),
+                _ => searches[*window].last_tokens(),
+            };
+            tokens = open.iter().flat_map(again).collect();
+        } else if !open.iter().any(|window| searches[*window].is_on_detour()) {
+            earlier.clear();
+        }
     }
     drop(state);
 
@@ -179,6 +224,7 @@ fn decode_all(
         let text = vocabulary.decode(&best.tokens).trim().to_owned();
         Decoded {
             mean_log_probability: best.log_probability / (best.tokens.len() + 1) as f32,
+            sureness: best.score() / (best.tokens.len() + 1) as f32,
             compression_ratio: compression_ratio(&text),
             tokens: best.tokens,
             text,
@@ -227,19 +273,21 @@ pub(super) fn task_tokens(model: &Whisper, language: &str, task: Task) -> Vec<u3
     vocabulary.language_token(language).into_iter().chain(task).collect()
 }
 
-enum Search {
-    Draw(Draw, usize),
-    Beams(Beams, usize),
+#[derive(Clone)]
+enum Search<'a> {
+    Draw(Draw<'a>, usize),
+    Beams(Beams<'a>, usize),
 }
 
-impl Search {
-    fn new(options: &WindowOptions, end_of_text: u32) -> Self {
+impl<'a> Search<'a> {
+    fn new(options: &WindowOptions<'a>, end_of_text: u32) -> Self {
+        let boost = options.boost;
         if options.temperature == 0.0 && options.beam_size > 1 {
             let beams = options.beam_size;
-            return Self::Beams(Beams::new(beams, options.patience, end_of_text), beams);
+            return Self::Beams(Beams::new(beams, options.patience, end_of_text, boost), beams);
         }
         let rows = if options.temperature == 0.0 { 1 } else { options.best_of.max(1) };
-        Self::Draw(Draw::new(rows, options.temperature, options.seed, end_of_text), rows)
+        Self::Draw(Draw::new(rows, options.temperature, options.seed, end_of_text, boost), rows)
     }
 
     fn rows(&self) -> usize {
@@ -248,7 +296,7 @@ impl Search {
         }
     }
 
-    fn sequences(&self) -> Box<dyn Iterator<Item = &[u32]> + '_> {
+    fn sequences(&self) -> Box<dyn Iterator<Item = (&[u32], Option<&Progress>)> + '_> {
         match self {
             Self::Draw(draw, _) => Box::new(draw.sequences()),
             Self::Beams(beams, _) => Box::new(beams.sequences()),
@@ -276,6 +324,26 @@ impl Search {
         }
     }
 
+    /// Whether it may turn out that it has to go back.
+    fn is_on_detour(&self) -> bool {
+        matches!(self, Self::Draw(draw, _) if draw.is_on_detour())
+    }
+
+    /// The step that it has to go back to.
+    fn lost(&self) -> Option<usize> {
+        match self {
+            Self::Draw(draw, _) => draw.lost(),
+            Self::Beams(..) => None,
+        }
+    }
+
+    fn go_back(&mut self, before: Self) {
+        match (self, before) {
+            (Self::Draw(draw, _), Self::Draw(before, _)) => draw.go_back(before),
+            (search, before) => *search = before,
+        }
+    }
+
     fn finish(self) -> Vec<Sequence> {
         match self {
             Self::Draw(draw, _) => draw.finish(),
@@ -284,18 +352,18 @@ impl Search {
     }
 }
 
-/// The highest log-probability per length; the first of equals.
+/// The highest log-probability per length, words to expect counted; the first of equals.
 fn best_sequence(sequences: Vec<Sequence>, length_penalty: Option<f32>) -> Sequence {
     let score = |sequence: &Sequence| {
         let length = sequence.tokens.len().max(1) as f32;
-        sequence.log_probability
+        sequence.score()
             / match length_penalty {
                 None => length,
                 // Wu et al. 2016, arXiv:1609.08144.
                 Some(alpha) => ((5.0 + length) / 6.0).powf(alpha),
             }
     };
-    let empty = Sequence { tokens: Vec::new(), log_probability: f32::NEG_INFINITY };
+    let empty = Sequence { log_probability: f32::NEG_INFINITY, ..Sequence::new() };
     sequences
         .into_iter()
         .reduce(|best, next| if score(&next) > score(&best) { next } else { best })

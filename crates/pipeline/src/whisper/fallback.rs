@@ -45,7 +45,7 @@ pub fn fall_back(
         // The reference's choice: whatever came last.
         return tried.pop().ok_or_else(no_temperature);
     }
-    let rank = |decoded: &Decoded| (!is_loop(decoded, settings), decoded.mean_log_probability);
+    let rank = |decoded: &Decoded| (!is_loop(decoded, settings), decoded.sureness);
     tried
         .into_iter()
         .reduce(|best, next| {
@@ -71,13 +71,13 @@ fn no_temperature() -> models::Error {
 /// Above the no-speech threshold, and not sure of the text either.
 pub fn is_silence(decoded: &Decoded, settings: &DecodingOptions) -> bool {
     let quiet = settings.no_speech_threshold.is_some_and(|limit| decoded.no_speech_probability > limit);
-    let sure = settings.log_probability_threshold.is_some_and(|limit| decoded.mean_log_probability > limit);
+    let sure = settings.log_probability_threshold.is_some_and(|limit| decoded.sureness > limit);
     quiet && !sure
 }
 
 /// Too unsure, or a loop.
 pub fn is_bad(decoded: &Decoded, settings: &DecodingOptions) -> bool {
-    let unsure = settings.log_probability_threshold.is_some_and(|limit| decoded.mean_log_probability < limit);
+    let unsure = settings.log_probability_threshold.is_some_and(|limit| decoded.sureness < limit);
     unsure || is_loop(decoded, settings)
 }
 

@@ -25,6 +25,7 @@ pub use crate::steps::{Found, Observer, Speech, Step};
 pub use decode::{Decoded, WindowOptions, decode, decode_together};
 pub use fallback::mix;
 pub use language::{detect_language, language_name_or_code};
+pub use prompt::words_to_expect;
 pub use source::{encode_window, encode_windows};
 pub use timing::{AlignedWord, Said, align};
 pub use transcriber::Transcriber;

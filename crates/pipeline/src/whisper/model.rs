@@ -5,6 +5,7 @@ use wire::Point;
 
 use super::fallback::mix;
 use super::language::{detect_language, language_name_or_code};
+use super::prompt::words_to_expect;
 use super::source::encode_windows;
 use super::transcriber::Transcriber;
 use crate::speech_model::{HearsLanguages, Request, SpeechModel};
@@ -44,6 +45,7 @@ impl SpeechModel for Whisper {
         observer: &mut dyn Observer,
     ) -> Result<(), StageError> {
         let Request { recording, speech, span, strategy, settings, task, language, skip, control } = *request;
+        let boost = words_to_expect(self, settings);
         let transcriber = Transcriber {
             model: self,
             settings,
@@ -52,6 +54,7 @@ impl SpeechModel for Whisper {
             language,
             span,
             seed: mix(recording.pcm.len(), u64::from(recording.log_mel_maximum.to_bits())),
+            boost: boost.as_ref(),
             control,
         };
         transcriber.run(strategy, recording, speech, from, skip, observer)

@@ -1,12 +1,20 @@
-use models::whisper::Vocabulary;
+use models::boost::Boost;
+use models::whisper::{Vocabulary, Whisper};
 use wire::DecodingOptions;
 
 use super::word_times::Passage;
 
+/// The words that the settings say to expect, as they act in a search; `None` where there are none.
+pub fn words_to_expect(model: &Whisper, settings: &DecodingOptions) -> Option<Boost> {
+    let vocabulary = &model.vocabulary;
+    let encode = |text: &str| vocabulary.encode(text);
+    Boost::new(&settings.vocabulary, settings.bounded_strength(), vocabulary.texts(), &encode)
+}
+
 /// What the model is told was said before.
 #[derive(Debug, Clone)]
 pub struct Prompt {
-    /// Kept at the front of every window's prompt.
+    /// Words to expect that do not act in the search; kept at the front of every window's prompt.
     vocabulary: Vec<u32>,
     tokens: Vec<u32>,
 }
@@ -14,7 +22,9 @@ pub struct Prompt {
 impl Prompt {
     pub fn new(vocabulary: &Vocabulary, settings: &DecodingOptions) -> Self {
         let encode = |text: &str| vocabulary.encode(&format!(" {}", text.trim()));
-        let words = settings.vocabulary.join(", ");
+        // Told so they are heard where they were not said (docs/measurements.md), so that those act in the search.
+        let is_told = settings.bounded_strength() == 0.0;
+        let words = if is_told { settings.vocabulary.join(", ") } else { String::new() };
         let words = if words.trim().is_empty() { Vec::new() } else { encode(&words) };
         let initial = settings.initial_prompt.as_deref().filter(|text| !text.trim().is_empty());
         let mut tokens = words.clone();

@@ -1,13 +1,14 @@
 //! Arithmetic on one row of logits.
 
+use models::boost::likeliest;
 use models::choose::{Candidates, Chance};
 use models::log_sum_exp;
 
-/// What a search knows of one row: all logits, those that are not allowed masked; or the likeliest of them, or the one
-/// that was drawn.
+/// What a search knows of one row: all logits, those that are not allowed masked, and what is added to some of them
+/// before one is chosen; or the likeliest of them, or the one that was drawn.
 #[derive(Debug)]
 pub enum Scores {
-    Logits(Vec<f32>),
+    Logits { logits: Vec<f32>, bonuses: Vec<(u32, f32)> },
     Candidates(Candidates),
 }
 
@@ -15,29 +16,51 @@ impl Scores {
     /// The logarithm of the sum of the exponentials of all that is allowed.
     pub fn total(&self) -> f32 {
         match self {
-            Self::Logits(logits) => log_sum_exp(logits),
+            Self::Logits { logits, .. } => log_sum_exp(logits),
             Self::Candidates(candidates) => candidates.total,
         }
     }
 
-    /// The likeliest token, or the one that was drawn, with its logit.
-    pub fn first(&self) -> (usize, f32) {
+    /// The likeliest token, or the one that was drawn, with its logit; and whether it is the model's own choice,
+    /// whatever is added.
+    pub fn first(&self) -> (usize, f32, bool) {
         match self {
-            Self::Logits(logits) => {
-                let token = arg_max(logits);
-                (token, logits.get(token).copied().unwrap_or(f32::NEG_INFINITY))
+            Self::Logits { logits, bonuses } => {
+                let own = arg_max(logits);
+                let token = likeliest(logits, own, bonuses.iter().copied());
+                (token, logits.get(token).copied().unwrap_or(f32::NEG_INFINITY), token == own)
             }
-            Self::Candidates(candidates) => candidates
-                .best
-                .first()
-                .map_or((0, f32::NEG_INFINITY), |(token, logit)| (*token as usize, *logit)),
+            Self::Candidates(candidates) => {
+                candidates.best.first().map_or((0, f32::NEG_INFINITY, true), |(token, logit)| {
+                    (*token as usize, *logit, candidates.own == Some(*token))
+                })
+            }
         }
     }
 
-    /// The `count` likeliest tokens with their logits, as [`top`].
+    /// The `count` likeliest tokens with their logits, as [`top`] of the sums of logits and what is added.
     pub fn best(&self, count: usize) -> Vec<(usize, f32)> {
         match self {
-            Self::Logits(logits) => top(logits, count),
+            Self::Logits { logits, bonuses } => {
+                let raised = |(token, bonus): &(u32, f32)| {
+                    let logit = logits.get(*token as usize).filter(|logit| **logit > f32::NEG_INFINITY);
+                    logit.map(|logit| (*token as usize, logit + bonus))
+                };
+                if bonuses.is_empty() {
+                    return top(logits, count);
+                }
+                let mut others = logits.clone();
+                for (token, _) in bonuses {
+                    if let Some(logit) = others.get_mut(*token as usize) {
+                        *logit = f32::NEG_INFINITY;
+                    }
+                }
+                let mut best = top(&others, count);
+                best.extend(bonuses.iter().filter_map(raised));
+                best.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+                best.truncate(count);
+                best.into_iter().map(|(token, _)| (token, logits[token])).collect()
+            }
             Self::Candidates(candidates) => {
                 candidates.best.iter().take(count).map(|(token, logit)| (*token as usize, *logit)).collect()
             }
@@ -45,13 +68,19 @@ impl Scores {
     }
 }
 
-/// The token that `chance` falls on when the softmax divides 0 to 1 up among the tokens in their order. The kernel in
-/// crates/models/kernels/choose.cu draws the same one.
-pub fn drawn(logits: &[f32], Chance { temperature, number }: Chance) -> Candidates {
-    let mut shares: Vec<f32> = logits.iter().map(|x| x / temperature).collect();
+/// The token that `chance` falls on when the softmax of logits and bonuses divides 0 to 1 up among the tokens in their
+/// order. The kernel in crates/models/kernels/choose.cu draws the same one.
+pub fn drawn(logits: &[f32], bonuses: &[(u32, f32)], Chance { temperature, number }: Chance) -> Candidates {
+    let mut shares = logits.to_vec();
+    for (token, bonus) in bonuses {
+        if let Some(share) = shares.get_mut(*token as usize) {
+            *share += bonus;
+        }
+    }
+    let mut chosen = arg_max(&shares);
+    shares.iter_mut().for_each(|share| *share /= temperature);
     softmax(&mut shares);
     let mut left = number;
-    let mut chosen = arg_max(logits);
     for (token, share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
         chosen = token;
         left -= share;
@@ -59,7 +88,8 @@ pub fn drawn(logits: &[f32], Chance { temperature, number }: Chance) -> Candidat
             break;
         }
     }
-    Candidates { total: log_sum_exp(logits), best: vec![(chosen as u32, logits[chosen])] }
+    let (own, best) = (Some(arg_max(logits) as u32), vec![(chosen as u32, logits[chosen])]);
+    Candidates { total: log_sum_exp(logits), best, own }
 }
 
 pub fn max(logits: &[f32]) -> f32 {
@@ -125,11 +155,35 @@ mod tests {
             (0.25, 0.1, 2),
             (0.25, 0.12, 3),
         ] {
-            let found = drawn(&row, Chance { temperature, number });
+            let found = drawn(&row, &[], Chance { temperature, number });
             assert_eq!(found.best, [(expected, row[expected as usize])], "{temperature}, {number}");
             // Its probability is that of temperature 1.
             assert!((found.total - (2.0 + f32::ln(4.0))).abs() < 1e-6);
         }
+    }
+
+    #[test]
+    fn what_is_expected_is_chosen_by_its_sum_and_keeps_its_logit() {
+        let row = [0.5, f32::NEG_INFINITY, 2.0, 2.0, -1.0];
+        let with =
+            |bonuses: &[(u32, f32)]| Scores::Logits { logits: row.to_vec(), bonuses: bonuses.to_vec() };
+        type Case<'a> = (&'a [(u32, f32)], (usize, f32, bool), &'a [(usize, f32)]);
+        let cases: [Case; 5] = [
+            (&[], (2, 2.0, true), &[(2, 2.0), (3, 2.0), (0, 0.5)]),
+            (&[(3, 0.5)], (3, 2.0, false), &[(3, 2.0), (2, 2.0), (0, 0.5)]),
+            // What is not allowed stays so.
+            (&[(0, 1.0), (1, 9.0)], (2, 2.0, true), &[(2, 2.0), (3, 2.0), (0, 0.5)]),
+            (&[(0, 1.5), (4, 3.5)], (4, -1.0, false), &[(4, -1.0), (0, 0.5), (2, 2.0)]),
+            (&[(2, 1.0), (9, 9.0)], (2, 2.0, true), &[(2, 2.0), (3, 2.0), (0, 0.5)]),
+        ];
+        for (bonuses, first, best) in cases {
+            let scores = with(bonuses);
+            assert_eq!((scores.first(), &scores.best(3)[..]), (first, best), "{bonuses:?}");
+            assert_eq!(scores.total(), with(&[]).total());
+        }
+        // A share that is raised by a hundred takes all numbers.
+        let found = drawn(&row, &[(4, 100.0)], Chance { temperature: 1.0, number: 0.01 });
+        assert_eq!((found.best, found.total), (vec![(4, -1.0)], with(&[]).total()));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use std::ops::Range;
 
 use audio::Recording;
 use candle_core::Tensor;
+use models::boost::Boost;
 use models::whisper::Whisper;
 use transcript::{Segment, Span, Task, Time, Word};
 use wire::{DecodingOptions, Point, Strategy};
@@ -56,6 +57,8 @@ pub struct Transcriber<'a> {
     pub span: Option<Span>,
     /// Same recording, same seed.
     pub seed: u64,
+    /// The settings' words to expect, as [`words_to_expect`](super::words_to_expect) finds them.
+    pub boost: Option<&'a Boost>,
     /// Says when to stop.
     pub control: &'a Control,
 }
@@ -174,6 +177,7 @@ impl Transcriber<'_> {
             suppress: &settings.suppress_tokens,
             temperature: 0.0,
             seed: mix(mix(self.seed, settings.seed), seek as u64),
+            boost: self.boost,
         }
     }
 
@@ -291,11 +295,10 @@ impl Transcriber<'_> {
             let window = source.listen(frames, self.model, self.control)?;
             let other = self.fill_gap(&window, &reading.word_times, &source.voiced)?;
             // The model must be as sure of it as of all of the window's text.
-            let least = reading.decoded.mean_log_probability;
+            let least = reading.decoded.sureness;
             let before: usize = lengths[numbers.clone()].iter().sum();
-            let is_better = |other: &Reading| {
-                length(&other.passages) > before && other.decoded.mean_log_probability >= least
-            };
+            let is_better =
+                |other: &Reading| length(&other.passages) > before && other.decoded.sureness >= least;
             if let Some(other) = other.filter(is_better) {
                 reading.passages.drain(numbers);
                 fillings.push(other);

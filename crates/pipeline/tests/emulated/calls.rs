@@ -71,10 +71,10 @@ fn step(precision: Precision, windows: usize, search: Search) -> Counters {
     let mut state = model.decoder.start(&audio, beams, 100).unwrap();
     let rows = state.rows();
     let vocabulary = &model.vocabulary;
-    let chooser = Chooser::new(&device, vocabulary, &[], true).unwrap();
+    let chooser = Chooser::new(&device, vocabulary, &[], true, &[]).unwrap();
     let times = vocabulary.timestamp_begin..vocabulary.size as u32;
     let limits = Limits { is_first: false, text_from: 0, times };
-    let asked = vec![Question { limits, chance: search.chance() }; rows];
+    let asked = vec![Question { limits, chance: search.chance(), bonuses: None }; rows];
     for step in 0..=STEPS {
         // The first one loads modules.
         if step == 1 {
@@ -123,7 +123,7 @@ fn a_step_of_the_decoder_keeps_to_its_budget_of_calls() {
         assert!(found.calls <= calls, "{name}: {found:?}");
         assert!(found.uploads <= uploads, "{name}: {found:?}");
         // The candidates and not the logits, at once.
-        let chosen = (windows * search.rows() * (1 + 2 * search.candidates()) * 4) as u64;
+        let chosen = (windows * search.rows() * (2 + 2 * search.candidates()) * 4) as u64;
         assert_eq!((found.downloads, found.downloaded_bytes), (1, chosen), "{name}: {found:?}");
     }
 }
@@ -150,13 +150,14 @@ fn a_window_sends_no_logits() {
             suppress: &[],
             temperature,
             seed: 3,
+            boost: None,
         };
         counted();
         decode(&model, &audio, &options, &Control::default()).unwrap();
         let found = counted();
         let (rows, candidates) = (beam_size.max(best_of), if beam_size > 1 { beam_size + 1 } else { 1 });
         // And once the probability that nobody speaks.
-        let most = (STEPS * rows * (1 + 2 * candidates) * 4 + 4) as u64;
+        let most = (STEPS * rows * (2 + 2 * candidates) * 4 + 4) as u64;
         assert!(found.downloaded_bytes > 4 && found.downloaded_bytes <= most, "{temperature}: {found:?}");
         assert!(most < model.vocabulary.size as u64 * 4, "the limit is less than one row of logits");
     }

@@ -165,7 +165,8 @@ fn chosen(
     logits: &[f32],
     vocabulary: &Vocabulary,
     suppressed: &[u32],
-    Question { limits, chance }: &Question,
+    starts: &[(u32, f32)],
+    Question { limits, chance, bonuses }: &Question,
     count: usize,
 ) -> Candidates {
     let begin = vocabulary.timestamp_begin;
@@ -186,18 +187,24 @@ fn chosen(
         all = times;
     }
     let total = exponentials(&all);
+    let own = all.iter().rev().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(token, _)| *token);
+    // The sum that a token is chosen by.
+    let raised = |(token, logit): &(u32, f32)| {
+        let of = |list: &[(u32, f32)]| list.iter().find(|it| it.0 == *token).map_or(0.0, |it| it.1);
+        logit + bonuses.as_ref().map_or(0.0, |bonuses| of(bonuses).max(of(starts)))
+    };
     if let Some(Chance { temperature, number }) = chance {
         let share = |logit: f32| (f64::from(logit) / f64::from(*temperature)).exp();
-        let mut left = f64::from(*number) * all.iter().map(|(_, logit)| share(*logit)).sum::<f64>();
-        all.retain(|(_, logit)| {
+        let mut left = f64::from(*number) * all.iter().map(|it| share(raised(it))).sum::<f64>();
+        all.retain(|it| {
             let is_before = left >= 0.0;
-            left -= share(*logit);
+            left -= share(raised(it));
             is_before && left < 0.0
         });
     }
-    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    all.sort_by(|a, b| raised(b).total_cmp(&raised(a)));
     all.truncate(count);
-    Candidates { total, best: all }
+    Candidates { total, best: all, own }
 }
 
 /// Also of equals, which 16 bits have many of, and where fewer are allowed than were asked for.
@@ -206,8 +213,11 @@ fn a_card_chooses_tokens_by_the_rules() {
     let model = Whisper::load(&starter(), &card(0), Precision::F16, &|| true).unwrap();
     let vocabulary = &model.vocabulary;
     let (size, begin) = (vocabulary.size as u32, vocabulary.timestamp_begin);
-    let limits =
-        |is_first, text_from, times| Question { limits: Limits { is_first, text_from, times }, chance: None };
+    let limits = |is_first, text_from, times| Question {
+        limits: Limits { is_first, text_from, times },
+        chance: None,
+        bonuses: None,
+    };
     let likeliest = [
         limits(false, 0, begin..size),
         limits(true, begin, begin..begin + 51),
@@ -225,18 +235,33 @@ fn a_card_chooses_tokens_by_the_rules() {
         let chance = Some(Chance { temperature, number: (number as f32 + 0.37) / 41.0 });
         rows.extend(likeliest.iter().map(|asked| Question { chance, ..asked.clone() }));
     }
+    // The same with words to expect, of which some begin and others go on.
+    let starts: Vec<(u32, f32)> = (0..300).map(|n| (n * 11 + 3, 2.5)).collect();
+    let expected: Vec<Question> = rows
+        .iter()
+        .enumerate()
+        .map(|(n, asked)| {
+            let bonuses = (0..n as u32 % 4).map(|at| (at * 700 + n as u32, 1.0 + at as f32 / 2.0)).collect();
+            Question { bonuses: Some(bonuses), ..asked.clone() }
+        })
+        .collect();
+    rows.extend(expected);
     for times in [0.0, 4.0, -9.0] {
         let logits: Vec<f32> = (0..rows.len() as u32 * size)
             .map(|i| (noise() * 8.0).round() / 2.0 + if i % size < begin { 0.0 } else { times })
             .collect();
         for device in cards().into_iter().map(card) {
-            let chooser = Chooser::new(&device, vocabulary, &suppressed, true).unwrap();
+            let chooser = Chooser::new(&device, vocabulary, &suppressed, true, &starts).unwrap();
             let on_card = Tensor::from_slice(&logits, (rows.len(), size as usize), &device).unwrap();
             for count in [1, 6] {
                 let found = chooser.choose(&on_card, &rows, count).unwrap();
                 for ((found, row), logits) in found.iter().zip(&rows).zip(logits.chunks(size as usize)) {
-                    let expected = chosen(logits, vocabulary, &suppressed, row, count);
-                    assert_eq!(found.best, expected.best, "{row:?}, times {times}");
+                    let expected = chosen(logits, vocabulary, &suppressed, &starts, row, count);
+                    assert_eq!(
+                        (&found.best, found.own),
+                        (&expected.best, expected.own),
+                        "{row:?}, times {times}"
+                    );
                     assert!((found.total - expected.total).abs() < 1e-4, "{found:?}, {expected:?}");
                 }
             }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test, helpers included")]
 
 mod accuracy;
+mod boost;
 mod community;
 mod embedding;
 mod memory;

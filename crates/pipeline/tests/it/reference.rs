@@ -73,6 +73,7 @@ fn check_windows_decode_to_the_reference_tokens(corpus: &Path) {
                 suppress: &[],
                 temperature: 0.0,
                 seed: 0,
+                boost: None,
             };
             let ours = decode(&model, &audio, &options, &control).unwrap();
             let text = reference["text"].as_str().unwrap();

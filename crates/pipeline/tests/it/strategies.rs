@@ -52,6 +52,7 @@ impl Case {
             language: self.language,
             span: None,
             seed: 7,
+            boost: None,
             control: &Control::default(),
         };
         transcriber.run(strategy, &self.recording, Some(&self.speech), from, skip, watch)
@@ -162,6 +163,7 @@ fn check_from_every_point_the_text_goes_on_as_without_interruption(
                 case.settings.condition_on_previous_text = conditioned;
                 case.settings.initial_prompt = prompt;
                 case.settings.vocabulary = vec!["harbour".into()];
+                case.settings.vocabulary_strength = 0.0;
                 let whole = case.whole(strategy, 2);
                 assert!(!whole.found.is_empty(), "{file} {strategy:?}");
                 for (number, found) in whole.found.iter().enumerate() {
@@ -334,6 +336,7 @@ fn check_windows_decoded_together_give_the_tokens_that_they_give_alone(
                 suppress: &[],
                 temperature,
                 seed: window as u64,
+                boost: None,
             })
             .collect();
         let one = |window: usize| audio.narrow(0, window, 1).unwrap();

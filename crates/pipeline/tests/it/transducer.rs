@@ -53,7 +53,7 @@ fn minute() -> PathBuf {
     corpus::bundled().join("audio/synthetic/en_minute_1.flac")
 }
 
-struct Watch {
+pub struct Watch {
     batch: usize,
     most: usize,
     began: Vec<(u64, usize)>,
@@ -61,11 +61,11 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(batch: usize) -> Self {
+    pub fn new(batch: usize) -> Self {
         Self { batch, most: usize::MAX, began: Vec::new(), found: Vec::new() }
     }
 
-    fn segments(&self) -> Vec<Segment> {
+    pub fn segments(&self) -> Vec<Segment> {
         self.found.iter().flat_map(|found| found.segments.iter().cloned()).collect()
     }
 }

@@ -42,6 +42,7 @@ fn every_setting_changed() -> Job {
             prompt_reset_temperature: 0.25,
             initial_prompt: Some("Straße, \"naïve\" – 日本".into()),
             vocabulary: vec!["candle".into(), "".into()],
+            vocabulary_strength: 2.5,
             timestamps: false,
             max_initial_timestamp: None,
             suppress_tokens: vec![0, u32::MAX],

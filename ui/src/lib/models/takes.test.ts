@@ -34,10 +34,14 @@ test("what the model can’t be asked for is disabled, with the reason, and come
   expect(language().closest("label")?.title).toBe(t.settings.cant.language);
   expect([translate().disabled, translate().checked]).toEqual([true, false]);
   expect(translate().closest("label")?.title).toBe(t.settings.cant.translation);
-  for (const [id, reason] of [["all-beams", t.settings.cant.search], ["all-words", t.settings.cant.prompt], ["all-prompt", t.settings.cant.prompt]] as const) {
+  for (const [id, reason] of [["all-beams", t.settings.cant.search], ["all-prompt", t.settings.cant.prompt]] as const) {
     const field = screen.getByTestId<HTMLInputElement>(id);
     expect([field.disabled, field.labels?.[0]?.textContent?.includes(reason)], id).toEqual([true, true]);
   }
+
+  // Words to expect are for every model.
+  const words = screen.getByTestId<HTMLInputElement>("all-words");
+  expect([words.disabled, words.labels?.[0]?.textContent?.includes(t.decoding.wordsHint)]).toEqual([false, true]);
 
   // Nor can it be asked for afterwards.
   await steno.addSample();

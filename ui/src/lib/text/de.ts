@@ -232,7 +232,7 @@ export const de: Text = {
     cant: {
       language: "Dieses Modell erkennt die Sprache selbst und kann sie nicht vorgegeben bekommen.",
       translation: "Dieses Modell kann nicht übersetzen.",
-      prompt: "Dieses Modell nimmt weder Vorgabe noch Wörter an.",
+      prompt: "Dieses Modell nimmt keine Vorgabe an.",
       search: "Dieses Modell sucht nur auf eine Weise.",
     },
     label: "Einstellungen für die nächste Aufnahme",

@@ -235,7 +235,7 @@ export const en = {
     cant: {
       language: "This model finds the language by itself and can’t be told it.",
       translation: "This model can’t translate.",
-      prompt: "This model takes no prompt and no words.",
+      prompt: "This model takes no prompt.",
       search: "This model has one way to search.",
     },
     label: "Settings for the next recording",

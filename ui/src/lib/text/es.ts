@@ -233,7 +233,7 @@ export const es: Text = {
     cant: {
       language: "Este modelo reconoce el idioma por sí mismo y no se le puede indicar.",
       translation: "Este modelo no puede traducir.",
-      prompt: "Este modelo no admite indicaciones ni palabras.",
+      prompt: "Este modelo no admite indicaciones.",
       search: "Este modelo solo busca de una manera.",
     },
     label: "Ajustes de la próxima grabación",

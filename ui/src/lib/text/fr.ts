@@ -236,7 +236,7 @@ export const fr: Text = {
     cant: {
       language: "Ce modèle reconnaît la langue lui-même ; elle ne peut pas lui être indiquée.",
       translation: "Ce modèle ne peut pas traduire.",
-      prompt: "Ce modèle n’accepte ni texte préalable ni mots.",
+      prompt: "Ce modèle n’accepte pas de texte préalable.",
       search: "Ce modèle n’a qu’une façon de chercher.",
     },
     label: "Réglages du prochain enregistrement",

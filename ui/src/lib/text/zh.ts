@@ -233,7 +233,7 @@ export const zh: Text = {
     cant: {
       language: "此模型自动识别语言，无法指定。",
       translation: "此模型无法翻译。",
-      prompt: "此模型不接受提示或词语。",
+      prompt: "此模型不接受提示。",
       search: "此模型只有一种搜索方式。",
     },
     label: "下一个录音的设置",
