@@ -106,12 +106,9 @@ impl Ear<'_> {
     fn read(&mut self, pieces: &[Range<usize>]) -> Result<Vec<Vec<Segment>>, StageError> {
         let sounding: Vec<Range<usize>> = pieces.iter().map(|piece| self.sounding(piece)).collect();
         let encoded = sounding.iter().map(|frames| self.encode(frames)).collect::<Result<Vec<_>, _>>()?;
-<<<<<<< HEAD
         let control = self.request.control;
-        let read = control.timings().of(timings::DECODE, || self.model.read(&encoded, &tick(control)))?;
-=======
-        let read = self.model.read(&encoded, self.boost.as_ref(), &tick(self.request.control))?;
->>>>>>> fboost
+        let reading = || self.model.read(&encoded, self.boost.as_ref(), &tick(control));
+        let read = control.timings().of(timings::DECODE, reading)?;
         let texts = sounding.iter().zip(&read);
         Ok(texts.map(|(frames, tokens)| self.segments(frames, tokens)).collect())
     }
