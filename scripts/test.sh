@@ -8,12 +8,12 @@ trap 'rm -rf "$results"' EXIT
 # Stated, because the report derives each test's time from it.
 export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(nproc)} NO_COLOR=1 CARGO_TERM_COLOR=never
 
-rust_tests() {
-    # As many tests at once as there are cores: with as many threads in each they only wait for each other, and take
-    # half as long again. What depends on the number of threads sets it.
-    RAYON_NUM_THREADS=1 \
+rust_tests() (
+    # One thread for each test and more tests than cores, since many wait for processes and servers. With a thread per
+    # core in each, threads only wait for each other. What depends on the number of threads sets it.
+    export RAYON_NUM_THREADS=1 RUST_TEST_THREADS=$((2 * RUST_TEST_THREADS))
     cargo test --workspace --no-fail-fast -- --show-output 2>&1 | python3 scripts/test-report.py cargo "$results"
-}
+)
 
 emulated_tests() {
     scripts/cuda/mock/test.sh --show-output 2>&1 | python3 scripts/test-report.py cargo "$results"

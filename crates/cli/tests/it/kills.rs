@@ -342,17 +342,21 @@ fn a_kill_while_speakers_are_identified_costs_nothing() {
         assert!(guesses > 0, "{speakers}");
         assert!(calm.child.wait().unwrap().success());
 
-        let mut wild = start("engine");
-        let (mut killed, mut restarts) = (false, 0);
-        while let Some(event) = wild.next() {
-            assert_ne!(event["event"], "failed", "{event}");
-            restarts += usize::from(event["notice"]["code"] == "engine.restarted");
-            if is_listening(&event) && !killed {
-                killed = wild.kill_engine();
+        // The engine may have done its work before the kill reaches it: then it is once more.
+        let restarts = (0..10).find_map(|_| {
+            let mut wild = start("engine");
+            let (mut killed, mut restarts) = (false, 0);
+            while let Some(event) = wild.next() {
+                assert_ne!(event["event"], "failed", "{event}");
+                restarts += usize::from(event["notice"]["code"] == "engine.restarted");
+                if is_listening(&event) && !killed {
+                    killed = wild.kill_engine();
+                }
             }
-        }
-        assert!(wild.child.wait().unwrap().success());
-        assert!(killed && restarts == 1, "{speakers}: {killed}, {restarts} restarts");
+            assert!(wild.child.wait().unwrap().success());
+            (killed && restarts > 0).then_some(restarts)
+        });
+        assert_eq!(restarts, Some(1), "{speakers}");
 
         let Running { mut child, events } = start("host");
         while !is_listening(&events.recv_timeout(PATIENCE).unwrap()) {}
