@@ -76,7 +76,9 @@ mkdir -p target-cuda
 printf '%s\n' "$capabilities" >"$stamp"
 "${cargo[@]}" || cpu_serves "The compiler failed (its messages are above)."
 if "$check"; then
-    cargo test --locked -p pipeline --features cuda --no-run --test emulated --example out_of_memory ||
+    # Cargo's `test` would make a test of the examples.
+    cargo build --locked -p pipeline --features cuda --example out_of_memory --example whole &&
+        cargo test --locked -p pipeline --features cuda --no-run --test emulated ||
         cpu_serves "The compiler failed (its messages are above)."
 fi
 

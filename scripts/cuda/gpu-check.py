@@ -3,11 +3,13 @@
 import argparse
 import json
 import os
+import random
 import re
 import subprocess
 import sys
 import tempfile
 import time
+import wave
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,6 +21,8 @@ FIXED = (ROOT / "crates/memory/src/footprint.rs", r"const GPU_FIXED: u64 = \d+ \
 BATCH = (ROOT / "crates/memory/src/settings.rs", r"DeviceKind::Gpu => \d+,", "DeviceKind::Gpu => {},")
 SAMPLE = ROOT / "tests/data/sample.flac"
 STARTER = ROOT / "models/starter-whisper"
+# Of crates/pipeline/tests/emulated: what asks nothing of the emulated driver.
+TESTS = ["numbers_are_those_of_the_cpu_in_every", "a_card_chooses", "rows_depend", "jobs_give_the_words_of_the_cpu_in_every", "texts_have_the_vectors"]
 MB = 1 << 20
 
 failures: list[str] = []
@@ -47,7 +51,7 @@ def numbers(program: str) -> list[str]:
     environment = {**os.environ, "STENO_TEST_CARDS": "0"}
     done = run(
         "numbers",
-        [program, "numbers_are_those_of_the_cpu_in_every", "a_card_chooses", "rows_depend", "--include-ignored", "--nocapture", "--test-threads=1"],
+        [program, *TESTS, "--include-ignored", "--nocapture", "--test-threads=1"],
         env=environment,
         cwd=ROOT / "crates/pipeline",
     )
@@ -88,6 +92,52 @@ def memory_and_speed(sizes: list[str], folder: Path, emulated: bool) -> tuple[li
     return [head, "|-|-|-|-|-|-|", *rows], batches
 
 
+def recording(path: Path, seconds: int) -> Path:
+    """Noise: what the network is given is the same work, and the number of tokens is fixed."""
+    with wave.open(str(path), "wb") as file:
+        file.setparams((1, 2, 16_000, 0, "NONE", ""))
+        loud = random.Random(1).randbytes(2 * 16_000 * 30)
+        for _ in range(seconds // 30):
+            file.writeframes(loud)
+    return path
+
+
+def whole(program: str, sizes: list[str], folder: Path, emulated: bool, batch: int) -> list[str]:
+    """A whole recording, and the network alone beside transformers where python3 has it."""
+    tokens, seconds = ("5", 60) if emulated else ("110", 960)
+    sound = recording(folder / "noise.wav", seconds)
+    peers = {}
+    for windows in (1, batch):
+        done = subprocess.run(
+            ["python3", ROOT / "scripts/cuda/peer.py", str(windows), tokens, *sizes], capture_output=True, text=True
+        )
+        for line in done.stdout.splitlines() if not emulated else []:
+            found = json.loads(line)
+            peers[found["size"], windows] = found
+        print(f"transformers: {done.stderr.strip()[-300:] or 'measured'}", file=sys.stderr)
+    head = "| model, F16 | windows at once | times real time, file to text | on the card, MB | encoder, ms per window | decoder, ms per token of all windows | transformers: encoder, decoder |"
+    rows = [head, "|-|-|-|-|-|-|-|"]
+    for size in sizes:
+        for windows in (1, batch):
+            strategy = "sequential" if windows == 1 else "batched"
+            command = [program, folder / size, sound, "f16", strategy, tokens, "cuda", str(windows)]
+            done = run(f"whole, {size}, {windows}", command)
+            if done.returncode != 0:
+                continue
+            found = json.loads(done.stdout.splitlines()[-1])
+            took = {stage["name"]: stage["seconds"] for stage in found["stages"]}
+            pieces = seconds / 30
+            steps = int(tokens) * pieces / windows
+            peer = peers.get((size, windows))
+            theirs = f"{peer['encoder'] / windows:.2f}, {peer['token']:.2f}" if peer else "none here"
+            rows.append(
+                f"| {size} | {windows} | {seconds / found['seconds']:.0f} | {found['on_card']}"
+                f" | {1000 * took.get('encode', 0) / pieces:.2f} | {1000 * took.get('decode', 0) / steps:.2f} | {theirs} |"
+            )
+            print(found, file=sys.stderr)
+    return rows
+
+
 def out_of_memory(program: str) -> dict:
     done = run("out of memory", [program, STARTER, SAMPLE], cwd=ROOT)
     found = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {}
@@ -112,6 +162,7 @@ def main() -> None:
     parser.add_argument("--emulated", action="store_true")
     parser.add_argument("--numbers", required=True)
     parser.add_argument("--out-of-memory", required=True)
+    parser.add_argument("--whole", required=True)
     parser.add_argument("--sizes", nargs="+", required=True)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -121,6 +172,8 @@ def main() -> None:
         lines += [*numbers(asked.numbers), ""]
         table, batches = memory_and_speed(asked.sizes, Path(folder), asked.emulated)
         lines += [*table, ""]
+        batch = 2 if asked.emulated else max([*batches, 2])
+        lines += [*whole(asked.whole, asked.sizes, Path(folder), asked.emulated, batch), ""]
         found = out_of_memory(asked.out_of_memory)
     if found:
         steps = ", ".join(step.replace("_", " ") for step in found["steps"])

@@ -3,7 +3,7 @@ use pipeline::{Control, Engine};
 use transcript::Transcript;
 use wire::{DeviceChoice, Event, Job, Strategy};
 
-use crate::support::{project, starter};
+use crate::support::{cards, project, starter};
 
 /// What is asked for, besides a recording.
 struct Case {
@@ -94,14 +94,16 @@ fn tolerance(precision: Precision) -> f64 {
 }
 
 fn check(file: &str, precisions: &[Precision], cases: &[Case]) {
-    let (mut cpu, mut cards) = (Engine::new(), [Engine::new(), Engine::new()]);
+    let mut cpu = Engine::new();
+    let mut on_cards: Vec<(usize, Engine)> =
+        cards().into_iter().map(|number| (number, Engine::new())).collect();
     for case in cases {
         for precision in precisions.iter().copied() {
             let expected = run(&mut cpu, DeviceChoice::Cpu, file, precision, case);
             assert!(!expected.segments.is_empty());
-            for (number, engine) in cards.iter_mut().enumerate() {
+            for (number, engine) in &mut on_cards {
                 let started = std::time::Instant::now();
-                let found = run(engine, DeviceChoice::Cuda(number), file, precision, case);
+                let found = run(engine, DeviceChoice::Cuda(*number), file, precision, case);
                 let (seconds, apart) = (started.elapsed().as_secs_f64(), apart(&found, &expected));
                 println!(
                     "{file} {}, {precision}, cuda:{number}: {seconds:.1} s, times {apart:.2} s apart",
