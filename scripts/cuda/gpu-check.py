@@ -40,11 +40,12 @@ def run(what: str, command: list, **more) -> subprocess.CompletedProcess:
 
 def card() -> str:
     done = run("self-test", [STENO, "doctor", "--json"])
-    engine = json.loads(done.stdout).get("engine") or {} if done.returncode == 0 else {}
+    report = json.loads(done.stdout) if done.returncode == 0 else {}
+    engine = report.get("engine") or {}
     names = [device["name"] for device in engine.get("devices", []) if device["id"].startswith("cuda")]
     if not names:
         failures.append(f"self-test: the engine computes on the CPU: {engine.get('cpu_reason')}")
-    return names[0] if names else "no card"
+    return (report.get("device") or {}).get("name") or (names[0] if names else "no card")
 
 
 def numbers(program: str) -> list[str]:

@@ -16,7 +16,7 @@ use crate::{panics, reader::Described};
 /// another that misbehaves on demand.
 pub trait Device {
     /// What this engine and its devices are.
-    fn describe(&mut self) -> Description;
+    fn describe(&mut self, control: &Control) -> Description;
 
     /// As [`pipeline::Engine::transcribe`].
     ///
@@ -87,8 +87,8 @@ pub trait Device {
 }
 
 impl Device for pipeline::Engine {
-    fn describe(&mut self) -> Description {
-        pipeline::Engine::describe(self)
+    fn describe(&mut self, control: &Control) -> Description {
+        pipeline::Engine::describe(self, control)
     }
 
     fn transcribe(
@@ -186,7 +186,7 @@ fn run(device: &mut impl Device, work: Work, control: &Control, output: &Output,
     let mut emit = |body| crate::planted::send(output, Envelope { job, body });
     match work {
         Work::Describe => {
-            let description = device.describe();
+            let description = device.describe(control);
             described.remember(&description);
             emit(Event::Description(Box::new(description)));
         }

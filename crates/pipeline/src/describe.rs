@@ -1,11 +1,12 @@
 use wire::{Backend, Description, DeviceInfo};
 
+use crate::control::Control;
 use crate::device::{self, Chosen};
 use crate::platform;
 use crate::trouble::card_problem;
 
-pub fn describe() -> Description {
-    let chosen = device::first_usable().map(verified);
+pub fn describe(control: &Control) -> Description {
+    let chosen = device::first_usable().map(|chosen| verified(chosen, control));
     let (total, available) = platform::machine_memory();
     let mut devices = Vec::new();
     if let Some(chosen) = chosen.as_ref().filter(|chosen| chosen.id != "cpu") {
@@ -35,8 +36,13 @@ pub fn describe() -> Description {
 }
 
 /// The CPU in place of a card that computes something else than it should.
-fn verified(chosen: Chosen) -> Chosen {
-    match device::self_test(&chosen.device, &|| true).map_err(|error| card_problem(&error)) {
+fn verified(chosen: Chosen, control: &Control) -> Chosen {
+    // The first time, the driver compiles the kernels for this card, which can take a minute.
+    let worked = || {
+        control.worked();
+        true
+    };
+    match device::self_test(&chosen.device, &worked).map_err(|error| card_problem(&error)) {
         Err(Some(problem)) => chosen.without_card(problem),
         _ => chosen,
     }

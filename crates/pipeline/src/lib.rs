@@ -75,8 +75,8 @@ impl Engine {
     }
 
     /// Device, backend, codecs and versions.
-    pub fn describe(&mut self) -> Description {
-        describe::describe()
+    pub fn describe(&mut self, control: &Control) -> Description {
+        describe::describe(control)
     }
 
     /// Runs one job from file to transcript. Sends `Started`, `Progress`,

@@ -57,7 +57,7 @@ impl Device for Double {
         Err(Failure::new(ErrorCode::ModelInvalid, "A double has no models."))
     }
 
-    fn describe(&mut self) -> Description {
+    fn describe(&mut self, _control: &Control) -> Description {
         Description {
             engine: "double".into(),
             backend: Backend::Cpu,
