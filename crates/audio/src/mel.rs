@@ -4,6 +4,7 @@ use std::f64::consts::PI;
 use std::fmt;
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use realfft::num_complex::Complex64;
 use realfft::{RealFftPlanner, RealToComplex};
 
@@ -80,11 +81,21 @@ fn floor(maximum: f32) -> f32 {
 /// Hann window of 400 samples, hop 160, power spectrum, Slaney's mel filters.
 /// The transform is computed in f64, because rounding is visible in the logarithm
 /// of faint bands; differences then come only from the reference's f32.
+///
+/// The frames are divided among the threads of rayon's pool.
 pub struct LogMel {
     n_mels: usize,
     window: [f32; N_FFT],
     filters: Vec<Filter>,
     fft: Arc<dyn RealToComplex<f64>>,
+}
+
+/// Frames of a task: a quarter of a millisecond of work.
+const FRAMES_PER_TASK: usize = 64;
+
+/// What a thread needs to transform frames.
+struct Transform<'a> {
+    mel: &'a LogMel,
     input: Vec<f64>,
     spectrum: Vec<Complex64>,
     scratch: Vec<Complex64>,
@@ -113,11 +124,7 @@ impl LogMel {
             n_mels,
             window,
             filters: slaney_filters(n_mels, N_FFT),
-            input: fft.make_input_vec(),
-            spectrum: fft.make_output_vec(),
-            scratch: fft.make_scratch_vec(),
             fft,
-            power: [0.0; BINS],
         }
     }
 
@@ -129,41 +136,65 @@ impl LogMel {
     /// The log10 energies, `[n_mels, frames]`, of `(frames - 1) * 160 + 400` samples,
     /// not normalised. Frame `i` is centred on sample `200 + 160 * i`. Fewer than
     /// 400 samples have no frame.
-    pub fn log10(&mut self, padded: &[f32]) -> Mel {
-        let frames = frames_in(padded.len());
-        let mut mel = Mel::zeros(self.n_mels, frames);
-        for frame in 0..frames {
-            self.transform(&padded[frame * HOP..frame * HOP + N_FFT]);
-            for (band, filter) in self.filters.iter().enumerate() {
-                mel.data[band * frames + frame] = filter.energy(&self.power).max(FLOOR).log10();
-            }
-        }
+    pub fn log10(&self, padded: &[f32]) -> Mel {
+        let (bands, frames) = (self.n_mels, frames_in(padded.len()));
+        // Frame after frame, as they are computed.
+        let mut by_frame = vec![0.0; frames * bands];
+        by_frame.par_chunks_mut(FRAMES_PER_TASK * bands).enumerate().for_each_init(
+            || Transform::new(self),
+            |transform, (task, values)| {
+                for (number, values) in values.chunks_exact_mut(bands).enumerate() {
+                    let power = transform.power(padded, task * FRAMES_PER_TASK + number);
+                    for (value, filter) in values.iter_mut().zip(&self.filters) {
+                        *value = filter.energy(power).max(FLOOR).log10();
+                    }
+                }
+            },
+        );
+        let mut mel = Mel::zeros(bands, frames);
+        mel.data.par_chunks_mut(frames.max(1)).enumerate().for_each(|(band, row)| {
+            let values = by_frame.iter().skip(band).step_by(bands);
+            row.iter_mut().zip(values).for_each(|(value, found)| *value = *found);
+        });
         mel
     }
 
     /// The maximum of [`LogMel::log10`], without storing the spectrogram.
-    pub fn maximum_log10(&mut self, padded: &[f32]) -> f32 {
-        let mut maximum = 0.0f32;
-        for frame in 0..frames_in(padded.len()) {
-            self.transform(&padded[frame * HOP..frame * HOP + N_FFT]);
-            for filter in &self.filters {
-                maximum = maximum.max(filter.energy(&self.power));
-            }
-        }
+    pub fn maximum_log10(&self, padded: &[f32]) -> f32 {
+        let largest = |transform: &mut Transform, frame| {
+            let power = transform.power(padded, frame);
+            self.filters.iter().map(|filter| filter.energy(power)).fold(0.0, f32::max)
+        };
+        let frames = (0..frames_in(padded.len())).into_par_iter().with_min_len(FRAMES_PER_TASK);
+        let maximum = frames.map_init(|| Transform::new(self), largest).reduce(|| 0.0, f32::max);
         maximum.max(FLOOR).log10()
     }
+}
 
-    /// Computes the power spectrum of 400 samples into `self.power`.
-    fn transform(&mut self, samples: &[f32]) {
-        for ((input, sample), window) in self.input.iter_mut().zip(samples).zip(&self.window) {
+impl<'a> Transform<'a> {
+    fn new(mel: &'a LogMel) -> Self {
+        Self {
+            mel,
+            input: mel.fft.make_input_vec(),
+            spectrum: mel.fft.make_output_vec(),
+            scratch: mel.fft.make_scratch_vec(),
+            power: [0.0; BINS],
+        }
+    }
+
+    /// The power spectrum of one frame.
+    fn power(&mut self, padded: &[f32], frame: usize) -> &[f32; BINS] {
+        let samples = &padded[frame * HOP..frame * HOP + N_FFT];
+        for ((input, sample), window) in self.input.iter_mut().zip(samples).zip(&self.mel.window) {
             *input = f64::from(sample * window);
         }
         // Fails only for buffers of wrong lengths, and these are the plan's own.
-        let done = self.fft.process_with_scratch(&mut self.input, &mut self.spectrum, &mut self.scratch);
+        let done = self.mel.fft.process_with_scratch(&mut self.input, &mut self.spectrum, &mut self.scratch);
         debug_assert!(done.is_ok());
         for (power, value) in self.power.iter_mut().zip(&self.spectrum) {
             *power = value.norm_sqr() as f32;
         }
+        &self.power
     }
 }
 
@@ -181,7 +212,7 @@ fn frames_in(samples: usize) -> usize {
 /// The spectrogram, `[n_mels, 3000]`, of one window as openai/whisper computes it
 /// for `detect_language` and `decode`: `samples` are cut or padded with zeros to
 /// 30 s, mirrored at both ends, and normalised with the window's own maximum.
-pub fn log_mel_padded_window(samples: &[f32], mel: &mut LogMel) -> Mel {
+pub fn log_mel_padded_window(samples: &[f32], mel: &LogMel) -> Mel {
     const HALF: usize = N_FFT / 2;
     let kept = samples.len().min(WINDOW_SAMPLES);
     let mut padded = vec![0.0; WINDOW_SAMPLES + N_FFT];

@@ -124,7 +124,7 @@ impl Pcm {
     /// [`AudioError::Spool`] if the temporary file can't be read.
     pub fn log_mel(
         &self,
-        mel: &mut LogMel,
+        mel: &LogMel,
         maximum: f32,
         first: usize,
         count: usize,
@@ -158,7 +158,7 @@ impl Pcm {
     /// [`AudioError::Spool`] if the temporary file can't be read.
     pub fn log_mel_window(
         &self,
-        mel: &mut LogMel,
+        mel: &LogMel,
         maximum: f32,
         first: usize,
         frames: usize,

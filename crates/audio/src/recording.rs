@@ -56,7 +56,7 @@ impl Recording {
     ///
     /// # Errors
     /// [`AudioError::Spool`] if the temporary file can't be read.
-    pub fn log_mel(&self, mel: &mut LogMel, first: usize, count: usize) -> Result<Mel, AudioError> {
+    pub fn log_mel(&self, mel: &LogMel, first: usize, count: usize) -> Result<Mel, AudioError> {
         self.pcm.log_mel(mel, self.log_mel_maximum, first, count)
     }
 
@@ -64,7 +64,7 @@ impl Recording {
     ///
     /// # Errors
     /// [`AudioError::Spool`] if the temporary file can't be read.
-    pub fn log_mel_window(&self, mel: &mut LogMel, first: usize, frames: usize) -> Result<Mel, AudioError> {
+    pub fn log_mel_window(&self, mel: &LogMel, first: usize, frames: usize) -> Result<Mel, AudioError> {
         self.pcm.log_mel_window(mel, self.log_mel_maximum, first, frames)
     }
 
@@ -167,7 +167,15 @@ impl MaximumEnergy {
             self.pending.splice(0..0, mirror);
             self.mirrored = true;
         }
-        if self.mirrored && self.pending.len() >= mel::N_FFT {
+        // So much at once that it is worth dividing among threads.
+        if self.mirrored && self.pending.len() >= mel::WINDOW_SAMPLES {
+            self.take_up();
+        }
+    }
+
+    /// The frames that are complete.
+    fn take_up(&mut self) {
+        if self.pending.len() >= mel::N_FFT {
             self.maximum = self.maximum.max(self.mel.maximum_log10(&self.pending));
             let frames = (self.pending.len() - mel::N_FFT) / mel::HOP + 1;
             self.pending.drain(..frames * mel::HOP);
@@ -177,6 +185,7 @@ impl MaximumEnergy {
     fn finish(mut self) -> f32 {
         // Silence for the frames that contain samples of the recording and of the silence after it.
         self.push(&[0.0; mel::N_FFT + mel::HOP]);
+        self.take_up();
         self.maximum
     }
 }

@@ -204,6 +204,10 @@ pub fn self_test(device: &Device, on_operation: &Tick) -> Result<(), Error> {
         return Err(Error::WrongResult { operation: "choice of tokens" });
     }
     #[cfg(feature = "cuda")]
+    if device.is_cuda() && !crate::finish::is_right(device)? {
+        return Err(Error::WrongResult { operation: "what follows a product" });
+    }
+    #[cfg(feature = "cuda")]
     if device.is_cuda() && !crate::attend::is_right(device)? {
         return Err(Error::WrongResult { operation: "attention to what beams share" });
     }

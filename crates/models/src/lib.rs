@@ -12,6 +12,8 @@ pub mod card;
 pub mod choose;
 mod eight_bits;
 mod error;
+#[cfg(feature = "cuda")]
+mod finish;
 mod fused;
 mod kv_cache;
 mod matrix;

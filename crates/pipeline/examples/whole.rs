@@ -44,11 +44,13 @@ fn main() -> anyhow::Result<()> {
         ..Job::new(1, recording.as_str(), model.as_str())
     };
     job.memory.batch_size = more.get(1).map(|windows| windows.parse()).transpose()?;
-    let mut on_card = 0;
+    let (mut on_card, mut windows) = (0, 0);
     let mut note = |event| match event {
         Event::Memory { sample } if sample.kind == DeviceKind::Gpu => {
             on_card = on_card.max(sample.levels.map_or(0, |levels| levels.peak + levels.fixed));
         }
+        // A model that repeats itself is listened to again from where it began to.
+        Event::Reached { .. } => windows += 1,
         Event::Rung { rung } => eprintln!("a step down: {:?}", rung.step),
         _ => {}
     };
@@ -59,6 +61,7 @@ fn main() -> anyhow::Result<()> {
     let result = serde_json::json!({
         "seconds": started.elapsed().as_secs_f64(),
         "peak": run.peak_memory_bytes.map(|bytes| bytes / (1024 * 1024)),
+        "windows": windows,
         "on_card": on_card / (1024 * 1024),
         "stages": run.stages,
     });

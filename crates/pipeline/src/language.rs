@@ -191,7 +191,7 @@ impl<'a> Listening<'a> {
         for candidate in candidates.iter_mut() {
             candidate.prepare(n_mels, window, control)?;
         }
-        let mut mel = LogMel::new(n_mels);
+        let mel = LogMel::new(n_mels);
         loop {
             let mut listened: Vec<&mut Candidate> =
                 candidates.iter_mut().filter(|candidate| candidate.next_window().is_some()).collect();
@@ -202,7 +202,7 @@ impl<'a> Listening<'a> {
             let demand =
                 model.footprint(job, context.device.device().kind()).work_demand(listened.len() as u64);
             let scope = during(STAGE, Scope::enter(&context.device, STAGE, demand))?;
-            let found = during(STAGE, listen(ear, &listened, &mut mel, control))?;
+            let found = during(STAGE, listen(ear, &listened, &mel, control))?;
             scope.leave(|| ());
             self.state.progressed();
             for (candidate, found) in listened.iter_mut().zip(found) {
@@ -264,7 +264,7 @@ pub fn known_language(model: &Loaded, language: &str) -> Result<String, StageErr
 fn listen(
     ear: &dyn HearsLanguages,
     candidates: &[&mut Candidate],
-    mel: &mut LogMel,
+    mel: &LogMel,
     control: &Control,
 ) -> Result<Vec<Vec<(String, f32)>>, StageError> {
     let frames = ear.window_frames();
@@ -287,10 +287,10 @@ pub fn language_of(
     let speech = &model.speech;
     let Some(ear) = speech.hears_languages() else { return Ok((speech.usual_language().to_owned(), None)) };
     let frames = ear.window_frames();
-    let mut mel = LogMel::new(ear.mel_bins());
+    let mel = LogMel::new(ear.mel_bins());
     let mut votes = Votes::new(recording, frames);
     while let Some(start) = votes.next_window() {
-        let window = recording.log_mel(&mut mel, start, frames)?;
+        let window = recording.log_mel(&mel, start, frames)?;
         votes.add(ear.languages(vec![window], control)?.into_iter().next().unwrap_or_default());
     }
     let likeliest = votes.result().into_iter().next();

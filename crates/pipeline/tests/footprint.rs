@@ -95,7 +95,7 @@ fn decoding_takes_what_was_predicted() {
         |region: &audio::SpeechRegion| (region.start / 160) as usize..region.end.div_ceil(160) as usize;
     let speech: Vec<_> = recording.speech.iter().map(frames).collect();
     // The tables of the Fourier transform and the threads are there for good.
-    recording.log_mel(&mut LogMel::new(80), 0, 10).unwrap();
+    recording.log_mel(&LogMel::new(80), 0, 10).unwrap();
     let mut wrong = Vec::new();
     println!("model  beams  windows  predicted MB  measured MB  difference  decoding alone");
     let more = std::env::var("STENO_FOOTPRINT_MODELS").unwrap_or_default();

@@ -15,7 +15,7 @@ kernels_expected=948
 # The slowest to compile first.
 sources=(mmvq_gguf quantized reduce unary binary cast conv indexing affine fill sort ternary)
 # Steno's own.
-own=(choose attend)
+own=(choose attend finish)
 mock=scripts/cuda/mock
 out=$root/target/cuda-mock
 work=$out/work

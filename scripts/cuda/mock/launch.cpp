@@ -5,7 +5,7 @@
 
 // `kernels` ends with one without a name.
 struct mock_module { const char *name; const mock_kernel *kernels; };
-#define MODULES(X) X(affine) X(attend) X(binary) X(cast) X(choose) X(conv) X(fill) X(indexing) X(quantized) X(reduce) X(sort) X(ternary) X(unary)
+#define MODULES(X) X(affine) X(attend) X(binary) X(cast) X(choose) X(conv) X(fill) X(finish) X(indexing) X(quantized) X(reduce) X(sort) X(ternary) X(unary)
 extern "C" {
 #define DECLARE(NAME) extern const mock_kernel mock_table_##NAME[];
 MODULES(DECLARE)

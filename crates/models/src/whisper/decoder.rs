@@ -284,10 +284,10 @@ impl Decoder {
                 }
                 // Separate statements, so that intermediate tensors are freed
                 // before the next projection.
-                let keys = cross.split(&cross.k.forward(audio)?)?;
+                let keys = cross.keys(audio)?;
                 let cross_keys = keys.t()?.contiguous()?;
                 drop(keys);
-                let cross_values = cross.split(&cross.v.forward(audio)?)?;
+                let cross_values = cross.values(audio)?;
                 Ok(LayerState::Device(DeviceCaches {
                     self_keys: Tensor::zeros(shape, self.dtype, &self.device)?,
                     self_values: Tensor::zeros(shape, self.dtype, &self.device)?,
@@ -414,18 +414,16 @@ impl Layer {
         wanted: &[usize],
     ) -> Result<(Tensor, Vec<Tensor>), Error> {
         let y = self.self_norm.forward(x)?;
-        let y = match caches {
-            LayerState::Host(caches) => self.attend_to_tokens_on_host(&y, &mut caches.tokens, extent)?,
-            LayerState::Device(caches) => self.attend_to_tokens(&y, caches, extent)?,
+        let x = match caches {
+            LayerState::Host(caches) => self.attend_to_tokens_on_host(&y, &mut caches.tokens, extent, x)?,
+            LayerState::Device(caches) => self.attend_to_tokens(&y, caches, extent, x)?,
         };
-        let x = (x + y)?;
         let y = self.cross_norm.forward(&x)?;
-        let (y, scores) = match caches {
-            LayerState::Host(caches) => self.attend_to_audio_on_host(&y, &caches.audio, wanted)?,
-            LayerState::Device(caches) => self.attend_to_audio(&y, caches, extent, wanted)?,
+        let (x, scores) = match caches {
+            LayerState::Host(caches) => self.attend_to_audio_on_host(&y, &caches.audio, wanted, &x)?,
+            LayerState::Device(caches) => self.attend_to_audio(&y, caches, extent, wanted, &x)?,
         };
-        let x = self.feed_forward.forward(&(x + y)?)?;
-        Ok((x, scores))
+        Ok((self.feed_forward.forward(&x)?, scores))
     }
 
     fn attend_to_tokens_on_host(
@@ -433,13 +431,14 @@ impl Layer {
         x: &Tensor,
         cache: &mut KvCache,
         extent: CacheExtent<'_>,
+        residual: &Tensor,
     ) -> Result<Tensor, Error> {
         let attention = &self.self_attention;
         cache.write_keys(extent.length, &attention.k.forward(x)?)?;
         cache.write_values(extent.length, &attention.v.forward(x)?)?;
         let mask = AttentionMask::Causal(extent.length);
         let y = cache.attend(&attention.q.forward(x)?, mask, attention.scale() as f32)?;
-        attention.out.forward(&y)
+        attention.out.added(&y, residual)
     }
 
     fn attend_to_audio_on_host(
@@ -447,10 +446,12 @@ impl Layer {
         x: &Tensor,
         cache: &KvCache,
         wanted: &[usize],
+        residual: &Tensor,
     ) -> Result<(Tensor, Vec<Tensor>), Error> {
         let attention = &self.cross_attention;
         let (q, scale) = (attention.q.forward(x)?, attention.scale() as f32);
-        let y = attention.out.forward(&cache.attend(&q, AttentionMask::Full(cache.positions()), scale)?)?;
+        let y = cache.attend(&q, AttentionMask::Full(cache.positions()), scale)?;
+        let y = attention.out.added(&y, residual)?;
         let scores = wanted.iter().map(|head| cache.scores(&q, *head, scale));
         Ok((y, scores.collect::<Result<_, Error>>()?))
     }
@@ -460,17 +461,19 @@ impl Layer {
         x: &Tensor,
         caches: &DeviceCaches,
         extent: CacheExtent<'_>,
+        residual: &Tensor,
     ) -> Result<Tensor, Error> {
         let attention = &self.self_attention;
         let q = attention.queries(x)?;
         let count = x.dim(1)?;
         let length = extent.length + count;
-        caches.self_keys.slice_set(&attention.split(&attention.k.forward(x)?)?, 2, extent.length)?;
-        caches.self_values.slice_set(&attention.split(&attention.v.forward(x)?)?, 2, extent.length)?;
+        caches.self_keys.slice_set(&attention.keys(x)?, 2, extent.length)?;
+        caches.self_values.slice_set(&attention.values(x)?, 2, extent.length)?;
         #[cfg(feature = "cuda")]
         if let Some(sources) = extent.past {
             let shared = AttendToShared { sources, beams: extent.beams, before: extent.length };
-            return attention.join(&q.apply_op3_no_bwd(&caches.self_keys, &caches.self_values, &shared)?);
+            let y = q.apply_op3_no_bwd(&caches.self_keys, &caches.self_values, &shared)?;
+            return attention.join(&y, residual);
         }
         let k = caches.self_keys.narrow(2, 0, length)?;
         let v = caches.self_values.narrow(2, 0, length)?;
@@ -478,7 +481,7 @@ impl Layer {
         if count > 1 {
             scores = scores.broadcast_add(&causal_mask(count, extent.length, &scores)?)?;
         }
-        attention.join(&candle_nn::ops::softmax_last_dim(&scores)?.matmul(&v)?)
+        attention.join(&candle_nn::ops::softmax_last_dim(&scores)?.matmul(&v)?, residual)
     }
 
     fn attend_to_audio(
@@ -487,6 +490,7 @@ impl Layer {
         caches: &DeviceCaches,
         extent: CacheExtent<'_>,
         wanted: &[usize],
+        residual: &Tensor,
     ) -> Result<(Tensor, Vec<Tensor>), Error> {
         let attention = &self.cross_attention;
         let (rows, count, _) = x.dims3()?;
@@ -513,7 +517,7 @@ impl Layer {
         } else {
             y
         };
-        let y = attention.join(&y)?;
+        let y = attention.join(&y, residual)?;
         // `wanted` is empty unless there is one sequence per window. Copied, as a
         // view would keep the scores of all heads in memory.
         let head = |head: &usize| Ok(scores.narrow(1, *head, 1)?.squeeze(1)?.force_contiguous()?);

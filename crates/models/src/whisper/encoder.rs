@@ -2,6 +2,8 @@ use candle_core::{Module, Tensor};
 
 use super::layers::{FeedForward, Linear, Loader, Projections, Tick, biased, tick};
 use crate::Error;
+#[cfg(feature = "cuda")]
+use crate::finish::{self, JoinHeads};
 use crate::fused::{self, is_host_f32};
 use crate::matrix::Matrix;
 use formats::{Activation, WhisperConfig};
@@ -90,10 +92,11 @@ impl Layer {
     fn forward(&self, x: &Tensor) -> Result<Tensor, Error> {
         // A separate value, so that the tensors of attention are freed before
         // the feed-forward layers, which take the most memory.
-        let x = (x + self.attend(x)?)?;
+        let x = self.attend(x)?;
         self.feed_forward.forward(&x)
     }
 
+    /// `x` plus what it attends to.
     fn attend(&self, x: &Tensor) -> Result<Tensor, Error> {
         let normed = self.norm.forward(x)?;
         if is_host_f32(x) {
@@ -102,23 +105,28 @@ impl Layer {
             drop(normed);
             let attended = fused::attention(&q, &k, &v, *heads, self.attention.scale() as f32)?;
             drop((q, k, v));
-            return out.forward(&attended);
+            return out.added(&attended, x);
         }
         let q = self.attention.queries(&normed)?;
-        let k = self.attention.split(&self.attention.k.forward(&normed)?)?.t()?;
-        let v = self.attention.split(&self.attention.v.forward(&normed)?)?;
-        drop(normed);
+        let k = self.attention.keys(&normed)?.t()?;
+        let v = self.attention.values(&normed)?;
         let length = q.dim(2)?;
-        let mut blocks = Vec::with_capacity(length.div_ceil(QUERY_BLOCK));
-        for start in (0..length).step_by(QUERY_BLOCK) {
+        let blocks = (0..length).step_by(QUERY_BLOCK).map(|start| {
             let q = q.narrow(2, start, QUERY_BLOCK.min(length - start))?;
-            let shares = candle_nn::ops::softmax_last_dim(&q.contiguous()?.matmul(&k)?)?;
-            blocks.push(shares.matmul(&v)?);
+            let shares = candle_nn::ops::softmax_last_dim(&q.matmul(&k)?)?;
+            candle_core::Result::Ok((start, shares.matmul(&v)?))
+        });
+        #[cfg(feature = "cuda")]
+        if finish::serves(&[&normed], self.attention.head_width) {
+            // Of the same shape, and not needed any more.
+            for block in blocks {
+                let (start, block) = block?;
+                normed.inplace_op2(&block, &JoinHeads { start })?;
+            }
+            return self.attention.out.added(&normed, x);
         }
-        drop((q, k, v));
-        let attended = Tensor::cat(&blocks, 2)?;
-        drop(blocks);
-        self.attention.join(&attended)
+        let blocks = blocks.map(|block| Ok(block?.1)).collect::<candle_core::Result<Vec<_>>>()?;
+        self.attention.join(&Tensor::cat(&blocks, 2)?, x)
     }
 }
 

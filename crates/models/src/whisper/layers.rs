@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use candle_core::{D, DType, Device, Tensor};
 use memory::Precision;
 
+#[cfg(feature = "cuda")]
+use crate::finish::{self, Finish, SplitHeads};
 use crate::fused::{AddBias, is_host_f32};
 use crate::matrix::Matrix;
 use crate::{Error, Weights};
@@ -104,6 +106,62 @@ impl Linear {
 
     /// As [`forward`](Self::forward), followed by an activation.
     pub fn activated(&self, x: &Tensor, activation: Option<Activation>) -> Result<Tensor, Error> {
+        let y = self.product(x)?;
+        match &self.bias {
+            Some(bias) => biased(y, bias, activation),
+            None => activated(y, activation),
+        }
+    }
+
+    /// As [`forward`](Self::forward), multiplied by a factor.
+    pub fn scaled(&self, x: &Tensor, scale: f64) -> Result<Tensor, Error> {
+        #[cfg(feature = "cuda")]
+        if let Some(bias) = &self.bias {
+            let y = self.product(x)?;
+            if finish::serves(&[&y, bias], bias.elem_count()) {
+                y.inplace_op2(bias, &Finish { scale, activation: None })?;
+                return Ok(y);
+            }
+            return Ok((biased(y, bias, None)? * scale)?);
+        }
+        Ok((self.forward(x)? * scale)?)
+    }
+
+    /// `other` plus what [`forward`](Self::forward) returns, which has the same shape.
+    pub fn added(&self, x: &Tensor, other: &Tensor) -> Result<Tensor, Error> {
+        #[cfg(feature = "cuda")]
+        if let Some(bias) = &self.bias {
+            let y = self.product(x)?;
+            if finish::serves(&[&y, bias, other], bias.elem_count()) {
+                y.inplace_op3(bias, other, &Finish { scale: 1.0, activation: None })?;
+                return Ok(y);
+            }
+            return Ok((other + biased(y, bias, None)?)?);
+        }
+        Ok((other + self.forward(x)?)?)
+    }
+
+    /// (rows, length, input) -> (rows, heads, length, output / heads), multiplied by a factor.
+    fn split(&self, x: &Tensor, heads: usize, scale: f64) -> Result<Tensor, Error> {
+        let (rows, length, _) = x.dims3()?;
+        let head_width = self.weight.output()? / heads;
+        #[cfg(feature = "cuda")]
+        if length > 1 {
+            let y = self.product(x)?;
+            // Without a bias the second tensor is not read.
+            let bias = self.bias.as_ref().unwrap_or(&y);
+            let is_plain = self.bias.is_none() && scale != 1.0;
+            if !is_plain && finish::serves(&[&y, bias], head_width) {
+                let split = SplitHeads { heads, scale, has_bias: self.bias.is_some() };
+                return Ok(y.apply_op2_no_bwd(bias, &split)?);
+            }
+        }
+        let y = if scale == 1.0 { self.forward(x)? } else { self.scaled(x, scale)? };
+        Ok(y.reshape((rows, length, heads, head_width))?.transpose(1, 2)?.contiguous()?)
+    }
+
+    /// `x W'`, (..., output).
+    fn product(&self, x: &Tensor) -> Result<Tensor, Error> {
         let input = x.dim(D::Minus1)?;
         let output = self.weight.output()?;
         let rows = x.elem_count() / input;
@@ -114,10 +172,6 @@ impl Linear {
         if let Some(last) = shape.last_mut() {
             *last = output;
         }
-        let y = match &self.bias {
-            Some(bias) => biased(y, bias, activation)?,
-            None => activated(y, activation)?,
-        };
         Ok(y.reshape(shape)?)
     }
 }
@@ -152,10 +206,14 @@ impl Projections {
         self
     }
 
-    /// (rows, length, width) -> (rows, heads, length, head width).
-    pub fn split(&self, x: &Tensor) -> Result<Tensor, Error> {
-        let (rows, length, _) = x.dims3()?;
-        Ok(x.reshape((rows, length, self.heads, self.head_width))?.transpose(1, 2)?.contiguous()?)
+    /// The keys of `x`, (rows, heads, length, head width).
+    pub fn keys(&self, x: &Tensor) -> Result<Tensor, Error> {
+        self.k.split(x, self.heads, 1.0)
+    }
+
+    /// The values of `x`, (rows, heads, length, head width).
+    pub fn values(&self, x: &Tensor) -> Result<Tensor, Error> {
+        self.v.split(x, self.heads, 1.0)
     }
 
     /// The factor of the scores: 1 / sqrt(head width).
@@ -166,15 +224,15 @@ impl Projections {
     /// The queries multiplied by [`scale`](Self::scale), (rows, heads, length, head
     /// width).
     pub fn queries(&self, x: &Tensor) -> Result<Tensor, Error> {
-        self.split(&(self.q.forward(x)? * self.scale())?)
+        self.q.split(x, self.heads, self.scale())
     }
 
-    /// Joins the heads and applies the output projection: (rows, heads, length,
-    /// head width) -> (rows, length, width).
-    pub fn join(&self, x: &Tensor) -> Result<Tensor, Error> {
+    /// Joins the heads, applies the output projection and adds `residual`: (rows, heads, length, head width) ->
+    /// (rows, length, width).
+    pub fn join(&self, x: &Tensor, residual: &Tensor) -> Result<Tensor, Error> {
         let (rows, _, length, _) = x.dims4()?;
         let joined = x.transpose(1, 2)?.reshape((rows, length, self.heads * self.head_width))?;
-        self.out.forward(&joined)
+        self.out.added(&joined, residual)
     }
 }
 
@@ -201,7 +259,7 @@ impl FeedForward {
     /// Returns `x` plus the result.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor, Error> {
         let y = self.up.activated(&candle_core::Module::forward(&self.norm, x)?, Some(self.activation))?;
-        Ok((x + self.down.forward(&y)?)?)
+        self.down.added(&y, x)
     }
 }
 
@@ -212,6 +270,11 @@ pub(super) fn biased(y: Tensor, bias: &Tensor, activation: Option<Activation>) -
         let gelu = activation == Some(Activation::Gelu);
         y.inplace_op2(bias, &AddBias { gelu })?;
         return activated(y, activation.filter(|_| !gelu));
+    }
+    #[cfg(feature = "cuda")]
+    if finish::serves(&[&y, bias], bias.elem_count()) {
+        y.inplace_op2(bias, &Finish { scale: 1.0, activation })?;
+        return Ok(y);
     }
     activated(y.broadcast_add(bias)?, activation)
 }

@@ -224,7 +224,7 @@ impl<'a> Work<'a> {
         let settings = &self.asked.settings;
         let examples: Vec<Example> = batch
             .iter()
-            .map(|window| self.material.example(window, &mut self.mel))
+            .map(|window| self.material.example(window, &self.mel))
             .collect::<Result<_, _>>()?;
         let weight = weight(&examples);
         let mut gradients = desk.adapters.no_gradients();
@@ -252,7 +252,7 @@ impl<'a> Work<'a> {
         for part in windows.chunks(desk.rows) {
             let examples: Vec<Example> = part
                 .iter()
-                .map(|window| self.material.example(window, &mut self.mel))
+                .map(|window| self.material.example(window, &self.mel))
                 .collect::<Result<_, _>>()?;
             loss += desk.trainee.loss(desk.adapters, &examples, 1.0)?;
             learnt += examples.iter().map(Example::learnt).sum::<usize>();

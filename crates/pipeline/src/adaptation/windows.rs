@@ -68,7 +68,7 @@ impl<'a> Material<'a> {
     }
 
     /// What the network learns of a window.
-    pub fn example(&self, window: &[usize], mel: &mut LogMel) -> Result<Example, StageError> {
+    pub fn example(&self, window: &[usize], mel: &LogMel) -> Result<Example, StageError> {
         let vocabulary = self.vocabulary;
         let mut sound = Vec::with_capacity(WINDOW_SAMPLES);
         let mut tokens = self.prompt(window[0]);

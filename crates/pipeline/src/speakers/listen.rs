@@ -144,7 +144,7 @@ impl<'a> Ear<'a> {
         for (number, classes) in classes.chunks_exact(per_window).enumerate() {
             let mut mask = mask(classes);
             silence_from((windows[number].end - windows[number].start) as usize, &mut mask);
-            let energies = energies(&mut self.mel, &samples[number]);
+            let energies = energies(&self.mel, &samples[number]);
             for speaker in 0..PyanNet::SPEAKERS as u8 {
                 for frames in utterances(&mask, speaker) {
                     let (heard, seconds) = frames_to_encode(&mask, speaker, frames.clone());
@@ -218,7 +218,7 @@ pub(super) struct Energies {
     power: Vec<f32>,
 }
 
-pub(super) fn energies(mel: &mut LogMel, padded: &[f32]) -> Energies {
+pub(super) fn energies(mel: &LogMel, padded: &[f32]) -> Energies {
     let spectrogram = mel.log10(padded);
     let (bins, frames) = (spectrogram.n_mels, spectrogram.frames);
     let mut values = vec![0.0; bins * frames];

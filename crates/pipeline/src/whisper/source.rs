@@ -68,7 +68,7 @@ impl<'a> Source<'a> {
 
     /// What the network gets of these frames, filled up to its length.
     pub fn log_mel(&mut self, frames: &Range<usize>) -> Result<Mel, StageError> {
-        let mut log_mel = self.recording.log_mel_window(&mut self.mel, frames.start, self.window_frames)?;
+        let mut log_mel = self.recording.log_mel_window(&self.mel, frames.start, self.window_frames)?;
         log_mel.fill_from(frames.len(), self.fill);
         Ok(log_mel)
     }

@@ -14,12 +14,12 @@ use crate::support::{load_starter, starter};
 const FILES: [&str; 3] = ["en_minute_1", "en_short_1", "de_half_minute_1"];
 
 fn windows(model: &Whisper) -> candle_core::Tensor {
-    let mut mel = LogMel::new(80);
+    let mel = LogMel::new(80);
     let mels = FILES.iter().map(|file| {
         let path = corpus::bundled().join(format!("audio/synthetic/{file}.flac"));
         let go_on = &mut |_: f64, _: Option<f64>| std::ops::ControlFlow::Continue(());
         let recording = audio::prepare(&path, &audio::PrepareOptions::default(), go_on).unwrap();
-        recording.log_mel_window(&mut mel, 0, 3000).unwrap()
+        recording.log_mel_window(&mel, 0, 3000).unwrap()
     });
     encode_windows(model, mels.collect(), &Control::default()).unwrap()
 }

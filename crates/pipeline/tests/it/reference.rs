@@ -41,11 +41,11 @@ fn check_windows_decode_to_the_reference_tokens(corpus: &Path) {
     const DECIDED: f64 = 1e-3;
     let model = load_starter();
     let control = Control::default();
-    let mut mel = LogMel::new(80);
+    let mel = LogMel::new(80);
     let (mut beams, mut equal_beams, mut near_ties) = (0, 0, 0);
     for (name, expected) in jsons(&corpus.join("reference/windows")) {
         let path = corpus.join("audio").join(expected["audio"].as_str().unwrap());
-        let log_mel = audio::log_mel_padded_window(&first_window(&path), &mut mel);
+        let log_mel = audio::log_mel_padded_window(&first_window(&path), &mel);
         let audio = encode_window(&model, log_mel, &control).unwrap();
 
         let found = detect_language(&model, &audio, &control).unwrap().remove(0);

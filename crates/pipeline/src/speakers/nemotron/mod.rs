@@ -84,7 +84,7 @@ pub fn listen(
     heard: &mut NemotronHeard,
     reached: &mut dyn FnMut(u64, &NemotronHeard) -> Result<(), StageError>,
 ) -> Result<(), StageError> {
-    let mut mel = LogMel::new(VoiceEncoder::MEL_BINS);
+    let mel = LogMel::new(VoiceEncoder::MEL_BINS);
     let speakers = networks.network.config().head_config.num_speakers;
     heard.voices.resize(speakers, Voice::default());
     logits(pcm, &networks.network, &mut |logits| {
@@ -93,7 +93,7 @@ pub fn listen(
             logits.iter().enumerate().map(|(speaker, logit)| u8::from(*logit > 0.0) << speaker).sum()
         };
         let masks: Vec<u8> = logits.chunks_exact(speakers).map(mask).collect();
-        add_voices(pcm, &networks.bundled.encoder, &mut mel, first, &masks, &mut heard.voices)?;
+        add_voices(pcm, &networks.bundled.encoder, &mel, first, &masks, &mut heard.voices)?;
         heard.frames.extend(masks);
         reached(((heard.frames.len() * HOP) as u64).min(pcm.len()), heard)
     })
@@ -184,7 +184,7 @@ fn spectrogram(pcm: &Pcm, mel: &mut NemoMel, first: usize, end: usize) -> Result
 fn add_voices(
     pcm: &Pcm,
     encoder: &VoiceEncoder,
-    mel: &mut LogMel,
+    mel: &LogMel,
     first: usize,
     masks: &[u8],
     voices: &mut [Voice],
