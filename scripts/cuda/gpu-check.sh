@@ -1,8 +1,8 @@
 #!/bin/bash
 # What only a graphics card can show, in one run of under ten minutes: the self-test, the network's numbers beside the
 # CPU's in every precision, predicted and used memory, real running out of memory at each step of the ladder, what is
-# left after a job, and speed. Writes the table "On a graphics card" of docs/measurements.md and puts what it measured
-# in the place of the estimates in crates/memory.
+# left after a job, and speed, beside transformers where python3 has it. Writes the table "On a graphics card" of
+# docs/measurements.md. The most useful batch is another for every model: `steno models probe` measures a user's own.
 #   --emulated   runs all of it on the emulated card, with a small model, and writes nothing: so it is known to work
 . "$(dirname "$0")/../lib.sh"
 

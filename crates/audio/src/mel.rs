@@ -120,12 +120,7 @@ impl LogMel {
     pub fn new(n_mels: usize) -> Self {
         let fft = RealFftPlanner::<f64>::new().plan_fft_forward(N_FFT);
         let window = std::array::from_fn(|n| (0.5 - 0.5 * (2.0 * PI * n as f64 / N_FFT as f64).cos()) as f32);
-        Self {
-            n_mels,
-            window,
-            filters: slaney_filters(n_mels, N_FFT),
-            fft,
-        }
+        Self { n_mels, window, filters: slaney_filters(n_mels, N_FFT), fft }
     }
 
     /// Number of mel bands.

@@ -122,13 +122,7 @@ impl Pcm {
     ///
     /// # Errors
     /// [`AudioError::Spool`] if the temporary file can't be read.
-    pub fn log_mel(
-        &self,
-        mel: &LogMel,
-        maximum: f32,
-        first: usize,
-        count: usize,
-    ) -> Result<Mel, AudioError> {
+    pub fn log_mel(&self, mel: &LogMel, maximum: f32, first: usize, count: usize) -> Result<Mel, AudioError> {
         let existing = (self.content_frames() + mel::WINDOW_FRAMES).saturating_sub(first).min(count);
         let mut spectrogram = if existing == 0 {
             Mel::zeros(mel.n_mels(), 0)

@@ -104,7 +104,7 @@ pub struct Batches {
     #[command(flatten)]
     pub profile: ProfileOption,
 
-    /// Maximum number of 30-second windows decoded together [default: as many as fit, at most 4 on the CPU]
+    /// Maximum number of 30-second windows decoded together [default: as many as fit, at most 4 on the CPU and 16 on a card]
     #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = checked("STENO_BATCH_SIZE"))]
     pub batch_size: Option<String>,

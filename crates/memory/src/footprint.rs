@@ -58,7 +58,9 @@ const HOST_BARE: u64 = 10 * MIB;
 /// A tokenizer takes so much per token: word pieces, and sentencepiece's tree of pieces. Fitted.
 const WORD_PIECE: u64 = 300;
 const SENTENCE_PIECE: u64 = 1300;
-/// Context, library handles, modules loaded by and by. Estimated.
+/// Context, library handles, modules loaded by and by. An estimate for the cards of users: it grows with a card's
+/// multiprocessors, and one with 132 of them, where memory is not short, held 678 MiB (`make gpu-check`, which fails
+/// where the reserve does not cover the difference).
 const GPU_FIXED: u64 = 450 * MIB;
 /// cuBLAS: 32 MiB on the largest cards, less elsewhere. From its manual.
 const GPU_WORKSPACE: u64 = 32 * MIB;

@@ -258,7 +258,8 @@ impl MemorySettings {
     /// What bounds a batch on a device.
     pub fn batch_limits(&self, kind: DeviceKind) -> BatchLimits {
         BatchLimits {
-            max_useful_batch: Some(self.useful_batch(kind)),
+            // A user who names a number wants so many, for whatever reason.
+            max_useful_batch: self.batch_size.is_none().then(|| self.useful_batch(kind)),
             user: self.batch_size,
             buffer_fraction: self.memory_fraction,
         }
@@ -368,10 +369,9 @@ mod tests {
         let settings = MemorySettings { fast_path: false, ..MemorySettings::default() };
         assert!(settings.pins().speakers && !MemorySettings::default().pins().speakers);
         let safe = MemorySettings::of_profile(Profile::Safe).batch_limits(DeviceKind::Gpu);
-        assert_eq!(
-            (safe.user, safe.max_useful_batch, safe.buffer_fraction),
-            (Some(4), Some(16), Some(0.125))
-        );
+        assert_eq!((safe.user, safe.max_useful_batch, safe.buffer_fraction), (Some(4), None, Some(0.125)));
+        let asked = MemorySettings { batch_size: Some(64), ..MemorySettings::default() };
+        assert_eq!(asked.batch_limits(DeviceKind::Gpu).max_useful_batch, None, "so many were asked for");
         let measured = MemorySettings { useful_batch: Some(32), ..MemorySettings::default() };
         assert_eq!(measured.batch_limits(DeviceKind::Gpu).max_useful_batch, Some(32));
     }

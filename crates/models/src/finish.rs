@@ -5,8 +5,8 @@ use candle_core::backend::BackendStorage;
 use candle_core::cuda_backend::cudarc::driver::{DeviceRepr, LaunchConfig, PushKernelArg};
 use candle_core::cuda_backend::{CudaDType, WrapErr};
 use candle_core::{
-    CpuStorage, CudaStorage, CustomOp2, DType, Device, InplaceOp2, InplaceOp3, Layout, Result,
-    Shape, Tensor, bail,
+    CpuStorage, CudaStorage, CustomOp2, DType, Device, InplaceOp2, InplaceOp3, Layout, Result, Shape, Tensor,
+    bail,
 };
 use formats::Activation;
 
@@ -167,13 +167,7 @@ impl CustomOp2 for SplitHeads {
         "split-heads"
     }
 
-    fn cpu_fwd(
-        &self,
-        _: &CpuStorage,
-        _: &Layout,
-        _: &CpuStorage,
-        _: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
+    fn cpu_fwd(&self, _: &CpuStorage, _: &Layout, _: &CpuStorage, _: &Layout) -> Result<(CpuStorage, Shape)> {
         bail!("the host has operations of its own")
     }
 

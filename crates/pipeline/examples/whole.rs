@@ -1,5 +1,5 @@
 //! What a whole recording takes with a model of random weights, whose text never ends by itself: every window has so
-//! many tokens as speech has. One line of JSON; `scripts/bench-peers.sh` compares it with other programs, and `make
+//! many tokens as speech has, and no times. One line of JSON; `scripts/bench-peers.sh` compares it with other programs, and `make
 //! gpu-check` runs it on a graphics card.
 //!
 //! usage: whole MODEL RECORDING PRECISION STRATEGY TOKENS [DEVICE [WINDOWS]]
@@ -37,7 +37,10 @@ fn main() -> anyhow::Result<()> {
             timestamps: false,
             word_times: false,
             repair: false,
-            suppress_tokens: vec![vocabulary.end_of_text],
+            // Nor are there times, by which windows would end early.
+            suppress_tokens: std::iter::once(vocabulary.end_of_text)
+                .chain(vocabulary.timestamp_begin..vocabulary.size as u32)
+                .collect(),
             max_tokens: Some(tokens.parse()?),
             ..DecodingOptions::default()
         },
@@ -49,7 +52,6 @@ fn main() -> anyhow::Result<()> {
         Event::Memory { sample } if sample.kind == DeviceKind::Gpu => {
             on_card = on_card.max(sample.levels.map_or(0, |levels| levels.peak + levels.fixed));
         }
-        // A model that repeats itself is listened to again from where it began to.
         Event::Reached { .. } => windows += 1,
         Event::Rung { rung } => eprintln!("a step down: {:?}", rung.step),
         _ => {}

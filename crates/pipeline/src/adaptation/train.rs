@@ -222,10 +222,8 @@ impl<'a> Work<'a> {
     /// One step of a batch, in parts that are computed together.
     fn step(&mut self, batch: &[Vec<usize>], steps: u32, desk: &mut Desk) -> Result<f32, StageError> {
         let settings = &self.asked.settings;
-        let examples: Vec<Example> = batch
-            .iter()
-            .map(|window| self.material.example(window, &self.mel))
-            .collect::<Result<_, _>>()?;
+        let examples: Vec<Example> =
+            batch.iter().map(|window| self.material.example(window, &self.mel)).collect::<Result<_, _>>()?;
         let weight = weight(&examples);
         let mut gradients = desk.adapters.no_gradients();
         let mut loss = 0.0;

@@ -109,13 +109,13 @@ fn a_step_of_the_decoder_keeps_to_its_budget_of_calls() {
     use Search::{Beams, Drawn, Greedy};
     // (precision, windows, search), the most calls and the most uploads
     for ((precision, windows, search), calls, uploads) in [
-        ((Precision::F16, 1, Greedy), 660, 3),
-        ((Precision::F16, 16, Greedy), 800, 32),
-        ((Precision::F16, 1, Beams(5)), 1110, 60),
-        ((Precision::F16, 1, Drawn(5)), 1110, 60),
-        ((Precision::Q8_0, 1, Greedy), 660, 3),
-        ((Precision::Q8_0, 16, Greedy), 1000, 32),
-        ((Precision::Q8_0, 1, Beams(5)), 1110, 60),
+        ((Precision::F16, 1, Greedy), 440, 3),
+        ((Precision::F16, 16, Greedy), 450, 4),
+        ((Precision::F16, 1, Beams(5)), 520, 12),
+        ((Precision::F16, 1, Drawn(5)), 530, 12),
+        ((Precision::Q8_0, 1, Greedy), 440, 3),
+        ((Precision::Q8_0, 16, Greedy), 650, 4),
+        ((Precision::Q8_0, 1, Beams(5)), 520, 12),
     ] {
         let found = step(precision, windows, search);
         let name = format!("{precision}, {windows} windows, {search:?}");

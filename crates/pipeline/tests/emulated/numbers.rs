@@ -119,13 +119,14 @@ fn check(cards: &[usize], precisions: &[Precision]) {
     }
 }
 
-/// One sequence alone and among eight others: the same in 16 bits, and as near as ARCHITECTURE.md says where the products
-/// of few rows have their activations in 8 bits.
+/// One sequence alone and among eight others: as near as ARCHITECTURE.md says. On the emulated card they are equal in 16
+/// bits; NVIDIA's library takes another kernel for other numbers of rows, which adds up in another order. Where weights
+/// are quantised, products of few rows have their activations in 8 bits.
 #[test]
 fn rows_depend_on_each_other_as_little_as_is_said() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &MODEL, &Options::default()).unwrap();
-    for (precision, tolerance) in [(Precision::F16, 0.0), (Precision::Q8_0, 0.02)] {
+    for (precision, tolerance) in [(Precision::F16, 0.002), (Precision::Q8_0, 0.02)] {
         let model = Whisper::load(folder.path(), &card(0), precision, &|| true).unwrap();
         let mut random = noise();
         let audio: Vec<f32> = (0..1500 * MODEL.width).map(|_| random()).collect();
