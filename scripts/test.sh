@@ -11,8 +11,12 @@ export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(nproc)} NO_COLOR=1 CARGO_TERM_CO
 rust_tests() (
     # One thread for each test and more tests than cores, since many wait for processes and servers. With a thread per
     # core in each, threads only wait for each other. What depends on the number of threads sets it.
-    export RAYON_NUM_THREADS=1 RUST_TEST_THREADS=$((2 * RUST_TEST_THREADS))
-    cargo test --workspace --no-fail-fast -- --show-output 2>&1 | python3 scripts/test-report.py cargo "$results"
+    export RAYON_NUM_THREADS=1 RUST_TEST_THREADS=$((RUST_TEST_THREADS + 1))
+    local outcome=0
+    python3 scripts/test-report.py workspace "$results" || outcome=1
+    cargo test --workspace --doc --no-fail-fast -- --show-output 2>&1 |
+        python3 scripts/test-report.py cargo "$results" || outcome=1
+    return $outcome
 )
 
 emulated_tests() {
@@ -26,6 +30,18 @@ page_tests() {
 browser_tests() {
     (cd ui && node --test --test-reporter=spec --test-reporter-destination=stdout \
         --test-reporter=tap "--test-reporter-destination=$results/browser.tap" browser/*.test.mjs)
+}
+
+# Chromium waits for half of its time.
+all_page_tests() {
+    local outcome=0
+    {
+        npm --prefix ui run check --silent && page_tests
+    } >"$results/pages.out" 2>&1 &
+    browser_tests || outcome=1
+    wait $! || outcome=1
+    cat "$results/pages.out"
+    return $outcome
 }
 
 window_tests() {
@@ -45,9 +61,7 @@ if [ "$(uname -sm)" = "Linux x86_64" ]; then
     phase "Tests on the emulated graphics card" emulated_tests
 fi
 phase "Rust tests" rust_tests
-phase "Types of the pages" npm --prefix ui run check --silent
-phase "Tests of the pages" page_tests
-phase "The pages in Chromium" browser_tests
+phase "The pages: types, tests, in Chromium" all_page_tests
 phase "The real window" window_tests
 phase "Skipped tests" python3 scripts/test-report.py summary "$results" scripts/skips-allowed.txt
 finish

@@ -6,6 +6,8 @@
 
 mod adapt;
 mod chapters;
+#[cfg(unix)]
+mod cluster_of_three;
 mod commands;
 #[cfg(target_os = "linux")]
 mod kills;
