@@ -87,7 +87,7 @@ fn any_allocation_may_fail() {
     assert!(allocations > 100);
 
     // Every allocation, or as many as are asked for, spread evenly.
-    let every = (1..=allocations).step_by((allocations / rounds(3)).max(1));
+    let every = (1..=allocations).step_by((allocations / rounds(2)).max(1));
     let (retried, renewed) = fail_at(every, &gpu, &undisturbed);
     println!("{retried} tried again, {renewed} with a new engine");
     assert!(retried > 0);

@@ -279,7 +279,12 @@ mod engines {
             run.host.pid
         );
         sandbox.run(&["memory"]).ends(0).says(&said);
-        assert!(!engine.runs());
+        // It was told to end; the system takes its time where much else runs.
+        let since = std::time::Instant::now();
+        while engine.runs() {
+            assert!(since.elapsed().as_secs() < 10, "it still runs");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
         assert!(runs.list().is_empty() && !file.exists());
     }
 
