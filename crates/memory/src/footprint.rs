@@ -335,7 +335,7 @@ impl Footprint {
         const WEIGHTS: u64 = 4 * (340_000 + 1_420_000);
         const FILTERS: u64 = 42 * MIB;
         const FEATURES: u64 = 13 * MIB / 10;
-        const RECURRENCE: u64 = 102 * MIB / 10;
+        const RECURRENCE: u64 = 95 * MIB / 10;
         const LARGEST: u64 = 4 * 251 * 15_975;
         Self {
             kind,
