@@ -258,7 +258,7 @@ impl MemorySettings {
     /// What bounds a batch on a device.
     pub fn batch_limits(&self, kind: DeviceKind) -> BatchLimits {
         BatchLimits {
-            // A user who names a number wants so many, for whatever reason.
+            // A number that the user names goes before the one that is usually fastest.
             max_useful_batch: self.batch_size.is_none().then(|| self.useful_batch(kind)),
             user: self.batch_size,
             buffer_fraction: self.memory_fraction,

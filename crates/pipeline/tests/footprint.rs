@@ -207,7 +207,8 @@ fn transducers(recording: &Recording, speech: &[Range<usize>], host: &Host, wron
         platform::set_loading(true);
         let model = load_speech_model(&network, folder.path(), &Device::Cpu, precision, &|| true).unwrap();
         platform::set_loading(false);
-        // As many windows take as much in all of them.
+        // One window shows what a model itself takes. What more windows add is computed by the same encoder in all of
+        // them, so that one is enough to show it.
         let batches: &[usize] = if is_soak() || name == "ctc" { &[1, 4] } else { &[1] };
         for windows in batches.iter().copied() {
             platform::trim_allocator();

@@ -118,7 +118,7 @@ impl Layer {
         });
         #[cfg(feature = "cuda")]
         if finish::serves(&[&normed], self.attention.head_width) {
-            // Of the same shape, and not needed any more.
+            // The blocks are written over the normalised input: it has their shape, and nothing reads it any more.
             for block in blocks {
                 let (start, block) = block?;
                 normed.inplace_op2(&block, &JoinHeads { start })?;

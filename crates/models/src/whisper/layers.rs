@@ -148,7 +148,7 @@ impl Linear {
         #[cfg(feature = "cuda")]
         if length > 1 {
             let y = self.product(x)?;
-            // Without a bias the second tensor is not read.
+            // The operation takes two tensors; without a bias it does not read the second.
             let bias = self.bias.as_ref().unwrap_or(&y);
             let is_plain = self.bias.is_none() && scale != 1.0;
             if !is_plain && finish::serves(&[&y, bias], head_width) {
