@@ -1,23 +1,36 @@
 """Collects the results of every test of one run: counts, skipped tests, slowest tests.
 
 usage: cargo test ... 2>&1 | python3 scripts/test-report.py cargo FOLDER
+       python3 scripts/test-report.py workspace FOLDER
        python3 scripts/test-report.py summary FOLDER ALLOWED
 
 `cargo` passes the output of `cargo test -- --show-output` on, without what passing tests print, and
-writes its results to FOLDER. `summary` adds the TAP files of `node --test` and the JSON files of vitest in
-FOLDER, prints the counts, the slowest tests and the skipped tests, and ends with status 1 where a skipped
-test matches no line of ALLOWED (scripts/skips-allowed.txt).
+writes its results to FOLDER. `workspace` does the same for all tests of the workspace but those in documentation:
+`cargo test` runs one program after the other, here two run at a time, but for those that measure memory. `summary`
+adds the TAP files of `node --test` and the JSON files of vitest in FOLDER, prints the counts, the slowest tests and
+the skipped tests, and ends with status 1 where a skipped test matches no line of ALLOWED (scripts/skips-allowed.txt).
 """
 
 import fnmatch
 import json
 import os
 import re
+import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 SLOWEST = 20
+# Programs of tests that run at a time, and those that take longest, which begin first.
+AT_A_TIME = 2
+LONGEST = ["steno::it", "steno_engine::mock_gpu", "pipeline::it", "audio::it", "app::it"]
+# They sample memory while they compute, and miss its peaks where they wait for a processor.
+ALONE = [
+    "pipeline::footprint", "pipeline::long_speakers", "steno_engine::memory", "memory::host", "models::damage",
+    "models::precisions", "player::damage",
+]
+
 
 
 class Results:
@@ -110,14 +123,71 @@ class CargoReader:
                 self.results.add(f"{self.prefix}::? ({number + 1})", outcome, None, reasons)
 
 
+def write(folder, tests):
+    number = len(list(folder.glob("*.results")))
+    (folder / f"cargo-{number}.results").write_text(json.dumps(tests))
+
+
 def cargo(folder):
     reader = CargoReader(int(os.environ["RUST_TEST_THREADS"]))
     for line in sys.stdin.buffer:
         text = line.decode(errors="replace").rstrip("\r\n")
         if reader.read(text, time.monotonic()):
             print(text, flush=True)
-    number = len(list(folder.glob("*.results")))
-    (folder / f"cargo-{number}.results").write_text(json.dumps(reader.results.tests))
+    write(folder, reader.results.tests)
+
+
+def test_programs():
+    """(name, executable, folder of its package) of every program of tests, built where it was not."""
+    command = ["cargo", "test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+    built = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    built = [it for it in built if it.get("executable") and it["profile"]["test"]]
+    names = {}
+    # As cargo calls them: integration tests by the package's program, else by its library.
+    for kinds in ({"lib", "rlib", "cdylib", "staticlib"}, {"bin"}):
+        for it in built:
+            if kinds & set(it["target"]["kind"]):
+                names[it["manifest_path"]] = it["target"]["name"].replace("-", "_")
+    for it in built:
+        target = it["target"]["name"].replace("-", "_")
+        package = names.get(it["manifest_path"], target)
+        is_unit = "test" not in it["target"]["kind"]
+        yield target if is_unit else f"{package}::{target}", it["executable"], Path(it["manifest_path"]).parent
+
+
+def workspace(folder):
+    threads = int(os.environ["RUST_TEST_THREADS"])
+
+    def run(name, executable, package):
+        reader, shown = CargoReader(threads), [f"\n     Running {name} ({executable})"]
+        reader.prefix = name
+        environment = {**os.environ, "CARGO_MANIFEST_DIR": str(package)}
+        with subprocess.Popen(
+            [executable, "--show-output"], cwd=package, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        ) as process:
+            for line in process.stdout:
+                text = line.decode(errors="replace").rstrip("\r\n")
+                if reader.read(text, time.monotonic()):
+                    shown.append(text)
+        return name, process.returncode, reader.results.tests, shown
+
+    order = {name: number for number, name in enumerate(LONGEST)}
+    programs = sorted(test_programs(), key=lambda program: order.get(program[0], len(order)))
+    together = [program for program in programs if program[0] not in ALONE]
+    alone = [program for program in programs if program[0] in ALONE]
+    failed, tests = [], []
+    for at_a_time, group in ((AT_A_TIME, together), (1, alone)):
+        with ThreadPoolExecutor(at_a_time) as pool:
+            for done in as_completed([pool.submit(run, *program) for program in group]):
+                name, status, found, shown = done.result()
+                print(*shown, sep="\n", flush=True)
+                tests += found
+                if status != 0:
+                    failed.append(name)
+    write(folder, tests)
+    if failed:
+        sys.exit(f"steno: tests failed in {', '.join(failed)}")
 
 
 def read_tap(file, results):
@@ -204,6 +274,8 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["cargo", folder]:
             cargo(Path(folder))
+        case ["workspace", folder]:
+            workspace(Path(folder))
         case ["summary", folder, allowed]:
             summary(Path(folder), Path(allowed))
         case _:

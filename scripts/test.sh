@@ -11,8 +11,12 @@ export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(nproc)} NO_COLOR=1 CARGO_TERM_CO
 rust_tests() (
     # One thread for each test and more tests than cores, since many wait for processes and servers. With a thread per
     # core in each, threads only wait for each other. What depends on the number of threads sets it.
-    export RAYON_NUM_THREADS=1 RUST_TEST_THREADS=$((2 * RUST_TEST_THREADS))
-    cargo test --workspace --no-fail-fast -- --show-output 2>&1 | python3 scripts/test-report.py cargo "$results"
+    export RAYON_NUM_THREADS=1 RUST_TEST_THREADS=$((RUST_TEST_THREADS + 1))
+    local outcome=0
+    python3 scripts/test-report.py workspace "$results" || outcome=1
+    cargo test --workspace --doc --no-fail-fast -- --show-output 2>&1 |
+        python3 scripts/test-report.py cargo "$results" || outcome=1
+    return $outcome
 )
 
 emulated_tests() {

@@ -84,7 +84,7 @@ impl ModelInfo {
             return Ok(Self {
                 dimensions: Network::Parakeet(parakeet.dimensions),
                 stored: stored_precision(path)?,
-                multilingual: parakeet.is_multilingual(),
+                multilingual: parakeet.multilingual,
                 translates: false,
                 abilities: Abilities::PARAKEET,
             });

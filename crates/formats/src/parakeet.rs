@@ -14,6 +14,9 @@ const SUBSAMPLING: usize = 8;
 /// The most that a size of the network may be: sixteen times that of the largest released one.
 const LARGEST: usize = 1 << 17;
 
+/// The released models of one language have 1,024 pieces of words, those of many have 8,192.
+const ENGLISH_PIECES: usize = 4096;
+
 /// A Parakeet network (a FastConformer, Rekesh and others, arXiv:2305.05084, with a CTC head or
 /// the token-and-duration transducer of Xu and others, arXiv:2304.06795), as the `config.json` of
 /// transformers' `ParakeetForCTC` and `ParakeetForTDT` describes it.
@@ -27,6 +30,8 @@ pub struct ParakeetConfig {
     pub blank: u32,
     /// Whether frames are multiplied by the root of the encoder's width before its layers.
     pub scale_input: bool,
+    /// Whether the model knows other languages than English.
+    pub multilingual: bool,
 }
 
 /// What is behind the encoder.
@@ -61,6 +66,8 @@ struct Config {
     durations: Option<Vec<usize>>,
     max_symbols_per_step: Option<usize>,
     hidden_act: Option<String>,
+    /// Steno's own: a small model of several languages says so.
+    is_multilingual: Option<bool>,
     encoder_config: Encoder,
 }
 
@@ -218,14 +225,8 @@ impl ParakeetConfig {
             durations: count(durations.len()),
         };
         let head = if is_tdt { ParakeetHead::Tdt { durations, max_symbols } } else { ParakeetHead::Ctc };
-        Ok(Self { dimensions, head, blank, scale_input: of.scale_input })
-    }
-
-    /// Whether the model knows other languages than English: of the released ones that do, the
-    /// vocabulary has 8,192 pieces, of those that don't 1,024.
-    pub fn is_multilingual(&self) -> bool {
-        const ENGLISH_PIECES: u64 = 4096;
-        self.dimensions.vocabulary > ENGLISH_PIECES
+        let multilingual = config.is_multilingual.unwrap_or(vocabulary > ENGLISH_PIECES);
+        Ok(Self { dimensions, head, blank, scale_input: of.scale_input, multilingual })
     }
 
     /// All tensors of the network, with their shapes.
@@ -437,7 +438,9 @@ mod tests {
         let tdt = find(TDT).unwrap().unwrap();
         assert_eq!(tdt.head, ParakeetHead::Tdt { durations: vec![0, 1, 2, 3, 4], max_symbols: 10 });
         assert_eq!((tdt.dimensions.kernel, tdt.dimensions.predictor_layers), (9, 2));
-        assert!(!tdt.scale_input && !tdt.is_multilingual());
+        assert!(!tdt.scale_input && !tdt.multilingual);
+        let says = TDT.replacen('{', r#"{"is_multilingual": true, "#, 1);
+        assert!(find(&says).unwrap().unwrap().multilingual);
         let ctc = find(r#"{"model_type": "parakeet_ctc", "encoder_config": {}}"#).unwrap().unwrap();
         assert_eq!((ctc.head.clone(), ctc.blank), (ParakeetHead::Ctc, 1024));
         assert!(ctc.scale_input && ctc.dimensions.attention_bias);

@@ -1,6 +1,6 @@
 //! Measures the speed and memory of a Parakeet model on this machine:
-//! `cargo run -p models --example bench_parakeet -- FOLDER [PRECISION]`.
-//! Prints one row of the table in docs/measurements.md.
+//! `cargo run -p models --example bench_parakeet -- FOLDER [PRECISION [cuda]]`; on a graphics card with
+//! `--features models/cuda`. Prints one row of the table in docs/measurements.md.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -22,20 +22,25 @@ const FRAMES: usize = 3050;
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (folder, precision) = match arguments.as_slice() {
-        [folder] => (folder, Precision::F32),
-        [folder, precision] => (folder, precision.parse()?),
-        _ => bail!("usage: bench_parakeet FOLDER [PRECISION]"),
+    let (folder, precision, device) = match arguments.as_slice() {
+        [folder] => (folder, Precision::F32, Device::Cpu),
+        [folder, precision] => (folder, precision.parse()?, Device::Cpu),
+        [folder, precision, device] if device == "cuda" => (folder, precision.parse()?, Device::new_cuda(0)?),
+        _ => bail!("usage: bench_parakeet FOLDER [PRECISION [cuda]]"),
     };
     let host = Host::new().sampled(Duration::from_millis(1));
     memory::platform::fix_allocator(memory::platform::AllocatorSettings::default());
     let folder = Path::new(folder);
     memory::platform::set_loading(true);
-    let model = Parakeet::load(folder, &Device::Cpu, precision, &|| true)?;
+    let model = Parakeet::load(folder, &device, precision, &|| true)?;
     memory::platform::set_loading(false);
     let bands = model.config.dimensions.mel_bins as usize;
     let spectrogram = Tensor::randn(0f32, 1.0, FRAMES * bands, &Device::Cpu)?.to_vec1::<f32>()?;
-    let (encoding, encoded) = best(|| Ok(model.encoder.forward(&spectrogram, &|| true)?))?;
+    let (encoding, encoded) = best(|| {
+        let encoded = model.encoder.forward(&spectrogram, &|| true)?;
+        device.synchronize()?;
+        Ok(encoded)
+    })?;
     let Head::Tdt(tdt) = &model.head else { bail!("only a transducer is measured") };
     let frames = tdt.project(&encoded)?;
     let mut state = tdt.start();
@@ -46,6 +51,7 @@ fn main() -> Result<()> {
             state = after.into_iter().next().context("no state")?;
             last = Some(prediction);
         }
+        device.synchronize()?;
         last.context("no prediction")
     })?;
     let (joining, ()) = best(|| {

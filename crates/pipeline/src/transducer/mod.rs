@@ -32,7 +32,7 @@ impl SpeechModel for Parakeet {
             return Some(language.to_owned());
         }
         let code = language_name_or_code(language)?;
-        (self.config.is_multilingual() || code == "en").then(|| code.to_owned())
+        (self.config.multilingual || code == "en").then(|| code.to_owned())
     }
 
     fn hears_languages(&self) -> Option<&dyn HearsLanguages> {
@@ -40,7 +40,7 @@ impl SpeechModel for Parakeet {
     }
 
     fn usual_language(&self) -> &str {
-        if self.config.is_multilingual() { UNDETERMINED } else { "en" }
+        if self.config.multilingual { UNDETERMINED } else { "en" }
     }
 
     fn transcribe(

@@ -7,7 +7,7 @@ use models::parakeet::{Parakeet, Token};
 use transcript::{Segment, Span, Time};
 use wire::Point;
 
-use super::words::segments;
+use super::words::{begun_within, segments};
 use crate::completeness;
 use crate::judge::judge;
 use crate::packing::{heard, pack, voiced};
@@ -23,8 +23,12 @@ const SILENCE: usize = SAMPLE_RATE as usize / 2;
 /// Of the silence around the voice in a piece, in frames, so much is heard with it.
 const MARGIN: usize = 30;
 
-/// The speech of a recording in pieces of at most 30 s that end in pauses, several read together. What
-/// a piece says depends on nothing outside it.
+/// Where speech had to be cut without a pause, so many frames beyond the cut are heard on either side:
+/// a word is written by the piece that it begins in, and heard whole there.
+const CONTEXT: usize = 400;
+
+/// The speech of a recording in pieces of at most 30 s that end in pauses where there are any, several
+/// read together. What a piece says depends on nothing that is read before it.
 pub fn run(
     model: &Parakeet,
     request: &Request,
@@ -90,6 +94,12 @@ pub fn run(
     Ok(())
 }
 
+/// What is heard of a piece, in frames of the recording, and the part of it whose words are the piece's own.
+struct Sounding {
+    heard: Range<usize>,
+    own: Range<usize>,
+}
+
 /// What listens to a recording.
 struct Ear<'a> {
     model: &'a Parakeet,
@@ -104,22 +114,32 @@ struct Ear<'a> {
 impl Ear<'_> {
     /// What several pieces say, each encoded alone.
     fn read(&mut self, pieces: &[Range<usize>]) -> Result<Vec<Vec<Segment>>, StageError> {
-        let sounding: Vec<Range<usize>> = pieces.iter().map(|piece| self.sounding(piece)).collect();
-        let encoded = sounding.iter().map(|frames| self.encode(frames)).collect::<Result<Vec<_>, _>>()?;
+        let sounding: Vec<Sounding> = pieces.iter().map(|piece| self.sounding(piece)).collect();
+        let encoded = sounding.iter().map(|it| self.encode(&it.heard)).collect::<Result<Vec<_>, _>>()?;
         let control = self.request.control;
         let reading = || self.model.read(&encoded, self.boost.as_ref(), &tick(control));
         let read = control.timings().of(timings::DECODE, reading)?;
         let texts = sounding.iter().zip(&read);
-        Ok(texts.map(|(frames, tokens)| self.segments(frames, tokens)).collect())
+        Ok(texts.map(|(sounding, tokens)| self.segments(sounding, tokens)).collect())
     }
 
-    /// The part of a piece with a voice in it.
-    fn sounding(&self, piece: &Range<usize>) -> Range<usize> {
+    /// The part of a piece with a voice in it, and what lies beyond a cut through a voice.
+    fn sounding(&self, piece: &Range<usize>) -> Sounding {
         let mut runs = self.voiced.iter().filter(|run| run.end > piece.start && run.start < piece.end);
-        let Some(first) = runs.next() else { return piece.clone() };
+        let Some(first) = runs.next() else { return Sounding { heard: piece.clone(), own: piece.clone() } };
         let last = runs.next_back().unwrap_or(first);
         let start = first.start.saturating_sub(MARGIN).max(piece.start);
-        start..(last.end + MARGIN).min(piece.end)
+        let own = start..(last.end + MARGIN).min(piece.end);
+        let mut heard = own.clone();
+        let room = LONGEST.saturating_sub(own.len());
+        if last.end > piece.end {
+            heard.end = (own.end + CONTEXT.min(room / 2)).min(last.end);
+        }
+        if first.start < piece.start {
+            let room = LONGEST.saturating_sub(heard.len());
+            heard.start = own.start.saturating_sub(CONTEXT.min(room)).max(first.start);
+        }
+        Sounding { heard, own }
     }
 
     fn encode(&mut self, frames: &Range<usize>) -> Result<Tensor, StageError> {
@@ -133,11 +153,15 @@ impl Ear<'_> {
         Ok(control.timings().of(timings::ENCODE, encoding)?)
     }
 
-    fn segments(&self, frames: &Range<usize>, tokens: &[Token]) -> Vec<Segment> {
+    fn segments(&self, sounding: &Sounding, tokens: &[Token]) -> Vec<Segment> {
+        let Sounding { heard, own } = sounding;
         // The silence behind it may be the end of a word.
-        let end = (frames.end + SILENCE / HOP).min(self.content);
-        let span = Span::new(time(frames.start), time(end));
-        segments(&self.model.pieces, tokens, span, self.request.settings.word_times)
+        let end = (heard.end + SILENCE / HOP).min(self.content);
+        let span = Span::new(time(heard.start), time(end));
+        let from = own.start - heard.start;
+        let to = if own.end < heard.end { own.end - heard.start } else { usize::MAX };
+        let tokens = begun_within(&self.model.pieces, tokens, from..to);
+        segments(&self.model.pieces, &tokens, span, self.request.settings.word_times)
     }
 
     /// Speech in which nothing was found is listened to once more, on its own: silent loss is worse than a
@@ -156,7 +180,7 @@ impl Ear<'_> {
         for gap in gaps {
             let frames = crate::steps::frame(gap.start)..crate::steps::frame(gap.end);
             // All of the piece would say the same again.
-            if frames.len() + 2 * MARGIN >= self.sounding(piece).len() {
+            if frames.len() + 2 * MARGIN >= self.sounding(piece).own.len() {
                 continue;
             }
             segments.extend(self.read(&[frames])?.into_iter().flatten());

@@ -1,5 +1,7 @@
 //! Words and sentences of tokens.
 
+use std::ops::Range;
+
 use models::parakeet::{Token, text_of};
 use transcript::{Segment, Span, Time, Word};
 
@@ -48,6 +50,28 @@ pub fn segments(pieces: &[String], tokens: &[Token], span: Span, word_times: boo
     segments
 }
 
+/// The tokens of the words that begin within these frames of the spectrogram.
+pub fn begun_within(pieces: &[String], tokens: &[Token], frames: Range<usize>) -> Vec<Token> {
+    let mut is_within = true;
+    let of_word = |token: &&Token| {
+        let piece = pieces.get(token.id as usize).map_or("", String::as_str);
+        if begins_word(piece) {
+            is_within = frames.contains(&(token.frame * FRAMES_PER_TOKEN_FRAME));
+        }
+        is_within
+    };
+    tokens.iter().filter(of_word).copied().collect()
+}
+
+/// Whether a piece is the first of a word, and no mark of punctuation behind a space.
+fn begins_word(piece: &str) -> bool {
+    piece.starts_with(SPACE) && !(is_punctuation(piece) && piece.chars().count() > 1)
+}
+
+fn is_punctuation(piece: &str) -> bool {
+    piece.trim_start_matches(SPACE).chars().all(|c| c.is_ascii_punctuation() && c != '\'')
+}
+
 /// A piece that begins with a space begins a word; punctuation belongs to the word before it, and ends when that does.
 fn words(pieces: &[String], tokens: &[Token]) -> Vec<TimedWord> {
     let seconds = |frames: usize| (frames * FRAMES_PER_TOKEN_FRAME) as f64 / FRAMES_PER_SECOND;
@@ -55,13 +79,10 @@ fn words(pieces: &[String], tokens: &[Token]) -> Vec<TimedWord> {
     for token in tokens {
         let Some(piece) = pieces.get(token.id as usize).filter(|piece| !piece.is_empty()) else { continue };
         let (start, end) = (seconds(token.frame), seconds(token.frame + token.frames));
-        let is_punctuation =
-            piece.trim_start_matches(SPACE).chars().all(|c| c.is_ascii_punctuation() && c != '\'');
-        let begins = piece.starts_with(SPACE) && !(is_punctuation && piece.chars().count() > 1);
         match words.last_mut() {
-            Some(word) if !begins => {
+            Some(word) if !begins_word(piece) => {
                 word.text.extend(text_of(piece.trim_start_matches(SPACE)));
-                if !is_punctuation {
+                if !is_punctuation(piece) {
                     word.end = end.max(word.end);
                 }
                 word.probability += token.probability;
@@ -175,6 +196,23 @@ mod tests {
         assert!((found[0].mean_log_probability - 0.5f32.ln()).abs() < 1e-6);
         let plain = segments(&pieces, &tokens, span, false);
         assert!(plain[0].words.is_empty() && plain[0].text == found[0].text);
+    }
+
+    #[test]
+    fn a_word_belongs_to_the_piece_that_it_begins_in() {
+        let (pieces, tokens) = heard(&[
+            ("▁be", 3, 1),
+            ("fore", 4, 2),
+            ("▁in", 6, 2),
+            ("side", 11, 1),
+            (".", 12, 0),
+            ("▁be", 13, 1),
+            ("hind", 14, 1),
+        ]);
+        // Frames of the spectrogram, eight to one of the encoder.
+        let own = begun_within(&pieces, &tokens, 40..96);
+        assert_eq!(own.iter().map(|token| token.id).collect::<Vec<_>>(), [2, 3, 4]);
+        assert_eq!(begun_within(&pieces, &tokens, 0..usize::MAX), tokens);
     }
 
     #[test]

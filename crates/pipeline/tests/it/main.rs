@@ -12,4 +12,5 @@ mod reference;
 mod speakers;
 mod strategies;
 mod support;
+mod trained_parakeet;
 mod transducer;

@@ -12,6 +12,8 @@ use random_models::{Options, ParakeetSize, WeightType, corpus, write_parakeet_mo
 use transcript::{Segment, Span, Task, Time, Transcript};
 use wire::{DecodingOptions, DeviceChoice, ErrorCode, Event, Failure, Job, Point, Strategy};
 
+use crate::support::wav;
+
 const SIZES: [&str; 2] = ["parakeet-tiny", "parakeet-tiny-ctc"];
 
 fn written(name: &str) -> (tempfile::TempDir, PathBuf) {
@@ -33,19 +35,10 @@ fn long(folder: &Path) -> PathBuf {
     let mut reader = audio::Reader::open(&minute(), &Default::default()).unwrap();
     let mut samples = Vec::new();
     while let Some(block) = reader.next_block().unwrap() {
-        samples.extend(block.iter().flat_map(|sample| ((sample * 32_767.0) as i16).to_le_bytes()));
+        samples.extend_from_slice(block);
     }
-    let samples = samples.repeat(2);
-    let mut file = b"RIFF".to_vec();
-    file.extend((36 + samples.len() as u32).to_le_bytes());
-    file.extend(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
-    file.extend(16_000u32.to_le_bytes());
-    file.extend(32_000u32.to_le_bytes());
-    file.extend(b"\x02\0\x10\0data");
-    file.extend((samples.len() as u32).to_le_bytes());
-    file.extend(samples);
     let path = folder.join("long.wav");
-    std::fs::write(&path, file).unwrap();
+    std::fs::write(&path, wav(&samples.repeat(2))).unwrap();
     path
 }
 

@@ -82,3 +82,17 @@ pub fn common<T: PartialEq>(a: &[T], b: &[T]) -> Vec<(usize, usize)> {
     }
     pairs
 }
+
+/// A WAV file of 16 bits at 16 kHz.
+pub fn wav(samples: &[f32]) -> Vec<u8> {
+    let bytes = 2 * samples.len() as u32;
+    let mut file = b"RIFF".to_vec();
+    file.extend((36 + bytes).to_le_bytes());
+    file.extend(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
+    file.extend(16_000u32.to_le_bytes());
+    file.extend(32_000u32.to_le_bytes());
+    file.extend(b"\x02\0\x10\0data");
+    file.extend(bytes.to_le_bytes());
+    file.extend(samples.iter().flat_map(|sample| ((sample * 32_767.0) as i16).to_le_bytes()));
+    file
+}

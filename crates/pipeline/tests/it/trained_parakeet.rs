@@ -1,0 +1,105 @@
+//! What a small trained Parakeet writes, in words that can be counted.
+
+use std::path::{Path, PathBuf};
+
+use pipeline::{Control, Engine};
+use random_models::corpus;
+use transcript::Transcript;
+use wire::{DeviceChoice, Job};
+
+use crate::support::{edit_distance, jsons, normalised, wav};
+
+fn trained() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/parakeet/trained")
+}
+
+fn transcribe(engine: &mut Engine, file: &Path) -> Transcript {
+    let job = Job { device: DeviceChoice::Cpu, ..Job::new(1, file, trained()) };
+    engine.transcribe(&job, &Control::default(), &mut |_| ()).unwrap()
+}
+
+fn words(transcript: &Transcript) -> Vec<String> {
+    let texts: Vec<&str> = transcript.segments.iter().map(|segment| segment.text.as_str()).collect();
+    normalised(&texts.join(" "))
+}
+
+#[test]
+fn synthetic_speech_has_few_wrong_words() {
+    check_synthetic_speech(&corpus::bundled(), 0.07);
+}
+
+#[test]
+#[ignore = "full corpus: make soak"]
+fn synthetic_speech_has_few_wrong_words_in_the_full_corpus() {
+    check_synthetic_speech(&corpus::full(), 0.11);
+}
+
+/// Most of the voices are those that the model has not heard. Of the full corpus the starter Whisper writes 7.77 % of
+/// the words wrong.
+fn check_synthetic_speech(corpus: &Path, wrong: f64) {
+    /// Seconds between where a sentence begins and where its first word is written, of nine in ten.
+    const LATE: f64 = 0.4;
+    let mut engine = Engine::new();
+    let (mut errors, mut said, mut late) = (0, 0, Vec::new());
+    for (name, truth) in jsons(&corpus.join("audio/synthetic")) {
+        let found = transcribe(&mut engine, &corpus.join(format!("audio/synthetic/{name}.flac")));
+        let sentences = truth["segments"].as_array().unwrap();
+        let text = |sentence: &serde_json::Value| sentence["text"].as_str().unwrap().to_owned();
+        let wanted = normalised(&sentences.iter().map(text).collect::<Vec<_>>().join(" "));
+        let written = words(&found);
+        if wanted.is_empty() {
+            assert!(written.is_empty(), "{name}: words where nobody speaks: {written:?}");
+            continue;
+        }
+        let distance = edit_distance(&wanted, &written);
+        println!("{name:24} {:>6} {:>8.4}", wanted.len(), distance as f64 / wanted.len() as f64);
+        errors += distance;
+        said += wanted.len();
+        for sentence in sentences {
+            let starts = found.segments.iter().filter(|segment| segment.text == text(sentence));
+            let start = sentence["start"].as_f64().unwrap();
+            let off = starts.map(|segment| (segment.start.seconds() - start).abs());
+            late.extend(off.min_by(f64::total_cmp));
+        }
+    }
+    let rate = errors as f64 / said as f64;
+    late.sort_by(f64::total_cmp);
+    let (half, most) = (late[late.len() / 2], late[late.len() * 9 / 10]);
+    println!(
+        "all: {errors} of {said} words wrong, {rate:.4}; sentences begin within {half:.2} s, nine in ten within {most:.2} s"
+    );
+    assert!(rate < wrong, "{rate}");
+    assert!(most < LATE, "{most}");
+}
+
+/// Sentences without a breath between them: a cut goes through a word, which is heard whole beyond it and written once.
+#[test]
+fn speech_without_pauses_is_read_across_its_cuts() {
+    const WRONG: f64 = 0.24;
+    let minute = corpus::bundled().join("audio/synthetic/en_minute_1.flac");
+    let truth: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(minute.with_extension("json")).unwrap()).unwrap();
+    let mut reader = audio::Reader::open(&minute, &audio::OpenOptions::default()).unwrap();
+    let mut samples = Vec::new();
+    while let Some(block) = reader.next_block().unwrap() {
+        samples.extend_from_slice(block);
+    }
+    let sentences = truth["segments"].as_array().unwrap();
+    // In this order and in the other one.
+    let order: Vec<usize> = (0..sentences.len()).chain((0..sentences.len()).rev()).collect();
+    let (mut sound, mut said) = (Vec::new(), Vec::new());
+    for number in order {
+        let sentence = &sentences[number];
+        let at = |key: &str| (sentence[key].as_f64().unwrap() * 16_000.0) as usize;
+        sound.extend_from_slice(&samples[at("start")..at("end")]);
+        said.extend(normalised(sentence["text"].as_str().unwrap()));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("unbroken.wav");
+    std::fs::write(&file, wav(&sound)).unwrap();
+    let found = transcribe(&mut Engine::new(), &file);
+    let written = words(&found);
+    let wrong = edit_distance(&said, &written) as f64 / said.len() as f64;
+    println!("{} s, {} words, {wrong:.4} wrong", sound.len() / 16_000, said.len());
+    assert!(wrong < WRONG, "{wrong}\n{}\n{}", said.join(" "), written.join(" "));
+}
