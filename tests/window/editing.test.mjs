@@ -104,9 +104,13 @@ test("words that are typed become the text, and segments are split and joined by
 test("50 edits are undone and done again", async () => {
   const whole = await texts();
   const parts = ["Well,", ...begun];
+  // The text is there a moment before the field that a key is for.
+  const isFocused = () => window.run("return document.activeElement?.dataset.testid === 'segment-text'");
   for (let pair = 0; pair < 25; pair++) {
+    await until("the whole segment's field", isFocused);
     await window.type([KEYS.enter]);
     await becomes("two segments", parts);
+    await until("the new segment's field", isFocused);
     await window.type([KEYS.backspace]);
     await becomes("one again", whole);
   }
