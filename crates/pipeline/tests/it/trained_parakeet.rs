@@ -37,7 +37,7 @@ fn synthetic_speech_has_few_wrong_words_in_the_full_corpus() {
 /// Most of the voices are those that the model has not heard. Of the full corpus the starter Whisper writes 7.77 % of
 /// the words wrong.
 fn check_synthetic_speech(corpus: &Path, wrong: f64) {
-    /// Seconds between where a sentence begins and where its first word is written, of nine in ten.
+    /// Seconds between where a sentence that is written exactly begins and where its segment does, of nine in ten.
     const LATE: f64 = 0.4;
     let mut engine = Engine::new();
     let (mut errors, mut said, mut late) = (0, 0, Vec::new());
