@@ -91,67 +91,6 @@ fn attend_block(scores: &mut [f32], out: &mut [f32], q: &[f32], k: &[f32], v: &[
     }
 }
 
-/// The fewest rows that a thread multiplies. With fewer, packing the weights takes
-/// longer than another thread saves.
-const MIN_ROWS_PER_TASK: usize = 64;
-
-/// For fewer rows of activations than this, a thread would pack all weights for little work: the weights are divided
-/// among the threads instead.
-const ROWS_WORTH_PACKING: usize = 256;
-
-/// `x W'`: each thread multiplies all rows of `x` by a share of the weights.
-fn product_by_shares_of_weights(
-    weights: &[f32],
-    rows: usize,
-    columns: usize,
-    x: &[f32],
-    share: usize,
-) -> Vec<f32> {
-    let count = x.len() / columns;
-    let x = MatrixView { values: x, first: 0, row: columns, column: 1 };
-    let shares: Vec<Vec<f32>> = weights
-        .par_chunks(share * columns)
-        .map(|weights| {
-            let own = weights.len() / columns;
-            let mut out = vec![0.0; count * own];
-            let weights = MatrixView { values: weights, first: 0, row: columns, column: 1 }.transposed();
-            product(&mut out, (0, own), x, weights, (count, columns, own), 1.0);
-            out
-        })
-        .collect();
-    let mut out = vec![0.0; count * rows];
-    out.par_chunks_mut(rows).enumerate().for_each(|(row, out)| {
-        let mut at = 0;
-        for values in &shares {
-            let own = values.len() / count;
-            out[at..at + own].copy_from_slice(&values[row * own..(row + 1) * own]);
-            at += own;
-        }
-    });
-    out
-}
-
-/// `x W'` for many rows: `x` is (count, columns), W is (rows, columns), the result
-/// is (count, rows). The rows of `x` are divided among the threads, which was
-/// measured to be a fifth faster than `gemm`'s own parallelism.
-pub fn product_of_many_rows(weights: &[f32], rows: usize, columns: usize, x: &[f32]) -> Vec<f32> {
-    let count = x.len() / columns.max(1);
-    let threads = rayon::current_num_threads().max(1);
-    let share = count.div_ceil(threads).max(MIN_ROWS_PER_TASK);
-    if threads > 1 && share < ROWS_WORTH_PACKING && rows >= threads * ROWS_WORTH_PACKING {
-        return product_by_shares_of_weights(weights, rows, columns, x, rows.div_ceil(threads));
-    }
-    let weights = MatrixView { values: weights, first: 0, row: columns, column: 1 }.transposed();
-    let mut out = vec![0.0; count * rows];
-    out.par_chunks_mut((share * rows).max(1)).zip(x.par_chunks((share * columns).max(1))).for_each(
-        |(out, values)| {
-            let x = MatrixView { values, first: 0, row: columns, column: 1 };
-            product(out, (0, rows), x, weights, (values.len() / columns, columns, rows), 1.0);
-        },
-    );
-    out
-}
-
 /// A matrix within a slice: element (i, j) is at `first + i * row + j * column`.
 #[derive(Clone, Copy)]
 pub(crate) struct MatrixView<'a> {

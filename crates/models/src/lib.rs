@@ -19,6 +19,7 @@ mod kv_cache;
 mod matrix;
 mod packed;
 pub mod parakeet;
+mod prepacked;
 mod products;
 mod quantise;
 pub mod speakers;

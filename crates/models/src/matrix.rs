@@ -17,8 +17,9 @@ use memory::Precision;
 
 use crate::Error;
 use crate::blocks::{bytes_of, ggml};
-use crate::fused::{is_host_f32, product_of_many_rows};
+use crate::fused::is_host_f32;
 use crate::packed::{FEW_ROWS, PackedMatrix};
+use crate::prepacked::{PrepackedMatrix, product_of_many_rows};
 use crate::products::{DenseRows, product_of_few_rows};
 
 /// The weights of a linear layer or an embedding, (output, input).
@@ -28,6 +29,8 @@ pub(crate) enum Matrix {
     Dense(Tensor),
     /// On the host in fewer than 32 bits, converted to 32 bits as they are used.
     Packed(Arc<PackedMatrix>),
+    /// An encoder's, on the host in 32 bits, in the order that products with many rows read them in.
+    Prepacked(Arc<PrepackedMatrix>),
     /// Quantised on a GPU.
     Quantised(Arc<QTensor>),
 }
@@ -43,11 +46,24 @@ impl Matrix {
         Ok(Self::Quantised(Arc::new(QTensor::new(storage, shape)?)))
     }
 
+    /// The same weights as an encoder's products with many rows are fastest with. Its [`rows`](Self::rows) can't be read.
+    pub fn for_encoder(self) -> Result<Self, Error> {
+        match &self {
+            Self::Dense(weight) if is_host_f32(weight) => {
+                let (rows, columns) = weight.dims2()?;
+                let prepacked = with_values(weight, |values| PrepackedMatrix::new(values, rows, columns))??;
+                Ok(Self::Prepacked(Arc::new(prepacked)))
+            }
+            _ => Ok(self),
+        }
+    }
+
     /// The number of rows.
     pub fn output(&self) -> Result<usize, Error> {
         Ok(match self {
             Self::Dense(weight) => weight.dim(0)?,
             Self::Packed(packed) => packed.shape().0,
+            Self::Prepacked(prepacked) => prepacked.shape().0,
             Self::Quantised(weight) => weight.shape().dims2()?.0,
         })
     }
@@ -58,6 +74,14 @@ impl Matrix {
             Self::Dense(weight) if is_host_f32(x) => dense_product(weight, x),
             Self::Dense(weight) => Ok(x.matmul(&weight.t()?)?),
             Self::Packed(packed) => packed.product(x),
+            Self::Prepacked(prepacked) => {
+                let (count, (rows, columns)) = (x.dim(0)?, prepacked.shape());
+                if x.dim(1)? != columns {
+                    return Err(candle_core::Error::Msg(format!("{x:?} times {prepacked:?}")).into());
+                }
+                let product = with_values(x, |x| prepacked.product(x))??;
+                Ok(Tensor::from_vec(product, (count, rows), x.device())?)
+            }
             Self::Quantised(weight) => {
                 /// For up to this many rows candle's kernel for quantised
                 /// blocks is fastest. For more, converting the matrix to half
@@ -75,10 +99,10 @@ impl Matrix {
         }
     }
 
-    /// As [`product`](Self::product), with activations rounded to 8 bits where that is faster: for an encoder.
-    pub fn rounded_product(&self, x: &Tensor) -> Result<Tensor, Error> {
+    /// As [`product`](Self::product) of an encoder: activations are rounded to 8 bits where that is faster.
+    pub fn encoder_product(&self, x: &Tensor) -> Result<Tensor, Error> {
         match self {
-            Self::Packed(packed) => packed.rounded_product(x),
+            Self::Packed(packed) => packed.encoder_product(x),
             _ => self.product(x),
         }
     }
@@ -88,6 +112,9 @@ impl Matrix {
         Ok(match self {
             Self::Dense(weight) => weight.index_select(ids, 0)?,
             Self::Packed(packed) => packed.rows(&ids.to_vec1()?)?.to_dtype(dtype)?,
+            Self::Prepacked(prepacked) => {
+                return Err(candle_core::Error::Msg(format!("rows of {prepacked:?}")).into());
+            }
             Self::Quantised(weight) => weight.embedding(ids)?.to_dtype(dtype)?,
         })
     }
@@ -101,6 +128,7 @@ impl Matrix {
                 _ => Precision::F32,
             },
             Self::Packed(packed) => packed.format(),
+            Self::Prepacked(_) => Precision::F32,
             Self::Quantised(weight) => {
                 Precision::ALL.into_iter().find(|p| ggml(*p) == weight.dtype()).unwrap_or(Precision::F32)
             }
@@ -112,6 +140,7 @@ impl Matrix {
         let weights = match self {
             Self::Dense(weight) => weight.elem_count(),
             Self::Packed(packed) => packed.shape().0 * packed.shape().1,
+            Self::Prepacked(prepacked) => prepacked.shape().0 * prepacked.shape().1,
             Self::Quantised(weight) => weight.shape().elem_count(),
         };
         bytes_of(self.format(), weights) as u64
@@ -127,10 +156,10 @@ pub(crate) fn dense_product(weight: &Tensor, x: &Tensor) -> Result<Tensor, Error
     }
     let product = with_values(weight, |weight| {
         with_values(x, |x| match count <= FEW_ROWS {
-            true => product_of_few_rows(&DenseRows(weight), rows, columns, x),
+            true => Ok(product_of_few_rows(&DenseRows(weight), rows, columns, x)),
             false => product_of_many_rows(weight, rows, columns, x),
         })
-    })??;
+    })???;
     Ok(Tensor::from_vec(product, (count, rows), x.device())?)
 }
 

@@ -99,7 +99,7 @@ impl PackedMatrix {
 
     /// As [`product`](PackedMatrix::product); activations are rounded to 8 bits where the
     /// weights have 8 and the processor is faster that way, however many rows there are.
-    pub fn rounded_product(&self, x: &Tensor) -> Result<Tensor, Error> {
+    pub fn encoder_product(&self, x: &Tensor) -> Result<Tensor, Error> {
         if self.format != Precision::Q8_0 || !eight_bits::is_fast_here() || x.dim(1)? != self.columns {
             return self.product(x);
         }

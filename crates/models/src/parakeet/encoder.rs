@@ -41,7 +41,7 @@ struct FeedForward {
 
 impl Encoder {
     pub(super) fn load(loader: Loader, config: &ParakeetConfig, on_layer: &Tick) -> Result<Self, Error> {
-        let loader = Loader { rounds: true, ..loader };
+        let loader = Loader { is_encoder: true, ..loader };
         let of = &config.dimensions;
         let (width, inner) = (of.width as usize, of.ffn as usize);
         let subsampling = Subsampling::load(loader, of)?;

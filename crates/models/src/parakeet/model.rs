@@ -81,7 +81,8 @@ impl Parakeet {
         let weights = Weights::open(path)?.refusing_infinite();
         let loaded = LoadedBytes::default();
         let dtype = dtype(device, precision);
-        let loader = Loader { weights: &weights, precision, dtype, rounds: false, device, loaded: &loaded };
+        let loader =
+            Loader { weights: &weights, precision, dtype, is_encoder: false, device, loaded: &loaded };
         let encoder = Encoder::load(loader, &config, on_layer)?;
         // One token at a time: what it takes to send it to a card and back is more than the work.
         let loader = Loader { dtype: DType::F32, device: &Device::Cpu, ..loader };

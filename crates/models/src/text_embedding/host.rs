@@ -54,7 +54,7 @@ impl HostNetwork {
             weights,
             precision,
             dtype: DType::F32,
-            rounds: false,
+            is_encoder: false,
             device: &Device::Cpu,
             loaded: &loaded,
         };

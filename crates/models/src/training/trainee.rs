@@ -105,7 +105,7 @@ impl Trainee {
         let weights = Weights::open(path)?;
         let loaded = LoadedBytes::default();
         let (precision, dtype) = (Precision::F32, DType::F32);
-        let all = Loader { weights: &weights, precision, dtype, rounds: false, device, loaded: &loaded };
+        let all = Loader { weights: &weights, precision, dtype, is_encoder: false, device, loaded: &loaded };
         let load = Load { weights: &weights, config: &config, device };
         let size = &config.dimensions;
         let (width, bins) = (size.width as usize, size.mel_bins as usize);

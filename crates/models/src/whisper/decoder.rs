@@ -233,7 +233,7 @@ impl Decoder {
                     self_norm: loader.norm(&format!("{name}.self_attn_layer_norm"), width)?,
                     self_attention: attention("self_attn")?,
                     cross_norm: loader.norm(&format!("{name}.encoder_attn_layer_norm"), width)?,
-                    cross_attention: attention("encoder_attn")?.of_encoded(),
+                    cross_attention: attention("encoder_attn")?.of_encoded()?,
                     feed_forward: FeedForward::load(
                         loader,
                         &name,

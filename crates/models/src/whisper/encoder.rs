@@ -33,7 +33,7 @@ struct Layer {
 
 impl Encoder {
     pub(super) fn load(loader: Loader, config: &WhisperConfig, on_layer: &Tick) -> Result<Self, Error> {
-        let loader = Loader { rounds: true, ..loader };
+        let loader = Loader { is_encoder: true, ..loader };
         let width = config.dimensions.width as usize;
         let name = "model.encoder";
         let conv1 =
@@ -144,14 +144,10 @@ impl Convolution {
     fn load(loader: Loader, name: &str, config: &WhisperConfig, input: usize) -> Result<Self, Error> {
         let weight = loader.get(&format!("{name}.weight"), &[config.dimensions.width as usize, input, 3])?;
         let bias = loader.get(&format!("{name}.bias"), &[config.dimensions.width as usize])?;
-        let tap = |number: usize| -> Result<Matrix, Error> {
-            Ok(Matrix::Dense(weight.narrow(2, number, 1)?.squeeze(2)?.contiguous()?))
+        let tap = |number: usize| {
+            Linear::new(Matrix::Dense(weight.narrow(2, number, 1)?.squeeze(2)?.contiguous()?)).of_encoder()
         };
-        Ok(Self {
-            taps: [Linear::new(tap(0)?), Linear::new(tap(1)?), Linear::new(tap(2)?)],
-            bias,
-            activation: config.activation,
-        })
+        Ok(Self { taps: [tap(0)?, tap(1)?, tap(2)?], bias, activation: config.activation })
     }
 
     /// (windows, time, input) -> (windows, time, output).

@@ -29,8 +29,8 @@ pub(crate) struct Loader<'a> {
     /// The precision of matrices. All other tensors are held in `dtype`.
     pub precision: Precision,
     pub dtype: DType,
-    /// Whether linear layers round their activations where that is faster: an encoder's.
-    pub rounds: bool,
+    /// Whether linear layers are an encoder's, which compute many rows at once.
+    pub is_encoder: bool,
     pub device: &'a Device,
     pub loaded: &'a LoadedBytes,
 }
@@ -72,7 +72,8 @@ impl Loader<'_> {
     pub fn linear(&self, name: &str, input: usize, output: usize, bias: bool) -> Result<Linear, Error> {
         let weight = self.matrix(&format!("{name}.weight"), output, input)?;
         let bias = bias.then(|| self.get(&format!("{name}.bias"), &[output])).transpose()?;
-        Ok(Linear { weight, bias, rounds: self.rounds })
+        let linear = Linear { weight, bias, is_encoder: false };
+        if self.is_encoder { linear.of_encoder() } else { Ok(linear) }
     }
 
     pub fn norm(&self, name: &str, width: usize) -> Result<candle_nn::LayerNorm, Error> {
@@ -90,13 +91,18 @@ pub(crate) struct Linear {
     weight: Matrix,
     bias: Option<Tensor>,
     /// Activations are rounded to 8 bits where the weights have 8 and that is faster.
-    rounds: bool,
+    is_encoder: bool,
 }
 
 impl Linear {
     /// Without a bias, with exact activations.
     pub fn new(weight: Matrix) -> Self {
-        Self { weight, bias: None, rounds: false }
+        Self { weight, bias: None, is_encoder: false }
+    }
+
+    /// The same layer as part of an encoder.
+    pub fn of_encoder(self) -> Result<Self, Error> {
+        Ok(Self { weight: self.weight.for_encoder()?, is_encoder: true, ..self })
     }
 
     /// `x` is (..., input), contiguous; the result is (..., output).
@@ -168,7 +174,10 @@ impl Linear {
         let mut shape = x.dims().to_vec();
         // One product of two matrices is much faster than one per row of a batch.
         let x = x.reshape((rows, input))?;
-        let y = if self.rounds { self.weight.rounded_product(&x)? } else { self.weight.product(&x)? };
+        let y = match self.is_encoder {
+            true => self.weight.encoder_product(&x)?,
+            false => self.weight.product(&x)?,
+        };
         if let Some(last) = shape.last_mut() {
             *last = output;
         }
@@ -199,11 +208,9 @@ impl Projections {
         })
     }
 
-    /// With rounded activations for keys and values, which are an encoder's output.
-    pub fn of_encoded(mut self) -> Self {
-        self.k.rounds = true;
-        self.v.rounds = true;
-        self
+    /// With keys and values of an encoder's output, which has many rows.
+    pub fn of_encoded(self) -> Result<Self, Error> {
+        Ok(Self { k: self.k.of_encoder()?, v: self.v.of_encoder()?, ..self })
     }
 
     /// The keys of `x`, (rows, heads, length, head width).

@@ -74,7 +74,8 @@ impl Whisper {
         let config = WhisperConfig::read(path)?;
         let (generation, vocabulary) = described(path, &config)?;
         let weights = Weights::open(path)?.adapted(adapter);
-        let loader = Loader { weights: &weights, precision, dtype, rounds: false, device, loaded: &loaded };
+        let loader =
+            Loader { weights: &weights, precision, dtype, is_encoder: false, device, loaded: &loaded };
         let encoder = Encoder::load(loader, &config, on_layer)?;
         let decoder = Decoder::load(loader, &config, on_layer)?;
         let alignment_heads = generation
