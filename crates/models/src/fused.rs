@@ -2,8 +2,9 @@
 //! write every intermediate result to memory and compute exponentials one at a
 //! time.
 //!
-//! Matrix products are those of the `gemm` crate, each on one thread; blocks of
-//! queries are distributed over the threads.
+//! Blocks of queries are distributed over the threads.
+
+use std::ops::Range;
 
 use candle_core::{CpuStorage, DType, InplaceOp1, InplaceOp2, Layout, Tensor};
 use gemm::Parallelism;
@@ -11,11 +12,11 @@ use rayon::prelude::*;
 
 use crate::Error;
 use crate::matrix::with_values;
+use crate::prepacked::PrepackedMatrix;
 use crate::vectorised::{Kernel, vectorised};
 
-/// Queries that a thread processes at once. With fewer, `gemm` packs the keys too
-/// often; with more, the scores do not fit the core's cache.
-const QUERIES_PER_BLOCK: usize = 128;
+/// Queries that a thread processes at once, at most. With more, the scores do not fit the core's cache.
+const MOST_QUERIES_PER_BLOCK: usize = 128;
 /// Activations that a thread processes at a time: tens of microseconds of work.
 const ACTIVATIONS_PER_TASK: usize = 1 << 15;
 /// 32-bit floats in the widest vectors.
@@ -36,7 +37,7 @@ pub fn attention(q: &Tensor, k: &Tensor, v: &Tensor, heads: usize, scale: f32) -
     if k.dims() != [windows, keys, width] || v.dims() != k.dims() || !width.is_multiple_of(heads.max(1)) {
         return Err(candle_core::Error::Msg(format!("{q:?} can't attend to {k:?} and {v:?}")).into());
     }
-    let attended = with_values(q, |q| with_values(k, |k| with_values(v, |v| attend(q, k, v, shape))))???;
+    let attended = with_values(q, |q| with_values(k, |k| with_values(v, |v| attend(q, k, v, shape))))????;
     Ok(Tensor::from_vec(attended, (windows, queries, width), q.device())?)
 }
 
@@ -49,132 +50,98 @@ struct AttentionShape {
     scale: f32,
 }
 
-fn attend(q: &[f32], k: &[f32], v: &[f32], shape: AttentionShape) -> Vec<f32> {
-    let AttentionShape { queries, keys, width, .. } = shape;
+/// Queries that a thread processes at once, so that all threads have equally many.
+pub(crate) fn queries_per_block(queries: usize) -> usize {
+    let threads = rayon::current_num_threads().max(1);
+    let rounds = queries.div_ceil(threads * MOST_QUERIES_PER_BLOCK).max(1);
+    queries.div_ceil(threads * rounds).max(1)
+}
+
+fn attend(q: &[f32], k: &[f32], v: &[f32], shape: AttentionShape) -> Result<Vec<f32>, Error> {
+    let AttentionShape { queries, keys, width, heads, .. } = shape;
     let mut out = vec![0.0; q.len()];
-    let window_length = |rows: usize| (rows * width).max(1);
-    let windows = out
-        .par_chunks_mut(window_length(queries))
-        .zip(q.par_chunks(window_length(queries)))
-        .zip(k.par_chunks(window_length(keys)).zip(v.par_chunks(window_length(keys))));
-    let blocks = windows.flat_map(|((out, q), (k, v))| {
-        let blocks = out
-            .par_chunks_mut(window_length(QUERIES_PER_BLOCK))
-            .zip(q.par_chunks(window_length(QUERIES_PER_BLOCK)));
-        blocks.map(move |(out, q)| (out, q, k, v))
-    });
-    // One buffer of scores per thread.
-    blocks.for_each_init(
-        || vec![0.0; QUERIES_PER_BLOCK * keys],
-        |scores, (out, q, k, v)| attend_block(scores, out, q, k, v, shape),
-    );
-    out
+    if out.is_empty() || keys == 0 {
+        return Ok(out);
+    }
+    let per_block = queries_per_block(queries);
+    for ((out, q), (k, v)) in out
+        .chunks_mut(queries * width)
+        .zip(q.chunks(queries * width))
+        .zip(k.chunks(keys * width).zip(v.chunks(keys * width)))
+    {
+        let heads: Vec<Head> = columns_of_heads(width, heads)
+            .map(|columns| Head::new(k, v, width, columns))
+            .collect::<Result<_, _>>()?;
+        // One buffer of scores per thread.
+        let blocks = out.par_chunks_mut(per_block * width).zip(q.par_chunks(per_block * width));
+        blocks.try_for_each_init(
+            || vec![0.0; per_block * keys],
+            |scores, (out, q)| attend_block(scores, out, q, &heads, shape),
+        )?;
+    }
+    Ok(out)
 }
 
-/// Attention of at most [`QUERIES_PER_BLOCK`] queries by all heads.
-fn attend_block(scores: &mut [f32], out: &mut [f32], q: &[f32], k: &[f32], v: &[f32], shape: AttentionShape) {
-    let AttentionShape { keys, width, heads, scale, .. } = shape;
-    let count = q.len() / width;
-    let head_width = width / heads;
-    let scores = &mut scores[..count * keys];
-    let mut sums = [0.0; QUERIES_PER_BLOCK];
-    for first in (0..width).step_by(head_width) {
-        let head = |values| MatrixView { values, first, row: width, column: 1 };
-        product(scores, (0, keys), head(q), head(k).transposed(), (count, head_width, keys), scale);
+/// The part of a row that each head has.
+pub(crate) fn columns_of_heads(
+    width: usize,
+    heads: usize,
+) -> impl IndexedParallelIterator<Item = Range<usize>> {
+    let head = width / heads.max(1);
+    (0..heads).into_par_iter().map(move |number| number * head..(number + 1) * head)
+}
+
+/// What the queries of a head meet.
+pub(crate) struct Head {
+    pub columns: Range<usize>,
+    pub keys: PrepackedMatrix,
+    pub values: PrepackedMatrix,
+}
+
+impl Head {
+    pub fn new(k: &[f32], v: &[f32], width: usize, columns: Range<usize>) -> Result<Self, Error> {
+        let keys = PrepackedMatrix::transposed(k, width, columns.clone())?;
+        Ok(Self { keys, values: PrepackedMatrix::new(v, width, columns.clone())?, columns })
+    }
+
+    /// Writes the means of the values, weighted by the exponentials of the scores, to this head's part of the rows of
+    /// `out`; overwrites the scores, (queries, keys).
+    pub fn weigh(&self, scores: &mut [f32], out: &mut [f32], width: usize) -> Result<(), Error> {
+        let keys = self.values.shape().0;
+        let mut sums = vec![0.0; out.len() / width];
+        let mut values = vec![0.0; sums.len() * self.columns.len()];
         vectorised(ExponentialsKernel { scores, keys, sums: &mut sums });
-        let shares = MatrixView { values: scores, first: 0, row: keys, column: 1 };
-        product(out, (first, width), shares, head(v), (count, keys, head_width), 1.0);
+        self.values.scaled_product(&mut values, scores, keys, 0..keys, 1.0)?;
         // The result has fewer elements to divide than the scores.
-        for (row, sum) in out.chunks_exact_mut(width).zip(sums) {
-            row[first..first + head_width].iter_mut().for_each(|value| *value /= sum);
+        let rows = out.chunks_exact_mut(width).zip(values.chunks_exact(self.columns.len()));
+        for ((out, values), sum) in rows.zip(sums) {
+            out[self.columns.clone()].iter_mut().zip(values).for_each(|(out, value)| *out = value / sum);
         }
+        Ok(())
     }
 }
 
-/// A matrix within a slice: element (i, j) is at `first + i * row + j * column`.
-#[derive(Clone, Copy)]
-pub(crate) struct MatrixView<'a> {
-    pub values: &'a [f32],
-    pub first: usize,
-    pub row: usize,
-    pub column: usize,
-}
-
-impl MatrixView<'_> {
-    pub fn transposed(self) -> Self {
-        Self { row: self.column, column: self.row, ..self }
-    }
-
-    /// Whether a matrix of rows x columns elements lies within the slice.
-    fn holds(&self, rows: usize, columns: usize) -> bool {
-        let last = self.first + (rows - 1) * self.row + (columns - 1) * self.column;
-        last < self.values.len()
-    }
-}
-
-/// Computes `scale a b` on this thread; a is (m, k), b is (k, n). The result is
-/// written to `out` from element `first` on, its rows `row` elements apart.
-///
-/// # Panics
-/// If one of the matrices does not lie within its slice.
-pub(crate) fn product(
+/// Attention of a block of queries by all heads.
+fn attend_block(
+    scores: &mut [f32],
     out: &mut [f32],
-    (first, row): (usize, usize),
-    a: MatrixView,
-    b: MatrixView,
-    sizes: (usize, usize, usize),
-    scale: f32,
-) {
-    set_or_add_product(out, (first, row), a, b, sizes, scale, false);
-}
-
-/// As [`product`], or added to what is in `out`.
-fn set_or_add_product(
-    out: &mut [f32],
-    (first, row): (usize, usize),
-    a: MatrixView,
-    b: MatrixView,
-    (m, k, n): (usize, usize, usize),
-    scale: f32,
-    adds: bool,
-) {
-    if m == 0 || n == 0 || k == 0 {
-        return;
+    q: &[f32],
+    heads: &[Head],
+    AttentionShape { keys, width, scale, .. }: AttentionShape,
+) -> Result<(), Error> {
+    let scores = &mut scores[..q.len() / width * keys];
+    for head in heads {
+        head.keys.scaled_product(scores, q, width, head.columns.clone(), scale)?;
+        head.weigh(scores, out, width)?;
     }
-    assert!(a.holds(m, k) && b.holds(k, n) && first + (m - 1) * row + n <= out.len() && n <= row);
-    // SAFETY: the assertion above checks that every element that is read or
-    // written lies within its slice. Strides are at most the length of a slice,
-    // which fits an isize.
-    unsafe {
-        gemm::gemm(
-            m,
-            n,
-            k,
-            out.as_mut_ptr().add(first),
-            1,
-            row as isize,
-            adds,
-            a.values.as_ptr().add(a.first),
-            a.column as isize,
-            a.row as isize,
-            b.values.as_ptr().add(b.first),
-            b.column as isize,
-            b.row as isize,
-            if adds { 1.0 } else { 0.0 },
-            scale,
-            false,
-            false,
-            false,
-            Parallelism::None,
-        );
-    }
+    Ok(())
 }
 
 /// Applies [`exponentials`] to every row.
-pub(crate) struct ExponentialsKernel<'a> {
-    pub scores: &'a mut [f32],
-    pub keys: usize,
-    pub sums: &'a mut [f32],
+struct ExponentialsKernel<'a> {
+    scores: &'a mut [f32],
+    keys: usize,
+    sums: &'a mut [f32],
 }
 
 impl Kernel for ExponentialsKernel<'_> {
@@ -252,9 +219,8 @@ fn maximum(row: &[f32]) -> f32 {
 
 /// `a b` on this thread: `a` is (m, k), `b` is (k, n) and `out` is (m, n), all
 /// contiguous.
-pub fn matrix_product(out: &mut [f32], a: &[f32], b: &[f32], (m, k, n): (usize, usize, usize)) {
-    let view = |values, row| MatrixView { values, first: 0, row, column: 1 };
-    product(out, (0, n), view(a, k), view(b, n), (m, k, n), 1.0);
+pub fn matrix_product(out: &mut [f32], a: &[f32], b: &[f32], sizes: (usize, usize, usize)) {
+    set_or_add_product(out, a, sizes.1, b, sizes, false);
 }
 
 /// Adds `a b` to `out` on this thread. The rows of `a` begin `row` elements apart
@@ -265,10 +231,51 @@ pub fn add_product_of_overlapping_rows(
     a: &[f32],
     row: usize,
     b: &[f32],
-    (m, k, n): (usize, usize, usize),
+    sizes: (usize, usize, usize),
 ) {
-    let view = |values, row| MatrixView { values, first: 0, row, column: 1 };
-    set_or_add_product(out, (0, n), view(a, row), view(b, n), (m, k, n), 1.0, true);
+    set_or_add_product(out, a, row, b, sizes, true);
+}
+
+/// # Panics
+/// If one of the matrices does not lie within its slice.
+fn set_or_add_product(
+    out: &mut [f32],
+    a: &[f32],
+    row: usize,
+    b: &[f32],
+    (m, k, n): (usize, usize, usize),
+    adds: bool,
+) {
+    if m == 0 || n == 0 || k == 0 {
+        return;
+    }
+    assert!((m - 1) * row + k <= a.len() && k * n <= b.len() && m * n <= out.len());
+    // SAFETY: the assertion above checks that every element that is read or
+    // written lies within its slice. Strides are at most the length of a slice,
+    // which fits an isize.
+    unsafe {
+        gemm::gemm(
+            m,
+            n,
+            k,
+            out.as_mut_ptr(),
+            1,
+            n as isize,
+            adds,
+            a.as_ptr(),
+            1,
+            row as isize,
+            b.as_ptr(),
+            1,
+            n as isize,
+            if adds { 1.0 } else { 0.0 },
+            1.0,
+            false,
+            false,
+            false,
+            Parallelism::None,
+        );
+    }
 }
 
 /// exp(x) for x <= 88, within 2 units in the last place; 0 below -87. Range

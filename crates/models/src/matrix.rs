@@ -50,8 +50,9 @@ impl Matrix {
     pub fn for_encoder(self) -> Result<Self, Error> {
         match &self {
             Self::Dense(weight) if is_host_f32(weight) => {
-                let (rows, columns) = weight.dims2()?;
-                let prepacked = with_values(weight, |values| PrepackedMatrix::new(values, rows, columns))??;
+                let columns = weight.dim(1)?;
+                let prepacked =
+                    with_values(weight, |values| PrepackedMatrix::transposed(values, columns, 0..columns))??;
                 Ok(Self::Prepacked(Arc::new(prepacked)))
             }
             _ => Ok(self),
@@ -63,7 +64,7 @@ impl Matrix {
         Ok(match self {
             Self::Dense(weight) => weight.dim(0)?,
             Self::Packed(packed) => packed.shape().0,
-            Self::Prepacked(prepacked) => prepacked.shape().0,
+            Self::Prepacked(prepacked) => prepacked.shape().1,
             Self::Quantised(weight) => weight.shape().dims2()?.0,
         })
     }
@@ -75,8 +76,8 @@ impl Matrix {
             Self::Dense(weight) => Ok(x.matmul(&weight.t()?)?),
             Self::Packed(packed) => packed.product(x),
             Self::Prepacked(prepacked) => {
-                let (count, (rows, columns)) = (x.dim(0)?, prepacked.shape());
-                if x.dim(1)? != columns {
+                let (count, (depth, rows)) = (x.dim(0)?, prepacked.shape());
+                if x.dim(1)? != depth {
                     return Err(candle_core::Error::Msg(format!("{x:?} times {prepacked:?}")).into());
                 }
                 let product = with_values(x, |x| prepacked.product(x))??;

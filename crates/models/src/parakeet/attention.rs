@@ -1,17 +1,16 @@
 //! Attention that hears how far apart two frames are (Dai and others, arXiv:1901.02860).
 
+use std::ops::Range;
+
 use candle_core::{D, Tensor};
 use memory::ParakeetDimensions;
 use rayon::prelude::*;
 
 use crate::Error;
-use crate::fused::{ExponentialsKernel, MatrixView, is_host_f32, product};
+use crate::fused::{Head, columns_of_heads, is_host_f32, queries_per_block};
 use crate::matrix::with_values;
-use crate::vectorised::vectorised;
+use crate::prepacked::PrepackedMatrix;
 use crate::whisper::layers::{Linear, Loader};
-
-/// Queries that a thread processes at once, as in [`crate::fused::attention`].
-const QUERIES_PER_BLOCK: usize = 128;
 
 /// The layer's projections, and what is added to queries before they meet keys and before
 /// they meet distances.
@@ -91,90 +90,92 @@ fn attend_on_host(
 ) -> Result<Tensor, Error> {
     let (length, width) = q.dims2()?;
     let (content, position) = (content.flatten_all()?.to_vec1()?, position.flatten_all()?.to_vec1()?);
-    let attended = with_values(q, |q| {
-        with_values(k, |k| {
-            with_values(v, |v| {
-                with_values(p, |p| {
-                    let of = Heads { k, v, p, length, width, heads, content: &content, position: &position };
-                    of.attend(q)
-                })
+    let heads = with_values(k, |k| {
+        with_values(v, |v| {
+            with_values(p, |p| {
+                let head = |columns: Range<usize>| {
+                    let positions = PrepackedMatrix::transposed(p, width, columns.clone())?;
+                    Ok(HeadWithPositions { head: Head::new(k, v, width, columns)?, positions })
+                };
+                columns_of_heads(width, heads).map(head).collect::<Result<Vec<_>, Error>>()
             })
         })
     })????;
+    let heads = Heads { heads, length, width, content: &content, position: &position };
+    let attended = with_values(q, |q| heads.attend(q))??;
     Ok(Tensor::from_vec(attended, (length, width), q.device())?)
 }
 
 struct Heads<'a> {
-    k: &'a [f32],
-    v: &'a [f32],
-    p: &'a [f32],
+    heads: Vec<HeadWithPositions>,
     length: usize,
     width: usize,
-    heads: usize,
     content: &'a [f32],
     position: &'a [f32],
+}
+
+struct HeadWithPositions {
+    head: Head,
+    positions: PrepackedMatrix,
 }
 
 /// What a thread computes with.
 struct Scratch {
     scores: Vec<f32>,
     relative: Vec<f32>,
-    /// Queries with the bias for contents, and with that for distances.
-    contents: Vec<f32>,
-    distances: Vec<f32>,
+    /// Queries with one of the biases.
+    biased: Vec<f32>,
 }
 
 impl Heads<'_> {
-    fn attend(&self, q: &[f32]) -> Vec<f32> {
+    fn attend(&self, q: &[f32]) -> Result<Vec<f32>, Error> {
         let mut out = vec![0.0; q.len()];
-        let block = (QUERIES_PER_BLOCK * self.width).max(1);
-        out.par_chunks_mut(block).zip(q.par_chunks(block)).enumerate().for_each_init(
+        let most = queries_per_block(self.length);
+        let block = most * self.width;
+        out.par_chunks_mut(block).zip(q.par_chunks(block)).enumerate().try_for_each_init(
             || Scratch {
-                scores: vec![0.0; QUERIES_PER_BLOCK * self.length],
-                relative: vec![0.0; QUERIES_PER_BLOCK * (self.length + QUERIES_PER_BLOCK)],
-                contents: vec![0.0; QUERIES_PER_BLOCK * self.width],
-                distances: vec![0.0; QUERIES_PER_BLOCK * self.width],
+                scores: vec![0.0; most * self.length],
+                relative: vec![0.0; most * (2 * self.length - 1)],
+                biased: Vec::new(),
             },
-            |scratch, (number, (out, q))| self.attend_block(scratch, out, q, number * QUERIES_PER_BLOCK),
-        );
-        out
+            |scratch, (number, (out, q))| self.attend_block(scratch, out, q, number * most),
+        )?;
+        Ok(out)
     }
 
     /// The queries from number `start` on.
-    fn attend_block(&self, scratch: &mut Scratch, out: &mut [f32], q: &[f32], start: usize) {
-        let (length, width) = (self.length, self.width);
-        let (count, head) = (q.len() / width, width / self.heads);
-        let scale = (head as f32).powf(-0.5);
-        // The distances that any of these queries has to a key.
-        let (furthest, span) = (length - start - count, length + count - 1);
+    fn attend_block(
+        &self,
+        scratch: &mut Scratch,
+        out: &mut [f32],
+        q: &[f32],
+        start: usize,
+    ) -> Result<(), Error> {
+        let (length, width, distances) = (self.length, self.width, 2 * self.length - 1);
+        let count = q.len() / width;
         let scores = &mut scratch.scores[..count * length];
-        let relative = &mut scratch.relative[..count * span];
-        let mut sums = [0.0; QUERIES_PER_BLOCK];
-        let biased = |queries: &mut [f32], bias: &[f32]| {
-            for (to, from) in queries.chunks_exact_mut(width).zip(q.chunks_exact(width)) {
-                to.iter_mut().zip(from).zip(bias).for_each(|((to, from), bias)| *to = from + bias);
-            }
-        };
-        biased(&mut scratch.contents[..q.len()], self.content);
-        biased(&mut scratch.distances[..q.len()], self.position);
-        let (contents, distances) = (&scratch.contents[..q.len()], &scratch.distances[..q.len()]);
-        for first in (0..width).step_by(head) {
-            let of = |values, row| MatrixView { values, first: row * width + first, row: width, column: 1 };
-            let keys = of(self.k, 0).transposed();
-            product(scores, (0, length), of(contents, 0), keys, (count, head, length), scale);
-            let positions = of(self.p, furthest).transposed();
-            product(relative, (0, span), of(distances, 0), positions, (count, head, span), scale);
+        let relative = &mut scratch.relative[..count * distances];
+        for HeadWithPositions { head, positions } in &self.heads {
+            let columns = head.columns.clone();
+            let scale = (columns.len() as f32).powf(-0.5);
+            let mut product = |out: &mut [f32], right: &PrepackedMatrix, bias: &[f32]| {
+                scratch.biased.clear();
+                for q in q.chunks_exact(width) {
+                    let of_head = q[columns.clone()].iter().zip(&bias[columns.clone()]);
+                    scratch.biased.extend(of_head.map(|(q, bias)| q + bias));
+                }
+                right.scaled_product(out, &scratch.biased, columns.len(), 0..columns.len(), scale)
+            };
+            product(scores, &head.keys, self.content)?;
+            product(relative, positions, self.position)?;
             for (number, scores) in scores.chunks_exact_mut(length).enumerate() {
-                let of_row = &relative[number * span + count - 1 - number..][..length];
+                // A key's distance grows from one query to the next.
+                let of_row = &relative[number * distances + length - 1 - start - number..][..length];
                 scores.iter_mut().zip(of_row).for_each(|(score, relative)| *score += relative);
             }
-            vectorised(ExponentialsKernel { scores, keys: length, sums: &mut sums });
-            let shares = MatrixView { values: scores, first: 0, row: length, column: 1 };
-            product(out, (first, width), shares, of(self.v, 0), (count, length, head), 1.0);
-            for (row, sum) in out.chunks_exact_mut(width).zip(sums) {
-                row[first..first + head].iter_mut().for_each(|value| *value /= sum);
-            }
+            head.weigh(scores, out, width)?;
         }
+        Ok(())
     }
 }
 

@@ -203,6 +203,16 @@ impl Merge {
         Self(file)
     }
 
+    /// Whether it has an adapter of the matrix `name`.
+    pub fn changes(&self, name: &str) -> bool {
+        self.adapter(name).is_some()
+    }
+
+    fn adapter(&self, name: &str) -> Option<&AdapterMatrix> {
+        let find = |name| self.0.matrices.iter().find(|matrix| matrix.name == name);
+        name.strip_suffix(".weight").and_then(find)
+    }
+
     /// The values of the matrix `name`, (output, input), with its adapter added; `None` where it has none.
     pub fn merged(
         &self,
@@ -210,9 +220,8 @@ impl Merge {
         (output, input): (usize, usize),
         weights: &Weights,
     ) -> Result<Option<Vec<f32>>, Error> {
+        let Some(matrix) = self.adapter(name) else { return Ok(None) };
         let Self(file) = self;
-        let find = |name| file.matrices.iter().find(|matrix| matrix.name == name);
-        let Some(matrix) = name.strip_suffix(".weight").and_then(find) else { return Ok(None) };
         if (matrix.output, matrix.input) != (output, input) {
             let reason = format!("its adapter of {name} is of a model of another shape");
             return Err(Error::invalid(&file.path, reason));

@@ -29,7 +29,7 @@ pub(crate) struct Loader<'a> {
     /// The precision of matrices. All other tensors are held in `dtype`.
     pub precision: Precision,
     pub dtype: DType,
-    /// Whether linear layers are an encoder's, which compute many rows at once.
+    /// Whether matrices are an encoder's, which are multiplied with many rows at once.
     pub is_encoder: bool,
     pub device: &'a Device,
     pub loaded: &'a LoadedBytes,
@@ -64,7 +64,8 @@ impl Loader<'_> {
 
     /// Loads a matrix of (output, input).
     pub fn matrix(&self, name: &str, output: usize, input: usize) -> Result<Matrix, Error> {
-        let matrix = self.weights.matrix(name, (output, input), self.precision, self.dtype, self.device)?;
+        let load = if self.is_encoder { Weights::encoder_matrix } else { Weights::matrix };
+        let matrix = load(self.weights, name, (output, input), self.precision, self.dtype, self.device)?;
         *self.loaded.matrices.borrow_mut().entry(matrix.format()).or_default() += matrix.bytes();
         Ok(matrix)
     }
@@ -72,8 +73,7 @@ impl Loader<'_> {
     pub fn linear(&self, name: &str, input: usize, output: usize, bias: bool) -> Result<Linear, Error> {
         let weight = self.matrix(&format!("{name}.weight"), output, input)?;
         let bias = bias.then(|| self.get(&format!("{name}.bias"), &[output])).transpose()?;
-        let linear = Linear { weight, bias, is_encoder: false };
-        if self.is_encoder { linear.of_encoder() } else { Ok(linear) }
+        Ok(Linear { weight, bias, is_encoder: self.is_encoder })
     }
 
     pub fn norm(&self, name: &str, width: usize) -> Result<candle_nn::LayerNorm, Error> {
