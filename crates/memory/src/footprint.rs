@@ -15,7 +15,8 @@
 //!   is its input before and after attention and the result before and after
 //!   its bias (4 T d), and the hidden layer (T f; on a GPU before and after its
 //!   activation, 2 T f). In attention: the input, queries, keys, values and
-//!   what was attended to (6 T d with the input's norm), and at most T^2 scores,
+//!   what was attended to (6 T d with the input's norm), keys and values again in
+//!   the order that products read them in (2 T d), and at most T^2 scores,
 //!   one block of queries per thread; on a GPU 5 T d, and scores and shares of
 //!   one block of 256 queries (2 x 256 h T). A GPU encodes all windows at once; the host one after the
 //!   other, so that of the others there is only the output (T d).
@@ -30,8 +31,7 @@
 //!   alignment heads, of which models name about as many as a layer has,
 //!   h x n x T, and scores and shares of one layer; logits of
 //!   16 text tokens, of 4 bytes each, twice.
-//! - **workspace**: the packed weights of the largest matrix product on the
-//!   host (d f of 4 bytes) and, where weights are held in less than 32 bits, the
+//! - **workspace**: on the host, where weights are held in less than 32 bits, the
 //!   matrix at work in 32 bits, up to 16 MiB of it; cuBLAS's own on a GPU.
 //! - **fixed**: what the process takes without a model.
 //!
@@ -213,8 +213,8 @@ impl Footprint {
     /// The prediction for a Parakeet model on windows of at most 30.5 s: N = 382 frames of width
     /// d, hidden layers of width f. Windows are encoded one after the other. At the widest
     /// point of a layer there are its input and norm, queries, keys, values and what was
-    /// attended to, positions and their projection (2N each), and on the host the scores of a block of
-    /// queries per thread; or, in a hidden layer, the input, its norm, the layer before and
+    /// attended to, positions and their projection (2N each), and on the host keys, values and positions again and the
+    /// scores of a block of queries per thread; or, in a hidden layer, the input, its norm, the layer before and
     /// after its activation on a GPU, and the result. Before the layers: the spectrogram and what
     /// the convolutions make of it. The prediction network has a state of fixed size, so that
     /// beside the frames of all windows, which are projected to its width p, there are only logits.
@@ -231,6 +231,8 @@ impl Footprint {
         let largest = 4 * d * f.max(dimensions.subsampled());
         let widened = if plan.held == Precision::F32 { 0 } else { largest.min(WIDENED) };
         let attention = 6 * n * d + 2 * 2 * n * d;
+        // Keys, values and positions again, in the order that products read them in.
+        let attention = attention + if plan.kind == DeviceKind::Host { 4 * n * d } else { 0 };
         let (feed_forward, subsampling) = match plan.kind {
             DeviceKind::Host => (3 * n * d + n * f, n * (dimensions.subsampled() + d)),
             // The first of the convolutions before the layers is computed at once there.
@@ -249,7 +251,7 @@ impl Footprint {
             },
             weights: dimensions.matrix_bytes(plan.held) + s * parameters.others,
             workspace: match plan.kind {
-                DeviceKind::Host => largest + widened,
+                DeviceKind::Host => widened,
                 DeviceKind::Gpu => GPU_WORKSPACE,
             },
             encoder: SOUND + s * attention.max(feed_forward).max(subsampling),
@@ -275,7 +277,7 @@ impl Footprint {
 
         let mel = 4 * t * mel_bins;
         let (feed_forward, attention) = match plan.kind {
-            DeviceKind::Host => (4 * t * d + t * dimensions.encoder_ffn, 6 * t * d + t * t),
+            DeviceKind::Host => (4 * t * d + t * dimensions.encoder_ffn, 8 * t * d + t * t),
             DeviceKind::Gpu => (
                 4 * t * d + 2 * t * dimensions.encoder_ffn,
                 5 * t * d + 2 * QUERY_BLOCK * dimensions.encoder_heads * t,
@@ -310,7 +312,7 @@ impl Footprint {
             },
             weights,
             workspace: match plan.kind {
-                DeviceKind::Host => largest + widened,
+                DeviceKind::Host => widened,
                 DeviceKind::Gpu => GPU_WORKSPACE,
             },
             encoder,
@@ -360,7 +362,7 @@ impl Footprint {
     /// threads of the convolutions take between 60 and 82 MB; on a GPU the buffers are the same.
     pub fn speaker_model(kind: DeviceKind) -> Self {
         const WEIGHTS: u64 = 4 * (1_473_000 + 6_634_000);
-        const CONVOLUTIONS: u64 = 68 * MIB;
+        const CONVOLUTIONS: u64 = 65 * MIB;
         const FEATURES: u64 = 3 * MIB;
         const RECURRENCE: u64 = 94 * MIB / 10;
         const LARGEST: u64 = 4 * 251 * 15_975;
@@ -431,7 +433,7 @@ impl Footprint {
             },
             weights: held.bytes(weights) + if kind == DeviceKind::Host { tokenizer } else { 0 },
             workspace: match kind {
-                DeviceKind::Host => largest + widened,
+                DeviceKind::Host => widened,
                 DeviceKind::Gpu => GPU_WORKSPACE,
             },
             encoder: element * attention.max(feed_forward),

@@ -5,7 +5,10 @@
 //! For encoders, which compute many rows: with AVX-512 VNNI four to five times as fast as in 32 bits, in vectors of 256
 //! bits two to three times. A decoder's few rows are bound by memory, and gain nothing.
 
+use std::fmt;
+
 use half::f16;
+use half::slice::HalfFloatSliceExt;
 use rayon::prelude::*;
 
 use crate::vectorised::{self, vectorised};
@@ -78,34 +81,122 @@ struct Rounded {
     blocks: Vec<(f32, i32)>,
 }
 
-/// Weights for the kernel: panel after panel, of each panel block after block, of each block four weights of every
-/// column, then the next four. 128 is added to each, since the instruction takes one unsigned factor.
-struct Panels {
+/// Weights in the order that the kernels read them in: panel after panel, of each panel block after block, of each
+/// block four weights of every column, then the next four. 128 is added to each, since the instruction takes one unsigned
+/// factor.
+pub struct EightBitMatrix {
     values: Vec<u8>,
     /// In the same order, one per column and block.
-    scales: Vec<f32>,
+    scales: Vec<f16>,
+    rows: usize,
     columns: usize,
 }
 
-/// `x W'`: `x` is (count, columns), W is `rows` rows of `columns` in Q8_0; the result is (count, rows).
-///
-/// # Panics
-/// Where the lengths don't fit.
-pub fn product(weights: &[u8], rows: usize, columns: usize, x: &[f32]) -> Vec<f32> {
-    product_with(Kernel::of_this_processor(), weights, rows, columns, x)
+impl fmt::Debug for EightBitMatrix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EightBitMatrix({} x {})", self.rows, self.columns)
+    }
 }
 
-fn product_with(kernel: Kernel, weights: &[u8], rows: usize, columns: usize, x: &[f32]) -> Vec<f32> {
-    let x = round(x, columns);
-    let panels = arrange(weights, rows, columns);
-    let count = x.values.len() / columns;
-    let mut out = vec![0.0; count * rows];
-    let blocks = columns / BLOCK;
-    out.par_chunks_mut((ROWS_PER_TASK * rows).max(1))
-        .zip(x.values.par_chunks(ROWS_PER_TASK * columns))
-        .zip(x.blocks.par_chunks(ROWS_PER_TASK * blocks))
-        .for_each(|((out, values), scales)| rows_times_panels(kernel, out, rows, values, scales, &panels));
-    out
+impl EightBitMatrix {
+    /// `weights` is `rows` rows of `columns` in Q8_0.
+    ///
+    /// # Panics
+    /// Where the lengths don't fit.
+    pub fn new(weights: &[u8], rows: usize, columns: usize) -> Self {
+        let row_bytes = columns / BLOCK * BLOCK_BYTES;
+        assert_eq!(weights.len(), rows * row_bytes);
+        let panels = rows.div_ceil(PANEL);
+        // Columns behind the last have weights of zero and a scale of zero.
+        let mut values = vec![0; panels * PANEL * columns];
+        let mut scales = vec![f16::ZERO; panels * PANEL * columns / BLOCK];
+        values
+            .par_chunks_mut(PANEL * columns)
+            .zip(scales.par_chunks_mut(PANEL * columns / BLOCK))
+            .zip(weights.par_chunks(PANEL * row_bytes))
+            .for_each(|((values, scales), weights)| {
+                for (column, row) in weights.chunks_exact(row_bytes).enumerate() {
+                    let blocks = row.as_chunks::<BLOCK_BYTES>().0.iter();
+                    let places =
+                        values.chunks_exact_mut(PANEL * BLOCK).zip(scales.as_chunks_mut::<PANEL>().0);
+                    for (block, (values, scales)) in blocks.zip(places) {
+                        scales[column] = f16::from_le_bytes([block[0], block[1]]);
+                        let fours = block[2..].as_chunks::<4>().0.iter();
+                        for (four, values) in fours.zip(values.as_chunks_mut::<STEP>().0) {
+                            // Adding 128 to a signed number turns its highest bit.
+                            values[4 * column..4 * column + 4]
+                                .copy_from_slice(&four.map(|weight| weight ^ 0x80));
+                        }
+                    }
+                }
+            });
+        Self { values, scales, rows, columns }
+    }
+
+    /// (rows, columns)
+    pub fn shape(&self) -> (usize, usize) {
+        (self.rows, self.columns)
+    }
+
+    /// `x W'`: `x` is (count, columns); the result is (count, rows).
+    ///
+    /// # Panics
+    /// Where the lengths don't fit.
+    pub fn product(&self, x: &[f32]) -> Vec<f32> {
+        self.product_with(Kernel::of_this_processor(), x)
+    }
+
+    fn product_with(&self, kernel: Kernel, x: &[f32]) -> Vec<f32> {
+        let (rows, columns) = self.shape();
+        let x = round(x, columns);
+        let count = x.values.len() / columns;
+        let mut out = vec![0.0; count * rows];
+        let blocks = columns / BLOCK;
+        out.par_chunks_mut((ROWS_PER_TASK * rows).max(1))
+            .zip(x.values.par_chunks(ROWS_PER_TASK * columns))
+            .zip(x.blocks.par_chunks(ROWS_PER_TASK * blocks))
+            .for_each_init(
+                || vec![0.0; PANEL * blocks],
+                |of_panel, ((out, values), scales)| {
+                    self.times_rows(kernel, out, &Rows { values, blocks: scales }, of_panel);
+                },
+            );
+        out
+    }
+
+    /// Writes to `out` the products of rows of activations with all columns. `scales` has room for those of a panel.
+    fn times_rows(&self, kernel: Kernel, out: &mut [f32], x: &Rows, scales: &mut [f32]) {
+        let values = self.values.chunks_exact(PANEL * self.columns);
+        let panels = values.zip(self.scales.chunks_exact(PANEL * self.columns / BLOCK));
+        for (number, (values, halves)) in panels.enumerate() {
+            halves.convert_to_f32_slice(scales);
+            let panel = Panel { values, scales, first: number * PANEL, columns: self.columns };
+            match kernel {
+                // SAFETY: a kernel is chosen where the processor has what its functions enable.
+                #[cfg(target_arch = "x86_64")]
+                Kernel::Avx512 => unsafe { avx512::rows_times_panel(out, self.rows, x, &panel) },
+                // SAFETY: as above.
+                #[cfg(target_arch = "x86_64")]
+                Kernel::Avx2 => unsafe { avx2::rows_times_panel(out, self.rows, x, &panel) },
+                Kernel::Plain => plain(out, self.rows, x, &panel),
+            }
+        }
+    }
+}
+
+/// Some rows of rounded activations.
+struct Rows<'a> {
+    values: &'a [i8],
+    blocks: &'a [(f32, i32)],
+}
+
+/// Weights of [`PANEL`] columns of the result from `first` on.
+struct Panel<'a> {
+    values: &'a [u8],
+    scales: &'a [f32],
+    first: usize,
+    /// Weights of each column.
+    columns: usize,
 }
 
 /// Rounds each block of activations to multiples of its scale, a 127th of its largest value.
@@ -153,73 +244,20 @@ impl vectorised::Kernel for Rounding<'_> {
     }
 }
 
-/// Weights of Q8_0, row by row, as the kernels read them.
-fn arrange(weights: &[u8], rows: usize, columns: usize) -> Panels {
-    let row_bytes = columns / BLOCK * BLOCK_BYTES;
-    assert_eq!(weights.len(), rows * row_bytes);
-    let panels = rows.div_ceil(PANEL);
-    // Columns behind the last have weights of zero and a scale of zero.
-    let mut values = vec![0; panels * PANEL * columns];
-    let mut scales = vec![0.0; panels * PANEL * columns / BLOCK];
-    values
-        .par_chunks_mut(PANEL * columns)
-        .zip(scales.par_chunks_mut(PANEL * columns / BLOCK))
-        .zip(weights.par_chunks(PANEL * row_bytes))
-        .for_each(|((values, scales), weights)| {
-            for (column, row) in weights.chunks_exact(row_bytes).enumerate() {
-                let blocks = row.as_chunks::<BLOCK_BYTES>().0.iter();
-                for ((block, values), scales) in
-                    blocks.zip(values.chunks_exact_mut(PANEL * BLOCK)).zip(scales.as_chunks_mut::<PANEL>().0)
-                {
-                    scales[column] = f16::from_le_bytes([block[0], block[1]]).to_f32();
-                    let fours = block[2..].as_chunks::<4>().0.iter();
-                    for (four, values) in fours.zip(values.as_chunks_mut::<STEP>().0) {
-                        // Adding 128 to a signed number turns its highest bit.
-                        values[4 * column..4 * column + 4].copy_from_slice(&four.map(|weight| weight ^ 0x80));
-                    }
-                }
-            }
-        });
-    Panels { values, scales, columns }
-}
-
-/// Writes to `out`, rows of `width`, the products of rows of activations with all columns.
-fn rows_times_panels(
-    kernel: Kernel,
-    out: &mut [f32],
-    width: usize,
-    values: &[i8],
-    blocks: &[(f32, i32)],
-    panels: &Panels,
-) {
-    match kernel {
-        // SAFETY: a kernel is chosen where the processor has what its functions enable.
-        #[cfg(target_arch = "x86_64")]
-        Kernel::Avx512 => unsafe { avx512::rows_times_panels(out, width, values, blocks, panels) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
-        Kernel::Avx2 => unsafe { avx2::rows_times_panels(out, width, values, blocks, panels) },
-        Kernel::Plain => plain(out, width, values, blocks, panels),
-    }
-}
-
-/// What the kernel computes, number by number.
-fn plain(out: &mut [f32], width: usize, values: &[i8], blocks: &[(f32, i32)], panels: &Panels) {
-    let columns = panels.columns;
-    let rows = values.chunks_exact(columns).zip(blocks.chunks_exact(columns / BLOCK));
+/// What the kernels compute, number by number.
+fn plain(out: &mut [f32], width: usize, x: &Rows, panel: &Panel) {
+    let columns = panel.columns;
+    let rows = x.values.chunks_exact(columns).zip(x.blocks.chunks_exact(columns / BLOCK));
     for (out, (values, blocks)) in out.chunks_exact_mut(width).zip(rows) {
-        for (column, out) in out.iter_mut().enumerate() {
-            let (panel, column) = (column / PANEL, column % PANEL);
-            let weights = &panels.values[panel * PANEL * columns..][..PANEL * columns];
-            let scales = &panels.scales[panel * PANEL * columns / BLOCK..][..PANEL * columns / BLOCK];
+        for (column, out) in out[panel.first..].iter_mut().take(PANEL).enumerate() {
             let mut sum = 0.0f32;
             for (number, (scale, offset)) in blocks.iter().enumerate() {
                 let mut whole = -offset;
                 for at in 0..BLOCK {
-                    let weight = weights[number * PANEL * BLOCK + at / 4 * STEP + 4 * column + at % 4];
+                    let weight = panel.values[number * PANEL * BLOCK + at / 4 * STEP + 4 * column + at % 4];
                     whole += i32::from(weight) * i32::from(values[number * BLOCK + at]);
                 }
-                sum = (whole as f32).mul_add(scale * scales[number * PANEL + column], sum);
+                sum = (whole as f32).mul_add(scale * panel.scales[number * PANEL + column], sum);
             }
             *out = sum;
         }
@@ -238,7 +276,7 @@ macro_rules! kernel {
                 $whole, $zero,
             };
 
-            use super::{BLOCK, PANEL, Panels, STEP};
+            use super::{BLOCK, PANEL, Panel, Rows, STEP};
 
             /// Columns of a vector.
             const LANES: usize = $lanes;
@@ -249,49 +287,37 @@ macro_rules! kernel {
             const PART: usize = LANES * VECTORS;
 
             #[target_feature(enable = $features)]
-            pub(super) fn rows_times_panels(
-                out: &mut [f32],
-                width: usize,
-                values: &[i8],
-                blocks: &[(f32, i32)],
-                panels: &Panels,
-            ) {
-                let columns = panels.columns;
-                let weights = panels.values.chunks_exact(PANEL * columns);
-                let scales = panels.scales.chunks_exact(PANEL * columns / BLOCK);
-                for (number, panel) in weights.zip(scales).enumerate() {
-                    let tiles = out
-                        .chunks_mut(ROWS * width)
-                        .zip(values.chunks(ROWS * columns))
-                        .zip(blocks.chunks(ROWS * columns / BLOCK));
-                    for ((out, values), blocks) in tiles {
-                        for part in 0..PANEL / PART {
-                            let at = (number * PANEL, part, width);
-                            if out.len() == ROWS * width {
-                                tile::<ROWS>(out, at, values, blocks, panel, columns);
-                                continue;
-                            }
-                            let rows = out
-                                .chunks_exact_mut(width)
-                                .zip(values.chunks_exact(columns))
-                                .zip(blocks.chunks_exact(columns / BLOCK));
-                            for ((out, values), blocks) in rows {
-                                tile::<1>(out, at, values, blocks, panel, columns);
-                            }
+            pub(super) fn rows_times_panel(out: &mut [f32], width: usize, x: &Rows, panel: &Panel) {
+                let columns = panel.columns;
+                let tiles = out
+                    .chunks_mut(ROWS * width)
+                    .zip(x.values.chunks(ROWS * columns))
+                    .zip(x.blocks.chunks(ROWS * columns / BLOCK));
+                for ((out, values), blocks) in tiles {
+                    for part in 0..PANEL / PART {
+                        if out.len() == ROWS * width {
+                            tile::<ROWS>(out, (part, width), values, blocks, panel);
+                            continue;
+                        }
+                        let rows = out
+                            .chunks_exact_mut(width)
+                            .zip(values.chunks_exact(columns))
+                            .zip(blocks.chunks_exact(columns / BLOCK));
+                        for ((out, values), blocks) in rows {
+                            tile::<1>(out, (part, width), values, blocks, panel);
                         }
                     }
                 }
             }
 
-            /// `N` rows times a part of a panel, whose columns begin at `first`.
+            /// `N` rows times a part of a panel.
             #[target_feature(enable = $features)]
             fn tile<const N: usize>(
                 out: &mut [f32],
-                (first, part, width): (usize, usize, usize),
+                (part, width): (usize, usize),
                 values: &[i8],
                 blocks: &[(f32, i32)],
-                (weights, scales): (&[u8], &[f32]),
-                columns: usize,
+                &Panel { values: weights, scales, first, columns }: &Panel,
             ) {
                 let mut sums = [[$zero(); VECTORS]; N];
                 let per_row = columns / BLOCK;
@@ -391,12 +417,13 @@ mod tests {
         for (count, rows, columns) in [(1, 1, 32), (7, 33, 64), (13, 64, 512), (200, 70, 96)] {
             let weights = q8_0(&numbers(rows * columns, 1), (rows, columns));
             let x = numbers(count * columns, 2);
-            let expected = product_with(Kernel::Plain, &weights, rows, columns, &x);
+            let weights = EightBitMatrix::new(&weights, rows, columns);
+            let expected = weights.product_with(Kernel::Plain, &x);
             for kernel in &kernels {
-                let found = product_with(*kernel, &weights, rows, columns, &x);
+                let found = weights.product_with(*kernel, &x);
                 assert_eq!(found, expected, "{kernel:?}, {count} x {columns} times {rows}");
             }
-            let alone = product_with(Kernel::Plain, &weights, rows, columns, &x[(count - 1) * columns..]);
+            let alone = weights.product_with(Kernel::Plain, &x[(count - 1) * columns..]);
             assert_eq!(alone, expected[(count - 1) * rows..]);
         }
     }
@@ -408,7 +435,8 @@ mod tests {
         let values = numbers(rows * columns, 3);
         let weights = q8_0(&values, (rows, columns));
         let x = numbers(count * columns, 4);
-        let found = product_with(Kernel::Plain, &weights, rows, columns, &x);
+        let matrix = EightBitMatrix::new(&weights, rows, columns);
+        let found = matrix.product_with(Kernel::Plain, &x);
         let exact: Vec<f32> = x
             .chunks(columns)
             .flat_map(|x| {
@@ -424,7 +452,7 @@ mod tests {
             (f32::NAN, f32::is_nan),
             (f32::INFINITY, |found| !found.is_finite()),
         ] {
-            let found = product(&weights, rows, columns, &vec![value; columns]);
+            let found = matrix.product(&vec![value; columns]);
             assert!(found.iter().all(|found| is_expected(*found)), "{value}: {found:?}");
         }
     }

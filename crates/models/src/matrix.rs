@@ -17,6 +17,7 @@ use memory::Precision;
 
 use crate::Error;
 use crate::blocks::{bytes_of, ggml};
+use crate::eight_bits::{self, EightBitMatrix};
 use crate::fused::is_host_f32;
 use crate::packed::{FEW_ROWS, PackedMatrix};
 use crate::prepacked::{PrepackedMatrix, product_of_many_rows};
@@ -31,6 +32,8 @@ pub(crate) enum Matrix {
     Packed(Arc<PackedMatrix>),
     /// An encoder's, on the host in 32 bits, in the order that products with many rows read them in.
     Prepacked(Arc<PrepackedMatrix>),
+    /// The same in 8 bits. Activations are rounded to 8 bits too, each row by itself.
+    EightBits(Arc<EightBitMatrix>),
     /// Quantised on a GPU.
     Quantised(Arc<QTensor>),
 }
@@ -46,7 +49,8 @@ impl Matrix {
         Ok(Self::Quantised(Arc::new(QTensor::new(storage, shape)?)))
     }
 
-    /// The same weights as an encoder's products with many rows are fastest with. Its [`rows`](Self::rows) can't be read.
+    /// The same weights as an encoder's products with many rows are fastest with: activations are rounded to 8 bits where
+    /// the weights have 8 and the processor is faster that way. Its [`rows`](Self::rows) can't be read.
     pub fn for_encoder(self) -> Result<Self, Error> {
         match &self {
             Self::Dense(weight) if is_host_f32(weight) => {
@@ -54,6 +58,10 @@ impl Matrix {
                 let prepacked =
                     with_values(weight, |values| PrepackedMatrix::transposed(values, columns, 0..columns))??;
                 Ok(Self::Prepacked(Arc::new(prepacked)))
+            }
+            Self::Packed(packed) if packed.format() == Precision::Q8_0 && eight_bits::is_fast_here() => {
+                let (rows, columns) = packed.shape();
+                Ok(Self::EightBits(Arc::new(EightBitMatrix::new(packed.bytes(), rows, columns))))
             }
             _ => Ok(self),
         }
@@ -65,6 +73,7 @@ impl Matrix {
             Self::Dense(weight) => weight.dim(0)?,
             Self::Packed(packed) => packed.shape().0,
             Self::Prepacked(prepacked) => prepacked.shape().1,
+            Self::EightBits(weights) => weights.shape().0,
             Self::Quantised(weight) => weight.shape().dims2()?.0,
         })
     }
@@ -81,6 +90,14 @@ impl Matrix {
                     return Err(candle_core::Error::Msg(format!("{x:?} times {prepacked:?}")).into());
                 }
                 let product = with_values(x, |x| prepacked.product(x))??;
+                Ok(Tensor::from_vec(product, (count, rows), x.device())?)
+            }
+            Self::EightBits(weights) => {
+                let (count, (rows, columns)) = (x.dim(0)?, weights.shape());
+                if x.dim(1)? != columns {
+                    return Err(candle_core::Error::Msg(format!("{x:?} times {weights:?}")).into());
+                }
+                let product = with_values(x, |x| weights.product(x))?;
                 Ok(Tensor::from_vec(product, (count, rows), x.device())?)
             }
             Self::Quantised(weight) => {
@@ -100,21 +117,13 @@ impl Matrix {
         }
     }
 
-    /// As [`product`](Self::product) of an encoder: activations are rounded to 8 bits where that is faster.
-    pub fn encoder_product(&self, x: &Tensor) -> Result<Tensor, Error> {
-        match self {
-            Self::Packed(packed) => packed.encoder_product(x),
-            _ => self.product(x),
-        }
-    }
-
     /// The rows `ids`, (count, input) in `dtype`.
     pub fn rows(&self, ids: &Tensor, dtype: DType) -> Result<Tensor, Error> {
         Ok(match self {
             Self::Dense(weight) => weight.index_select(ids, 0)?,
             Self::Packed(packed) => packed.rows(&ids.to_vec1()?)?.to_dtype(dtype)?,
-            Self::Prepacked(prepacked) => {
-                return Err(candle_core::Error::Msg(format!("rows of {prepacked:?}")).into());
+            Self::Prepacked(_) | Self::EightBits(_) => {
+                return Err(candle_core::Error::Msg(format!("the rows of {self:?}")).into());
             }
             Self::Quantised(weight) => weight.embedding(ids)?.to_dtype(dtype)?,
         })
@@ -130,6 +139,7 @@ impl Matrix {
             },
             Self::Packed(packed) => packed.format(),
             Self::Prepacked(_) => Precision::F32,
+            Self::EightBits(_) => Precision::Q8_0,
             Self::Quantised(weight) => {
                 Precision::ALL.into_iter().find(|p| ggml(*p) == weight.dtype()).unwrap_or(Precision::F32)
             }
@@ -142,6 +152,7 @@ impl Matrix {
             Self::Dense(weight) => weight.elem_count(),
             Self::Packed(packed) => packed.shape().0 * packed.shape().1,
             Self::Prepacked(prepacked) => prepacked.shape().0 * prepacked.shape().1,
+            Self::EightBits(weights) => weights.shape().0 * weights.shape().1,
             Self::Quantised(weight) => weight.shape().elem_count(),
         };
         bytes_of(self.format(), weights) as u64

@@ -5,12 +5,12 @@ use half::{bf16, f16};
 use memory::Precision;
 use rayon::prelude::*;
 
+use crate::Error;
 use crate::blocks::{bytes_of, f16_weights, ggml, q8_0_weights, to_f32, to_f32_inline};
 use crate::matrix::{dense_product, with_values};
 use crate::products::{
     BLOCK_WEIGHTS, WEIGHTS_PER_TASK, WeightRows, blocks_times, product_of_few_rows, row_times,
 };
-use crate::{Error, eight_bits};
 
 /// For up to this many rows of activations, each row of weights is converted to
 /// 32 bits in the first-level cache and multiplied at once; for more, whole
@@ -95,16 +95,6 @@ impl PackedMatrix {
         }
         let product = with_values(x, |x| product_of_few_rows(self, self.rows, columns, x))?;
         Ok(Tensor::from_vec(product, (count, self.rows), &Device::Cpu)?)
-    }
-
-    /// As [`product`](PackedMatrix::product); activations are rounded to 8 bits where the
-    /// weights have 8 and the processor is faster that way, however many rows there are.
-    pub fn encoder_product(&self, x: &Tensor) -> Result<Tensor, Error> {
-        if self.format != Precision::Q8_0 || !eight_bits::is_fast_here() || x.dim(1)? != self.columns {
-            return self.product(x);
-        }
-        let product = with_values(x, |x| eight_bits::product(&self.bytes, self.rows, self.columns, x))?;
-        Ok(Tensor::from_vec(product, (x.dim(0)?, self.rows), &Device::Cpu)?)
     }
 
     fn product_of_many_rows(&self, x: &Tensor) -> Result<Tensor, Error> {

@@ -73,7 +73,7 @@ impl Loader<'_> {
     pub fn linear(&self, name: &str, input: usize, output: usize, bias: bool) -> Result<Linear, Error> {
         let weight = self.matrix(&format!("{name}.weight"), output, input)?;
         let bias = bias.then(|| self.get(&format!("{name}.bias"), &[output])).transpose()?;
-        Ok(Linear { weight, bias, is_encoder: self.is_encoder })
+        Ok(Linear { weight, bias })
     }
 
     pub fn norm(&self, name: &str, width: usize) -> Result<candle_nn::LayerNorm, Error> {
@@ -90,19 +90,17 @@ impl Loader<'_> {
 pub(crate) struct Linear {
     weight: Matrix,
     bias: Option<Tensor>,
-    /// Activations are rounded to 8 bits where the weights have 8 and that is faster.
-    is_encoder: bool,
 }
 
 impl Linear {
-    /// Without a bias, with exact activations.
+    /// Without a bias.
     pub fn new(weight: Matrix) -> Self {
-        Self { weight, bias: None, is_encoder: false }
+        Self { weight, bias: None }
     }
 
     /// The same layer as part of an encoder.
     pub fn of_encoder(self) -> Result<Self, Error> {
-        Ok(Self { weight: self.weight.for_encoder()?, is_encoder: true, ..self })
+        Ok(Self { weight: self.weight.for_encoder()?, ..self })
     }
 
     /// `x` is (..., input), contiguous; the result is (..., output).
@@ -174,10 +172,7 @@ impl Linear {
         let mut shape = x.dims().to_vec();
         // One product of two matrices is much faster than one per row of a batch.
         let x = x.reshape((rows, input))?;
-        let y = match self.is_encoder {
-            true => self.weight.encoder_product(&x)?,
-            false => self.weight.product(&x)?,
-        };
+        let y = self.weight.product(&x)?;
         if let Some(last) = shape.last_mut() {
             *last = output;
         }
