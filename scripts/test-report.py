@@ -6,7 +6,7 @@ usage: cargo test ... 2>&1 | python3 scripts/test-report.py cargo FOLDER
 
 `cargo` passes the output of `cargo test -- --show-output` on, without what passing tests print, and
 writes its results to FOLDER. `workspace` does the same for all tests of the workspace but those in documentation:
-`cargo test` runs one program after the other, here two run at a time, but for those that measure memory. `summary`
+`cargo test` runs one program after the other, here three run at a time, but for those that measure memory. `summary`
 adds the TAP files of `node --test` and the JSON files of vitest in FOLDER, prints the counts, the slowest tests and
 the skipped tests, and ends with status 1 where a skipped test matches no line of ALLOWED (scripts/skips-allowed.txt).
 """
@@ -23,7 +23,7 @@ from pathlib import Path
 
 SLOWEST = 20
 # Programs of tests that run at a time, and those that take longest, which begin first.
-AT_A_TIME = 2
+AT_A_TIME = 3
 LONGEST = ["steno::it", "steno_engine::mock_gpu", "pipeline::it", "audio::it", "app::it"]
 # They sample memory while they compute, and miss its peaks where they wait for a processor.
 ALONE = [
@@ -124,8 +124,7 @@ class CargoReader:
 
 
 def write(folder, tests):
-    number = len(list(folder.glob("*.results")))
-    (folder / f"cargo-{number}.results").write_text(json.dumps(tests))
+    (folder / f"cargo-{os.getpid()}.results").write_text(json.dumps(tests))
 
 
 def cargo(folder):

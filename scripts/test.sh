@@ -19,8 +19,25 @@ rust_tests() (
     return $outcome
 )
 
+has_emulated_card() { [ "$(uname -sm)" = "Linux x86_64" ]; }
+
 emulated_tests() {
     scripts/cuda/mock/test.sh --show-output 2>&1 | python3 scripts/test-report.py cargo "$results"
+}
+
+# Those of the emulated card compute on one thread, beside tests that wait.
+all_rust_tests() {
+    local outcome=0 emulated=
+    if has_emulated_card; then
+        emulated_tests >"$results/emulated.out" 2>&1 &
+        emulated=$!
+    fi
+    rust_tests || outcome=1
+    if [ -n "$emulated" ]; then
+        wait "$emulated" || outcome=1
+        cat "$results/emulated.out"
+    fi
+    return $outcome
 }
 
 page_tests() {
@@ -56,11 +73,10 @@ must "Pages" npm --prefix ui run build --silent
 # All targets in one build, so that the programs and the tests share one set of features.
 must "Build" cargo build --workspace --all-targets
 export STENO_ENGINE=$root/target/debug/steno-engine
-if [ "$(uname -sm)" = "Linux x86_64" ]; then
+if has_emulated_card; then
     must "The emulated graphics card" scripts/cuda/mock/build.sh
-    phase "Tests on the emulated graphics card" emulated_tests
 fi
-phase "Rust tests" rust_tests
+phase "Rust tests, those of the emulated graphics card too" all_rust_tests
 phase "The pages: types, tests, in Chromium" all_page_tests
 phase "The real window" window_tests
 phase "Skipped tests" python3 scripts/test-report.py summary "$results" scripts/skips-allowed.txt
