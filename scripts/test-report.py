@@ -6,7 +6,7 @@ usage: cargo test ... 2>&1 | python3 scripts/test-report.py cargo FOLDER
 
 `cargo` passes the output of `cargo test -- --show-output` on, without what passing tests print, and
 writes its results to FOLDER. `workspace` does the same for all tests of the workspace but those in documentation:
-`cargo test` runs one program after the other, here three run at a time, but for those that measure memory. `summary`
+`cargo test` runs one program after the other, here two run at a time, but for those that measure memory. `summary`
 adds the TAP files of `node --test` and the JSON files of vitest in FOLDER, prints the counts, the slowest tests and
 the skipped tests, and ends with status 1 where a skipped test matches no line of ALLOWED (scripts/skips-allowed.txt).
 """
@@ -23,14 +23,12 @@ from pathlib import Path
 
 SLOWEST = 20
 # Programs of tests that run at a time, and those that take longest, which begin first.
-AT_A_TIME = 3
+AT_A_TIME = 2
 LONGEST = ["steno::it", "steno_engine::mock_gpu", "pipeline::it", "audio::it", "app::it"]
-# They sample memory while they compute, and miss its peaks where they wait for a processor.
-ALONE = [
-    "pipeline::footprint", "pipeline::long_speakers", "steno_engine::memory", "memory::host", "models::damage",
-    "models::precisions", "player::damage",
-]
-
+# They sample memory while they compute, and miss its peaks where they wait for a processor: those that compute on one
+# thread run beside one another, the others alone.
+ON_ONE_THREAD = ["pipeline::long_speakers", "memory::host", "models::damage", "models::precisions", "player::damage"]
+ALONE = ["pipeline::footprint", "steno_engine::memory"]
 
 
 class Results:
@@ -173,10 +171,11 @@ def workspace(folder):
 
     order = {name: number for number, name in enumerate(LONGEST)}
     programs = sorted(test_programs(), key=lambda program: order.get(program[0], len(order)))
-    together = [program for program in programs if program[0] not in ALONE]
+    on_one_thread = [program for program in programs if program[0] in ON_ONE_THREAD]
     alone = [program for program in programs if program[0] in ALONE]
+    others = [program for program in programs if program not in on_one_thread + alone]
     failed, tests = [], []
-    for at_a_time, group in ((AT_A_TIME, together), (1, alone)):
+    for at_a_time, group in ((AT_A_TIME, others), (AT_A_TIME, on_one_thread), (1, alone)):
         with ThreadPoolExecutor(at_a_time) as pool:
             for done in as_completed([pool.submit(run, *program) for program in group]):
                 name, status, found, shown = done.result()
