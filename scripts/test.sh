@@ -52,9 +52,7 @@ browser_tests() {
 # Chromium waits for half of its time.
 all_page_tests() {
     local outcome=0
-    {
-        npm --prefix ui run check --silent && page_tests
-    } >"$results/pages.out" 2>&1 &
+    page_tests >"$results/pages.out" 2>&1 &
     browser_tests || outcome=1
     wait $! || outcome=1
     cat "$results/pages.out"
@@ -77,7 +75,7 @@ if has_emulated_card; then
     must "The emulated graphics card" scripts/cuda/mock/build.sh
 fi
 phase "Rust tests, those of the emulated graphics card too" all_rust_tests
-phase "The pages: types, tests, in Chromium" all_page_tests
+phase "The pages: tests, in Chromium" all_page_tests
 phase "The real window" window_tests
 phase "Skipped tests" python3 scripts/test-report.py summary "$results" scripts/skips-allowed.txt
 finish

@@ -1,6 +1,7 @@
 """Steno beside its peers, in turns, as tables; scripts/bench-peers.sh prepares what it needs.
 
     bench.py files STARTER WORK ROUNDS RECORDING...
+    bench.py lengths STARTER WORK ROUNDS RECORDING...   Steno alone
     bench.py networks MODELS WORK SIZE...
     bench.py whole MODELS WORK ROUNDS RECORDING SIZE...
 """
@@ -104,12 +105,14 @@ def duration(recording):
     return float(output(*command))
 
 
-def files(starter, work, rounds, recordings):
+def files(starter, work, rounds, recordings, with_peers=True):
     """Whole recordings, by turns, so that a change of the machine's speed meets all programs alike."""
-    folder = convert("ctranslate2", starter, work / "starter-ct2")
+    folder = convert("ctranslate2", starter, work / "starter-ct2") if with_peers else None
     programs = []
     for ours, theirs, ggml in CLASSES:
         programs.append(("Steno", ours, lambda file, ours=ours: steno_file(starter, work, ours, file)))
+        if not with_peers:
+            continue
         if theirs:
             programs.append(("faster-whisper", theirs, lambda file, theirs=theirs: peer(
                 "faster-whisper", folder, theirs, THREADS, file)))
@@ -176,6 +179,8 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["files", starter, work, rounds, *recordings]:
             files(Path(starter), Path(work), int(rounds), recordings)
+        case ["lengths", starter, work, rounds, *recordings]:
+            files(Path(starter), Path(work), int(rounds), recordings, with_peers=False)
         case ["whole", models, work, rounds, recording, *sizes]:
             whole(Path(models), Path(work), int(rounds), recording, sizes)
         case ["networks", models, work, *sizes]:

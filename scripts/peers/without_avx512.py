@@ -33,4 +33,5 @@ words = symbol("variables", "CACHE")
 for bit in AVX512 + (AVX_VNNI if os.environ.get("NO_VNNI") else []):
     word, bit = divmod(bit, BITS_PER_WORD)
     gdb.execute(f"set var ((unsigned long*)&{words})[{word}] &= ~(1UL << {bit})")
+gdb.execute("delete")  # main has two places
 gdb.execute("continue")

@@ -158,14 +158,14 @@ impl EightBitMatrix {
             .for_each_init(
                 || vec![0.0; PANEL * blocks],
                 |of_panel, ((out, values), scales)| {
-                    self.times_rows(kernel, out, &Rows { values, blocks: scales }, of_panel);
+                    self.times_rows(kernel, out, &RoundedRows { values, blocks: scales }, of_panel);
                 },
             );
         out
     }
 
     /// Writes to `out` the products of rows of activations with all columns. `scales` has room for those of a panel.
-    fn times_rows(&self, kernel: Kernel, out: &mut [f32], x: &Rows, scales: &mut [f32]) {
+    fn times_rows(&self, kernel: Kernel, out: &mut [f32], x: &RoundedRows, scales: &mut [f32]) {
         let values = self.values.chunks_exact(PANEL * self.columns);
         let panels = values.zip(self.scales.chunks_exact(PANEL * self.columns / BLOCK));
         for (number, (values, halves)) in panels.enumerate() {
@@ -185,7 +185,7 @@ impl EightBitMatrix {
 }
 
 /// Some rows of rounded activations.
-struct Rows<'a> {
+struct RoundedRows<'a> {
     values: &'a [i8],
     blocks: &'a [(f32, i32)],
 }
@@ -245,7 +245,7 @@ impl vectorised::Kernel for Rounding<'_> {
 }
 
 /// What the kernels compute, number by number.
-fn plain(out: &mut [f32], width: usize, x: &Rows, panel: &Panel) {
+fn plain(out: &mut [f32], width: usize, x: &RoundedRows, panel: &Panel) {
     let columns = panel.columns;
     let rows = x.values.chunks_exact(columns).zip(x.blocks.chunks_exact(columns / BLOCK));
     for (out, (values, blocks)) in out.chunks_exact_mut(width).zip(rows) {
@@ -276,7 +276,7 @@ macro_rules! kernel {
                 $whole, $zero,
             };
 
-            use super::{BLOCK, PANEL, Panel, Rows, STEP};
+            use super::{BLOCK, PANEL, Panel, RoundedRows, STEP};
 
             /// Columns of a vector.
             const LANES: usize = $lanes;
@@ -287,7 +287,7 @@ macro_rules! kernel {
             const PART: usize = LANES * VECTORS;
 
             #[target_feature(enable = $features)]
-            pub(super) fn rows_times_panel(out: &mut [f32], width: usize, x: &Rows, panel: &Panel) {
+            pub(super) fn rows_times_panel(out: &mut [f32], width: usize, x: &RoundedRows, panel: &Panel) {
                 let columns = panel.columns;
                 let tiles = out
                     .chunks_mut(ROWS * width)

@@ -69,8 +69,8 @@ fn attend(q: &[f32], k: &[f32], v: &[f32], shape: AttentionShape) -> Result<Vec<
         .zip(q.chunks(queries * width))
         .zip(k.chunks(keys * width).zip(v.chunks(keys * width)))
     {
-        let heads: Vec<Head> = columns_of_heads(width, heads)
-            .map(|columns| Head::new(k, v, width, columns))
+        let heads: Vec<AttentionHead> = columns_of_heads(width, heads)
+            .map(|columns| AttentionHead::new(k, v, width, columns))
             .collect::<Result<_, _>>()?;
         // One buffer of scores per thread.
         let blocks = out.par_chunks_mut(per_block * width).zip(q.par_chunks(per_block * width));
@@ -92,13 +92,13 @@ pub(crate) fn columns_of_heads(
 }
 
 /// What the queries of a head meet.
-pub(crate) struct Head {
+pub(crate) struct AttentionHead {
     pub columns: Range<usize>,
     pub keys: PrepackedMatrix,
     pub values: PrepackedMatrix,
 }
 
-impl Head {
+impl AttentionHead {
     pub fn new(k: &[f32], v: &[f32], width: usize, columns: Range<usize>) -> Result<Self, Error> {
         let keys = PrepackedMatrix::transposed(k, width, columns.clone())?;
         Ok(Self { keys, values: PrepackedMatrix::new(v, width, columns.clone())?, columns })
@@ -126,7 +126,7 @@ fn attend_block(
     scores: &mut [f32],
     out: &mut [f32],
     q: &[f32],
-    heads: &[Head],
+    heads: &[AttentionHead],
     AttentionShape { keys, width, scale, .. }: AttentionShape,
 ) -> Result<(), Error> {
     let scores = &mut scores[..q.len() / width * keys];

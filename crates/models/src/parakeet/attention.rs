@@ -7,7 +7,7 @@ use memory::ParakeetDimensions;
 use rayon::prelude::*;
 
 use crate::Error;
-use crate::fused::{Head, columns_of_heads, is_host_f32, queries_per_block};
+use crate::fused::{AttentionHead, columns_of_heads, is_host_f32, queries_per_block};
 use crate::matrix::with_values;
 use crate::prepacked::PrepackedMatrix;
 use crate::whisper::layers::{Linear, Loader};
@@ -95,7 +95,7 @@ fn attend_on_host(
             with_values(p, |p| {
                 let head = |columns: Range<usize>| {
                     let positions = PrepackedMatrix::transposed(p, width, columns.clone())?;
-                    Ok(HeadWithPositions { head: Head::new(k, v, width, columns)?, positions })
+                    Ok(RelativeHead { head: AttentionHead::new(k, v, width, columns)?, positions })
                 };
                 columns_of_heads(width, heads).map(head).collect::<Result<Vec<_>, Error>>()
             })
@@ -107,15 +107,15 @@ fn attend_on_host(
 }
 
 struct Heads<'a> {
-    heads: Vec<HeadWithPositions>,
+    heads: Vec<RelativeHead>,
     length: usize,
     width: usize,
     content: &'a [f32],
     position: &'a [f32],
 }
 
-struct HeadWithPositions {
-    head: Head,
+struct RelativeHead {
+    head: AttentionHead,
     positions: PrepackedMatrix,
 }
 
@@ -155,7 +155,7 @@ impl Heads<'_> {
         let count = q.len() / width;
         let scores = &mut scratch.scores[..count * length];
         let relative = &mut scratch.relative[..count * distances];
-        for HeadWithPositions { head, positions } in &self.heads {
+        for RelativeHead { head, positions } in &self.heads {
             let columns = head.columns.clone();
             let scale = (columns.len() as f32).powf(-0.5);
             let mut product = |out: &mut [f32], right: &PrepackedMatrix, bias: &[f32]| {
