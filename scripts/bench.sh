@@ -16,12 +16,12 @@ printf '%s\n' \
 # what an idle machine reached. In 8 bits that needs a processor with VNNI.
 recorded() {
     case $1-$2 in
-    tiny-f32) echo 63 ;;
-    base-f32) echo 60 ;;
-    *-f32) echo 67 ;;
-    tiny-q8_0) $vnni && echo 65 || echo 55 ;;
-    base-q8_0) $vnni && echo 75 || echo 60 ;;
-    *-q8_0) $vnni && echo 95 || echo 67 ;;
+    tiny-f32) echo 68 ;;
+    base-f32) echo 71 ;;
+    *-f32) echo 69 ;;
+    tiny-q8_0) $vnni && echo 79 || echo 55 ;;
+    base-q8_0) $vnni && echo 86 || echo 65 ;;
+    *-q8_0) $vnni && echo 103 || echo 67 ;;
     esac
 }
 vnni=false
