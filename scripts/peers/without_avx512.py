@@ -1,7 +1,7 @@
 """Runs a program as on a processor without AVX-512, or without VNNI too.
 
 usage: gdb -q -batch -x scripts/peers/without_avx512.py --args target/debug/examples/bench target/models/base
-       with NO_VNNI=1 in the environment: without AVX-VNNI either, as processors of before 2021
+       with NO_VNNI=1 in the environment: without AVX-VNNI either
 
 Rust's standard library asks the processor for its features once and keeps them in a variable of bits, in the order of
 its list for x86 (std_detect/src/detect/arch/x86.rs, Rust 1.95). Here those bits are cleared before the program begins;

@@ -183,7 +183,8 @@ async fn the_demonstration_is_approved_once_and_stays_so_at_the_next_start() {
     session.close().await;
     drop(session);
     drop(journal);
-    // A thread that looked at the recordings may hold the old journal for a moment, whose jobs are then a living window's.
+    // On a busy machine the old window sometimes counts as alive for a moment more, and its jobs as its own. What holds
+    // its journal then is not known.
     let begun = Instant::now();
     let (session, states) = loop {
         let session = kept_session_with(folder.path(), demonstration()).0;
