@@ -26,6 +26,8 @@ import numpy as np
 
 RUNS = 3
 SHORT, LONG = 60, 160
+# Of the multilingual vocabulary of tiny to large-v2, which the models of random weights have.
+END_OF_TEXT, FIRST_TIME, LAST_TIME = 50257, 50364, 51864
 
 
 def best(work):
@@ -110,9 +112,13 @@ def forced(folder, kind, threads, recording, windows, tokens):
 
     before, started = resident_mb(), time.perf_counter()
     model = WhisperModel(folder, device="cpu", compute_type=kind, cpu_threads=threads, local_files_only=True)
+    # The prompt is 4 tokens long, and CTranslate2 stops at half of the length that it is given with the prompt.
+    longest = 2 * tokens - 4
+    # Neither the end nor a time, by which a window would end early.
+    suppressed = [END_OF_TEXT, *range(FIRST_TIME, LAST_TIME + 1)]
     options = {
         "language": "en", "beam_size": 1, "temperature": 0, "without_timestamps": True, "suppress_blank": False,
-        "suppress_tokens": [50257], "max_new_tokens": tokens, "condition_on_previous_text": False,
+        "suppress_tokens": suppressed, "max_new_tokens": longest, "condition_on_previous_text": False,
         "no_speech_threshold": None, "log_prob_threshold": None, "compression_ratio_threshold": None,
     }
     if windows > 1:
@@ -121,8 +127,10 @@ def forced(folder, kind, threads, recording, windows, tokens):
             recording, batch_size=windows, vad_filter=False, clip_timestamps=with_speech, **options)
     else:
         segments, _ = model.transcribe(recording, **options)
-    written = sum(len(segment.tokens) for segment in segments)
-    return time.perf_counter() - started, before, f"{written} tokens"
+    written = [len(segment.tokens) for segment in segments]
+    if set(written) != {tokens}:
+        sys.exit(f"faster-whisper wrote {written} tokens, not {tokens} in each window")
+    return time.perf_counter() - started, before, f"{sum(written)} tokens"
 
 
 def duration(recording):
