@@ -3,6 +3,7 @@
 
 use app::session;
 use app::{CorrectedWord, DocumentId, PassageId};
+use tauri::ipc::Response;
 use tauri::{State, WebviewWindow};
 
 use crate::commands::{Answer, blocking, remember_exporting};
@@ -38,13 +39,11 @@ pub async fn replace_all(
         .await
 }
 
-/// Where the words occur in this transcript.
+/// Where the words occur in this transcript: a list of `Place`.
 #[tauri::command]
-pub async fn places(shell: State<'_, Shell>, job: u64, finding: Finding) -> Answer<Vec<Place>> {
-    with(&shell, move |session| {
-        Ok(session.places(job, &finding.into())?.into_iter().map(Into::into).collect())
-    })
-    .await
+pub async fn places(shell: State<'_, Shell>, job: u64, finding: Finding) -> Answer<Response> {
+    with(&shell, move |session| Ok(Response::new(Place::list_json(session.places(job, &finding.into())?))))
+        .await
 }
 
 /// Replaces the words at one place; the place behind what took theirs, or null if they are gone.

@@ -139,7 +139,7 @@ fn longest_pause(pauses: &[Range<usize>], searched: &Range<usize>) -> Option<usi
         .map(|pause| pause.start + pause.len() / 2)
 }
 
-/// The middle of the quietest 0.2 s.
+/// Where within `frames` it is quietest.
 fn quietest(recording: &Recording, frames: Range<usize>) -> Result<usize, AudioError> {
     let mut samples = vec![0.0; frames.len() * HOP];
     recording.pcm.read((frames.start * HOP) as i64, &mut samples)?;
@@ -147,13 +147,19 @@ fn quietest(recording: &Recording, frames: Range<usize>) -> Result<usize, AudioE
         .chunks(HOP)
         .map(|frame| frame.iter().map(|sample| f64::from(*sample).powi(2)).sum())
         .collect();
+    Ok(frames.start + quiet_place(&energies).min(frames.len()))
+}
+
+/// The middle of the quietest 0.2 s, of equals of the last: digital silence is there more than once.
+fn quiet_place(energies: &[f64]) -> usize {
     let place = energies
         .windows(QUIET_PLACE.min(energies.len()))
         .map(|place| place.iter().sum::<f64>())
         .enumerate()
+        .rev()
         .min_by(|(_, a), (_, b)| a.total_cmp(b))
         .map_or(0, |(place, _)| place);
-    Ok(frames.start + (place + QUIET_PLACE / 2).min(frames.len()))
+    place + QUIET_PLACE / 2
 }
 
 #[cfg(test)]
@@ -202,5 +208,25 @@ mod tests {
             assert_eq!(windows, *expected, "{name}");
             assert!(windows.iter().all(|window| window.len() <= 3000), "{name}");
         }
+    }
+    #[test]
+    fn speech_without_a_pause_is_cut_in_the_last_of_the_quietest_places() {
+        let with_quiet = |quiet: &[Range<usize>]| -> Vec<f64> {
+            (0..1000)
+                .map(|frame| if quiet.iter().any(|range| range.contains(&frame)) { 0.0 } else { 1.0 })
+                .collect()
+        };
+        let cases: &[(&[Range<usize>], usize)] = &[
+            (&[300..320], 310),
+            (&[100..120, 700..720], 710),
+            (&[100..500], 490),
+            // Too short to be told from a stop within a word.
+            (&[200..220, 900..910], 210),
+            (&[], 990),
+        ];
+        for (quiet, expected) in cases {
+            assert_eq!(quiet_place(&with_quiet(quiet)), *expected, "{quiet:?}");
+        }
+        assert_eq!(quiet_place(&[1.0; 5]), QUIET_PLACE / 2, "shorter than what is looked for");
     }
 }

@@ -402,6 +402,15 @@ impl From<session::Place> for Place {
     }
 }
 
+impl Place {
+    /// Places as the page takes them: like [`TextUpdate::json`](super::TextUpdate::json), as there may be some
+    /// ten thousand.
+    pub fn list_json(places: Vec<session::Place>) -> String {
+        let places: Vec<Self> = places.into_iter().map(Self::from).collect();
+        serde_json::to_string(&places).unwrap_or_default()
+    }
+}
+
 impl From<Place> for session::Place {
     fn from(Place { segment, start, end }: Place) -> Self {
         Self { segment: segment as usize, range: start as usize..end as usize }

@@ -7,9 +7,23 @@ const CODES =
     " ",
   );
 
+interface Language {
+  code: string;
+  name: string;
+}
+
+/** By the window's language: names and their order take as long to find as all of a page to draw. */
+const known = new Map<string, Language[]>();
+
 /** In the order of their names, as the user reads them. */
-export function languages(): { code: string; name: string }[] {
+export function languages(): Language[] {
+  const shown = locale();
+  const found = known.get(shown);
+  if (found) return found;
+  const { compare } = new Intl.Collator(shown);
   // Whisper's "jw" is Javanese, which everybody else calls "jv".
   const named = CODES.map((code) => ({ code, name: languageName(code === "jw" ? "jv" : code) }));
-  return named.sort((a, b) => a.name.localeCompare(b.name, locale()));
+  named.sort((a, b) => compare(a.name, b.name));
+  known.set(shown, named);
+  return named;
 }

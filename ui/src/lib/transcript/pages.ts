@@ -36,6 +36,7 @@ export class Draft {
   #starts: number[];
   /** Pages that no other snapshot shares. */
   #own = new Set<Segment[]>();
+  #last = 0;
 
   constructor(pages: Segment[][]) {
     this.pages = [...pages];
@@ -54,7 +55,8 @@ export class Draft {
       case "text": {
         const { text, word, removed, inserted } = change;
         return this.#set(change.at, (segment) => {
-          const words = [...segment.words.slice(0, word), ...inserted, ...segment.words.slice(word + removed)];
+          const words = segment.words.slice();
+          words.splice(word, removed, ...inserted);
           return { ...segment, text, words };
         });
       }
@@ -82,8 +84,16 @@ export class Draft {
     this.#starts = startsOf(this.pages);
   }
 
+  /** The page of a number. Changes of many segments come in order: mostly it is the page of the last one. */
+  #pageOf(number: number): number {
+    const last = this.#last;
+    const isThere = number >= (this.#starts[last] ?? Infinity) && number < (this.#starts[last + 1] ?? 0);
+    if (!isThere) this.#last = pageOf(this.pages, this.#starts, number);
+    return this.#last;
+  }
+
   #set(number: number, change: (segment: Segment) => Segment): void {
-    const index = pageOf(this.pages, this.#starts, number);
+    const index = this.#pageOf(number);
     let page = this.pages[index];
     const place = number - (this.#starts[index] ?? 0);
     const segment = page?.[place];

@@ -16,8 +16,12 @@ export class Replacing {
   /** The same by segment, as it was searched: one that was changed since has none until it is searched anew. */
   #bySegment: ReadonlyMap<Segment, Place[]> = $derived.by(() => {
     const map = new Map<Segment, Place[]>();
+    const [pages, starts] = untrack(() => [this.editor.text.pages, this.editor.text.starts]);
+    let page = 0;
     for (const place of this.places) {
-      const segment = untrack(() => this.editor.text.at(place.segment));
+      // They are in order, and there may be some ten thousand: no page is looked for.
+      while ((starts[page + 1] ?? Infinity) <= place.segment) page++;
+      const segment = pages[page]?.[place.segment - (starts[page] ?? 0)];
       if (!segment) continue;
       const others = map.get(segment);
       if (others) others.push(place);

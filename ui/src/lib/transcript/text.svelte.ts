@@ -26,9 +26,15 @@ function voicesOn(page: Segment[]): Map<string, Omit<Voice, "number">> {
     voices = new Map();
     for (const { speaker, start, end } of page) {
       if (!speaker) continue;
-      const { seconds, samples } = voices.get(speaker) ?? { seconds: 0, samples: [] };
-      voices.set(speaker, { seconds: seconds + end - start, samples: longest([...samples, { start, end }]) });
+      const voice = voices.get(speaker);
+      if (voice) {
+        voice.seconds += end - start;
+        voice.samples.push({ start, end });
+      } else {
+        voices.set(speaker, { seconds: end - start, samples: [{ start, end }] });
+      }
     }
+    for (const voice of voices.values()) voice.samples = longest(voice.samples);
     known.set(page, voices);
   }
   return voices;

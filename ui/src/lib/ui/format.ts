@@ -54,10 +54,16 @@ export function fileSize(bytes: number): string {
   return new Intl.NumberFormat(locale(), { style: "unit", unit: unit as string, maximumFractionDigits: value < 10 ? 1 : 0 }).format(value);
 }
 
+/** By the window's language: to make one takes longer than to ask it. */
+const languageNames = new Map<string, Intl.DisplayNames>();
+
 /** A language's name in the user's language; its code where it has none. */
 export function languageName(code: string): string {
+  const shown = locale();
   try {
-    return new Intl.DisplayNames([locale()], { type: "language" }).of(code) ?? code;
+    const names = languageNames.get(shown) ?? new Intl.DisplayNames([shown], { type: "language" });
+    languageNames.set(shown, names);
+    return names.of(code) ?? code;
   } catch {
     return code;
   }
