@@ -4,6 +4,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
+#[cfg(unix)]
+use memmap2::UncheckedAdvice;
 use memory::Precision;
 
 use crate::model_files::ModelFiles;
@@ -93,6 +95,20 @@ impl Tensors {
         };
         let index = index.map_err(|reason| Error::invalid(path, reason))?;
         Ok(Self { files: vec![(path.into(), map)], index })
+    }
+
+    /// Lets the system take back the pages of a file that were read. Until then, or until the map ends, they count
+    /// as memory of this process. What is read of them later is read from the file again.
+    pub fn release(&self, file: usize, bytes: Range<usize>) {
+        // SAFETY: the map is of a file and nothing writes to it, so that no change is lost with its pages.
+        #[cfg(unix)]
+        let released = unsafe {
+            self.files[file].1.unchecked_advise_range(UncheckedAdvice::DontNeed, bytes.start, bytes.len())
+        };
+        #[cfg(not(unix))]
+        let released = std::io::Result::Ok((file, bytes));
+        // Nothing but the memory depends on it, and the map ends soon.
+        drop(released);
     }
 
     /// The precision that most weights of the matrices are stored in; F32 if

@@ -1,5 +1,6 @@
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use candle_core::{DType, Device, Tensor};
 use formats::{AdapterFile, Tensors, without_ones};
@@ -15,7 +16,8 @@ use crate::training::Merge;
 
 /// The weights of a model by name, from safetensors, GGUF or whisper.cpp files.
 /// The files are memory-mapped and tensors are copied to the device one by one,
-/// so the host never holds a second copy of the model.
+/// each of which leaves the memory when the next one is read, so the host never
+/// holds a second copy of the model.
 #[derive(Debug)]
 pub struct Weights {
     tensors: Tensors,
@@ -23,6 +25,8 @@ pub struct Weights {
     finite: bool,
     /// What is added to matrices as they are read.
     merge: Option<Box<Merge>>,
+    /// The file of the tensor that was read last, and its bytes.
+    last: Mutex<Option<(usize, Range<usize>)>>,
 }
 
 impl Weights {
@@ -32,12 +36,12 @@ impl Weights {
     /// [`Error::Files`] if its files are
     /// missing, unreadable or damaged.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        Ok(Self { tensors: Tensors::open(path)?, finite: false, merge: None })
+        Ok(Self { tensors: Tensors::open(path)?, finite: false, merge: None, last: Mutex::default() })
     }
 
     /// Those of a file or files that are open.
     pub(crate) fn of(tensors: Tensors) -> Self {
-        Self { tensors, finite: false, merge: None }
+        Self { tensors, finite: false, merge: None, last: Mutex::default() }
     }
 
     /// Opens one file, of safetensors or a checkpoint that torch saved.
@@ -45,7 +49,7 @@ impl Weights {
     /// # Errors
     /// [`Error::Files`] if it is unreadable, damaged or of another format.
     pub(crate) fn open_file(path: &Path) -> Result<Self, Error> {
-        Ok(Self { tensors: Tensors::open_file(path)?, finite: false, merge: None })
+        Ok(Self { tensors: Tensors::open_file(path)?, finite: false, merge: None, last: Mutex::default() })
     }
 
     /// The same weights; the adapter is added to the matrices that it names.
@@ -208,7 +212,13 @@ impl Weights {
             Ok(stored) if self.finite && !is_finite(*stored, &map[tensor.bytes.clone()]) => {
                 Err(Error::invalid(path, format!("the tensor {name} has numbers that are not finite")))
             }
-            Ok(stored) => Ok((path, *stored, &map[tensor.bytes.clone()])),
+            Ok(stored) => {
+                let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some((file, bytes)) = last.replace((tensor.file, tensor.bytes.clone())) {
+                    self.tensors.release(file, bytes);
+                }
+                Ok((path, *stored, &map[tensor.bytes.clone()]))
+            }
             Err(other) => Err(Error::invalid(
                 path,
                 format!("the tensor {name} is of the type {other}, which is not supported"),
@@ -243,4 +253,47 @@ fn is_finite(stored: Precision, bytes: &[u8]) -> bool {
 /// As [`Weights::open`].
 pub fn stored_precision(path: &Path) -> Result<Precision, Error> {
     Ok(Tensors::open(path)?.stored_precision())
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    /// Bytes of the file that are mapped and in memory, of this process.
+    fn resident(file: &Path) -> u64 {
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mapped = maps.split_once(file.to_str().unwrap()).expect("the file is mapped").1;
+        let line = mapped.lines().find_map(|line| line.strip_prefix("Rss:")).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() * 1024
+    }
+
+    #[test]
+    fn of_a_file_that_is_read_one_tensor_is_in_memory() {
+        const TENSORS: usize = 16;
+        const BYTES: u64 = 4 << 20;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("model.safetensors");
+        let (rows, columns) = (1024, BYTES as usize / 1024 / size_of::<f32>());
+        let matrix = |number: usize| Tensor::full(number as f32, (rows, columns), &Device::Cpu).unwrap();
+        let tensors: HashMap<_, _> =
+            (0..TENSORS).map(|number| (format!("{number}"), matrix(number))).collect();
+        candle_core::safetensors::save(&tensors, &file).unwrap();
+        let weights = Weights::open_file(&file).unwrap();
+        for number in 0..TENSORS {
+            let read = weights.get(&number.to_string(), &[rows, columns], DType::F32, &Device::Cpu).unwrap();
+            assert_eq!(
+                read.get(rows - 1).unwrap().max(0).unwrap().to_scalar::<f32>().unwrap(),
+                number as f32
+            );
+            // The system reads a little ahead.
+            let resident = resident(&file);
+            assert!(resident <= BYTES + (1 << 20), "{resident} bytes after {} tensors", number + 1);
+        }
+        // What has left the memory is read from the file again.
+        let read = weights.get("0", &[rows, columns], DType::F32, &Device::Cpu).unwrap();
+        assert_eq!(read.sum_all().unwrap().to_scalar::<f32>().unwrap(), 0.0);
+    }
 }
