@@ -12,6 +12,7 @@
 mod support;
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use memory::Checkpoint;
 use memory::ladder::{LadderState, Processor, Step};
@@ -82,13 +83,14 @@ fn any_allocation_may_fail() {
         return;
     }
     let gpu = job(DeviceChoice::Cuda(0));
-    let (allocations, undisturbed) = undisturbed(&gpu);
+    let (allocations, undisturbed) = one_window();
+    let allocations = *allocations;
     println!("{allocations} allocations, {} bytes left", undisturbed.left.unwrap());
     assert!(allocations > 100);
 
     // Every allocation, or as many as are asked for, spread evenly.
     let every = (1..=allocations).step_by((allocations / rounds(2)).max(1));
-    let (retried, renewed) = fail_at(every, &gpu, &undisturbed);
+    let (retried, renewed) = fail_at(every, &gpu, undisturbed);
     println!("{retried} tried again, {renewed} with a new engine");
     assert!(retried > 0);
 }
@@ -102,7 +104,7 @@ fn a_later_allocation_may_fail() {
     let folder = tempfile::tempdir().unwrap();
     let limit = Some(Time::from_millis(20_000));
     let long = Job { file: recording(folder.path()).into(), limit, ..job(DeviceChoice::Cuda(0)) };
-    let (of_one, _) = undisturbed(&job(DeviceChoice::Cuda(0)));
+    let of_one = one_window().0;
     let (all, whole) = undisturbed(&long);
     assert!(all > of_one + of_one / 2, "{all} allocations, {of_one} of them for one window");
     let mut state = 5u64;
@@ -118,6 +120,12 @@ fn a_later_allocation_may_fail() {
 /// What an ordinary run does, or what is asked for.
 fn rounds(ordinary: usize) -> usize {
     std::env::var("STENO_MOCK_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(ordinary)
+}
+
+/// Of a job of one window, as [`undisturbed`] says.
+fn one_window() -> &'static (usize, Outcome) {
+    static FOUND: OnceLock<(usize, Outcome)> = OnceLock::new();
+    FOUND.get_or_init(|| undisturbed(&job(DeviceChoice::Cuda(0))))
 }
 
 /// How many allocations there are in a job, and how it ends.
