@@ -4,8 +4,9 @@
 //!
 //! With T = audio context (1500), d = width, f = feed-forward width, h = heads,
 //! V = vocabulary, N = tokens a sequence may have, w = windows decoded
-//! together, b = beams, s = bytes of an element (4 on the host, 2 on a GPU),
-//! L the decoder's layers:
+//! together, b = beams, s = bytes of an element (4 on the host, 2 on a GPU; keys
+//! and values have 2 on the host too, unless the weights have 32 bits), L the
+//! decoder's layers:
 //!
 //! - **weights**: every matrix in the precision in which it is held, or the next
 //!   that its rows fit ([`Dimensions::matrix_bytes`]), the rest (convolutions,
@@ -110,6 +111,11 @@ impl Plan {
             (DeviceKind::Host, _) | (_, Precision::F32) => 4,
             (DeviceKind::Gpu, _) => 2,
         }
+    }
+
+    /// Bytes of an element of Whisper's keys and values: those of the weights, but no fewer than 16 bits.
+    fn cached_element(&self) -> u64 {
+        if self.held == Precision::F32 { 4 } else { 2 }
     }
 }
 
@@ -286,8 +292,8 @@ impl Footprint {
         let encoder = s * (mel + feed_forward.max(attention));
 
         let layers = dimensions.decoder_layers;
-        let cross = s * layers * 2 * t * d;
-        let cache_of = |tokens: u64| s * 2 * tokens * d;
+        let cross = plan.cached_element() * layers * 2 * t * d;
+        let cache_of = |tokens: u64| plan.cached_element() * 2 * tokens * d;
         let own = layers * cache_of(plan.tokens) * plan.beams;
         let logits = 4 * dimensions.vocabulary;
         let output = s * t * d;

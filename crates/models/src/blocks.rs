@@ -91,7 +91,7 @@ fn each<const BYTES: usize, const WEIGHTS: usize>(
 /// positions of a 32-bit float's, and a multiplication corrects the difference
 /// of the exponents' biases, 127 - 15 = 112. This also converts subnormal numbers.
 #[inline(always)]
-fn f16_value(bytes: [u8; 2]) -> f32 {
+pub fn f16_value(bytes: [u8; 2]) -> f32 {
     const TWO_TO_112: f32 = f32::from_bits((127 + 112) << 23);
     let bits = u32::from(u16::from_le_bytes(bytes));
     let magnitude = (bits & 0x7fff) << 13;
@@ -131,14 +131,28 @@ fn f16_weights_by_instruction(bytes: &[u8; 2 * BLOCK_WEIGHTS]) -> [f32; BLOCK_WE
     weights
 }
 
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn f16_value_by_instruction(bytes: [u8; 2]) -> f32 {
+    use std::arch::x86_64::{_mm_cvtph_ps, _mm_cvtsi32_si128, _mm_cvtss_f32};
+    _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(i32::from(u16::from_le_bytes(bytes)))))
+}
+
 /// The scale of a block and its weights before scaling.
 #[inline(always)]
-pub fn q8_0_weights(block: &[u8; 34]) -> (f32, [f32; BLOCK_WEIGHTS]) {
+pub fn q8_0_weights<const FMA: bool>(block: &[u8; 34]) -> (f32, [f32; BLOCK_WEIGHTS]) {
     let mut weights = [0.0; BLOCK_WEIGHTS];
     for (weight, q) in weights.iter_mut().zip(&block[2..]) {
         *weight = f32::from(*q as i8);
     }
-    (half(block, 0), weights)
+    let scale = [block[0], block[1]];
+    #[cfg(target_arch = "x86_64")]
+    if FMA {
+        // SAFETY: `vectorised` sets `FMA` only where the processor has AVX2 and F16C too.
+        return (unsafe { f16_value_by_instruction(scale) }, weights);
+    }
+    (f16_value(scale), weights)
 }
 
 /// The half-precision number at byte `at`.

@@ -1,10 +1,15 @@
 //! Keys and values of attention on the host, laid out so that a decoder's step,
 //! which has few queries, reads them in one pass without copying.
 
+use std::borrow::Cow;
+
 use candle_core::Tensor;
+use half::f16;
+use half::slice::HalfFloatSliceExt;
 use rayon::prelude::*;
 
 use crate::Error;
+use crate::blocks::{f16_value, f16_weights};
 use crate::fused::exponentials;
 use crate::matrix::with_values;
 use crate::vectorised::{Kernel, mul_add, vectorised};
@@ -16,7 +21,59 @@ const BLOCK_POSITIONS: usize = 32;
 /// read. This many values fit the first-level cache.
 const VALUES_PER_PASS: usize = 64;
 
-/// The KV cache of one attention layer.
+/// A number that keys and values are held in. Attention computes in 32 bits.
+pub trait Element: Copy + Default + Send + Sync {
+    /// The numbers nearest to `values`.
+    fn nearest(values: &[f32]) -> Cow<'_, [Self]>;
+
+    /// The same number in 32 bits.
+    fn wide(self) -> f32;
+
+    /// As [`wide`](Self::wide), of as many as are computed together; to be called from a [`Kernel`].
+    fn wide_block<const FMA: bool>(block: &[Self; BLOCK_POSITIONS]) -> [f32; BLOCK_POSITIONS];
+}
+
+impl Element for f32 {
+    fn nearest(values: &[f32]) -> Cow<'_, [Self]> {
+        values.into()
+    }
+
+    #[inline(always)]
+    fn wide(self) -> f32 {
+        self
+    }
+
+    #[inline(always)]
+    fn wide_block<const FMA: bool>(block: &[Self; BLOCK_POSITIONS]) -> [f32; BLOCK_POSITIONS] {
+        *block
+    }
+}
+
+/// A number of 16 bits, its lower byte first.
+pub type Half = [u8; 2];
+
+impl Element for Half {
+    fn nearest(values: &[f32]) -> Cow<'_, [Self]> {
+        let mut halves = vec![f16::ZERO; values.len()];
+        halves.convert_from_f32_slice(values);
+        halves.iter().map(|half| half.clamp(f16::MIN, f16::MAX).to_le_bytes()).collect()
+    }
+
+    #[inline(always)]
+    fn wide(self) -> f32 {
+        f16_value(self)
+    }
+
+    #[inline(always)]
+    fn wide_block<const FMA: bool>(block: &[Self; BLOCK_POSITIONS]) -> [f32; BLOCK_POSITIONS] {
+        match block.as_flattened().first_chunk() {
+            Some(bytes) => f16_weights::<FMA>(bytes),
+            None => block.map(f16_value),
+        }
+    }
+}
+
+/// The KV cache of one attention layer, its numbers held as `E`.
 ///
 /// Keys are stored in blocks of [`BLOCK_POSITIONS`] positions. Within a block the
 /// same component of all positions' keys is contiguous, so that the scores of a
@@ -25,7 +82,7 @@ const VALUES_PER_PASS: usize = 64;
 /// Sequences that go on from the same past share its blocks: [`reorder`](Self::reorder) changes
 /// an index alone, and a block is copied when one of those that share it is about to write into it.
 #[derive(Debug)]
-pub struct KvCache {
+pub struct KvCache<E = f32> {
     rows: usize,
     heads: usize,
     head_width: usize,
@@ -36,9 +93,9 @@ pub struct KvCache {
     /// (rows, blocks): in which row of `keys` and `values` a sequence's block is.
     index: Vec<usize>,
     /// (rows, heads, blocks, head width, [`BLOCK_POSITIONS`])
-    keys: Vec<f32>,
+    keys: Vec<E>,
     /// (rows, heads, blocks x [`BLOCK_POSITIONS`], head width)
-    values: Vec<f32>,
+    values: Vec<E>,
 }
 
 /// The positions that the queries of a row attend to.
@@ -51,7 +108,7 @@ pub enum AttentionMask {
     Causal(usize),
 }
 
-impl KvCache {
+impl<E: Element> KvCache<E> {
     /// A cache of zeros for `capacity` positions of `rows` sequences.
     pub fn new(rows: usize, heads: usize, head_width: usize, capacity: usize) -> Self {
         let blocks = capacity.div_ceil(BLOCK_POSITIONS);
@@ -63,8 +120,8 @@ impl KvCache {
             positions: capacity,
             blocks,
             index: (0..rows * blocks).map(|at| at / blocks).collect(),
-            keys: vec![0.0; numbers],
-            values: vec![0.0; numbers],
+            keys: vec![E::default(); numbers],
+            values: vec![E::default(); numbers],
         }
     }
 
@@ -81,6 +138,7 @@ impl KvCache {
         self.own(at, count);
         let (blocks, head_length) = (self.blocks, self.head_length());
         with_values(keys, |keys| {
+            let keys = E::nearest(keys);
             for (number, key) in keys.chunks_exact(head_width.max(1)).enumerate() {
                 let (row, position, head) =
                     (number / heads / count, at + number / heads % count, number % heads);
@@ -101,6 +159,7 @@ impl KvCache {
         self.own(at, count);
         let (blocks, head_length) = (self.blocks, self.head_length());
         with_values(values, |values| {
+            let values = E::nearest(values);
             for (number, value) in values.chunks_exact(head_width.max(1)).enumerate() {
                 let (row, position, head) =
                     (number / heads / count, at + number / heads % count, number % heads);
@@ -196,7 +255,7 @@ impl KvCache {
     /// Keeps only these rows and frees the memory of the others.
     pub fn keep(&mut self, rows: &[usize]) {
         let (head_length, length) = (self.head_length(), BLOCK_POSITIONS * self.head_width);
-        let kept = |numbers: &[f32]| {
+        let kept = |numbers: &[E]| {
             let mut kept = Vec::with_capacity(rows.len() * self.heads * head_length);
             for row in rows {
                 let held = &self.index[row * self.blocks..][..self.blocks];
@@ -254,7 +313,7 @@ impl KvCache {
         scale: f32,
         scores: &'a mut [f32],
         out: &'a mut [f32],
-    ) -> HeadAttention<'a> {
+    ) -> HeadAttention<'a, E> {
         let (row, head) = (number / self.heads, number % self.heads);
         let width = self.heads * self.head_width;
         let head_length = self.head_length();
@@ -294,15 +353,15 @@ impl KvCache {
 }
 
 /// Attention of the queries of one row by one head.
-struct HeadAttention<'a> {
+struct HeadAttention<'a, E> {
     /// All queries, from the first one's part for this head on. Consecutive
     /// queries are `width` apart.
     q: &'a [f32],
     width: usize,
     queries: usize,
     /// Those of all rows, from the first one's part for this head on. Rows are `row_length` apart.
-    keys: &'a [f32],
-    values: &'a [f32],
+    keys: &'a [E],
+    values: &'a [E],
     row_length: usize,
     /// In which row each block is.
     held: &'a [usize],
@@ -317,9 +376,9 @@ struct HeadAttention<'a> {
     out: &'a mut [f32],
 }
 
-impl HeadAttention<'_> {
-    #[inline(always)]
+impl<E> HeadAttention<'_, E> {
     /// The number of positions that a query attends to.
+    #[inline(always)]
     fn visible_to(&self, query: usize) -> usize {
         match self.mask {
             AttentionMask::Full(positions) => positions,
@@ -328,7 +387,7 @@ impl HeadAttention<'_> {
     }
 }
 
-impl Kernel for HeadAttention<'_> {
+impl<E: Element> Kernel for HeadAttention<'_, E> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         let most = self.visible_to(self.queries - 1);
@@ -338,7 +397,7 @@ impl Kernel for HeadAttention<'_> {
             for (query, scores) in self.scores.chunks_exact_mut(self.padded).take(self.queries).enumerate() {
                 let q = &self.q[query * self.width..][..self.head_width];
                 let (blocks, _) = scores.as_chunks_mut::<BLOCK_POSITIONS>();
-                blocks[number] = block_of_scores::<FMA>(q, keys, self.scale);
+                blocks[number] = block_of_scores::<FMA, E>(q, keys, self.scale);
             }
         }
         if self.out.is_empty() {
@@ -364,7 +423,7 @@ impl Kernel for HeadAttention<'_> {
             for query in 0..self.queries {
                 let shares = &self.scores[query * self.padded + first..][..count];
                 let out = &mut self.out[query * self.head_width..][..self.head_width];
-                add_weighted::<FMA>(shares, values, out);
+                add_weighted::<FMA, E>(shares, values, out);
             }
             first += count;
         }
@@ -372,12 +431,12 @@ impl Kernel for HeadAttention<'_> {
 }
 
 #[inline(always)]
-fn block_of_scores<const FMA: bool>(q: &[f32], keys: &[f32], scale: f32) -> [f32; BLOCK_POSITIONS] {
+fn block_of_scores<const FMA: bool, E: Element>(q: &[f32], keys: &[E], scale: f32) -> [f32; BLOCK_POSITIONS] {
     let mut sums = [0.0; BLOCK_POSITIONS];
     let (keys, _) = keys.as_chunks::<BLOCK_POSITIONS>();
     for (q, keys) in q.iter().zip(keys) {
-        for (sum, key) in sums.iter_mut().zip(keys) {
-            *sum = mul_add::<FMA>(*q, *key, *sum);
+        for (sum, key) in sums.iter_mut().zip(E::wide_block::<FMA>(keys)) {
+            *sum = mul_add::<FMA>(*q, key, *sum);
         }
     }
     sums.map(|sum| sum * scale)
@@ -385,37 +444,42 @@ fn block_of_scores<const FMA: bool>(q: &[f32], keys: &[f32], scale: f32) -> [f32
 
 /// Adds each row of `values` times its share to `out`.
 #[inline(always)]
-fn add_weighted<const FMA: bool>(shares: &[f32], values: &[f32], out: &mut [f32]) {
+fn add_weighted<const FMA: bool, E: Element>(shares: &[f32], values: &[E], out: &mut [f32]) {
     let width = out.len();
     let mut at = 0;
     while at + 64 <= width {
-        add_weighted_part::<FMA, 64>(shares, values, &mut out[at..], width, at);
+        add_weighted_blocks::<FMA, E, 2>(shares, values, &mut out[at..], width, at);
         at += 64;
     }
-    while at + 8 <= width {
-        add_weighted_part::<FMA, 8>(shares, values, &mut out[at..], width, at);
-        at += 8;
+    while at + BLOCK_POSITIONS <= width {
+        add_weighted_blocks::<FMA, E, 1>(shares, values, &mut out[at..], width, at);
+        at += BLOCK_POSITIONS;
     }
-    while at < width {
-        add_weighted_part::<FMA, 1>(shares, values, &mut out[at..], width, at);
-        at += 1;
+    for (at, out) in out.iter_mut().enumerate().skip(at) {
+        for (share, value) in shares.iter().zip(values.chunks_exact(width)) {
+            *out = mul_add::<FMA>(*share, value[at].wide(), *out);
+        }
     }
 }
 
 #[inline(always)]
-fn add_weighted_part<const FMA: bool, const WIDTH: usize>(
+fn add_weighted_blocks<const FMA: bool, E: Element, const BLOCKS: usize>(
     shares: &[f32],
-    values: &[f32],
+    values: &[E],
     out: &mut [f32],
     width: usize,
     at: usize,
 ) {
-    let Some((out, _)) = out.split_first_chunk_mut::<WIDTH>() else { return };
+    let (out, _) = out.as_chunks_mut::<BLOCK_POSITIONS>();
+    let Some((out, _)) = out.split_first_chunk_mut::<BLOCKS>() else { return };
     let mut sums = *out;
     for (share, value) in shares.iter().zip(values.chunks_exact(width)) {
-        let Some((value, _)) = value[at..].split_first_chunk::<WIDTH>() else { return };
-        for (sum, value) in sums.iter_mut().zip(value) {
-            *sum = mul_add::<FMA>(*share, *value, *sum);
+        let (value, _) = value[at..].as_chunks::<BLOCK_POSITIONS>();
+        let Some((value, _)) = value.split_first_chunk::<BLOCKS>() else { return };
+        for (sums, value) in sums.iter_mut().zip(value) {
+            for (sum, value) in sums.iter_mut().zip(E::wide_block::<FMA>(value)) {
+                *sum = mul_add::<FMA>(*share, value, *sum);
+            }
         }
     }
     *out = sums;
@@ -423,7 +487,7 @@ fn add_weighted_part<const FMA: bool, const WIDTH: usize>(
 
 #[cfg(test)]
 mod tests {
-    use candle_core::{D, Device};
+    use candle_core::{D, DType, Device};
 
     use super::*;
 
@@ -464,6 +528,23 @@ mod tests {
 
     #[test]
     fn attention_equals_candle_step_by_step() {
+        attention_equals_candle_in::<f32>(DType::F32);
+    }
+
+    /// Of the numbers that are held: what is lost when they are rounded is the model's business.
+    #[test]
+    fn attention_to_numbers_of_16_bits_equals_candle_step_by_step() {
+        attention_equals_candle_in::<Half>(DType::F16);
+    }
+
+    #[test]
+    fn numbers_beyond_16_bits_are_the_largest_there_are() {
+        let numbers: Vec<f32> =
+            Half::nearest(&[1e9, -1e9, 0.1, -2.5]).iter().map(|half| half.wide()).collect();
+        assert_eq!(numbers, [65504.0, -65504.0, 0.099975586, -2.5]);
+    }
+
+    fn attention_equals_candle_in<E: Element>(held: DType) {
         // rows of the cache, sequences per row, queries, positions, heads, head width, causal
         for (rows, n, count, positions, heads, head_width, causal) in [
             (1, 1, 1, 1, 1, 4, false),
@@ -478,8 +559,10 @@ mod tests {
             let random = |rows, count| {
                 Tensor::randn(0f32, 1.5, (rows, count, heads * head_width), &Device::Cpu).unwrap()
             };
-            let (q, k, v) = (random(rows * n, count), random(rows, positions), random(rows, positions));
-            let mut cache = KvCache::new(rows, heads, head_width, positions);
+            let rounded = |x: Tensor| x.to_dtype(held).unwrap().to_dtype(DType::F32).unwrap();
+            let q = random(rows * n, count);
+            let (k, v) = (rounded(random(rows, positions)), rounded(random(rows, positions)));
+            let mut cache = KvCache::<E>::new(rows, heads, head_width, positions);
             // In two parts, as a prompt and the tokens after it.
             let first = positions / 2;
             for (at, length) in [(0, first), (first, positions - first)] {
@@ -514,7 +597,7 @@ mod tests {
         let pick =
             |x: &Tensor, rows: &[u32]| x.index_select(&Tensor::new(rows, &Device::Cpu).unwrap(), 0).unwrap();
         let made = |k: &Tensor, v: &Tensor| {
-            let mut cache = KvCache::new(k.dim(0).unwrap(), heads, head_width, positions + 30);
+            let mut cache = KvCache::<f32>::new(k.dim(0).unwrap(), heads, head_width, positions + 30);
             cache.write_keys(0, k).unwrap();
             cache.write_values(0, v).unwrap();
             cache
@@ -544,7 +627,7 @@ mod tests {
             cache.write_keys(at, k).unwrap();
             cache.write_values(at, v).unwrap();
         };
-        let mut cache = KvCache::new(rows, heads, head_width, positions);
+        let mut cache = KvCache::<f32>::new(rows, heads, head_width, positions);
         let (mut k, mut v) = (random(20), random(20));
         write(&mut cache, 0, &k, &v);
         let (mut length, mut forks) = (20, 0);
@@ -580,9 +663,9 @@ mod tests {
     #[test]
     fn mismatched_shapes_are_refused() {
         let x = |rows: usize, count: usize, width: usize| {
-            Tensor::zeros((rows, count, width), candle_core::DType::F32, &Device::Cpu).unwrap()
+            Tensor::zeros((rows, count, width), DType::F32, &Device::Cpu).unwrap()
         };
-        let mut cache = KvCache::new(2, 2, 4, 32);
+        let mut cache = KvCache::<f32>::new(2, 2, 4, 32);
         assert!(cache.write_keys(30, &x(2, 3, 8)).is_err());
         assert!(cache.write_keys(0, &x(1, 3, 8)).is_err());
         assert!(cache.write_values(30, &x(2, 3, 8)).is_err());

@@ -35,6 +35,7 @@ pub(crate) struct PackedMatrix {
     format: Precision,
     rows: usize,
     columns: usize,
+    row_bytes: usize,
     bytes: Vec<u8>,
 }
 
@@ -55,8 +56,9 @@ impl PackedMatrix {
         {
             return Err(format!("{rows} x {columns} weights don't fit {} bytes of {stored}", bytes.len()));
         }
+        let of = |bytes| Self { format, rows, columns, row_bytes: row_bytes(format), bytes };
         if stored == format {
-            return Ok(Self { format, rows, columns, bytes: bytes.to_vec() });
+            return Ok(of(bytes.to_vec()));
         }
         let mut packed = vec![0; rows * row_bytes(format)];
         let rows_at_once = (WEIGHTS_PER_TASK / columns).max(1);
@@ -68,7 +70,7 @@ impl PackedMatrix {
                 to_f32(stored, bytes, &mut values);
                 from_f32(format, values, packed)
             })?;
-        Ok(Self { format, rows, columns, bytes: packed })
+        Ok(of(packed))
     }
 
     pub fn format(&self) -> Precision {
@@ -118,7 +120,7 @@ impl PackedMatrix {
         let mut values = vec![0.0; ids.len() * self.columns];
         for (id, values) in ids.iter().zip(values.chunks_exact_mut(self.columns)) {
             let row =
-                self.bytes.chunks_exact(self.row_bytes()).nth(*id as usize).ok_or_else(|| {
+                self.bytes.chunks_exact(self.row_bytes).nth(*id as usize).ok_or_else(|| {
                     candle_core::Error::Msg(format!("row {id} of a matrix of {}", self.rows))
                 })?;
             to_f32(self.format, row, values);
@@ -130,25 +132,21 @@ impl PackedMatrix {
     fn rows_as_f32(&self, start: usize, count: usize) -> Result<Tensor, Error> {
         let mut values = vec![0.0; count * self.columns];
         let rows_at_once = (WEIGHTS_PER_TASK / self.columns).max(1);
-        let bytes = &self.bytes[start * self.row_bytes()..(start + count) * self.row_bytes()];
+        let bytes = &self.bytes[start * self.row_bytes..(start + count) * self.row_bytes];
         values
             .par_chunks_mut(rows_at_once * self.columns)
-            .zip(bytes.par_chunks(rows_at_once * self.row_bytes()))
+            .zip(bytes.par_chunks(rows_at_once * self.row_bytes))
             .for_each(|(values, bytes)| to_f32(self.format, bytes, values));
         Ok(Tensor::from_vec(values, (count, self.columns), &Device::Cpu)?)
-    }
-
-    fn row_bytes(&self) -> usize {
-        bytes_of(self.format, self.columns)
     }
 }
 
 impl WeightRows for PackedMatrix {
     #[inline(always)]
     fn multiply_row<const FMA: bool>(&self, number: usize, scratch: &mut [f32], x: &[f32], out: &mut [f32]) {
-        let row = &self.bytes[number * self.row_bytes()..][..self.row_bytes()];
+        let row = &self.bytes[number * self.row_bytes..][..self.row_bytes];
         match self.format {
-            Precision::Q8_0 => blocks_times::<FMA, _>(row.as_chunks().0, x, out, q8_0_weights),
+            Precision::Q8_0 => blocks_times::<FMA, _>(row.as_chunks().0, x, out, q8_0_weights::<FMA>),
             Precision::F16 if self.columns.is_multiple_of(BLOCK_WEIGHTS) => {
                 blocks_times::<FMA, _>(row.as_chunks().0, x, out, |block| (1.0, f16_weights::<FMA>(block)));
             }

@@ -126,7 +126,21 @@ fn dot_block_rows<const FMA: bool, const BYTES: usize, const N: usize>(
         }
     }
     // As in `dot_rows`.
-    std::hint::black_box(sums).map(|sums| sums.iter().sum())
+    std::hint::black_box(sums).map(sum_of_lanes)
+}
+
+/// The sum of all lanes, each half added to the other: four additions wait for one another where there would be fifteen.
+#[inline(always)]
+fn sum_of_lanes(lanes: [f32; LANES]) -> f32 {
+    let mut sums = lanes;
+    let mut half = LANES / 2;
+    while half > 0 {
+        for lane in 0..half {
+            sums[lane] += sums[lane + half];
+        }
+        half /= 2;
+    }
+    sums[0]
 }
 
 /// The dot products of `row` with each of the `N` rows of `x`.
@@ -149,7 +163,7 @@ fn dot_rows<const FMA: bool, const N: usize>(row: &[f32], x: &[f32]) -> [f32; N]
     let mut out = [0.0; N];
     for (number, (out, sums)) in out.iter_mut().zip(sums).enumerate() {
         let x = &x[(number + 1) * columns - rest.len()..][..rest.len()];
-        *out = sums.iter().sum::<f32>() + rest.iter().zip(x).map(|(a, b)| a * b).sum::<f32>();
+        *out = sum_of_lanes(sums) + rest.iter().zip(x).map(|(a, b)| a * b).sum::<f32>();
     }
     out
 }

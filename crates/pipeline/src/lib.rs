@@ -45,13 +45,18 @@ pub use steps::{Found, Observer, Speech, Step};
 
 use transcript::Transcript;
 use wire::{
-    Adapt, Adapted, Description, EmbedTexts, EncodeVoice, Event, Failure, FilePath, Job, KnownVoice, Quantise,
+    Adapt, Adapted, Description, DeviceChoice, EmbedTexts, EncodeVoice, Event, Failure, FilePath, Job,
+    KnownVoice, Quantise,
 };
 
 use device_context::DeviceContext;
 
 /// Where a job's events go.
 type Emit<'a> = &'a mut (dyn FnMut(Event) + Send);
+
+/// The main thread's size on most systems: recursive parsers of container formats, which run within the pool, were
+/// written with it in mind.
+const STACK_BYTES: usize = 8 << 20;
 
 /// One device and what is loaded on it. Lives on the thread that owns the
 /// device; other threads send that thread a command.
@@ -193,8 +198,9 @@ impl Engine {
         embedder.tokens(asked, &Control::default()).ok()?.iter().map(Vec::len).max()
     }
 
-    /// Runs `work` on as many threads as the job asks for, at most one per core: candle takes those
-    /// of the pool that it is called on.
+    /// Runs `work` on as many threads as the job asks for, at most one per core, or else on as many as the program has:
+    /// candle takes those of the pool that it is called on. It is called within the pool, since each of its operations
+    /// would wait for another thread to begin it and to end it.
     fn on_threads<R: Send>(
         &mut self,
         job: &Job,
@@ -202,12 +208,15 @@ impl Engine {
     ) -> R {
         let Self { context, pool, .. } = self;
         let cores = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
-        let Some(threads) = job.threads.filter(|threads| *threads > 0).map(|threads| threads.min(cores))
-        else {
+        let wanted = job.threads.filter(|threads| *threads > 0).map(|threads| threads.min(cores));
+        // With a card, few operations are the pool's.
+        if wanted.is_none() && cfg!(feature = "cuda") && job.device != DeviceChoice::Cpu {
             return work(context);
-        };
+        }
+        let threads = wanted.unwrap_or_else(rayon::current_num_threads);
         if pool.as_ref().is_none_or(|pool| pool.current_num_threads() != threads) {
-            *pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok();
+            let builder = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK_BYTES);
+            *pool = builder.thread_name(|number| format!("compute {number}")).build().ok();
         }
         match pool {
             Some(pool) => pool.install(|| work(context)),
@@ -228,5 +237,16 @@ mod tests {
             let job = Job { threads: Some(wanted), ..Job::new(1, "talk.flac", "model") };
             assert_eq!(engine.on_threads(&job, |_| rayon::current_num_threads()), expected, "{wanted}");
         }
+    }
+
+    /// On another thread, each operation would wait for the pool to begin and to end it.
+    #[cfg(not(feature = "cuda"))]
+    #[test]
+    fn jobs_run_on_a_thread_of_the_pool() {
+        let mut engine = Engine::new();
+        let found = engine.on_threads(&Job::new(1, "talk.flac", "model"), |_| {
+            (rayon::current_thread_index().is_some(), rayon::current_num_threads())
+        });
+        assert_eq!(found, (true, rayon::current_num_threads()));
     }
 }

@@ -8,9 +8,10 @@ use crate::Error;
 #[cfg(feature = "cuda")]
 use crate::attend::{AttendToShared, SharedPast};
 use crate::fused::is_host_f32;
-use crate::kv_cache::{AttentionMask, KvCache};
+use crate::kv_cache::{AttentionMask, Element, Half, KvCache};
 use crate::matrix::Matrix;
 use formats::WhisperConfig;
+use memory::Precision;
 
 /// Whisper's decoder, which predicts the next token from the tokens so far and
 /// the encoded audio. Immutable: the state of a decoding is in [`DecoderState`].
@@ -24,6 +25,8 @@ pub struct Decoder {
     heads: usize,
     head_width: usize,
     dtype: DType,
+    /// On the host, keys and values are held in 16 bits, as no weight has more.
+    is_half: bool,
     device: Device,
 }
 
@@ -53,14 +56,15 @@ pub struct DecoderState {
 
 #[derive(Debug)]
 enum LayerState {
-    Host(HostCaches),
+    Host(HostCaches<f32>),
+    HostHalf(HostCaches<Half>),
     Device(DeviceCaches),
 }
 
 #[derive(Debug)]
-struct HostCaches {
-    tokens: KvCache,
-    audio: KvCache,
+struct HostCaches<E> {
+    tokens: KvCache<E>,
+    audio: KvCache<E>,
 }
 
 #[derive(Debug)]
@@ -163,13 +167,18 @@ impl DecoderState {
     }
 }
 
+impl<E: Element> HostCaches<E> {
+    fn keep(&mut self, rows: &[usize], windows: &[usize]) {
+        self.tokens.keep(rows);
+        self.audio.keep(windows);
+    }
+}
+
 impl LayerState {
     fn keep(&mut self, rows: &[usize], windows: &[usize]) -> Result<(), Error> {
         match self {
-            Self::Host(caches) => {
-                caches.tokens.keep(rows);
-                caches.audio.keep(windows);
-            }
+            Self::Host(caches) => caches.keep(rows, windows),
+            Self::HostHalf(caches) => caches.keep(rows, windows),
             Self::Device(caches) => {
                 let device = caches.self_keys.device().clone();
                 let (rows, windows) = (indices(rows, &device)?, indices(windows, &device)?);
@@ -185,6 +194,7 @@ impl LayerState {
     fn reorder(&mut self, sources: &[usize], length: usize) -> Result<(), Error> {
         match self {
             Self::Host(caches) => caches.tokens.reorder(sources),
+            Self::HostHalf(caches) => caches.tokens.reorder(sources),
             Self::Device(caches) => {
                 let sources = indices(sources, caches.self_keys.device())?;
                 for cache in [&caches.self_keys, &caches.self_values] {
@@ -255,6 +265,7 @@ impl Decoder {
             heads: config.dimensions.decoder_heads as usize,
             head_width: width / config.dimensions.decoder_heads as usize,
             dtype: loader.dtype,
+            is_half: loader.precision != Precision::F32,
             device: loader.device.clone(),
         })
     }
@@ -275,12 +286,10 @@ impl Decoder {
             .map(|layer| {
                 let cross = &layer.cross_attention;
                 if is_host_f32(audio) {
-                    let cache = |rows, positions| KvCache::new(rows, self.heads, self.head_width, positions);
-                    let mut audio_cache = cache(windows, audio.dim(1)?);
-                    audio_cache.write_keys(0, &cross.k.forward(audio)?)?;
-                    audio_cache.write_values(0, &cross.v.forward(audio)?)?;
-                    let tokens = cache(windows * beams, capacity);
-                    return Ok(LayerState::Host(HostCaches { tokens, audio: audio_cache }));
+                    return Ok(match self.is_half {
+                        true => LayerState::HostHalf(self.host_caches(cross, audio, beams, capacity)?),
+                        false => LayerState::Host(self.host_caches(cross, audio, beams, capacity)?),
+                    });
                 }
                 // Separate statements, so that intermediate tensors are freed
                 // before the next projection.
@@ -305,6 +314,21 @@ impl Decoder {
             #[cfg(feature = "cuda")]
             shared: None,
         })
+    }
+
+    fn host_caches<E: Element>(
+        &self,
+        cross: &Projections,
+        audio: &Tensor,
+        beams: usize,
+        capacity: usize,
+    ) -> Result<HostCaches<E>, Error> {
+        let (windows, positions, _) = audio.dims3()?;
+        let cache = |rows, positions| KvCache::new(rows, self.heads, self.head_width, positions);
+        let mut of_audio = cache(windows, positions);
+        of_audio.write_keys(0, &cross.k.forward(audio)?)?;
+        of_audio.write_values(0, &cross.v.forward(audio)?)?;
+        Ok(HostCaches { tokens: cache(windows * beams, capacity), audio: of_audio })
     }
 
     /// Appends `tokens`, the same number for every row, in order of rows, and
@@ -413,47 +437,41 @@ impl Layer {
         extent: CacheExtent<'_>,
         wanted: &[usize],
     ) -> Result<(Tensor, Vec<Tensor>), Error> {
-        let y = self.self_norm.forward(x)?;
-        let x = match caches {
-            LayerState::Host(caches) => self.attend_to_tokens_on_host(&y, &mut caches.tokens, extent, x)?,
-            LayerState::Device(caches) => self.attend_to_tokens(&y, caches, extent, x)?,
-        };
-        let y = self.cross_norm.forward(&x)?;
         let (x, scores) = match caches {
-            LayerState::Host(caches) => self.attend_to_audio_on_host(&y, &caches.audio, wanted, &x)?,
-            LayerState::Device(caches) => self.attend_to_audio(&y, caches, extent, wanted, &x)?,
+            LayerState::Host(caches) => self.attend_on_host(x, caches, extent, wanted)?,
+            LayerState::HostHalf(caches) => self.attend_on_host(x, caches, extent, wanted)?,
+            LayerState::Device(caches) => {
+                let y = self.self_norm.forward(x)?;
+                let x = self.attend_to_tokens(&y, caches, extent, x)?;
+                let y = self.cross_norm.forward(&x)?;
+                self.attend_to_audio(&y, caches, extent, wanted, &x)?
+            }
         };
         Ok((self.feed_forward.forward(&x)?, scores))
     }
 
-    fn attend_to_tokens_on_host(
+    fn attend_on_host<E: Element>(
         &self,
         x: &Tensor,
-        cache: &mut KvCache,
+        caches: &mut HostCaches<E>,
         extent: CacheExtent<'_>,
-        residual: &Tensor,
-    ) -> Result<Tensor, Error> {
-        let attention = &self.self_attention;
-        cache.write_keys(extent.length, &attention.k.forward(x)?)?;
-        cache.write_values(extent.length, &attention.v.forward(x)?)?;
-        let mask = AttentionMask::Causal(extent.length);
-        let y = cache.attend(&attention.q.forward(x)?, mask, attention.scale() as f32)?;
-        attention.out.added(&y, residual)
-    }
-
-    fn attend_to_audio_on_host(
-        &self,
-        x: &Tensor,
-        cache: &KvCache,
         wanted: &[usize],
-        residual: &Tensor,
     ) -> Result<(Tensor, Vec<Tensor>), Error> {
-        let attention = &self.cross_attention;
-        let (q, scale) = (attention.q.forward(x)?, attention.scale() as f32);
-        let y = cache.attend(&q, AttentionMask::Full(cache.positions()), scale)?;
-        let y = attention.out.added(&y, residual)?;
-        let scores = wanted.iter().map(|head| cache.scores(&q, *head, scale));
-        Ok((y, scores.collect::<Result<_, Error>>()?))
+        let (attention, tokens) = (&self.self_attention, &mut caches.tokens);
+        let y = self.self_norm.forward(x)?;
+        tokens.write_keys(extent.length, &attention.k.forward(&y)?)?;
+        tokens.write_values(extent.length, &attention.v.forward(&y)?)?;
+        let mask = AttentionMask::Causal(extent.length);
+        let y = tokens.attend(&attention.q.forward(&y)?, mask, attention.scale() as f32)?;
+        let x = attention.out.added(&y, x)?;
+
+        let (attention, audio) = (&self.cross_attention, &caches.audio);
+        let q = attention.q.forward(&self.cross_norm.forward(&x)?)?;
+        let scale = attention.scale() as f32;
+        let y = audio.attend(&q, AttentionMask::Full(audio.positions()), scale)?;
+        let x = attention.out.added(&y, &x)?;
+        let scores = wanted.iter().map(|head| audio.scores(&q, *head, scale));
+        Ok((x, scores.collect::<Result<_, Error>>()?))
     }
 
     fn attend_to_tokens(
