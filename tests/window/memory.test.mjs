@@ -87,9 +87,9 @@ test("under a limit set in the settings the job steps down, says so and complete
     await choose(window, "#preference-memory_limit", "lots");
     const refused = await until("the refusal", () => window.text(`${by("preference-memory_limit")} [role=alert]`));
     assert.match(refused, /6GiB/);
-    await choose(window, "#preference-memory_limit", "36MiB");
+    await choose(window, "#preference-memory_limit", "30MiB");
     const config = join(files.folder, "limit/steno/config.toml");
-    await until("the file", () => existsSync(config) && /memory_limit = "36MiB"/.test(readFileSync(config, "utf8")));
+    await until("the file", () => existsSync(config) && /memory_limit = "30MiB"/.test(readFileSync(config, "utf8")));
     await window.click(by("view-recordings"));
     await drop(files.paths[1]);
     await window.click(by("anyway"));

@@ -21,6 +21,11 @@ const RUNS: usize = 3;
 const USAGE: &str = "usage: bench FOLDER [--cuda N] [--precision P] [--at-least PERCENT] [--windows N]...";
 
 fn main() -> Result<()> {
+    // As in the engine: on a thread of the pool, no operation waits for another thread to begin it.
+    rayon::ThreadPoolBuilder::new().build()?.install(measure)
+}
+
+fn measure() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (mut device, mut wanted, mut at_least, mut windows) = (Device::Cpu, None, 0.0, Vec::new());
     let [folder, options @ ..] = arguments.as_slice() else { bail!(USAGE) };
