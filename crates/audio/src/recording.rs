@@ -10,6 +10,9 @@ use crate::{
     Warning, mel,
 };
 
+/// Samples that are decoded before they are listened to, 8 s: milliseconds of work.
+const PART_SAMPLES: usize = 8 * SAMPLE_RATE as usize;
+
 /// How to prepare a recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PrepareOptions {
@@ -115,16 +118,24 @@ fn pass(
     let mut loudest = MaximumEnergy::new(options.n_mels);
     let mut voice = options.vad.map(|threshold| (SpeechDetector::new(), threshold));
     let mut samples = 0;
-    while let Some(block) = reader.next_block()? {
-        pcm.push(block)?;
-        loudest.push(block);
-        if let Some((voice, _)) = &mut voice {
-            voice.push(block);
+    let (mut decoded, mut next) = (Vec::new(), Vec::new());
+    loop {
+        // Other threads listen to what was decoded, while this one decodes what follows. The longer task first.
+        rayon::in_place_scope(|scope| {
+            if let Some((voice, _)) = &mut voice {
+                scope.spawn(|_| voice.push(&decoded));
+            }
+            scope.spawn(|_| loudest.push(&decoded));
+            decode_part(&mut reader, &mut pcm, &mut next)
+        })?;
+        if next.is_empty() {
+            break;
         }
-        samples += block.len() as u64;
+        samples += next.len() as u64;
         if progress(samples as f64 / f64::from(SAMPLE_RATE), total).is_break() {
             return Err(AudioError::Cancelled);
         }
+        std::mem::swap(&mut decoded, &mut next);
     }
     if samples == 0 {
         return Err(AudioError::ZeroLength { path: path.into() });
@@ -144,6 +155,19 @@ fn pass(
         log_mel_maximum: loudest.finish(),
     };
     Ok((recording, reader.phase_loss()))
+}
+
+/// Replaces `part` by the next samples, [`PART_SAMPLES`] or little more, which are written to `pcm` too. It is empty at
+/// the end of the recording.
+fn decode_part(reader: &mut Reader, pcm: &mut PcmWriter, part: &mut Vec<f32>) -> Result<(), AudioError> {
+    part.clear();
+    while part.len() < PART_SAMPLES
+        && let Some(block) = reader.next_block()?
+    {
+        pcm.push(block)?;
+        part.extend_from_slice(block);
+    }
+    Ok(())
 }
 
 /// Computes the largest mel energy of a stream without storing its spectrogram.
