@@ -97,13 +97,14 @@ fn decoding_takes_what_was_predicted() {
     // The tables of the Fourier transform and the threads are there for good.
     recording.log_mel(&LogMel::new(80), 0, 10).unwrap();
     let mut wrong = Vec::new();
-    println!("model  beams  windows  predicted MB  measured MB  difference  decoding alone");
+    println!("model       beams  windows  predicted MB  measured MB  difference  decoding alone");
     let more = std::env::var("STENO_FOOTPRINT_MODELS").unwrap_or_default();
-    let more = more.split(',').filter(|name| !name.is_empty()).map(|name| (name, 1, &[1, 2][..]));
-    let ends = [("tiny", 1, &[1, 4][..]), ("tiny", 5, &[4]), ("base", 1, &[4])];
-    let whole = [("tiny", 1, &[1, 2, 4][..]), ("tiny", 5, &[4]), ("base", 1, &[1, 4])];
+    let more = more.split(',').filter(|name| !name.is_empty()).map(|name| (name, Precision::F32, 1, &[1, 2][..]));
+    let [wide, narrow] = [Precision::F32, Precision::Q8_0];
+    let ends = [("tiny", wide, 1, &[1, 4][..]), ("tiny", wide, 5, &[4]), ("base", narrow, 1, &[4])];
+    let whole = [("tiny", wide, 1, &[1, 2, 4][..]), ("tiny", wide, 5, &[4]), ("base", narrow, 1, &[1, 4])];
     let usual = if is_soak() { whole } else { ends };
-    for (name, beams, batches) in usual.into_iter().chain(more) {
+    for (name, precision, beams, batches) in usual.into_iter().chain(more) {
         let size = random_models::Size::named(name).unwrap();
         let model_folder = folder.path().join(name);
         if !random_models::is_complete(&model_folder) {
@@ -112,14 +113,14 @@ fn decoding_takes_what_was_predicted() {
         platform::trim_allocator();
         let before = held();
         platform::set_loading(true);
-        let model = Whisper::load(&model_folder, &Device::Cpu, Precision::F32, &|| true).unwrap();
+        let model = Whisper::load(&model_folder, &Device::Cpu, precision, &|| true).unwrap();
         platform::set_loading(false);
         let dimensions = Dimensions::of_public(name).unwrap();
         let plan = Plan {
             beams,
             // The start of the transcript, its language and its task.
             tokens: TOKENS as u64 + 3,
-            ..Plan::new(DeviceKind::Host, Precision::F32, &dimensions)
+            ..Plan::new(DeviceKind::Host, precision, &dimensions)
         };
         let footprint = Footprint::whisper(&dimensions, &plan);
         let settings = DecodingOptions {
@@ -158,7 +159,7 @@ fn decoding_takes_what_was_predicted() {
             let whole_predicted = TOKENIZER + footprint.weights + predicted;
             let difference = whole_predicted as f64 / whole as f64 - 1.0;
             println!(
-                "{name:6} {beams:>5} {windows:>8} {:>13} {:>12} {:>+10.1} %  {:>6} of {:>4}",
+                "{name:6} {precision:4} {beams:>5} {windows:>8} {:>13} {:>12} {:>+10.1} %  {:>6} of {:>4}",
                 whole_predicted / MIB,
                 whole / MIB,
                 100.0 * difference,
@@ -166,7 +167,7 @@ fn decoding_takes_what_was_predicted() {
                 predicted / MIB,
             );
             if difference.abs() > TOLERANCE {
-                wrong.push(format!("{name}, {beams} beams, {windows} windows: {:+.0} %", 100.0 * difference));
+                wrong.push(format!("{name} {precision}, {beams} beams, {windows} windows: {:+.0} %", 100.0 * difference));
             }
         }
     }
