@@ -99,7 +99,8 @@ fn decoding_takes_what_was_predicted() {
     let mut wrong = Vec::new();
     println!("model       beams  windows  predicted MB  measured MB  difference  decoding alone");
     let more = std::env::var("STENO_FOOTPRINT_MODELS").unwrap_or_default();
-    let more = more.split(',').filter(|name| !name.is_empty()).map(|name| (name, Precision::F32, 1, &[1, 2][..]));
+    let more =
+        more.split(',').filter(|name| !name.is_empty()).map(|name| (name, Precision::F32, 1, &[1, 2][..]));
     let [wide, narrow] = [Precision::F32, Precision::Q8_0];
     let ends = [("tiny", wide, 1, &[1, 4][..]), ("tiny", wide, 5, &[4]), ("base", narrow, 1, &[4])];
     let whole = [("tiny", wide, 1, &[1, 2, 4][..]), ("tiny", wide, 5, &[4]), ("base", narrow, 1, &[1, 4])];
@@ -167,7 +168,10 @@ fn decoding_takes_what_was_predicted() {
                 predicted / MIB,
             );
             if difference.abs() > TOLERANCE {
-                wrong.push(format!("{name} {precision}, {beams} beams, {windows} windows: {:+.0} %", 100.0 * difference));
+                wrong.push(format!(
+                    "{name} {precision}, {beams} beams, {windows} windows: {:+.0} %",
+                    100.0 * difference
+                ));
             }
         }
     }
