@@ -35,25 +35,45 @@ impl Nats {
 
     /// As [`Nats::start`], with further options of `nats-server`.
     pub fn start_with(options: &[&str]) -> Option<Self> {
+        Self::until_it_starts(|| Self::try_to_start(options))
+    }
+
+    /// `None` where it ended at once: another program has one of its ports by now.
+    fn try_to_start(options: &[&str]) -> Option<Self> {
+        let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
+        let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+        let mut nats = Self { child: spawn(port, folder.path(), &options), port, folder, options };
+        nats.answers().then_some(nats)
+    }
+
+    /// As `start` says, which is tried until it succeeds; `None`, with the reason printed, where it is not installed.
+    fn until_it_starts<T>(start: impl Fn() -> Option<T>) -> Option<T> {
         if Command::new("nats-server").arg("--version").output().is_err() {
             println!("skipped: nats-server is not installed (scripts/setup.sh test)");
             return None;
         }
-        let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
-        let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
-        let nats = Self { child: spawn(port, folder.path(), &options), port, folder, options };
-        nats.answers();
-        Some(nats)
+        let since = Instant::now();
+        loop {
+            let started = start();
+            if started.is_some() {
+                return started;
+            }
+            assert!(since.elapsed() < PATIENCE, "nats-server does not start");
+        }
     }
 
     /// So many servers that are one cluster and keep copies of each other's streams.
     pub fn cluster(count: usize) -> Option<Vec<Self>> {
+        Self::until_it_starts(|| Self::try_to_start_cluster(count))
+    }
+
+    fn try_to_start_cluster(count: usize) -> Option<Vec<Self>> {
         let routes: Vec<u16> = (0..count).map(|_| free_port()).collect();
         let all: Vec<String> = routes.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
         let all = all.join(",");
         let one = |(number, port): (usize, &u16)| {
             let (name, own) = (format!("n{number}"), format!("nats://127.0.0.1:{port}"));
-            Self::start_with(&["-n", &name, "--cluster_name", "test", "--cluster", &own, "--routes", &all])
+            Self::try_to_start(&["-n", &name, "--cluster_name", "test", "--cluster", &own, "--routes", &all])
         };
         routes.iter().enumerate().map(one).collect()
     }
@@ -75,22 +95,23 @@ impl Nats {
     /// With what it had on its disk.
     pub fn start_again(&mut self) {
         self.child = spawn(self.port, self.folder.path(), &self.options);
-        self.answers();
+        assert!(self.answers(), "nats-server does not start again");
     }
 
-    /// Waits until it takes connections.
-    fn answers(&self) {
+    /// Waits until it takes connections; `false` if it ended instead.
+    fn answers(&mut self) -> bool {
         let since = Instant::now();
-        loop {
+        while self.child.try_wait().unwrap().is_none() {
             if let Ok(stream) = TcpStream::connect(("127.0.0.1", self.port)) {
                 let mut line = String::new();
                 if BufReader::new(stream).read_line(&mut line).is_ok() && line.starts_with("INFO") {
-                    return;
+                    return true;
                 }
             }
-            assert!(since.elapsed() < PATIENCE, "nats-server does not start");
+            assert!(since.elapsed() < PATIENCE, "nats-server does not answer");
             std::thread::sleep(Duration::from_millis(10));
         }
+        false
     }
 
     pub fn listen(&self, subject: &str) -> Listener {
