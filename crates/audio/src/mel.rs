@@ -3,6 +3,7 @@
 use std::f64::consts::PI;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rayon::prelude::*;
 use realfft::num_complex::Complex64;
@@ -87,6 +88,7 @@ pub struct LogMel {
     n_mels: usize,
     window: [f32; N_FFT],
     filters: Vec<Filter>,
+    largest_weight: f32,
     fft: Arc<dyn RealToComplex<f64>>,
 }
 
@@ -120,7 +122,10 @@ impl LogMel {
     pub fn new(n_mels: usize) -> Self {
         let fft = RealFftPlanner::<f64>::new().plan_fft_forward(N_FFT);
         let window = std::array::from_fn(|n| (0.5 - 0.5 * (2.0 * PI * n as f64 / N_FFT as f64).cos()) as f32);
-        Self { n_mels, window, filters: slaney_filters(n_mels, N_FFT), fft }
+        let filters = slaney_filters(n_mels, N_FFT);
+        let largest_weight =
+            filters.iter().flat_map(|filter| &filter.weights).fold(0f32, |most, weight| most.max(*weight));
+        Self { n_mels, window, filters, largest_weight, fft }
     }
 
     /// Number of mel bands.
@@ -141,7 +146,7 @@ impl LogMel {
                 for (number, values) in values.chunks_exact_mut(bands).enumerate() {
                     let power = transform.power(padded, task * FRAMES_PER_TASK + number);
                     for (value, filter) in values.iter_mut().zip(&self.filters) {
-                        *value = filter.energy(power).max(FLOOR).log10();
+                        *value = log10(filter.energy(power));
                     }
                 }
             },
@@ -154,16 +159,54 @@ impl LogMel {
         mel
     }
 
-    /// The maximum of [`LogMel::log10`], without storing the spectrogram.
-    pub fn maximum_log10(&self, padded: &[f32]) -> f32 {
-        let largest = |transform: &mut Transform, frame| {
-            let power = transform.power(padded, frame);
-            self.filters.iter().map(|filter| filter.energy(power)).fold(0.0, f32::max)
-        };
+    /// The largest energy of a band in any frame of samples as [`LogMel::log10`] takes them, or `known` if that is
+    /// larger, without storing the spectrogram.
+    ///
+    /// Most frames are too quiet to have it, as their samples say, and are not transformed.
+    pub(crate) fn maximum_energy(&self, padded: &[f32], known: f32) -> f32 {
+        // Numbers that are not negative are ordered as their bits are.
+        let largest = AtomicU32::new(known.max(0.0).to_bits());
         let frames = (0..frames_in(padded.len())).into_par_iter().with_min_len(FRAMES_PER_TASK);
-        let maximum = frames.map_init(|| Transform::new(self), largest).reduce(|| 0.0, f32::max);
-        maximum.max(FLOOR).log10()
+        frames.for_each_init(
+            || Transform::new(self),
+            |transform, frame| {
+                if self.most_energy(frame_of(padded, frame))
+                    <= f32::from_bits(largest.load(Ordering::Relaxed))
+                {
+                    return;
+                }
+                let power = transform.power(padded, frame);
+                let energy = self.filters.iter().map(|filter| filter.energy(power)).fold(0.0, f32::max);
+                largest.fetch_max(energy.to_bits(), Ordering::Relaxed);
+            },
+        );
+        f32::from_bits(largest.into_inner())
     }
+
+    /// No band of the frame has more energy: by Parseval's theorem all bins but the first and the last, which no filter
+    /// lets through, have half the energy of the samples together.
+    fn most_energy(&self, samples: &[f32]) -> f32 {
+        const LANES: usize = 16;
+        /// For what is lost in rounding.
+        const MARGIN: f32 = 1.001;
+        let mut sums = [0f32; LANES];
+        for (samples, window) in samples.chunks_exact(LANES).zip(self.window.chunks_exact(LANES)) {
+            for ((sum, sample), window) in sums.iter_mut().zip(samples).zip(window) {
+                *sum += (sample * window) * (sample * window);
+            }
+        }
+        const { assert!(N_FFT.is_multiple_of(LANES)) };
+        sums.iter().sum::<f32>() * (N_FFT / 2) as f32 * self.largest_weight * MARGIN
+    }
+}
+
+/// The logarithm of an energy of a band, as in a spectrogram.
+pub(crate) fn log10(energy: f32) -> f32 {
+    energy.max(FLOOR).log10()
+}
+
+fn frame_of(padded: &[f32], frame: usize) -> &[f32] {
+    &padded[frame * HOP..frame * HOP + N_FFT]
 }
 
 impl<'a> Transform<'a> {
@@ -179,8 +222,9 @@ impl<'a> Transform<'a> {
 
     /// The power spectrum of one frame.
     fn power(&mut self, padded: &[f32], frame: usize) -> &[f32; BINS] {
-        let samples = &padded[frame * HOP..frame * HOP + N_FFT];
-        for ((input, sample), window) in self.input.iter_mut().zip(samples).zip(&self.mel.window) {
+        for ((input, sample), window) in
+            self.input.iter_mut().zip(frame_of(padded, frame)).zip(&self.mel.window)
+        {
             *input = f64::from(sample * window);
         }
         // Fails only for buffers of wrong lengths, and these are the plan's own.
@@ -267,4 +311,42 @@ pub(crate) fn slaney_filters(n_mels: usize, samples: usize) -> Vec<Filter> {
             Filter { first, weights }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sound for which the bound is nearly reached, one that is far from it, and parts that are louder and quieter.
+    #[test]
+    fn frames_that_are_passed_over_never_have_the_largest_energy() {
+        let sine = |hertz: f64, loudness: f64| {
+            (0..8000).map(move |n| (loudness * (2.0 * PI * hertz * n as f64 / 16_000.0).sin()) as f32)
+        };
+        let mut state = 1u32;
+        let mut noise = |loudness: f32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            loudness * (state as f32 / u32::MAX as f32 - 0.5)
+        };
+        for bands in [80, 128] {
+            let mel = LogMel::new(bands);
+            let mut sounds: Vec<(String, Vec<f32>)> = mel
+                .filters
+                .iter()
+                .map(|filter| {
+                    let hertz = (filter.first * SAMPLE_RATE as usize / N_FFT) as f64;
+                    let sound = sine(hertz, 0.1).chain(sine(7900.0, 0.8)).chain(sine(hertz + 20.0, 0.2));
+                    (format!("{hertz} Hz"), sound.collect())
+                })
+                .collect();
+            sounds.push(("noise".into(), (0..40_000).map(|n| noise((n / 4000 % 7) as f32 / 7.0)).collect()));
+            sounds.push(("a click".into(), (0..4000).map(|n| f32::from(n == 1234)).collect()));
+            sounds.push(("silence".into(), vec![0.0; 1000]));
+            sounds.push(("no frame".into(), vec![0.5; N_FFT - 1]));
+            for (name, samples) in sounds {
+                let expected = mel.log10(&samples).maximum().max(log10(0.0));
+                assert_eq!(log10(mel.maximum_energy(&samples, 0.0)), expected, "{name}, {bands} bands");
+            }
+        }
+    }
 }

@@ -173,7 +173,7 @@ fn decode_part(reader: &mut Reader, pcm: &mut PcmWriter, part: &mut Vec<f32>) ->
 /// Computes the largest mel energy of a stream without storing its spectrogram.
 struct MaximumEnergy {
     mel: LogMel,
-    maximum: f32,
+    energy: f32,
     /// Samples for the next frames, preceded at the start by the mirrored beginning.
     pending: Vec<f32>,
     mirrored: bool,
@@ -181,7 +181,7 @@ struct MaximumEnergy {
 
 impl MaximumEnergy {
     fn new(n_mels: usize) -> Self {
-        Self { mel: LogMel::new(n_mels), maximum: f32::NEG_INFINITY, pending: Vec::new(), mirrored: false }
+        Self { mel: LogMel::new(n_mels), energy: 0.0, pending: Vec::new(), mirrored: false }
     }
 
     fn push(&mut self, samples: &[f32]) {
@@ -200,7 +200,7 @@ impl MaximumEnergy {
     /// The frames that are complete.
     fn take_up(&mut self) {
         if self.pending.len() >= mel::N_FFT {
-            self.maximum = self.maximum.max(self.mel.maximum_log10(&self.pending));
+            self.energy = self.mel.maximum_energy(&self.pending, self.energy);
             let frames = (self.pending.len() - mel::N_FFT) / mel::HOP + 1;
             self.pending.drain(..frames * mel::HOP);
         }
@@ -210,6 +210,6 @@ impl MaximumEnergy {
         // Silence for the frames that contain samples of the recording and of the silence after it.
         self.push(&[0.0; mel::N_FFT + mel::HOP]);
         self.take_up();
-        self.maximum
+        mel::log10(self.energy)
     }
 }
