@@ -21,6 +21,11 @@ const STEPS: u32 = 32;
 const FRAMES: usize = 3050;
 
 fn main() -> Result<()> {
+    // As in the engine: on a thread of the pool, no operation waits for another thread to begin it.
+    rayon::ThreadPoolBuilder::new().build()?.install(measure)
+}
+
+fn measure() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (folder, precision, device) = match arguments.as_slice() {
         [folder] => (folder, Precision::F32, Device::Cpu),

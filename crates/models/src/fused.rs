@@ -18,9 +18,9 @@ use crate::vectorised::{Kernel, vectorised};
 /// Queries that a thread processes at once, at most. With more, the scores do not fit the core's cache.
 const MOST_QUERIES_PER_BLOCK: usize = 128;
 /// Activations that a thread processes at a time: tens of microseconds of work.
-const ACTIVATIONS_PER_TASK: usize = 1 << 15;
+pub(crate) const ACTIVATIONS_PER_TASK: usize = 1 << 15;
 /// 32-bit floats in the widest vectors.
-const LANES: usize = 16;
+pub(crate) const LANES: usize = 16;
 
 /// Whether the functions of this module support a tensor: on the host, in 32 bits.
 pub fn is_host_f32(x: &Tensor) -> bool {
@@ -387,6 +387,55 @@ impl Kernel for AddBiasKernel<'_> {
     }
 }
 
+/// Replaces y by `other + factor y`, `other` having the same shape. Both tensors must be contiguous; y is not shared, as
+/// it is written to.
+#[derive(Debug, Clone, Copy)]
+pub struct AddTo {
+    /// By which y is multiplied.
+    pub factor: f32,
+}
+
+impl InplaceOp2 for AddTo {
+    fn name(&self) -> &'static str {
+        "add-to"
+    }
+
+    fn cpu_fwd(
+        &self,
+        y: &mut CpuStorage,
+        y_layout: &Layout,
+        other: &CpuStorage,
+        other_layout: &Layout,
+    ) -> candle_core::Result<()> {
+        let (CpuStorage::F32(y), CpuStorage::F32(other)) = (y, other) else {
+            candle_core::bail!("numbers are added in place in 32 bits only");
+        };
+        let places = y_layout.contiguous_offsets().zip(other_layout.contiguous_offsets());
+        let Some((y_at, other_at)) = places.filter(|_| y_layout.dims() == other_layout.dims()) else {
+            candle_core::bail!("numbers are added in place to as many contiguous ones only");
+        };
+        let (y, other) = (&mut y[y_at.0..y_at.1], &other[other_at.0..other_at.1]);
+        let factor = self.factor;
+        let parts = y.par_chunks_mut(ACTIVATIONS_PER_TASK).zip(other.par_chunks(ACTIVATIONS_PER_TASK));
+        parts.for_each(|(y, other)| vectorised(AddToKernel { y, other, factor }));
+        Ok(())
+    }
+}
+
+struct AddToKernel<'a> {
+    y: &'a mut [f32],
+    other: &'a [f32],
+    factor: f32,
+}
+
+impl Kernel for AddToKernel<'_> {
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let factor = self.factor;
+        self.y.iter_mut().zip(self.other).for_each(|(y, other)| *y = other + *y * factor);
+    }
+}
+
 /// x times its sigmoid, in place. The tensor must be contiguous and not be shared.
 #[derive(Debug, Clone, Copy)]
 pub struct Silu;
@@ -426,6 +475,17 @@ mod tests {
         x.inplace_op1(&Silu).unwrap();
         let off = (x - expected).unwrap().abs().unwrap().max_all().unwrap().to_scalar::<f32>().unwrap();
         assert!(off < 2e-6, "off by {off}");
+    }
+
+    #[test]
+    fn what_is_added_in_place_is_what_candle_adds() {
+        let [y, other] = [(); 2].map(|()| Tensor::randn(0f32, 1.0, (70, 1030), &Device::Cpu).unwrap());
+        let y = y.narrow(0, 3, 60).unwrap().copy().unwrap();
+        let other = other.narrow(0, 3, 60).unwrap();
+        let expected = (&other + (&y * 0.5).unwrap()).unwrap();
+        y.inplace_op2(&other, &AddTo { factor: 0.5 }).unwrap();
+        assert_eq!(y.to_vec2::<f32>().unwrap(), expected.to_vec2::<f32>().unwrap());
+        assert!(y.inplace_op2(&other.t().unwrap(), &AddTo { factor: 0.5 }).is_err());
     }
 
     #[test]

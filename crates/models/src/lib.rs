@@ -17,6 +17,7 @@ mod finish;
 mod fused;
 mod kv_cache;
 mod matrix;
+mod norm;
 mod packed;
 pub mod parakeet;
 mod prepacked;

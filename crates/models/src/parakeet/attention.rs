@@ -44,8 +44,8 @@ impl Attention {
         })
     }
 
-    /// `x` is (frames, width), `positions` (2 frames - 1, width).
-    pub fn forward(&self, x: &Tensor, positions: &Tensor) -> Result<Tensor, Error> {
+    /// `before` plus what `x`, the same normalised, attends to: (frames, width); `positions` is (2 frames - 1, width).
+    pub fn forward(&self, before: &Tensor, x: &Tensor, positions: &Tensor) -> Result<Tensor, Error> {
         let q = self.q.forward(x)?;
         let (k, v) = (self.k.forward(x)?, self.v.forward(x)?);
         let p = self.relative.forward(positions)?;
@@ -56,7 +56,7 @@ impl Attention {
             attend([&q, &k, &v, &p], biases, self.heads)?
         };
         drop((q, k, v, p));
-        self.out.forward(&attended)
+        self.out.added(&attended, before)
     }
 }
 

@@ -1,5 +1,4 @@
 use candle_core::{D, Device, Module, Tensor};
-use candle_nn::LayerNorm;
 use formats::ParakeetConfig;
 
 use super::attention::Attention;
@@ -7,6 +6,7 @@ use super::convolution::Convolution;
 use super::subsampling::Subsampling;
 use crate::Error;
 use crate::fused::{Silu, is_host_f32};
+use crate::norm::LayerNorm;
 use crate::whisper::layers::{Linear, Loader, Tick, tick};
 
 /// The encoder, which turns the spectrogram of a window into frames of 80 ms.
@@ -114,18 +114,18 @@ impl Encoder {
 
 impl Layer {
     fn forward(&self, x: Tensor, positions: &Tensor) -> Result<Tensor, Error> {
-        let x = self.first.forward(x)?;
-        let x = (&x + self.attention.forward(&self.attention_norm.forward(&x)?, positions)?)?;
-        let x = (&x + self.convolution.forward(&self.convolution_norm.forward(&x)?)?)?;
-        Ok(self.norm.forward(&self.second.forward(x)?)?)
+        let x = self.first.forward(&x)?;
+        let x = self.attention.forward(&x, &self.attention_norm.forward(&x)?, positions)?;
+        let x = self.convolution.forward(&x, &self.convolution_norm.forward(&x)?)?;
+        Ok(self.norm.forward(&self.second.forward(&x)?)?)
     }
 }
 
 impl FeedForward {
     /// `x` and half of the result.
-    fn forward(&self, x: Tensor) -> Result<Tensor, Error> {
-        let hidden = silu(self.up.forward(&self.norm.forward(&x)?)?)?;
-        Ok((x + (self.down.forward(&hidden)? * 0.5)?)?)
+    fn forward(&self, x: &Tensor) -> Result<Tensor, Error> {
+        let hidden = silu(self.up.forward(&self.norm.forward(x)?)?)?;
+        self.down.added_in_part(&hidden, 0.5, x)
     }
 }
 

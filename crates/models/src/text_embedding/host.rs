@@ -4,12 +4,12 @@
 //! the processor's time here, and more than twice the memory per text.
 
 use candle_core::{DType, Device, Module, Tensor};
-use candle_nn::LayerNorm;
 use formats::{Activation, Pooling, TextArchitecture, TextEmbeddingConfig};
 use memory::Precision;
 
 use crate::fused::attention;
 use crate::matrix::{Matrix, with_values};
+use crate::norm::LayerNorm;
 use crate::whisper::layers::{Linear, LoadedBytes, Loader};
 use crate::{Error, Weights};
 
@@ -160,9 +160,9 @@ impl Layer {
         activation: Activation,
     ) -> Result<Tensor, Error> {
         let attended = self.attended(x, texts, heads)?;
-        let x = self.attention_norm.forward(&(x + self.out.forward(&attended)?)?)?;
+        let x = self.attention_norm.forward(&self.out.added(&attended, x)?)?;
         let hidden = self.up.activated(&x, Some(activation))?;
-        Ok(self.norm.forward(&(self.down.forward(&hidden)? + &x)?)?)
+        Ok(self.norm.forward(&self.down.added(&hidden, &x)?)?)
     }
 
     /// Each text attends to itself alone; texts of equal length do so together.

@@ -10,6 +10,7 @@ use crate::attend::{AttendToShared, SharedPast};
 use crate::fused::is_host_f32;
 use crate::kv_cache::{AttentionMask, Element, Half, KvCache};
 use crate::matrix::Matrix;
+use crate::norm::LayerNorm;
 use formats::WhisperConfig;
 use memory::Precision;
 
@@ -20,7 +21,7 @@ pub struct Decoder {
     embedding: Matrix,
     positions: Tensor,
     layers: Vec<Layer>,
-    norm: candle_nn::LayerNorm,
+    norm: LayerNorm,
     output: Linear,
     heads: usize,
     head_width: usize,
@@ -32,9 +33,9 @@ pub struct Decoder {
 
 #[derive(Debug)]
 struct Layer {
-    self_norm: candle_nn::LayerNorm,
+    self_norm: LayerNorm,
     self_attention: Projections,
-    cross_norm: candle_nn::LayerNorm,
+    cross_norm: LayerNorm,
     cross_attention: Projections,
     feed_forward: FeedForward,
 }

@@ -6,6 +6,7 @@ use crate::Error;
 use crate::finish::{self, JoinHeads};
 use crate::fused::{self, is_host_f32};
 use crate::matrix::Matrix;
+use crate::norm::LayerNorm;
 use formats::{Activation, WhisperConfig};
 
 /// Queries per product on a GPU. Bounds the attention scores to heads x 256 x
@@ -21,12 +22,12 @@ pub struct Encoder {
     conv2: Convolution,
     positions: Tensor,
     layers: Vec<Layer>,
-    norm: candle_nn::LayerNorm,
+    norm: LayerNorm,
 }
 
 #[derive(Debug)]
 struct Layer {
-    norm: candle_nn::LayerNorm,
+    norm: LayerNorm,
     attention: Projections,
     feed_forward: FeedForward,
 }
@@ -154,10 +155,7 @@ impl Convolution {
     fn forward_stride_1(&self, x: &Tensor) -> Result<Tensor, Error> {
         let length = x.dim(1)?;
         let padded = x.pad_with_zeros(1, 1, 1)?;
-        let tap = |number: usize| -> Result<Tensor, Error> {
-            self.taps[number].forward(&padded.narrow(1, number, length)?.contiguous()?)
-        };
-        biased(((tap(0)? + tap(1)?)? + tap(2)?)?, &self.bias, Some(self.activation))
+        self.convolve(|number| padded.narrow(1, number, length)?.contiguous())
     }
 
     /// (windows, time, input) -> (windows, time / 2, output).
@@ -166,11 +164,18 @@ impl Convolution {
         let half = length / 2;
         // Pair i holds samples 2i and 2i + 1 of the padded signal.
         let pairs = x.pad_with_zeros(1, 1, 1)?.reshape((windows, half + 1, 2, input))?;
-        let tap = |number: usize| -> Result<Tensor, Error> {
-            let view = pairs.narrow(1, number / 2, half)?.narrow(2, number % 2, 1)?.squeeze(2)?;
-            self.taps[number].forward(&view.contiguous()?)
-        };
-        biased(((tap(0)? + tap(1)?)? + tap(2)?)?, &self.bias, Some(self.activation))
+        self.convolve(|number| {
+            pairs.narrow(1, number / 2, half)?.narrow(2, number % 2, 1)?.squeeze(2)?.contiguous()
+        })
+    }
+
+    /// The sum of what the taps make of their views.
+    fn convolve(&self, view: impl Fn(usize) -> candle_core::Result<Tensor>) -> Result<Tensor, Error> {
+        let [first, second, third] = &self.taps;
+        let sum = first.forward(&view(0)?)?;
+        let sum = second.added(&view(1)?, &sum)?;
+        let sum = third.added(&view(2)?, &sum)?;
+        biased(sum, &self.bias, Some(self.activation))
     }
 }
 

@@ -8,8 +8,9 @@ use memory::Precision;
 
 #[cfg(feature = "cuda")]
 use crate::finish::{self, Finish, SplitHeads};
-use crate::fused::{AddBias, is_host_f32};
+use crate::fused::{AddBias, AddTo, is_host_f32};
 use crate::matrix::Matrix;
+use crate::norm::LayerNorm;
 use crate::{Error, Weights};
 use formats::{Activation, WhisperConfig};
 
@@ -76,12 +77,12 @@ impl Loader<'_> {
         Ok(Linear { weight, bias })
     }
 
-    pub fn norm(&self, name: &str, width: usize) -> Result<candle_nn::LayerNorm, Error> {
+    pub fn norm(&self, name: &str, width: usize) -> Result<LayerNorm, Error> {
         /// As in torch.nn.LayerNorm, which Whisper was trained with.
         const EPSILON: f64 = 1e-5;
         let weight = self.get(&format!("{name}.weight"), &[width])?;
         let bias = self.get(&format!("{name}.bias"), &[width])?;
-        Ok(candle_nn::LayerNorm::new(weight, bias, EPSILON))
+        Ok(LayerNorm::new(weight, bias, EPSILON))
     }
 }
 
@@ -133,16 +134,21 @@ impl Linear {
 
     /// `other` plus what [`forward`](Self::forward) returns, which has the same shape.
     pub fn added(&self, x: &Tensor, other: &Tensor) -> Result<Tensor, Error> {
+        self.added_in_part(x, 1.0, other)
+    }
+
+    /// As [`added`](Self::added), with a factor of what is added.
+    pub fn added_in_part(&self, x: &Tensor, factor: f64, other: &Tensor) -> Result<Tensor, Error> {
         #[cfg(feature = "cuda")]
         if let Some(bias) = &self.bias {
             let y = self.product(x)?;
             if finish::serves(&[&y, bias, other], bias.elem_count()) {
-                y.inplace_op3(bias, other, &Finish { scale: 1.0, activation: None })?;
+                y.inplace_op3(bias, other, &Finish { scale: factor, activation: None })?;
                 return Ok(y);
             }
-            return Ok((other + biased(y, bias, None)?)?);
+            return sum(other, factor, biased(y, bias, None)?);
         }
-        Ok((other + self.forward(x)?)?)
+        sum(other, factor, self.forward(x)?)
     }
 
     /// (rows, length, input) -> (rows, heads, length, output / heads), multiplied by a factor.
@@ -241,7 +247,7 @@ impl Projections {
 /// The feed-forward part of a block: a norm and two linear layers.
 #[derive(Debug, Clone)]
 pub(super) struct FeedForward {
-    norm: candle_nn::LayerNorm,
+    norm: LayerNorm,
     up: Linear,
     down: Linear,
     activation: Activation,
@@ -279,6 +285,15 @@ pub(super) fn biased(y: Tensor, bias: &Tensor, activation: Option<Activation>) -
         return Ok(y);
     }
     activated(y.broadcast_add(bias)?, activation)
+}
+
+/// `x + factor y`; `y` may be overwritten and must not be shared.
+fn sum(x: &Tensor, factor: f64, y: Tensor) -> Result<Tensor, Error> {
+    if is_host_f32(&y) && x.is_contiguous() {
+        y.inplace_op2(x, &AddTo { factor: factor as f32 })?;
+        return Ok(y);
+    }
+    Ok(if factor == 1.0 { (x + y)? } else { (x + (y * factor)?)? })
 }
 
 fn activated(x: Tensor, activation: Option<Activation>) -> Result<Tensor, Error> {
