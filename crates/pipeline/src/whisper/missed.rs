@@ -24,16 +24,20 @@ pub fn first_missed(speech: &[Range<usize>], written_to: f64, seek: usize, next:
         .map(|region| region.start.max(end))
 }
 
+/// A part of a window that is listened to again: the numbers of its passages, and the frames that are theirs alone, up
+/// to the passages before and behind them.
+pub type Part = (Range<usize>, Range<usize>);
+
 /// Passages that have voice for much more text than theirs, by the pace of the median passage: a sentence may be missing
-/// within them, or be another one. Each with the one behind it, since a sentence is heard better beside others, and with
-/// the frames that are theirs alone: up to the passages before and behind them, within `window`. `lengths` are those of
-/// the passages' texts, in characters.
+/// within them, or be another one. For each the parts of `window` to listen to, one after the other, until one has what
+/// is missing: with the passage behind it, since a sentence is heard better beside others, and alone, since one that is
+/// skipped beside others may be heard without them. `lengths` are those of the passages' texts, in characters.
 pub fn sparse(
     voiced: &[Range<usize>],
     passages: &[Passage],
     lengths: &[usize],
     window: Range<usize>,
-) -> Vec<(Range<usize>, Range<usize>)> {
+) -> Vec<Vec<Part>> {
     let own: Vec<Range<usize>> = passages
         .iter()
         .map(|passage| {
@@ -44,18 +48,22 @@ pub fn sparse(
         .collect();
     let voice: Vec<usize> = own.iter().map(|frames| voice_in(voiced, frames)).collect();
     let Some(pace) = pace(&voice, lengths) else { return Vec::new() };
-    let mut found: Vec<(Range<usize>, Range<usize>)> = Vec::new();
+    let part = |numbers: Range<usize>| {
+        let before = numbers.start.checked_sub(1).and_then(|before| own.get(before));
+        let start = before.map_or(window.start, |before| before.end.max(window.start));
+        let end = own.get(numbers.end).map_or(window.end, |behind| behind.start.min(window.end));
+        (start < end).then_some((numbers, start..end))
+    };
+    let mut found: Vec<Vec<Part>> = Vec::new();
+    let mut looked_at = 0;
     for number in 0..own.len() {
-        let is_in_last = found.last().is_some_and(|(numbers, _)| numbers.contains(&number));
-        if is_in_last || !is_unexplained(voice[number], lengths[number], pace) {
+        if number < looked_at || !is_unexplained(voice[number], lengths[number], pace) {
             continue;
         }
-        let numbers = number..own.len().min(number + 2);
-        let start = number.checked_sub(1).map_or(window.start, |before| own[before].end.max(window.start));
-        let end = own.get(numbers.end).map_or(window.end, |behind| behind.start.min(window.end));
-        if start < end {
-            found.push((numbers, start..end));
-        }
+        looked_at = own.len().min(number + 2);
+        let mut parts = vec![number..looked_at, number..number + 1];
+        parts.dedup();
+        found.push(parts.into_iter().filter_map(part).collect());
     }
     found
 }
@@ -108,14 +116,24 @@ mod tests {
     #[test]
     fn a_passage_over_a_sentence_without_text_is_sparse() {
         // Seconds of passages, characters of their texts, frames of the window, what is sparse.
-        type Case<'a> = (&'a [(f64, f64)], &'a [usize], Range<usize>, &'a [(Range<usize>, Range<usize>)]);
+        type Case<'a> = (&'a [(f64, f64)], &'a [usize], Range<usize>, &'a [&'a [Part]]);
         let cases: &[Case] = &[
             (&[(0.0, 3.0), (3.5, 6.5), (7.0, 10.0)], &[50, 52, 48], 0..1100, &[]),
             // Slow, but less than a second and a half more than its text takes.
             (&[(0.0, 3.0), (3.5, 6.5), (7.0, 10.0)], &[50, 50, 30], 0..1100, &[]),
-            (&[(0.0, 3.0), (3.5, 6.5), (7.0, 11.0)], &[50, 50, 40], 0..1200, &[(2..3, 650..1200)]),
-            (&[(0.0, 3.0), (3.5, 6.5), (7.0, 10.0)], &[50, 15, 50], 0..1100, &[(1..3, 300..1100)]),
-            (&[(0.0, 3.0), (3.5, 6.5), (7.0, 10.0)], &[15, 50, 50], 0..1100, &[(0..2, 0..700)]),
+            (&[(0.0, 3.0), (3.5, 6.5), (7.0, 11.0)], &[50, 50, 40], 0..1200, &[&[(2..3, 650..1200)]]),
+            (
+                &[(0.0, 3.0), (3.5, 6.5), (7.0, 10.0)],
+                &[50, 15, 50],
+                0..1100,
+                &[&[(1..3, 300..1100), (1..2, 300..700)]],
+            ),
+            (
+                &[(0.0, 3.0), (3.5, 6.5), (7.0, 10.0)],
+                &[15, 50, 50],
+                0..1100,
+                &[&[(0..2, 0..700), (0..1, 0..350)]],
+            ),
             // Too few to tell whether the others are fast or this one is slow.
             (&[(0.0, 3.0), (3.5, 6.5)], &[50, 10], 0..800, &[]),
         ];

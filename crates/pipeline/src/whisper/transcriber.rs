@@ -290,18 +290,20 @@ impl Transcriber<'_> {
             reading.passages.iter().map(|passage| length(std::slice::from_ref(passage))).collect();
         let mut fillings = Vec::new();
         // From the last to the first, so that numbers stay true.
-        for (numbers, frames) in sparse(&source.voiced, &reading.passages, &lengths, window).into_iter().rev()
-        {
-            let window = source.listen(frames, self.model, self.control)?;
-            let other = self.fill_gap(&window, &reading.word_times, &source.voiced)?;
-            // The model must be as sure of it as of all of the window's text.
-            let least = reading.decoded.sureness;
-            let before: usize = lengths[numbers.clone()].iter().sum();
-            let is_better =
-                |other: &Reading| length(&other.passages) > before && other.decoded.sureness >= least;
-            if let Some(other) = other.filter(is_better) {
-                reading.passages.drain(numbers);
-                fillings.push(other);
+        for parts in sparse(&source.voiced, &reading.passages, &lengths, window).into_iter().rev() {
+            for (numbers, frames) in parts {
+                let window = source.listen(frames, self.model, self.control)?;
+                let other = self.fill_gap(&window, &reading.word_times, &source.voiced)?;
+                // The model must be as sure of it as of all of the window's text.
+                let least = reading.decoded.sureness;
+                let before: usize = lengths[numbers.clone()].iter().sum();
+                let is_better =
+                    |other: &Reading| length(&other.passages) > before && other.decoded.sureness >= least;
+                if let Some(other) = other.filter(is_better) {
+                    reading.passages.drain(numbers);
+                    fillings.push(other);
+                    break;
+                }
             }
         }
         Ok(fillings)

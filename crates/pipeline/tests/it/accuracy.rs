@@ -47,7 +47,7 @@ fn synthetic_speech_is_no_worse_than_the_reference() {
 #[test]
 #[ignore = "full corpus: make soak"]
 fn synthetic_speech_is_no_worse_than_the_reference_in_the_full_corpus() {
-    check_synthetic_speech_is_no_worse_than_the_reference(&corpus::full(), 3);
+    check_synthetic_speech_is_no_worse_than_the_reference(&corpus::full(), 2);
 }
 
 /// `unlike_at_most`: in how many files a sentence may be missing in the text of one strategy alone.
@@ -56,7 +56,7 @@ fn check_synthetic_speech_is_no_worse_than_the_reference(corpus: &Path, unlike_a
     let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
     let mut engine = Engine::new();
     let (mut sequential, mut batched, mut reference_errors) = (Total::default(), Total::default(), 0.0);
-    let (mut worse, mut unlike) = (Vec::new(), Vec::new());
+    let (mut worse, mut worse_batched, mut unlike) = (Vec::new(), Vec::new(), Vec::new());
     println!(
         "{:24} {:>6} {:>10} {:>5} {:>8} {:>5} {:>9}",
         "file", "words", "sequential", "gaps", "batched", "gaps", "reference"
@@ -99,7 +99,10 @@ fn check_synthetic_speech_is_no_worse_than_the_reference(corpus: &Path, unlike_a
         reference_errors += best * words;
         // Half a word for rounding in the reference's rate.
         if distance as f64 > best * words + 0.5 {
-            worse.push(name);
+            worse.push(name.clone());
+        }
+        if batched_distance > distance {
+            worse_batched.push(name);
         }
     }
     let reference = reference_errors / sequential.words as f64;
@@ -110,7 +113,10 @@ fn check_synthetic_speech_is_no_worse_than_the_reference(corpus: &Path, unlike_a
     assert!(worse.is_empty(), "worse than the reference: {worse:?}");
     println!("sentences that one strategy alone loses: {unlike:#?}");
     assert!(unlike.len() <= unlike_at_most, "{unlike:#?}");
-    assert!(batched <= sequential, "{batched} against {sequential}");
+    assert!(
+        worse_batched.is_empty(),
+        "more wrong words where windows are decoded together: {worse_batched:?}"
+    );
 }
 
 /// Somebody speaks English, somebody answers in another language.
