@@ -1,8 +1,10 @@
 use memory::Precision;
 use pipeline::{Control, Engine};
+use random_models::corpus;
 use transcript::Transcript;
 use wire::{DeviceChoice, Event, Job, Strategy};
 
+use crate::accuracy::{edit_distance, jsons, normalised};
 use crate::support::{cards, project, starter};
 
 /// What is asked for, besides a recording.
@@ -129,4 +131,35 @@ fn jobs_give_the_words_of_the_cpu() {
 #[ignore = "full corpus: make soak"]
 fn jobs_give_the_words_of_the_cpu_in_every_way() {
     check(SAMPLE, &[Precision::F32, Precision::F16, Precision::Bf16, Precision::Q8_0], &CASES);
+}
+
+/// As usual on a card, windows are decoded together: in no recording are more words wrong than one window at a time.
+#[test]
+#[ignore = "full corpus: make soak"]
+fn synthetic_speech_loses_no_words_as_usual_on_a_card() {
+    let corpus = corpus::full();
+    let card = cards()[0];
+    let mut engine = Engine::new();
+    let (mut all, mut words) = ([0, 0], 0);
+    let mut worse = Vec::new();
+    for (name, truth) in jsons(&corpus.join("audio/synthetic")) {
+        let said = truth["segments"].as_array().unwrap().iter();
+        let said = said.map(|segment| segment["text"].as_str().unwrap()).collect::<Vec<_>>().join(" ");
+        let said = normalised(&said);
+        let wrong = [Strategy::Sequential, Strategy::Auto].map(|strategy| {
+            let path = corpus.join(format!("audio/synthetic/{name}.flac"));
+            let job = Job { device: DeviceChoice::Cuda(card), strategy, ..Job::new(1, path, starter()) };
+            let found = engine.transcribe(&job, &Control::default(), &mut |_| ()).unwrap();
+            assert_eq!(found.run.as_ref().unwrap().device, format!("cuda:{card}"));
+            edit_distance(&said, &normalised(&found.text()))
+        });
+        println!("{name}: {} words, {wrong:?} wrong one window at a time and as usual", said.len());
+        all = [all[0] + wrong[0], all[1] + wrong[1]];
+        words += said.len();
+        if wrong[1] > wrong[0] {
+            worse.push(name);
+        }
+    }
+    println!("all: {words} words, {all:?} wrong");
+    assert!(worse.is_empty(), "more wrong words where windows are decoded together: {worse:?}");
 }
