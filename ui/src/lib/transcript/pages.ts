@@ -34,6 +34,8 @@ export function pageOf(pages: Segment[][], starts: number[], number: number): nu
 export class Draft {
   pages: Segment[][];
   #starts: number[];
+  /** Pages in which nothing but texts changed, with what they were before. */
+  readonly reworded = new Map<Segment[], Segment[]>();
   /** Pages that no other snapshot shares. */
   #own = new Set<Segment[]>();
   #last = 0;
@@ -54,7 +56,7 @@ export class Draft {
         return this.#splice(change.at, change.removed, change.inserted, MOST);
       case "text": {
         const { text, word, removed, inserted } = change;
-        return this.#set(change.at, (segment) => {
+        return this.#set(change.at, true, (segment) => {
           const words = segment.words.slice();
           words.splice(word, removed, ...inserted);
           return { ...segment, text, words };
@@ -62,7 +64,7 @@ export class Draft {
       }
       case "speaker":
         for (const [from, to] of change.ranges)
-          for (let number = from; number < to; number++) this.#set(number, (segment) => ({ ...segment, speaker: change.speaker }));
+          for (let number = from; number < to; number++) this.#set(number, false, (segment) => ({ ...segment, speaker: change.speaker }));
     }
   }
 
@@ -92,17 +94,20 @@ export class Draft {
     return this.#last;
   }
 
-  #set(number: number, change: (segment: Segment) => Segment): void {
+  #set(number: number, isText: boolean, change: (segment: Segment) => Segment): void {
     const index = this.#pageOf(number);
     let page = this.pages[index];
     const place = number - (this.#starts[index] ?? 0);
     const segment = page?.[place];
     if (!page || !segment) return;
     if (!this.#own.has(page)) {
+      const before = page;
       page = [...page];
       this.#own.add(page);
+      this.reworded.set(page, before);
       this.pages[index] = page;
     }
+    if (!isText) this.reworded.delete(page);
     page[place] = change(segment);
   }
 }

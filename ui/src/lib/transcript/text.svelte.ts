@@ -80,6 +80,10 @@ export class Text {
       const draft = new Draft(this.pages);
       if (segments.length > 0 || from < this.length) draft.end(from, segments);
       for (const change of changes) draft.do(change);
+      for (const [page, before] of draft.reworded) {
+        const voices = known.get(before);
+        if (voices) known.set(page, voices);
+      }
       this.pages = draft.pages;
     }
     this.notices = update.notices;

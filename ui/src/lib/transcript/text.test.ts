@@ -98,3 +98,20 @@ test("changes are made one after the other, by number, however many there are", 
   expect(Array.from({ length: text.length }, (_, number) => number).filter((number) => text.at(number)?.speaker)).toEqual([0, 1, PAGE, PAGE + 1]);
   expect(text.pages.every((page) => page.length > 0 && page.length < 2 * PAGE)).toBe(true);
 });
+
+test("voices follow what is given to another speaker, also where texts changed before or with it", () => {
+  const text = new Text(1);
+  const spoken = segments(0, 3 * PAGE).map((segment, index) => ({ ...segment, speaker: index < PAGE ? "Ann" : "Bo" }));
+  text.apply(update(0, spoken));
+  const seconds = () => [...text.voices].map(([name, voice]) => [name, voice.seconds]);
+  expect(seconds()).toEqual([["Ann", PAGE], ["Bo", 2 * PAGE]]);
+  const reword = (at: number): TextChange => ({ kind: "text", at, text: "other", word: 0, removed: 0, inserted: [] });
+  const give = (from: number, to: number): TextChange => ({ kind: "speaker", speaker: "Cy", ranges: [[from, to]] });
+  const change = (...changes: TextChange[]) => text.apply({ ...update(3 * PAGE, []), changes });
+  change(reword(1), reword(PAGE + 1));
+  expect(seconds()).toEqual([["Ann", PAGE], ["Bo", 2 * PAGE]]);
+  change(reword(2), give(2, 3), reword(4));
+  expect(seconds()).toEqual([["Ann", PAGE - 1], ["Cy", 1], ["Bo", 2 * PAGE]]);
+  change(give(3, 4), reword(3));
+  expect(seconds()).toEqual([["Ann", PAGE - 2], ["Cy", 2], ["Bo", 2 * PAGE]]);
+});
