@@ -24,9 +24,9 @@ export function find(text: Text, query: string): Match[] {
   const found: Match[] = [];
   let number = 0;
   for (const page of text.pages) {
-    const lines = folded(page);
-    if (lines.includes(wanted)) {
-      lines.split("\n").forEach((text, index) => {
+    const { whole, each } = folded(page);
+    if (whole.includes(wanted)) {
+      each.forEach((text, index) => {
         const count = occurrences(text, wanted);
         if (count > 0) found.push({ number: number + index, count });
       });
@@ -43,17 +43,23 @@ function occurrences(text: string, wanted: string): number {
   return count;
 }
 
-/** The texts of a page as they are searched, a line for each segment: most pages have nothing, and folding all of a page
- * at once takes a fraction of the time. Long texts are searched at every key; a page that changes is another one. */
-const known = new WeakMap<Segment[], string>();
+/** The texts of a page as they are searched, and all of them, since most pages have nothing. */
+interface Searched {
+  whole: string;
+  each: string[];
+}
 
-function folded(page: Segment[]): string {
-  let lines = known.get(page);
-  if (lines === undefined) {
-    lines = fold(page.map(({ text }) => text.replaceAll("\n", " ")).join("\n"));
-    known.set(page, lines);
+/** Long texts are searched at every key; a page that changes is another one. */
+const known = new WeakMap<Segment[], Searched>();
+
+function folded(page: Segment[]): Searched {
+  let searched = known.get(page);
+  if (!searched) {
+    const each = page.map((segment) => fold(segment.text));
+    searched = { each, whole: each.join("\n") };
+    known.set(page, searched);
   }
-  return lines;
+  return searched;
 }
 
 /** The same of places that the program found. */
