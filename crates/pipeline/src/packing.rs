@@ -20,9 +20,29 @@ const LONGEST_WITHIN: usize = 60;
 /// Width of the quietest place of speech without a pause, in frames.
 const QUIET_PLACE: usize = 20;
 
-/// Windows of at most `longest` frames that hold all speech of the recording,
-/// in order of time, not overlapping. With `apart` no pause between two people
-/// who talk lies within a window.
+/// How many frames windows have at most.
+#[derive(Debug, Clone, Copy)]
+pub struct Lengths {
+    /// The first of all: its text is what one waits for.
+    pub first: usize,
+    /// Each other one.
+    pub others: usize,
+}
+
+impl Lengths {
+    /// The same for all windows.
+    pub fn of_all(frames: usize) -> Self {
+        Self { first: frames, others: frames }
+    }
+
+    fn of(self, number: usize) -> usize {
+        if number == 0 { self.first } else { self.others }
+    }
+}
+
+/// Windows that hold all speech of the recording, in order of time, not
+/// overlapping. With `apart` no pause between two people who talk lies within
+/// a window.
 ///
 /// `speech` and `voiced` are the regions of speech and the runs of voice in them, in frames, `within` is what is
 /// listened to.
@@ -31,7 +51,7 @@ pub fn pack(
     speech: Speech,
     voiced: &[Range<usize>],
     within: &Range<usize>,
-    longest: usize,
+    longest: Lengths,
     is_apart: bool,
 ) -> Result<Vec<Range<usize>>, AudioError> {
     let everything = std::slice::from_ref(within);
@@ -46,6 +66,7 @@ pub fn pack(
     let mut windows = Vec::new();
     for (number, region) in regions.iter().enumerate() {
         let next = regions.get(number + 1).map_or(content, |next| next.start.min(content));
+        let longest = if windows.is_empty() { longest } else { Lengths::of_all(longest.others) };
         windows.extend(fill(std::slice::from_ref(region), &pauses, next, longest, &mut quietest)?);
     }
     Ok(windows)
@@ -96,12 +117,13 @@ fn fill<E>(
     regions: &[Range<usize>],
     pauses: &[Range<usize>],
     content: usize,
-    longest: usize,
+    longest: Lengths,
     quietest: &mut dyn FnMut(Range<usize>) -> Result<usize, E>,
 ) -> Result<Vec<Range<usize>>, E> {
     let mut windows = Vec::new();
     let mut done = 0;
     while let Some(start) = next_start(regions, done).filter(|start| *start < content) {
+        let longest = longest.of(windows.len());
         let limit = start + longest;
         // The last region that begins within reach of the window.
         let end = regions.iter().take_while(|region| region.start < limit).last().map_or(0, |last| last.end);
@@ -204,11 +226,26 @@ mod tests {
         for (name, regions, voiced, expected) in cases {
             let content = 8000;
             let mut quietest = |frames: Range<usize>| Ok::<_, ()>(frames.start + 500);
-            let windows = fill(regions, &pauses(voiced, content), content, 3000, &mut quietest).unwrap();
+            let longest = Lengths::of_all(3000);
+            let windows = fill(regions, &pauses(voiced, content), content, longest, &mut quietest).unwrap();
             assert_eq!(windows, *expected, "{name}");
             assert!(windows.iter().all(|window| window.len() <= 3000), "{name}");
         }
     }
+
+    #[test]
+    fn the_first_window_may_be_shorter() {
+        let voiced = [0..350, 400..880, 900..1200, 1300..3800, 3900..5000];
+        let longest = Lengths { first: 1000, others: 3000 };
+        let mut none = |_: Range<usize>| Err::<usize, _>("speech without a pause");
+        let windows = fill(&[0..5000], &pauses(&voiced, 5000), 5000, longest, &mut none);
+        // Half a second is too early to end a window of ten, and a fifth of one is no pause.
+        assert_eq!(windows.unwrap_err(), "speech without a pause");
+        let voiced = [0..350, 400..880, 910..1200, 1300..3800, 3900..5000];
+        let windows = fill(&[0..5000], &pauses(&voiced, 5000), 5000, longest, &mut none).unwrap();
+        assert_eq!(windows, [0..895, 895..3847, 3847..5000]);
+    }
+
     #[test]
     fn speech_without_a_pause_is_cut_in_the_last_of_the_quietest_places() {
         let with_quiet = |quiet: &[Range<usize>]| -> Vec<f64> {

@@ -11,7 +11,7 @@ pub const LOAD_MODEL: &str = "load_model";
 pub const PREPROCESS: &str = "preprocess";
 /// The language is listened for.
 pub const LANGUAGE: &str = "language";
-/// Samples become log-mel.
+/// Samples become log-mel. What is prepared while a card computes counts as the stage that it runs beside.
 pub const LOG_MEL: &str = "log_mel";
 /// The encoder.
 pub const ENCODE: &str = "encode";

@@ -10,7 +10,7 @@ use wire::Point;
 use super::words::{begun_within, segments};
 use crate::completeness;
 use crate::judge::judge;
-use crate::packing::{heard, pack, voiced};
+use crate::packing::{Lengths, heard, pack, voiced};
 use crate::speech_model::Request;
 use crate::steps::{Found, Observer, Step, sample, time};
 use crate::{Control, StageError, timings};
@@ -18,6 +18,8 @@ use crate::{Control, StageError, timings};
 /// The most that is encoded at once, in frames of 10 ms: attention to all of it is quadratic, and
 /// in minutes at a time whole sentences are lost.
 const LONGEST: usize = 3000;
+/// The most of the first piece: a processor reads it before any other, and its text is what one waits for.
+const LONGEST_FIRST: usize = 1000;
 /// Silence behind each piece, in samples: without it the last word may be cut.
 const SILENCE: usize = SAMPLE_RATE as usize / 2;
 /// Of the silence around the voice in a piece, in frames, so much is heard with it.
@@ -47,7 +49,8 @@ pub fn run(
         content: within.end,
         mel: NemoMel::new(model.config.dimensions.mel_bins as usize),
     };
-    let mut pieces = pack(recording, speech, &ear.voiced, &within, LONGEST, false)?;
+    let longest = Lengths { first: LONGEST_FIRST, others: LONGEST };
+    let mut pieces = pack(recording, speech, &ear.voiced, &within, longest, false)?;
     // A point of another model may lie within a piece.
     let seek = (from.position / HOP as u64) as usize;
     pieces.retain(|piece| piece.end > seek);

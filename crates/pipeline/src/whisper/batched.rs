@@ -1,5 +1,6 @@
 use std::ops::Range;
 
+use audio::Mel;
 use wire::DecodingOptions;
 
 use super::decode::decode_together;
@@ -8,7 +9,7 @@ use super::source::{Source, Window, encode_windows};
 use super::steps::State;
 use super::timing::align;
 use super::transcriber::Transcriber;
-use crate::packing::pack;
+use crate::packing::{Lengths, pack};
 use crate::steps::{Found, Observer, Step, sample};
 use crate::{StageError, timings};
 
@@ -31,7 +32,7 @@ pub fn run(
     // Most windows are shorter than what the model hears: silence behind them,
     // as in its training, costs fewer errors than the zeros of the reference.
     source.fill = audio::silence(source.recording.log_mel_maximum);
-    let longest = transcriber.model.config.window_frames();
+    let longest = Lengths::of_all(transcriber.model.config.window_frames());
     let within = source.start..source.content;
     let Source { recording, speech, voiced, .. } = &source;
     let mut windows = pack(recording, *speech, voiced, &within, longest, settings.language_per_region)?;
@@ -44,9 +45,12 @@ pub fn run(
         state.prompt.reset();
     }
     let mut rest = &windows[..];
+    // Spectrograms of the windows that come next.
+    let mut prepared = Vec::new();
     while let Some(first) = rest.first() {
         if skip.contains(&sample(first.start)) {
             rest = &rest[1..];
+            prepared.clear();
             state.seek = first.end;
             observer.step(Step::Found(Found { point: state.point(source.content), ..Found::default() }))?;
             continue;
@@ -57,24 +61,38 @@ pub fn run(
         let batch = rest.iter().take(most).take_while(|window| !skipped(window)).count();
         let (batch, later) = rest.split_at(batch);
         rest = later;
-        read_batch(transcriber, &mut source, &mut state, batch, observer)?;
+        let log_mels = std::mem::take(&mut prepared);
+        let ahead = if transcriber.model.device.is_cpu() { 0 } else { later.len().min(batch.len()) };
+        // A card computes while the processor prepares what comes next.
+        rayon::in_place_scope(|scope| {
+            if ahead > 0 {
+                // What can't be prepared is tried again when it is needed, and says then why it can't be.
+                scope.spawn(|_| prepared = source.log_mels(&later[..ahead]).unwrap_or_default());
+            }
+            read_batch(transcriber, &source, &mut state, batch, log_mels, observer)
+        })?;
     }
     Ok(())
 }
 
+/// The text of windows that are decoded together. `log_mels` has the spectrograms of the first of them; those of the others
+/// are computed here.
 fn read_batch(
     transcriber: &Transcriber,
-    source: &mut Source,
+    source: &Source,
     state: &mut State,
     batch: &[Range<usize>],
+    mut log_mels: Vec<Mel>,
     observer: &mut dyn Observer,
 ) -> Result<(), StageError> {
     let Transcriber { model, settings, control, .. } = *transcriber;
     let begins = |window: &Range<usize>, windows| Step::Began { position: sample(window.start), windows };
     observer.step(begins(&batch[0], batch.len()))?;
-    let log_mels = || batch.iter().map(|frames| source.log_mel(frames)).collect::<Result<Vec<_>, _>>();
-    let mels = control.timings().of(timings::LOG_MEL, log_mels)?;
-    let audio = encode_windows(model, mels, control)?;
+    log_mels.truncate(batch.len());
+    let missing = || source.log_mels(&batch[log_mels.len()..]);
+    let missing = control.timings().of(timings::LOG_MEL, missing)?;
+    log_mels.extend(missing);
+    let audio = encode_windows(model, log_mels, control)?;
     let prompt = state.prompt.tokens().to_vec();
     let languages = transcriber.languages(&audio)?;
     let own: Vec<_> = languages.iter().map(|language| Transcriber { language, ..*transcriber }).collect();

@@ -30,8 +30,8 @@ pub type Part = (Range<usize>, Range<usize>);
 
 /// Passages that have voice for much more text than theirs, by the pace of the median passage: a sentence may be missing
 /// within them, or be another one. For each the parts of `window` to listen to, one after the other, until one has what
-/// is missing: with the passage behind it, since a sentence is heard better beside others, and alone, since one that is
-/// skipped beside others may be heard without them. `lengths` are those of the passages' texts, in characters.
+/// is missing: with the passage behind it, since a sentence is heard better beside others, and alone, since a sentence
+/// that is skipped beside others may be heard without them. `lengths` are those of the passages' texts, in characters.
 pub fn sparse(
     voiced: &[Range<usize>],
     passages: &[Passage],
@@ -60,10 +60,13 @@ pub fn sparse(
         if number < looked_at || !is_unexplained(voice[number], lengths[number], pace) {
             continue;
         }
-        looked_at = own.len().min(number + 2);
-        let mut parts = vec![number..looked_at, number..number + 1];
-        parts.dedup();
-        found.push(parts.into_iter().filter_map(part).collect());
+        let mut pairs = vec![number..own.len().min(number + 2), number..number + 1];
+        pairs.dedup();
+        let parts: Vec<Part> = pairs.into_iter().filter_map(part).collect();
+        if let Some((numbers, _)) = parts.first() {
+            looked_at = numbers.end;
+            found.push(parts);
+        }
     }
     found
 }

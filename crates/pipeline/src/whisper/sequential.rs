@@ -8,7 +8,7 @@ use crate::steps::{Found, Observer, Step, sample};
 /// (openai/whisper's `transcribe`).
 pub fn run(
     transcriber: &Transcriber,
-    mut source: Source,
+    source: Source,
     mut state: State,
     skip: &[u64],
     observer: &mut dyn Observer,
@@ -26,7 +26,7 @@ pub fn run(
         let language = languages.first().map_or(transcriber.language, String::as_str);
         let transcriber = Transcriber { language, ..*transcriber };
         let decoded = transcriber.decode(&window, state.prompt.tokens())?;
-        let found = transcriber.write(&mut source, &mut state, window, decoded)?;
+        let found = transcriber.write(&source, &mut state, window, decoded)?;
         observer.step(Step::Found(found))?;
     }
     Ok(())

@@ -67,15 +67,20 @@ impl<'a> Source<'a> {
     }
 
     /// What the network gets of these frames, filled up to its length.
-    pub fn log_mel(&mut self, frames: &Range<usize>) -> Result<Mel, StageError> {
+    pub fn log_mel(&self, frames: &Range<usize>) -> Result<Mel, StageError> {
         let mut log_mel = self.recording.log_mel_window(&self.mel, frames.start, self.window_frames)?;
         log_mel.fill_from(frames.len(), self.fill);
         Ok(log_mel)
     }
 
+    /// The same of several windows.
+    pub fn log_mels(&self, windows: &[Range<usize>]) -> Result<Vec<Mel>, StageError> {
+        windows.iter().map(|frames| self.log_mel(frames)).collect()
+    }
+
     /// What the model hears in these frames.
     pub fn listen(
-        &mut self,
+        &self,
         frames: Range<usize>,
         model: &Whisper,
         control: &Control,

@@ -96,7 +96,7 @@ impl Transcriber<'_> {
     /// begins.
     pub(super) fn write(
         &self,
-        source: &mut Source,
+        source: &Source,
         state: &mut State,
         window: Window,
         decoded: Decoded,
@@ -108,7 +108,7 @@ impl Transcriber<'_> {
     /// As [`Self::write`], with the words that were aligned together with those of other windows.
     pub(super) fn write_with(
         &self,
-        source: &mut Source,
+        source: &Source,
         state: &mut State,
         window: Window,
         decoded: Decoded,
@@ -273,11 +273,11 @@ impl Transcriber<'_> {
         Ok(Some(self.read(window, decoded, words, word_times, voiced)))
     }
 
-    /// What is said where a passage has too little text for its voice: one that has more of it, listened to on its own,
-    /// takes its place.
+    /// What is said where a passage has too little text for its voice: a part of the window that is listened to again takes
+    /// the place of its passages where it has more text and the model is as sure of it.
     fn fill_sparse(
         &self,
-        source: &mut Source,
+        source: &Source,
         reading: &mut Reading,
         window: Range<usize>,
     ) -> Result<Vec<Reading>, StageError> {

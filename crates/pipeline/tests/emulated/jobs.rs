@@ -4,7 +4,7 @@ use random_models::corpus;
 use transcript::Transcript;
 use wire::{DeviceChoice, Event, Job, Strategy};
 
-use crate::accuracy::{edit_distance, jsons, normalised};
+use crate::it_support::{edit_distance, jsons, normalised};
 use crate::support::{cards, project, starter};
 
 /// What is asked for, besides a recording.
@@ -125,6 +125,17 @@ const SAMPLE: &str = "tests/data/sample.flac";
 #[test]
 fn jobs_give_the_words_of_the_cpu() {
     check(SAMPLE, &[Precision::F16], &CASES[..5]);
+}
+
+/// The processor prepares windows while the card decodes those before them.
+#[test]
+fn what_is_prepared_beside_a_card_belongs_to_its_window() {
+    let one_at_a_time = |job: &mut Job| {
+        job.strategy = Strategy::Batched;
+        job.memory.batch_size = Some(1);
+    };
+    let case = Case { name: "batches of one window", change: one_at_a_time };
+    check("tests/data/corpus/audio/synthetic/en_minute_1.flac", &[Precision::F16], &[case]);
 }
 
 #[test]
