@@ -170,7 +170,7 @@ impl LogMel {
         frames.for_each_init(
             || Transform::new(self),
             |transform, frame| {
-                if self.most_energy(frame_of(padded, frame))
+                if self.energy_bound(frame_of(padded, frame))
                     <= f32::from_bits(largest.load(Ordering::Relaxed))
                 {
                     return;
@@ -183,9 +183,10 @@ impl LogMel {
         f32::from_bits(largest.into_inner())
     }
 
-    /// No band of the frame has more energy: by Parseval's theorem all bins but the first and the last, which no filter
-    /// lets through, have half the energy of the samples together.
-    fn most_energy(&self, samples: &[f32]) -> f32 {
+    /// An upper bound of the energy of every band of a frame. By Parseval's theorem the bins between the first and the
+    /// last hold at most `N_FFT / 2` times the sum of the squared samples. A filter lets through at most its largest
+    /// weight of that, and nothing of the first and the last bin.
+    fn energy_bound(&self, samples: &[f32]) -> f32 {
         const LANES: usize = 16;
         /// For what is lost in rounding.
         const MARGIN: f32 = 1.001;

@@ -1,5 +1,5 @@
-//! Layer norm (Ba and others, arXiv:1607.06450) over the last dimension. On the host several numbers at a time; candle's
-//! operation adds one after the other.
+//! Layer norm (Ba and others, arXiv:1607.06450) over the last dimension. On the host it adds several numbers at a time,
+//! where candle's operation adds one after the other.
 
 use candle_core::{CpuStorage, CustomOp3, Layout, Module, Shape, Tensor};
 use rayon::prelude::*;

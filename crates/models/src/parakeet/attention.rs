@@ -44,8 +44,9 @@ impl Attention {
         })
     }
 
-    /// `before` plus what `x`, the same normalised, attends to: (frames, width); `positions` is (2 frames - 1, width).
-    pub fn forward(&self, before: &Tensor, x: &Tensor, positions: &Tensor) -> Result<Tensor, Error> {
+    /// `residual` plus what `x`, which is `residual` normalised, attends to: (frames, width); `positions` is
+    /// (2 frames - 1, width).
+    pub fn forward(&self, residual: &Tensor, x: &Tensor, positions: &Tensor) -> Result<Tensor, Error> {
         let q = self.q.forward(x)?;
         let (k, v) = (self.k.forward(x)?, self.v.forward(x)?);
         let p = self.relative.forward(positions)?;
@@ -56,7 +57,7 @@ impl Attention {
             attend([&q, &k, &v, &p], biases, self.heads)?
         };
         drop((q, k, v, p));
-        self.out.added(&attended, before)
+        self.out.added(&attended, residual)
     }
 }
 

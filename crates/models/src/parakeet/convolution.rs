@@ -47,8 +47,8 @@ impl Convolution {
         })
     }
 
-    /// `before` plus what becomes of `x`, the same normalised: (frames, width).
-    pub fn forward(&self, before: &Tensor, x: &Tensor) -> Result<Tensor, Error> {
+    /// `residual` plus what becomes of `x`, which is `residual` normalised: (frames, width).
+    pub fn forward(&self, residual: &Tensor, x: &Tensor) -> Result<Tensor, Error> {
         let gated = self.into.forward(x)?;
         let convolved = if is_host_f32(&gated) {
             convolve_on_host(&gated, &self.taps, &self.bias)?
@@ -56,7 +56,7 @@ impl Convolution {
             convolve(&gated, &self.taps, &self.bias)?
         };
         drop(gated);
-        self.out.added(&convolved, before)
+        self.out.added(&convolved, residual)
     }
 }
 

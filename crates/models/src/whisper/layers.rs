@@ -137,7 +137,7 @@ impl Linear {
         self.added_in_part(x, 1.0, other)
     }
 
-    /// As [`added`](Self::added), with a factor of what is added.
+    /// As [`added`](Self::added), what is added being multiplied by `factor` first.
     pub fn added_in_part(&self, x: &Tensor, factor: f64, other: &Tensor) -> Result<Tensor, Error> {
         #[cfg(feature = "cuda")]
         if let Some(bias) = &self.bias {
