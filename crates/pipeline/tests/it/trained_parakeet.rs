@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use pipeline::{Control, Engine};
 use random_models::corpus;
 use transcript::Transcript;
-use wire::{DeviceChoice, Job};
+use wire::{DeviceChoice, Event, Job};
 
 use crate::support::{edit_distance, jsons, normalised, wav};
 
@@ -32,6 +32,21 @@ fn synthetic_speech_has_few_wrong_words() {
 #[ignore = "full corpus: make soak"]
 fn synthetic_speech_has_few_wrong_words_in_the_full_corpus() {
     check_synthetic_speech(&corpus::full(), 0.11);
+}
+
+#[test]
+fn the_first_text_comes_before_more_than_ten_seconds_are_heard() {
+    let file = corpus::bundled().join("audio/synthetic/en_minute_1.flac");
+    let mut reached = Vec::new();
+    let mut emit = |event: Event| {
+        if let Event::Reached { point, .. } = event {
+            reached.push(point.position);
+        }
+    };
+    let job = Job { device: DeviceChoice::Cpu, ..Job::new(1, &*file, trained()) };
+    Engine::new().transcribe(&job, &Control::default(), &mut emit).unwrap();
+    let most = 10 * u64::from(audio::SAMPLE_RATE);
+    assert!(reached.len() > 2 && (1..=most).contains(&reached[0]), "{reached:?}");
 }
 
 /// Most of the voices are those that the model has not heard. Of the full corpus the starter Whisper writes 7.77 % of

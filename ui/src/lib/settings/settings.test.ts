@@ -89,3 +89,13 @@ test("of several cards the one to compute on is chosen by its name; with one car
   await fireEvent.change(within(field).getByRole("combobox"), { target: { value: "cuda:1" } });
   await waitFor(() => expect(backend.settingsOfFile.find((one) => one.name === "device")?.value).toBe("cuda:1"));
 });
+test("what fits is asked anew when a setting of the memory changes", async () => {
+  const steno = new Steno(backend);
+  render(SettingsPage, { steno });
+  const field = await found("preference-threads");
+  await waitFor(() => expect(steno.fits).not.toBeNull());
+  backend.fits = { ...backend.fits, device: { kind: "gpu", name: "Large Card", free: 2 ** 30, total: 2 ** 33 } };
+  await fireEvent.change(within(field).getByRole("textbox"), { target: { value: "2" } });
+  await waitFor(() => expect(steno.fits?.device?.name).toBe("Large Card"));
+});
+
