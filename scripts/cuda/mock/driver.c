@@ -161,6 +161,8 @@ static int release(uint64_t pointer, const char *name) {
     mock_note("%s(%llu), used %llu", name, (unsigned long long)block[0], (unsigned long long)device->used);
     pthread_mutex_unlock(&lock);
     memset((char *)block + HEADER, 0xff, block[0]);
+    // Else the compiler leaves out what is written to memory that is freed next.
+    __asm__ volatile("" : : "r"(block) : "memory");
     free(block);
     return OK;
 }
