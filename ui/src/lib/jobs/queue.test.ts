@@ -172,6 +172,19 @@ test("a running recording is paused and resumed by its row and by its key, while
   expect(t.queue.resume).not.toBe(t.job.resume);
 });
 
+test("a recording that waits in a paused queue says that the queue is to be resumed", async () => {
+  steno = new Steno(backend);
+  render(App, { steno });
+  await waitFor(() => expect(steno.setup).not.toBeNull());
+  backend.drop(FILES.slice(0, 2));
+  await waitFor(() => expect(steno.jobs.map((job) => job.state)).toEqual(["waiting", "waiting"]));
+  await screen.findByText(t.transcript.waitingPaused);
+  await fireEvent.click(screen.getByTestId("pause"));
+  await waitFor(() => expect(steno.setup?.paused).toBe(false));
+  steno.select(2);
+  await waitFor(() => expect(screen.queryByText(t.transcript.waitingPaused)).toBeNull());
+});
+
 test("the text of a recording that is not finished is deleted only when the user says so again", async () => {
   backend.paused = false;
   backend.still = true;

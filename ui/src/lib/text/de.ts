@@ -541,6 +541,7 @@ export const de: Text = {
     waiting: "Der Text erscheint hier, sobald die ersten Wörter transkribiert sind.",
     resuming: "Der bisherige Text erscheint wieder, sobald die Aufnahme eingelesen ist.",
     waitingTurn: "Diese Aufnahme wird gestartet, sobald die vorherigen fertig sind.",
+    waitingPaused: "Diese Aufnahme wird gestartet, sobald Sie die Warteschlange fortsetzen und die vorherigen fertig sind.",
     none: "In dieser Aufnahme wurde keine Sprache gefunden.",
     nothing: "Abgebrochen, bevor Text transkribiert wurde.",
     paused: (at) => (at === null ? "Angehalten, bevor Text transkribiert war" : `Angehalten bei ${at}`),

@@ -545,6 +545,7 @@ export const en = {
     waiting: "The text appears here as soon as the first words are transcribed.",
     resuming: "The text so far comes back once the recording has been read.",
     waitingTurn: "This recording starts when those before it are finished.",
+    waitingPaused: "This recording starts when you resume the queue and those before it are finished.",
     none: "No speech was found in this recording.",
     nothing: "Stopped before any text was transcribed.",
     paused: (at: string | null) => (at === null ? "Paused before any text was transcribed" : `Paused at ${at}`),

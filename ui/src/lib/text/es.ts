@@ -545,6 +545,7 @@ export const es: Text = {
     waiting: "El texto aparecerá aquí en cuanto se transcriban las primeras palabras.",
     resuming: "El texto transcrito hasta ahora volverá a aparecer cuando se haya leído la grabación.",
     waitingTurn: "Esta grabación empezará cuando terminen las anteriores.",
+    waitingPaused: "Esta grabación empezará cuando se reanude la cola y terminen las anteriores.",
     none: "No se encontró voz en esta grabación.",
     nothing: "Detenida antes de transcribir ningún texto.",
     paused: (at) => (at === null ? "En pausa antes de transcribir texto" : `En pausa en ${at}`),

@@ -545,6 +545,7 @@ export const fr: Text = {
     waiting: "Le texte apparaîtra ici dès que les premiers mots seront transcrits.",
     resuming: "Le texte déjà transcrit réapparaîtra dès que l’enregistrement aura été lu.",
     waitingTurn: "Cet enregistrement commencera quand les précédents seront terminés.",
+    waitingPaused: "Cet enregistrement commencera quand vous reprendrez la file et que les précédents seront terminés.",
     none: "Aucune parole n’a été trouvée dans cet enregistrement.",
     nothing: "Arrêté avant toute transcription.",
     paused: (at) => (at === null ? "En pause avant toute transcription" : `En pause à ${at}`),

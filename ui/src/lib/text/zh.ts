@@ -542,6 +542,7 @@ export const zh: Text = {
     waiting: "转写出第一批文字后，文本将显示在此处。",
     resuming: "读取完录音后，已有的文本会重新显示。",
     waitingTurn: "前面的录音完成后，将开始处理此录音。",
+    waitingPaused: "继续队列且前面的录音完成后，将开始处理此录音。",
     none: "此录音中未找到语音。",
     nothing: "停止前尚未转写出任何文本。",
     paused: (at) => (at === null ? "尚未转写出文本就已暂停" : `已暂停于 ${at}`),
