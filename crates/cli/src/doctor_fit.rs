@@ -198,14 +198,13 @@ impl Signal {
         bytes.extend((2 * SAMPLE_RATE).to_le_bytes());
         bytes.extend(b"\x02\0\x10\0data");
         bytes.extend((2 * count).to_le_bytes());
-        let mut state = 1u32;
-        for index in 0..count {
-            // A linear congruential generator (Numerical Recipes, 7.1).
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let noise = f64::from((state >> 20) as i16 - 2048);
-            let syllable =
-                (f64::from(index) / f64::from(SAMPLE_RATE) * 4.0 * std::f64::consts::PI).sin().abs();
-            bytes.extend(((noise * 4.0 * syllable) as i16).to_le_bytes());
+        // A window of it, over and over.
+        let window = Self::samples(WINDOW_SECONDS * SAMPLE_RATE);
+        let mut left = 2 * count as usize;
+        while left > 0 {
+            let part = &window[..left.min(window.len())];
+            bytes.extend_from_slice(part);
+            left -= part.len();
         }
         let path = std::env::temp_dir().join(format!("steno-fit-{}.wav", std::process::id()));
         let unwritable = |error: io::Error| {
@@ -215,6 +214,19 @@ impl Signal {
         };
         std::fs::write(&path, bytes).map_err(unwritable)?;
         Ok(Self { path })
+    }
+
+    fn samples(count: u32) -> Vec<u8> {
+        let mut state = 1u32;
+        let sample = |index| {
+            // A linear congruential generator (Numerical Recipes, 7.1).
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let noise = f64::from((state >> 20) as i16 - 2048);
+            let syllable =
+                (f64::from(index) / f64::from(SAMPLE_RATE) * 4.0 * std::f64::consts::PI).sin().abs();
+            ((noise * 4.0 * syllable) as i16).to_le_bytes()
+        };
+        (0..count).flat_map(sample).collect()
     }
 }
 
