@@ -14,7 +14,7 @@ List words that you wrote in place of others at least twice, in the transcripts 
 
 Let later recordings expect them: `steno words > words.txt`, then `steno transcribe talk.mp3 --vocabulary-file \
 words.txt`. The window offers them beside \"Names and words to expect\". Words that the transcripts mostly have \
-without a correction are left out.";
+without a correction are left out, and those that you ignore, here or in the window.";
 
 /// List words that you correct again and again
 #[derive(Debug, Args)]
@@ -23,6 +23,18 @@ pub struct Words {
     /// Most words to print
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub limit: usize,
+
+    /// Leave this word out from now on, here and in the window (can be repeated)
+    #[arg(long, value_name = "WORD")]
+    pub ignore: Vec<String>,
+
+    /// No longer leave this word out (can be repeated)
+    #[arg(long, value_name = "WORD", conflicts_with = "ignore")]
+    pub restore: Vec<String>,
+
+    /// Print the words that are left out instead
+    #[arg(long, conflicts_with_all = ["ignore", "restore", "limit", "json"])]
+    pub ignored: bool,
 
     /// Print JSON, with how often each was written and what was there before
     #[arg(long)]
@@ -34,7 +46,19 @@ pub fn run(args: &Words) -> Ended {
 }
 
 fn list(args: &Words) -> Result<(), Ended> {
-    let words = match existing()? {
+    let documents = existing()?;
+    if let Some(documents) = &documents {
+        let changes = args.ignore.iter().map(|word| (word, true));
+        for (word, is_ignored) in changes.chain(args.restore.iter().map(|word| (word, false))) {
+            documents.ignore_word(word, is_ignored).map_err(|error| error.failure())?;
+        }
+    }
+    if args.ignored {
+        let ignored = documents.map_or_else(|| Ok(Vec::new()), |documents| documents.ignored_words());
+        let ignored = ignored.map_err(|error| error.failure())?;
+        return print(|out| ignored.iter().try_for_each(|word| writeln!(out, "{}", printable(word))));
+    }
+    let words = match documents {
         Some(documents) => documents.corrected_words(args.limit).map_err(|error| error.failure())?,
         None => Vec::new(),
     };

@@ -108,6 +108,14 @@ impl Session {
         documents.corrected_words(MOST_SUGGESTED).map_err(|error| error.failure())
     }
 
+    /// Whether a word is left out of [`Self::corrected_words`].
+    ///
+    /// # Errors
+    /// Where there is no history, or it can't be written.
+    pub fn ignore_word(&self, word: &str, is_ignored: bool) -> Result<(), Failure> {
+        self.documents()?.ignore_word(word, is_ignored).map_err(|error| error.failure())
+    }
+
     /// How far the search by meaning is, now and whenever that changes.
     pub fn follow_index(&self) -> watch::Receiver<IndexState> {
         let mut state = self.inner.searching.state.subscribe();

@@ -169,6 +169,13 @@ pub enum BlockingCommand {
         /// All of them.
         tags: Vec<String>,
     },
+    /// Offers a word that is corrected again and again no longer, or again.
+    IgnoreWord {
+        /// As it is offered.
+        word: String,
+        /// Whether it is offered no longer.
+        ignored: bool,
+    },
     /// Deletes a transcript of the history; it can be restored for a while.
     DeleteDocument {
         /// Its number in the history.
@@ -296,6 +303,7 @@ impl BlockingCommand {
             }
             Self::ChangePart { job, part } => session.change_part(job, part.into())?,
             Self::TagDocument { document, tags } => session.tag_document(DocumentId(document), &tags)?,
+            Self::IgnoreWord { word, ignored } => session.ignore_word(&word, ignored)?,
             Self::DeleteDocument { document } => session.delete_document(DocumentId(document))?,
             Self::RestoreDocument { document } => session.restore_document(DocumentId(document))?,
             Self::RemoveModel { id } => {

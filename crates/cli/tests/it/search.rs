@@ -189,6 +189,11 @@ fn words_that_are_corrected_again_and_again_are_listed() {
         json[1],
         serde_json::json!({ "word": "Ljungberg", "heard": ["a buyer", "called"], "times": 2 })
     );
+    assert_eq!(words(&["--ignore", "Aarhus", "--ignore", "Zoe"]), "Ljungberg\n");
+    assert_eq!(words(&[]), "Ljungberg\n");
+    assert_eq!(words(&["--ignored"]), "Aarhus\nZoe\n");
+    assert_eq!(words(&["--restore", "Aarhus"]), "Aarhus\nLjungberg\n");
+    assert_eq!(words(&["--ignored"]), "Zoe\n");
     documents.delete(ids[1], true).unwrap();
     assert_eq!(words(&[]), "Ljungberg\n");
 }

@@ -695,7 +695,11 @@ const OPTIONS: &[(&str, &[&str], &str)] = &[
         &["model"],
         "adapt::an_adapter_is_imported_switched_on_named_in_the_transcript_and_removed",
     ),
-    ("words", &["limit", "json"], "search::words_that_are_corrected_again_and_again_are_listed"),
+    (
+        "words",
+        &["limit", "json", "ignore", "restore", "ignored"],
+        "search::words_that_are_corrected_again_and_again_are_listed",
+    ),
     ("search", &["quiet"], "search::words_are_found_without_a_model_and_what_it_would_add_is_said"),
     ("search", &["reindex"], "search::meanings_are_indexed_and_found_and_another_model_takes_their_place"),
     ("search", &["device", "threads", "priority"], "settings::options_of_search_reach_the_engine"),

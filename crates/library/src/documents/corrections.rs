@@ -51,7 +51,7 @@ pub(super) fn record(
 pub(super) fn words(transaction: &Transaction, limit: usize) -> rusqlite::Result<Vec<CorrectedWord>> {
     let mut candidates = transaction.prepare(
         "SELECT word, sum(times) AS times FROM corrections JOIN documents ON documents.id = document
-         WHERE number <= edits_done AND deleted IS NULL
+         WHERE number <= edits_done AND deleted IS NULL AND word NOT IN (SELECT word FROM ignored_words)
          GROUP BY word HAVING sum(times) >= ?1 ORDER BY sum(times) DESC, word LIMIT ?2",
     )?;
     let mut heard = transaction.prepare(

@@ -37,12 +37,13 @@ use found::Wanted;
 /// File name of the history in the state folder.
 pub const HISTORY_FILE: &str = "history.sqlite";
 
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 6] = [
     include_str!("1.sql"),
     include_str!("2.sql"),
     include_str!("3.sql"),
     include_str!("4.sql"),
     include_str!("5.sql"),
+    include_str!("6.sql"),
 ];
 
 /// Most tags of a transcript.
@@ -421,13 +422,41 @@ impl Documents {
     }
 
     /// Words that the user wrote in place of others at least twice, the most frequent first, at most
-    /// `limit`; without those that the transcripts also have where nothing was corrected.
+    /// `limit`; without those that the transcripts also have where nothing was corrected, and those that
+    /// are ignored.
     ///
     /// # Errors
     /// If the history can't be read.
     pub fn corrected_words(&self, limit: usize) -> Result<Vec<CorrectedWord>, Error> {
         self.freshen()?;
         self.read_only(|connection| corrections::words(connection, limit))
+    }
+
+    /// Leaves a word out of [`Documents::corrected_words`], or no longer does.
+    ///
+    /// # Errors
+    /// If the history can't be written.
+    pub fn ignore_word(&self, word: &str, is_ignored: bool) -> Result<(), Error> {
+        self.change(|transaction| {
+            let change = match is_ignored {
+                true => "INSERT OR IGNORE INTO ignored_words VALUES (?1)",
+                false => "DELETE FROM ignored_words WHERE word = ?1",
+            };
+            transaction.execute(change, [word])?;
+            Ok(())
+        })
+    }
+
+    /// The words that [`Documents::corrected_words`] leaves out, in the order of their letters.
+    ///
+    /// # Errors
+    /// If the history can't be read.
+    pub fn ignored_words(&self) -> Result<Vec<String>, Error> {
+        self.freshen()?;
+        self.read_only(|connection| {
+            let mut select = connection.prepare("SELECT word FROM ignored_words ORDER BY word")?;
+            select.query_map([], |row| row.get(0))?.collect()
+        })
     }
 
     /// Segments that contain `words`, at most 200 of each transcript and those

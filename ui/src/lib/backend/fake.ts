@@ -85,6 +85,7 @@ export class FakeBackend implements Backend {
   notified: [string, string][] = [];
   /** Words that the user corrects again and again. */
   corrected: CorrectedWord[] = [];
+  ignoredWords = new Set<string>();
   /** Transcripts by job, which is the document too; those that were deleted with it. */
   deleted = new Set<number>();
   exported: number[][] = [];
@@ -814,7 +815,12 @@ export class FakeBackend implements Backend {
   }
 
   async correctedWords(): Promise<CorrectedWord[]> {
-    return this.corrected;
+    return this.corrected.filter(({ word }) => !this.ignoredWords.has(word));
+  }
+
+  async ignoreWord(word: string, ignored: boolean): Promise<void> {
+    if (ignored) this.ignoredWords.add(word);
+    else this.ignoredWords.delete(word);
   }
 
   async searchChoices(): Promise<SearchChoices> {

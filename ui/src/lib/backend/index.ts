@@ -128,6 +128,8 @@ export interface Backend {
   searchChoices(): Promise<SearchChoices>;
   /** Words that the user corrects again and again, the most frequent first. */
   correctedWords(): Promise<CorrectedWord[]>;
+  /** Whether a word is left out of those. */
+  ignoreWord(word: string, ignored: boolean): Promise<void>;
   /** Puts it in the list; its job. */
   openDocument(document: number): Promise<number>;
   tagDocument(document: number, tags: string[]): Promise<void>;

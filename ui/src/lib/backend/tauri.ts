@@ -252,6 +252,9 @@ export class TauriBackend implements Backend {
   correctedWords(): Promise<CorrectedWord[]> {
     return call("corrected_words");
   }
+  ignoreWord(word: string, ignored: boolean): Promise<void> {
+    return executeBlocking({ type: "ignore_word", word, ignored });
+  }
   openDocument(document: number): Promise<number> {
     return call("open_document", { document });
   }

@@ -3051,7 +3051,15 @@ document: number,
 /**
  * All of them.
  */
-tags: Array<string>, } | { "type": "delete_document", 
+tags: Array<string>, } | { "type": "ignore_word", 
+/**
+ * As it is offered.
+ */
+word: string, 
+/**
+ * Whether it is offered no longer.
+ */
+ignored: boolean, } | { "type": "delete_document", 
 /**
  * Its number in the history.
  */

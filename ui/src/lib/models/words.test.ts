@@ -33,6 +33,19 @@ test("words that are corrected again and again are offered, and are expected onc
   expect(within(screen.getByTestId("all-suggested")).queryByText("metoprolol")).toBeNull();
 });
 
+test("a word that is ignored is offered no longer, until that is undone", async () => {
+  const backend = await show([]);
+  await fireEvent.click(await screen.findByLabelText(t.decoding.ignore("Aarhus")));
+  const offered = () => screen.getByTestId("all-suggested").textContent;
+  await waitFor(() => expect(offered()).not.toContain("Aarhus"));
+  expect(offered()).toContain("metoprolol");
+  expect(backend.settings.words).toEqual([]);
+  await screen.findByText(t.decoding.ignored("Aarhus"));
+  await fireEvent.click(screen.getByTestId("toast-action"));
+  await waitFor(() => expect(offered()).toContain("Aarhus"));
+  expect(screen.queryByText(t.decoding.ignored("Aarhus"))).toBeNull();
+});
+
 test("all are added at once", async () => {
   const backend = await show([]);
   await fireEvent.click(await screen.findByTestId("all-expect-all"));
