@@ -693,26 +693,10 @@ export class Steno {
     this.corrected = (await this.ask((backend) => backend.correctedWords())) ?? this.corrected;
   }
 
-  /** A word is offered no longer; that can be undone while the message is shown. */
-  async ignoreWord(word: string): Promise<void> {
-    const change = async (ignored: boolean): Promise<void> => {
-      await this.#try(() => this.#backend.ignoreWord(word, ignored));
-      await this.lookForCorrectedWords();
-    };
-    await change(true);
-    const id: number = this.#push({
-      text: t.decoding.ignored(word),
-      failure: null,
-      warning: false,
-      action: {
-        label: t.decoding.undo,
-        run: () => {
-          this.dismiss(id);
-          void change(false);
-        },
-      },
-    });
-    setTimeout(() => this.dismiss(id), REQUEST_SECONDS * 1000);
+  /** Whether a word is offered no longer. */
+  async ignoreWord(word: string, ignored: boolean): Promise<void> {
+    await this.#try(() => this.#backend.ignoreWord(word, ignored));
+    await this.lookForCorrectedWords();
   }
 
   /** Null where it failed, which is told. */

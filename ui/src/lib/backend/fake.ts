@@ -159,6 +159,11 @@ export class FakeBackend implements Backend {
       output: () => {
         this.outputFolders = ["/home/me/Transcripts"];
         const when_finished = { ...this.exporting, formats: ["srt", "docx"] as Format[] };
+        this.corrected = [
+          { word: "metoprolol", heard: ["met a pro law"], times: 4 },
+          { word: "Aarhus", heard: ["R who’s", "our house"], times: 2 },
+          { word: "Ljungberg", heard: ["a buyer"], times: 2 },
+        ];
         this.settings = { ...this.settings, beams: 5, output_folder: 0, name_template: "{name}_{date}_{language}", when_finished };
         this.#advance(FILES.slice(0, 1), 60);
       },

@@ -36,12 +36,12 @@ test("words that are corrected again and again are offered, and are expected onc
 test("a word that is ignored is offered no longer, until that is undone", async () => {
   const backend = await show([]);
   await fireEvent.click(await screen.findByLabelText(t.decoding.ignore("Aarhus")));
-  const offered = () => screen.getByTestId("all-suggested").textContent;
+  const offered = () => within(screen.getByTestId("all-suggested")).getByRole("list", { hidden: true }).textContent;
   await waitFor(() => expect(offered()).not.toContain("Aarhus"));
   expect(offered()).toContain("metoprolol");
   expect(backend.settings.words).toEqual([]);
   await screen.findByText(t.decoding.ignored("Aarhus"));
-  await fireEvent.click(screen.getByTestId("toast-action"));
+  await fireEvent.click(screen.getByTestId("all-offer-again"));
   await waitFor(() => expect(offered()).toContain("Aarhus"));
   expect(screen.queryByText(t.decoding.ignored("Aarhus"))).toBeNull();
 });
