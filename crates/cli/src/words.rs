@@ -1,7 +1,7 @@
 //! `steno words`: words that the user corrects again and again.
 
 use clap::Args;
-use wire::printable;
+use wire::{ErrorCode, Failure, printable};
 
 use crate::args::EXIT_CODES;
 use crate::console::Console;
@@ -47,11 +47,17 @@ pub fn run(args: &Words) -> Ended {
 
 fn list(args: &Words) -> Result<(), Ended> {
     let documents = existing()?;
-    if let Some(documents) = &documents {
-        let changes = args.ignore.iter().map(|word| (word, true));
-        for (word, is_ignored) in changes.chain(args.restore.iter().map(|word| (word, false))) {
-            documents.ignore_word(word, is_ignored).map_err(|error| error.failure())?;
-        }
+    let ignored = args.ignore.iter().map(|word| (word, true));
+    for (word, is_ignored) in ignored.chain(args.restore.iter().map(|word| (word, false))) {
+        let Some(documents) = &documents else {
+            return Err(Failure::new(
+                ErrorCode::BadSettings,
+                "There is no history yet, so no word is suggested.",
+            )
+            .remedy("Correct a transcript in the window first.")
+            .into());
+        };
+        documents.ignore_word(word, is_ignored).map_err(|error| error.failure())?;
     }
     if args.ignored {
         let ignored = documents.map_or_else(|| Ok(Vec::new()), |documents| documents.ignored_words());

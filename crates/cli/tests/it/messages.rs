@@ -6,7 +6,7 @@ use crate::support::{Ran, Sandbox};
 fn a_message_says_what_is_wrong_and_what_to_do() {
     let sandbox = Sandbox::with(&["talk.mp3"]);
     // (arguments, exit code, parts of what is said)
-    let cases: [(&[&str], i32, &[&str]); 6] = [
+    let cases: [(&[&str], i32, &[&str]); 7] = [
         (
             &["transcribe", "talk.mp3", "--model", "whisper-small"],
             1,
@@ -21,6 +21,11 @@ fn a_message_says_what_is_wrong_and_what_to_do() {
         (&["models", "quantize", "starter-whisper", "--to", "q9"], 2, &["f32, f16, bf16, q8_0, q6_k"]),
         (&["voices", "list"], 0, &["No voice was added yet", "steno voices add"]),
         (&["words"], 0, &["No word was corrected twice"]),
+        (
+            &["words", "--ignore", "oven"],
+            1,
+            &["There is no history yet", "Correct a transcript in the window"],
+        ),
     ];
     for (arguments, code, parts) in cases {
         let ran = sandbox.run(arguments).ends(code);
