@@ -24,12 +24,12 @@ pub struct Words {
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub limit: usize,
 
-    /// Leave this word out from now on, here and in the window (can be repeated)
-    #[arg(long, value_name = "WORD")]
+    /// Leave this word out from now on, here and in the window; spelled as it is listed (can be repeated)
+    #[arg(long, value_name = "WORD", value_parser = word)]
     pub ignore: Vec<String>,
 
     /// No longer leave this word out (can be repeated)
-    #[arg(long, value_name = "WORD", conflicts_with = "ignore")]
+    #[arg(long, value_name = "WORD", value_parser = word, conflicts_with = "ignore")]
     pub restore: Vec<String>,
 
     /// Print the words that are left out instead
@@ -47,29 +47,43 @@ pub fn run(args: &Words) -> Ended {
 
 fn list(args: &Words) -> Result<(), Ended> {
     let documents = existing()?;
-    let ignored = args.ignore.iter().map(|word| (word, true));
-    for (word, is_ignored) in ignored.chain(args.restore.iter().map(|word| (word, false))) {
+    for word in &args.ignore {
         let Some(documents) = &documents else {
-            return Err(Failure::new(
-                ErrorCode::BadSettings,
-                "There is no history yet, so no word is suggested.",
-            )
-            .remedy("Correct a transcript in the window first.")
-            .into());
+            return Err(refused("There is no history yet, so no word is suggested.")
+                .remedy("Correct a transcript in the window first.")
+                .into());
         };
-        documents.ignore_word(word, is_ignored).map_err(|error| error.failure())?;
+        documents.ignore_word(word, true).map_err(|error| error.failure())?;
     }
+    let ignored = match &documents {
+        Some(documents) => documents.ignored_words().map_err(|error| error.failure())?,
+        None => Vec::new(),
+    };
     if args.ignored {
-        let ignored = documents.map_or_else(|| Ok(Vec::new()), |documents| documents.ignored_words());
-        let ignored = ignored.map_err(|error| error.failure())?;
         return print(|out| ignored.iter().try_for_each(|word| writeln!(out, "{}", printable(word))));
+    }
+    for word in &args.restore {
+        let is_changed = match &documents {
+            Some(documents) => documents.ignore_word(word, false).map_err(|error| error.failure())?,
+            None => false,
+        };
+        if !is_changed {
+            return Err(refused(&format!("\"{word}\" is not ignored."))
+                .remedy("List the ignored words with `steno words --ignored`.")
+                .into());
+        }
     }
     let words = match documents {
         Some(documents) => documents.corrected_words(args.limit).map_err(|error| error.failure())?,
         None => Vec::new(),
     };
     if words.is_empty() && !args.json {
-        Console::new(false).info("No word was corrected twice in the transcripts of the history.");
+        let mut console = Console::new(false);
+        if ignored.is_empty() {
+            console.info("No word was corrected twice in the transcripts of the history.");
+        } else {
+            console.info("No word is left to suggest. `steno words --ignored` lists the ignored ones.");
+        }
     }
     print(|out| {
         if args.json {
@@ -78,4 +92,14 @@ fn list(args: &Words) -> Result<(), Ended> {
         }
         words.iter().try_for_each(|one| writeln!(out, "{}", printable(&one.word)))
     })
+}
+
+fn refused(message: &str) -> Failure {
+    Failure::new(ErrorCode::BadSettings, message)
+}
+
+/// A word as it is printed, without the space around it.
+fn word(text: &str) -> Result<String, String> {
+    let word = text.trim();
+    if word.is_empty() { Err("a word is missing".to_owned()) } else { Ok(word.to_owned()) }
 }

@@ -31,7 +31,7 @@ const WINDOWS: usize = 4;
 struct Taken {
     /// Most that the process held, with the holes that its allocator left.
     peak: u64,
-    /// What was allocated after a step of listening, the most of all less what it was after the first.
+    /// Largest allocation after any step of listening, minus the allocation after the first step.
     growth: u64,
     seconds: f64,
     speakers: usize,
@@ -84,7 +84,7 @@ fn taken(test: &str, seconds: usize) -> Taken {
         speakers: figures[3] as usize,
     };
     println!(
-        "{seconds} s: peak {} MB, {} KB more at its end, real-time factor {:.4}, {} speakers",
+        "{seconds} s: peak {} MB, {} KB more after a step, real-time factor {:.4}, {} speakers",
         taken.peak / MIB,
         taken.growth / 1024,
         taken.seconds / seconds as f64,
@@ -103,14 +103,16 @@ fn measure(path: &Path, hear: Hear) {
     platform::trim_allocator();
     host.reset_peak();
     let before = host.read().unwrap().ours.unwrap().reserved;
-    let (mut first, mut most) = (None, 0);
+    let (mut first, mut most, mut steps) = (None, 0, 0);
     let started = Instant::now();
     let found = hear(&recording, &mut || {
         let allocated = host.read().unwrap().ours.unwrap().allocated;
         first.get_or_insert(allocated);
         most = most.max(allocated);
+        steps += 1;
     });
     let seconds = started.elapsed().as_secs_f64();
+    assert!(steps >= 10, "{steps} steps");
     let peak = host.read().unwrap().ours.unwrap().peak.unwrap() - before;
     println!("\ntaken {peak} {} {seconds} {}", most - first.unwrap(), found.voices.len());
 }
@@ -158,7 +160,7 @@ fn a_nemotron_takes_no_more_memory_for_more_of_a_recording() {
         return;
     }
     let taken = taken("a_nemotron_takes_no_more_memory_for_more_of_a_recording", 450);
-    assert!(taken.growth <= GROWTH * 450 / 3600, "{taken:?}");
+    assert!(taken.growth <= GROWTH * 450 / 3600 && taken.peak <= 40 * MIB, "{taken:?}");
 }
 
 #[test]
@@ -167,7 +169,8 @@ fn speakers_of_more_of_a_recording_take_no_more_memory() {
         return;
     }
     let taken = taken("speakers_of_more_of_a_recording_take_no_more_memory", 450);
-    assert!(taken.growth <= GROWTH * 450 / 3600, "{taken:?}");
+    // Of several runs the peak was 49 to 70 MB: it has the holes that the allocator left.
+    assert!(taken.growth <= GROWTH * 450 / 3600 && taken.peak <= 100 * MIB, "{taken:?}");
     assert_eq!(taken.speakers, 4);
 }
 

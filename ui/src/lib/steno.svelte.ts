@@ -693,10 +693,11 @@ export class Steno {
     this.corrected = (await this.ask((backend) => backend.correctedWords())) ?? this.corrected;
   }
 
-  /** Whether a word is offered no longer. */
-  async ignoreWord(word: string, ignored: boolean): Promise<void> {
-    await this.#try(() => this.#backend.ignoreWord(word, ignored));
+  /** Offers a word no longer, or again; whether that was done. */
+  async ignoreWord(word: string, ignored: boolean): Promise<boolean> {
+    const done = await this.ask((backend) => backend.ignoreWord(word, ignored).then(() => true));
     await this.lookForCorrectedWords();
+    return done ?? false;
   }
 
   /** Null where it failed, which is told. */

@@ -113,7 +113,7 @@ impl Session {
     /// # Errors
     /// Where there is no history, or it can't be written.
     pub fn ignore_word(&self, word: &str, is_ignored: bool) -> Result<(), Failure> {
-        self.documents()?.ignore_word(word, is_ignored).map_err(|error| error.failure())
+        self.documents()?.ignore_word(word, is_ignored).map(drop).map_err(|error| error.failure())
     }
 
     /// How far the search by meaning is, now and whenever that changes.

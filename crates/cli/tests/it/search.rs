@@ -194,6 +194,12 @@ fn words_that_are_corrected_again_and_again_are_listed() {
     assert_eq!(words(&["--ignored"]), "Aarhus\nZoe\n");
     assert_eq!(words(&["--restore", "Aarhus"]), "Aarhus\nLjungberg\n");
     assert_eq!(words(&["--ignored"]), "Zoe\n");
+    sandbox.run(&["words", "--restore", "Aarhus"]).ends(1).says("\"Aarhus\" is not ignored");
+    sandbox.run(&["words", "--ignore", " "]).ends(2).says("a word is missing");
+    let all = sandbox.run(&["words", "--ignore", "Aarhus", "--ignore", "Ljungberg"]).ends(0);
+    assert_eq!(all.out, "");
+    all.says("steno words --ignored");
+    words(&["--restore", "Aarhus", "--restore", "Ljungberg"]);
     documents.delete(ids[1], true).unwrap();
     assert_eq!(words(&[]), "Ljungberg\n");
 }

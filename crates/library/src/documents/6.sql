@@ -1,4 +1,4 @@
--- Words that are corrected again and again, and that the user does not want to be offered.
+-- Words that the user does not want to be offered.
 CREATE TABLE ignored_words (
     word TEXT PRIMARY KEY
 ) STRICT, WITHOUT ROWID;

@@ -432,18 +432,17 @@ impl Documents {
         self.read_only(|connection| corrections::words(connection, limit))
     }
 
-    /// Leaves a word out of [`Documents::corrected_words`], or no longer does.
+    /// Leaves a word out of [`Documents::corrected_words`], or no longer does; whether that changed anything.
     ///
     /// # Errors
     /// If the history can't be written.
-    pub fn ignore_word(&self, word: &str, is_ignored: bool) -> Result<(), Error> {
+    pub fn ignore_word(&self, word: &str, is_ignored: bool) -> Result<bool, Error> {
         self.change(|transaction| {
             let change = match is_ignored {
                 true => "INSERT OR IGNORE INTO ignored_words VALUES (?1)",
                 false => "DELETE FROM ignored_words WHERE word = ?1",
             };
-            transaction.execute(change, [word])?;
-            Ok(())
+            Ok(transaction.execute(change, [word])? > 0)
         })
     }
 

@@ -173,6 +173,7 @@ test("a running recording is paused and resumed by its row and by its key, while
 });
 
 test("a recording that waits in a paused queue says that the queue is to be resumed", async () => {
+  backend.still = true;
   steno = new Steno(backend);
   render(App, { steno });
   await waitFor(() => expect(steno.setup).not.toBeNull());
@@ -182,7 +183,8 @@ test("a recording that waits in a paused queue says that the queue is to be resu
   await fireEvent.click(screen.getByTestId("pause"));
   await waitFor(() => expect(steno.setup?.paused).toBe(false));
   steno.select(2);
-  await waitFor(() => expect(screen.queryByText(t.transcript.waitingPaused)).toBeNull());
+  await screen.findByText(t.transcript.waitingTurn);
+  expect(screen.queryByText(t.transcript.waitingPaused)).toBeNull();
 });
 
 test("the text of a recording that is not finished is deleted only when the user says so again", async () => {

@@ -41,8 +41,19 @@ test("a word that is ignored is offered no longer, until that is undone", async 
   expect(offered()).toContain("metoprolol");
   expect(backend.settings.words).toEqual([]);
   await screen.findByText(t.decoding.ignored("Aarhus"));
-  await fireEvent.click(screen.getByTestId("all-offer-again"));
+  const undo = screen.getByTestId("all-offer-again");
+  await waitFor(() => expect(document.activeElement).toBe(undo));
+  await fireEvent.click(undo);
   await waitFor(() => expect(offered()).toContain("Aarhus"));
+  expect(screen.queryByText(t.decoding.ignored("Aarhus"))).toBeNull();
+});
+
+test("a word that could not be ignored stays, and the reason is told", async () => {
+  const backend = await show([]);
+  backend.ignoreWord = () => Promise.reject({ code: "output_unwritable", message: "The disk is full.", remedy: null, file: null });
+  await fireEvent.click(await screen.findByLabelText(t.decoding.ignore("Aarhus")));
+  await screen.findByText(t.errors.output_unwritable);
+  expect(screen.getByTestId("all-suggested").textContent).toContain("Aarhus");
   expect(screen.queryByText(t.decoding.ignored("Aarhus"))).toBeNull();
 });
 
