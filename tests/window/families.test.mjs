@@ -148,9 +148,19 @@ test("a Whisper is taken for one recording, and the Parakeet stays for the other
   await choose("own-model", "whisper");
   await until("what Whisper takes", async () => !(await field("own-language"))[0]);
   await picture(window, "parakeet-own");
+  await window.run(`
+    window.live = [];
+    new MutationObserver(() => {
+      const text = document.querySelector("[data-testid=live-text]")?.textContent;
+      if (text && live.at(-1) !== text) live.push(text);
+    }).observe(document.body, { subtree: true, childList: true, characterData: true });`);
   await window.click(by("pause"));
   await until("the end", async () => (await states(window))[SECOND] === "finished");
   await until("its text", async () => (await texts()).length > 0);
+  // What was being written was seen, and gave way to the text.
+  const live = await window.run("return window.live");
+  assert.ok(live.length > 0 && (await texts()).join(" ").startsWith(live[0].slice(0, 1)), `${live}`);
+  assert.equal(await window.run("return document.querySelector('[data-testid=live-text]')"), null);
   assert.ok((await field("language"))[0], "the setting of the others");
 
   await window.click(by("save"));

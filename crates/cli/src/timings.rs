@@ -60,6 +60,7 @@ fn table(stages: &[StageTime], took: Duration, idle: &[f64]) -> String {
 fn title(stage: &str) -> &str {
     match stage {
         "load_model" => "reading the model",
+        "preview" => "first words of a long recording",
         "preprocess" => "decoding the file, finding speech",
         "language" => "finding the language",
         "log_mel" => "log-mel",

@@ -191,6 +191,8 @@ fn run(device: &mut impl Device, work: Work, control: &Control, output: &Output,
             emit(Event::Description(Box::new(description)));
         }
         Work::Transcribe(job) => {
+            let (id, live) = (job.id, output.clone());
+            control.on_live_text(move |text| live.send(Envelope::of_job(id, Event::LiveText { text })));
             let event = match device.transcribe(&job, control, &mut emit) {
                 Ok(transcript) => {
                     Event::Finished { transcript: Box::new(transcript), renewal: device.renewal() }

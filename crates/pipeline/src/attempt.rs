@@ -20,7 +20,7 @@ use crate::speech_model::Request;
 use crate::start::Models;
 use crate::steps::{self, Found, Observer, Step as WindowStep};
 use crate::trouble::{Broken, during};
-use crate::{Control, Emit, StageError, completeness, device, job, speakers, timings};
+use crate::{Control, Emit, StageError, completeness, device, job, preview, speakers, timings};
 
 /// Bands of the spectrogram that is made of sound which no model listens to.
 const MEL_BINS: usize = 80;
@@ -96,6 +96,7 @@ impl<'a> Work<'a> {
         for (number, (mode, label)) in channels.iter().enumerate().skip(self.draft.point.channel) {
             let mel_bins =
                 loaded(take(self.context, Stage::Preprocess)?, Stage::Preprocess)?.speech.mel_bins();
+            self.preview(number, *mode, mel_bins, language.as_deref())?;
             self.prepare(number, *mode, mel_bins)?;
             // Preparing may have needed the room that the model took.
             if self.context.as_ref().is_some_and(|context| context.loaded.is_none()) {
@@ -234,6 +235,38 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
+    /// Shows what is said first in a recording that takes a while to read. Nothing of it is kept: how loud the
+    /// loudest sound of the whole recording is has a part in every window's spectrogram.
+    fn preview(
+        &mut self,
+        number: usize,
+        mode: ChannelMode,
+        n_mels: usize,
+        language: Option<&str>,
+    ) -> Result<(), Broken> {
+        const STAGE: Stage = Stage::Transcribe;
+        let (job, control) = (self.job, self.control);
+        let context: &DeviceContext = take(self.context, STAGE)?;
+        let model = loaded(context, STAGE)?;
+        let is_begun = self.begun || self.sound.is_some() || number > 0 || self.draft.point.position > 0;
+        let is_quick = !context.is_cpu() || preview::is_quick(&model.network);
+        if is_begun || !is_quick || !preview::is_wanted(job, self.info.duration_seconds, control) {
+            return Ok(());
+        }
+        let _stage = control.timings().stage(timings::PREVIEW);
+        let decoding = during(STAGE, Scope::enter(&context.host, STAGE, preview::BYTES + PREPARING_BYTES))?;
+        let beginning = during(STAGE, preview::beginning(job, n_mels, mode, control))?;
+        let demand = model.footprint(job, context.device.device().kind()).work_demand(1);
+        let scope = during(STAGE, Scope::enter(&context.device, STAGE, demand))?;
+        let emit = &mut *self.emit;
+        let mut began = |position| emit(Event::Window { channel: number, position });
+        during(STAGE, preview::show(job, model, &beginning, language, control, &mut began))?;
+        scope.leave(|| ());
+        decoding.leave(|| drop(beginning));
+        self.tell();
+        Ok(())
+    }
+
     /// Tells the host, once, what the file is and what will be done with it.
     fn begin(&mut self) -> Result<(), Broken> {
         if !std::mem::replace(&mut self.begun, true) {
@@ -302,6 +335,7 @@ impl<'a> Work<'a> {
             state,
             scope: &mut scope,
             reporter: &mut reporter,
+            control,
             label,
             language: other_language,
             pace: Pace::default(),
@@ -395,6 +429,7 @@ struct Listener<'a, 'b> {
     state: &'a mut LadderState,
     scope: &'a mut Scope,
     reporter: &'a mut Reporter<'b>,
+    control: &'a Control,
     label: Option<u32>,
     /// Where it is another one than the transcript's.
     language: Option<String>,
@@ -431,6 +466,7 @@ impl Listener<'_, '_> {
             segment
         };
         let position = found.position();
+        self.control.live_text().clear();
         for segment in found.segments.into_iter().map(name) {
             reporter.emit(Event::Segment { segment: segment.clone() });
             draft.transcript.segments.push(segment);

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::live_text::LiveText;
 use crate::timings::Timings;
 
 /// What other threads may do to a running job: ask it to stop, and see that
@@ -10,12 +11,24 @@ pub struct Control {
     cancelled: Arc<AtomicBool>,
     work: Arc<AtomicU64>,
     timings: Timings,
+    live_text: Arc<LiveText>,
 }
 
 impl Control {
-    /// Shares the work counter with `self` but has a cancel flag and timings of its own.
+    /// Shares the work counter with `self`, and nothing else.
     pub fn for_next_job(&self) -> Self {
-        Self { cancelled: Arc::default(), work: Arc::clone(&self.work), timings: Timings::default() }
+        Self { work: Arc::clone(&self.work), ..Self::default() }
+    }
+
+    /// Has `listener` told of the text that is being written, at most five times a second
+    /// ([`Event::LiveText`](wire::Event::LiveText)), on the thread that works on the job.
+    pub fn on_live_text(&self, listener: impl Fn(String) + Send + Sync + 'static) {
+        self.live_text.listen(listener);
+    }
+
+    /// Where text goes that is being written.
+    pub(crate) fn live_text(&self) -> &LiveText {
+        &self.live_text
     }
 
     /// Asks the job to stop at the next opportunity.

@@ -7,6 +7,8 @@ use crate::platform;
 
 /// Weights are read.
 pub const LOAD_MODEL: &str = "load_model";
+/// The first words of a long recording are shown before it is read.
+pub const PREVIEW: &str = "preview";
 /// A file becomes samples, and speech is looked for in them.
 pub const PREPROCESS: &str = "preprocess";
 /// The language is listened for.

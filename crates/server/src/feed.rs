@@ -13,7 +13,7 @@ pub enum Heard {
     Stopped,
 }
 
-/// The events so far. Progress and readings of memory come many times a second: of each, only the latest is kept, so
+/// The events so far. Progress, readings of memory and text that is being written come many times a second: of each, only the latest is kept, so
 /// that a slow follower costs no memory.
 #[derive(Debug, Default)]
 pub struct Feed {
@@ -26,6 +26,7 @@ struct Told {
     events: Vec<Arc<Event>>,
     progress: Option<(u64, Arc<Event>)>,
     memory: Option<(u64, Arc<Event>)>,
+    live_text: Option<(u64, Arc<Event>)>,
     count: u64,
     stopped: bool,
 }
@@ -39,6 +40,11 @@ impl Feed {
             match &*event {
                 Event::Progress { .. } => told.progress = Some((count, event)),
                 Event::Memory { .. } => told.memory = Some((count, event)),
+                Event::LiveText { .. } => told.live_text = Some((count, event)),
+                Event::Reached { .. } => {
+                    told.live_text = None;
+                    told.events.push(event);
+                }
                 _ => told.events.push(event),
             }
         }
@@ -62,7 +68,15 @@ impl Feed {
     pub fn follow(self: &Arc<Self>) -> Follower {
         let mut version = self.version.subscribe();
         version.mark_changed();
-        Follower { feed: Arc::clone(self), version, next: 0, progress: 0, memory: 0, ended: false }
+        Follower {
+            feed: Arc::clone(self),
+            version,
+            next: 0,
+            progress: 0,
+            memory: 0,
+            live_text: 0,
+            ended: false,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Told> {
@@ -78,6 +92,7 @@ pub struct Follower {
     next: usize,
     progress: u64,
     memory: u64,
+    live_text: u64,
     ended: bool,
 }
 
@@ -108,7 +123,11 @@ impl Follower {
             self.next += 1;
             return Some(Heard::Event(Arc::clone(event)));
         }
-        for (latest, seen) in [(&told.progress, &mut self.progress), (&told.memory, &mut self.memory)] {
+        for (latest, seen) in [
+            (&told.progress, &mut self.progress),
+            (&told.memory, &mut self.memory),
+            (&told.live_text, &mut self.live_text),
+        ] {
             if let Some((count, event)) = latest
                 && *count > *seen
             {

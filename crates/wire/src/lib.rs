@@ -33,7 +33,7 @@ use transcript::{Notice, Segment, Span, Time, Transcript};
 /// Raised whenever a message changes in a way that the other side would misread.
 /// Both sides send it first and refuse a different version with an error that names
 /// both.
-pub const PROTOCOL_VERSION: u32 = 8;
+pub const PROTOCOL_VERSION: u32 = 9;
 
 /// Names a job for as long as host and engine both live.
 pub type JobId = u64;
@@ -254,6 +254,13 @@ pub enum Event {
     Segment {
         /// With times relative to the beginning of the recording.
         segment: Segment,
+    },
+    /// What is being written now says so far, from where the segments end; at most five times a second. It is shown
+    /// until the next one or the next [`Event::Reached`], and nothing keeps it: the segments that follow may say
+    /// something else.
+    LiveText {
+        /// Plain text.
+        text: String,
     },
     /// A channel was decoded and its speech found.
     Prepared {

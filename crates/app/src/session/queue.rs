@@ -155,6 +155,8 @@ pub struct QueueEntry {
     /// The text before this run is in the history, since this run does not go on from it.
     is_kept: bool,
     streamed: Vec<Segment>,
+    /// What is being written behind them.
+    live_text: Option<String>,
     notices: Vec<Notice>,
     changed: u64,
     rewrites: Vec<Rewrite>,
@@ -207,6 +209,12 @@ impl QueueEntry {
         }
     }
 
+    /// What is being written behind its segments; `None` while those of an earlier run are shown.
+    pub fn live_text(&self) -> Option<&str> {
+        let is_earlier = self.streamed.is_empty() && self.earlier.is_some();
+        self.live_text.as_deref().filter(|_| !is_earlier && self.transcript.is_none())
+    }
+
     /// Notices about the text as a whole.
     pub fn notices(&self) -> &[Notice] {
         self.transcript.as_ref().map_or(&self.notices, |transcript| &transcript.notices)
@@ -228,6 +236,7 @@ impl QueueEntry {
         self.transcript = Some(transcript);
         self.earlier = None;
         self.streamed = Vec::new();
+        self.live_text = None;
         self.notices = Vec::new();
     }
 }
@@ -297,6 +306,7 @@ impl Queue {
             earlier: None,
             is_kept: false,
             streamed: Vec::new(),
+            live_text: None,
             notices: Vec::new(),
             changed: 0,
             rewrites: Vec::new(),
@@ -492,8 +502,13 @@ impl Queue {
                 }
                 // The number that it will have in the finished transcript.
                 segment.id = u32::try_from(entry.streamed.len() + 1).unwrap_or(0);
+                entry.live_text = None;
                 entry.streamed.push(segment);
             }),
+            Event::LiveText { text } => self.change(id, |entry, _| entry.live_text = Some(text)),
+            Event::Reached { .. } if self.get(id).is_some_and(|entry| entry.live_text.is_some()) => {
+                self.change(id, |entry, _| entry.live_text = None);
+            }
             Event::Turns { turns } => self.change(id, |entry, version| {
                 if let Some(from) = speakers::guess(&mut entry.streamed, &turns) {
                     entry.rewrites.push(Rewrite { version, from, changes: None });
@@ -530,6 +545,7 @@ impl Queue {
             entry.resumed = false;
             entry.failure = failure;
             entry.progress = None;
+            entry.live_text = None;
             entry.will_not_fit = None;
             let transcript = match (transcript, entry.earlier.clone()) {
                 (None, earlier) if state != JobState::Finished => earlier,

@@ -280,6 +280,8 @@ pub struct TextUpdate {
     pub notices: Vec<Notice>,
     /// All chapters, in order.
     pub chapters: Vec<Chapter>,
+    /// What is being written behind the segments; it may still change.
+    pub live_text: Option<String>,
     /// Known once the job is over.
     pub ending: Option<Ending>,
 }
@@ -502,6 +504,7 @@ impl From<session::TextChange> for TextUpdate {
             editing: change.edited.map(Editing::from),
             notices: change.notices.into_iter().map(Notice::from).collect(),
             chapters: change.chapters.into_iter().map(Chapter::from).collect(),
+            live_text: change.live_text,
             ending: change.ending.map(Ending::from),
         }
     }

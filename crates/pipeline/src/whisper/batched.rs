@@ -96,8 +96,10 @@ fn read_batch(
     let prompt = state.prompt.tokens().to_vec();
     let languages = transcriber.languages(&audio)?;
     let own: Vec<_> = languages.iter().map(|language| Transcriber { language, ..*transcriber }).collect();
-    let options: Vec<_> =
+    let mut options: Vec<_> =
         own.iter().zip(batch).map(|(own, frames)| own.window_options(&prompt, frames.start)).collect();
+    // The text goes on with the first window's.
+    options[0].is_live = true;
     let temperature = first_temperature(settings);
     let at_first: Vec<_> = options.iter().map(|options| at_temperature(options, temperature)).collect();
     let firsts = decode_together(model, &audio, &at_first, control)?;

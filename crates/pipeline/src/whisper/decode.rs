@@ -43,6 +43,8 @@ pub struct WindowOptions<'a> {
     pub seed: u64,
     /// Words to expect; the same for all windows that are decoded together.
     pub boost: Option<&'a Boost>,
+    /// Whether the text is shown while it is written; of windows that are decoded together, that of the first.
+    pub is_live: bool,
 }
 
 /// The best sequence of a window.
@@ -185,6 +187,9 @@ fn decode_all(
                 tokens.extend(search.last_tokens());
             }
         }
+        if first.is_live {
+            control.live_text().tell(|| vocabulary.decode(searches[0].foremost()));
+        }
         if kept.is_empty() {
             break;
         }
@@ -301,6 +306,11 @@ impl<'a> Search<'a> {
             Self::Draw(draw, _) => Box::new(draw.sequences()),
             Self::Beams(beams, _) => Box::new(beams.sequences()),
         }
+    }
+
+    /// The tokens of its first sequence, the likeliest so far of a beam search.
+    fn foremost(&self) -> &[u32] {
+        self.sequences().next().map_or(&[], |(tokens, _)| tokens)
     }
 
     fn chances(&mut self) -> Vec<Option<Chance>> {

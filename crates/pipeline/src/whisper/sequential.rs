@@ -25,7 +25,7 @@ pub fn run(
         let languages = transcriber.languages(&window.audio)?;
         let language = languages.first().map_or(transcriber.language, String::as_str);
         let transcriber = Transcriber { language, ..*transcriber };
-        let decoded = transcriber.decode(&window, state.prompt.tokens())?;
+        let decoded = transcriber.decode_live(&window, state.prompt.tokens())?;
         let found = transcriber.write(&source, &mut state, window, decoded)?;
         observer.step(Step::Found(found))?;
     }

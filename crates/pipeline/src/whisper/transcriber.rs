@@ -161,6 +161,12 @@ impl Transcriber<'_> {
         decode_with_fallback(self.model, &window.audio, &options, self.settings, self.control)
     }
 
+    /// As [`Self::decode`], with its text shown while it is written.
+    pub(super) fn decode_live(&self, window: &Window, prompt: &[u32]) -> Result<Decoded, models::Error> {
+        let options = WindowOptions { is_live: true, ..self.window_options(prompt, window.seek) };
+        decode_with_fallback(self.model, &window.audio, &options, self.settings, self.control)
+    }
+
     pub(super) fn window_options<'a>(&'a self, prompt: &'a [u32], seek: usize) -> WindowOptions<'a> {
         let settings = self.settings;
         WindowOptions {
@@ -178,6 +184,7 @@ impl Transcriber<'_> {
             temperature: 0.0,
             seed: mix(mix(self.seed, settings.seed), seek as u64),
             boost: self.boost,
+            is_live: false,
         }
     }
 

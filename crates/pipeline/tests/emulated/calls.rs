@@ -151,6 +151,7 @@ fn a_window_sends_no_logits() {
             temperature,
             seed: 3,
             boost: None,
+            is_live: false,
         };
         counted();
         decode(&model, &audio, &options, &Control::default()).unwrap();

@@ -40,6 +40,7 @@ fn options(beam_size: usize, temperature: f32, boost: Option<&Boost>) -> WindowO
         temperature,
         seed: 5,
         boost,
+        is_live: false,
     }
 }
 

@@ -5,6 +5,7 @@ mod accuracy;
 mod boost;
 mod community;
 mod embedding;
+mod live_text;
 mod memory;
 mod nemotron;
 mod precisions;

@@ -74,6 +74,7 @@ fn check_windows_decode_to_the_reference_tokens(corpus: &Path) {
                 temperature: 0.0,
                 seed: 0,
                 boost: None,
+                is_live: false,
             };
             let ours = decode(&model, &audio, &options, &control).unwrap();
             let text = reference["text"].as_str().unwrap();

@@ -337,6 +337,7 @@ fn check_windows_decoded_together_give_the_tokens_that_they_give_alone(
                 temperature,
                 seed: window as u64,
                 boost: None,
+                is_live: false,
             })
             .collect();
         let one = |window: usize| audio.narrow(0, window, 1).unwrap();

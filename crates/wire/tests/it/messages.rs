@@ -263,6 +263,7 @@ fn every_event_arrives_as_it_was_sent() {
         ("progress", Event::Progress { progress: progress(Time::ZERO) }),
         ("progress", Event::Progress { progress: progress(Time::from_millis(u32::MAX)) }),
         ("segment", Event::Segment { segment: segment() }),
+        ("live_text", Event::LiveText { text: "so far".into() }),
         ("turns", Event::Turns { turns: vec![turn] }),
         ("notice", Event::Notice { notice: notice() }),
         ("finished", Event::Finished { transcript: Box::new(transcript()), renewal: None }),

@@ -1013,7 +1013,7 @@ export class FakeBackend implements Backend {
         code: "unknown_format", file: path, message: "This is not a recording.", remedy: "Choose an audio or video file.",
       };
     }
-    const update: TextUpdate = { job: id, from: 0, segments: [], changes: [], editing: null, notices: [], chapters: [], ending: null };
+    const update: TextUpdate = { job: id, from: 0, segments: [], changes: [], editing: null, notices: [], chapters: [], live_text: null, ending: null };
     this.#works.set(id, { job, segments: [], update, memory: new FakeMemory() });
     this.#order.push(id);
     return job;

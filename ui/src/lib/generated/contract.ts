@@ -1558,6 +1558,10 @@ notices: Array<Notice>,
  */
 chapters: Array<Chapter>, 
 /**
+ * What is being written behind the segments; it may still change.
+ */
+live_text: string | null, 
+/**
  * Known once the job is over.
  */
 ending: Ending | null, };

@@ -33,7 +33,7 @@ async function withPanels(): Promise<void> {
   await backend.edit(1, { kind: "set_speaker", segments: [1, 2, 3], speaker: "Speaker 1" });
   await backend.edit(1, { kind: "set_speaker", segments: [4], speaker: "Speaker 2" });
   text?.apply({
-    job: 1, from: text.length, segments: [], changes: [], editing: text.editing, chapters: [], ending: text.ending && { ...text.ending, gaps: [{ start: 1, end: 2 }] },
+    job: 1, from: text.length, segments: [], changes: [], editing: text.editing, chapters: [], live_text: null, ending: text.ending && { ...text.ending, gaps: [{ start: 1, end: 2 }] },
     notices: [{ code: "audio.mono", severity: "degraded", at: null, told: null, text: "A notice." }],
   });
   await screen.findByTestId("speakers");

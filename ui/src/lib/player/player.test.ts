@@ -12,7 +12,7 @@ function segment(start: number, words: string[]): Segment {
 
 function transcript(segments: Segment[]): Text {
   const text = new Text(1);
-  text.apply({ job: 1, from: 0, segments, changes: [], editing: null, notices: [], chapters: [], ending: null });
+  text.apply({ job: 1, from: 0, segments, changes: [], editing: null, notices: [], chapters: [], live_text: null, ending: null });
   return text;
 }
 

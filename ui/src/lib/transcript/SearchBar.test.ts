@@ -9,7 +9,7 @@ const segment = { id: 0, words: [], start: 0, end: 1, language: null, speaker: n
 function show(...said: string[]) {
   const text = new Text(1);
   const segments = said.map((text) => ({ ...segment, text }));
-  text.apply({ job: 1, from: 0, segments, changes: [], editing: null, notices: [], chapters: [], ending: null });
+  text.apply({ job: 1, from: 0, segments, changes: [], editing: null, notices: [], chapters: [], live_text: null, ending: null });
   const shown: number[] = [];
   render(SearchBar, { text, query: "", show: (number: number) => shown.push(number) });
   const field = screen.getByTestId("search");
@@ -20,7 +20,7 @@ function show(...said: string[]) {
     enter: (shiftKey = false) => fireEvent.keyDown(field, { key: "Enter", shiftKey }),
     correct(at: number, by: string) {
       const changes = [{ kind: "text" as const, at, text: by, word: 0, removed: 0, inserted: [] }];
-      text.apply({ job: 1, from: text.length, segments: [], changes, editing: null, notices: [], chapters: [], ending: null });
+      text.apply({ job: 1, from: text.length, segments: [], changes, editing: null, notices: [], chapters: [], live_text: null, ending: null });
     },
   };
 }

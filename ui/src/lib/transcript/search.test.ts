@@ -35,11 +35,11 @@ test("segments are found by number", () => {
   const text = new Text(1);
   const segment = { id: 0, words: [], start: 0, end: 1, language: null, speaker: null, channel: null, translation: null, suspicions: [] };
   const segments = ["The quay.", "Ships.", "At the QUAY again."].map((text) => ({ ...segment, text }));
-  text.apply({ job: 1, from: 0, segments, changes: [], editing: null, notices: [], chapters: [], ending: null });
+  text.apply({ job: 1, from: 0, segments, changes: [], editing: null, notices: [], chapters: [], live_text: null, ending: null });
   expect(find(text, " quay ")).toEqual([0, 2]);
   expect(find(text, "  ")).toEqual([]);
   const changes = [{ kind: "text" as const, at: 1, text: "Shíps at the quay.", word: 0, removed: 0, inserted: [] }];
-  text.apply({ job: 1, from: 3, segments: [], changes, editing: null, notices: [], chapters: [], ending: null });
+  text.apply({ job: 1, from: 3, segments: [], changes, editing: null, notices: [], chapters: [], live_text: null, ending: null });
   expect(find(text, "quay"), "what was changed is found").toEqual([0, 1, 2]);
   expect(find(text, "ships")).toEqual([1]);
 });

@@ -62,6 +62,8 @@ export class Text {
   chapters = $state.raw<Chapter[]>([]);
   /** Titles of chapters, by the segments that they begin with. */
   headings: ReadonlyMap<number, string> = $derived(new Map(this.chapters.map(({ segment, title }) => [segment, title])));
+  /** What is being written behind the segments; it may still change. */
+  live = $state.raw<string | null>(null);
   ending = $state.raw<Ending | null>(null);
   /** Null: it can't be edited. */
   editing = $state.raw<Editing | null>(null);
@@ -88,6 +90,7 @@ export class Text {
     }
     this.notices = update.notices;
     this.chapters = update.chapters;
+    this.live = update.live_text;
     this.ending = update.ending;
     this.editing = update.editing;
     const revision = update.editing?.revision ?? 0;

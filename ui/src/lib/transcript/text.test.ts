@@ -19,7 +19,7 @@ function segments(from: number, count: number, mark = ""): Segment[] {
 }
 
 function update(from: number, segments: Segment[]): TextUpdate {
-  return { job: 1, from, segments, changes: [], editing: null, notices: [], chapters: [], ending: null };
+  return { job: 1, from, segments, changes: [], editing: null, notices: [], chapters: [], live_text: null, ending: null };
 }
 
 function texts(text: Text): string[] {
@@ -34,6 +34,14 @@ test("segments arrive one by one, in batches, and across pages", () => {
   const all = segments(0, 3 * PAGE + 1).map((segment) => segment.text);
   expect(texts(text)).toEqual(all);
   expect(text.pages.map((page) => page.length)).toEqual([PAGE, PAGE, PAGE, 1]);
+});
+
+test("what is being written is no part of the text", () => {
+  const text = new Text(1);
+  text.apply({ ...update(0, segments(0, 1)), live_text: "and then" });
+  expect([text.live, text.length]).toEqual(["and then", 1]);
+  text.apply(update(1, segments(1, 1)));
+  expect([text.live, text.length]).toEqual([null, 2]);
 });
 
 test("what was repaired at the end replaces what was shown, and what is gone goes", () => {

@@ -42,6 +42,8 @@ pub struct TextChange {
     pub notices: Vec<Notice>,
     /// All chapters.
     pub chapters: Vec<Chapter>,
+    /// What is being written behind the segments, which may still change.
+    pub live_text: Option<String>,
     /// Known once the job is over.
     pub ending: Option<Ending>,
 }
@@ -111,6 +113,7 @@ impl Queue {
             more,
             edited,
             notices: entry.notices().to_vec(),
+            live_text: entry.live_text().filter(|_| !more).map(str::to_owned),
             chapters: entry.transcript.as_ref().map(|it| it.chapters.clone()).unwrap_or_default(),
             ending: entry.transcript.as_ref().map(|transcript| Ending {
                 language: transcript.language.clone(),
@@ -160,6 +163,7 @@ pub(super) fn without_text(entry: &QueueEntry) -> QueueEntry {
         earlier: None,
         is_kept: entry.is_kept,
         streamed: Vec::new(),
+        live_text: None,
         notices: Vec::new(),
         changed: entry.changed,
         rewrites: Vec::new(),

@@ -43,11 +43,12 @@ struct Reader {
     most: usize,
     /// How many it got.
     got: usize,
+    live_text: Option<String>,
 }
 
 impl Default for Reader {
     fn default() -> Self {
-        Self { seen: 0, text: transcript(&[]), most: usize::MAX, got: 0 }
+        Self { seen: 0, text: transcript(&[]), most: usize::MAX, got: 0, live_text: None }
     }
 }
 
@@ -57,6 +58,7 @@ impl Reader {
         self.seen = queue.version();
         let Some(change) = change else { return false };
         self.got += change.segments.len();
+        self.live_text = change.live_text;
         self.text.segments.truncate(change.from);
         self.text.segments.extend(change.segments);
         for changes in &change.changes {
@@ -202,6 +204,39 @@ fn a_follower_sees_who_speaks_as_far_as_is_known_and_then_who_does() {
     queue.apply(1, Event::Cancelled { partial: Some(transcript(&["a", "b"])) });
     reader.look(&queue, 1);
     assert_eq!(names(&reader), [None, None]);
+}
+
+#[test]
+fn what_is_being_written_is_shown_until_it_is_final() {
+    let (mut queue, mut reader) = (queue(&["talk"]), Reader::default());
+    queue.start_next();
+    let live = |text: &str| Event::LiveText { text: text.into() };
+    let reached = || Event::Reached { point: Box::default(), discarded: Vec::new() };
+    // what comes, and what is shown behind the segments then
+    for (event, expected) in [
+        (live("a b"), Some("a b")),
+        (live("a c d"), Some("a c d")),
+        (said("a c d"), None),
+        (reached(), None),
+        (live("hm"), Some("hm")),
+        // Nothing was said there after all.
+        (reached(), None),
+        (live("e"), Some("e")),
+        (Event::Failed { error: failure(), partial: Some(transcript(&["a c d"])) }, None),
+    ] {
+        queue.apply(1, event);
+        reader.look(&queue, 1);
+        assert_eq!(reader.live_text.as_deref(), expected);
+        assert!(reader.texts().iter().all(|text| *text == "a c d"));
+    }
+    // The text of the run before is no beginning of this one's.
+    queue.retry(1, None);
+    queue.start_next();
+    for (event, expected) in [(live("f"), None), (said("f"), None), (live("g"), Some("g"))] {
+        queue.apply(1, event);
+        reader.look(&queue, 1);
+        assert_eq!(reader.live_text.as_deref(), expected);
+    }
 }
 
 #[test]
