@@ -109,8 +109,8 @@ transcript as NAME.partial.json, which `steno export` can convert to any format.
 const JSON_EVENTS: &str = "\
 Print events as JSON lines, for other programs. The field `event` names the kind: \
 queued (with the file of each recording), ladder (the settings that are tried first), prepared (where \
-there is speech), started, progress, window (the next 30 seconds begin), live_text (what is being written, which may still change), \
-segment, reached (the job can be \
+there is speech), started, progress, window (the next 30 seconds begin), live_text (what is \
+being written, which may still change), segment, reached (the job can be \
 resumed from here), memory (what is in use), rung (a step to less memory), notice, then one of finished \
 (with the whole transcript), failed (with code, message and remedy) and cancelled; saved (with path) for \
 each file written. The field `job` identifies the recording; events of the engine itself have none.";

@@ -13,8 +13,8 @@ pub enum Heard {
     Stopped,
 }
 
-/// The events so far. Progress, readings of memory and text that is being written come many times a second: of each, only the latest is kept, so
-/// that a slow follower costs no memory.
+/// The events so far. Progress, readings of memory and text that is being written come many times a second: of each,
+/// only the latest is kept, so that a slow follower costs no memory.
 #[derive(Debug, Default)]
 pub struct Feed {
     told: Mutex<Told>,
