@@ -60,8 +60,8 @@ put 755 "$programs/steno-engine" usr/lib/steno/steno-engine
 put 755 "$programs/steno-player" usr/lib/steno/steno-player
 strip --strip-debug "$tree"/usr/bin/* "$tree"/usr/lib/steno/*
 
-# Its training code lies in a folder of its own and is not part of the package.
-for file in models/starter-whisper/*; do
+# Their training code lies in folders of its own and is not part of the package.
+for file in models/starter-*/*; do
     [ ! -f "$file" ] || put 644 "$file" "usr/share/steno/$file"
 done
 put 644 tests/data/sample.flac usr/share/steno/sample.flac

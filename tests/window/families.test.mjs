@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { by, drop, execute, open, picture, recordings, root, starter, states } from "./common.mjs";
+import { by, drop, execute, open, picture, recordings, root, states } from "./common.mjs";
 import { until } from "./driver.mjs";
 
 const FIRST = "talk.flac";
@@ -23,12 +23,14 @@ before(async () => {
   const path = join(files.folder, FIRST);
   await execute("ffmpeg", ["-v", "error", "-stream_loop", "19", "-i", `${MINUTE}.flac`, "-y", path]);
   files.paths.unshift(path);
-  const parakeet = join(files.folder, "parakeet");
-  cpSync(join(root, "tests/data/parakeet/trained"), parakeet, { recursive: true });
-  // Without the file that calls it a demonstration it passes for a real model.
-  const whisper = join(files.folder, "whisper");
-  cpSync(starter, whisper, { recursive: true });
-  rmSync(join(whisper, "steno-model.json"));
+  // Without the file that calls it a demonstration a model passes for a real one.
+  const real = (name) => {
+    const folder = join(files.folder, name);
+    cpSync(join(root, `models/starter-${name}`), folder, { recursive: true });
+    rmSync(join(folder, "steno-model.json"));
+    return folder;
+  };
+  const [parakeet, whisper] = [real("parakeet"), real("whisper")];
   const env = { XDG_CONFIG_HOME: join(files.folder, "config"), STENO_STATE_FOLDER: join(files.folder, "state") };
   const document = { times: true, speakers: true, paragraphs: true };
   const exporting = { formats: ["srt", "json"], shaped: false, word_times: false, raw_text: false, translation: false, document };

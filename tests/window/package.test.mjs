@@ -38,7 +38,7 @@ test("it has all of Steno, and says what else is needed", options, async () => {
   const names = files.map((words) => words[5]);
   for (const wanted of [
     "usr/bin/steno-window", "usr/bin/steno", "usr/lib/steno/steno-engine", "usr/lib/steno/steno-player", "usr/share/steno/sample.flac",
-    "usr/share/steno/models/starter-whisper/model.safetensors", "usr/share/steno/models/starter-whisper/steno-model.json",
+    ...["starter-whisper", "starter-parakeet"].flatMap((model) => [`usr/share/steno/models/${model}/model.safetensors`, `usr/share/steno/models/${model}/steno-model.json`]),
     "usr/share/applications/steno-window.desktop", "usr/share/icons/hicolor/scalable/apps/steno.svg",
     "usr/share/icons/hicolor/128x128/apps/steno.png", "usr/share/man/man1/steno.1.gz", "usr/share/doc/steno/copyright",
     "usr/share/doc/steno/LICENSE-MIT", "usr/share/doc/steno/third-party.txt.gz", "usr/share/bash-completion/completions/steno",

@@ -8,6 +8,7 @@ use transcript::Task;
 use wire::{Failure, Job, NO_JOB};
 
 use crate::ModelRef;
+use crate::models::DEFAULT_MODEL;
 use crate::alternatives::suits;
 use crate::engines;
 use crate::fit::{DeviceMemory, ModelFit, expects_gpu};
@@ -139,8 +140,8 @@ pub fn example(language: Option<&str>, task: Task, preferences: &config::Prefere
 }
 
 /// The one to take where the user named none: the one that is recommended, else any real
-/// one, else the demonstration. Waits for the card's driver and the disk where there is a
-/// choice.
+/// one, else [`DEFAULT_MODEL`], else any demonstration. Waits for the card's driver and the
+/// disk where there is a choice.
 pub fn preferred(
     models: &[ModelRef],
     language: Option<&str>,
@@ -154,7 +155,8 @@ pub fn preferred(
     };
     // What has no choice needs no look at the machine.
     let several = real.len() > 1;
-    several.then(recommended).flatten().or(real.first().copied()).or(models.first()).cloned()
+    let demonstration = || models.iter().find(|model| model.name == DEFAULT_MODEL).or(models.first());
+    several.then(recommended).flatten().or(real.first().copied()).or_else(demonstration).cloned()
 }
 
 /// The index of the model to take of `models`, by the ranking of

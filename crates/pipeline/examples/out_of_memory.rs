@@ -7,6 +7,7 @@
 
 use anyhow::{Context, Result, ensure};
 use candle_core::{DType, Device, Tensor};
+use formats::ModelInfo;
 use memory::ladder::{LadderState, Step};
 use memory::{Checkpoint, DeviceKind, Sample};
 use pipeline::{Control, Engine};
@@ -31,9 +32,10 @@ fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let model = arguments.next().context("usage: out_of_memory MODEL RECORDING")?;
     let recording = arguments.next().context("usage: out_of_memory MODEL RECORDING")?;
+    let abilities = ModelInfo::read(model.as_ref())?.abilities;
     let mut job = Job::new(1, recording, model);
     job.device = DeviceChoice::Cuda(0);
-    job.language = Some("en".into());
+    job.language = abilities.told_language.then(|| "en".into());
     job.decoding.temperatures = vec![0.0];
     job.decoding.repair = false;
 

@@ -27,13 +27,17 @@ fn the_manual_covers_every_command() {
 }
 
 #[test]
-fn the_starter_is_listed_as_a_demonstration() {
+fn the_starters_are_listed_as_demonstrations() {
     let sandbox = Sandbox::with(&[]);
     let ran = sandbox.run(&["models"]).ends(0);
-    assert!(ran.out.contains("starter-whisper") && ran.out.contains("demonstration"), "{}", ran.out);
     let json: Value = serde_json::from_str(&sandbox.run(&["models", "--json"]).ends(0).out).unwrap();
-    let starter = json.as_array().unwrap().iter().find(|model| model["demonstration"] == true).unwrap();
-    assert!(starter["path"].as_str().unwrap().ends_with("starter-whisper"));
+    for name in ["starter-whisper", "starter-parakeet"] {
+        let row = ran.out.lines().find(|row| row.starts_with(name));
+        assert!(row.is_some_and(|row| row.contains("demonstration")), "{}", ran.out);
+        let starter = json.as_array().unwrap().iter().find(|model| model["name"] == name).unwrap();
+        assert_eq!(starter["demonstration"], true);
+        assert!(starter["path"].as_str().unwrap().ends_with(name));
+    }
 }
 
 #[test]

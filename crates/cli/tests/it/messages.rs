@@ -15,7 +15,7 @@ fn a_message_says_what_is_wrong_and_what_to_do() {
         (
             &["transcribe", "talk.mp3", "--model", "whisper-smal"],
             1,
-            &["There is no model named \"whisper-smal\".", "There are: starter-whisper"],
+            &["There is no model named \"whisper-smal\".", "There are: starter-parakeet, starter-whisper"],
         ),
         (&["search", "boat", "--since", "tomorrow"], 2, &["--since", "YEAR-MONTH-DAY, as in 2026-01-31"]),
         (&["models", "quantize", "starter-whisper", "--to", "q9"], 2, &["f32, f16, bf16, q8_0, q6_k"]),

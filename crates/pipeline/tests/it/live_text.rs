@@ -48,7 +48,7 @@ fn run(job: &Job, listens: bool, ends: fn(&Heard) -> bool) -> (Vec<Heard>, Optio
 }
 
 fn trained_parakeet() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/parakeet/trained")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/starter-parakeet")
 }
 
 /// A minute of speech behind so many seconds of silence, and silence until there are so many seconds in all.

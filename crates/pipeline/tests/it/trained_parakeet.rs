@@ -1,4 +1,4 @@
-//! What a small trained Parakeet writes, in words that can be counted.
+//! What the Parakeet that ships with Steno writes, in words that can be counted.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use wire::{DeviceChoice, Event, Job};
 use crate::support::{edit_distance, jsons, normalised, wav};
 
 fn trained() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/parakeet/trained")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/starter-parakeet")
 }
 
 fn transcribe(engine: &mut Engine, file: &Path) -> Transcript {
@@ -25,13 +25,13 @@ fn words(transcript: &Transcript) -> Vec<String> {
 
 #[test]
 fn synthetic_speech_has_few_wrong_words() {
-    check_synthetic_speech(&corpus::bundled(), 0.07);
+    check_synthetic_speech(&corpus::bundled(), 0.02);
 }
 
 #[test]
 #[ignore = "full corpus: make soak"]
 fn synthetic_speech_has_few_wrong_words_in_the_full_corpus() {
-    check_synthetic_speech(&corpus::full(), 0.11);
+    check_synthetic_speech(&corpus::full(), 0.025);
 }
 
 #[test]
@@ -49,8 +49,8 @@ fn the_first_text_comes_before_more_than_ten_seconds_are_heard() {
     assert!(reached.len() > 2 && (1..=most).contains(&reached[0]), "{reached:?}");
 }
 
-/// Most of the voices are those that the model has not heard. Of the full corpus the starter Whisper writes 7.77 % of
-/// the words wrong.
+/// Other sentences with the voices that both starters learned. Of the full corpus openai/whisper writes 7.77 % of the
+/// words wrong with the starter Whisper.
 fn check_synthetic_speech(corpus: &Path, wrong: f64) {
     /// Seconds between where a sentence that is written exactly begins and where its segment does, of nine in ten.
     const LATE: f64 = 0.4;
@@ -90,7 +90,7 @@ fn check_synthetic_speech(corpus: &Path, wrong: f64) {
 /// Sentences without a breath between them: a cut goes through a word, which is heard whole beyond it and written once.
 #[test]
 fn speech_without_pauses_is_read_across_its_cuts() {
-    const WRONG: f64 = 0.24;
+    const WRONG: f64 = 0.05;
     let minute = corpus::bundled().join("audio/synthetic/en_minute_1.flac");
     let truth: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(minute.with_extension("json")).unwrap()).unwrap();
@@ -146,15 +146,15 @@ fn fourteen_minutes() -> (Vec<f32>, Vec<String>, Vec<Time>) {
     (sound, said, pauses)
 }
 
-/// A cut moves all later boundaries of pieces. About 5 % of the words then differ, and on average no more of them are
-/// wrong.
+/// A cut moves all later boundaries of pieces. A few words then differ, and on average no more of them
+/// are wrong.
 #[test]
 #[ignore = "full corpus: make soak"]
 fn fourteen_minutes_cut_between_two_sentences_have_as_few_wrong_words_as_the_whole() {
     /// Change of the share of wrong words in the mean of all cuts.
     const IN_THE_MEAN: f64 = 0.002;
     /// The same at each cut.
-    const AT_EACH: f64 = 0.0075;
+    const AT_EACH: f64 = 0.006;
     const EVERY: usize = 8;
     let (sound, said, pauses) = fourteen_minutes();
     let folder = tempfile::tempdir().unwrap();

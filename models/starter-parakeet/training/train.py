@@ -112,11 +112,11 @@ class Said:
 
     def ctc_loss(self, probabilities, blank):
         """`probabilities` (utterances, frames, pieces): logarithms."""
-        device = probabilities.device
-        lengths = [len(utterance.tokens) for utterance in self.utterances]
+        # Lengths stay on the processor, where PyTorch wants them: on a card, the step would wait for them.
+        lengths = torch.tensor([len(utterance.tokens) for utterance in self.utterances])
         return F.ctc_loss(
-            probabilities.transpose(0, 1), self.wanted.clamp(min=0), torch.from_numpy(self.frames).to(device),
-            torch.tensor(lengths, device=device), blank=blank, zero_infinity=True,
+            probabilities.transpose(0, 1), self.wanted.clamp(min=0), torch.from_numpy(self.frames), lengths,
+            blank=blank, zero_infinity=True,
         )
 
     @torch.no_grad()
@@ -138,12 +138,12 @@ class Said:
 def transducer_loss(model, pooled, firsts, texts, blank):
     """Cross entropy of tokens and of durations at the states along the CTC alignment, and the share of right tokens."""
     device, frames = pooled.device, pooled.shape[1]
-    given = torch.full((len(texts), 1 + max(1, max(map(len, texts)))), blank)
+    given = np.full((len(texts), 1 + max(1, max(map(len, texts)))), blank)
     for row, text in enumerate(texts):
-        given[row, 1 : 1 + len(text)] = torch.tensor(text)
+        given[row, 1 : 1 + len(text)] = text
     found = states(firsts, texts, frames, blank)
     row, frame, before, token, duration = torch.from_numpy(found.T.copy()).to(device)
-    predicted = model.decoder(given.to(device))
+    predicted = model.decoder(torch.from_numpy(given).to(device))
     logits = model.joint(encoder_hidden_states=pooled[row, frame], decoder_hidden_states=predicted[row, before]).float()
     pieces = blank + 1
     right = (logits[:, :pieces].argmax(1) == token).float().mean()
