@@ -8,11 +8,11 @@ use transcript::Task;
 use wire::{Failure, Job, NO_JOB};
 
 use crate::ModelRef;
-use crate::models::DEFAULT_MODEL;
 use crate::alternatives::suits;
 use crate::engines;
 use crate::fit::{DeviceMemory, ModelFit, expects_gpu};
 use crate::model_info::{self, Abilities, ModelInfo};
+use crate::models::DEFAULT_MODEL;
 use crate::recommend::{self, Candidate, Recommendation, advise};
 use crate::speed::{self, Measured};
 use supervisor::status::Gpus;
