@@ -45,7 +45,7 @@ test("a recording that is dropped is transcribed on the other machine, with its 
     await enter(window, "machine-token", token);
     await until("that it is kept", () => window.text(by("machine-forget")));
     await window.click(by("machine-test"));
-    await until("the answer", async () => /^Connected. 1 model/.test(await window.text(by("machine-result"))));
+    await until("the answer", async () => /^Connected. 2 models/.test(await window.text(by("machine-result"))));
     await window.click(by("machine-on"));
     await until("that it is on", () => window.run(`return document.querySelector('${by("machine-on")}').checked`));
     await picture(window, "another-machine");

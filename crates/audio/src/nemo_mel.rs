@@ -4,6 +4,7 @@ use std::f64::consts::PI;
 use std::fmt;
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use realfft::num_complex::Complex64;
 use realfft::{RealFftPlanner, RealToComplex};
 
@@ -16,18 +17,28 @@ const PREEMPHASIS: f32 = 0.97;
 /// Added to each energy before the logarithm.
 const GUARD: f64 = 1.0 / (1u32 << 24) as f64;
 
+/// Frames of a task: a quarter of a millisecond of work.
+const FRAMES_PER_TASK: usize = 64;
+
 /// Logarithms of mel energies as NeMo's `AudioToMelSpectrogramPreprocessor`, without
 /// normalisation: preemphasis, a symmetric Hann window of 25 ms every 10 ms, the power of
 /// 512 points, Slaney's mel filters, the natural logarithm.
+///
+/// The frames are divided among the threads of rayon's pool.
 pub struct NemoMel {
     bands: usize,
     window: Vec<f64>,
     filters: Vec<Filter>,
     fft: Arc<dyn RealToComplex<f64>>,
+}
+
+/// What a thread needs to transform frames.
+struct Transform<'a> {
+    mel: &'a NemoMel,
     input: Vec<f64>,
     spectrum: Vec<Complex64>,
     scratch: Vec<Complex64>,
-    power: Vec<f32>,
+    power: [f32; PADDED / 2 + 1],
 }
 
 impl fmt::Debug for NemoMel {
@@ -49,31 +60,34 @@ impl NemoMel {
             bands,
             window: (0..N_FFT).map(|n| 0.5 - 0.5 * phase(n).cos()).collect(),
             filters: slaney_filters(bands, PADDED),
-            input: fft.make_input_vec(),
-            spectrum: fft.make_output_vec(),
-            scratch: fft.make_scratch_vec(),
             fft,
-            power: vec![0.0; PADDED / 2 + 1],
         }
     }
 
     /// The logarithms of `(frames - 1) * 160 + 401` samples, frame after frame; frame `i`
     /// is centred on sample `201 + 160 * i`. The recording ends before sample `end`, where
     /// preemphasis makes nothing of the silence behind it.
-    pub fn logarithms(&mut self, samples: &[f32], end: usize) -> Vec<f32> {
-        let mut values = Vec::with_capacity(samples.len() / HOP * self.bands);
-        for (first, frame) in samples.windows(N_FFT + 1).step_by(HOP).enumerate() {
-            self.transform(frame, end.saturating_sub(first * HOP));
-            values.extend(
-                self.filters.iter().map(|filter| (f64::from(filter.energy(&self.power)) + GUARD).ln() as f32),
-            );
-        }
+    pub fn logarithms(&self, samples: &[f32], end: usize) -> Vec<f32> {
+        let frames = (samples.len() + HOP).saturating_sub(N_FFT + 1) / HOP;
+        let mut values = vec![0.0; frames * self.bands];
+        values.par_chunks_mut(FRAMES_PER_TASK * self.bands).enumerate().for_each_init(
+            || Transform::new(self),
+            |transform, (task, values)| {
+                for (number, values) in values.chunks_exact_mut(self.bands).enumerate() {
+                    let first = (task * FRAMES_PER_TASK + number) * HOP;
+                    let power = transform.power(&samples[first..], end.saturating_sub(first));
+                    for (value, filter) in values.iter_mut().zip(&self.filters) {
+                        *value = (f64::from(filter.energy(power)) + GUARD).ln() as f32;
+                    }
+                }
+            },
+        );
         values
     }
 
     /// The input of NVIDIA's recognisers for a whole window: the logarithms of its frames, as many as whole hops, each
     /// band with mean 0 and deviation 1 over the window (N - 1), frame after frame.
-    pub fn normalised(&mut self, samples: &[f32]) -> Vec<f32> {
+    pub fn normalised(&self, samples: &[f32]) -> Vec<f32> {
         /// Added to the deviation, as in the reference.
         const EPSILON: f64 = 1e-5;
         let frames = samples.len() / HOP;
@@ -102,18 +116,32 @@ impl NemoMel {
         }
         values
     }
+}
 
-    /// Computes the power spectrum of a frame, with the sample before it.
-    fn transform(&mut self, frame: &[f32], end: usize) {
+impl<'a> Transform<'a> {
+    fn new(mel: &'a NemoMel) -> Self {
+        Self {
+            mel,
+            input: mel.fft.make_input_vec(),
+            spectrum: mel.fft.make_output_vec(),
+            scratch: mel.fft.make_scratch_vec(),
+            power: [0.0; PADDED / 2 + 1],
+        }
+    }
+
+    /// The power spectrum of a frame, which is preceded by a sample for the preemphasis and of which `end` samples are
+    /// the recording's.
+    fn power(&mut self, frame: &[f32], end: usize) -> &[f32] {
         self.input.fill(0.0);
         for n in 0..N_FFT.min(end.saturating_sub(1)) {
-            self.input[n] = f64::from(frame[n + 1] - PREEMPHASIS * frame[n]) * self.window[n];
+            self.input[n] = f64::from(frame[n + 1] - PREEMPHASIS * frame[n]) * self.mel.window[n];
         }
         // Fails only for buffers of wrong lengths, and these are the plan's own.
-        let done = self.fft.process_with_scratch(&mut self.input, &mut self.spectrum, &mut self.scratch);
+        let done = self.mel.fft.process_with_scratch(&mut self.input, &mut self.spectrum, &mut self.scratch);
         debug_assert!(done.is_ok());
         for (power, value) in self.power.iter_mut().zip(&self.spectrum) {
             *power = value.norm_sqr() as f32;
         }
+        &self.power
     }
 }

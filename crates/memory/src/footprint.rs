@@ -217,12 +217,12 @@ impl Footprint {
     }
 
     /// The prediction for a Parakeet model on windows of at most 30.5 s: N = 382 frames of width
-    /// d, hidden layers of width f. Windows are encoded one after the other. At the widest
+    /// d, hidden layers of width f. Windows are encoded one after the other on the host, together on a GPU. At the widest
     /// point of a layer there are its input and norm, queries, keys, values and what was
     /// attended to, positions and their projection (2N each), and on the host keys, values and positions again and the
-    /// scores of a block of queries per thread; or, in a hidden layer, the input, its norm, the layer before and
-    /// after its activation on a GPU, and the result. Before the layers: the spectrogram and what
-    /// the convolutions make of it. The prediction network has a state of fixed size, so that
+    /// scores of a block of queries per thread, on a GPU the scores of all and twice those of the distances (2N); or, in a
+    /// hidden layer, the input, its norm, the layer before and after its activation on a GPU, and the result. Before the
+    /// layers: the spectrogram and what the convolutions make of it, one window after the other. The prediction network has a state of fixed size, so that
     /// beside the frames of all windows, which are projected to its width p, there are only logits.
     /// It always computes on the host.
     pub fn parakeet(dimensions: &ParakeetDimensions, plan: &Plan) -> Self {
@@ -238,7 +238,11 @@ impl Footprint {
         let widened = if plan.held == Precision::F32 { 0 } else { largest.min(WIDENED) };
         let attention = 6 * n * d + 2 * 2 * n * d;
         // Keys, values and positions again, in the order that products read them in.
-        let attention = attention + if plan.kind == DeviceKind::Host { 4 * n * d } else { 0 };
+        let attention = attention
+            + match plan.kind {
+                DeviceKind::Host => 4 * n * d,
+                DeviceKind::Gpu => 5 * dimensions.heads * n * n,
+            };
         let (feed_forward, subsampling) = match plan.kind {
             DeviceKind::Host => (3 * n * d + n * f, n * (dimensions.subsampled() + d)),
             // The first of the convolutions before the layers is computed at once there.
@@ -246,6 +250,7 @@ impl Footprint {
                 (3 * n * d + 2 * n * f, 2 * (4 * n) * dimensions.channels * (dimensions.mel_bins / 2))
             }
         };
+        let layers = attention.max(feed_forward);
         let output = s * n * d;
         // A CTC head takes the logits of a whole window, twice, and one window after the other.
         let alignment = if p == 0 { 2 * 4 * n * vocabulary } else { 0 };
@@ -258,10 +263,13 @@ impl Footprint {
             weights: dimensions.matrix_bytes(plan.held) + s * parameters.others,
             workspace: match plan.kind {
                 DeviceKind::Host => widened,
-                DeviceKind::Gpu => GPU_WORKSPACE,
+                DeviceKind::Gpu => GPU_WORKSPACE + s * subsampling.saturating_sub(layers),
             },
-            encoder: SOUND + s * attention.max(feed_forward).max(subsampling),
-            encoded_together: false,
+            encoder: match plan.kind {
+                DeviceKind::Host => SOUND + s * layers.max(subsampling),
+                DeviceKind::Gpu => SOUND + s * layers,
+            },
+            encoded_together: plan.kind == DeviceKind::Gpu,
             // Nearly all of its time is the encoder's, which fills a CPU with one window.
             faster_together: plan.kind == DeviceKind::Gpu,
             output,

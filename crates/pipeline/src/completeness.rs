@@ -6,8 +6,14 @@ const LISTED_GAP: Time = Time::from_millis(2000);
 /// Compares the speech that was heard with the text that was found. Both in
 /// order of time.
 pub fn check(speech: &[Span], segments: &[Segment]) -> Completeness {
+    compare(speech, segments, LISTED_GAP)
+}
+
+/// As [`check`], listing speech without text from this length on.
+pub fn compare(speech: &[Span], segments: &[Segment], listed: Time) -> Completeness {
     let mut covered = Time::ZERO;
     let mut gaps = Vec::new();
+    let mut push_gap = |gap: Span| gaps.extend((gap.length() > listed).then_some(gap));
     for region in speech {
         let mut from = region.start;
         for segment in segments {
@@ -15,19 +21,13 @@ pub fn check(speech: &[Span], segments: &[Segment]) -> Completeness {
             if span.overlap(*region) == Time::ZERO {
                 continue;
             }
-            push_gap(&mut gaps, Span::new(from, segment.start));
+            push_gap(Span::new(from, segment.start));
             covered = covered + Span::new(from, segment.end).overlap(span).min(span.overlap(*region));
             from = from.max(segment.end);
         }
-        push_gap(&mut gaps, Span::new(from, region.end));
+        push_gap(Span::new(from, region.end));
     }
     Completeness { speech: speech.iter().map(|region| region.length()).sum(), covered, gaps }
-}
-
-fn push_gap(gaps: &mut Vec<Span>, gap: Span) {
-    if gap.length() > LISTED_GAP {
-        gaps.push(gap);
-    }
 }
 
 #[cfg(test)]

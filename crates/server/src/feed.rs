@@ -119,7 +119,9 @@ impl Follower {
 
     fn look(&mut self) -> Option<Heard> {
         let told = self.feed.lock();
-        if let Some(event) = told.events.get(self.next) {
+        let next = told.events.get(self.next);
+        // Before the last one a slow follower hears how far the job came.
+        if let Some(event) = next.filter(|event| !event.is_last()) {
             self.next += 1;
             return Some(Heard::Event(Arc::clone(event)));
         }
@@ -135,6 +137,57 @@ impl Follower {
                 return Some(Heard::Event(Arc::clone(event)));
             }
         }
+        if let Some(event) = next {
+            self.next += 1;
+            return Some(Heard::Event(Arc::clone(event)));
+        }
         told.stopped.then_some(Heard::Stopped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use transcript::Time;
+    use wire::Stage;
+
+    use super::*;
+
+    fn progress(seconds: f64) -> Event {
+        let position = Time::from_seconds(seconds);
+        Event::Progress {
+            progress: Progress {
+                stage: Stage::Transcribe,
+                position,
+                duration: None,
+                speed: None,
+                left: None,
+            },
+        }
+    }
+
+    fn live(text: &str) -> Event {
+        Event::LiveText { text: text.into() }
+    }
+
+    #[test]
+    fn a_late_follower_hears_the_latest_of_each_kind_before_the_last_event() {
+        let feed = Arc::new(Feed::default());
+        let language = Event::Language { file: "talk.mp3".into(), probabilities: Vec::new() };
+        let told = [
+            progress(1.0),
+            live("so"),
+            language.clone(),
+            live("so far"),
+            progress(2.0),
+            Event::LanguagesDone,
+        ];
+        told.into_iter().for_each(|event| feed.tell(Arc::new(event)));
+        let mut follower = feed.follow();
+        let heard = std::iter::from_fn(|| match follower.look()? {
+            Heard::Event(event) => Some((*event).clone()),
+            Heard::Stopped => None,
+        });
+        let heard: Vec<Event> = heard.collect();
+        assert_eq!(heard, [language, progress(2.0), live("so far"), Event::LanguagesDone]);
     }
 }

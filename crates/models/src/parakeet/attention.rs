@@ -6,6 +6,7 @@ use candle_core::{D, Tensor};
 use memory::ParakeetDimensions;
 use rayon::prelude::*;
 
+use super::encoder::Together;
 use crate::Error;
 use crate::fused::{AttentionHead, columns_of_heads, is_host_f32, queries_per_block};
 use crate::matrix::with_values;
@@ -44,9 +45,15 @@ impl Attention {
         })
     }
 
-    /// `residual` plus what `x`, which is `residual` normalised, attends to: (frames, width); `positions` is
-    /// (2 frames - 1, width).
-    pub fn forward(&self, residual: &Tensor, x: &Tensor, positions: &Tensor) -> Result<Tensor, Error> {
+    /// `residual` plus what `x`, which is `residual` normalised, attends to in its window: (frames of all windows,
+    /// width); `positions` is (2 frames of a window - 1, width).
+    pub fn forward(
+        &self,
+        residual: &Tensor,
+        x: &Tensor,
+        positions: &Tensor,
+        together: &Together,
+    ) -> Result<Tensor, Error> {
         let q = self.q.forward(x)?;
         let (k, v) = (self.k.forward(x)?, self.v.forward(x)?);
         let p = self.relative.forward(positions)?;
@@ -54,7 +61,7 @@ impl Attention {
         let attended = if is_host_f32(x) {
             attend_on_host([&q, &k, &v, &p], biases, self.heads)?
         } else {
-            attend([&q, &k, &v, &p], biases, self.heads)?
+            attend([&q, &k, &v, &p], biases, self.heads, together)?
         };
         drop((q, k, v, p));
         self.out.added(&attended, residual)
@@ -66,21 +73,31 @@ fn attend(
     [q, k, v, p]: [&Tensor; 4],
     (content, position): (&Tensor, &Tensor),
     heads: usize,
+    &Together { windows, length, ref padding }: &Together,
 ) -> Result<Tensor, Error> {
-    let (length, width) = q.dims2()?;
-    let head = width / heads;
+    let (rows, width) = q.dims2()?;
+    let (head, parts) = (width / heads, heads * windows);
     // (rows, width) -> (heads, rows, head width)
     let split = |x: &Tensor| x.reshape(((), heads, head))?.transpose(0, 1)?.contiguous();
+    let by_window = |x: Tensor| x.reshape((parts, length, ()));
     let biased = |bias: &Tensor| split(&q.broadcast_add(&bias.reshape(width)?)?);
-    let scores = biased(content)?.matmul(&split(k)?.t()?)?;
-    let relative = biased(position)?.matmul(&split(p)?.t()?)?;
+    let scores = by_window(biased(content)?)?.matmul(&by_window(split(k)?)?.t()?)?;
+    // The distances are those of every window. What was the input of a step is freed behind it.
+    let mut relative = by_window(biased(position)?.matmul(&split(p)?.t()?)?)?;
     // Each row begins one further to the left than the one above it.
-    let relative = relative.pad_with_zeros(2, 1, 0)?.reshape((heads, 2 * length, length))?;
-    let relative = relative.narrow(1, 1, 2 * length - 1)?.contiguous()?;
-    let relative = relative.reshape((heads, length, 2 * length - 1))?.narrow(2, 0, length)?;
-    let scores = ((scores + relative)? * (head as f64).powf(-0.5))?;
+    relative = relative.pad_with_zeros(2, 1, 0)?;
+    relative = relative.reshape((parts, 2 * length, length))?;
+    relative = relative.narrow(1, 1, 2 * length - 1)?.contiguous()?;
+    relative = relative.reshape((parts, length, 2 * length - 1))?.narrow(2, 0, length)?;
+    let mut scores = (scores + relative)?;
+    scores = (scores * (head as f64).powf(-0.5))?;
+    if let Some(padding) = padding {
+        scores = scores.reshape((heads, windows, length, length))?.broadcast_add(&padding.keys)?;
+        scores = by_window(scores)?;
+    }
     let shares = candle_nn::ops::softmax(&scores, D::Minus1)?;
-    Ok(shares.matmul(&split(v)?)?.transpose(0, 1)?.reshape((length, width))?)
+    let attended = shares.matmul(&by_window(split(v)?)?)?.reshape((heads, rows, head))?;
+    Ok(attended.transpose(0, 1)?.reshape((rows, width))?)
 }
 
 /// As [`attend`]: threads take blocks of queries.
@@ -195,11 +212,35 @@ mod tests {
             let p = random(2 * length - 1);
             let bias = || Tensor::randn(0f32, 1.0, (heads, head), &Device::Cpu).unwrap();
             let (content, position) = (bias(), bias());
-            let expected = attend([&q, &k, &v, &p], (&content, &position), heads).unwrap();
+            let alone = Together::alone(length);
+            let expected = attend([&q, &k, &v, &p], (&content, &position), heads, &alone).unwrap();
             let found = attend_on_host([&q, &k, &v, &p], (&content, &position), heads).unwrap();
             let off = (found - expected).unwrap().abs().unwrap().max_all().unwrap();
             let off = off.to_scalar::<f32>().unwrap();
             assert!(off < 2e-5, "{length} x {heads} x {head}: off by {off}");
+        }
+    }
+
+    #[test]
+    fn windows_attend_together_as_each_alone() {
+        let (heads, head, lengths, gap) = (2, 8, [7, 30, 1], 4);
+        let random = |rows: usize| Tensor::randn(0f32, 1.0, (rows, heads * head), &Device::Cpu).unwrap();
+        let together = Together::of(&lengths, gap, &random(1)).unwrap();
+        let rows = together.windows * together.length;
+        // What stands in the padding is heard by nothing.
+        let [q, k, v] = [(); 3].map(|()| random(rows));
+        let p = random(2 * together.length - 1);
+        let bias = || Tensor::randn(0f32, 1.0, (heads, head), &Device::Cpu).unwrap();
+        let (content, position) = (bias(), bias());
+        let all = attend([&q, &k, &v, &p], (&content, &position), heads, &together).unwrap();
+        for (number, length) in lengths.into_iter().enumerate() {
+            let of = |x: &Tensor| x.narrow(0, number * together.length, length).unwrap();
+            let p = p.narrow(0, together.length - length, 2 * length - 1).unwrap();
+            let inputs = [&of(&q), &of(&k), &of(&v), &p];
+            let alone = attend(inputs, (&content, &position), heads, &Together::alone(length)).unwrap();
+            let off = (of(&all) - alone).unwrap().abs().unwrap().max_all().unwrap();
+            let off = off.to_scalar::<f32>().unwrap();
+            assert!(off < 2e-5, "{length} frames: off by {off}");
         }
     }
 }

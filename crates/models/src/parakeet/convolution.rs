@@ -2,7 +2,7 @@ use candle_core::{DType, Tensor};
 use memory::ParakeetDimensions;
 use rayon::prelude::*;
 
-use super::encoder::silu;
+use super::encoder::{Together, silu};
 use crate::Error;
 use crate::fused::{is_host_f32, sigmoid};
 use crate::matrix::with_values;
@@ -47,13 +47,13 @@ impl Convolution {
         })
     }
 
-    /// `residual` plus what becomes of `x`, which is `residual` normalised: (frames, width).
-    pub fn forward(&self, residual: &Tensor, x: &Tensor) -> Result<Tensor, Error> {
+    /// `residual` plus what becomes of `x`, which is `residual` normalised: (frames of all windows, width).
+    pub fn forward(&self, residual: &Tensor, x: &Tensor, together: &Together) -> Result<Tensor, Error> {
         let gated = self.into.forward(x)?;
         let convolved = if is_host_f32(&gated) {
             convolve_on_host(&gated, &self.taps, &self.bias)?
         } else {
-            convolve(&gated, &self.taps, &self.bias)?
+            convolve(&gated, &self.taps, &self.bias, together)?
         };
         drop(gated);
         self.out.added(&convolved, residual)
@@ -61,11 +61,16 @@ impl Convolution {
 }
 
 /// (frames, 2 width), the values and their gates -> (frames, width), by candle's operations.
-fn convolve(gated: &Tensor, taps: &Tensor, bias: &Tensor) -> Result<Tensor, Error> {
+///
+/// Between two windows there are as many rows of padding as the kernel reaches over.
+fn convolve(gated: &Tensor, taps: &Tensor, bias: &Tensor, together: &Together) -> Result<Tensor, Error> {
     let (kernel, width) = taps.dims2()?;
     let length = gated.dim(0)?;
     let gates = candle_nn::ops::sigmoid(&gated.narrow(1, width, width)?.contiguous()?)?;
-    let values = (gated.narrow(1, 0, width)? * gates)?;
+    let mut values = (gated.narrow(1, 0, width)? * gates)?;
+    if let Some(padding) = &together.padding {
+        values = values.broadcast_mul(&padding.frames)?;
+    }
     let padded = values.pad_with_zeros(0, kernel / 2, kernel / 2)?;
     let mut sum = bias.broadcast_as((length, width))?.contiguous()?;
     for tap in 0..kernel {
@@ -149,11 +154,28 @@ mod tests {
             let random = |shape: (usize, usize)| Tensor::randn(0f32, 1.0, shape, &Device::Cpu).unwrap();
             let (gated, taps) = (random((length, 2 * width)), random((kernel, width)));
             let bias = random((1, width)).reshape(width).unwrap();
-            let expected = convolve(&gated, &taps, &bias).unwrap();
+            let expected = convolve(&gated, &taps, &bias, &Together::alone(length)).unwrap();
             let found = convolve_on_host(&gated, &taps, &bias).unwrap();
             let off = (found - expected).unwrap().abs().unwrap().max_all().unwrap();
             let off = off.to_scalar::<f32>().unwrap();
             assert!(off < 1e-5, "{length} x {width} by {kernel}: off by {off}");
+        }
+    }
+
+    #[test]
+    fn windows_are_convolved_together_as_each_alone() {
+        let (width, kernel, lengths) = (8, 9, [3, 20, 11]);
+        let random = |shape: (usize, usize)| Tensor::randn(0f32, 1.0, shape, &Device::Cpu).unwrap();
+        let (taps, bias) = (random((kernel, width)), random((1, width)).reshape(width).unwrap());
+        let together = Together::of(&lengths, kernel / 2, &taps).unwrap();
+        let gated = random((together.windows * together.length, 2 * width));
+        let all = convolve(&gated, &taps, &bias, &together).unwrap();
+        for (number, length) in lengths.into_iter().enumerate() {
+            let of = |x: &Tensor| x.narrow(0, number * together.length, length).unwrap();
+            let alone = convolve(&of(&gated), &taps, &bias, &Together::alone(length)).unwrap();
+            let off = (of(&all) - alone).unwrap().abs().unwrap().max_all().unwrap();
+            let off = off.to_scalar::<f32>().unwrap();
+            assert!(off < 1e-5, "{length} frames: off by {off}");
         }
     }
 }

@@ -9,6 +9,58 @@ use crate::fused::{Silu, is_host_f32};
 use crate::norm::LayerNorm;
 use crate::whisper::layers::{Linear, Loader, Tick, tick};
 
+/// Windows that are encoded together on a card: their frames one below the other, those of each window as many as the
+/// longest one has.
+#[derive(Debug)]
+pub(super) struct Together {
+    pub windows: usize,
+    /// Rows of each.
+    pub length: usize,
+    /// `None` where no row is padding.
+    pub padding: Option<Padding>,
+}
+
+/// What keeps rows of padding from being heard.
+#[derive(Debug)]
+pub(super) struct Padding {
+    /// 1 for a frame, 0 for padding: (windows x length, 1).
+    pub frames: Tensor,
+    /// 0 for a frame, minus infinity for padding: (1, windows, 1, length).
+    pub keys: Tensor,
+}
+
+impl Together {
+    /// One window of so many frames.
+    pub fn alone(length: usize) -> Self {
+        Self { windows: 1, length, padding: None }
+    }
+
+    /// Windows of so many frames, in the order of the result, with `gap` rows of padding at least behind each;
+    /// no padding where there is one window.
+    pub fn of(lengths: &[usize], gap: usize, like: &Tensor) -> Result<Self, Error> {
+        let longest = lengths.iter().copied().max().unwrap_or_default();
+        if lengths.len() == 1 {
+            return Ok(Self::alone(longest));
+        }
+        let (windows, length) = (lengths.len(), longest + gap);
+        let rows = |frame: f32, padding: f32| -> Vec<f32> {
+            let of_window = |of: &usize| {
+                let of = *of;
+                (0..length).map(move |row| if row < of { frame } else { padding })
+            };
+            lengths.iter().flat_map(of_window).collect()
+        };
+        let tensor = |values: Vec<f32>, shape: &[usize]| {
+            Tensor::from_vec(values, shape, &Device::Cpu)?.to_dtype(like.dtype())?.to_device(like.device())
+        };
+        let padding = Padding {
+            frames: tensor(rows(1.0, 0.0), &[windows * length, 1])?,
+            keys: tensor(rows(0.0, f32::NEG_INFINITY), &[1, windows, 1, length])?,
+        };
+        Ok(Self { windows, length, padding: Some(padding) })
+    }
+}
+
 /// The encoder, which turns the spectrogram of a window into frames of 80 ms.
 #[derive(Debug)]
 pub struct Encoder {
@@ -17,6 +69,8 @@ pub struct Encoder {
     /// By which frames are multiplied before the layers.
     scale: Option<f64>,
     width: usize,
+    /// Frames that a layer's convolution reaches over.
+    kernel: usize,
     bands: usize,
 }
 
@@ -74,6 +128,7 @@ impl Encoder {
             layers: (0..of.layers).map(layer).collect::<Result<_, _>>()?,
             scale: config.scale_input.then(|| (width as f64).sqrt()),
             width,
+            kernel: of.kernel as usize,
             bands: of.mel_bins as usize,
         })
     }
@@ -85,17 +140,51 @@ impl Encoder {
     /// [`Error::Interrupted`] if `on_layer` returned `false`; [`Error::Candle`] if there is no
     /// frame, or the device fails or has no memory left.
     pub fn forward(&self, spectrogram: &[f32], on_layer: &Tick) -> Result<Tensor, Error> {
-        let mut x = self.subsample(spectrogram)?;
+        let x = self.subsample(spectrogram)?;
         tick(on_layer)?;
+        let together = Together::alone(x.dim(0)?);
+        self.layers(x, &together, on_layer)
+    }
+
+    /// As [`forward`](Self::forward) for several windows, each as if it were alone. A card encodes them together: one
+    /// leaves most of it idle. A processor encodes one after the other: one fills it.
+    ///
+    /// # Errors
+    /// As [`forward`](Self::forward).
+    pub fn forward_all(&self, spectrograms: &[Vec<f32>], on_layer: &Tick) -> Result<Vec<Tensor>, Error> {
+        if self.is_on_host() || spectrograms.len() < 2 {
+            return spectrograms.iter().map(|spectrogram| self.forward(spectrogram, on_layer)).collect();
+        }
+        let mut windows = Vec::with_capacity(spectrograms.len());
+        for spectrogram in spectrograms {
+            windows.push(self.subsample(spectrogram)?);
+            tick(on_layer)?;
+        }
+        let lengths = windows.iter().map(|window| window.dim(0)).collect::<Result<Vec<_>, _>>()?;
+        let together = Together::of(&lengths, self.kernel / 2, &windows[0])?;
+        let padded = windows.iter().zip(&lengths);
+        let padded = padded.map(|(window, length)| window.pad_with_zeros(0, 0, together.length - length));
+        let x = Tensor::cat(&padded.collect::<Result<Vec<_>, _>>()?, 0)?;
+        drop(windows);
+        let x = self.layers(x, &together, on_layer)?;
+        let of_window = |(number, length): (usize, usize)| x.narrow(0, number * together.length, length);
+        Ok(lengths.into_iter().enumerate().map(of_window).collect::<Result<_, _>>()?)
+    }
+
+    fn layers(&self, mut x: Tensor, together: &Together, on_layer: &Tick) -> Result<Tensor, Error> {
         if let Some(scale) = self.scale {
             x = (x * scale)?;
         }
-        let positions = positions(x.dim(0)?, self.width)?.to_dtype(x.dtype())?.to_device(x.device())?;
+        let positions = positions(together.length, self.width)?.to_dtype(x.dtype())?.to_device(x.device())?;
         for layer in &self.layers {
-            x = layer.forward(x, &positions)?;
+            x = layer.forward(x, &positions, together)?;
             tick(on_layer)?;
         }
         Ok(x)
+    }
+
+    fn is_on_host(&self) -> bool {
+        self.subsampling.is_on_host()
     }
 
     /// What the convolutions before the layers make of a spectrogram, (frames, width).
@@ -113,10 +202,10 @@ impl Encoder {
 }
 
 impl Layer {
-    fn forward(&self, x: Tensor, positions: &Tensor) -> Result<Tensor, Error> {
+    fn forward(&self, x: Tensor, positions: &Tensor, together: &Together) -> Result<Tensor, Error> {
         let x = self.first.forward(&x)?;
-        let x = self.attention.forward(&x, &self.attention_norm.forward(&x)?, positions)?;
-        let x = self.convolution.forward(&x, &self.convolution_norm.forward(&x)?)?;
+        let x = self.attention.forward(&x, &self.attention_norm.forward(&x)?, positions, together)?;
+        let x = self.convolution.forward(&x, &self.convolution_norm.forward(&x)?, together)?;
         Ok(self.norm.forward(&self.second.forward(&x)?)?)
     }
 }

@@ -61,9 +61,13 @@ impl Subsampling {
         })
     }
 
+    pub fn is_on_host(&self) -> bool {
+        self.device.is_cpu()
+    }
+
     /// `spectrogram` is (rows, bands); the result (frames, width).
     pub fn forward(&self, spectrogram: &[f32], rows: usize) -> Result<Tensor, Error> {
-        let flat = if self.device.is_cpu() {
+        let flat = if self.is_on_host() {
             self.convolve_on_host(spectrogram, rows)?
         } else {
             self.convolve(spectrogram, rows)?

@@ -1,7 +1,6 @@
 use std::ops::Range;
 
 use audio::{HOP, NemoMel, SAMPLE_RATE};
-use candle_core::Tensor;
 use models::boost::Boost;
 use models::parakeet::{Parakeet, Token};
 use transcript::{Segment, Span, Time};
@@ -29,6 +28,10 @@ const MARGIN: usize = 30;
 /// a word is written by the piece that it begins in, and heard whole there.
 const CONTEXT: usize = 400;
 
+/// Speech of this length without text is listened to once more. Words end when they end, so it may be shorter than what
+/// is listed in the end.
+const UNHEARD: Time = Time::from_millis(1000);
+
 /// The speech of a recording in pieces of at most 30 s that end in pauses where there are any, several
 /// read together. What a piece says depends on nothing that is read before it.
 pub fn run(
@@ -41,7 +44,7 @@ pub fn run(
     let within = heard(recording, span);
     let settings = request.settings;
     let boost = model.words_to_expect(&settings.vocabulary, settings.bounded_strength());
-    let mut ear = Ear {
+    let ear = Ear {
         model,
         boost,
         request,
@@ -115,11 +118,15 @@ struct Ear<'a> {
 }
 
 impl Ear<'_> {
-    /// What several pieces say, each encoded alone.
-    fn read(&mut self, pieces: &[Range<usize>]) -> Result<Vec<Vec<Segment>>, StageError> {
+    /// What several pieces say, each as if it were alone.
+    fn read(&self, pieces: &[Range<usize>]) -> Result<Vec<Vec<Segment>>, StageError> {
         let sounding: Vec<Sounding> = pieces.iter().map(|piece| self.sounding(piece)).collect();
-        let encoded = sounding.iter().map(|it| self.encode(&it.heard)).collect::<Result<Vec<_>, _>>()?;
         let control = self.request.control;
+        let spectrograms =
+            sounding.iter().map(|it| self.spectrogram(&it.heard)).collect::<Result<Vec<_>, _>>()?;
+        let encoding = || self.model.encoder.forward_all(&spectrograms, &tick(control));
+        let encoded = control.timings().of(timings::ENCODE, encoding)?;
+        drop(spectrograms);
         let reading = || self.model.read(&encoded, self.boost.as_ref(), &tick(control));
         let read = control.timings().of(timings::DECODE, reading)?;
         let texts = sounding.iter().zip(&read);
@@ -145,15 +152,11 @@ impl Ear<'_> {
         Sounding { heard, own }
     }
 
-    fn encode(&mut self, frames: &Range<usize>) -> Result<Tensor, StageError> {
+    fn spectrogram(&self, frames: &Range<usize>) -> Result<Vec<f32>, StageError> {
         let mut samples = vec![0.0; frames.len() * HOP];
         self.request.recording.pcm.read(sample(frames.start) as i64, &mut samples)?;
         samples.resize(samples.len() + SILENCE, 0.0);
-        let control = self.request.control;
-        let spectrogram = control.timings().of(timings::LOG_MEL, || self.mel.normalised(&samples));
-        drop(samples);
-        let encoding = || self.model.encoder.forward(&spectrogram, &tick(control));
-        Ok(control.timings().of(timings::ENCODE, encoding)?)
+        Ok(self.request.control.timings().of(timings::LOG_MEL, || self.mel.normalised(&samples)))
     }
 
     fn segments(&self, sounding: &Sounding, tokens: &[Token]) -> Vec<Segment> {
@@ -170,7 +173,7 @@ impl Ear<'_> {
     /// Speech in which nothing was found is listened to once more, on its own: silent loss is worse than a
     /// second look.
     fn fill_gaps(
-        &mut self,
+        &self,
         piece: &Range<usize>,
         mut segments: Vec<Segment>,
     ) -> Result<Vec<Segment>, StageError> {
@@ -179,7 +182,7 @@ impl Ear<'_> {
         }
         let spans = self.voiced.iter().map(|run| run.start.max(piece.start)..run.end.min(piece.end));
         let spans = spans.filter(|run| !run.is_empty()).map(|run| Span::new(time(run.start), time(run.end)));
-        let gaps = completeness::check(&spans.collect::<Vec<_>>(), &segments).gaps;
+        let gaps = completeness::compare(&spans.collect::<Vec<_>>(), &segments, UNHEARD).gaps;
         for gap in gaps {
             let frames = crate::steps::frame(gap.start)..crate::steps::frame(gap.end);
             // All of the piece would say the same again.

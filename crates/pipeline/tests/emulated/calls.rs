@@ -1,12 +1,13 @@
 use candle_core::{IndexOp, Tensor};
 use memory::Precision;
 use models::choose::{Chance, Chooser, Limits, Question};
+use models::parakeet::Parakeet;
 use models::whisper::Whisper;
 use pipeline::Control;
 use pipeline::whisper::{WindowOptions, decode};
 use transcript::Task;
 
-use crate::support::{card, starter};
+use crate::support::{card, project, starter};
 
 /// `mock_counters` of scripts/cuda/mock/mock.h.
 #[repr(C)]
@@ -126,6 +127,27 @@ fn a_step_of_the_decoder_keeps_to_its_budget_of_calls() {
         let chosen = (windows * search.rows() * (2 + 2 * search.candidates()) * 4) as u64;
         assert_eq!((found.downloads, found.downloaded_bytes), (1, chosen), "{name}: {found:?}");
     }
+}
+
+/// Layers are computed for all windows at once; what is before them, for each.
+#[test]
+fn windows_of_a_parakeet_share_calls() {
+    const WINDOWS: usize = 8;
+    let folder = project("models/starter-parakeet");
+    let model = Parakeet::load(&folder, &card(0), Precision::F16, &|| true).unwrap();
+    let bands = model.config.dimensions.mel_bins as usize;
+    let calls = |windows: usize| {
+        let spectrograms: Vec<Vec<f32>> =
+            (0..windows).map(|number| vec![0.5; (300 + 10 * number) * bands]).collect();
+        // The first time loads modules.
+        model.encoder.forward_all(&spectrograms, &|| true).unwrap();
+        counted();
+        model.encoder.forward_all(&spectrograms, &|| true).unwrap();
+        counted().calls
+    };
+    let (one, many) = (calls(1), calls(WINDOWS));
+    println!("{one} calls for a window, {many} for {WINDOWS}");
+    assert!(many < 2 * one, "{one} calls for a window, {many} for {WINDOWS}");
 }
 
 /// A whole window, also above temperature 0 and with beams: per step and row a few numbers, whatever the vocabulary.

@@ -143,6 +143,28 @@ fn what_is_prepared_beside_a_card_belongs_to_its_window() {
     check_on(&cards()[..1], file, &[Precision::F32], &[case]);
 }
 
+fn of_a_parakeet(job: &mut Job) {
+    job.model = project("models/starter-parakeet").into();
+    job.language = None;
+}
+
+/// Pieces of several lengths, one at a time and together.
+#[test]
+fn a_parakeet_gives_the_words_of_the_cpu() {
+    let cases = [
+        Case { name: "a Parakeet, one piece at a time", change: of_a_parakeet },
+        Case {
+            name: "a Parakeet as usual on a card",
+            change: |job| {
+                of_a_parakeet(job);
+                job.strategy = Strategy::Auto;
+            },
+        },
+    ];
+    let file = "tests/data/corpus/audio/synthetic/en_minute_1.flac";
+    check_on(&cards()[..1], file, &[Precision::F32, Precision::F16], &cases);
+}
+
 #[test]
 #[ignore = "full corpus: make soak"]
 fn jobs_give_the_words_of_the_cpu_in_every_way() {

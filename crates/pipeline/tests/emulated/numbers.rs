@@ -1,8 +1,9 @@
 use candle_core::{DType, Device, IndexOp, Tensor};
 use memory::Precision;
 use models::choose::{Candidates, Chance, Chooser, Limits, Question};
+use models::parakeet::Parakeet;
 use models::whisper::{CrossScores, Vocabulary, Whisper};
-use random_models::{Options, Size, VocabularyKind, write};
+use random_models::{Options, ParakeetSize, Size, VocabularyKind, write, write_parakeet_model};
 
 use crate::support::{card, cards, noise, starter};
 
@@ -81,6 +82,37 @@ fn compute(model: &Whisper, mel: &Tensor) -> Result<Numbers, models::Error> {
     let mut state = model.decoder.start(&audio.narrow(0, 0, 1)?, 1, text.len())?;
     model.decoder.forward(&text, &mut state, Some(&mut scores), &tick)?;
     Ok(Numbers { audio, logits, scores: scores.found })
+}
+
+/// Windows of several lengths, which a card encodes together and the CPU one after the other.
+#[test]
+fn windows_of_a_parakeet_have_the_numbers_of_the_cpu() {
+    let folder = tempfile::tempdir().unwrap();
+    let size = ParakeetSize::named("parakeet-tiny").unwrap();
+    write_parakeet_model(folder.path(), size, &Options::default()).unwrap();
+    let mut random = noise();
+    for precision in [Precision::F32, Precision::F16, Precision::Q8_0] {
+        let load = |device: &Device| Parakeet::load(folder.path(), device, precision, &|| true).unwrap();
+        let (on_host, on_card) = (load(&Device::Cpu), load(&card(cards()[0])));
+        let bands = on_host.config.dimensions.mel_bins as usize;
+        let frames = [300, 1050, 9, 640];
+        let spectrograms: Vec<Vec<f32>> =
+            frames.iter().map(|frames| (0..frames * bands).map(|_| random()).collect()).collect();
+        let expected = on_host.encoder.forward_all(&spectrograms, &|| true).unwrap();
+        let together = on_card.encoder.forward_all(&spectrograms, &|| true).unwrap();
+        for ((found, expected), spectrogram) in together.iter().zip(&expected).zip(&spectrograms) {
+            let alone = on_card.encoder.forward(spectrogram, &|| true).unwrap();
+            for (what, found) in [("together", found), ("alone", &alone)] {
+                let (apart, largest) = difference(found, expected);
+                println!("{precision}, {:?} {what}: {apart} of {largest}", found.dims());
+                assert!(
+                    apart <= tolerance(precision) * largest,
+                    "{precision}, {:?} {what}: off by {apart} of {largest}",
+                    found.dims()
+                );
+            }
+        }
+    }
 }
 
 fn check(cards: &[usize], precisions: &[Precision]) {

@@ -121,7 +121,7 @@ fn logits_with(
     let config = network.config();
     let of = &config.audio_config;
     let (factor, width, speakers) = (of.subsampling_factor, of.hidden_size, config.head_config.num_speakers);
-    let mut mel = NemoMel::new(of.num_mel_bins);
+    let mel = NemoMel::new(of.num_mel_bins);
     let mut cache = SpeakerCache::new(config, network.silence(), best);
     let count = (pcm.len() / HOP as u64) as usize;
     // The reference has a frame more, of zeros; where it is alone in a frame of the encoder,
@@ -130,7 +130,7 @@ fn logits_with(
     for start in (0..sounding).step_by(config.chunk_length) {
         let end = (start + config.chunk_length).min(sounding);
         let last = (end + config.chunk_right_context).min(all);
-        let mut spectrogram = spectrogram(pcm, &mut mel, start * factor, (last * factor).min(count))?;
+        let mut spectrogram = spectrogram(pcm, &mel, start * factor, (last * factor).min(count))?;
         spectrogram.resize((last - start) * factor * of.num_mel_bins, 0.0);
         let embedded = network.embed(&spectrogram)?;
         drop(spectrogram);
@@ -169,7 +169,7 @@ fn activity(logits: &[f32], speakers: usize) -> Vec<f32> {
 }
 
 /// The spectrogram of these frames.
-fn spectrogram(pcm: &Pcm, mel: &mut NemoMel, first: usize, end: usize) -> Result<Vec<f32>, StageError> {
+fn spectrogram(pcm: &Pcm, mel: &NemoMel, first: usize, end: usize) -> Result<Vec<f32>, StageError> {
     if first >= end {
         return Ok(Vec::new());
     }
