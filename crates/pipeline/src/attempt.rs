@@ -15,7 +15,7 @@ use crate::draft::Draft;
 use crate::language::{known_language, language_of};
 use crate::loaded::Loaded;
 use crate::progress::Reporter;
-use crate::sound::{self, PREPARING_BYTES, Sound, spans};
+use crate::sound::{self, PREPARING_BYTES, Sound, spans, voiced_spans};
 use crate::speech_model::Request;
 use crate::start::Models;
 use crate::steps::{self, Found, Observer, Step as WindowStep};
@@ -361,7 +361,7 @@ impl<'a> Work<'a> {
         if gated {
             let within = |speech: Span| job.span.map_or(Some(speech), |span| span.intersection(speech));
             let speech: Vec<Span> = spans(recording).into_iter().filter_map(within).collect();
-            let found = completeness::check(&speech, &draft.segments_of(label));
+            let found = completeness::check(&speech, &voiced_spans(recording), &draft.segments_of(label));
             let total = &mut draft.point.completeness;
             total.speech = total.speech + found.speech;
             total.covered = total.covered + found.covered;

@@ -1,15 +1,20 @@
 use transcript::{Completeness, Segment, Span, Time};
 
-/// Speech of this length without text is listed, in milliseconds.
+/// Speech of this length without text is listed,
 const LISTED_GAP: Time = Time::from_millis(2000);
+/// if so much of it is voice: regions of speech have pauses within them, and a margin.
+const LISTED_VOICE: Time = Time::from_millis(1000);
 
-/// Compares the speech that was heard with the text that was found. Both in
-/// order of time.
-pub fn check(speech: &[Span], segments: &[Segment]) -> Completeness {
-    compare(speech, segments, LISTED_GAP)
+/// Compares the speech that was heard with the text that was found. All in
+/// order of time; `voiced` is where in the speech there is a voice.
+pub fn check(speech: &[Span], voiced: &[Span], segments: &[Segment]) -> Completeness {
+    let mut found = compare(speech, segments, LISTED_GAP);
+    let voice = |gap: &Span| -> Time { voiced.iter().map(|run| run.overlap(*gap)).sum() };
+    found.gaps.retain(|gap| voice(gap) > LISTED_VOICE);
+    found
 }
 
-/// As [`check`], listing speech without text from this length on.
+/// As [`check`], listing all speech without text from this length on.
 pub fn compare(speech: &[Span], segments: &[Segment], listed: Time) -> Completeness {
     let mut covered = Time::ZERO;
     let mut gaps = Vec::new();
@@ -58,9 +63,12 @@ mod tests {
                 .into_iter()
                 .map(|span| Segment { start: span.start, end: span.end, ..Segment::default() })
                 .collect();
-            let found = check(&spans(speech), &segments);
+            let found = check(&spans(speech), &spans(speech), &segments);
             assert_eq!(found.gaps, spans(gaps), "{speech:?} {text:?}");
             assert_eq!(found.covered, Time::from_seconds(*covered), "{speech:?} {text:?}");
+            // Without half a second of its voice, a pause is not speech without text.
+            let silent = check(&spans(speech), &spans(&[(0.0, 0.9)]), &segments);
+            assert_eq!((silent.gaps, silent.covered), (Vec::new(), found.covered), "{speech:?} {text:?}");
         }
     }
 }

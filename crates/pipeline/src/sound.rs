@@ -1,6 +1,6 @@
 use std::ops::ControlFlow;
 
-use audio::{ChannelMode, MediaInfo, OpenOptions, PrepareOptions, Recording};
+use audio::{ChannelMode, MediaInfo, OpenOptions, PrepareOptions, Recording, SpeechRegion};
 use memory::Scope;
 use transcript::{Span, Time};
 use wire::{Job, VoiceActivity};
@@ -40,8 +40,17 @@ pub fn probe(job: &Job) -> Result<MediaInfo, StageError> {
 
 /// Where there is speech.
 pub fn spans(recording: &Recording) -> Vec<Span> {
+    recording.speech.iter().map(span).collect()
+}
+
+/// Where in the speech of a recording there is a voice.
+pub fn voiced_spans(recording: &Recording) -> Vec<Span> {
+    recording.voiced.iter().map(span).collect()
+}
+
+fn span(region: &SpeechRegion) -> Span {
     let at = |sample: u64| Time::from_seconds(sample as f64 / f64::from(audio::SAMPLE_RATE));
-    recording.speech.iter().map(|region| Span::new(at(region.start), at(region.end))).collect()
+    Span::new(at(region.start), at(region.end))
 }
 
 /// Decodes one channel to what every stage works on.

@@ -6,7 +6,7 @@ use models::parakeet::{Parakeet, Token};
 use transcript::{Segment, Span, Time};
 use wire::Point;
 
-use super::words::{begun_within, segments};
+use super::words::{begun_within, segments, without_repeats};
 use crate::completeness;
 use crate::judge::judge;
 use crate::packing::{Lengths, heard, pack, voiced};
@@ -183,14 +183,19 @@ impl Ear<'_> {
         let spans = self.voiced.iter().map(|run| run.start.max(piece.start)..run.end.min(piece.end));
         let spans = spans.filter(|run| !run.is_empty()).map(|run| Span::new(time(run.start), time(run.end)));
         let gaps = completeness::compare(&spans.collect::<Vec<_>>(), &segments, UNHEARD).gaps;
+        let mut found = Vec::new();
         for gap in gaps {
             let frames = crate::steps::frame(gap.start)..crate::steps::frame(gap.end);
             // All of the piece would say the same again.
             if frames.len() + 2 * MARGIN >= self.sounding(piece).own.len() {
                 continue;
             }
-            segments.extend(self.read(&[frames])?.into_iter().flatten());
+            let before = segments.iter().rfind(|segment| segment.end <= gap.start);
+            let behind = segments.iter().find(|segment| segment.start >= gap.end);
+            let read = self.read(&[frames])?.into_iter().flatten().collect();
+            found.extend(without_repeats(read, before, behind));
         }
+        segments.extend(found);
         segments.sort_by_key(|segment| segment.start);
         Ok(segments)
     }

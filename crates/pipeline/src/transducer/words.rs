@@ -63,6 +63,41 @@ pub fn begun_within(pieces: &[String], tokens: &[Token], frames: Range<usize>) -
     tokens.iter().filter(of_word).copied().collect()
 }
 
+/// What was heard between two segments, without the word at its edge that is also the word beside it: heard twice, it is
+/// said to begin at two times.
+pub fn without_repeats(
+    mut found: Vec<Segment>,
+    before: Option<&Segment>,
+    behind: Option<&Segment>,
+) -> Vec<Segment> {
+    let plain = |word: &str| -> String {
+        word.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    };
+    let same = |a: Option<&str>, b: Option<&str>| a.map(plain).zip(b.map(plain)).is_some_and(|(a, b)| a == b);
+    let first = |segment: &Segment| segment.text.split_whitespace().next().map(str::to_owned);
+    let last = |segment: &Segment| segment.text.split_whitespace().next_back().map(str::to_owned);
+    if let (Some(segment), Some(behind)) = (found.last_mut(), behind)
+        && let (a, b) = (last(segment), first(behind))
+        && same(a.as_deref(), b.as_deref())
+    {
+        let text = segment.text.rsplit_once(char::is_whitespace).map_or("", |(text, _)| text);
+        segment.text = text.trim_end().to_owned();
+        segment.end = segment.words.pop().map_or(segment.end, |word| word.start).max(segment.start);
+    }
+    if let (Some(segment), Some(before)) = (found.first_mut(), before)
+        && let (a, b) = (last(before), first(segment))
+        && same(a.as_deref(), b.as_deref())
+    {
+        let text = segment.text.split_once(char::is_whitespace).map_or("", |(_, text)| text);
+        segment.text = text.trim_start().to_owned();
+        if !segment.words.is_empty() {
+            segment.start = segment.words.remove(0).end.min(segment.end);
+        }
+    }
+    found.retain(|segment| !segment.text.is_empty());
+    found
+}
+
 /// Whether a piece is the first of a word, and no mark of punctuation behind a space.
 fn begins_word(piece: &str) -> bool {
     piece.starts_with(SPACE) && !(is_punctuation(piece) && piece.chars().count() > 1)
@@ -213,6 +248,34 @@ mod tests {
         let own = begun_within(&pieces, &tokens, 40..96);
         assert_eq!(own.iter().map(|token| token.id).collect::<Vec<_>>(), [2, 3, 4]);
         assert_eq!(begun_within(&pieces, &tokens, 0..usize::MAX), tokens);
+    }
+
+    #[test]
+    fn a_word_that_is_heard_on_both_sides_of_a_gap_is_written_once() {
+        let segment = |start: f64, text: &str| {
+            let at = Time::from_seconds;
+            let word = |(number, word): (usize, &str)| {
+                let start = start + number as f64;
+                Word { text: format!(" {word}"), start: at(start), end: at(start + 0.5), probability: 1.0 }
+            };
+            let words: Vec<Word> = text.split(' ').enumerate().map(word).collect();
+            let end = words.last().unwrap().end;
+            Segment { start: at(start), end, text: text.to_owned(), words, ..Segment::default() }
+        };
+        let (before, behind) = (segment(0.0, "They read the"), segment(9.0, "House."));
+        // what is heard between them -> what is written, from which second to which
+        for (heard, written) in [
+            ("keyboard behind the house.", Some(("keyboard behind the", 4.0, 7.0))),
+            ("The keyboard", Some(("keyboard", 4.5, 5.5))),
+            ("keyboard", Some(("keyboard", 4.0, 4.5))),
+            ("house", None),
+        ] {
+            let found = without_repeats(vec![segment(4.0, heard)], Some(&before), Some(&behind));
+            let found = found.first().map(|it| (it.text.as_str(), it.start.seconds(), it.end.seconds()));
+            assert_eq!(found, written, "{heard}");
+        }
+        let alone = without_repeats(vec![segment(4.0, "house")], None, None);
+        assert_eq!(alone.len(), 1);
     }
 
     #[test]
