@@ -80,18 +80,18 @@ impl Subsampling {
         let x = Tensor::from_slice(spectrogram, (1, 1, rows, self.bands), &Device::Cpu)?;
         let x = x.to_device(&self.device)?.to_dtype(self.first.weights.dtype())?;
         let channels = self.first.bias.dim(0)?;
-        let kernel = |taps: &Taps| taps.weights.t()?.contiguous()?.reshape((channels, 1, 3, 3));
-        let biased = |x: Tensor, bias: &Tensor| x.broadcast_add(&bias.reshape((1, channels, 1, 1))?);
-        let mut x = biased(x.conv2d(&kernel(&self.first)?, 1, 2, 1, 1)?, &self.first.bias)?.relu()?;
+        let kernel = self.first.weights.t()?.contiguous()?.reshape((channels, 1, 3, 3))?;
+        // (rows, columns, channels) from here on.
+        let x = x.conv2d(&kernel, 1, 2, 1, 1)?.squeeze(0)?.permute((1, 2, 0))?.contiguous()?;
+        let mut x = x.broadcast_add(&self.first.bias)?.relu()?;
         for (taps, point, bias) in &self.stages {
-            x = biased(x.conv2d(&kernel(taps)?, 1, 2, 1, channels)?, &taps.bias)?;
-            let (_, _, rows, columns) = x.dims4()?;
+            x = taps.over_each(&x)?;
+            let (rows, columns, channels) = x.dims3()?;
             // A matrix product over the channels of each place.
-            let flat = x.permute((0, 2, 3, 1))?.contiguous()?.reshape((rows * columns, channels))?;
-            let flat = flat.matmul(point)?.broadcast_add(bias)?.relu()?;
-            x = flat.reshape((1, rows, columns, channels))?.permute((0, 3, 1, 2))?.contiguous()?;
+            let flat = x.reshape((rows * columns, channels))?.matmul(point)?.broadcast_add(bias)?.relu()?;
+            x = flat.reshape((rows, columns, channels))?;
         }
-        let (_, channels, rows, columns) = x.dims4()?;
+        let (rows, columns, channels) = x.dims3()?;
         Ok(x.transpose(1, 2)?.contiguous()?.reshape((rows, channels * columns))?)
     }
 
@@ -136,6 +136,27 @@ impl Subsampling {
             Ok::<_, Error>(())
         })?;
         Ok(Tensor::from_vec(out, (lengths[2], channels * last), &Device::Cpu)?)
+    }
+}
+
+impl Taps {
+    /// Each channel of (rows, columns, channels) alone, by candle's operations: candle's convolution of groups asks the
+    /// device for each channel by itself, some ten thousand calls for a window.
+    fn over_each(&self, x: &Tensor) -> Result<Tensor, Error> {
+        let (rows, columns, channels) = x.dims3()?;
+        let (rows_out, columns_out) = (halved(rows), halved(columns));
+        let padded = x.pad_with_zeros(0, 1, 2 * rows_out + 1 - rows)?;
+        let padded = padded.pad_with_zeros(1, 1, 2 * columns_out + 1 - columns)?;
+        // Places of even and of odd numbers apart: a tap takes every second one.
+        let apart = padded.reshape((rows_out + 1, 2, columns_out + 1, 2, channels))?;
+        let mut sum = self.bias.broadcast_as((rows_out, 1, columns_out, 1, channels))?.contiguous()?;
+        for tap in 0..TAPS {
+            let (row, column) = (tap / 3, tap % 3);
+            let places = apart.narrow(0, row / 2, rows_out)?.narrow(1, row % 2, 1)?;
+            let places = places.narrow(2, column / 2, columns_out)?.narrow(3, column % 2, 1)?;
+            sum = (sum + places.broadcast_mul(&self.weights.narrow(0, tap, 1)?.squeeze(0)?)?)?;
+        }
+        Ok(sum.reshape((rows_out, columns_out, channels))?)
     }
 }
 

@@ -147,7 +147,7 @@ fn windows_of_a_parakeet_share_calls() {
     };
     let (one, many) = (calls(1), calls(WINDOWS));
     println!("{one} calls for a window, {many} for {WINDOWS}");
-    assert!(many < 2 * one, "{one} calls for a window, {many} for {WINDOWS}");
+    assert!(2 * many < 5 * one, "{one} calls for a window, {many} for {WINDOWS}");
 }
 
 /// A whole window, also above temperature 0 and with beams: per step and row a few numbers, whatever the vocabulary.
