@@ -447,8 +447,8 @@ export const de: Text = {
   },
 
   demonstration: {
-    title: "Nur das Vorführmodell ist installiert",
-    text: "Es ist winzig und zeigt nur, wie Steno funktioniert. Der Text ist nicht zuverlässig. Ihre eigenen Aufnahmen warten auf ein vollwertiges Whisper-Modell.",
+    title: "Nur Vorführmodelle sind installiert",
+    text: "Sie sind winzig und zeigen nur, wie Steno funktioniert. Der Text ist nicht zuverlässig. Ihre eigenen Aufnahmen warten auf ein vollwertiges Modell.",
     waiting: (files) => (files === 1 ? "1 Aufnahme wartet." : `${files} Aufnahmen warten.`),
     choose: "Vom Datenträger importieren …",
     download: (model) => `${model} herunterladen`,
@@ -456,11 +456,11 @@ export const de: Text = {
     downloadHint: (size, time) => `${size}, etwa ${time} bei 50 Mbit/s. Das Modell wird nur einmal heruntergeladen. Ihre Aufnahmen bleiben auf diesem Computer.`,
     downloading: (model) => `${model} wird heruntergeladen. Ihre Aufnahmen werden gestartet, sobald es installiert ist.`,
     offline: "Der Netzwerkzugriff ist in den Einstellungen deaktiviert. Deshalb kann nichts heruntergeladen werden.",
-    chosen: "Das Vorführmodell ist ausgewählt",
+    chosen: "Ein Vorführmodell ist ausgewählt",
     take: (model) => `${model} verwenden`,
     others: "Andere Modelle …",
     anyway: "Vorführmodell trotzdem verwenden",
-    banner: "Vom Vorführmodell geschrieben: Dieser Text ist nicht zuverlässig.",
+    banner: "Von einem Vorführmodell geschrieben: Dieser Text ist nicht zuverlässig.",
   },
 
   state: (job) => {

@@ -450,8 +450,8 @@ export const en = {
   },
 
   demonstration: {
-    title: "Only the demonstration model is installed",
-    text: "It is tiny and only shows how Steno works. Its text is not reliable. Your own recordings wait for a full Whisper model.",
+    title: "Only demonstration models are installed",
+    text: "They are tiny and only show how Steno works. Their text is not reliable. Your own recordings wait for a full model.",
     waiting: (files: number) => (files === 1 ? "1 recording is waiting." : `${files} recordings are waiting.`),
     choose: "Import from disk…",
     download: (model: string) => `Download ${model}`,
@@ -459,11 +459,11 @@ export const en = {
     downloadHint: (size: string, time: string) => `${size}, about ${time} at 50 Mbit/s. It is downloaded once. Your recordings stay on this computer.`,
     downloading: (model: string) => `Downloading ${model}. Your recordings start as soon as it is installed.`,
     offline: "Network access is turned off in the settings, so nothing can be downloaded.",
-    chosen: "The demonstration model is selected",
+    chosen: "A demonstration model is selected",
     take: (model: string) => `Use ${model}`,
     others: "Other models…",
     anyway: "Use the demonstration model anyway",
-    banner: "Written by the demonstration model: this text is not reliable.",
+    banner: "Written by a demonstration model: this text is not reliable.",
   },
 
   state: (job: Job): string => {

@@ -448,8 +448,8 @@ export const es: Text = {
   },
 
   demonstration: {
-    title: "Solo está instalado el modelo de demostración",
-    text: "Es diminuto y solo muestra cómo funciona Steno. Su texto no es fiable. Las grabaciones propias esperan a un modelo Whisper completo.",
+    title: "Solo hay modelos de demostración instalados",
+    text: "Son diminutos y solo muestran cómo funciona Steno. Su texto no es fiable. Las grabaciones propias esperan a un modelo completo.",
     waiting: (files) => (files === 1 ? "1 grabación en espera." : `${files} grabaciones en espera.`),
     choose: "Importar del disco…",
     download: (model) => `Descargar ${model}`,
@@ -457,11 +457,11 @@ export const es: Text = {
     downloadHint: (size, time) => `${size}, aprox. ${time} a 50 Mbit/s. Se descarga una sola vez. Las grabaciones no salen de este equipo.`,
     downloading: (model) => `Descargando ${model}. Las grabaciones empezarán en cuanto esté instalado.`,
     offline: "El acceso a la red está desactivado en los ajustes, así que no se puede descargar nada.",
-    chosen: "El modelo de demostración está seleccionado",
+    chosen: "Hay un modelo de demostración seleccionado",
     take: (model) => `Usar ${model}`,
     others: "Otros modelos…",
     anyway: "Usar el modelo de demostración de todos modos",
-    banner: "Escrito por el modelo de demostración: este texto no es fiable.",
+    banner: "Escrito por un modelo de demostración: este texto no es fiable.",
   },
 
   state: (job) => {

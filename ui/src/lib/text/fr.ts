@@ -451,8 +451,8 @@ export const fr: Text = {
   },
 
   demonstration: {
-    title: "Seul le modèle de démonstration est installé",
-    text: "Il est minuscule et montre seulement comment fonctionne Steno. Son texte n’est pas fiable. Vos propres enregistrements attendent un modèle Whisper complet.",
+    title: "Seuls des modèles de démonstration sont installés",
+    text: "Ils sont minuscules et montrent seulement comment fonctionne Steno. Leur texte n’est pas fiable. Vos propres enregistrements attendent un modèle complet.",
     waiting: (files) => `${counted(files, "enregistrement", "enregistrements")} en attente.`,
     choose: "Importer depuis le disque…",
     download: (model) => `Télécharger ${model}`,
@@ -460,11 +460,11 @@ export const fr: Text = {
     downloadHint: (size, time) => `${size}, environ ${time} à 50 Mbit/s. Le modèle n’est téléchargé qu’une fois. Vos enregistrements restent sur cet ordinateur.`,
     downloading: (model) => `Téléchargement de ${model}. Vos enregistrements commenceront dès qu’il sera installé.`,
     offline: "L’accès au réseau est désactivé dans les réglages : rien ne peut être téléchargé.",
-    chosen: "Le modèle de démonstration est sélectionné",
+    chosen: "Un modèle de démonstration est sélectionné",
     take: (model) => `Utiliser ${model}`,
     others: "Autres modèles…",
     anyway: "Utiliser quand même le modèle de démonstration",
-    banner: "Écrit par le modèle de démonstration : ce texte n’est pas fiable.",
+    banner: "Écrit par un modèle de démonstration : ce texte n’est pas fiable.",
   },
 
   state: (job) => {

@@ -449,7 +449,7 @@ export const zh: Text = {
 
   demonstration: {
     title: "仅安装了演示模型",
-    text: "它非常小，仅用于演示 Steno 的工作方式。其文本不可靠。您自己的录音正在等待完整的 Whisper 模型。",
+    text: "它们非常小，仅用于演示 Steno 的工作方式。其文本不可靠。您自己的录音正在等待完整的模型。",
     waiting: (files) => `${files} 个录音正在等待。`,
     choose: "从磁盘导入…",
     download: (model) => `下载 ${model}`,
