@@ -1,8 +1,9 @@
 //! Measures the speed and memory of a Whisper model on this machine:
 //! `cargo run -p models --example bench -- FOLDER [--cuda N] [--precision P] [--at-least PERCENT]`.
 //! Prints one row of the table of scripts/bench.sh. With `--windows N` it prints the time of one step of N windows that
-//! are decoded together instead, for each N that is given. Fails where the encoder reaches a smaller share of the matrix peak,
-//! which is measured in the same run, than `--at-least` says.
+//! are decoded together instead, for each N that is given, and with `--tokens N` that of N tokens of one window that are
+//! given at once. Fails where the encoder reaches a smaller share of the matrix peak, which is measured in the same run,
+//! than `--at-least` says.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,7 +19,8 @@ const TYPICAL_TOKENS: usize = 110;
 /// Runs per figure, of which the fastest counts: disturbances only slow a run down.
 const RUNS: usize = 3;
 
-const USAGE: &str = "usage: bench FOLDER [--cuda N] [--precision P] [--at-least PERCENT] [--windows N]...";
+const USAGE: &str =
+    "usage: bench FOLDER [--cuda N] [--precision P] [--at-least PERCENT] [--windows N]... [--tokens N]...";
 
 fn main() -> Result<()> {
     // As in the engine: on a thread of the pool, no operation waits for another thread to begin it.
@@ -27,7 +29,8 @@ fn main() -> Result<()> {
 
 fn measure() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (mut device, mut wanted, mut at_least, mut windows) = (Device::Cpu, None, 0.0, Vec::new());
+    let (mut device, mut wanted, mut at_least) = (Device::Cpu, None, 0.0);
+    let (mut windows, mut tokens) = (Vec::new(), Vec::new());
     let [folder, options @ ..] = arguments.as_slice() else { bail!(USAGE) };
     for option in options.chunks(2) {
         match option {
@@ -35,6 +38,7 @@ fn measure() -> Result<()> {
             [name, precision] if name == "--precision" => wanted = Some(precision.parse()?),
             [name, percent] if name == "--at-least" => at_least = percent.parse()?,
             [name, number] if name == "--windows" => windows.push(number.parse()?),
+            [name, number] if name == "--tokens" => tokens.push(number.parse()?),
             _ => bail!(USAGE),
         }
     }
@@ -44,6 +48,9 @@ fn measure() -> Result<()> {
     let (dtype, precision) = (model.dtype, model.precision);
     if !windows.is_empty() {
         return windows_together(&model, &windows);
+    }
+    if !tokens.is_empty() {
+        return tokens_together(&model, &tokens);
     }
     let peak = matrix_peak(&device, dtype)?;
     let mel = noise(&model)?;
@@ -95,6 +102,25 @@ fn windows_together(model: &Whisper, counts: &[usize]) -> Result<()> {
             "{windows} windows: {step:.1} ms per step, {:.2} ms per token, {peak} MB at the peak",
             step / windows as f64
         );
+    }
+    Ok(())
+}
+
+/// Prints what several tokens of one sequence cost that are given at once, as those that a smaller model proposes.
+fn tokens_together(model: &Whisper, counts: &[usize]) -> Result<()> {
+    const BEFORE: usize = 100;
+    const TOKEN: u32 = 220;
+    let audio = model.encoder.forward(&noise(model)?, &|| true)?;
+    let most = counts.iter().copied().max().unwrap_or_default();
+    let mut state = model.decoder.start(&audio, 1, BEFORE + most)?;
+    model.decoder.forward(&[TOKEN; BEFORE], &mut state, None, &|| true)?;
+    for &count in counts {
+        let (time, _) = best(&model.device, || {
+            state.truncate(BEFORE);
+            let hidden = model.decoder.forward(&vec![TOKEN; count], &mut state, None, &|| true)?;
+            Ok(model.decoder.logits(&hidden.squeeze(0)?)?.max(1)?.to_vec1::<f32>()?)
+        })?;
+        println!("{count} tokens at once: {:.1} ms", time.as_secs_f64() * 1e3);
     }
     Ok(())
 }
