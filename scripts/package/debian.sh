@@ -1,6 +1,6 @@
 #!/bin/bash
 # Makes a Debian package in target/package: the window, the command line, the engine for the CPU, the player,
-# the demonstration model. And where NVIDIA's compiler is installed (scripts/cuda/toolkit.sh), the package steno-cuda:
+# the demonstration models. And where NVIDIA's compiler is installed (scripts/cuda/toolkit.sh), the package steno-cuda:
 # the engine for NVIDIA cards with NVIDIA's libraries for it.
 # debian.sh                    builds the programs in release mode first
 # debian.sh --programs FOLDER  packages the programs in FOLDER
@@ -60,7 +60,7 @@ put 755 "$programs/steno-engine" usr/lib/steno/steno-engine
 put 755 "$programs/steno-player" usr/lib/steno/steno-player
 strip --strip-debug "$tree"/usr/bin/* "$tree"/usr/lib/steno/*
 
-# Their training code lies in folders of its own and is not part of the package.
+# The training code of each lies in a folder of its own and is not part of the package.
 for file in models/starter-*/*; do
     [ ! -f "$file" ] || put 644 "$file" "usr/share/steno/$file"
 done
@@ -108,11 +108,11 @@ Suggests: pulseaudio-utils | alsa-utils | pipewire-bin
 Section: sound
 Priority: optional
 Description: turns recordings into transcripts on your own computer
- Steno runs Whisper models on the processor. Drop recordings on its window or
+ Steno runs Whisper and Parakeet models on the processor. Drop recordings on its window or
  name them on the command line. Recordings never leave the computer; the
  network is used only to download a model when you ask for it.
  .
- The model that comes with it is a demonstration. Its text is not reliable.
+ The models that come with it are demonstrations. Their text is not reliable.
 CONTROL
 (cd "$tree" && find usr -type f -print0 | sort -z | xargs -0 md5sum) >"$tree/DEBIAN/md5sums"
 

@@ -64,7 +64,7 @@ export async function longRecording(folder, minutes = 5, name = "long.flac") {
 }
 
 /**
- * A window with the engine under test, which remembers nothing and has no model but the demonstration unless
+ * A window with the engine under test, which remembers nothing and has no models but the demonstrations unless
  * `XDG_CONFIG_HOME`, `STENO_STATE_FOLDER` and `XDG_DATA_HOME` say where. A busy machine is no reason for another renderer.
  */
 export function open(options = {}) {

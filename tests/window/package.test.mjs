@@ -79,7 +79,7 @@ test("files of sound and video are opened with it", options, async (context) => 
   else context.diagnostic("desktop-file-validate is not there");
 });
 
-test("unpacked anywhere the command line finds its engine and the demonstration model", options, async () => {
+test("unpacked anywhere the command line finds its engine and a demonstration model", options, async () => {
   const { stdout } = await execute(join(tree, "usr/bin/steno"), ["transcribe", join(tree, "usr/share/steno/sample.flac"), "--format", "txt", "--output", "-"], {
     env: { ...process.env, ...bare, HOME: folder, STENO_STATE_FOLDER: join(folder, "state") },
   });

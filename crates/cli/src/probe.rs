@@ -106,7 +106,7 @@ async fn probe(args: Probe, mut interrupt: Interrupt) -> Result<(), Ended> {
     })
 }
 
-/// Of the installed ones that are no demonstration; else that.
+/// Of the installed ones that are no demonstration; else the default one.
 fn largest() -> Result<ModelRef, Ended> {
     let sizes = advisor::list_models().into_iter().filter(|model| !model.demonstration).filter_map(|model| {
         let network = model_info::read(&model.path).ok()?;

@@ -267,7 +267,8 @@ impl Footprint {
             },
             encoder: match plan.kind {
                 DeviceKind::Host => SOUND + s * layers.max(subsampling),
-                DeviceKind::Gpu => SOUND + s * layers,
+                // The sound stays on the host.
+                DeviceKind::Gpu => s * layers,
             },
             encoded_together: plan.kind == DeviceKind::Gpu,
             // Nearly all of its time is the encoder's, which fills a CPU with one window.
@@ -276,7 +277,10 @@ impl Footprint {
             caches: 0,
             decoder: output + 4 * n * p + LOGIT_COPIES * 4 * (vocabulary + dimensions.durations),
             alignment,
-            largest_buffer: s * n * f.max(dimensions.subsampled()),
+            largest_buffer: match plan.kind {
+                DeviceKind::Host => s * n * f.max(dimensions.subsampled()),
+                DeviceKind::Gpu => s * n * f.max(dimensions.subsampled()).max(2 * dimensions.heads * n),
+            },
         }
     }
 

@@ -1,8 +1,8 @@
 use transcript::{Completeness, Segment, Span, Time};
 
-/// Speech of this length without text is listed,
+/// Speech without text is listed from this length on.
 const LISTED_GAP: Time = Time::from_millis(2000);
-/// if so much of it is voice: regions of speech have pauses within them, and a margin.
+/// It is listed only where more than this is voice: regions of speech have pauses within them, and a margin.
 const LISTED_VOICE: Time = Time::from_millis(1000);
 
 /// Compares the speech that was heard with the text that was found. All in
@@ -45,6 +45,12 @@ mod tests {
     }
 
     #[test]
+    fn voice_is_added_up() {
+        let voice = spans(&[(0.0, 0.5), (0.6, 1.2)]);
+        assert_eq!(check(&spans(&[(0.0, 10.0)]), &voice, &[]).gaps, spans(&[(0.0, 10.0)]));
+    }
+
+    #[test]
     fn gaps_and_coverage() {
         type Seconds<'a> = &'a [(f64, f64)];
         // speech, text, gaps, seconds covered
@@ -66,8 +72,8 @@ mod tests {
             let found = check(&spans(speech), &spans(speech), &segments);
             assert_eq!(found.gaps, spans(gaps), "{speech:?} {text:?}");
             assert_eq!(found.covered, Time::from_seconds(*covered), "{speech:?} {text:?}");
-            // Without half a second of its voice, a pause is not speech without text.
-            let silent = check(&spans(speech), &spans(&[(0.0, 0.9)]), &segments);
+            // With a second of voice or less in it, speech without text is a pause.
+            let silent = check(&spans(speech), &spans(&[(0.0, 0.5), (0.6, 1.1)]), &segments);
             assert_eq!((silent.gaps, silent.covered), (Vec::new(), found.covered), "{speech:?} {text:?}");
         }
     }

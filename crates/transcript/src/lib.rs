@@ -217,7 +217,7 @@ pub struct Completeness {
     pub speech: Time,
     /// Length of the speech that a segment covers.
     pub covered: Time,
-    /// Stretches of speech longer than 2 s without text.
+    /// Stretches of speech of over 2 s without text, with more than a second of voice in them.
     pub gaps: Vec<Span>,
 }
 

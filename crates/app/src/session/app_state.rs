@@ -112,10 +112,7 @@ impl AppState {
     /// Sets what recordings are transcribed with, and remembers it.
     pub fn use_settings(&self, settings: JobSettings) {
         self.remember(|remembered| {
-            // The demonstration is not remembered: a real model replaces it as soon as
-            // there is one.
-            let model = settings.model.as_ref().filter(|model| !model.demonstration);
-            remembered.model = model.map(|model| model.path.clone().into());
+            remembered.model = settings.model.as_ref().map(|model| model.path.clone().into());
             remembered.language = settings.language.clone();
             remembered.translate = settings.task == Task::Translate;
             remembered.bilingual = settings.bilingual;

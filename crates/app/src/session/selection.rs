@@ -23,7 +23,7 @@ pub fn start_with(
     let (bilingual, output) = (remembered.bilingual, remembered.output.clone());
     let mut settings =
         JobSettings { model: None, language, task, bilingual, decoding, sound, speakers, output };
-    let last = models.iter().find(last).cloned();
+    let last = models.iter().find(last).filter(|model| may_stay(model, &models)).cloned();
     settings.model = last.or_else(|| preferred(&models, &settings, preferences));
     (models, settings)
 }
@@ -39,15 +39,20 @@ pub fn all_models(places: &Places, remembered: &Remembered) -> Vec<ModelRef> {
     all
 }
 
-/// The settings after models were installed or removed. A real one that is
-/// there stays; the demonstration makes way for the model that was installed.
+/// A demonstration makes way for any real model.
+fn may_stay(chosen: &ModelRef, models: &[ModelRef]) -> bool {
+    !chosen.demonstration || models.iter().all(|model| model.demonstration)
+}
+
+/// The settings after models were installed or removed. One that is still there stays;
+/// a demonstration makes way for the model that was installed.
 pub fn with_models(
     settings: JobSettings,
     models: &[ModelRef],
     installed: Option<&str>,
     preferences: &Preferences,
 ) -> JobSettings {
-    let stays = |now: &&ModelRef| !now.demonstration && models.iter().any(|model| model.path == now.path);
+    let stays = |now: &&ModelRef| models.iter().any(|model| model.path == now.path) && may_stay(now, models);
     let new = || models.iter().find(|model| installed == Some(model.name.as_str())).cloned();
     let current = settings.model.as_ref().filter(stays).cloned();
     let model = current.or_else(new).or_else(|| preferred(models, &settings, preferences));
@@ -64,7 +69,7 @@ mod tests {
 
     fn model(name: &str) -> ModelRef {
         let path = Path::new("/models").join(name);
-        ModelRef { name: name.into(), path, demonstration: name == "starter", note: None }
+        ModelRef { name: name.into(), path, demonstration: name.starts_with("starter"), note: None }
     }
 
     #[test]
@@ -79,6 +84,9 @@ mod tests {
             (Some("small"), &["base", "starter"], None, Some("base")),
             (Some("small"), &[], None, None),
             (Some("starter"), &["starter"], None, Some("starter")),
+            // Of several demonstrations the one that was chosen stays.
+            (Some("starter-b"), &["starter-a", "starter-b"], None, Some("starter-b")),
+            (Some("starter-b"), &["small", "starter-a", "starter-b"], None, Some("small")),
         ] {
             let models: Vec<_> = there.iter().map(|name| model(name)).collect();
             let settings = JobSettings { model: now.map(model), ..JobSettings::default() };

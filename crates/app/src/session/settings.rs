@@ -169,7 +169,7 @@ impl JobSettings {
         self.bilingual && self.task == Task::Translate
     }
 
-    /// Whether the model is the demonstration.
+    /// Whether the model is a demonstration.
     pub fn is_demonstration(&self) -> bool {
         self.model.as_ref().is_some_and(|model| model.demonstration)
     }

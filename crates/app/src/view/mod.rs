@@ -351,7 +351,7 @@ pub struct Ending {
     pub speech: f64,
     /// Seconds of speech that have text.
     pub covered: f64,
-    /// Stretches of speech of over 2 s without text.
+    /// Stretches of speech of over 2 s without text, with more than a second of voice in them.
     pub gaps: Vec<Gap>,
 }
 

@@ -146,8 +146,8 @@ impl Encoder {
         self.layers(x, &together, on_layer)
     }
 
-    /// As [`forward`](Self::forward) for several windows, each as if it were alone. A card encodes them together: one
-    /// leaves most of it idle. A processor encodes one after the other: one fills it.
+    /// As [`forward`](Self::forward) for several windows, each as if it were alone. A card encodes them together, since
+    /// one window leaves most of it idle; a processor takes one after the other, since one keeps all its cores busy.
     ///
     /// # Errors
     /// As [`forward`](Self::forward).
@@ -167,7 +167,10 @@ impl Encoder {
         let x = Tensor::cat(&padded.collect::<Result<Vec<_>, _>>()?, 0)?;
         drop(windows);
         let x = self.layers(x, &together, on_layer)?;
-        let of_window = |(number, length): (usize, usize)| x.narrow(0, number * together.length, length);
+        // Each in memory of its own: a window that is copied to the host would take all others along.
+        let of_window = |(number, length): (usize, usize)| {
+            x.narrow(0, number * together.length, length)?.force_contiguous()
+        };
         Ok(lengths.into_iter().enumerate().map(of_window).collect::<Result<_, _>>()?)
     }
 

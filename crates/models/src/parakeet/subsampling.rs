@@ -82,14 +82,17 @@ impl Subsampling {
         let channels = self.first.bias.dim(0)?;
         let kernel = self.first.weights.t()?.contiguous()?.reshape((channels, 1, 3, 3))?;
         // (rows, columns, channels) from here on.
-        let x = x.conv2d(&kernel, 1, 2, 1, 1)?.squeeze(0)?.permute((1, 2, 0))?.contiguous()?;
-        let mut x = x.broadcast_add(&self.first.bias)?.relu()?;
+        let mut x = x.conv2d(&kernel, 1, 2, 1, 1)?.squeeze(0)?.permute((1, 2, 0))?;
+        // Assigned step by step: what was the input of a step is freed behind it.
+        x = x.contiguous()?;
+        x = x.broadcast_add(&self.first.bias)?;
+        x = x.relu()?;
         for (taps, point, bias) in &self.stages {
-            x = taps.over_each(&x)?;
+            x = taps.over_each(x)?;
             let (rows, columns, channels) = x.dims3()?;
             // A matrix product over the channels of each place.
-            let flat = x.reshape((rows * columns, channels))?.matmul(point)?.broadcast_add(bias)?.relu()?;
-            x = flat.reshape((rows, columns, channels))?;
+            x = x.reshape((rows * columns, channels))?.matmul(point)?;
+            x = x.broadcast_add(bias)?.relu()?.reshape((rows, columns, channels))?;
         }
         let (rows, columns, channels) = x.dims3()?;
         Ok(x.transpose(1, 2)?.contiguous()?.reshape((rows, channels * columns))?)
@@ -140,13 +143,14 @@ impl Subsampling {
 }
 
 impl Taps {
-    /// Each channel of (rows, columns, channels) alone, by candle's operations: candle's convolution of groups asks the
-    /// device for each channel by itself, some ten thousand calls for a window.
-    fn over_each(&self, x: &Tensor) -> Result<Tensor, Error> {
+    /// Each channel of (rows, columns, channels) alone, by candle's operations. candle's own convolution of groups computes
+    /// each channel in calls of its own, some ten thousand for a window.
+    fn over_each(&self, x: Tensor) -> Result<Tensor, Error> {
         let (rows, columns, channels) = x.dims3()?;
         let (rows_out, columns_out) = (halved(rows), halved(columns));
-        let padded = x.pad_with_zeros(0, 1, 2 * rows_out + 1 - rows)?;
-        let padded = padded.pad_with_zeros(1, 1, 2 * columns_out + 1 - columns)?;
+        let mut padded = x.pad_with_zeros(0, 1, 2 * rows_out + 1 - rows)?;
+        drop(x);
+        padded = padded.pad_with_zeros(1, 1, 2 * columns_out + 1 - columns)?;
         // Places of even and of odd numbers apart: a tap takes every second one.
         let apart = padded.reshape((rows_out + 1, 2, columns_out + 1, 2, channels))?;
         let mut sum = self.bias.broadcast_as((rows_out, 1, columns_out, 1, channels))?.contiguous()?;

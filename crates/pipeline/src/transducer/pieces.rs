@@ -28,8 +28,8 @@ const MARGIN: usize = 30;
 /// a word is written by the piece that it begins in, and heard whole there.
 const CONTEXT: usize = 400;
 
-/// Speech of this length without text is listened to once more. Words end when they end, so it may be shorter than what
-/// is listed in the end.
+/// Voice of this length without text is listened to once more. The words of a Parakeet have exact ends, so that a shorter
+/// gap than those that are listed already means that words are missing.
 const UNHEARD: Time = Time::from_millis(1000);
 
 /// The speech of a recording in pieces of at most 30 s that end in pauses where there are any, several
@@ -61,6 +61,7 @@ pub fn run(
         first.start = first.start.max(seek);
     }
     let mut written_to = from.written_to;
+    let mut last: Option<Segment> = None;
     let mut rest = &pieces[..];
     while let Some(first) = rest.first() {
         let point = |piece: &Range<usize>, written_to| Point {
@@ -84,7 +85,7 @@ pub fn run(
             if batch.len() > 1 {
                 observer.step(Step::Began { position: sample(piece.start), windows: 1 })?;
             }
-            let segments = ear.fill_gaps(piece, segments)?;
+            let segments = ear.fill_gaps(piece, segments, last.as_ref())?;
             let mut found = Found { windows: 1, ..Found::default() };
             for segment in segments {
                 let Some(segment) = not_before(segment, written_to) else { continue };
@@ -93,6 +94,7 @@ pub fn run(
                     written_to = last.end;
                 }
             }
+            last = found.segments.last().cloned().or(last);
             found.point = point(piece, written_to);
             observer.step(Step::Found(found))?;
         }
@@ -122,11 +124,15 @@ impl Ear<'_> {
     fn read(&self, pieces: &[Range<usize>]) -> Result<Vec<Vec<Segment>>, StageError> {
         let sounding: Vec<Sounding> = pieces.iter().map(|piece| self.sounding(piece)).collect();
         let control = self.request.control;
-        let spectrograms =
-            sounding.iter().map(|it| self.spectrogram(&it.heard)).collect::<Result<Vec<_>, _>>()?;
-        let encoding = || self.model.encoder.forward_all(&spectrograms, &tick(control));
-        let encoded = control.timings().of(timings::ENCODE, encoding)?;
-        drop(spectrograms);
+        // What a processor encodes one after the other need not be in memory together.
+        let together = if self.model.device.is_cpu() { 1 } else { sounding.len().max(1) };
+        let mut encoded = Vec::with_capacity(sounding.len());
+        for group in sounding.chunks(together) {
+            let spectrograms =
+                group.iter().map(|it| self.spectrogram(&it.heard)).collect::<Result<Vec<_>, _>>()?;
+            let encoding = || self.model.encoder.forward_all(&spectrograms, &tick(control));
+            encoded.extend(control.timings().of(timings::ENCODE, encoding)?);
+        }
         let reading = || self.model.read(&encoded, self.boost.as_ref(), &tick(control));
         let read = control.timings().of(timings::DECODE, reading)?;
         let texts = sounding.iter().zip(&read);
@@ -171,11 +177,12 @@ impl Ear<'_> {
     }
 
     /// Speech in which nothing was found is listened to once more, on its own: silent loss is worse than a
-    /// second look.
+    /// second look. `last` is the last segment of what was heard before.
     fn fill_gaps(
         &self,
         piece: &Range<usize>,
         mut segments: Vec<Segment>,
+        last: Option<&Segment>,
     ) -> Result<Vec<Segment>, StageError> {
         if !self.request.settings.repair || self.request.speech.is_none() {
             return Ok(segments);
@@ -190,8 +197,10 @@ impl Ear<'_> {
             if frames.len() + 2 * MARGIN >= self.sounding(piece).own.len() {
                 continue;
             }
-            let before = segments.iter().rfind(|segment| segment.end <= gap.start);
-            let behind = segments.iter().find(|segment| segment.start >= gap.end);
+            // Those that the gap lies between, and not beyond a pause; at a cut, what the piece before ends with.
+            let at_cut = last.filter(|_| frames.start == piece.start);
+            let before = segments.iter().rfind(|segment| segment.end == gap.start).or(at_cut);
+            let behind = segments.iter().find(|segment| segment.start == gap.end);
             let read = self.read(&[frames])?.into_iter().flatten().collect();
             found.extend(without_repeats(read, before, behind));
         }

@@ -63,32 +63,47 @@ pub fn begun_within(pieces: &[String], tokens: &[Token], frames: Range<usize>) -
     tokens.iter().filter(of_word).copied().collect()
 }
 
-/// What was heard between two segments, without the word at its edge that is also the word beside it: heard twice, it is
-/// said to begin at two times.
+/// What was heard between the segments `before` and `behind`, which end and begin where the gap between them does,
+/// without the word at its edge that is also the word beside it: heard twice, a word is said to begin at two times.
 pub fn without_repeats(
     mut found: Vec<Segment>,
     before: Option<&Segment>,
     behind: Option<&Segment>,
 ) -> Vec<Segment> {
+    /// How far apart the two times of a word are at most.
+    const APART: Time = Time::from_millis(500);
     let plain = |word: &str| -> String {
         word.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
     };
-    let same = |a: Option<&str>, b: Option<&str>| a.map(plain).zip(b.map(plain)).is_some_and(|(a, b)| a == b);
-    let first = |segment: &Segment| segment.text.split_whitespace().next().map(str::to_owned);
-    let last = |segment: &Segment| segment.text.split_whitespace().next_back().map(str::to_owned);
-    if let (Some(segment), Some(behind)) = (found.last_mut(), behind)
-        && let (a, b) = (last(segment), first(behind))
-        && same(a.as_deref(), b.as_deref())
-    {
-        let text = segment.text.rsplit_once(char::is_whitespace).map_or("", |(text, _)| text);
-        segment.text = text.trim_end().to_owned();
-        segment.end = segment.words.pop().map_or(segment.end, |word| word.start).max(segment.start);
+    let first =
+        |segment: &Segment| segment.text.split_whitespace().next().map(plain).filter(|it| !it.is_empty());
+    let last = |segment: &Segment| {
+        segment.text.split_whitespace().next_back().map(plain).filter(|it| !it.is_empty())
+    };
+    if let Some(behind) = behind {
+        if let Some(segment) = found.last_mut()
+            && segment.end + APART >= behind.start
+            && let Some(word) = last(segment)
+            && first(behind) == Some(word)
+        {
+            let text = segment.text.trim_end().rsplit_once(char::is_whitespace).map_or("", |(text, _)| text);
+            segment.text = text.trim_end().to_owned();
+            segment.end = segment.words.pop().map_or(segment.end, |word| word.start).max(segment.start);
+        }
+        // What is written behind it begins there.
+        for segment in &mut found {
+            segment.end = segment.end.min(behind.start.max(segment.start));
+            for word in &mut segment.words {
+                word.end = word.end.min(segment.end.max(word.start));
+            }
+        }
     }
     if let (Some(segment), Some(before)) = (found.first_mut(), before)
-        && let (a, b) = (last(before), first(segment))
-        && same(a.as_deref(), b.as_deref())
+        && segment.start <= before.end + APART
+        && let Some(word) = first(segment)
+        && last(before) == Some(word)
     {
-        let text = segment.text.split_once(char::is_whitespace).map_or("", |(_, text)| text);
+        let text = segment.text.trim_start().split_once(char::is_whitespace).map_or("", |(_, text)| text);
         segment.text = text.trim_start().to_owned();
         if !segment.words.is_empty() {
             segment.start = segment.words.remove(0).end.min(segment.end);
@@ -252,30 +267,51 @@ mod tests {
 
     #[test]
     fn a_word_that_is_heard_on_both_sides_of_a_gap_is_written_once() {
-        let segment = |start: f64, text: &str| {
-            let at = Time::from_seconds;
+        let at = Time::from_seconds;
+        // Words of half a second.
+        let segment = |start: f64, text: &str, word_times: bool| {
             let word = |(number, word): (usize, &str)| {
-                let start = start + number as f64;
+                let start = start + 0.5 * number as f64;
                 Word { text: format!(" {word}"), start: at(start), end: at(start + 0.5), probability: 1.0 }
             };
             let words: Vec<Word> = text.split(' ').enumerate().map(word).collect();
             let end = words.last().unwrap().end;
+            let words = if word_times { words } else { Vec::new() };
             Segment { start: at(start), end, text: text.to_owned(), words, ..Segment::default() }
         };
-        let (before, behind) = (segment(0.0, "They read the"), segment(9.0, "House."));
-        // what is heard between them -> what is written, from which second to which
-        for (heard, written) in [
-            ("keyboard behind the house.", Some(("keyboard behind the", 4.0, 7.0))),
-            ("The keyboard", Some(("keyboard", 4.5, 5.5))),
-            ("keyboard", Some(("keyboard", 4.0, 4.5))),
-            ("house", None),
+        // what is heard from which second on -> what is written, from when to when with the times of words
+        for (start, heard, written) in [
+            (2.0, "keyboard behind the house.", Some(("keyboard behind the", 2.0, 3.5))),
+            (1.5, "The keyboard", Some(("keyboard", 2.0, 2.5))),
+            (2.0, "keyboard", Some(("keyboard", 2.0, 2.5))),
+            (3.2, "house", None),
+            // Said again after a while.
+            (2.2, "The keyboard", Some(("The keyboard", 2.2, 3.2))),
+            (2.4, "house", Some(("house", 2.4, 2.9))),
+            // Marks are no words.
+            (1.6, "— behind —", Some(("— behind —", 1.6, 3.1))),
+            // The end of what is heard is where the next segment begins.
+            (3.0, "keyboard behind", Some(("keyboard behind", 3.0, 3.5))),
         ] {
-            let found = without_repeats(vec![segment(4.0, heard)], Some(&before), Some(&behind));
-            let found = found.first().map(|it| (it.text.as_str(), it.start.seconds(), it.end.seconds()));
-            assert_eq!(found, written, "{heard}");
+            for word_times in [true, false] {
+                let before = segment(0.0, "They read the", word_times);
+                let behind = segment(3.5, "House.", word_times);
+                let found = vec![segment(start, heard, word_times)];
+                let found = without_repeats(found, Some(&before), Some(&behind));
+                let text = found.first().map(|it| it.text.as_str());
+                assert_eq!(text, written.map(|(text, ..)| text), "{heard}");
+                assert!(found.iter().all(|it| it.start <= it.end && it.end <= behind.start), "{found:?}");
+                let times = found.first().map(|it| (it.start.seconds(), it.end.seconds()));
+                assert!(
+                    !word_times || times == written.map(|(_, start, end)| (start, end)),
+                    "{heard} {times:?}"
+                );
+            }
         }
-        let alone = without_repeats(vec![segment(4.0, "house")], None, None);
+        let alone = without_repeats(vec![segment(2.0, "house", true)], None, None);
         assert_eq!(alone.len(), 1);
+        let beside_marks = (segment(0.0, "so —", true), segment(2.0, "— no", true));
+        assert_eq!(without_repeats(vec![beside_marks.1], Some(&beside_marks.0), None)[0].text, "— no");
     }
 
     #[test]

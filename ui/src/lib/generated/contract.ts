@@ -1724,7 +1724,7 @@ speech: number,
  */
 covered: number, 
 /**
- * Stretches of speech of over 2 s without text.
+ * Stretches of speech of over 2 s without text, with more than a second of voice in them.
  */
 gaps: Array<Gap>, };
 
