@@ -87,10 +87,11 @@ impl Place {
         Token::new(&String::from_utf8(said.stdout).unwrap()).unwrap()
     }
 
-    /// Every job that an engine there was given.
+    /// Every job that an engine there was given and has written whole.
     fn jobs_there(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.there.path().join("jobs")).unwrap_or_default();
-        text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["job"].take()).collect()
+        let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        whole.map(|line| serde_json::from_str::<Value>(line).unwrap()["job"].take()).collect()
     }
 
     fn recording(&self, name: &str, content: &str) -> PathBuf {

@@ -112,7 +112,8 @@ fn write_line(job: &Job, more: serde_json::Value) {
         line.extend(more);
     }
     let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
-    writeln!(file, "{line}").unwrap();
+    // At once: `writeln!` would write its pieces, and lines of two engines could mix.
+    file.write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
 /// Whether no engine before this one tried the file; notes that this one does.
