@@ -22,7 +22,7 @@ before(async () => {
 });
 after(() => {
   server?.kill();
-  files?.remove();
+  await files?.remove();
 });
 
 /** Types into a field, as a user does, and leaves it. */

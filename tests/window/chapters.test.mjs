@@ -45,7 +45,7 @@ before(async () => {
 });
 after(async () => {
   await window?.end();
-  files?.remove();
+  await files?.remove();
 });
 
 const headings = () => window.texts(by("chapter-heading"));

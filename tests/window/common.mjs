@@ -26,7 +26,7 @@ for (const [name, path] of Object.entries(programs)) {
   if (!existsSync(path)) throw new Error(`there is no ${name} at ${path}: cargo build --workspace`);
 }
 
-/** A folder of its own with recordings under the given names; `null` is the sample. */
+/** A folder of its own with recordings under the given names; `null` is the sample. It is gone when `remove` has resolved. */
 export function recordings(files) {
   const folder = mkdtempSync(join(tmpdir(), "steno-window-"));
   const paths = Object.entries(files).map(([name, content]) => {
@@ -35,7 +35,7 @@ export function recordings(files) {
     else writeFileSync(path, content);
     return path;
   });
-  return { folder, paths, remove: () => rmSync(folder, { recursive: true, force: true }) };
+  return { folder, paths, remove: () => discard(folder) };
 }
 
 /** A folder for a window's state, with a history of one transcript: of so many segments, four seconds each, or the one in a JSON file. */
@@ -45,7 +45,7 @@ export async function longHistory(folder, recording, segments) {
   return { STENO_STATE_FOLDER: folder, XDG_CONFIG_HOME: join(folder, "config"), XDG_CACHE_HOME: join(folder, "cache") };
 }
 
-/** Removes a folder that processes which are ending still write into. */
+/** Removes a folder that processes which are ending still write into, such as WebKit's after their window. */
 export async function discard(folder) {
   await until(`the end of ${folder}`, () => {
     rmSync(folder, { recursive: true, force: true });

@@ -191,8 +191,11 @@ export class Window {
     await this.#ask("DELETE", "").catch(() => {});
     if (this.pid) {
       // The answer comes before the end: a driver that stops too early leaves a window behind.
-      await until("the window's end", () => !isAlive(this.pid), 10_000).catch(() => process.kill(this.pid, "SIGKILL"));
+      const ended = () => !isAlive(this.pid);
+      await until("the window's end", ended, 10_000).catch(() => ended() || process.kill(this.pid, "SIGKILL"));
     }
+    // A test may have ended it already.
+    if (this.#driver.exitCode !== null || this.#driver.signalCode !== null) return;
     const over = new Promise((resolve) => this.#driver.once("exit", resolve));
     this.#driver.kill("SIGTERM");
     await over;

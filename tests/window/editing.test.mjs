@@ -23,7 +23,7 @@ before(async () => {
 });
 after(async () => {
   await window?.end();
-  files?.remove();
+  await files?.remove();
 });
 
 /** Texts of all segments, without their times. */

@@ -40,7 +40,7 @@ before(async () => {
 });
 after(async () => {
   await window?.end();
-  files?.remove();
+  await files?.remove();
 });
 
 /** An option of a list, by what it says. */

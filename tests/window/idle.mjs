@@ -72,6 +72,6 @@ try {
   await rest(window, "after a recording");
 } finally {
   await window?.end();
-  files.remove();
+  await files.remove();
   await discard(folder);
 }

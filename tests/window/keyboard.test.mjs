@@ -28,7 +28,7 @@ before(async () => {
 });
 after(async () => {
   await window?.end();
-  files?.remove();
+  await files?.remove();
 });
 
 /** The demonstration model is sure of the sample: of some words it is made to be not. */

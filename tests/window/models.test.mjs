@@ -33,7 +33,7 @@ before(async () => {
 });
 after(async () => {
   await hub?.close();
-  files?.remove();
+  await files?.remove();
 });
 
 const row = (id) => `[data-testid=catalog-entry][data-id="${id}"]`;

@@ -29,7 +29,7 @@ before(async () => {
 });
 after(async () => {
   await window?.end();
-  files?.remove();
+  await files?.remove();
 });
 
 /** What is being played, as the element of the page says. */

@@ -26,7 +26,7 @@ before(async () => {
 });
 after(async () => {
   await window?.end();
-  files?.remove();
+  await files?.remove();
 });
 
 const ask = (text) =>

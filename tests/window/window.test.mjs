@@ -19,7 +19,7 @@ before(async () => {
 });
 after(async () => {
   await window?.end();
-  files?.remove();
+  await files?.remove();
 });
 
 test("the empty window says what to do, and what computes", async () => {
