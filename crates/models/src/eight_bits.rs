@@ -1,11 +1,13 @@
 //! Products of matrices in 8 bits: weights in blocks of Q8_0, activations rounded to 8 bits in blocks of the same
 //! length, as GGML does. Sums of 32 products are exact in 32-bit integers; the sums of the blocks are added in 32-bit
-//! floats, in their order. So a row of the result depends on its row of activations alone.
+//! floats, in their order. So a row of the result depends on its row of activations alone. Attention's keys and values,
+//! which are computed anew for each window, are rounded as weights are.
 //!
 //! For encoders, which compute many rows: with AVX-512 VNNI four to five times as fast as in 32 bits, in vectors of 256
 //! bits two to three times. A decoder's few rows are bound by memory, and gain nothing.
 
 use std::fmt;
+use std::ops::Range;
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -75,10 +77,19 @@ impl Kernel {
 }
 
 /// Rounded activations.
+#[derive(Debug, Default)]
 struct Rounded {
     values: Vec<i8>,
     /// For each block its scale, and 128 times the sum of its values, which the weights' offset adds to a product.
     blocks: Vec<(f32, i32)>,
+}
+
+/// What a thread keeps from one [`EightBitMatrix::scaled_product`] to the next, so that it allocates once.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    rounded: Rounded,
+    /// The scales of a panel.
+    of_panel: Vec<f32>,
 }
 
 /// Weights in the order that the kernels read them in: panel after panel, of each panel block after block, of each
@@ -133,6 +144,49 @@ impl EightBitMatrix {
         Self { values, scales, rows, columns }
     }
 
+    /// The rows of `w`, each of `width` numbers, of which the `part` is taken: they are rounded in blocks along the part.
+    pub fn rounded_rows(w: &[f32], width: usize, part: Range<usize>) -> Self {
+        let (rows, depth) = (w.len() / width, part.len());
+        Self::rounded((rows, depth), |tile, first, start| {
+            let rows = w.chunks_exact(width).skip(first).take(PANEL).enumerate();
+            for (column, row) in rows {
+                let numbers = &row[part.clone()][start..depth.min(start + BLOCK)];
+                tile.iter_mut().zip(numbers).for_each(|(tile, number)| tile[column] = *number);
+            }
+        })
+    }
+
+    /// The columns of `w` in the `part` of its rows, each of `width` numbers: they are rounded in blocks of rows.
+    pub fn rounded_columns(w: &[f32], width: usize, part: Range<usize>) -> Self {
+        Self::rounded((part.len(), w.len() / width), |tile, first, start| {
+            for (tile, row) in tile.iter_mut().zip(w.chunks_exact(width).skip(start)) {
+                let numbers = &row[part.clone()][first..part.len().min(first + PANEL)];
+                tile[..numbers.len()].copy_from_slice(numbers);
+            }
+        })
+    }
+
+    /// `read` writes to a tile, which is zero, the numbers of up to [`PANEL`] rows from a first one on, and of those rows
+    /// up to [`BLOCK`] numbers from a start on: rows beside one another, their numbers one below the other. What is
+    /// missing in the last block is zero.
+    fn rounded(
+        (rows, depth): (usize, usize),
+        read: impl Fn(&mut [[f32; PANEL]; BLOCK], usize, usize),
+    ) -> Self {
+        let columns = depth.next_multiple_of(BLOCK);
+        let panels = rows.div_ceil(PANEL);
+        let mut values = vec![0; panels * PANEL * columns];
+        let mut scales = vec![f16::ZERO; panels * PANEL * columns / BLOCK];
+        let tiles = values.as_chunks_mut::<{ PANEL * BLOCK }>().0.iter_mut();
+        for (number, (values, scales)) in tiles.zip(scales.as_chunks_mut().0).enumerate() {
+            let mut tile = [[0.0; PANEL]; BLOCK];
+            let blocks = columns / BLOCK;
+            read(&mut tile, number / blocks * PANEL, number % blocks * BLOCK);
+            vectorised(TileRounding { tile: &tile, values, scales });
+        }
+        Self { values, scales, rows, columns }
+    }
+
     /// (rows, columns)
     pub fn shape(&self) -> (usize, usize) {
         (self.rows, self.columns)
@@ -148,6 +202,7 @@ impl EightBitMatrix {
 
     fn product_with(&self, kernel: Kernel, x: &[f32]) -> Vec<f32> {
         let (rows, columns) = self.shape();
+        assert!(columns.is_multiple_of(BLOCK) && x.len().is_multiple_of(columns.max(1)));
         let x = round(x, columns);
         let count = x.values.len() / columns;
         let mut out = vec![0.0; count * rows];
@@ -162,6 +217,38 @@ impl EightBitMatrix {
                 },
             );
         out
+    }
+
+    /// Writes to `out`, (count, rows), `scale` times the products of the `part` of each row of `x`, of `width` numbers, on
+    /// this thread. The part has as many numbers as this matrix has columns, or less than a block fewer.
+    ///
+    /// # Panics
+    /// Where the lengths don't fit.
+    pub fn scaled_product(
+        &self,
+        scratch: &mut Scratch,
+        out: &mut [f32],
+        (x, width, part): (&[f32], usize, Range<usize>),
+        scale: f32,
+    ) {
+        self.scaled_product_with(Kernel::of_this_processor(), scratch, out, (x, width, part), scale);
+    }
+
+    fn scaled_product_with(
+        &self,
+        kernel: Kernel,
+        Scratch { rounded: Rounded { values, blocks }, of_panel }: &mut Scratch,
+        out: &mut [f32],
+        (x, width, part): (&[f32], usize, Range<usize>),
+        scale: f32,
+    ) {
+        let count = x.len() / width;
+        assert!(part.len().next_multiple_of(BLOCK) == self.columns && out.len() == count * self.rows);
+        values.resize(count * self.columns, 0);
+        blocks.resize(values.len() / BLOCK, (0.0, 0));
+        of_panel.resize(PANEL * self.columns / BLOCK, 0.0);
+        vectorised(Rounding { values, blocks, x, width, part, scale });
+        self.times_rows(kernel, out, &RoundedRows { values, blocks }, of_panel);
     }
 
     /// Writes to `out` the products of rows of activations with all columns. `scales` has room for those of a panel.
@@ -201,22 +288,26 @@ struct Panel<'a> {
 
 /// Rounds each block of activations to multiples of its scale, a 127th of its largest value.
 fn round(x: &[f32], columns: usize) -> Rounded {
-    assert!(columns.is_multiple_of(BLOCK) && x.len().is_multiple_of(columns.max(1)));
     let mut values = vec![0; x.len()];
     let mut blocks = vec![(0.0, 0); x.len() / BLOCK];
     let task = ROWS_PER_TASK * columns.max(1);
-    values
-        .par_chunks_mut(task)
-        .zip(blocks.par_chunks_mut(task / BLOCK))
-        .zip(x.par_chunks(task))
-        .for_each(|((values, blocks), x)| vectorised(Rounding { values, blocks, x }));
+    values.par_chunks_mut(task).zip(blocks.par_chunks_mut(task / BLOCK)).zip(x.par_chunks(task)).for_each(
+        |((values, blocks), x)| {
+            vectorised(Rounding { values, blocks, x, width: columns, part: 0..columns, scale: 1.0 });
+        },
+    );
     Rounded { values, blocks }
 }
 
+/// Rounds the `part` of rows of `width` numbers; blocks that are not full are filled up with zeros. The scales of the
+/// blocks are multiplied by `scale`.
 struct Rounding<'a> {
     values: &'a mut [i8],
     blocks: &'a mut [(f32, i32)],
     x: &'a [f32],
+    width: usize,
+    part: Range<usize>,
+    scale: f32,
 }
 
 /// A number that leaves no bits for fractions when it is added: what is added is rounded, ties to even.
@@ -227,19 +318,87 @@ const LEAST_SCALE: f32 = 1e-30;
 impl vectorised::Kernel for Rounding<'_> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let values = self.values.as_chunks_mut::<BLOCK>().0.iter_mut();
-        for ((values, of_block), x) in values.zip(self.blocks).zip(self.x.as_chunks::<BLOCK>().0) {
-            // As whole numbers the bits of positive floats have the same order, and NaN is the largest.
-            let largest = x.iter().fold(0, |largest: u32, x| largest.max(x.abs().to_bits()));
-            let scale = f32::from_bits(largest) / 127.0;
-            let inverse = if scale < LEAST_SCALE { 0.0 } else { 1.0 / scale };
-            let mut sum = 0i32;
-            for (value, x) in values.iter_mut().zip(x) {
-                let rounded = (x * inverse + ROUNDER).to_bits().wrapping_sub(ROUNDER.to_bits());
-                *value = rounded.cast_signed() as i8;
-                sum += i32::from(*value);
+        let per_row = self.part.len().div_ceil(BLOCK);
+        let rows = self
+            .values
+            .chunks_exact_mut((per_row * BLOCK).max(1))
+            .zip(self.blocks.chunks_exact_mut(per_row.max(1)));
+        for ((values, blocks), x) in rows.zip(self.x.chunks_exact(self.width)) {
+            let (whole, rest) = x[self.part.clone()].as_chunks::<BLOCK>();
+            let mut places = values.as_chunks_mut::<BLOCK>().0.iter_mut().zip(blocks);
+            for (x, (values, of_block)) in whole.iter().zip(&mut places) {
+                *of_block = round_block(values, x, self.scale);
             }
-            *of_block = (scale, 128 * sum);
+            for (values, of_block) in places {
+                let mut x = [0.0; BLOCK];
+                x[..rest.len()].copy_from_slice(rest);
+                *of_block = round_block(values, &x, self.scale);
+            }
+        }
+    }
+}
+
+/// Rounds a block and returns what belongs to it in [`Rounded::blocks`].
+#[inline(always)]
+fn round_block(values: &mut [i8; BLOCK], x: &[f32; BLOCK], factor: f32) -> (f32, i32) {
+    let scale = largest(x) / 127.0;
+    let inverse = inverse(scale);
+    let mut sum = 0i32;
+    for (value, x) in values.iter_mut().zip(x) {
+        let rounded = rounded(x * inverse);
+        *value = rounded as i8;
+        // It can't overflow; a check would keep the loop from being vectorised.
+        sum = sum.wrapping_add(i32::from(*value));
+    }
+    (scale * factor, 128 * sum)
+}
+
+/// The largest absolute value. As whole numbers the bits of positive floats have the same order, and NaN is the largest.
+#[inline(always)]
+fn largest(x: &[f32; BLOCK]) -> f32 {
+    f32::from_bits(x.iter().fold(0, |largest: u32, x| largest.max(x.abs().to_bits())))
+}
+
+/// Zero where there is none.
+#[inline(always)]
+fn inverse(scale: f32) -> f32 {
+    if scale < LEAST_SCALE { 0.0 } else { 1.0 / scale }
+}
+
+/// The nearest whole number, of magnitudes below 2^22.
+#[inline(always)]
+fn rounded(x: f32) -> i32 {
+    (x + ROUNDER).to_bits().wrapping_sub(ROUNDER.to_bits()).cast_signed()
+}
+
+/// Rounds a block of each column of a tile, and writes it in the order of the kernels.
+struct TileRounding<'a> {
+    tile: &'a [[f32; PANEL]; BLOCK],
+    values: &'a mut [u8; PANEL * BLOCK],
+    scales: &'a mut [f16; PANEL],
+}
+
+impl vectorised::Kernel for TileRounding<'_> {
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let mut largest = [0u32; PANEL];
+        for row in self.tile {
+            for (largest, x) in largest.iter_mut().zip(row) {
+                *largest = (*largest).max(x.abs().to_bits());
+            }
+        }
+        let scales = largest.map(|largest| f16::from_f32(f32::from_bits(largest) / 127.0));
+        // Of what the scale is in 16 bits, so that its own rounding adds no error.
+        let inverses = scales.map(|scale| inverse(scale.to_f32()));
+        *self.scales = scales;
+        for (rows, values) in self.tile.as_chunks::<4>().0.iter().zip(self.values.as_chunks_mut::<STEP>().0) {
+            for (at, row) in rows.iter().enumerate() {
+                for (column, (x, inverse)) in row.iter().zip(inverses).enumerate() {
+                    // A scale that was rounded down makes the largest number larger than 127.
+                    let value = rounded((x * inverse).clamp(-127.0, 127.0));
+                    values[4 * column + at] = value as u8 ^ 0x80;
+                }
+            }
         }
     }
 }
@@ -355,11 +514,16 @@ macro_rules! kernel {
                     for (vector, sum) in sums.into_iter().enumerate() {
                         // The last panel has columns that the result has not.
                         let start = (first + part * PART + vector * LANES).min(width);
-                        let count = LANES.min(width - start);
-                        let mut lanes = [0.0; LANES];
-                        // SAFETY: there is room for all of them.
-                        unsafe { $store(lanes.as_mut_ptr(), sum) };
-                        out[row * width + start..][..count].copy_from_slice(&lanes[..count]);
+                        let out = &mut out[row * width + start..(row + 1) * width];
+                        if let Some(out) = out.first_chunk_mut::<LANES>() {
+                            // SAFETY: there is room for all of them.
+                            unsafe { $store(out.as_mut_ptr(), sum) };
+                        } else {
+                            let mut lanes = [0.0; LANES];
+                            // SAFETY: as above.
+                            unsafe { $store(lanes.as_mut_ptr(), sum) };
+                            out.copy_from_slice(&lanes[..out.len()]);
+                        }
                     }
                 }
             }
@@ -425,6 +589,50 @@ mod tests {
             }
             let alone = weights.product_with(Kernel::Plain, &x[(count - 1) * columns..]);
             assert_eq!(alone, expected[(count - 1) * rows..]);
+        }
+    }
+
+    /// What is rounded here, of parts of rows and of columns, that fill no block: with every kernel the same numbers, near
+    /// the exact ones, and a row's the same among others as alone.
+    #[test]
+    fn factors_that_are_rounded_here_give_products_near_the_exact_ones() {
+        let kernels = [vec![Kernel::Plain], Kernel::of_this_machine()].concat();
+        for (count, rows, width, part) in
+            [(1, 1, 8, 0..8), (7, 50, 80, 16..80), (13, 33, 200, 7..108), (200, 1500, 64, 0..64)]
+        {
+            let (w, x) = (numbers(rows * width, 1), numbers(count * width.max(rows), 2));
+            let by_rows = EightBitMatrix::rounded_rows(&w, width, part.clone());
+            let by_columns = EightBitMatrix::rounded_columns(&w, width, part.clone());
+            let check = |matrix: &EightBitMatrix, x: (&[f32], usize, Range<usize>), exact: &[f32]| {
+                let outs = kernels.iter().map(|kernel| {
+                    let (mut scratch, mut out) = (Scratch::default(), vec![f32::NAN; exact.len()]);
+                    matrix.scaled_product_with(*kernel, &mut scratch, &mut out, x.clone(), 0.5);
+                    // With what is left from the product before, and rows alone.
+                    for (out, x_row) in out.chunks_exact(matrix.rows).zip(x.0.chunks_exact(x.1)) {
+                        let (mut alone, x) = (vec![f32::NAN; matrix.rows], (x_row, x.1, x.2.clone()));
+                        matrix.scaled_product_with(*kernel, &mut scratch, &mut alone, x, 0.5);
+                        assert_eq!(alone, out);
+                    }
+                    out
+                });
+                let outs: Vec<Vec<f32>> = outs.collect();
+                assert!(outs.iter().all(|out| out == &outs[0]));
+                let largest = exact.iter().fold(0.0f32, |largest, value| largest.max(value.abs()));
+                let off = outs[0].iter().zip(exact).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+                assert!(off < 0.015 * largest, "{count} x {rows} x {part:?}: {off} of {largest}");
+            };
+            let of_rows = x[..count * width].chunks(width).flat_map(|x| {
+                let x = &x[part.clone()];
+                let product =
+                    |w: &[f32]| w[part.clone()].iter().zip(x).map(|(a, b)| a * b).sum::<f32>() * 0.5;
+                w.chunks(width).map(product).collect::<Vec<_>>()
+            });
+            check(&by_rows, (&x[..count * width], width, part.clone()), &of_rows.collect::<Vec<_>>());
+            let of_columns = x[..count * rows].chunks(rows).flat_map(|x| {
+                let product = |column| x.iter().zip(w.chunks(width)).map(|(x, w)| x * w[column]).sum::<f32>();
+                part.clone().map(|column| 0.5 * product(column)).collect::<Vec<_>>()
+            });
+            check(&by_columns, (&x[..count * rows], rows, 0..rows), &of_columns.collect::<Vec<_>>());
         }
     }
 

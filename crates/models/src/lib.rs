@@ -23,6 +23,7 @@ pub mod parakeet;
 mod prepacked;
 mod products;
 mod quantise;
+mod right_factor;
 pub mod speakers;
 pub mod text_embedding;
 pub mod training;

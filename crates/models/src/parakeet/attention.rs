@@ -10,7 +10,7 @@ use super::encoder::Together;
 use crate::Error;
 use crate::fused::{AttentionHead, columns_of_heads, is_host_f32, queries_per_block};
 use crate::matrix::with_values;
-use crate::prepacked::PrepackedMatrix;
+use crate::right_factor::{self, Factors, RightFactor};
 use crate::whisper::layers::{Linear, Loader};
 
 /// The layer's projections, and what is added to queries before they meet keys and before
@@ -59,7 +59,7 @@ impl Attention {
         let p = self.relative.forward(positions)?;
         let biases = (&self.content_bias, &self.position_bias);
         let attended = if is_host_f32(x) {
-            attend_on_host([&q, &k, &v, &p], biases, self.heads)?
+            attend_on_host([&q, &k, &v, &p], biases, self.heads, self.k.factors())?
         } else {
             attend([&q, &k, &v, &p], biases, self.heads, together)?
         };
@@ -105,6 +105,7 @@ fn attend_on_host(
     [q, k, v, p]: [&Tensor; 4],
     (content, position): (&Tensor, &Tensor),
     heads: usize,
+    factors: Factors,
 ) -> Result<Tensor, Error> {
     let (length, width) = q.dims2()?;
     let (content, position) = (content.flatten_all()?.to_vec1()?, position.flatten_all()?.to_vec1()?);
@@ -112,8 +113,9 @@ fn attend_on_host(
         with_values(v, |v| {
             with_values(p, |p| {
                 let head = |columns: Range<usize>| {
-                    let positions = PrepackedMatrix::transposed(p, width, columns.clone())?;
-                    Ok(RelativeHead { head: AttentionHead::new(k, v, width, columns)?, positions })
+                    let positions = RightFactor::transposed(factors, p, width, columns.clone())?;
+                    let head = AttentionHead::new(factors, (k, v), width, columns)?;
+                    Ok(RelativeHead { head, positions })
                 };
                 columns_of_heads(width, heads).map(head).collect::<Result<Vec<_>, Error>>()
             })
@@ -134,7 +136,7 @@ struct Heads<'a> {
 
 struct RelativeHead {
     head: AttentionHead,
-    positions: PrepackedMatrix,
+    positions: RightFactor,
 }
 
 /// What a thread computes with.
@@ -143,6 +145,7 @@ struct Scratch {
     relative: Vec<f32>,
     /// Queries with one of the biases.
     biased: Vec<f32>,
+    of_products: right_factor::Scratch,
 }
 
 impl Heads<'_> {
@@ -155,6 +158,7 @@ impl Heads<'_> {
                 scores: vec![0.0; most * self.length],
                 relative: vec![0.0; most * (2 * self.length - 1)],
                 biased: Vec::new(),
+                of_products: right_factor::Scratch::default(),
             },
             |scratch, (number, (out, q))| self.attend_block(scratch, out, q, number * most),
         )?;
@@ -176,13 +180,14 @@ impl Heads<'_> {
         for RelativeHead { head, positions } in &self.heads {
             let columns = head.columns.clone();
             let scale = (columns.len() as f32).powf(-0.5);
-            let mut product = |out: &mut [f32], right: &PrepackedMatrix, bias: &[f32]| {
+            let mut product = |out: &mut [f32], right: &RightFactor, bias: &[f32]| {
                 scratch.biased.clear();
                 for q in q.chunks_exact(width) {
                     let of_head = q[columns.clone()].iter().zip(&bias[columns.clone()]);
                     scratch.biased.extend(of_head.map(|(q, bias)| q + bias));
                 }
-                right.scaled_product(out, &scratch.biased, columns.len(), 0..columns.len(), scale)
+                let x = (&scratch.biased[..], columns.len(), 0..columns.len());
+                right.scaled_product(&mut scratch.of_products, out, x, scale)
             };
             product(scores, &head.keys, self.content)?;
             product(relative, positions, self.position)?;
@@ -191,7 +196,7 @@ impl Heads<'_> {
                 let of_row = &relative[number * distances + length - 1 - start - number..][..length];
                 scores.iter_mut().zip(of_row).for_each(|(score, relative)| *score += relative);
             }
-            head.weigh(scores, out, width)?;
+            head.weigh(&mut scratch.of_products, scores, out, width)?;
         }
         Ok(())
     }
@@ -214,10 +219,12 @@ mod tests {
             let (content, position) = (bias(), bias());
             let alone = Together::alone(length);
             let expected = attend([&q, &k, &v, &p], (&content, &position), heads, &alone).unwrap();
-            let found = attend_on_host([&q, &k, &v, &p], (&content, &position), heads).unwrap();
-            let off = (found - expected).unwrap().abs().unwrap().max_all().unwrap();
-            let off = off.to_scalar::<f32>().unwrap();
-            assert!(off < 2e-5, "{length} x {heads} x {head}: off by {off}");
+            for (factors, most) in [(Factors::Floats, 2e-5), (Factors::EightBits, 0.15)] {
+                let found = attend_on_host([&q, &k, &v, &p], (&content, &position), heads, factors).unwrap();
+                let off = (found - &expected).unwrap().abs().unwrap().max_all().unwrap();
+                let off = off.to_scalar::<f32>().unwrap();
+                assert!(off < most, "{factors:?}, {length} x {heads} x {head}: off by {off}");
+            }
         }
     }
 

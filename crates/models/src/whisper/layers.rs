@@ -11,6 +11,7 @@ use crate::finish::{self, Finish, SplitHeads};
 use crate::fused::{AddBias, AddTo, is_host_f32};
 use crate::matrix::Matrix;
 use crate::norm::LayerNorm;
+use crate::right_factor::Factors;
 use crate::{Error, Weights};
 use formats::{Activation, WhisperConfig};
 
@@ -102,6 +103,14 @@ impl Linear {
     /// The same layer as part of an encoder.
     pub fn of_encoder(self) -> Result<Self, Error> {
         Ok(Self { weight: self.weight.for_encoder()?, ..self })
+    }
+
+    /// What attention to this layer's results multiplies.
+    pub fn factors(&self) -> Factors {
+        match self.weight {
+            Matrix::EightBits(_) => Factors::EightBits,
+            _ => Factors::Floats,
+        }
     }
 
     /// `x` is (..., input), contiguous; the result is (..., output).
