@@ -1,5 +1,5 @@
 #!/bin/bash
-# Speed and memory of models with random weights and true dimensions, in 32 bits and in 8. Arguments: sizes, else tiny,
+# Speed and memory of models with random weights and true dimensions, in 32 bits, in 16 and in 8. Arguments: sizes, else tiny,
 # base and small. Fails where an encoder reaches a smaller share of the machine's matrix peak, measured in the same run,
 # than it did when it was recorded. docs/measurements.md has the results.
 . "$(dirname "$0")/lib.sh"
@@ -13,23 +13,28 @@ printf '%s\n' \
     '| model | precision | encoder ms | GFLOP/s | share of the matrix peak | greedy ms per token after 10 | after 200 | ratio | 5 beams ms per step | times real time, greedy | 5 beams | peak MB |' \
     '|-|-|-|-|-|-|-|-|-|-|-|-|'
 # recorded SIZE PRECISION: the least share of the peak in 32 bits that is no step back, in percent: three quarters of
-# what an idle machine reached. In 8 bits that needs a processor with VNNI.
+# what an idle machine reached. In 8 bits that needs a processor with VNNI, in 16 one with AVX-512 BF16.
 recorded() {
     case $1-$2 in
     tiny-f32) echo 68 ;;
     base-f32) echo 71 ;;
     *-f32) echo 69 ;;
-    tiny-q8_0) $vnni && echo 79 || echo 55 ;;
-    base-q8_0) $vnni && echo 86 || echo 65 ;;
-    *-q8_0) $vnni && echo 103 || echo 67 ;;
+    tiny-bf16) $bf16 && echo 72 || echo 67 ;;
+    base-bf16) $bf16 && echo 82 || echo 67 ;;
+    *-bf16) $bf16 && echo 120 || echo 67 ;;
+    tiny-q8_0) $vnni && echo 97 || echo 55 ;;
+    base-q8_0) $vnni && echo 104 || echo 65 ;;
+    *-q8_0) $vnni && echo 115 || echo 67 ;;
     esac
 }
 vnni=false
 grep -qE '^flags.* avx(512)?_vnni( |$)' /proc/cpuinfo && vnni=true
+bf16=false
+grep -qE '^flags.* avx512_bf16( |$)' /proc/cpuinfo && bf16=true
 slower=0
 for size in "$@"; do
     target/debug/random-models "$size" "target/models/$size" >/dev/null
-    for precision in f32 q8_0; do
+    for precision in f32 bf16 q8_0; do
         target/debug/examples/bench "target/models/$size" --precision "$precision" \
             --at-least "$(recorded "$size" "$precision")" || slower=1
     done

@@ -3,28 +3,28 @@
 //! floats, in their order. So a row of the result depends on its row of activations alone. Attention's keys and values,
 //! which are computed anew for each window, are rounded as weights are.
 //!
-//! For encoders, which compute many rows: with AVX-512 VNNI four to five times as fast as in 32 bits, in vectors of 256
-//! bits two to three times. A decoder's few rows are bound by memory, and gain nothing.
+//! Many rows, as in an encoder, are computed four to five times as fast as in 32 bits with AVX-512 VNNI, in vectors of 256
+//! bits two to three times. Few rows, as in a step of a decoder, are bound by memory, where converting each weight to 32
+//! bits took longer than reading it.
 
 use std::fmt;
 use std::ops::Range;
 
 use half::f16;
-use half::slice::HalfFloatSliceExt;
+use memory::Precision;
 use rayon::prelude::*;
 
+use crate::blocks::bytes_of;
+use crate::packed::{FEW_ROWS, PackedMatrix};
+use crate::panels::{BLOCK, PANEL, Tile, rows_per_task, tiles_of, tiles_of_transposed};
 use crate::vectorised::{self, vectorised};
 
-/// Weights that share a scale.
-const BLOCK: usize = 32;
 /// Bytes of a block of Q8_0: a scale in 16 bits, then the weights.
 const BLOCK_BYTES: usize = 2 + BLOCK;
-/// Columns of the result that are computed together: two vectors of 16.
-const PANEL: usize = 32;
 /// Four weights of each column of a panel.
 const STEP: usize = 4 * PANEL;
-/// Rows that a thread takes at a time: their activations stay in the second-level cache.
-const ROWS_PER_TASK: usize = 96;
+/// Weights that a thread takes at a time where there are few rows of activations: some microseconds of work.
+const WEIGHTS_PER_TASK: usize = 1 << 16;
 
 /// Whether this processor multiplies 8 bits faster than 32: with VNNI, in vectors of 512 or of 256 bits.
 pub fn is_fast_here() -> bool {
@@ -55,6 +55,7 @@ impl Kernel {
             Self::Avx2 => {
                 is_x86_feature_detected!("avx2")
                     && is_x86_feature_detected!("fma")
+                    && is_x86_feature_detected!("f16c")
                     && is_x86_feature_detected!("avxvnni")
             }
             Self::Plain => true,
@@ -88,8 +89,6 @@ struct Rounded {
 #[derive(Debug, Default)]
 pub struct Scratch {
     rounded: Rounded,
-    /// The scales of a panel.
-    of_panel: Vec<f32>,
 }
 
 /// Weights in the order that the kernels read them in: panel after panel, of each panel block after block, of each
@@ -110,81 +109,58 @@ impl fmt::Debug for EightBitMatrix {
 }
 
 impl EightBitMatrix {
-    /// `weights` is `rows` rows of `columns` in Q8_0.
+    /// `rows` x `columns` weights in the format `stored`, a panel at a time.
     ///
-    /// # Panics
-    /// Where the lengths don't fit.
-    pub fn new(weights: &[u8], rows: usize, columns: usize) -> Self {
-        let row_bytes = columns / BLOCK * BLOCK_BYTES;
-        assert_eq!(weights.len(), rows * row_bytes);
-        let panels = rows.div_ceil(PANEL);
-        // Columns behind the last have weights of zero and a scale of zero.
-        let mut values = vec![0; panels * PANEL * columns];
-        let mut scales = vec![f16::ZERO; panels * PANEL * columns / BLOCK];
-        values
-            .par_chunks_mut(PANEL * columns)
-            .zip(scales.par_chunks_mut(PANEL * columns / BLOCK))
-            .zip(weights.par_chunks(PANEL * row_bytes))
-            .for_each(|((values, scales), weights)| {
-                for (column, row) in weights.chunks_exact(row_bytes).enumerate() {
-                    let blocks = row.as_chunks::<BLOCK_BYTES>().0.iter();
-                    let places =
-                        values.chunks_exact_mut(PANEL * BLOCK).zip(scales.as_chunks_mut::<PANEL>().0);
-                    for (block, (values, scales)) in blocks.zip(places) {
-                        scales[column] = f16::from_le_bytes([block[0], block[1]]);
-                        let fours = block[2..].as_chunks::<4>().0.iter();
-                        for (four, values) in fours.zip(values.as_chunks_mut::<STEP>().0) {
-                            // Adding 128 to a signed number turns its highest bit.
-                            values[4 * column..4 * column + 4]
-                                .copy_from_slice(&four.map(|weight| weight ^ 0x80));
-                        }
-                    }
-                }
-            });
-        Self { values, scales, rows, columns }
-    }
-
-    /// The rows of `w`, each of `width` numbers, of which the `part` is taken: they are rounded in blocks along the part.
-    pub fn rounded_rows(w: &[f32], width: usize, part: Range<usize>) -> Self {
-        let (rows, depth) = (w.len() / width, part.len());
-        Self::rounded((rows, depth), |tile, first, start| {
-            let rows = w.chunks_exact(width).skip(first).take(PANEL).enumerate();
-            for (column, row) in rows {
-                let numbers = &row[part.clone()][start..depth.min(start + BLOCK)];
-                tile.iter_mut().zip(numbers).for_each(|(tile, number)| tile[column] = *number);
-            }
-        })
-    }
-
-    /// The columns of `w` in the `part` of its rows, each of `width` numbers: they are rounded in blocks of rows.
-    pub fn rounded_columns(w: &[f32], width: usize, part: Range<usize>) -> Self {
-        Self::rounded((part.len(), w.len() / width), |tile, first, start| {
-            for (tile, row) in tile.iter_mut().zip(w.chunks_exact(width).skip(start)) {
-                let numbers = &row[part.clone()][first..part.len().min(first + PANEL)];
-                tile[..numbers.len()].copy_from_slice(numbers);
-            }
-        })
-    }
-
-    /// `read` writes to a tile, which is zero, the numbers of up to [`PANEL`] rows from a first one on, and of those rows
-    /// up to [`BLOCK`] numbers from a start on: rows beside one another, their numbers one below the other. What is
-    /// missing in the last block is zero.
-    fn rounded(
-        (rows, depth): (usize, usize),
-        read: impl Fn(&mut [[f32; PANEL]; BLOCK], usize, usize),
-    ) -> Self {
-        let columns = depth.next_multiple_of(BLOCK);
-        let panels = rows.div_ceil(PANEL);
-        let mut values = vec![0; panels * PANEL * columns];
-        let mut scales = vec![f16::ZERO; panels * PANEL * columns / BLOCK];
-        let tiles = values.as_chunks_mut::<{ PANEL * BLOCK }>().0.iter_mut();
-        for (number, (values, scales)) in tiles.zip(scales.as_chunks_mut().0).enumerate() {
-            let mut tile = [[0.0; PANEL]; BLOCK];
-            let blocks = columns / BLOCK;
-            read(&mut tile, number / blocks * PANEL, number % blocks * BLOCK);
-            vectorised(TileRounding { tile: &tile, values, scales });
+    /// # Errors
+    /// A reason for [`Error::Files`](crate::Error::Files).
+    pub fn convert(stored: Precision, bytes: &[u8], (rows, columns): (usize, usize)) -> Result<Self, String> {
+        if bytes.len() != rows * bytes_of(stored, columns) || !columns.is_multiple_of(BLOCK) {
+            return Err(format!("{rows} x {columns} weights don't fit {} bytes of {stored}", bytes.len()));
         }
-        Self { values, scales, rows, columns }
+        // Columns behind the last have weights of zero and a scale of zero.
+        let mut matrix = Self::of_zeros(rows, columns);
+        let places = matrix
+            .values
+            .par_chunks_mut((PANEL * columns).max(1))
+            .zip(matrix.scales.par_chunks_mut((PANEL * columns / BLOCK).max(1)));
+        let panels = bytes.par_chunks(bytes_of(stored, PANEL * columns).max(1));
+        places.zip(panels).try_for_each(|((values, scales), bytes)| {
+            let shape = (bytes.len() / bytes_of(stored, columns), columns);
+            let packed = PackedMatrix::convert(stored, bytes, shape, Precision::Q8_0)?;
+            write_panel(values, scales, packed.bytes(), columns);
+            Ok::<_, String>(())
+        })?;
+        Ok(matrix)
+    }
+
+    /// W of its rows, each of `width` numbers, of which the `part` is taken: as [`new`](Self::new), rounded here.
+    pub fn rounded(w: &[f32], width: usize, part: Range<usize>) -> Self {
+        let mut matrix = Self::of_zeros(w.len() / width, part.len());
+        tiles_of_transposed(w, width, part, matrix.rounding());
+        matrix
+    }
+
+    /// As [`rounded`](Self::rounded), W having been given transposed.
+    pub fn rounded_transposed(w: &[f32], width: usize, part: Range<usize>) -> Self {
+        let mut matrix = Self::of_zeros(part.len(), w.len() / width);
+        tiles_of(w, width, part, matrix.rounding());
+        matrix
+    }
+
+    fn of_zeros(rows: usize, depth: usize) -> Self {
+        let columns = depth.next_multiple_of(BLOCK);
+        let numbers = rows.next_multiple_of(PANEL) * columns;
+        Self { values: vec![0; numbers], scales: vec![f16::ZERO; numbers / BLOCK], rows, columns }
+    }
+
+    /// Writes each tile that it is given, rounded, behind the one before.
+    fn rounding(&mut self) -> impl FnMut(&Tile) {
+        let mut places = self.values.as_chunks_mut().0.iter_mut().zip(self.scales.as_chunks_mut().0);
+        move |tile| {
+            if let Some((values, scales)) = places.next() {
+                vectorised(TileRounding { tile, values, scales });
+            }
+        }
     }
 
     /// (rows, columns)
@@ -200,23 +176,87 @@ impl EightBitMatrix {
         self.product_with(Kernel::of_this_processor(), x)
     }
 
-    fn product_with(&self, kernel: Kernel, x: &[f32]) -> Vec<f32> {
-        let (rows, columns) = self.shape();
-        assert!(columns.is_multiple_of(BLOCK) && x.len().is_multiple_of(columns.max(1)));
-        let x = round(x, columns);
-        let count = x.values.len() / columns;
-        let mut out = vec![0.0; count * rows];
-        let blocks = columns / BLOCK;
-        out.par_chunks_mut((ROWS_PER_TASK * rows).max(1))
-            .zip(x.values.par_chunks(ROWS_PER_TASK * columns))
-            .zip(x.blocks.par_chunks(ROWS_PER_TASK * blocks))
-            .for_each_init(
-                || vec![0.0; PANEL * blocks],
-                |of_panel, ((out, values), scales)| {
-                    self.times_rows(kernel, out, &RoundedRows { values, blocks: scales }, of_panel);
-                },
-            );
+    /// As [`product`](Self::product), activations having about 16 bits: what rounding them to 8 leaves is multiplied too.
+    pub fn fine_product(&self, x: &[f32]) -> Vec<f32> {
+        /// Bounds what is in memory beside the result.
+        const ROWS_TOGETHER: usize = 128;
+        let mut out = Vec::with_capacity(x.len() / self.columns.max(1) * self.rows);
+        for x in x.chunks((ROWS_TOGETHER * self.columns).max(1)) {
+            let mut both = vec![0.0; 2 * x.len()];
+            let (rounded, rest) = both.split_at_mut(x.len());
+            vectorised(Splitting { rounded, rest, x });
+            let product = self.product(&both);
+            let (of_rounded, of_rest) = product.split_at(product.len() / 2);
+            out.extend(of_rounded.iter().zip(of_rest).map(|(rounded, rest)| rounded + rest));
+        }
         out
+    }
+
+    fn product_with(&self, kernel: Kernel, x: &[f32]) -> Vec<f32> {
+        let columns = self.columns;
+        assert!(columns.is_multiple_of(BLOCK) && x.len().is_multiple_of(columns.max(1)));
+        let count = x.len() / columns.max(1);
+        if count <= FEW_ROWS {
+            return self.product_of_few_rows(kernel, x, count);
+        }
+        let task = rows_per_task(count);
+        let mut out = vec![0.0; count * self.rows];
+        out.par_chunks_mut((task * self.rows).max(1)).zip(x.par_chunks(task * columns)).for_each_init(
+            Scratch::default,
+            |scratch, (out, x)| {
+                self.scaled_product_with(kernel, scratch, out, (x, columns, 0..columns), 1.0);
+            },
+        );
+        out
+    }
+
+    /// Threads take panels, not rows.
+    fn product_of_few_rows(&self, kernel: Kernel, x: &[f32], count: usize) -> Vec<f32> {
+        if count == 0 {
+            return Vec::new();
+        }
+        let columns = self.columns;
+        let mut x_rounded = Rounded { values: vec![0; x.len()], blocks: vec![(0.0, 0); x.len() / BLOCK] };
+        let Rounded { values, blocks } = &mut x_rounded;
+        vectorised(Rounding { values, blocks, x, width: columns, part: 0..columns, scale: 1.0 });
+        let x = RoundedRows { values: &x_rounded.values, blocks: &x_rounded.blocks };
+        // Panel after panel, of each panel row after row.
+        let of_panel = count * PANEL;
+        let mut by_panel = vec![0.0; self.rows.div_ceil(PANEL) * of_panel];
+        let panels = (WEIGHTS_PER_TASK / (PANEL * columns).max(1)).max(1);
+        by_panel.par_chunks_mut(panels * of_panel).enumerate().for_each(|(task, out)| {
+            for (number, out) in out.chunks_exact_mut(of_panel).enumerate() {
+                self.times_panel(kernel, task * panels + number, (out, PANEL, 0), &x);
+            }
+        });
+        if count == 1 {
+            by_panel.truncate(self.rows);
+            return by_panel;
+        }
+        let mut out = vec![0.0; count * self.rows];
+        for (number, out) in out.chunks_exact_mut(self.rows).enumerate() {
+            let rows = by_panel.chunks_exact(of_panel).map(|panel| &panel[number * PANEL..][..PANEL]);
+            out.chunks_mut(PANEL).zip(rows).for_each(|(out, row)| out.copy_from_slice(&row[..out.len()]));
+        }
+        out
+    }
+
+    /// The numbers of a row.
+    ///
+    /// # Panics
+    /// Where there is no such row.
+    pub fn row(&self, number: usize) -> Vec<f32> {
+        assert!(number < self.rows);
+        let (panel, column) = (number / PANEL, number % PANEL);
+        let values = &self.values[panel * PANEL * self.columns..][..PANEL * self.columns];
+        let scales = self.scales[panel * PANEL * self.columns / BLOCK..].as_chunks::<PANEL>().0;
+        let blocks = values.as_chunks::<{ PANEL * BLOCK }>().0.iter().zip(scales);
+        let numbers = blocks.flat_map(|(values, scales)| {
+            let fours =
+                values.as_chunks::<STEP>().0.iter().flat_map(move |step| &step[4 * column..4 * column + 4]);
+            fours.map(move |value| f32::from((value ^ 0x80).cast_signed()) * scales[column].to_f32())
+        });
+        numbers.collect()
     }
 
     /// Writes to `out`, (count, rows), `scale` times the products of the `part` of each row of `x`, of `width` numbers, on
@@ -237,7 +277,7 @@ impl EightBitMatrix {
     fn scaled_product_with(
         &self,
         kernel: Kernel,
-        Scratch { rounded: Rounded { values, blocks }, of_panel }: &mut Scratch,
+        Scratch { rounded: Rounded { values, blocks } }: &mut Scratch,
         out: &mut [f32],
         (x, width, part): (&[f32], usize, Range<usize>),
         scale: f32,
@@ -246,26 +286,49 @@ impl EightBitMatrix {
         assert!(part.len().next_multiple_of(BLOCK) == self.columns && out.len() == count * self.rows);
         values.resize(count * self.columns, 0);
         blocks.resize(values.len() / BLOCK, (0.0, 0));
-        of_panel.resize(PANEL * self.columns / BLOCK, 0.0);
         vectorised(Rounding { values, blocks, x, width, part, scale });
-        self.times_rows(kernel, out, &RoundedRows { values, blocks }, of_panel);
+        for number in 0..self.rows.div_ceil(PANEL) {
+            let out = (&mut *out, self.rows, number * PANEL);
+            self.times_panel(kernel, number, out, &RoundedRows { values, blocks });
+        }
     }
 
-    /// Writes to `out` the products of rows of activations with all columns. `scales` has room for those of a panel.
-    fn times_rows(&self, kernel: Kernel, out: &mut [f32], x: &RoundedRows, scales: &mut [f32]) {
-        let values = self.values.chunks_exact(PANEL * self.columns);
-        let panels = values.zip(self.scales.chunks_exact(PANEL * self.columns / BLOCK));
-        for (number, (values, halves)) in panels.enumerate() {
-            halves.convert_to_f32_slice(scales);
-            let panel = Panel { values, scales, first: number * PANEL, columns: self.columns };
-            match kernel {
-                // SAFETY: a kernel is chosen where the processor has what its functions enable.
-                #[cfg(target_arch = "x86_64")]
-                Kernel::Avx512 => unsafe { avx512::rows_times_panel(out, self.rows, x, &panel) },
-                // SAFETY: as above.
-                #[cfg(target_arch = "x86_64")]
-                Kernel::Avx2 => unsafe { avx2::rows_times_panel(out, self.rows, x, &panel) },
-                Kernel::Plain => plain(out, self.rows, x, &panel),
+    /// Writes to `out` from `first` on, in rows of `width`, the products of rows of activations with the columns of panel
+    /// `number`.
+    fn times_panel(
+        &self,
+        kernel: Kernel,
+        number: usize,
+        (out, width, first): (&mut [f32], usize, usize),
+        x: &RoundedRows,
+    ) {
+        let (columns, of_panel) = (self.columns, PANEL * self.columns);
+        let scales = &self.scales[number * of_panel / BLOCK..][..of_panel / BLOCK];
+        let values = &self.values[number * of_panel..][..of_panel];
+        let panel = Panel { values, scales, first, columns };
+        match kernel {
+            // SAFETY: a kernel is chosen where the processor has what its functions enable.
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx512 => unsafe { avx512::rows_times_panel(out, width, x, &panel) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2 => unsafe { avx2::rows_times_panel(out, width, x, &panel) },
+            Kernel::Plain => plain(out, width, x, &panel),
+        }
+    }
+}
+
+/// Writes rows of weights in Q8_0 in the order of the kernels.
+fn write_panel(values: &mut [u8], scales: &mut [f16], weights: &[u8], columns: usize) {
+    for (column, row) in weights.chunks_exact(columns / BLOCK * BLOCK_BYTES).enumerate() {
+        let blocks = row.as_chunks::<BLOCK_BYTES>().0.iter();
+        let places = values.chunks_exact_mut(PANEL * BLOCK).zip(scales.as_chunks_mut::<PANEL>().0);
+        for (block, (values, scales)) in blocks.zip(places) {
+            scales[column] = f16::from_le_bytes([block[0], block[1]]);
+            let fours = block[2..].as_chunks::<4>().0.iter();
+            for (four, values) in fours.zip(values.as_chunks_mut::<STEP>().0) {
+                // Adding 128 to a signed number turns its highest bit.
+                values[4 * column..4 * column + 4].copy_from_slice(&four.map(|weight| weight ^ 0x80));
             }
         }
     }
@@ -280,27 +343,14 @@ struct RoundedRows<'a> {
 /// Weights of [`PANEL`] columns of the result from `first` on.
 struct Panel<'a> {
     values: &'a [u8],
-    scales: &'a [f32],
+    scales: &'a [f16],
     first: usize,
     /// Weights of each column.
     columns: usize,
 }
 
-/// Rounds each block of activations to multiples of its scale, a 127th of its largest value.
-fn round(x: &[f32], columns: usize) -> Rounded {
-    let mut values = vec![0; x.len()];
-    let mut blocks = vec![(0.0, 0); x.len() / BLOCK];
-    let task = ROWS_PER_TASK * columns.max(1);
-    values.par_chunks_mut(task).zip(blocks.par_chunks_mut(task / BLOCK)).zip(x.par_chunks(task)).for_each(
-        |((values, blocks), x)| {
-            vectorised(Rounding { values, blocks, x, width: columns, part: 0..columns, scale: 1.0 });
-        },
-    );
-    Rounded { values, blocks }
-}
-
-/// Rounds the `part` of rows of `width` numbers; blocks that are not full are filled up with zeros. The scales of the
-/// blocks are multiplied by `scale`.
+/// Rounds each block of the `part` of rows of `width` numbers to multiples of its scale, a 127th of its largest value.
+/// Blocks that are not full are filled up with zeros; the scales of the blocks are multiplied by `scale`.
 struct Rounding<'a> {
     values: &'a mut [i8],
     blocks: &'a mut [(f32, i32)],
@@ -333,6 +383,29 @@ impl vectorised::Kernel for Rounding<'_> {
                 let mut x = [0.0; BLOCK];
                 x[..rest.len()].copy_from_slice(rest);
                 *of_block = round_block(values, &x, self.scale);
+            }
+        }
+    }
+}
+
+/// Splits whole blocks into what [`Rounding`] makes of them and the rest.
+struct Splitting<'a> {
+    rounded: &'a mut [f32],
+    rest: &'a mut [f32],
+    x: &'a [f32],
+}
+
+impl vectorised::Kernel for Splitting<'_> {
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let places =
+            self.rounded.as_chunks_mut::<BLOCK>().0.iter_mut().zip(self.rest.as_chunks_mut::<BLOCK>().0);
+        for (x, (whole, rest)) in self.x.as_chunks::<BLOCK>().0.iter().zip(places) {
+            let scale = largest(x) / 127.0;
+            let inverse = inverse(scale);
+            for ((whole, rest), x) in whole.iter_mut().zip(rest).zip(x) {
+                *whole = rounded(x * inverse) as f32 * scale;
+                *rest = x - *whole;
             }
         }
     }
@@ -373,7 +446,7 @@ fn rounded(x: f32) -> i32 {
 
 /// Rounds a block of each column of a tile, and writes it in the order of the kernels.
 struct TileRounding<'a> {
-    tile: &'a [[f32; PANEL]; BLOCK],
+    tile: &'a Tile,
     values: &'a mut [u8; PANEL * BLOCK],
     scales: &'a mut [f16; PANEL],
 }
@@ -416,7 +489,8 @@ fn plain(out: &mut [f32], width: usize, x: &RoundedRows, panel: &Panel) {
                     let weight = panel.values[number * PANEL * BLOCK + at / 4 * STEP + 4 * column + at % 4];
                     whole += i32::from(weight) * i32::from(values[number * BLOCK + at]);
                 }
-                sum = (whole as f32).mul_add(scale * panel.scales[number * PANEL + column], sum);
+                let weight_scale = panel.scales[number * PANEL + column].to_f32();
+                sum = (whole as f32).mul_add(scale * weight_scale, sum);
             }
             *out = sum;
         }
@@ -427,15 +501,15 @@ fn plain(out: &mut [f32], width: usize, x: &RoundedRows, panel: &Panel) {
 #[cfg(target_arch = "x86_64")]
 macro_rules! kernel {
     ($name:ident, $features:literal, lanes: $lanes:literal, vectors: $vectors:literal, rows: $rows:literal,
-     $floats:ident, $zero:ident, $set:ident, $set_whole:ident, $load:ident, $load_whole:ident as $whole:ident,
-     $store:ident, $dot:ident, $convert:ident, $multiply:ident, $fused:ident) => {
+     $floats:ident, $zero:ident, $set:ident, $set_whole:ident, $load_halves:ident, $halves:ident,
+     $load_whole:ident as $whole:ident, $store:ident, $dot:ident, $convert:ident, $multiply:ident, $fused:ident) => {
         mod $name {
             use std::arch::x86_64::{
-                $convert, $dot, $floats, $fused, $load, $load_whole, $multiply, $set, $set_whole, $store,
-                $whole, $zero,
+                $convert, $dot, $floats, $fused, $halves, $load_halves, $load_whole, $multiply, $set,
+                $set_whole, $store, $whole, $zero,
             };
 
-            use super::{BLOCK, PANEL, Panel, RoundedRows, STEP};
+            use super::{BLOCK, PANEL, Panel, RoundedRows, STEP, f16};
 
             /// Columns of a vector.
             const LANES: usize = $lanes;
@@ -458,12 +532,17 @@ macro_rules! kernel {
                             tile::<ROWS>(out, (part, width), values, blocks, panel);
                             continue;
                         }
-                        let rows = out
-                            .chunks_exact_mut(width)
-                            .zip(values.chunks_exact(columns))
-                            .zip(blocks.chunks_exact(columns / BLOCK));
-                        for ((out, values), blocks) in rows {
-                            tile::<1>(out, (part, width), values, blocks, panel);
+                        // In tiles of four the compiler runs out of registers.
+                        let pairs = out
+                            .chunks_mut(2 * width)
+                            .zip(values.chunks(2 * columns))
+                            .zip(blocks.chunks(2 * columns / BLOCK));
+                        for ((out, values), blocks) in pairs {
+                            if out.len() == 2 * width {
+                                tile::<2>(out, (part, width), values, blocks, panel);
+                            } else {
+                                tile::<1>(out, (part, width), values, blocks, panel);
+                            }
                         }
                     }
                 }
@@ -501,7 +580,7 @@ macro_rules! kernel {
                     }
                     let scales: [$floats; VECTORS] = std::array::from_fn(|vector| {
                         let start = part * PART + vector * LANES;
-                        load_floats(&scales[start..start + LANES])
+                        load_scales(&scales[start..start + LANES])
                     });
                     for (row, (sums, whole)) in sums.iter_mut().zip(whole).enumerate() {
                         let scale = $set(blocks[row * per_row + number].0);
@@ -536,10 +615,10 @@ macro_rules! kernel {
             }
 
             #[target_feature(enable = $features)]
-            fn load_floats(floats: &[f32]) -> $floats {
-                assert!(floats.len() == LANES);
+            fn load_scales(halves: &[f16]) -> $floats {
+                assert!(halves.len() == LANES);
                 // SAFETY: all of them are there.
-                unsafe { $load(floats.as_ptr()) }
+                $halves(unsafe { $load_halves(halves.as_ptr().cast()) })
             }
         }
     };
@@ -548,27 +627,24 @@ macro_rules! kernel {
 #[cfg(target_arch = "x86_64")]
 kernel!(
     avx512, "avx512f,avx512vnni", lanes: 16, vectors: 2, rows: 6, __m512, _mm512_setzero_ps, _mm512_set1_ps,
-    _mm512_set1_epi32, _mm512_loadu_ps, _mm512_loadu_si512 as __m512i, _mm512_storeu_ps, _mm512_dpbusd_epi32,
+    _mm512_set1_epi32, _mm256_loadu_si256, _mm512_cvtph_ps, _mm512_loadu_si512 as __m512i, _mm512_storeu_ps, _mm512_dpbusd_epi32,
     _mm512_cvtepi32_ps, _mm512_mul_ps, _mm512_fmadd_ps
 );
 #[cfg(target_arch = "x86_64")]
 kernel!(
-    avx2, "avx2,fma,avxvnni", lanes: 8, vectors: 2, rows: 3, __m256, _mm256_setzero_ps, _mm256_set1_ps,
-    _mm256_set1_epi32, _mm256_loadu_ps, _mm256_loadu_si256 as __m256i, _mm256_storeu_ps, _mm256_dpbusd_avx_epi32,
+    avx2, "avx2,fma,f16c,avxvnni", lanes: 8, vectors: 2, rows: 3, __m256, _mm256_setzero_ps, _mm256_set1_ps,
+    _mm256_set1_epi32, _mm_loadu_si128, _mm256_cvtph_ps, _mm256_loadu_si256 as __m256i, _mm256_storeu_ps, _mm256_dpbusd_avx_epi32,
     _mm256_cvtepi32_ps, _mm256_mul_ps, _mm256_fmadd_ps
 );
 
 #[cfg(test)]
 mod tests {
-    use memory::Precision;
-
     use super::*;
-    use crate::packed::PackedMatrix;
     use crate::packed::tests::numbers;
 
-    fn q8_0(values: &[f32], shape: (usize, usize)) -> Vec<u8> {
+    fn matrix_of(values: &[f32], shape: (usize, usize)) -> EightBitMatrix {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        PackedMatrix::convert(Precision::F32, &bytes, shape, Precision::Q8_0).unwrap().bytes().to_vec()
+        EightBitMatrix::convert(Precision::F32, &bytes, shape).unwrap()
     }
 
     /// The kernels of this processor, all of them bit by bit; a row alone and among others.
@@ -579,9 +655,8 @@ mod tests {
             println!("skipped: this processor has no VNNI");
         }
         for (count, rows, columns) in [(1, 1, 32), (7, 33, 64), (13, 64, 512), (200, 70, 96)] {
-            let weights = q8_0(&numbers(rows * columns, 1), (rows, columns));
             let x = numbers(count * columns, 2);
-            let weights = EightBitMatrix::new(&weights, rows, columns);
+            let weights = matrix_of(&numbers(rows * columns, 1), (rows, columns));
             let expected = weights.product_with(Kernel::Plain, &x);
             for kernel in &kernels {
                 let found = weights.product_with(*kernel, &x);
@@ -590,6 +665,23 @@ mod tests {
             let alone = weights.product_with(Kernel::Plain, &x[(count - 1) * columns..]);
             assert_eq!(alone, expected[(count - 1) * rows..]);
         }
+    }
+
+    /// Whatever they were stored in, the rows are those of Q8_0.
+    #[test]
+    fn rows_are_those_of_the_weights() {
+        let shape = (70, 96);
+        let bytes: Vec<u8> =
+            numbers(shape.0 * shape.1, 6).iter().flat_map(|value| value.to_le_bytes()).collect();
+        let packed = PackedMatrix::convert(Precision::F32, &bytes, shape, Precision::Q8_0).unwrap();
+        for (stored, bytes) in [(Precision::F32, &bytes[..]), (Precision::Q8_0, packed.bytes())] {
+            let matrix = EightBitMatrix::convert(stored, bytes, shape).unwrap();
+            let found: Vec<f32> = [0, 33, 69].into_iter().flat_map(|number| matrix.row(number)).collect();
+            let expected =
+                packed.rows(&[0, 33, 69]).unwrap().flatten_all().unwrap().to_vec1::<f32>().unwrap();
+            assert_eq!(found, expected, "{stored}");
+        }
+        assert!(EightBitMatrix::convert(Precision::F32, &bytes[4..], shape).is_err());
     }
 
     /// What is rounded here, of parts of rows and of columns, that fill no block: with every kernel the same numbers, near
@@ -601,8 +693,8 @@ mod tests {
             [(1, 1, 8, 0..8), (7, 50, 80, 16..80), (13, 33, 200, 7..108), (200, 1500, 64, 0..64)]
         {
             let (w, x) = (numbers(rows * width, 1), numbers(count * width.max(rows), 2));
-            let by_rows = EightBitMatrix::rounded_rows(&w, width, part.clone());
-            let by_columns = EightBitMatrix::rounded_columns(&w, width, part.clone());
+            let by_rows = EightBitMatrix::rounded(&w, width, part.clone());
+            let by_columns = EightBitMatrix::rounded_transposed(&w, width, part.clone());
             let check = |matrix: &EightBitMatrix, x: (&[f32], usize, Range<usize>), exact: &[f32]| {
                 let outs = kernels.iter().map(|kernel| {
                     let (mut scratch, mut out) = (Scratch::default(), vec![f32::NAN; exact.len()]);
@@ -636,14 +728,29 @@ mod tests {
         }
     }
 
+    #[test]
+    fn fine_products_are_those_of_activations_that_are_not_rounded() {
+        for (count, rows, columns) in [(1, 33, 64), (5, 64, 512), (40, 70, 96)] {
+            let (weights, x) = (numbers(rows * columns, 1), numbers(count * columns, 2));
+            let matrix = matrix_of(&weights, (rows, columns));
+            let found = matrix.fine_product(&x);
+            for (number, found) in found.iter().enumerate() {
+                let (row, x) = (matrix.row(number % rows), &x[number / rows * columns..][..columns]);
+                let exact: f64 = row.iter().zip(x).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+                assert!((f64::from(*found) - exact).abs() < 5e-4, "{found}, not {exact}");
+            }
+            let alone = matrix.fine_product(&x[(count - 1) * columns..]);
+            assert_eq!(alone, found[(count - 1) * rows..]);
+        }
+    }
+
     /// What rounding costs, as a part of the largest number; and values that have no scale.
     #[test]
     fn products_are_near_those_of_exact_activations() {
         let (count, rows, columns) = (50, 40, 512);
         let values = numbers(rows * columns, 3);
-        let weights = q8_0(&values, (rows, columns));
         let x = numbers(count * columns, 4);
-        let matrix = EightBitMatrix::new(&weights, rows, columns);
+        let matrix = matrix_of(&values, (rows, columns));
         let found = matrix.product_with(Kernel::Plain, &x);
         let exact: Vec<f32> = x
             .chunks(columns)
@@ -660,8 +767,9 @@ mod tests {
             (f32::NAN, f32::is_nan),
             (f32::INFINITY, |found| !found.is_finite()),
         ] {
-            let found = matrix.product(&vec![value; columns]);
-            assert!(found.iter().all(|found| is_expected(*found)), "{value}: {found:?}");
+            for found in [matrix.product(&vec![value; columns]), matrix.fine_product(&vec![value; columns])] {
+                assert!(found.iter().all(|found| is_expected(*found)), "{value}: {found:?}");
+            }
         }
     }
 }

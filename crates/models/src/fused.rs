@@ -12,13 +12,12 @@ use rayon::prelude::*;
 
 use crate::Error;
 use crate::matrix::with_values;
+use crate::panels::ROWS_OF_A_TILE;
 use crate::right_factor::{Factors, RightFactor, Scratch};
 use crate::vectorised::{Kernel, vectorised};
 
 /// Queries that a thread processes at once, at most. With more, the scores do not fit the core's cache.
-const MOST_QUERIES_PER_BLOCK: usize = 126;
-/// Rows that the kernel for 8 bits computes together in its widest vectors; the others take their multiples as gladly.
-const ROWS_OF_A_TILE: usize = 6;
+const MOST_QUERIES_PER_BLOCK: usize = 10 * ROWS_OF_A_TILE;
 /// Activations that a thread processes at a time: tens of microseconds of work.
 pub(crate) const ACTIVATIONS_PER_TASK: usize = 1 << 15;
 /// 32-bit floats in the widest vectors.

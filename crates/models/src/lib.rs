@@ -6,6 +6,7 @@
 
 #[cfg(feature = "cuda")]
 mod attend;
+mod bf16_matrix;
 mod blocks;
 pub mod boost;
 pub mod card;
@@ -19,6 +20,7 @@ mod kv_cache;
 mod matrix;
 mod norm;
 mod packed;
+mod panels;
 pub mod parakeet;
 mod prepacked;
 mod products;

@@ -16,6 +16,7 @@ use candle_core::{CpuStorage, DType, Device, Module, Storage, Tensor};
 use memory::Precision;
 
 use crate::Error;
+use crate::bf16_matrix::{self, Bf16Matrix};
 use crate::blocks::{bytes_of, ggml};
 use crate::eight_bits::{self, EightBitMatrix};
 use crate::fused::is_host_f32;
@@ -32,25 +33,40 @@ pub(crate) enum Matrix {
     Packed(Arc<PackedMatrix>),
     /// An encoder's, on the host in 32 bits, in the order that products with many rows read them in.
     Prepacked(Arc<PrepackedMatrix>),
-    /// The same in 8 bits. Activations are rounded to 8 bits too, each row by itself.
-    EightBits(Arc<EightBitMatrix>),
+    /// The same in BF16. Activations are rounded to 16 bits too.
+    Bf16(Arc<Bf16Matrix>),
+    /// On the host in 8 bits. Activations are rounded to 8 bits too, each row by itself, in an encoder; elsewhere they have
+    /// 16 bits, since a decoder's rounding costs words and its speed is that of reading the weights.
+    EightBits { weights: Arc<EightBitMatrix>, is_encoder: bool },
     /// Quantised on a GPU.
     Quantised(Arc<QTensor>),
 }
 
 impl Matrix {
-    /// Keeps packed weights on the host, or copies their bytes to a GPU.
-    pub fn from_packed(packed: PackedMatrix, device: &Device) -> Result<Self, Error> {
+    /// `rows` x `columns` weights in the format `stored`, held in `format`, which has fewer than 32 bits: on the host
+    /// packed, or in the order of products in 8 bits where the processor is faster that way; on a GPU quantised.
+    /// `invalid` makes an error of the reason why they can't be converted.
+    pub fn convert(
+        (stored, bytes): (Precision, &[u8]),
+        shape: (usize, usize),
+        format: Precision,
+        device: &Device,
+        invalid: impl FnOnce(String) -> Error,
+    ) -> Result<Self, Error> {
+        if device.is_cpu() && format == Precision::Q8_0 && eight_bits::is_fast_here() {
+            let weights = Arc::new(EightBitMatrix::convert(stored, bytes, shape).map_err(invalid)?);
+            return Ok(Self::EightBits { weights, is_encoder: false });
+        }
+        let packed = PackedMatrix::convert(stored, bytes, shape, format).map_err(invalid)?;
         if device.is_cpu() {
             return Ok(Self::Packed(Arc::new(packed)));
         }
-        let shape = packed.shape();
         let storage = QStorage::from_data(packed.bytes().into(), device, ggml(packed.format()))?;
         Ok(Self::Quantised(Arc::new(QTensor::new(storage, shape)?)))
     }
 
-    /// The same weights as an encoder's products with many rows are fastest with: activations are rounded to 8 bits where
-    /// the weights have 8 and the processor is faster that way. Its [`rows`](Self::rows) can't be read.
+    /// The same weights as an encoder's products with many rows are fastest with: activations are rounded to 8 bits, or to
+    /// BF16, where the weights are and the processor is faster that way. Its [`rows`](Self::rows) can't be read.
     pub fn for_encoder(self) -> Result<Self, Error> {
         match &self {
             Self::Dense(weight) if is_host_f32(weight) => {
@@ -59,9 +75,12 @@ impl Matrix {
                     with_values(weight, |values| PrepackedMatrix::transposed(values, columns, 0..columns))??;
                 Ok(Self::Prepacked(Arc::new(prepacked)))
             }
-            Self::Packed(packed) if packed.format() == Precision::Q8_0 && eight_bits::is_fast_here() => {
+            Self::Packed(packed) if packed.format() == Precision::Bf16 && bf16_matrix::is_fast_here() => {
                 let (rows, columns) = packed.shape();
-                Ok(Self::EightBits(Arc::new(EightBitMatrix::new(packed.bytes(), rows, columns))))
+                Ok(Self::Bf16(Arc::new(Bf16Matrix::new(packed.bytes(), rows, columns))))
+            }
+            Self::EightBits { weights, .. } => {
+                Ok(Self::EightBits { weights: Arc::clone(weights), is_encoder: true })
             }
             _ => Ok(self),
         }
@@ -73,7 +92,8 @@ impl Matrix {
             Self::Dense(weight) => weight.dim(0)?,
             Self::Packed(packed) => packed.shape().0,
             Self::Prepacked(prepacked) => prepacked.shape().1,
-            Self::EightBits(weights) => weights.shape().0,
+            Self::Bf16(weights) => weights.shape().0,
+            Self::EightBits { weights, .. } => weights.shape().0,
             Self::Quantised(weight) => weight.shape().dims2()?.0,
         })
     }
@@ -92,13 +112,12 @@ impl Matrix {
                 let product = with_values(x, |x| prepacked.product(x))??;
                 Ok(Tensor::from_vec(product, (count, rows), x.device())?)
             }
-            Self::EightBits(weights) => {
-                let (count, (rows, columns)) = (x.dim(0)?, weights.shape());
-                if x.dim(1)? != columns {
-                    return Err(candle_core::Error::Msg(format!("{x:?} times {weights:?}")).into());
-                }
-                let product = with_values(x, |x| weights.product(x))?;
-                Ok(Tensor::from_vec(product, (count, rows), x.device())?)
+            Self::Bf16(weights) => rounded_product(x, weights.shape(), weights, |x| weights.product(x)),
+            Self::EightBits { weights, is_encoder } => {
+                rounded_product(x, weights.shape(), weights, |x| match is_encoder {
+                    true => weights.product(x),
+                    false => weights.fine_product(x),
+                })
             }
             Self::Quantised(weight) => {
                 /// For up to this many rows candle's kernel for quantised
@@ -122,7 +141,16 @@ impl Matrix {
         Ok(match self {
             Self::Dense(weight) => weight.index_select(ids, 0)?,
             Self::Packed(packed) => packed.rows(&ids.to_vec1()?)?.to_dtype(dtype)?,
-            Self::Prepacked(_) | Self::EightBits(_) => {
+            Self::EightBits { weights, .. } => {
+                let ids: Vec<u32> = ids.to_vec1()?;
+                let (rows, columns) = weights.shape();
+                if let Some(id) = ids.iter().find(|id| **id as usize >= rows) {
+                    return Err(candle_core::Error::Msg(format!("row {id} of {weights:?}")).into());
+                }
+                let values: Vec<f32> = ids.iter().flat_map(|id| weights.row(*id as usize)).collect();
+                Tensor::from_vec(values, (ids.len(), columns), &Device::Cpu)?.to_dtype(dtype)?
+            }
+            Self::Prepacked(_) | Self::Bf16(_) => {
                 return Err(candle_core::Error::Msg(format!("the rows of {self:?}")).into());
             }
             Self::Quantised(weight) => weight.embedding(ids)?.to_dtype(dtype)?,
@@ -139,7 +167,8 @@ impl Matrix {
             },
             Self::Packed(packed) => packed.format(),
             Self::Prepacked(_) => Precision::F32,
-            Self::EightBits(_) => Precision::Q8_0,
+            Self::Bf16(_) => Precision::Bf16,
+            Self::EightBits { .. } => Precision::Q8_0,
             Self::Quantised(weight) => {
                 Precision::ALL.into_iter().find(|p| ggml(*p) == weight.dtype()).unwrap_or(Precision::F32)
             }
@@ -152,7 +181,8 @@ impl Matrix {
             Self::Dense(weight) => weight.elem_count(),
             Self::Packed(packed) => packed.shape().0 * packed.shape().1,
             Self::Prepacked(prepacked) => prepacked.shape().0 * prepacked.shape().1,
-            Self::EightBits(weights) => weights.shape().0 * weights.shape().1,
+            Self::Bf16(weights) => weights.shape().0 * weights.shape().1,
+            Self::EightBits { weights, .. } => weights.shape().0 * weights.shape().1,
             Self::Quantised(weight) => weight.shape().elem_count(),
         };
         bytes_of(self.format(), weights) as u64
@@ -173,6 +203,19 @@ pub(crate) fn dense_product(weight: &Tensor, x: &Tensor) -> Result<Tensor, Error
         })
     })???;
     Ok(Tensor::from_vec(product, (count, rows), x.device())?)
+}
+
+/// What `product` makes of the rows of `x`, times a matrix of (rows, columns) whose activations are rounded.
+fn rounded_product(
+    x: &Tensor,
+    (rows, columns): (usize, usize),
+    weights: &dyn std::fmt::Debug,
+    product: impl FnOnce(&[f32]) -> Vec<f32>,
+) -> Result<Tensor, Error> {
+    if x.dim(1)? != columns {
+        return Err(candle_core::Error::Msg(format!("{x:?} times {weights:?}")).into());
+    }
+    Ok(Tensor::from_vec(with_values(x, product)?, (x.dim(0)?, rows), x.device())?)
 }
 
 /// Calls `read` with the values of a contiguous tensor of 32-bit floats on the host.

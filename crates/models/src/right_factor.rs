@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::Error;
+use crate::bf16_matrix::{self, Bf16Matrix};
 use crate::eight_bits::{self, EightBitMatrix};
 use crate::prepacked::PrepackedMatrix;
 
@@ -11,6 +12,8 @@ use crate::prepacked::PrepackedMatrix;
 pub enum Factors {
     /// Floats of 32 bits.
     Floats,
+    /// Both factors rounded to 16 bits: for encoders whose weights are multiplied in BF16 too.
+    Bf16,
     /// Both factors rounded to 8 bits, as [`EightBitMatrix`] does: for encoders whose weights have 8 bits too.
     EightBits,
 }
@@ -19,18 +22,24 @@ pub enum Factors {
 #[derive(Debug)]
 pub enum RightFactor {
     Floats(PrepackedMatrix),
+    Bf16(Bf16Matrix),
     EightBits(EightBitMatrix),
 }
 
 /// What a thread keeps from one product to the next.
-pub type Scratch = eight_bits::Scratch;
+#[derive(Debug, Default)]
+pub struct Scratch {
+    bf16: bf16_matrix::Scratch,
+    eight_bits: eight_bits::Scratch,
+}
 
 impl RightFactor {
     /// W' of the rows of W, each of `width` numbers, of which the `part` is taken.
     pub fn transposed(factors: Factors, w: &[f32], width: usize, part: Range<usize>) -> Result<Self, Error> {
         Ok(match factors {
             Factors::Floats => Self::Floats(PrepackedMatrix::transposed(w, width, part)?),
-            Factors::EightBits => Self::EightBits(EightBitMatrix::rounded_rows(w, width, part)),
+            Factors::Bf16 => Self::Bf16(Bf16Matrix::rounded(w, width, part)),
+            Factors::EightBits => Self::EightBits(EightBitMatrix::rounded(w, width, part)),
         })
     }
 
@@ -38,7 +47,8 @@ impl RightFactor {
     pub fn new(factors: Factors, w: &[f32], width: usize, part: Range<usize>) -> Result<Self, Error> {
         Ok(match factors {
             Factors::Floats => Self::Floats(PrepackedMatrix::new(w, width, part)?),
-            Factors::EightBits => Self::EightBits(EightBitMatrix::rounded_columns(w, width, part)),
+            Factors::Bf16 => Self::Bf16(Bf16Matrix::rounded_transposed(w, width, part)),
+            Factors::EightBits => Self::EightBits(EightBitMatrix::rounded_transposed(w, width, part)),
         })
     }
 
@@ -52,11 +62,12 @@ impl RightFactor {
         scale: f32,
     ) -> Result<(), Error> {
         match self {
-            Self::Floats(matrix) => matrix.scaled_product(out, x, width, part, scale),
+            Self::Floats(matrix) => return matrix.scaled_product(out, x, width, part, scale),
+            Self::Bf16(matrix) => matrix.scaled_product(&mut scratch.bf16, out, (x, width, part), scale),
             Self::EightBits(matrix) => {
-                matrix.scaled_product(scratch, out, (x, width, part), scale);
-                Ok(())
+                matrix.scaled_product(&mut scratch.eight_bits, out, (x, width, part), scale);
             }
         }
+        Ok(())
     }
 }

@@ -153,15 +153,15 @@ impl Weights {
                 return Ok(Matrix::Dense(values.to_dtype(dtype)?.to_device(device)?));
             }
             let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-            let packed = PackedMatrix::convert(Precision::F32, &bytes, (output, input), held);
-            let packed =
-                packed.map_err(|reason| Error::invalid(self.first_file(), format!("{name}: {reason}")))?;
-            return Matrix::from_packed(packed, device);
+            let invalid = |reason| Error::invalid(self.first_file(), format!("{name}: {reason}"));
+            return Matrix::convert((Precision::F32, &bytes), (output, input), held, device, invalid);
         }
         if dense {
             return Ok(Matrix::Dense(self.get(name, &[output, input], dtype, device)?));
         }
-        Matrix::from_packed(self.bytes_in(name, &[output, input], held)?, device)
+        let (path, stored, bytes) = self.find(name, &[output, input])?;
+        let invalid = |reason| Error::invalid(path, format!("the tensor {name}: {reason}"));
+        Matrix::convert((stored, bytes), (output, input), held, device, invalid)
     }
 
     /// As [`matrix`](Self::matrix), as an encoder's products with many rows are fastest with. Weights of 32 bits are

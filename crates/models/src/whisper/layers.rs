@@ -108,7 +108,8 @@ impl Linear {
     /// What attention to this layer's results multiplies.
     pub fn factors(&self) -> Factors {
         match self.weight {
-            Matrix::EightBits(_) => Factors::EightBits,
+            Matrix::Bf16(_) => Factors::Bf16,
+            Matrix::EightBits { is_encoder: true, .. } => Factors::EightBits,
             _ => Factors::Floats,
         }
     }
