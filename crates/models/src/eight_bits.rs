@@ -133,7 +133,7 @@ impl EightBitMatrix {
         Ok(matrix)
     }
 
-    /// W of its rows, each of `width` numbers, of which the `part` is taken: as [`new`](Self::new), rounded here.
+    /// W of its rows, each of `width` numbers, of which the `part` is taken, rounded in blocks of it.
     pub fn rounded(w: &[f32], width: usize, part: Range<usize>) -> Self {
         let mut matrix = Self::of_zeros(w.len() / width, part.len());
         tiles_of_transposed(w, width, part, matrix.rounding());
