@@ -20,7 +20,7 @@ before(async () => {
   const said = createInterface({ input: server.stderr });
   place = await new Promise((found) => said.on("line", (line) => /http:\/\/([\d.:]+\d)/.test(line) && found(/http:\/\/([\d.:]+\d)/.exec(line)[1])));
 });
-after(() => {
+after(async () => {
   server?.kill();
   await files?.remove();
 });

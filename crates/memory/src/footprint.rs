@@ -33,7 +33,8 @@
 //!   h x n x T, and scores and shares of one layer; logits of
 //!   16 text tokens, of 4 bytes each, twice.
 //! - **workspace**: on the host, where weights are held in less than 32 bits, the
-//!   matrix at work in 32 bits, up to 16 MiB of it; cuBLAS's own on a GPU.
+//!   matrix at work in 32 bits, up to 16 MiB of it, or at most as much for what is
+//!   rounded to multiply it in 8 or 16 bits; cuBLAS's own on a GPU.
 //! - **fixed**: what the process takes without a model.
 //!
 //! The three phases follow one another and each frees what it had, so that the

@@ -11,13 +11,11 @@ use memory::Precision;
 use rayon::prelude::*;
 
 use crate::blocks::{bytes_of, to_f32};
-use crate::panels::{BLOCK, PANEL, Tile, rows_per_task, tiles_of, tiles_of_transposed};
+use crate::panels::{BLOCK, PANEL, Tile, padded, product_by_rows, tiles_of_columns, tiles_of_rows};
 use crate::vectorised::{self, vectorised};
 
 /// Two numbers, which one instruction multiplies with two others and adds.
 type Pair = [bf16; 2];
-/// Pairs of a tile.
-const PAIRS: usize = PANEL * BLOCK / 2;
 
 /// Whether this processor has an instruction for products in BF16.
 pub fn is_fast_here() -> bool {
@@ -43,13 +41,17 @@ impl Kernel {
     }
 }
 
-/// Weights in the order that the kernel reads them in: panel after panel, of each panel a pair of every column, then the
-/// next pair.
+/// Weights in the order that the kernel reads them in: panel after panel, of each panel step after step.
 pub struct Bf16Matrix {
-    pairs: Vec<Pair>,
+    steps: Vec<Step>,
     rows: usize,
     columns: usize,
 }
+
+/// A pair of every column of a panel; no vector of it lies in two lines of the cache.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Step([Pair; PANEL]);
 
 impl fmt::Debug for Bf16Matrix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -69,34 +71,34 @@ impl Bf16Matrix {
         assert_eq!(weights.len(), rows * bytes_of(Precision::Bf16, columns));
         let mut matrix = Self::of_zeros(rows, columns);
         matrix
-            .pairs
-            .par_chunks_mut((PANEL * depth(columns) / 2).max(1))
+            .steps
+            .par_chunks_mut((padded(columns) / 2).max(1))
             .zip(weights.par_chunks(bytes_of(Precision::Bf16, PANEL * columns).max(1)))
-            .for_each(|(pairs, weights)| {
+            .for_each(|(steps, weights)| {
                 let mut values = vec![0.0; weights.len() / 2];
                 to_f32(Precision::Bf16, weights, &mut values);
-                tiles_of_transposed(&values, columns, 0..columns, rounding(pairs));
+                tiles_of_rows(&values, columns, 0..columns, rounding(steps));
             });
         matrix
     }
 
-    /// W of its rows, each of `width` numbers, of which the `part` is taken.
-    pub fn rounded(w: &[f32], width: usize, part: Range<usize>) -> Self {
+    /// W of the `part` of the rows of `w`, each of `width` numbers.
+    pub fn of_rows(w: &[f32], width: usize, part: Range<usize>) -> Self {
         let mut matrix = Self::of_zeros(w.len() / width, part.len());
-        tiles_of_transposed(w, width, part, rounding(&mut matrix.pairs));
+        tiles_of_rows(w, width, part, rounding(&mut matrix.steps));
         matrix
     }
 
-    /// As [`rounded`](Self::rounded), W having been given transposed.
-    pub fn rounded_transposed(w: &[f32], width: usize, part: Range<usize>) -> Self {
+    /// W of the columns of `w` in the `part` of its rows, each of `width` numbers.
+    pub fn of_columns(w: &[f32], width: usize, part: Range<usize>) -> Self {
         let mut matrix = Self::of_zeros(part.len(), w.len() / width);
-        tiles_of(w, width, part, rounding(&mut matrix.pairs));
+        tiles_of_columns(w, width, part, rounding(&mut matrix.steps));
         matrix
     }
 
     fn of_zeros(rows: usize, columns: usize) -> Self {
-        let pairs = vec![Pair::default(); rows.next_multiple_of(PANEL) * depth(columns) / 2];
-        Self { pairs, rows, columns }
+        let zeros = Step([Pair::default(); PANEL]);
+        Self { steps: vec![zeros; rows.div_ceil(PANEL) * padded(columns) / 2], rows, columns }
     }
 
     /// (rows, columns)
@@ -111,16 +113,9 @@ impl Bf16Matrix {
     pub fn product(&self, x: &[f32]) -> Vec<f32> {
         let (rows, columns) = self.shape();
         assert!(x.len().is_multiple_of(columns.max(1)));
-        let count = x.len() / columns.max(1);
-        let mut out = vec![0.0; count * rows];
-        let task = rows_per_task(count);
-        out.par_chunks_mut((task * rows).max(1)).zip(x.par_chunks((task * columns).max(1))).for_each_init(
-            Scratch::default,
-            |scratch, (out, x)| {
-                self.scaled_product(scratch, out, (x, columns, 0..columns), 1.0);
-            },
-        );
-        out
+        product_by_rows(x, (rows, columns), |scratch, out, x| {
+            self.scaled_product(scratch, out, (x, columns, 0..columns), 1.0);
+        })
     }
 
     /// Writes to `out`, (count, rows), `scale` times the products of the `part` of each row of `x`, of `width` numbers, on
@@ -148,15 +143,16 @@ impl Bf16Matrix {
     ) {
         let count = x.len() / width.max(1);
         assert!(part.len() == self.columns && out.len() == count * self.rows);
-        if out.is_empty() {
-            return;
+        if out.is_empty() || self.columns == 0 {
+            return out.fill(0.0);
         }
-        let depth = depth(self.columns);
+        let pairs = padded(self.columns) / 2;
+        // Zeros behind each row's numbers.
         scratch.clear();
-        scratch.resize(count * depth / 2, Pair::default());
-        vectorised(Rounding { pairs: scratch, depth, x, width, part });
-        for (number, weights) in self.pairs.chunks_exact(PANEL * depth / 2).enumerate() {
-            let panel = Panel { weights, first: number * PANEL, depth, scale };
+        scratch.resize(count * pairs, Pair::default());
+        vectorised(Rounding { pairs: scratch, stride: pairs, x, width, part });
+        for (number, steps) in self.steps.chunks_exact(pairs).enumerate() {
+            let panel = Panel { steps, first: number * PANEL, scale };
             match kernel {
                 // SAFETY: the kernel is chosen where the processor has what its functions enable.
                 #[cfg(target_arch = "x86_64")]
@@ -167,27 +163,20 @@ impl Bf16Matrix {
     }
 }
 
-/// Numbers of a row in memory: whole tiles.
-fn depth(columns: usize) -> usize {
-    columns.next_multiple_of(BLOCK)
-}
-
 /// Writes each tile that it is given, rounded, behind the one before.
-fn rounding(pairs: &mut [Pair]) -> impl FnMut(&Tile) {
-    let mut places = pairs.as_chunks_mut::<PAIRS>().0.iter_mut();
+fn rounding(steps: &mut [Step]) -> impl FnMut(&Tile) {
+    let mut tiles = steps.as_chunks_mut().0.iter_mut();
     move |tile| {
-        if let Some(pairs) = places.next() {
-            vectorised(TileRounding { tile, pairs });
+        if let Some(steps) = tiles.next() {
+            vectorised(TileRounding { tile, steps });
         }
     }
 }
 
 /// Weights of [`PANEL`] columns of the result from `first` on.
 struct Panel<'a> {
-    weights: &'a [Pair],
+    steps: &'a [Step],
     first: usize,
-    /// Weights of each column.
-    depth: usize,
     /// By which the sums are multiplied.
     scale: f32,
 }
@@ -201,10 +190,10 @@ fn rounded(x: f32) -> bf16 {
     bf16::from_bits(if x.is_nan() { 0x7fc0 } else { bits as u16 })
 }
 
-/// Rounds the `part` of rows of `width` numbers, and fills up each to `depth` with what is there.
+/// Rounds the `part` of rows of `width` numbers to the beginnings of rows of `stride` pairs; what is behind stays as it is.
 struct Rounding<'a> {
     pairs: &'a mut [Pair],
-    depth: usize,
+    stride: usize,
     x: &'a [f32],
     width: usize,
     part: Range<usize>,
@@ -213,7 +202,7 @@ struct Rounding<'a> {
 impl vectorised::Kernel for Rounding<'_> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let rows = self.pairs.chunks_exact_mut((self.depth / 2).max(1)).zip(self.x.chunks_exact(self.width));
+        let rows = self.pairs.chunks_exact_mut(self.stride).zip(self.x.chunks_exact(self.width));
         for (pairs, x) in rows {
             let halves = pairs.as_flattened_mut().iter_mut();
             halves.zip(&x[self.part.clone()]).for_each(|(half, x)| *half = rounded(*x));
@@ -223,14 +212,14 @@ impl vectorised::Kernel for Rounding<'_> {
 
 struct TileRounding<'a> {
     tile: &'a Tile,
-    pairs: &'a mut [Pair; PAIRS],
+    steps: &'a mut [Step; BLOCK / 2],
 }
 
 impl vectorised::Kernel for TileRounding<'_> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let rows = self.tile.as_chunks::<2>().0.iter().zip(self.pairs.as_chunks_mut::<PANEL>().0);
-        for ([first, second], pairs) in rows {
+        let rows = self.tile.as_chunks::<2>().0.iter().zip(self.steps);
+        for ([first, second], Step(pairs)) in rows {
             for (pair, (first, second)) in pairs.iter_mut().zip(first.iter().zip(second)) {
                 *pair = [rounded(*first), rounded(*second)];
             }
@@ -240,9 +229,9 @@ impl vectorised::Kernel for TileRounding<'_> {
 
 /// What the kernel computes, number by number.
 fn plain(out: &mut [f32], width: usize, x: &[Pair], panel: &Panel) {
-    for (out, x) in out.chunks_exact_mut(width).zip(x.chunks_exact(panel.depth / 2)) {
+    for (out, x) in out.chunks_exact_mut(width).zip(x.chunks_exact(panel.steps.len())) {
         for (column, out) in out[panel.first..].iter_mut().take(PANEL).enumerate() {
-            let weights = panel.weights[column..].iter().step_by(PANEL);
+            let weights = panel.steps.iter().map(|Step(pairs)| pairs[column]);
             let products = x.iter().zip(weights).flat_map(|(x, weights)| x.iter().zip(weights));
             *out = products.map(|(x, weight)| x.to_f32() * weight.to_f32()).sum::<f32>() * panel.scale;
         }
@@ -257,7 +246,7 @@ mod avx512 {
     };
     use std::mem::transmute;
 
-    use super::{PANEL, Pair, Panel};
+    use super::{PANEL, Pair, Panel, Step};
 
     const LANES: usize = 16;
     const VECTORS: usize = PANEL / LANES;
@@ -266,7 +255,7 @@ mod avx512 {
 
     #[target_feature(enable = "avx512f,avx512bf16")]
     pub(super) fn rows_times_panel(out: &mut [f32], width: usize, x: &[Pair], panel: &Panel) {
-        let per_row = panel.depth / 2;
+        let per_row = panel.steps.len();
         let tiles = out.chunks_mut(ROWS * width).zip(x.chunks(ROWS * per_row));
         for (out, x) in tiles {
             if out.len() == ROWS * width {
@@ -279,13 +268,14 @@ mod avx512 {
         }
     }
 
-    /// `N` rows times a panel.
+    /// `N` rows times a panel. Compiled by itself: where it is inlined, other tiles take its registers.
+    #[inline(never)]
     #[target_feature(enable = "avx512f,avx512bf16")]
     fn tile<const N: usize>(out: &mut [f32], width: usize, x: &[Pair], panel: &Panel) {
-        let per_row = panel.depth / 2;
+        let per_row = panel.steps.len();
         let rows: [&[Pair]; N] = std::array::from_fn(|row| &x[row * per_row..][..per_row]);
         let mut sums = [[_mm512_setzero_ps(); VECTORS]; N];
-        for (step, weights) in panel.weights.as_chunks::<PANEL>().0.iter().enumerate().take(per_row) {
+        for (step, Step(weights)) in panel.steps.iter().enumerate() {
             let weights: [__m512bh; VECTORS] =
                 std::array::from_fn(|vector| load(&weights[vector * LANES..(vector + 1) * LANES]));
             for (row, sums) in rows.iter().zip(&mut sums) {
@@ -376,16 +366,32 @@ mod tests {
                         assert_eq!(alone, out);
                     }
                 };
-                let matrix = Bf16Matrix::rounded(&w, width, part.clone());
+                let matrix = Bf16Matrix::of_rows(&w, width, part.clone());
                 check(&matrix, (&x[..count * width], width, part.clone()), &|at, row| {
                     w[row * width + part.start + at]
                 });
-                let matrix = Bf16Matrix::rounded_transposed(&w, width, part.clone());
+                let matrix = Bf16Matrix::of_columns(&w, width, part.clone());
                 check(&matrix, (&x[..count * rows], rows, 0..rows), &|at, column| {
                     w[at * width + part.start + column]
                 });
             }
         }
+    }
+
+    /// Weights of a file and weights that are rounded here give the same numbers, however threads share the rows.
+    #[test]
+    fn products_of_stored_weights_are_those_of_rounded_ones() {
+        let (count, rows, columns) = (130, 70, 40);
+        let (weights, x) = (numbers(rows * columns, 3), numbers(count * columns, 4));
+        let bytes: Vec<u8> =
+            weights.iter().flat_map(|weight| bf16::from_f32(*weight).to_le_bytes()).collect();
+        let stored = Bf16Matrix::new(&bytes, rows, columns).product(&x);
+        let matrix = Bf16Matrix::of_rows(&weights, columns, 0..columns);
+        let mut expected = vec![f32::NAN; count * rows];
+        for (x, expected) in x.chunks(columns).zip(expected.chunks_mut(rows)) {
+            matrix.scaled_product(&mut Scratch::default(), expected, (x, columns, 0..columns), 1.0);
+        }
+        assert_eq!(stored, expected);
     }
 
     #[test]

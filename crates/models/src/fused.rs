@@ -12,12 +12,12 @@ use rayon::prelude::*;
 
 use crate::Error;
 use crate::matrix::with_values;
-use crate::panels::ROWS_OF_A_TILE;
-use crate::right_factor::{Factors, RightFactor, Scratch};
+use crate::panels::ROWS_TOGETHER;
+use crate::right_factor::{AttentionPrecision, RightFactor, Scratch};
 use crate::vectorised::{Kernel, vectorised};
 
 /// Queries that a thread processes at once, at most. With more, the scores do not fit the core's cache.
-const MOST_QUERIES_PER_BLOCK: usize = 10 * ROWS_OF_A_TILE;
+const MOST_QUERIES_PER_BLOCK: usize = 10 * ROWS_TOGETHER;
 /// Activations that a thread processes at a time: tens of microseconds of work.
 pub(crate) const ACTIVATIONS_PER_TASK: usize = 1 << 15;
 /// 32-bit floats in the widest vectors.
@@ -35,11 +35,11 @@ pub fn attention(
     [q, k, v]: [&Tensor; 3],
     heads: usize,
     scale: f32,
-    factors: Factors,
+    precision: AttentionPrecision,
 ) -> Result<Tensor, Error> {
     let (windows, queries, width) = q.dims3()?;
     let keys = k.dim(1)?;
-    let shape = AttentionShape { queries, keys, width, heads, scale, factors };
+    let shape = AttentionShape { queries, keys, width, heads, scale, precision };
     if k.dims() != [windows, keys, width] || v.dims() != k.dims() || !width.is_multiple_of(heads.max(1)) {
         return Err(candle_core::Error::Msg(format!("{q:?} can't attend to {k:?} and {v:?}")).into());
     }
@@ -54,18 +54,18 @@ struct AttentionShape {
     width: usize,
     heads: usize,
     scale: f32,
-    factors: Factors,
+    precision: AttentionPrecision,
 }
 
 /// Queries that a thread processes at once, so that all threads have nearly equally many.
 pub(crate) fn queries_per_block(queries: usize) -> usize {
     let threads = rayon::current_num_threads().max(1);
     let rounds = queries.div_ceil(threads * MOST_QUERIES_PER_BLOCK).max(1);
-    queries.div_ceil(threads * rounds).max(1).next_multiple_of(ROWS_OF_A_TILE)
+    queries.div_ceil(threads * rounds).max(1).next_multiple_of(ROWS_TOGETHER)
 }
 
 fn attend(q: &[f32], k: &[f32], v: &[f32], shape: AttentionShape) -> Result<Vec<f32>, Error> {
-    let AttentionShape { queries, keys, width, heads, factors, .. } = shape;
+    let AttentionShape { queries, keys, width, heads, precision, .. } = shape;
     let mut out = vec![0.0; q.len()];
     if out.is_empty() || keys == 0 {
         return Ok(out);
@@ -77,7 +77,7 @@ fn attend(q: &[f32], k: &[f32], v: &[f32], shape: AttentionShape) -> Result<Vec<
         .zip(k.chunks(keys * width).zip(v.chunks(keys * width)))
     {
         let heads: Vec<AttentionHead> = columns_of_heads(width, heads)
-            .map(|columns| AttentionHead::new(factors, (k, v), width, columns))
+            .map(|columns| AttentionHead::new(precision, (k, v), width, columns))
             .collect::<Result<_, _>>()?;
         let blocks = out.par_chunks_mut(per_block * width).zip(q.par_chunks(per_block * width));
         blocks.try_for_each_init(
@@ -106,13 +106,13 @@ pub(crate) struct AttentionHead {
 
 impl AttentionHead {
     pub fn new(
-        factors: Factors,
+        precision: AttentionPrecision,
         (k, v): (&[f32], &[f32]),
         width: usize,
         columns: Range<usize>,
     ) -> Result<Self, Error> {
-        let keys = RightFactor::transposed(factors, k, width, columns.clone())?;
-        let values = RightFactor::new(factors, v, width, columns.clone())?;
+        let keys = RightFactor::of_rows(precision, k, width, columns.clone())?;
+        let values = RightFactor::of_columns(precision, v, width, columns.clone())?;
         Ok(Self { columns, keys, values })
     }
 
@@ -554,7 +554,7 @@ mod tests {
             };
             let (q, k, v) = (random(queries), random(keys), random(keys));
             let scale = 0.3;
-            let found = attention([&q, &k, &v], heads, scale, Factors::Floats).unwrap();
+            let found = attention([&q, &k, &v], heads, scale, AttentionPrecision::F32).unwrap();
             let split = |x: &Tensor| {
                 let rows = x.dim(1).unwrap();
                 let x = x.reshape((windows, rows, heads, head_width)).unwrap();
@@ -567,13 +567,17 @@ mod tests {
             let off = |found: Tensor| (found - &expected).unwrap().abs().unwrap();
             let off_by = off(found).max_all().unwrap().to_scalar::<f32>().unwrap();
             assert!(off_by < 1e-5, "{windows} x {queries} to {keys}: off by {off_by}");
-            // Single weights of large scores are off by more.
-            let found = attention([&q, &k, &v], heads, scale, Factors::EightBits).unwrap();
-            let off_by = off(found).mean_all().unwrap().to_scalar::<f32>().unwrap();
-            assert!(off_by < 0.03, "in 8 bits, {windows} x {queries} to {keys}: off by {off_by}");
+            // The mean, since single results of the largest scores are off by more.
+            for (precision, most) in
+                [(AttentionPrecision::Bf16, 0.015), (AttentionPrecision::EightBits, 0.03)]
+            {
+                let found = attention([&q, &k, &v], heads, scale, precision).unwrap();
+                let off_by = off(found).mean_all().unwrap().to_scalar::<f32>().unwrap();
+                assert!(off_by < most, "{precision:?}, {windows} x {queries} to {keys}: off by {off_by}");
+            }
         }
         let one = Tensor::zeros((1, 2, 6), DType::F32, &Device::Cpu).unwrap();
-        assert!(attention([&one; 3], 4, 1.0, Factors::Floats).is_err());
+        assert!(attention([&one; 3], 4, 1.0, AttentionPrecision::F32).is_err());
     }
 
     #[test]

@@ -3,10 +3,11 @@
 //!
 //! A lower precision needs no file of its own, since matrices are quantised piece by
 //! piece as they are read. On the host, packed weights are widened as they are used and
-//! multiplied by activations of 32 bits, so that a sequence's result does not depend on
-//! how many are decoded beside it; an encoder's activations are rounded to 8 bits, each
-//! row by itself, where weights have 8 (`eight_bits`). candle's own quantised products
-//! would round all activations, and keep a repacked copy of every matrix. On a GPU they
+//! multiplied by activations of 32 bits. Where the processor has instructions for them,
+//! weights of 8 bits are multiplied in 8 bits (`eight_bits`), an encoder's of BF16 in
+//! BF16 (`bf16_matrix`). Each row of activations is rounded by itself, so that a
+//! sequence's result does not depend on how many are decoded beside it. candle's own
+//! quantised products would keep a repacked copy of every matrix. On a GPU they
 //! are used for few rows, where a result then depends a little on how many there are.
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use crate::fused::is_host_f32;
 use crate::packed::{FEW_ROWS, PackedMatrix};
 use crate::prepacked::{PrepackedMatrix, product_of_many_rows};
 use crate::products::{DenseRows, product_of_few_rows};
+use crate::right_factor::AttentionPrecision;
 
 /// The weights of a linear layer or an embedding, (output, input).
 #[derive(Debug, Clone)]
@@ -66,13 +68,14 @@ impl Matrix {
     }
 
     /// The same weights as an encoder's products with many rows are fastest with: activations are rounded to 8 bits, or to
-    /// BF16, where the weights are and the processor is faster that way. Its [`rows`](Self::rows) can't be read.
+    /// BF16, where the weights are and the processor is faster that way. Its [`rows`](Self::rows) can't be
+    /// read in 32 bits or BF16.
     pub fn for_encoder(self) -> Result<Self, Error> {
         match &self {
             Self::Dense(weight) if is_host_f32(weight) => {
                 let columns = weight.dim(1)?;
                 let prepacked =
-                    with_values(weight, |values| PrepackedMatrix::transposed(values, columns, 0..columns))??;
+                    with_values(weight, |values| PrepackedMatrix::of_rows(values, columns, 0..columns))??;
                 Ok(Self::Prepacked(Arc::new(prepacked)))
             }
             Self::Packed(packed) if packed.format() == Precision::Bf16 && bf16_matrix::is_fast_here() => {
@@ -83,6 +86,15 @@ impl Matrix {
                 Ok(Self::EightBits { weights: Arc::clone(weights), is_encoder: true })
             }
             _ => Ok(self),
+        }
+    }
+
+    /// That of attention to the results of an encoder's matrix: as coarse as its own products, which are rounded no less.
+    pub fn attention_precision(&self) -> AttentionPrecision {
+        match self {
+            Self::Bf16(_) => AttentionPrecision::Bf16,
+            Self::EightBits { is_encoder: true, .. } => AttentionPrecision::EightBits,
+            _ => AttentionPrecision::F32,
         }
     }
 

@@ -1,28 +1,28 @@
-//! The order in which the kernels for 8 and for 16 bits read a right factor: panel after panel of its columns, of each
-//! panel tile after tile of its rows.
+//! What products in 8 and in 16 bits have in common: the order in which their kernels read a right factor, panel after
+//! panel of its columns, of each panel tile after tile of its rows; and how threads share the work.
 
 use std::ops::Range;
+
+use rayon::prelude::*;
 
 /// Columns of a product that are computed together: two vectors of 16.
 pub const PANEL: usize = 32;
 /// Rows of a tile. In 8 bits the numbers of a column in it share a scale.
 pub const BLOCK: usize = 32;
-/// The numbers of rows that the kernels compute together divide this one.
-pub const ROWS_OF_A_TILE: usize = 12;
-
-/// Of so many rows of activations, how many a thread takes at a time: they stay in the second-level cache, and every thread
-/// has some.
-pub fn rows_per_task(count: usize) -> usize {
-    const MOST: usize = 96;
-    count.div_ceil(rayon::current_num_threads().max(1)).next_multiple_of(ROWS_OF_A_TILE).clamp(1, MOST)
-}
+/// The numbers of rows of activations that the kernels compute together divide this one.
+pub const ROWS_TOGETHER: usize = 12;
 
 /// Numbers of [`PANEL`] columns, row by row.
 pub type Tile = [[f32; PANEL]; BLOCK];
 
-/// Calls `write` with the tiles of W', W having rows of `width` numbers, of which the `part` is taken. What is missing in
-/// the last tiles is zero.
-pub fn tiles_of_transposed(w: &[f32], width: usize, part: Range<usize>, write: impl FnMut(&Tile)) {
+/// So many numbers of a row or column, filled up to whole blocks.
+pub fn padded(numbers: usize) -> usize {
+    numbers.next_multiple_of(BLOCK)
+}
+
+/// Calls `write` with the tiles of the matrix whose columns are the `part` of the rows of `w`, of `width` numbers each.
+/// What is missing in the last tiles is zero.
+pub fn tiles_of_rows(w: &[f32], width: usize, part: Range<usize>, write: impl FnMut(&Tile)) {
     let (columns, depth) = (w.len() / width, part.len());
     tiles((depth, columns), write, |tile, first, start| {
         for (column, row) in w.chunks_exact(width).skip(first).take(PANEL).enumerate() {
@@ -32,8 +32,8 @@ pub fn tiles_of_transposed(w: &[f32], width: usize, part: Range<usize>, write: i
     });
 }
 
-/// As [`tiles_of_transposed`], of W as it is.
-pub fn tiles_of(w: &[f32], width: usize, part: Range<usize>, write: impl FnMut(&Tile)) {
+/// As [`tiles_of_rows`] of the matrix whose columns are those of `w` in the `part` of its rows.
+pub fn tiles_of_columns(w: &[f32], width: usize, part: Range<usize>, write: impl FnMut(&Tile)) {
     tiles((w.len() / width, part.len()), write, |tile, first, start| {
         for (tile, row) in tile.iter_mut().zip(w.chunks_exact(width).skip(start)) {
             let numbers = &row[part.clone()][first..part.len().min(first + PANEL)];
@@ -55,4 +55,25 @@ fn tiles(
             write(&tile);
         }
     }
+}
+
+/// The product of the rows of `x`, each of `columns` numbers, with a matrix of `rows` rows: threads take some rows of `x`
+/// each, which stay in the second-level cache, and `product` computes those of the result with what the thread keeps.
+pub fn product_by_rows<S: Default + Send>(
+    x: &[f32],
+    (rows, columns): (usize, usize),
+    product: impl Fn(&mut S, &mut [f32], &[f32]) + Sync,
+) -> Vec<f32> {
+    /// Rows of `x` that a thread takes at most.
+    const MOST: usize = 96;
+    let count = x.len() / columns.max(1);
+    let mut out = vec![0.0; count * rows];
+    if out.is_empty() {
+        return out;
+    }
+    let task = count.div_ceil(rayon::current_num_threads()).next_multiple_of(ROWS_TOGETHER).min(MOST);
+    out.par_chunks_mut(task * rows)
+        .zip(x.par_chunks(task * columns))
+        .for_each_init(S::default, |scratch, (out, x)| product(scratch, out, x));
+    out
 }

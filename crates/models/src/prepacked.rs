@@ -21,13 +21,13 @@ impl fmt::Debug for PrepackedMatrix {
 }
 
 impl PrepackedMatrix {
-    /// W' of the rows of W, each of `width` numbers, of which the `part` is taken.
-    pub fn transposed(w: &[f32], width: usize, part: Range<usize>) -> Result<Self, Error> {
+    /// Its columns are the `part` of the rows of `w`, each of `width` numbers.
+    pub fn of_rows(w: &[f32], width: usize, part: Range<usize>) -> Result<Self, Error> {
         Ok(Self(GemmExecutor::new().prepack_b(view(w, width, part)?.transposed())))
     }
 
-    /// W as it is: as [`transposed`](Self::transposed).
-    pub fn new(w: &[f32], width: usize, part: Range<usize>) -> Result<Self, Error> {
+    /// Its columns are those of `w` in the `part` of its rows, each of `width` numbers.
+    pub fn of_columns(w: &[f32], width: usize, part: Range<usize>) -> Result<Self, Error> {
         Ok(Self(GemmExecutor::new().prepack_b(view(w, width, part)?)))
     }
 
@@ -99,7 +99,7 @@ mod tests {
     fn products_equal_plain_sums() {
         for (rows, columns, count) in [(1, 1, 1), (5, 17, 3), (300, 384, 130), (33, 1100, 40)] {
             let (weights, x) = (numbers(rows * columns, 1), numbers(count * columns, 2));
-            let prepacked = PrepackedMatrix::transposed(&weights, columns, 0..columns).unwrap();
+            let prepacked = PrepackedMatrix::of_rows(&weights, columns, 0..columns).unwrap();
             let found = prepacked.product(&x).unwrap();
             assert_eq!(found.len(), count * rows);
             let others = product_of_many_rows(&weights, rows, columns, &x).unwrap();
@@ -128,13 +128,13 @@ mod tests {
             part.clone().map(|at| x[row * width + at] * keys[key * width + at]).sum::<f32>() * scale
         });
         let mut scores = vec![f32::NAN; 21];
-        let transposed = PrepackedMatrix::transposed(&keys, width, part.clone()).unwrap();
+        let transposed = PrepackedMatrix::of_rows(&keys, width, part.clone()).unwrap();
         transposed.scaled_product(&mut scores, &x, width, part.clone(), scale).unwrap();
         for (found, expected) in scores.iter().zip(&expected) {
             assert!((found - expected).abs() < 1e-6, "{found} and not {expected}");
         }
         let mut values = vec![f32::NAN; 3 * part.len()];
-        let matrix = PrepackedMatrix::new(&keys, width, part.clone()).unwrap();
+        let matrix = PrepackedMatrix::of_columns(&keys, width, part.clone()).unwrap();
         matrix.scaled_product(&mut values, &expected, 7, 0..7, 1.0).unwrap();
         for (at, found) in values.iter().enumerate() {
             let (row, column) = (at / part.len(), part.start + at % part.len());
@@ -145,9 +145,9 @@ mod tests {
 
     #[test]
     fn shapes_that_do_not_fit_are_refused() {
-        assert!(PrepackedMatrix::transposed(&[0.0; 5], 3, 0..3).is_err());
-        assert!(PrepackedMatrix::transposed(&[0.0; 6], 3, 1..4).is_err());
-        let prepacked = PrepackedMatrix::transposed(&[0.0; 6], 3, 0..3).unwrap();
+        assert!(PrepackedMatrix::of_rows(&[0.0; 5], 3, 0..3).is_err());
+        assert!(PrepackedMatrix::of_rows(&[0.0; 6], 3, 1..4).is_err());
+        let prepacked = PrepackedMatrix::of_rows(&[0.0; 6], 3, 0..3).unwrap();
         assert!(prepacked.product(&[0.0; 4]).is_err());
         assert!(prepacked.scaled_product(&mut [0.0; 3], &[0.0; 6], 3, 0..3, 1.0).is_err());
     }

@@ -4,14 +4,13 @@ use std::ops::Range;
 
 use crate::Error;
 use crate::bf16_matrix::{self, Bf16Matrix};
-use crate::eight_bits::{self, EightBitMatrix};
+use crate::eight_bits::{EightBitMatrix, RoundedRows};
 use crate::prepacked::PrepackedMatrix;
 
-/// What attention multiplies.
+/// The precision of attention's products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Factors {
-    /// Floats of 32 bits.
-    Floats,
+pub enum AttentionPrecision {
+    F32,
     /// Both factors rounded to 16 bits: for encoders whose weights are multiplied in BF16 too.
     Bf16,
     /// Both factors rounded to 8 bits, as [`EightBitMatrix`] does: for encoders whose weights have 8 bits too.
@@ -21,7 +20,7 @@ pub enum Factors {
 /// The right factor of a product, in the order that its kernel reads it in.
 #[derive(Debug)]
 pub enum RightFactor {
-    Floats(PrepackedMatrix),
+    F32(PrepackedMatrix),
     Bf16(Bf16Matrix),
     EightBits(EightBitMatrix),
 }
@@ -30,25 +29,35 @@ pub enum RightFactor {
 #[derive(Debug, Default)]
 pub struct Scratch {
     bf16: bf16_matrix::Scratch,
-    eight_bits: eight_bits::Scratch,
+    eight_bits: RoundedRows,
 }
 
 impl RightFactor {
-    /// W' of the rows of W, each of `width` numbers, of which the `part` is taken.
-    pub fn transposed(factors: Factors, w: &[f32], width: usize, part: Range<usize>) -> Result<Self, Error> {
-        Ok(match factors {
-            Factors::Floats => Self::Floats(PrepackedMatrix::transposed(w, width, part)?),
-            Factors::Bf16 => Self::Bf16(Bf16Matrix::rounded(w, width, part)),
-            Factors::EightBits => Self::EightBits(EightBitMatrix::rounded(w, width, part)),
+    /// Its columns are the `part` of the rows of `w`, each of `width` numbers.
+    pub fn of_rows(
+        precision: AttentionPrecision,
+        w: &[f32],
+        width: usize,
+        part: Range<usize>,
+    ) -> Result<Self, Error> {
+        Ok(match precision {
+            AttentionPrecision::F32 => Self::F32(PrepackedMatrix::of_rows(w, width, part)?),
+            AttentionPrecision::Bf16 => Self::Bf16(Bf16Matrix::of_rows(w, width, part)),
+            AttentionPrecision::EightBits => Self::EightBits(EightBitMatrix::of_rows(w, width, part)),
         })
     }
 
-    /// W as it is: as [`transposed`](Self::transposed).
-    pub fn new(factors: Factors, w: &[f32], width: usize, part: Range<usize>) -> Result<Self, Error> {
-        Ok(match factors {
-            Factors::Floats => Self::Floats(PrepackedMatrix::new(w, width, part)?),
-            Factors::Bf16 => Self::Bf16(Bf16Matrix::rounded_transposed(w, width, part)),
-            Factors::EightBits => Self::EightBits(EightBitMatrix::rounded_transposed(w, width, part)),
+    /// Its columns are those of `w` in the `part` of its rows, each of `width` numbers.
+    pub fn of_columns(
+        precision: AttentionPrecision,
+        w: &[f32],
+        width: usize,
+        part: Range<usize>,
+    ) -> Result<Self, Error> {
+        Ok(match precision {
+            AttentionPrecision::F32 => Self::F32(PrepackedMatrix::of_columns(w, width, part)?),
+            AttentionPrecision::Bf16 => Self::Bf16(Bf16Matrix::of_columns(w, width, part)),
+            AttentionPrecision::EightBits => Self::EightBits(EightBitMatrix::of_columns(w, width, part)),
         })
     }
 
@@ -62,7 +71,7 @@ impl RightFactor {
         scale: f32,
     ) -> Result<(), Error> {
         match self {
-            Self::Floats(matrix) => return matrix.scaled_product(out, x, width, part, scale),
+            Self::F32(matrix) => return matrix.scaled_product(out, x, width, part, scale),
             Self::Bf16(matrix) => matrix.scaled_product(&mut scratch.bf16, out, (x, width, part), scale),
             Self::EightBits(matrix) => {
                 matrix.scaled_product(&mut scratch.eight_bits, out, (x, width, part), scale);

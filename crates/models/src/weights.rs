@@ -181,7 +181,7 @@ impl Weights {
             if stored == Precision::F32
                 && let Ok(values) = bytemuck::try_cast_slice(bytes)
             {
-                let prepacked = PrepackedMatrix::transposed(values, input, 0..input)?;
+                let prepacked = PrepackedMatrix::of_rows(values, input, 0..input)?;
                 return Ok(Matrix::Prepacked(Arc::new(prepacked)));
             }
         }

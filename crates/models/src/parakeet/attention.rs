@@ -10,7 +10,7 @@ use super::encoder::Together;
 use crate::Error;
 use crate::fused::{AttentionHead, columns_of_heads, is_host_f32, queries_per_block};
 use crate::matrix::with_values;
-use crate::right_factor::{self, Factors, RightFactor};
+use crate::right_factor::{self, AttentionPrecision, RightFactor};
 use crate::whisper::layers::{Linear, Loader};
 
 /// The layer's projections, and what is added to queries before they meet keys and before
@@ -59,7 +59,7 @@ impl Attention {
         let p = self.relative.forward(positions)?;
         let biases = (&self.content_bias, &self.position_bias);
         let attended = if is_host_f32(x) {
-            attend_on_host([&q, &k, &v, &p], biases, self.heads, self.k.factors())?
+            attend_on_host([&q, &k, &v, &p], biases, self.heads, self.k.attention_precision())?
         } else {
             attend([&q, &k, &v, &p], biases, self.heads, together)?
         };
@@ -105,7 +105,7 @@ fn attend_on_host(
     [q, k, v, p]: [&Tensor; 4],
     (content, position): (&Tensor, &Tensor),
     heads: usize,
-    factors: Factors,
+    precision: AttentionPrecision,
 ) -> Result<Tensor, Error> {
     let (length, width) = q.dims2()?;
     let (content, position) = (content.flatten_all()?.to_vec1()?, position.flatten_all()?.to_vec1()?);
@@ -113,8 +113,8 @@ fn attend_on_host(
         with_values(v, |v| {
             with_values(p, |p| {
                 let head = |columns: Range<usize>| {
-                    let positions = RightFactor::transposed(factors, p, width, columns.clone())?;
-                    let head = AttentionHead::new(factors, (k, v), width, columns)?;
+                    let positions = RightFactor::of_rows(precision, p, width, columns.clone())?;
+                    let head = AttentionHead::new(precision, (k, v), width, columns)?;
                     Ok(RelativeHead { head, positions })
                 };
                 columns_of_heads(width, heads).map(head).collect::<Result<Vec<_>, Error>>()
@@ -219,11 +219,16 @@ mod tests {
             let (content, position) = (bias(), bias());
             let alone = Together::alone(length);
             let expected = attend([&q, &k, &v, &p], (&content, &position), heads, &alone).unwrap();
-            for (factors, most) in [(Factors::Floats, 2e-5), (Factors::EightBits, 0.15)] {
-                let found = attend_on_host([&q, &k, &v, &p], (&content, &position), heads, factors).unwrap();
+            for (precision, most) in [
+                (AttentionPrecision::F32, 2e-5),
+                (AttentionPrecision::Bf16, 0.1),
+                (AttentionPrecision::EightBits, 0.15),
+            ] {
+                let found =
+                    attend_on_host([&q, &k, &v, &p], (&content, &position), heads, precision).unwrap();
                 let off = (found - &expected).unwrap().abs().unwrap().max_all().unwrap();
                 let off = off.to_scalar::<f32>().unwrap();
-                assert!(off < most, "{factors:?}, {length} x {heads} x {head}: off by {off}");
+                assert!(off < most, "{precision:?}, {length} x {heads} x {head}: off by {off}");
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::packed::FEW_ROWS;
 use crate::speakers::lstm;
 use crate::whisper::layers::{Linear, Loader, Tick, tick};
 
-/// Prediction network and joint network. They compute on the host in 32 bits.
+/// Prediction network and joint network. They compute on the host.
 #[derive(Debug)]
 pub struct Tdt {
     embedding: Matrix,

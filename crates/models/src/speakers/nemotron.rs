@@ -7,7 +7,7 @@ use formats::{NemotronConfig, NemotronFiles};
 use super::tensors::NamedTensors;
 use crate::Error;
 use crate::fused::{self, is_host_f32};
-use crate::right_factor::Factors;
+use crate::right_factor::AttentionPrecision;
 
 /// Hears up to eight speakers in a stream of sound: the network of NVIDIA's
 /// Nemotron-3-Diarization, a Sortformer (Park and others, arXiv:2409.06656), with the
@@ -220,7 +220,8 @@ impl Layer {
             (k.narrow(0, 0, heard)?.contiguous()?, self.v.forward(x)?.narrow(0, 0, heard)?.contiguous()?);
         let attended = if is_host_f32(x) {
             let [q, k, v] = [q, k, v].map(|x| x.unsqueeze(0));
-            fused::attention([&q?, &k?, &v?], self.heads, scale as f32, Factors::Floats)?.squeeze(0)?
+            fused::attention([&q?, &k?, &v?], self.heads, scale as f32, AttentionPrecision::F32)?
+                .squeeze(0)?
         } else {
             // (length, heads, head) -> (heads, length, head)
             let split = |x: Tensor| x.reshape(((), self.heads, head))?.transpose(0, 1)?.contiguous();

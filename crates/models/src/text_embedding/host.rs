@@ -10,7 +10,7 @@ use memory::Precision;
 use crate::fused::attention;
 use crate::matrix::{Matrix, with_values};
 use crate::norm::LayerNorm;
-use crate::right_factor::Factors;
+use crate::right_factor::AttentionPrecision;
 use crate::whisper::layers::{Linear, LoadedBytes, Loader};
 use crate::{Error, Weights};
 
@@ -178,7 +178,8 @@ impl Layer {
             let rows = equal.len() * length;
             let part = |of: &Tensor| of.narrow(0, start, rows)?.reshape((equal.len(), length, width));
             let [q, k, v] = &projections;
-            let attended = attention([&part(q)?, &part(k)?, &part(v)?], heads, scale, Factors::Floats)?;
+            let attended =
+                attention([&part(q)?, &part(k)?, &part(v)?], heads, scale, AttentionPrecision::F32)?;
             parts.push(attended.reshape((rows, width))?);
             start += rows;
         }

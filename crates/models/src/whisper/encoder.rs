@@ -102,10 +102,10 @@ impl Layer {
         let normed = self.norm.forward(x)?;
         if is_host_f32(x) {
             let Projections { q, k, v, out, heads, .. } = &self.attention;
-            let factors = k.factors();
+            let precision = k.attention_precision();
             let (q, k, v) = (q.forward(&normed)?, k.forward(&normed)?, v.forward(&normed)?);
             drop(normed);
-            let attended = fused::attention([&q, &k, &v], *heads, self.attention.scale() as f32, factors)?;
+            let attended = fused::attention([&q, &k, &v], *heads, self.attention.scale() as f32, precision)?;
             drop((q, k, v));
             return out.added(&attended, x);
         }

@@ -11,7 +11,7 @@ use crate::finish::{self, Finish, SplitHeads};
 use crate::fused::{AddBias, AddTo, is_host_f32};
 use crate::matrix::Matrix;
 use crate::norm::LayerNorm;
-use crate::right_factor::Factors;
+use crate::right_factor::AttentionPrecision;
 use crate::{Error, Weights};
 use formats::{Activation, WhisperConfig};
 
@@ -105,13 +105,9 @@ impl Linear {
         Ok(Self { weight: self.weight.for_encoder()?, ..self })
     }
 
-    /// What attention to this layer's results multiplies.
-    pub fn factors(&self) -> Factors {
-        match self.weight {
-            Matrix::Bf16(_) => Factors::Bf16,
-            Matrix::EightBits { is_encoder: true, .. } => Factors::EightBits,
-            _ => Factors::Floats,
-        }
+    /// The precision of attention to this layer's results.
+    pub fn attention_precision(&self) -> AttentionPrecision {
+        self.weight.attention_precision()
     }
 
     /// `x` is (..., input), contiguous; the result is (..., output).
