@@ -132,7 +132,8 @@ mod tests {
                 candle_nn::ops::layer_norm_slow(&x, expected.weight(), expected.bias().unwrap(), 1e-5);
             let off = (found.to_dtype(DType::F64).unwrap() - expected.unwrap()).unwrap();
             let off = off.abs().unwrap().max_all().unwrap().to_scalar::<f64>().unwrap();
-            assert!(off < 2e-5, "{rows} x {width} around {mean}: off by {off}");
+            // Weights up to about 10 multiply what rounding costs numbers around 20.
+            assert!(off < 5e-5, "{rows} x {width} around {mean}: off by {off}");
         }
     }
 
