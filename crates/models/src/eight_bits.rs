@@ -337,7 +337,7 @@ impl vectorised::Kernel for Splitting<'_> {
     }
 }
 
-/// Rounds a block and returns what belongs to it in [`Rounded::blocks`].
+/// Rounds a block and returns what belongs to it in [`RoundedRows::blocks`].
 #[inline(always)]
 fn round_block(values: &mut [i8; BLOCK], x: &[f32; BLOCK], factor: f32) -> (f32, i32) {
     let scale = largest(x) / 127.0;
