@@ -247,23 +247,28 @@ mod avx512 {
     use std::mem::transmute;
 
     use super::{PANEL, Pair, Panel, Step};
+    use crate::panels::ROWS_TOGETHER;
 
     const LANES: usize = 16;
     const VECTORS: usize = PANEL / LANES;
-    /// Rows that are computed together: as many as there are registers for.
-    const ROWS: usize = 12;
-
     #[target_feature(enable = "avx512f,avx512bf16")]
     pub(super) fn rows_times_panel(out: &mut [f32], width: usize, x: &[Pair], panel: &Panel) {
-        let per_row = panel.steps.len();
-        let tiles = out.chunks_mut(ROWS * width).zip(x.chunks(ROWS * per_row));
-        for (out, x) in tiles {
-            if out.len() == ROWS * width {
-                tile::<ROWS>(out, width, x, panel);
-                continue;
-            }
-            for (out, x) in out.chunks_exact_mut(width).zip(x.chunks_exact(per_row)) {
-                tile::<1>(out, width, x, panel);
+        let (mut out, mut x) = (out, x);
+        while !out.is_empty() {
+            let count = match out.len() / width {
+                ROWS_TOGETHER.. => ROWS_TOGETHER,
+                6.. => 6,
+                3.. => 3,
+                _ => 1,
+            };
+            let (rows, of_rows);
+            (rows, out) = out.split_at_mut(count * width);
+            (of_rows, x) = x.split_at(count * panel.steps.len());
+            match count {
+                ROWS_TOGETHER => tile::<ROWS_TOGETHER>(rows, width, of_rows, panel),
+                6 => tile::<6>(rows, width, of_rows, panel),
+                3 => tile::<3>(rows, width, of_rows, panel),
+                _ => tile::<1>(rows, width, of_rows, panel),
             }
         }
     }

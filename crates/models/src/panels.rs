@@ -9,7 +9,7 @@ use rayon::prelude::*;
 pub const PANEL: usize = 32;
 /// Rows of a tile. In 8 bits the numbers of a column in it share a scale.
 pub const BLOCK: usize = 32;
-/// The numbers of rows of activations that the kernels compute together divide this one.
+/// The most rows of activations that a kernel computes together; the numbers of others divide it.
 pub const ROWS_TOGETHER: usize = 12;
 
 /// Numbers of [`PANEL`] columns, row by row.
