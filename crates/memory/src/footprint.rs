@@ -220,8 +220,10 @@ impl Footprint {
     /// The prediction for a Parakeet model on windows of at most 30.5 s: N = 382 frames of width
     /// d, hidden layers of width f. Windows are encoded one after the other on the host, together on a GPU. At the widest
     /// point of a layer there are its input and norm, queries, keys, values and what was
-    /// attended to, positions and their projection (2N each), and on the host keys, values and positions again and the
-    /// scores of a block of queries per thread, on a GPU the scores of all and twice those of the distances (2N); or, in a
+    /// attended to, on the host keys and values again and the scores of a block of queries per thread, on a GPU the distances
+    /// (2N) in another order, the scores of all and twice those of the distances. Formats that are converted as they are used
+    /// need the projected distances (2N) too, on the host twice; others hold them for windows of
+    /// [`MOST_FRAMES`](ParakeetDimensions::MOST_FRAMES) in place of the matrix. Or, in a
     /// hidden layer, the input, its norm, the layer before and after its activation on a GPU, and the result. Before the
     /// layers: the spectrogram and what the convolutions make of it, one window after the other. The prediction network has a state of fixed size, so that
     /// beside the frames of all windows, which are projected to its width p, there are only logits.
@@ -237,12 +239,22 @@ impl Footprint {
         let parameters = dimensions.parameters();
         let largest = 4 * d * f.max(dimensions.subsampled());
         let widened = if plan.held == Precision::F32 { 0 } else { largest.min(WIDENED) };
-        let attention = 6 * n * d + 2 * 2 * n * d;
-        // Keys, values and positions again, in the order that products read them in.
-        let attention = attention
+        let projected_once = match plan.held {
+            Precision::F32 | Precision::F16 | Precision::Bf16 => true,
+            Precision::Q8_0 => plan.kind == DeviceKind::Host,
+            _ => false,
+        };
+        let distances = 2 * ParakeetDimensions::MOST_FRAMES as u64 - 1;
+        let beyond_the_matrix = match projected_once {
+            true => dimensions.layers * distances.saturating_sub(d) * plan.held.for_width(d).bytes(d),
+            false => 0,
+        };
+        let projected = if projected_once { 0 } else { 2 * n * d };
+        let attention = 6 * n * d
             + match plan.kind {
-                DeviceKind::Host => 4 * n * d,
-                DeviceKind::Gpu => 5 * dimensions.heads * n * n,
+                // Keys and values in the order that products read them in.
+                DeviceKind::Host => 2 * n * d + 2 * projected,
+                DeviceKind::Gpu => 2 * n * d + projected + 5 * dimensions.heads * n * n,
             };
         let (feed_forward, subsampling) = match plan.kind {
             DeviceKind::Host => (3 * n * d + n * f, n * (dimensions.subsampled() + d)),
@@ -261,7 +273,7 @@ impl Footprint {
                 DeviceKind::Host => HOST_BARE,
                 DeviceKind::Gpu => GPU_FIXED,
             },
-            weights: dimensions.matrix_bytes(plan.held) + s * parameters.others,
+            weights: dimensions.matrix_bytes(plan.held) + beyond_the_matrix + s * parameters.others,
             workspace: match plan.kind {
                 DeviceKind::Host => widened,
                 DeviceKind::Gpu => GPU_WORKSPACE + s * subsampling.saturating_sub(layers),

@@ -140,6 +140,10 @@ impl ParakeetDimensions {
         durations: 5,
     };
 
+    /// The most frames of a window, 40.96 s. With a width of 1,024, what an encoder's layer makes of the distances between
+    /// so many frames takes the memory of the matrix that it multiplies them by, and can be held in its place.
+    pub const MOST_FRAMES: usize = 512;
+
     /// Frames of the encoder, 80 ms each, in so many seconds.
     pub const fn frames(seconds: u64) -> u64 {
         (100 * seconds).div_ceil(8)

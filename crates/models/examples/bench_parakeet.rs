@@ -67,8 +67,10 @@ fn measure() -> Result<()> {
     })?;
     let decoding = predicting / STEPS * TYPICAL_TOKENS + joining / STEPS * TYPICAL_STEPS;
     let of = model.config.dimensions;
-    // Multiplications and additions of the matrices, each frame with each weight.
-    let operations = 2.0 * of.parameters().matrices as f64 * encoded.dim(0)? as f64;
+    // Multiplications and additions of the matrices, each frame with each weight, but for those that project distances: in
+    // most precisions that is done as the model is loaded.
+    let weights = of.parameters().matrices - of.layers * of.width * of.width;
+    let operations = 2.0 * weights as f64 * encoded.dim(0)? as f64;
     println!(
         "| {} | {} | {:.0} | {:.0} | {:.2} | {:.2} | {:.1} | {} |",
         folder.file_name().unwrap_or_default().to_string_lossy(),

@@ -98,6 +98,11 @@ impl Matrix {
         }
     }
 
+    /// Whether weights take less memory than what the device computes with, and are converted as they are used.
+    pub fn is_compressed(&self) -> bool {
+        matches!(self, Self::Packed(_) | Self::Quantised(_))
+    }
+
     /// The number of rows.
     pub fn output(&self) -> Result<usize, Error> {
         Ok(match self {

@@ -1,7 +1,7 @@
 use candle_core::{D, Device, Module, Tensor};
 use formats::ParakeetConfig;
 
-use super::attention::Attention;
+use super::attention::{Attention, MOST_FRAMES};
 use super::convolution::Convolution;
 use super::subsampling::Subsampling;
 use crate::Error;
@@ -68,7 +68,6 @@ pub struct Encoder {
     layers: Vec<Layer>,
     /// By which frames are multiplied before the layers.
     scale: Option<f64>,
-    width: usize,
     /// Frames that a layer's convolution reaches over.
     kernel: usize,
     bands: usize,
@@ -99,6 +98,7 @@ impl Encoder {
         let of = &config.dimensions;
         let (width, inner) = (of.width as usize, of.ffn as usize);
         let subsampling = Subsampling::load(loader, of)?;
+        let positions = positions(MOST_FRAMES, width)?.to_dtype(loader.dtype)?.to_device(loader.device)?;
         let layer = |number: u64| -> Result<Layer, Error> {
             tick(on_layer)?;
             let name = format!("encoder.layers.{number}");
@@ -116,7 +116,7 @@ impl Encoder {
             Ok(Layer {
                 first: feed_forward("feed_forward1")?,
                 attention_norm: norm("norm_self_att")?,
-                attention: Attention::load(loader, &format!("{name}.self_attn"), of)?,
+                attention: Attention::load(loader, &format!("{name}.self_attn"), of, &positions)?,
                 convolution_norm: norm("norm_conv")?,
                 convolution: Convolution::load(loader, &format!("{name}.conv"), of)?,
                 second: feed_forward("feed_forward2")?,
@@ -127,7 +127,6 @@ impl Encoder {
             subsampling,
             layers: (0..of.layers).map(layer).collect::<Result<_, _>>()?,
             scale: config.scale_input.then(|| (width as f64).sqrt()),
-            width,
             kernel: of.kernel as usize,
             bands: of.mel_bins as usize,
         })
@@ -138,7 +137,7 @@ impl Encoder {
     ///
     /// # Errors
     /// [`Error::Interrupted`] if `on_layer` returned `false`; [`Error::Candle`] if there is no
-    /// frame, or the device fails or has no memory left.
+    /// frame or there are more than [`memory::ParakeetDimensions::MOST_FRAMES`], or the device fails or has no memory left.
     pub fn forward(&self, spectrogram: &[f32], on_layer: &Tick) -> Result<Tensor, Error> {
         let x = self.subsample(spectrogram)?;
         tick(on_layer)?;
@@ -178,9 +177,13 @@ impl Encoder {
         if let Some(scale) = self.scale {
             x = (x * scale)?;
         }
-        let positions = positions(together.length, self.width)?.to_dtype(x.dtype())?.to_device(x.device())?;
+        if together.length > MOST_FRAMES {
+            let length = together.length;
+            let reason = format!("a window of {length} frames, more than {MOST_FRAMES}");
+            return Err(candle_core::Error::Msg(reason).into());
+        }
         for layer in &self.layers {
-            x = layer.forward(x, &positions, together)?;
+            x = layer.forward(x, together)?;
             tick(on_layer)?;
         }
         Ok(x)
@@ -205,9 +208,9 @@ impl Encoder {
 }
 
 impl Layer {
-    fn forward(&self, x: Tensor, positions: &Tensor, together: &Together) -> Result<Tensor, Error> {
+    fn forward(&self, x: Tensor, together: &Together) -> Result<Tensor, Error> {
         let x = self.first.forward(&x)?;
-        let x = self.attention.forward(&x, &self.attention_norm.forward(&x)?, positions, together)?;
+        let x = self.attention.forward(&x, &self.attention_norm.forward(&x)?, together)?;
         let x = self.convolution.forward(&x, &self.convolution_norm.forward(&x)?, together)?;
         Ok(self.norm.forward(&self.second.forward(&x)?)?)
     }

@@ -110,6 +110,11 @@ impl Linear {
         self.weight.attention_precision()
     }
 
+    /// Whether its weights are converted as they are used.
+    pub fn is_compressed(&self) -> bool {
+        self.weight.is_compressed()
+    }
+
     /// `x` is (..., input), contiguous; the result is (..., output).
     pub fn forward(&self, x: &Tensor) -> Result<Tensor, Error> {
         self.activated(x, None)

@@ -251,6 +251,21 @@ fn every_precision_computes_and_is_held_as_asked() {
     }
 }
 
+/// Windows up to the longest one are computed, whatever holds the distances between their frames.
+#[test]
+fn windows_longer_than_the_longest_are_refused() {
+    let folder = folder("first", false);
+    for precision in [Precision::F32, Precision::F16] {
+        let model = load(folder.path(), precision).unwrap();
+        let bands = model.config.dimensions.mel_bins as usize;
+        let encode = |frames: usize| model.encoder.forward(&vec![0.5; 8 * frames * bands], &|| true);
+        let most = memory::ParakeetDimensions::MOST_FRAMES;
+        assert_eq!(encode(most).unwrap().dim(0).unwrap(), most);
+        let refusal = encode(most + 1).unwrap_err().to_string();
+        assert!(refusal.contains("a window of 513 frames, more than 512"), "{refusal}");
+    }
+}
+
 #[test]
 fn damaged_models_are_refused_by_name() {
     let change = |what: &dyn Fn(&mut HashMap<String, Tensor>)| {
