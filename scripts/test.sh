@@ -49,21 +49,28 @@ browser_tests() {
         --test-reporter=tap "--test-reporter-destination=$results/browser.tap" browser/*.test.mjs)
 }
 
-# Chromium waits for half of its time.
-all_page_tests() {
-    local outcome=0
-    page_tests >"$results/pages.out" 2>&1 &
-    browser_tests || outcome=1
-    wait $! || outcome=1
-    cat "$results/pages.out"
-    return $outcome
-}
-
 window_tests() {
     # The longest first, so that none of them is left to run alone.
     local longest=(tests/window/{speakers,queue,lifetime}.test.mjs) others
     mapfile -t others < <(printf '%s\n' tests/window/*.test.mjs | grep -vxF "$(printf '%s\n' "${longest[@]}")")
     RAYON_NUM_THREADS=1 tests/window/test-files.sh "$results" "${longest[@]}" "${others[@]}"
+}
+
+all_page_tests() {
+    local outcome=0
+    page_tests || outcome=1
+    browser_tests || outcome=1
+    return $outcome
+}
+
+# Chromium waits for half of its time.
+interface_tests() {
+    local outcome=0
+    all_page_tests >"$results/pages.out" 2>&1 &
+    window_tests || outcome=1
+    wait $! || outcome=1
+    cat "$results/pages.out"
+    return $outcome
 }
 
 must "Set-up" scripts/setup.sh engine window test
@@ -75,7 +82,6 @@ if has_emulated_card; then
     must "The emulated graphics card" scripts/cuda/mock/build.sh
 fi
 phase "Rust tests, those of the emulated graphics card too" all_rust_tests
-phase "The pages: tests, in Chromium" all_page_tests
-phase "The real window" window_tests
+phase "The pages, in Chromium too, and the real window" interface_tests
 phase "Skipped tests" python3 scripts/test-report.py summary "$results" scripts/skips-allowed.txt
 finish

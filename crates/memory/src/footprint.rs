@@ -5,7 +5,8 @@
 //! With T = audio context (1500), d = width, f = feed-forward width, h = heads,
 //! V = vocabulary, N = tokens a sequence may have, w = windows decoded
 //! together, b = beams, s = bytes of an element (4 on the host, 2 on a GPU; keys
-//! and values have 2 on the host too, unless the weights have 32 bits), L the
+//! and values have 2 on the host too, unless the weights have 32 bits, and those of the cross-attention 1 and a
+//! sixteenth where weights of 8 bits are multiplied in 8 bits), L the
 //! decoder's layers:
 //!
 //! - **weights**: every matrix in the precision in which it is held, or the next
@@ -51,6 +52,7 @@ use crate::bytes::MIB;
 use crate::dimensions::{Dimensions, Precision};
 use crate::network::{Network, ParakeetDimensions};
 use crate::probe::DeviceKind;
+use crate::processor::multiplies_in_eight_bits;
 use crate::scope::Demand;
 
 /// The engine without a model, its tokenizer included. Measured.
@@ -96,13 +98,27 @@ pub struct Plan {
     pub tokens: u64,
     /// Whether the times of words are computed.
     pub word_times: bool,
+    /// Whether the processor multiplies weights of 8 bits in 8 bits.
+    pub in_eight_bits: bool,
 }
 
 impl Plan {
     /// Five beams, half of the decoder's positions and word times: what a job
     /// does where nothing else is asked for.
     pub fn new(kind: DeviceKind, held: Precision, dimensions: &Dimensions) -> Self {
-        Self { kind, held, beams: 5, tokens: dimensions.text_context / 2 + 4, word_times: true }
+        Self {
+            kind,
+            held,
+            beams: 5,
+            tokens: dimensions.text_context / 2 + 4,
+            word_times: true,
+            in_eight_bits: Self::is_in_eight_bits(kind, held),
+        }
+    }
+
+    /// On this machine.
+    pub(crate) fn is_in_eight_bits(kind: DeviceKind, held: Precision) -> bool {
+        kind == DeviceKind::Host && held == Precision::Q8_0 && multiplies_in_eight_bits()
     }
 
     /// Bytes of an activation's element: the host computes in 32 bits, a GPU
@@ -117,6 +133,11 @@ impl Plan {
     /// Bytes of an element of Whisper's keys and values: those of the weights, but no fewer than 16 bits.
     fn cached_element(&self) -> u64 {
         if self.held == Precision::F32 { 4 } else { 2 }
+    }
+
+    /// Bytes of so many numbers among the keys and values of the cross-attention.
+    fn cross_bytes(&self, numbers: u64) -> u64 {
+        if self.in_eight_bits { Precision::Q8_0.bytes(numbers) } else { self.cached_element() * numbers }
     }
 }
 
@@ -241,8 +262,7 @@ impl Footprint {
         let widened = if plan.held == Precision::F32 { 0 } else { largest.min(WIDENED) };
         let projected_once = match plan.held {
             Precision::F32 | Precision::F16 | Precision::Bf16 => true,
-            Precision::Q8_0 => plan.kind == DeviceKind::Host,
-            _ => false,
+            _ => plan.in_eight_bits,
         };
         let distances = 2 * ParakeetDimensions::MOST_FRAMES as u64 - 1;
         let beyond_the_matrix = match projected_once {
@@ -317,7 +337,7 @@ impl Footprint {
         let encoder = s * (mel + feed_forward.max(attention));
 
         let layers = dimensions.decoder_layers;
-        let cross = plan.cached_element() * layers * 2 * t * d;
+        let cross = plan.cross_bytes(layers * 2 * t * d);
         let cache_of = |tokens: u64| plan.cached_element() * 2 * tokens * d;
         let own = layers * cache_of(plan.tokens) * plan.beams;
         let logits = 4 * dimensions.vocabulary;

@@ -29,6 +29,7 @@ mod notice;
 pub mod nvml;
 pub mod platform;
 mod probe;
+pub mod processor;
 mod scope;
 pub mod settings;
 pub mod shortage;

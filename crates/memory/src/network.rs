@@ -90,7 +90,14 @@ impl Network {
         match self {
             Self::Whisper(of) => Plan::new(kind, held, of),
             // One sequence per window, with a state of fixed size; times cost nothing.
-            Self::Parakeet(_) => Plan { kind, held, beams: 1, tokens: 0, word_times: false },
+            Self::Parakeet(_) => Plan {
+                kind,
+                held,
+                beams: 1,
+                tokens: 0,
+                word_times: false,
+                in_eight_bits: Plan::is_in_eight_bits(kind, held),
+            },
         }
     }
 

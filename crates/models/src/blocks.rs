@@ -9,7 +9,6 @@
 //! matrices keep a second, repacked copy of every matrix.
 
 use candle_core::quantized::GgmlDType;
-use half::bf16;
 use memory::Precision;
 
 use crate::products::BLOCK_WEIGHTS;
@@ -61,7 +60,7 @@ pub fn to_f32_inline<const FMA: bool>(format: Precision, bytes: &[u8], values: &
             each::<{ 2 * BLOCK_WEIGHTS }, BLOCK_WEIGHTS>(bytes, first, |b, v| *v = f16_weights::<FMA>(b));
             each::<2, 1>(&bytes[2 * whole..], last, |b, v| v[0] = f16_value(*b));
         }
-        Precision::Bf16 => each::<2, 1>(bytes, values, |b, v| v[0] = bf16::from_le_bytes(*b).to_f32()),
+        Precision::Bf16 => each::<2, 1>(bytes, values, |b, v| v[0] = bf16_value(*b)),
         Precision::Q8_0 => each::<34, 32>(bytes, values, q8_0),
         Precision::Q6K => each::<210, 256>(bytes, values, q6_k),
         Precision::Q5K => each::<176, 256>(bytes, values, q5_k),
@@ -98,6 +97,22 @@ pub fn f16_value(bytes: [u8; 2]) -> f32 {
     let not_finite = if magnitude >= 0x7c00 << 13 { 0x7f80_0000 } else { 0 };
     let sign = (bits & 0x8000) << 16;
     f32::from_bits((f32::from_bits(magnitude) * TWO_TO_112).to_bits() | not_finite | sign)
+}
+
+/// The number whose upper half these bytes are.
+#[inline(always)]
+fn bf16_value(bytes: [u8; 2]) -> f32 {
+    f32::from_bits(u32::from(u16::from_le_bytes(bytes)) << 16)
+}
+
+/// Converts 32 numbers in BF16.
+#[inline(always)]
+pub fn bf16_weights(bytes: &[u8; 2 * BLOCK_WEIGHTS]) -> [f32; BLOCK_WEIGHTS] {
+    let mut weights = [0.0; BLOCK_WEIGHTS];
+    for (weight, bytes) in weights.iter_mut().zip(bytes.as_chunks().0) {
+        *weight = bf16_value(*bytes);
+    }
+    weights
 }
 
 /// Converts 32 half-precision numbers, with F16C instructions if `FMA` is true.

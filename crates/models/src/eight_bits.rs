@@ -28,14 +28,15 @@ use kernels::{Kernel, Panel};
 const BLOCK_BYTES: usize = 2 + BLOCK;
 /// Four weights of each column of a panel.
 const STEP: usize = 4 * PANEL;
-/// Up to so many rows of activations, threads take some columns of the result each; of more, some rows.
+/// See [`is_few`].
 const FEW_ROWS: usize = 64;
 /// Weights that a thread takes at a time where there are few rows of activations: some microseconds of work.
 const WEIGHTS_PER_TASK: usize = 1 << 16;
 
-/// Whether this processor multiplies 8 bits faster than 32: with VNNI, in vectors of 512 or of 256 bits.
-pub fn is_fast_here() -> bool {
-    Kernel::of_this_processor() != Kernel::Plain
+/// Of so few rows of activations threads take some columns of the result each: some rows each would leave threads without
+/// any.
+fn is_few(count: usize) -> bool {
+    count <= FEW_ROWS.max(ROWS_TOGETHER * rayon::current_num_threads())
 }
 
 /// Rows of rounded activations, padded. A thread keeps them from one [`EightBitMatrix::scaled_product`] to the next, so
@@ -55,6 +56,21 @@ impl RoundedRows {
         blocks.resize(values.len() / BLOCK, (0.0, 0));
         vectorised(Rounding { values, blocks, x, width, part, scale });
     }
+
+    /// As [`set`](Self::set), and behind all rows what rounding left of each, rounded too.
+    fn set_fine(&mut self, x: &[f32], width: usize, part: Range<usize>, scale: f32) {
+        let Self { values, blocks } = self;
+        values.resize(2 * (x.len() / width) * padded(part.len()), 0);
+        blocks.resize(values.len() / BLOCK, (0.0, 0));
+        vectorised(FineRounding { values, blocks, x, width, part, scale });
+    }
+}
+
+/// What a thread keeps from one [`EightBitMatrix::fine_scaled_product`] to the next.
+#[derive(Debug, Default)]
+pub struct FineScratch {
+    rounded: RoundedRows,
+    products: Vec<f32>,
 }
 
 /// Weights in the order that the kernels read them in: panel after panel, of each panel block after block.
@@ -149,43 +165,48 @@ impl EightBitMatrix {
     }
 
     /// As [`product`](Self::product), activations having about 16 bits: what rounding them to 8 leaves is multiplied too.
+    ///
+    /// # Panics
+    /// Where the lengths don't fit.
     pub fn fine_product(&self, x: &[f32]) -> Vec<f32> {
-        /// Bounds what is in memory beside the result.
-        const MOST_ROWS: usize = 128;
-        let mut out = Vec::with_capacity(x.len() / self.columns.max(1) * self.rows);
-        for x in x.chunks((MOST_ROWS * self.columns).max(1)) {
-            let mut both = vec![0.0; 2 * x.len()];
-            let (rounded, rest) = both.split_at_mut(x.len());
-            vectorised(Splitting { rounded, rest, x });
-            let product = self.product(&both);
-            let (of_rounded, of_rest) = product.split_at(product.len() / 2);
-            out.extend(of_rounded.iter().zip(of_rest).map(|(rounded, rest)| rounded + rest));
+        let (rows, columns) = self.shape();
+        assert!(x.len().is_multiple_of(columns.max(1)));
+        let count = x.len() / columns.max(1);
+        if is_few(2 * count) {
+            let mut rounded = RoundedRows::default();
+            rounded.set_fine(x, columns.max(1), 0..columns, 1.0);
+            let mut products = self.product_by_panels(Kernel::of_this_processor(), &rounded, 2 * count);
+            let (whole, rest) = products.split_at_mut(count * rows);
+            whole.iter_mut().zip(rest).for_each(|(whole, rest)| *whole += *rest);
+            products.truncate(count * rows);
+            return products;
         }
-        out
+        product_by_rows(x, (rows, columns), |scratch, out, x| {
+            self.fine_scaled_product(scratch, out, (x, columns, 0..columns), 1.0);
+        })
     }
 
     fn product_with(&self, kernel: Kernel, x: &[f32]) -> Vec<f32> {
         let (rows, columns) = self.shape();
         assert!(x.len().is_multiple_of(columns.max(1)));
         let count = x.len() / columns.max(1);
-        // Fewer rows would leave threads without any.
-        if count <= FEW_ROWS.max(ROWS_TOGETHER * rayon::current_num_threads()) {
-            return self.product_by_panels(kernel, x, count);
+        if is_few(count) {
+            let mut rounded = RoundedRows::default();
+            rounded.set(x, columns.max(1), 0..columns, 1.0);
+            return self.product_by_panels(kernel, &rounded, count);
         }
         product_by_rows(x, (rows, columns), |scratch, out, x| {
             self.scaled_product_with(kernel, scratch, out, (x, columns, 0..columns), 1.0);
         })
     }
 
-    /// Threads take some panels each.
-    fn product_by_panels(&self, kernel: Kernel, x: &[f32], count: usize) -> Vec<f32> {
+    /// Threads take some panels each. `x` is `count` rows.
+    fn product_by_panels(&self, kernel: Kernel, x: &RoundedRows, count: usize) -> Vec<f32> {
         let (rows, columns) = self.shape();
         let mut out = vec![0.0; count * rows];
         if out.is_empty() || columns == 0 {
             return out;
         }
-        let mut rounded = RoundedRows::default();
-        rounded.set(x, columns, 0..columns, 1.0);
         // Panel after panel, of each panel row after row.
         let of_panel = count * PANEL;
         let mut by_panel = vec![0.0; rows.div_ceil(PANEL) * of_panel];
@@ -193,7 +214,7 @@ impl EightBitMatrix {
         by_panel.par_chunks_mut(panels * of_panel).enumerate().for_each(|(task, out)| {
             for (number, out) in out.chunks_exact_mut(of_panel).enumerate() {
                 let panel = self.panel(task * panels + number, 0);
-                kernel.rows_times_panel(out, PANEL, &rounded, &panel);
+                kernel.rows_times_panel(out, PANEL, x, &panel);
             }
         });
         if count == 1 {
@@ -243,6 +264,28 @@ impl EightBitMatrix {
         self.scaled_product_with(Kernel::of_this_processor(), scratch, out, (x, width, part), scale);
     }
 
+    /// As [`scaled_product`](Self::scaled_product), with activations as in [`fine_product`](Self::fine_product).
+    ///
+    /// # Panics
+    /// Where the lengths don't fit.
+    pub fn fine_scaled_product(
+        &self,
+        FineScratch { rounded, products }: &mut FineScratch,
+        out: &mut [f32],
+        (x, width, part): (&[f32], usize, Range<usize>),
+        scale: f32,
+    ) {
+        assert!(part.len() == self.columns && out.len() == x.len() / width.max(1) * self.rows);
+        if out.is_empty() || self.columns == 0 {
+            return out.fill(0.0);
+        }
+        rounded.set_fine(x, width, part, scale);
+        products.resize(2 * out.len(), 0.0);
+        self.rows_times_all_panels(Kernel::of_this_processor(), products, rounded);
+        let (whole, rest) = products.split_at(out.len());
+        out.iter_mut().zip(whole.iter().zip(rest)).for_each(|(out, (whole, rest))| *out = whole + rest);
+    }
+
     fn scaled_product_with(
         &self,
         kernel: Kernel,
@@ -256,8 +299,12 @@ impl EightBitMatrix {
             return out.fill(0.0);
         }
         scratch.set(x, width, part, scale);
+        self.rows_times_all_panels(kernel, out, scratch);
+    }
+
+    fn rows_times_all_panels(&self, kernel: Kernel, out: &mut [f32], x: &RoundedRows) {
         for number in 0..self.rows.div_ceil(PANEL) {
-            kernel.rows_times_panel(out, self.rows, scratch, &self.panel(number, number * PANEL));
+            kernel.rows_times_panel(out, self.rows, x, &self.panel(number, number * PANEL));
         }
     }
 }
@@ -314,24 +361,35 @@ impl vectorised::Kernel for Rounding<'_> {
     }
 }
 
-/// Splits whole blocks into what [`Rounding`] makes of them and the rest.
-struct Splitting<'a> {
-    rounded: &'a mut [f32],
-    rest: &'a mut [f32],
+/// As [`Rounding`] for the first half of the rows of `values`; the second is what that leaves, rounded in the same way.
+struct FineRounding<'a> {
+    values: &'a mut [i8],
+    blocks: &'a mut [(f32, i32)],
     x: &'a [f32],
+    width: usize,
+    part: Range<usize>,
+    scale: f32,
 }
 
-impl vectorised::Kernel for Splitting<'_> {
+impl vectorised::Kernel for FineRounding<'_> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let places =
-            self.rounded.as_chunks_mut::<BLOCK>().0.iter_mut().zip(self.rest.as_chunks_mut::<BLOCK>().0);
-        for (x, (whole, rest)) in self.x.as_chunks::<BLOCK>().0.iter().zip(places) {
-            let scale = largest(x) / 127.0;
-            let inverse = inverse(scale);
-            for ((whole, rest), x) in whole.iter_mut().zip(rest).zip(x) {
-                *whole = rounded(x * inverse) as f32 * scale;
-                *rest = x - *whole;
+        let (values, _) = self.values.as_chunks_mut::<BLOCK>();
+        let half = values.len() / 2;
+        let (values, rest_values) = values.split_at_mut(half);
+        let (blocks, rest_blocks) = self.blocks.split_at_mut(half);
+        let mut places = values.iter_mut().zip(blocks).zip(rest_values.iter_mut().zip(rest_blocks));
+        for x in self.x.chunks_exact(self.width) {
+            for x in x[self.part.clone()].chunks(BLOCK) {
+                let mut block = [0.0; BLOCK];
+                block[..x.len()].copy_from_slice(x);
+                let Some(((values, of_block), (rest_values, of_rest))) = places.next() else { return };
+                *of_block = round_block(values, &block, 1.0);
+                for (x, value) in block.iter_mut().zip(values) {
+                    *x -= f32::from(*value) * of_block.0;
+                }
+                of_block.0 *= self.scale;
+                *of_rest = round_block(rest_values, &block, self.scale);
             }
         }
     }
@@ -415,7 +473,7 @@ mod tests {
     #[test]
     fn kernels_compute_the_same_numbers() {
         let kernels = Kernel::of_this_machine();
-        if !is_fast_here() {
+        if !memory::processor::multiplies_in_eight_bits() {
             println!("skipped: this processor has no VNNI");
         }
         for (count, rows, columns) in [(1, 1, 32), (7, 33, 64), (13, 64, 512), (200, 70, 96)] {

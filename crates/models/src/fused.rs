@@ -127,9 +127,8 @@ impl AttentionHead {
     ) -> Result<(), Error> {
         let queries = out.len() / width;
         let keys = scores.len() / queries;
-        let mut sums = vec![0.0; queries];
         let mut values = vec![0.0; queries * self.columns.len()];
-        vectorised(ExponentialsKernel { scores, keys, sums: &mut sums });
+        let sums = exponentials_of_rows(scores, keys);
         self.values.scaled_product(scratch, &mut values, (scores, keys, 0..keys), 1.0)?;
         // The result has fewer elements to divide than the scores.
         let rows = out.chunks_exact_mut(width).zip(values.chunks_exact(self.columns.len()));
@@ -171,6 +170,13 @@ impl Kernel for ExponentialsKernel<'_> {
             *sum = exponentials(row);
         }
     }
+}
+
+/// Applies [`exponentials`] to the rows of `scores`, of `keys` numbers each, and returns their sums.
+pub(crate) fn exponentials_of_rows(scores: &mut [f32], keys: usize) -> Vec<f32> {
+    let mut sums = vec![0.0; scores.len() / keys];
+    vectorised(ExponentialsKernel { scores, keys, sums: &mut sums });
+    sums
 }
 
 /// Replaces each x of the row by exp(x - maximum of the row) and returns their sum.

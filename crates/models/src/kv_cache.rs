@@ -226,7 +226,7 @@ impl<E: Element> KvCache<E> {
                     vectorised(self.head_attention(q, number, queries, mask, scale, scores, out))
                 },
             );
-            self.side_by_side(&by_head, queries)
+            side_by_side(&by_head, self.heads, queries, self.head_width)
         })?;
         Ok(Tensor::from_vec(attended, q.dims(), q.device())?)
     }
@@ -333,23 +333,22 @@ impl<E: Element> KvCache<E> {
             out,
         }
     }
+}
 
-    /// (rows, heads, queries, head width) -> (rows, queries, heads, head width).
-    fn side_by_side(&self, by_head: &[f32], queries: usize) -> Vec<f32> {
-        let head_width = self.head_width;
-        if queries == 1 {
-            return by_head.to_vec();
-        }
-        let mut out = Vec::with_capacity(by_head.len());
-        for row in by_head.chunks_exact(self.heads * queries * head_width) {
-            for query in 0..queries {
-                for head in 0..self.heads {
-                    out.extend_from_slice(&row[(head * queries + query) * head_width..][..head_width]);
-                }
+/// (rows, heads, queries, head width) -> (rows, queries, heads, head width).
+pub(crate) fn side_by_side(by_head: &[f32], heads: usize, queries: usize, head_width: usize) -> Vec<f32> {
+    if queries == 1 {
+        return by_head.to_vec();
+    }
+    let mut out = Vec::with_capacity(by_head.len());
+    for row in by_head.chunks_exact(heads * queries * head_width) {
+        for query in 0..queries {
+            for head in 0..heads {
+                out.extend_from_slice(&row[(head * queries + query) * head_width..][..head_width]);
             }
         }
-        out
     }
+    out
 }
 
 /// Attention of the queries of one row by one head.

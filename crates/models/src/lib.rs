@@ -26,6 +26,7 @@ mod prepacked;
 mod products;
 mod quantise;
 mod right_factor;
+mod rounded_audio;
 pub mod speakers;
 pub mod text_embedding;
 pub mod training;

@@ -15,11 +15,12 @@ use std::sync::Arc;
 use candle_core::quantized::{QMatMul, QStorage, QTensor};
 use candle_core::{CpuStorage, DType, Device, Module, Storage, Tensor};
 use memory::Precision;
+use memory::processor::multiplies_in_eight_bits;
 
 use crate::Error;
 use crate::bf16_matrix::{self, Bf16Matrix};
 use crate::blocks::{bytes_of, ggml};
-use crate::eight_bits::{self, EightBitMatrix};
+use crate::eight_bits::EightBitMatrix;
 use crate::fused::is_host_f32;
 use crate::packed::{FEW_ROWS, PackedMatrix};
 use crate::prepacked::{PrepackedMatrix, product_of_many_rows};
@@ -55,7 +56,7 @@ impl Matrix {
         device: &Device,
         invalid: impl FnOnce(String) -> Error,
     ) -> Result<Self, Error> {
-        if device.is_cpu() && format == Precision::Q8_0 && eight_bits::is_fast_here() {
+        if device.is_cpu() && format == Precision::Q8_0 && multiplies_in_eight_bits() {
             let weights = Arc::new(EightBitMatrix::convert(stored, bytes, shape).map_err(invalid)?);
             return Ok(Self::EightBits { weights, is_encoder: false });
         }

@@ -6,7 +6,7 @@ use memory::Precision;
 use rayon::prelude::*;
 
 use crate::Error;
-use crate::blocks::{bytes_of, f16_weights, ggml, q8_0_weights, to_f32, to_f32_inline};
+use crate::blocks::{bf16_weights, bytes_of, f16_weights, ggml, q8_0_weights, to_f32, to_f32_inline};
 use crate::matrix::{dense_product, with_values};
 use crate::products::{
     BLOCK_WEIGHTS, WEIGHTS_PER_TASK, WeightRows, blocks_times, product_of_few_rows, row_times,
@@ -150,6 +150,9 @@ impl WeightRows for PackedMatrix {
             Precision::F16 if self.columns.is_multiple_of(BLOCK_WEIGHTS) => {
                 blocks_times::<FMA, _>(row.as_chunks().0, x, out, |block| (1.0, f16_weights::<FMA>(block)));
             }
+            Precision::Bf16 if self.columns.is_multiple_of(BLOCK_WEIGHTS) => {
+                blocks_times::<FMA, _>(row.as_chunks().0, x, out, |block| (1.0, bf16_weights(block)));
+            }
             _ => {
                 to_f32_inline::<FMA>(self.format, row, scratch);
                 row_times::<FMA>(scratch, x, out);
@@ -261,7 +264,8 @@ pub(crate) mod tests {
             [((70, 256), vec![1, 2, FEW_ROWS, FEW_ROWS + 1, 150]), ((9000, 512), vec![FEW_ROWS + 1])]
         {
             let values = numbers(shape.0 * shape.1, 2);
-            for format in [Precision::F16, Precision::Q8_0, Precision::Q5_0, Precision::Q4K] {
+            for format in [Precision::F16, Precision::Bf16, Precision::Q8_0, Precision::Q5_0, Precision::Q4K]
+            {
                 let packed = packed(&values, shape, format);
                 let dense = packed.rows_as_f32(0, shape.0).unwrap();
                 for count in &counts {

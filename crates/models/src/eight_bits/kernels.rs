@@ -1,6 +1,8 @@
 //! The kernels for several generations of vector instructions.
 
 use half::f16;
+#[cfg(target_arch = "x86_64")]
+use memory::processor;
 
 use super::{RoundedRows, WeightBlock};
 use crate::panels::{BLOCK, PANEL};
@@ -25,13 +27,8 @@ impl Kernel {
     #[cfg(target_arch = "x86_64")]
     fn runs_here(self) -> bool {
         match self {
-            Self::Avx512 => is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vnni"),
-            Self::Avx2 => {
-                is_x86_feature_detected!("avx2")
-                    && is_x86_feature_detected!("fma")
-                    && is_x86_feature_detected!("f16c")
-                    && is_x86_feature_detected!("avxvnni")
-            }
+            Self::Avx512 => processor::has_vnni_512(),
+            Self::Avx2 => processor::has_vnni_256(),
             Self::Plain => true,
         }
     }

@@ -11,6 +11,8 @@ use crate::fused::is_host_f32;
 use crate::kv_cache::{AttentionMask, Element, Half, KvCache};
 use crate::matrix::Matrix;
 use crate::norm::LayerNorm;
+use crate::right_factor::AttentionPrecision;
+use crate::rounded_audio::RoundedAudio;
 use formats::WhisperConfig;
 use memory::Precision;
 
@@ -59,13 +61,55 @@ pub struct DecoderState {
 enum LayerState {
     Host(HostCaches<f32>),
     HostHalf(HostCaches<Half>),
+    /// Where the projections of the sound are multiplied in 8 bits.
+    HostRounded(HostCaches<Half, RoundedAudio>),
     Device(DeviceCaches),
 }
 
 #[derive(Debug)]
-struct HostCaches<E> {
+struct HostCaches<E, A = KvCache<E>> {
     tokens: KvCache<E>,
-    audio: KvCache<E>,
+    audio: A,
+}
+
+/// Keys and values of the sound of some windows, on the host.
+trait AudioCache {
+    /// As [`KvCache::attend`], to all positions.
+    fn attend(&self, q: &Tensor, scale: f32) -> Result<Tensor, Error>;
+
+    /// As [`KvCache::scores`].
+    fn scores(&self, q: &Tensor, head: usize, scale: f32) -> Result<Tensor, Error>;
+
+    /// Keeps only these windows, in ascending order, and frees the memory of the others.
+    fn keep(&mut self, windows: &[usize]);
+}
+
+impl<E: Element> AudioCache for KvCache<E> {
+    fn attend(&self, q: &Tensor, scale: f32) -> Result<Tensor, Error> {
+        self.attend(q, AttentionMask::Full(self.positions()), scale)
+    }
+
+    fn scores(&self, q: &Tensor, head: usize, scale: f32) -> Result<Tensor, Error> {
+        self.scores(q, head, scale)
+    }
+
+    fn keep(&mut self, windows: &[usize]) {
+        self.keep(windows);
+    }
+}
+
+impl AudioCache for RoundedAudio {
+    fn attend(&self, q: &Tensor, scale: f32) -> Result<Tensor, Error> {
+        self.attend(q, scale)
+    }
+
+    fn scores(&self, q: &Tensor, head: usize, scale: f32) -> Result<Tensor, Error> {
+        self.scores(q, head, scale)
+    }
+
+    fn keep(&mut self, windows: &[usize]) {
+        self.keep(windows);
+    }
 }
 
 #[derive(Debug)]
@@ -168,7 +212,7 @@ impl DecoderState {
     }
 }
 
-impl<E: Element> HostCaches<E> {
+impl<E: Element, A: AudioCache> HostCaches<E, A> {
     fn keep(&mut self, rows: &[usize], windows: &[usize]) {
         self.tokens.keep(rows);
         self.audio.keep(windows);
@@ -180,6 +224,7 @@ impl LayerState {
         match self {
             Self::Host(caches) => caches.keep(rows, windows),
             Self::HostHalf(caches) => caches.keep(rows, windows),
+            Self::HostRounded(caches) => caches.keep(rows, windows),
             Self::Device(caches) => {
                 let device = caches.self_keys.device().clone();
                 let (rows, windows) = (indices(rows, &device)?, indices(windows, &device)?);
@@ -196,6 +241,7 @@ impl LayerState {
         match self {
             Self::Host(caches) => caches.tokens.reorder(sources),
             Self::HostHalf(caches) => caches.tokens.reorder(sources),
+            Self::HostRounded(caches) => caches.tokens.reorder(sources),
             Self::Device(caches) => {
                 let sources = indices(sources, caches.self_keys.device())?;
                 for cache in [&caches.self_keys, &caches.self_values] {
@@ -287,9 +333,15 @@ impl Decoder {
             .map(|layer| {
                 let cross = &layer.cross_attention;
                 if is_host_f32(audio) {
-                    return Ok(match self.is_half {
-                        true => LayerState::HostHalf(self.host_caches(cross, audio, beams, capacity)?),
-                        false => LayerState::Host(self.host_caches(cross, audio, beams, capacity)?),
+                    let rows = windows * beams;
+                    return Ok(if cross.k.attention_precision() == AttentionPrecision::EightBits {
+                        let (keys, values) = (|| cross.k.forward(audio), || cross.v.forward(audio));
+                        let audio = RoundedAudio::new(self.heads, keys, values)?;
+                        LayerState::HostRounded(HostCaches { tokens: self.cache(rows, capacity), audio })
+                    } else if self.is_half {
+                        LayerState::HostHalf(self.host_caches(cross, audio, rows, capacity)?)
+                    } else {
+                        LayerState::Host(self.host_caches(cross, audio, rows, capacity)?)
                     });
                 }
                 // Separate statements, so that intermediate tensors are freed
@@ -321,15 +373,18 @@ impl Decoder {
         &self,
         cross: &Projections,
         audio: &Tensor,
-        beams: usize,
+        rows: usize,
         capacity: usize,
     ) -> Result<HostCaches<E>, Error> {
         let (windows, positions, _) = audio.dims3()?;
-        let cache = |rows, positions| KvCache::new(rows, self.heads, self.head_width, positions);
-        let mut of_audio = cache(windows, positions);
+        let mut of_audio = self.cache(windows, positions);
         of_audio.write_keys(0, &cross.k.forward(audio)?)?;
         of_audio.write_values(0, &cross.v.forward(audio)?)?;
-        Ok(HostCaches { tokens: cache(windows * beams, capacity), audio: of_audio })
+        Ok(HostCaches { tokens: self.cache(rows, capacity), audio: of_audio })
+    }
+
+    fn cache<E: Element>(&self, rows: usize, capacity: usize) -> KvCache<E> {
+        KvCache::new(rows, self.heads, self.head_width, capacity)
     }
 
     /// Appends `tokens`, the same number for every row, in order of rows, and
@@ -441,6 +496,7 @@ impl Layer {
         let (x, scores) = match caches {
             LayerState::Host(caches) => self.attend_on_host(x, caches, extent, wanted)?,
             LayerState::HostHalf(caches) => self.attend_on_host(x, caches, extent, wanted)?,
+            LayerState::HostRounded(caches) => self.attend_on_host(x, caches, extent, wanted)?,
             LayerState::Device(caches) => {
                 let y = self.self_norm.forward(x)?;
                 let x = self.attend_to_tokens(&y, caches, extent, x)?;
@@ -451,10 +507,10 @@ impl Layer {
         Ok((self.feed_forward.forward(&x)?, scores))
     }
 
-    fn attend_on_host<E: Element>(
+    fn attend_on_host<E: Element, A: AudioCache>(
         &self,
         x: &Tensor,
-        caches: &mut HostCaches<E>,
+        caches: &mut HostCaches<E, A>,
         extent: CacheExtent<'_>,
         wanted: &[usize],
     ) -> Result<(Tensor, Vec<Tensor>), Error> {
@@ -469,7 +525,7 @@ impl Layer {
         let (attention, audio) = (&self.cross_attention, &caches.audio);
         let q = attention.q.forward(&self.cross_norm.forward(&x)?)?;
         let scale = attention.scale() as f32;
-        let y = audio.attend(&q, AttentionMask::Full(audio.positions()), scale)?;
+        let y = audio.attend(&q, scale)?;
         let x = attention.out.added(&y, &x)?;
         let scores = wanted.iter().map(|head| audio.scores(&q, *head, scale));
         Ok((x, scores.collect::<Result<_, Error>>()?))

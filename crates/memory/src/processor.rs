@@ -1,0 +1,25 @@
+//! What this processor can do that decides how numbers are held.
+
+/// Whether it multiplies numbers of 8 bits in vectors of 512 bits (AVX-512 VNNI).
+pub fn has_vnni_512() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vnni");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}
+
+/// Whether it does so in vectors of 256 bits (AVX-VNNI), with all that products in 8 bits need besides.
+pub fn has_vnni_256() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("fma")
+        && is_x86_feature_detected!("f16c")
+        && is_x86_feature_detected!("avxvnni");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}
+
+/// Whether it multiplies numbers of 8 bits faster than those of 32.
+pub fn multiplies_in_eight_bits() -> bool {
+    has_vnni_512() || has_vnni_256()
+}
