@@ -63,13 +63,23 @@ def convert(form, folder, out, *kind):
     return str(out)
 
 
+def held_in(precision, folder, work):
+    """The model in a file of that precision, as the peers have theirs; other weights are mapped beside those that are held."""
+    copy = work / f"{folder.name}-{precision}"
+    if precision != "q8_0":
+        return folder
+    if not copy.exists():
+        subprocess.run(["target/debug/steno", "models", "quantize", str(folder), "--to", precision, "--output", str(copy)], check=True)
+    return copy
+
+
 def networks(models, work, sizes):
     print("| model | program | weights | encoder ms | greedy ms per token | 5 beams ms per step | peak MB | encoder's share of the matrix peak |")
     print("|-|-|-|-|-|-|-|-|")
     for size in sizes:
         folder = models / size
         for ours, theirs, ggml in CLASSES:
-            row(size, "Steno", ours, steno(folder, ours))
+            row(size, "Steno", ours, steno(held_in(ours, folder, work), ours))
             if theirs:
                 converted = convert("ctranslate2", folder, work / f"{size}-ct2")
                 row(size, "CTranslate2", theirs, peer("ctranslate2", converted, theirs, THREADS))
@@ -157,7 +167,7 @@ def whole(models, work, rounds, recording, sizes):
         for _ in range(rounds):
             for ours, theirs, _ in CLASSES:
                 for strategy, windows in [("sequential", "1"), ("batched", "4")]:
-                    result = steno_whole(folder, ours, strategy, recording)
+                    result = steno_whole(held_in(ours, folder, work), ours, strategy, recording)
                     found.setdefault(("Steno", ours, windows), []).append(result)
                     if theirs:
                         result = peer("forced", converted, theirs, THREADS, recording, windows, TOKENS)
