@@ -16,15 +16,15 @@ printf '%s\n' \
 # what an idle machine reached. In 8 bits that needs a processor with VNNI, in 16 one with AVX-512 BF16.
 recorded() {
     case $1-$2 in
-    tiny-f32) echo 68 ;;
-    base-f32) echo 71 ;;
-    *-f32) echo 69 ;;
-    tiny-bf16) $bf16 && echo 100 || echo 67 ;;
-    base-bf16) $bf16 && echo 86 || echo 67 ;;
-    *-bf16) $bf16 && echo 116 || echo 67 ;;
-    tiny-q8_0) $vnni && echo 118 || echo 55 ;;
-    base-q8_0) $vnni && echo 124 || echo 65 ;;
-    *-q8_0) $vnni && echo 148 || echo 67 ;;
+    tiny-f32) echo 60 ;;
+    base-f32) echo 62 ;;
+    *-f32) echo 63 ;;
+    tiny-bf16) $bf16 && echo 85 || echo 60 ;;
+    base-bf16) $bf16 && echo 86 || echo 60 ;;
+    *-bf16) $bf16 && echo 102 || echo 60 ;;
+    tiny-q8_0) $vnni && echo 98 || echo 50 ;;
+    base-q8_0) $vnni && echo 109 || echo 58 ;;
+    *-q8_0) $vnni && echo 138 || echo 60 ;;
     esac
 }
 vnni=false

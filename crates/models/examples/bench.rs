@@ -23,7 +23,10 @@ const USAGE: &str =
     "usage: bench FOLDER [--cuda N] [--precision P] [--at-least PERCENT] [--windows N]... [--tokens N]...";
 
 fn main() -> Result<()> {
-    // As in the engine: on a thread of the pool, no operation waits for another thread to begin it.
+    // As in the engine: before there are threads, else each has a heap of its own, which gives buffers back and takes them
+    // anew for each operation.
+    memory::platform::fix_allocator(memory::platform::AllocatorSettings::default());
+    // As in the engine too: on a thread of the pool, no operation waits for another thread to begin it.
     rayon::ThreadPoolBuilder::new().build()?.install(measure)
 }
 
@@ -43,8 +46,10 @@ fn measure() -> Result<()> {
         }
     }
     let folder = Path::new(folder);
+    memory::platform::set_loading(true);
     let model =
         Whisper::load(folder, &device, wanted.unwrap_or_else(|| Whisper::preferred(&device)), &|| true)?;
+    memory::platform::set_loading(false);
     let (dtype, precision) = (model.dtype, model.precision);
     if !windows.is_empty() {
         return windows_together(&model, &windows);

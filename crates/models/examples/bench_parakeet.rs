@@ -21,7 +21,10 @@ const STEPS: u32 = 32;
 const FRAMES: usize = 3050;
 
 fn main() -> Result<()> {
-    // As in the engine: on a thread of the pool, no operation waits for another thread to begin it.
+    // As in the engine: before there are threads, else each has a heap of its own, which gives buffers back and takes them
+    // anew for each operation.
+    memory::platform::fix_allocator(memory::platform::AllocatorSettings::default());
+    // As in the engine too: on a thread of the pool, no operation waits for another thread to begin it.
     rayon::ThreadPoolBuilder::new().build()?.install(measure)
 }
 
@@ -34,7 +37,6 @@ fn measure() -> Result<()> {
         _ => bail!("usage: bench_parakeet FOLDER [PRECISION [cuda]]"),
     };
     let host = Host::new().sampled(Duration::from_millis(1));
-    memory::platform::fix_allocator(memory::platform::AllocatorSettings::default());
     let folder = Path::new(folder);
     memory::platform::set_loading(true);
     let model = Parakeet::load(folder, &device, precision, &|| true)?;
