@@ -65,10 +65,11 @@ all_page_tests() {
 
 # Chromium waits for half of its time.
 interface_tests() {
-    local outcome=0
+    local outcome=0 pages
     all_page_tests >"$results/pages.out" 2>&1 &
+    pages=$!
     window_tests || outcome=1
-    wait $! || outcome=1
+    wait "$pages" || outcome=1
     cat "$results/pages.out"
     return $outcome
 }
