@@ -13,7 +13,7 @@ printf '%s\n' \
     '| model | precision | encoder ms | GFLOP/s | share of the matrix peak | greedy ms per token after 10 | after 200 | ratio | 5 beams ms per step | times real time, greedy | 5 beams | peak MB |' \
     '|-|-|-|-|-|-|-|-|-|-|-|-|'
 # recorded SIZE PRECISION: the least share of the peak in 32 bits that is no step back, in percent: three quarters of
-# what an idle machine reached. In 8 bits that needs a processor with VNNI, in 16 one with AVX-512 BF16.
+# the least that an idle machine reached in several runs. In 8 bits that needs a processor with VNNI, in 16 one with AVX-512 BF16.
 recorded() {
     case $1-$2 in
     tiny-f32) echo 60 ;;

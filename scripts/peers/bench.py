@@ -9,6 +9,7 @@
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -64,12 +65,16 @@ def convert(form, folder, out, *kind):
 
 
 def held_in(precision, folder, work):
-    """The model in a file of that precision, as the peers have theirs; other weights are mapped beside those that are held."""
+    """In 8 bits a copy in a file of 8 bits, as whisper.cpp has: of another, pages are mapped beside the weights that are held."""
     copy = work / f"{folder.name}-{precision}"
     if precision != "q8_0":
         return folder
     if not copy.exists():
-        subprocess.run(["target/debug/steno", "models", "quantize", str(folder), "--to", precision, "--output", str(copy)], check=True)
+        partial = copy.with_name(copy.name + ".partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        command = ["target/debug/steno", "models", "quantize", str(folder), "--to", precision, "--output", str(partial)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        partial.rename(copy)
     return copy
 
 

@@ -52,7 +52,7 @@ use crate::bytes::MIB;
 use crate::dimensions::{Dimensions, Precision};
 use crate::network::{Network, ParakeetDimensions};
 use crate::probe::DeviceKind;
-use crate::processor::multiplies_in_eight_bits;
+use crate::processor::{multiplies_in_bf16, multiplies_in_eight_bits};
 use crate::scope::Demand;
 
 /// The engine without a model, its tokenizer included. Measured.
@@ -98,7 +98,8 @@ pub struct Plan {
     pub tokens: u64,
     /// Whether the times of words are computed.
     pub word_times: bool,
-    /// Whether the processor multiplies weights of 8 bits in 8 bits.
+    /// Whether the matrices are held in 8 bits and multiplied so, and with them the keys and values of Whisper's
+    /// cross-attention.
     pub in_eight_bits: bool,
 }
 
@@ -112,13 +113,13 @@ impl Plan {
             beams: 5,
             tokens: dimensions.text_context / 2 + 4,
             word_times: true,
-            in_eight_bits: Self::is_in_eight_bits(kind, held),
+            in_eight_bits: Self::is_in_eight_bits(kind, held, dimensions.width),
         }
     }
 
-    /// On this machine.
-    pub(crate) fn is_in_eight_bits(kind: DeviceKind, held: Precision) -> bool {
-        kind == DeviceKind::Host && held == Precision::Q8_0 && multiplies_in_eight_bits()
+    /// Whether this machine does so with rows of that width.
+    pub(crate) fn is_in_eight_bits(kind: DeviceKind, held: Precision, width: u64) -> bool {
+        kind == DeviceKind::Host && held.for_width(width) == Precision::Q8_0 && multiplies_in_eight_bits()
     }
 
     /// Bytes of an activation's element: the host computes in 32 bits, a GPU
@@ -130,7 +131,8 @@ impl Plan {
         }
     }
 
-    /// Bytes of an element of Whisper's keys and values: those of the weights, but no fewer than 16 bits.
+    /// Bytes of an element of Whisper's keys and values, but for those of [`cross_bytes`](Self::cross_bytes): those of the
+    /// weights, but no fewer than 16 bits.
     fn cached_element(&self) -> u64 {
         if self.held == Precision::F32 { 4 } else { 2 }
     }
@@ -260,14 +262,16 @@ impl Footprint {
         let parameters = dimensions.parameters();
         let largest = 4 * d * f.max(dimensions.subsampled());
         let widened = if plan.held == Precision::F32 { 0 } else { largest.min(WIDENED) };
-        let projected_once = match plan.held {
-            Precision::F32 | Precision::F16 | Precision::Bf16 => true,
+        let projected_once = match (plan.kind, plan.held) {
+            (_, Precision::F32) | (DeviceKind::Gpu, Precision::F16 | Precision::Bf16) => true,
+            (DeviceKind::Host, Precision::Bf16) => multiplies_in_bf16(),
             _ => plan.in_eight_bits,
         };
         let distances = 2 * ParakeetDimensions::MOST_FRAMES as u64 - 1;
-        let beyond_the_matrix = match projected_once {
+        // All that is held beside the matrices: what a layer's is projected to where that is more, or what is projected.
+        let beyond_the_matrices = match projected_once {
             true => dimensions.layers * distances.saturating_sub(d) * plan.held.for_width(d).bytes(d),
-            false => 0,
+            false => s * distances * d,
         };
         let projected = if projected_once { 0 } else { 2 * n * d };
         let attention = 6 * n * d
@@ -293,7 +297,7 @@ impl Footprint {
                 DeviceKind::Host => HOST_BARE,
                 DeviceKind::Gpu => GPU_FIXED,
             },
-            weights: dimensions.matrix_bytes(plan.held) + beyond_the_matrix + s * parameters.others,
+            weights: dimensions.matrix_bytes(plan.held) + beyond_the_matrices + s * parameters.others,
             workspace: match plan.kind {
                 DeviceKind::Host => widened,
                 DeviceKind::Gpu => GPU_WORKSPACE + s * subsampling.saturating_sub(layers),
@@ -660,6 +664,13 @@ mod tests {
         assert_eq!(large.weights, 4 * 1_543_490_560);
         // 32 layers x 2 x (1500 + 5 sequences of 228) x 1280 x 4 bytes.
         assert_eq!(large.caches, 32 * 2 * (1500 + 5 * 228) * 1280 * 4);
+        // In 8 bits the sound's take a scale of 16 bits for each 32 numbers, those of the tokens stay at 16 bits.
+        let small = Dimensions::of_public("small").unwrap();
+        for (in_eight_bits, sound) in [(true, 1500 * 768 / 32 * 34), (false, 1500 * 768 * 2)] {
+            let plan = Plan { in_eight_bits, ..Plan::new(DeviceKind::Host, Precision::Q8_0, &small) };
+            let caches = Footprint::whisper(&small, &plan).caches;
+            assert_eq!(caches, 12 * 2 * (sound + 5 * 228 * 768 * 2), "{in_eight_bits}");
+        }
         let gpu = of("large-v3", DeviceKind::Gpu, Precision::F16, 5, false);
         assert_eq!((gpu.weights, gpu.caches), (large.weights / 2, large.caches / 2));
         // The demand of both stages and the fixed cost make up the peak.

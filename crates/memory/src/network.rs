@@ -90,13 +90,13 @@ impl Network {
         match self {
             Self::Whisper(of) => Plan::new(kind, held, of),
             // One sequence per window, with a state of fixed size; times cost nothing.
-            Self::Parakeet(_) => Plan {
+            Self::Parakeet(of) => Plan {
                 kind,
                 held,
                 beams: 1,
                 tokens: 0,
                 word_times: false,
-                in_eight_bits: Plan::is_in_eight_bits(kind, held),
+                in_eight_bits: Plan::is_in_eight_bits(kind, held, of.width),
             },
         }
     }

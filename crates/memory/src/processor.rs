@@ -1,6 +1,7 @@
 //! What this processor can do that decides how numbers are held.
 
-/// Whether it multiplies numbers of 8 bits in vectors of 512 bits (AVX-512 VNNI).
+/// Whether it multiplies numbers of 8 bits in vectors of 512 bits: AVX-512 F and AVX-512 VNNI. The kernels of `models` are
+/// compiled for exactly these, and are unsound where one of them is not looked for.
 pub fn has_vnni_512() -> bool {
     #[cfg(target_arch = "x86_64")]
     return is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vnni");
@@ -8,13 +9,22 @@ pub fn has_vnni_512() -> bool {
     return false;
 }
 
-/// Whether it does so in vectors of 256 bits (AVX-VNNI), with all that products in 8 bits need besides.
+/// Whether it does so in vectors of 256 bits: AVX2, FMA, F16C and AVX-VNNI, for which kernels of `models` are compiled as
+/// for those of [`has_vnni_512`].
 pub fn has_vnni_256() -> bool {
     #[cfg(target_arch = "x86_64")]
     return is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("fma")
         && is_x86_feature_detected!("f16c")
         && is_x86_feature_detected!("avxvnni");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}
+
+/// Whether it multiplies numbers in BF16: AVX-512 F and AVX-512 BF16, for which kernels of `models` are compiled too.
+pub fn multiplies_in_bf16() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bf16");
     #[cfg(not(target_arch = "x86_64"))]
     return false;
 }

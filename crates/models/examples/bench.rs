@@ -64,7 +64,7 @@ fn measure() -> Result<()> {
     let late = time_per_token(&model, &audio, 1, 200)?;
     let beams = time_per_token(&model, &audio, BEAMS, 100)?;
     let memory = peak_memory();
-    // Behind the rest, so that its matrices are not in the figure above.
+    // After the rest, so that its matrices are not in the peak of memory.
     let peak = matrix_peak(&device, dtype)?;
     let times_real_time = |step: Duration| 30.0 / (encoding + step * TYPICAL_TOKENS as u32).as_secs_f64();
 

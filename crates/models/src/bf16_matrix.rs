@@ -34,7 +34,7 @@ enum Kernel {
 impl Kernel {
     fn of_this_processor() -> Self {
         #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bf16") {
+        if memory::processor::multiplies_in_bf16() {
             return Self::Avx512;
         }
         Self::Plain

@@ -60,6 +60,7 @@ pub fn to_f32_inline<const FMA: bool>(format: Precision, bytes: &[u8], values: &
             each::<{ 2 * BLOCK_WEIGHTS }, BLOCK_WEIGHTS>(bytes, first, |b, v| *v = f16_weights::<FMA>(b));
             each::<2, 1>(&bytes[2 * whole..], last, |b, v| v[0] = f16_value(*b));
         }
+        // Without branches, which the compiler makes vectors of.
         Precision::Bf16 => each::<2, 1>(bytes, values, |b, v| v[0] = bf16_value(*b)),
         Precision::Q8_0 => each::<34, 32>(bytes, values, q8_0),
         Precision::Q6K => each::<210, 256>(bytes, values, q6_k),

@@ -1,7 +1,7 @@
 //! Products of matrices in 8 bits: weights in blocks of Q8_0, activations rounded to 8 bits in blocks of the same
 //! length, as GGML does. Sums of 32 products are exact in 32-bit integers; the sums of the blocks are added in 32-bit
 //! floats, in their order. So a row of the result depends on its row of activations alone. Attention's keys and values,
-//! which are computed anew for each window, are rounded here.
+//! which are computed anew for each window, and its distances are rounded here.
 //!
 //! Many rows, as in an encoder, are computed four to five times as fast as in 32 bits with AVX-512 VNNI, in vectors of 256
 //! bits two to three times. Few rows, as in a step of a decoder, are bound by memory: converting each weight to 32 bits
@@ -28,13 +28,15 @@ use kernels::{Kernel, Panel};
 const BLOCK_BYTES: usize = 2 + BLOCK;
 /// Four weights of each column of a panel.
 const STEP: usize = 4 * PANEL;
-/// See [`is_few`].
+/// Up to so many rows, threads share the columns of a product whatever their number.
 const FEW_ROWS: usize = 64;
+/// Rows of activations of 16 bits that are multiplied together: bounds what a thread keeps of a large vocabulary's logits.
+const MOST_FINE_ROWS: usize = 4 * ROWS_TOGETHER;
 /// Weights that a thread takes at a time where there are few rows of activations: some microseconds of work.
 const WEIGHTS_PER_TASK: usize = 1 << 16;
 
-/// Of so few rows of activations threads take some columns of the result each: some rows each would leave threads without
-/// any.
+/// Whether there are so few rows of activations that threads share the columns of the result: if they shared the rows, some
+/// threads would have none.
 fn is_few(count: usize) -> bool {
     count <= FEW_ROWS.max(ROWS_TOGETHER * rayon::current_num_threads())
 }
@@ -179,6 +181,7 @@ impl EightBitMatrix {
             let (whole, rest) = products.split_at_mut(count * rows);
             whole.iter_mut().zip(rest).for_each(|(whole, rest)| *whole += *rest);
             products.truncate(count * rows);
+            products.shrink_to_fit();
             return products;
         }
         product_by_rows(x, (rows, columns), |scratch, out, x| {
@@ -279,11 +282,13 @@ impl EightBitMatrix {
         if out.is_empty() || self.columns == 0 {
             return out.fill(0.0);
         }
-        rounded.set_fine(x, width, part, scale);
-        products.resize(2 * out.len(), 0.0);
-        self.rows_times_all_panels(Kernel::of_this_processor(), products, rounded);
-        let (whole, rest) = products.split_at(out.len());
-        out.iter_mut().zip(whole.iter().zip(rest)).for_each(|(out, (whole, rest))| *out = whole + rest);
+        for (out, x) in out.chunks_mut(MOST_FINE_ROWS * self.rows).zip(x.chunks(MOST_FINE_ROWS * width)) {
+            rounded.set_fine(x, width, part.clone(), scale);
+            products.resize(2 * out.len(), 0.0);
+            self.rows_times_all_panels(Kernel::of_this_processor(), products, rounded);
+            let (whole, rest) = products.split_at(out.len());
+            out.iter_mut().zip(whole.iter().zip(rest)).for_each(|(out, (whole, rest))| *out = whole + rest);
+        }
     }
 
     fn scaled_product_with(
@@ -552,7 +557,7 @@ mod tests {
 
     #[test]
     fn fine_products_are_those_of_activations_that_are_not_rounded() {
-        for (count, rows, columns) in [(1, 33, 64), (5, 64, 512), (40, 70, 96)] {
+        for (count, rows, columns) in [(1, 33, 64), (5, 64, 512), (200, 70, 96)] {
             let (weights, x) = (numbers(rows * columns, 1), numbers(count * columns, 2));
             let matrix = matrix_of(&weights, (rows, columns));
             let found = matrix.fine_product(&x);
@@ -563,6 +568,24 @@ mod tests {
             }
             let alone = matrix.fine_product(&x[(count - 1) * columns..]);
             assert_eq!(alone, found[(count - 1) * rows..]);
+        }
+    }
+
+    /// Of parts of rows that begin within them and fill no block, with what is left from a product before.
+    #[test]
+    fn fine_products_of_parts_are_those_of_activations_that_are_not_rounded() {
+        let mut scratch = FineScratch::default();
+        for (count, rows, width, part) in [(13, 33, 200, 7..108), (1, 1500, 64, 0..64), (30, 50, 80, 16..80)]
+        {
+            let (w, x) = (numbers(rows * width, 1), numbers(count * width, 2));
+            let matrix = EightBitMatrix::of_rows(&w, width, part.clone());
+            let mut found = vec![f32::NAN; count * rows];
+            matrix.fine_scaled_product(&mut scratch, &mut found, (&x, width, part.clone()), 0.5);
+            for (number, found) in found.iter().enumerate() {
+                let (row, x) = (matrix.row(number % rows), &x[number / rows * width..][part.clone()]);
+                let exact: f64 = row.iter().zip(x).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+                assert!((f64::from(*found) - 0.5 * exact).abs() < 1e-5, "{found}, not half of {exact}");
+            }
         }
     }
 

@@ -1,4 +1,5 @@
-//! The right factors of attention's products: keys, values and distances, which each window has its own of.
+//! The right factors of attention's products: keys and values, which each window has its own of, and the distances between
+//! frames, which are the same in all.
 
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 //! Keys and values of what a decoder hears, on the host in 8 bits. Every token reads all of them: with small's dimensions
-//! 28 MB per window and not 55 as in 16 bits.
+//! 29 MB per window and not 55 as in 16 bits.
 //!
-//! They are those of an encoder's matrices in 8 bits, whose products are rounded no less. Queries and shares have about 16
-//! bits, as a decoder's other activations.
+//! They are computed by matrices that multiply in 8 bits, so that 8 bits of the result cost little more. Queries and shares
+//! have about 16 bits, as a decoder's other activations.
 
 use std::ops::Range;
 
@@ -125,7 +125,7 @@ impl RoundedAudio {
 }
 
 /// (windows, positions, width) of `x`, and of each window what `round` makes of the columns of each head.
-#[expect(clippy::type_complexity)]
+#[expect(clippy::type_complexity, reason = "a shape, and matrices by window and head")]
 fn rounded(
     x: &Tensor,
     heads: usize,

@@ -122,6 +122,12 @@ fn recommendations_are_as_they_were_read() {
         std::fs::write(&path, &text).unwrap();
     }
     let golden = std::fs::read_to_string(&path).unwrap();
+    // Written where weights of 8 bits are multiplied in 8 bits; elsewhere models take more in them.
+    let comparable = |text: &str| -> Vec<String> {
+        let is_same = |line: &&str| memory::processor::multiplies_in_eight_bits() || !line.contains(" q8_0 ");
+        text.lines().filter(is_same).map(String::from).collect()
+    };
+    let (text, golden) = (comparable(&text), comparable(&golden));
     assert_eq!(text, golden, "read {} and write it anew with STENO_WRITE_GOLDEN=1", path.display());
 }
 

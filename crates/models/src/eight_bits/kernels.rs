@@ -1,5 +1,6 @@
 //! The kernels for several generations of vector instructions.
 
+#[cfg(target_arch = "x86_64")]
 use half::f16;
 #[cfg(target_arch = "x86_64")]
 use memory::processor;

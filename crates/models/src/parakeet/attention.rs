@@ -14,7 +14,7 @@ use crate::right_factor::{self, AttentionPrecision, RightFactor};
 use crate::whisper::layers::{Linear, Loader};
 
 pub(super) const MOST_FRAMES: usize = ParakeetDimensions::MOST_FRAMES;
-/// Distances that are multiplied together on the host: a block of queries meets only some of all.
+/// Distances that are multiplied together on the host: a block of queries needs only some of the segments.
 const SEGMENT: usize = 128;
 
 /// The layer's projections, and what is added to queries before they meet keys and before
@@ -39,7 +39,7 @@ enum Distances {
     OfHeads(Vec<HeadDistances>),
     /// The same elsewhere, (2 [`MOST_FRAMES`] - 1, width).
     Projected(Tensor),
-    /// By a matrix that takes far less memory than what it projects: for each window anew.
+    /// By a matrix that takes less memory than what it projects: for each window anew.
     PerWindow { relative: Linear, positions: Tensor },
 }
 
@@ -67,7 +67,10 @@ impl Distances {
         match self {
             Self::PerWindow { relative, positions } => relative.forward(&within(positions)?),
             Self::Projected(projected) => Ok(within(projected)?),
-            Self::OfHeads(_) => Err(candle_core::Error::Msg("distances of the host elsewhere".into()).into()),
+            Self::OfHeads(_) => {
+                Err(candle_core::Error::Msg("distances held for the host were asked for on a device".into())
+                    .into())
+            }
         }
     }
 }
@@ -180,9 +183,9 @@ fn attend_on_host(
 /// The distances between frames as a head hears them.
 #[derive(Debug)]
 struct HeadDistances {
-    /// Columns of products, [`SEGMENT`] by [`SEGMENT`].
+    /// Columns of products, [`SEGMENT`] of them at a time.
     segments: Vec<RightFactor>,
-    /// Frames that are no further apart than the largest distance.
+    /// Frames of the longest window that has no others.
     frames: usize,
 }
 
@@ -262,7 +265,7 @@ impl Heads<'_> {
         out.par_chunks_mut(block).zip(q.par_chunks(block)).enumerate().try_for_each_init(
             || Scratch {
                 scores: vec![0.0; most * self.length],
-                biased: Vec::with_capacity(block),
+                biased: Vec::with_capacity(block / self.heads.len().max(1)),
                 of_segment: vec![0.0; most * SEGMENT],
                 of_products: right_factor::Scratch::default(),
             },
@@ -308,7 +311,7 @@ mod tests {
 
     use super::*;
 
-    /// (frames, heads, head width, frames that are no further apart than the largest distance): one block of queries,
+    /// (frames, heads, head width, frames of the longest window that has no other distances): one block of queries,
     /// several, and an incomplete last one; one segment of distances, several, and those of longer windows.
     #[test]
     fn the_host_computes_what_candle_does() {

@@ -149,7 +149,8 @@ impl Encoder {
     /// one window leaves most of it idle; a processor takes one after the other, since one keeps all its cores busy.
     ///
     /// # Errors
-    /// As [`forward`](Self::forward).
+    /// As [`forward`](Self::forward). Where they are encoded together, the padding behind the longest window counts among
+    /// its frames.
     pub fn forward_all(&self, spectrograms: &[Vec<f32>], on_layer: &Tick) -> Result<Vec<Tensor>, Error> {
         if self.is_on_host() || spectrograms.len() < 2 {
             return spectrograms.iter().map(|spectrogram| self.forward(spectrogram, on_layer)).collect();

@@ -28,7 +28,7 @@ pub struct Parakeet {
     /// The precision that most weights are held in. It may be larger than the
     /// requested one, whose blocks the rows of some matrices do not fit.
     pub precision: Precision,
-    /// The bytes that the weights take.
+    /// The bytes that the weights take. What is held in the place of a matrix counts as that matrix.
     pub weight_bytes: u64,
     /// The device that encodes.
     pub device: Device,

@@ -28,7 +28,8 @@ pub struct Decoder {
     heads: usize,
     head_width: usize,
     dtype: DType,
-    /// On the host, keys and values are held in 16 bits, as no weight has more.
+    /// On the host, keys and values are held in 16 bits, as no weight has more; those of the sound in 8 where they are
+    /// computed in 8.
     is_half: bool,
     device: Device,
 }
