@@ -58,10 +58,9 @@ test("kill -9 of the window leaves nothing after a second but its queue", async 
     assert.equal(engines.length, 1);
     const all = descendants(window.pid);
     process.kill(window.pid, "SIGKILL");
-    // A second is promised; a machine that is busy with other things gets half of one more.
     const took = await gone(engines, SECOND);
     console.log(`the engine ended ${took} ms after the window`);
-    await gone(all, 10 * SECOND);
+    await gone(all, 30 * SECOND);
   } finally {
     await window.end();
   }

@@ -1,10 +1,10 @@
 //! What differs between operating systems.
 
 #[cfg(unix)]
-pub use unix::{end_at_decoding_limit, end_now, parent_id, take_streams};
+pub use unix::{end_at_decoding_limit, end_now, host, take_streams};
 
 #[cfg(not(unix))]
-pub use other::{end_at_decoding_limit, end_now, parent_id, take_streams};
+pub use other::{end_at_decoding_limit, end_now, host, take_streams};
 
 /// Has the kernel, when memory runs out, end the engine rather than the
 /// window or another program of the user: an engine can be started again.
@@ -64,9 +64,55 @@ mod unix {
         }
     }
 
+    /// The process to which the engine answers.
+    #[derive(Debug, Clone, Copy)]
+    pub struct Host(u32);
+
     /// The process that started this one.
-    pub fn parent_id() -> u32 {
-        std::os::unix::process::parent_id()
+    pub fn host() -> Host {
+        Host(std::os::unix::process::parent_id())
+    }
+
+    impl Host {
+        /// Whether it is this process's parent still, and its first thread goes on.
+        ///
+        /// The kernel closes the pipes of a process that is killed, and gives
+        /// its children another parent, when the *last* of its threads has
+        /// ended. On a busy machine that takes seconds where one of them has
+        /// the lowest priority, as the graphics driver's thread for its cache
+        /// on disk has.
+        pub fn lives(self) -> bool {
+            std::os::unix::process::parent_id() == self.0 && !first_thread_ended(self.0)
+        }
+    }
+
+    /// Known on Linux alone. Where `/proc` doesn't tell, it goes on.
+    fn first_thread_ended(process: u32) -> bool {
+        let Ok(status) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { return false };
+        // "PID (NAME) STATE ...", where the name may have brackets too.
+        status.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['Z', 'X']))
+    }
+
+    #[cfg(all(test, target_os = "linux"))]
+    mod tests {
+        use std::process::{Command, Stdio};
+        use std::time::{Duration, Instant};
+
+        use super::*;
+
+        #[test]
+        fn a_process_that_nothing_waits_for_has_ended() {
+            assert!(!first_thread_ended(std::process::id()));
+            let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+            assert!(!first_thread_ended(child.id()));
+            drop(child.stdin.take());
+            let start = Instant::now();
+            while !first_thread_ended(child.id()) {
+                assert!(start.elapsed() < Duration::from_secs(30), "it goes on");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            child.wait().unwrap();
+        }
     }
 
     /// Called by the allocator, so it allocates nothing.
@@ -106,8 +152,16 @@ mod other {
         Ok((io::stdin(), io::stdout()))
     }
 
-    pub fn parent_id() -> u32 {
-        0
+    pub struct Host;
+
+    pub fn host() -> Host {
+        Host
+    }
+
+    impl Host {
+        pub fn lives(&self) -> bool {
+            true
+        }
     }
 
     pub fn end_now(status: i32) -> ! {

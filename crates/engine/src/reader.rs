@@ -73,14 +73,15 @@ fn start_threads<D: Device>(
 }
 
 /// The end of the input tells of the host's death, except where another
-/// process inherited the other end of that pipe. So the parent's number is
-/// looked at as well. `PR_SET_PDEATHSIG` would be quicker but fires when the
-/// *thread* that started the engine ends, and a host may well have started it
-/// from a thread of a pool that shrinks.
+/// process inherited the other end of that pipe, and late where one of the
+/// host's threads ends late. So the host itself is looked at as well.
+/// `PR_SET_PDEATHSIG` would be quicker but fires when the *thread* that started
+/// the engine ends, and a host may well have started it from a thread of a pool
+/// that shrinks.
 fn watch_host(ending: Arc<Ending>) -> std::io::Result<()> {
-    let host = platform::parent_id();
+    let host = platform::host();
     thread::Builder::new().name("watcher".into()).spawn(move || {
-        while platform::parent_id() == host {
+        while host.lives() {
             thread::sleep(WATCH_INTERVAL);
         }
         ending.end(0)
