@@ -14,6 +14,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use memory::bytes::MIB;
+use memory::ladder::Step::{
+    HalveBatch as Halve, LowerPrecision as Lower, RetryAfterTrim as Retry, SkipSpeakers as Skip,
+    SmallerModel as Smaller,
+};
 use memory::ladder::{Installed, LadderSettings, LadderState, Processor, Step};
 use memory::{Checkpoint, Host, Precision, Probe};
 use support::{Engine, project, recording};
@@ -80,52 +84,40 @@ fn earlier(batch: u32) -> LadderState {
 }
 
 #[test]
-fn under_a_limit_the_text_is_complete_and_the_limit_is_kept() {
+fn windows_that_are_decoded_together_keep_to_a_limit() {
+    under_a_limit_the_text_is_complete(
+        Strategy::Batched,
+        4,
+        &[(400, &[]), (110, &[Retry, Halve]), (64, &[Retry, Halve, Halve])],
+    );
+}
+
+#[test]
+fn one_window_at_a_time_keeps_to_a_limit() {
+    under_a_limit_the_text_is_complete(Strategy::Sequential, 1, &[(64, &[]), (46, &[Retry, Lower])]);
+}
+
+/// `rows`: a limit in MB, and what must be done about it.
+fn under_a_limit_the_text_is_complete(strategy: Strategy, batch: u32, rows: &[(u64, &[Step])]) {
     let folder = tempfile::tempdir().unwrap();
     let file = recording(folder.path());
-    let unlimited = |strategy, batch| {
-        let mut engine = Engine::greeted(support::real());
-        run(&mut engine, &job(&file, strategy, batch, None))
-    };
-    let sequential = unlimited(Strategy::Sequential, 1);
-    let batched = unlimited(Strategy::Batched, 4);
-    println!(
-        "unlimited: {} MB one at a time, {} MB four together",
-        sequential.peak / MIB,
-        batched.peak / MIB
-    );
-    assert_eq!((sequential.rungs.len(), batched.rungs.len()), (0, 0));
-
-    use Step::{HalveBatch as Halve, LowerPrecision as Lower, RetryAfterTrim as Retry};
-    // Limit in MB, strategy, windows together, what must be done about it.
-    let rows: [(u64, Strategy, u32, &[Step]); 5] = [
-        (400, Strategy::Batched, 4, &[]),
-        (110, Strategy::Batched, 4, &[Retry, Halve]),
-        (64, Strategy::Batched, 4, &[Retry, Halve, Halve]),
-        (64, Strategy::Sequential, 1, &[]),
-        (46, Strategy::Sequential, 1, &[Retry, Lower]),
-    ];
-    println!("limit  strategy    windows  peak   steps");
-    for (limit, strategy, batch, steps) in rows {
-        let mut engine = Engine::greeted(support::real());
+    let run_alone = |job: &Job| run(&mut Engine::greeted(support::real()), job);
+    let unlimited = run_alone(&job(&file, strategy, batch, None));
+    println!("{strategy:?}, {batch} windows, unlimited: {} MB", unlimited.peak / MIB);
+    assert!(unlimited.rungs.is_empty(), "{:?}", unlimited.rungs);
+    for (limit, steps) in rows.iter().copied() {
         let mut job = job(&file, strategy, batch, Some(limit));
         // What an earlier file was done with, when there was more room.
         job.resume = Some(Box::new(Resume { ladder: Some(earlier(batch)), ..Resume::default() }));
-        let outcome = run(&mut engine, &job);
-        println!(
-            "{limit:4}   {:10} {batch:7} {:5}   {:?}",
-            format!("{strategy:?}"),
-            outcome.peak / MIB,
-            outcome.rungs
-        );
-        let reference = if strategy == Strategy::Batched { &batched } else { &sequential };
+        let outcome = run_alone(&job);
+        println!("{strategy:?}, {limit} MB: {} MB, {:?}", outcome.peak / MIB, outcome.rungs);
         assert!(outcome.transcript.complete);
         if outcome.rungs.contains(&Lower) {
             let ends = |transcript: &Transcript| transcript.segments.last().map(|last| last.end.seconds());
-            let (end, wanted) = (ends(&outcome.transcript).unwrap(), ends(&reference.transcript).unwrap());
+            let (end, wanted) = (ends(&outcome.transcript).unwrap(), ends(&unlimited.transcript).unwrap());
             assert!((end - wanted).abs() < 3.0, "{end} instead of {wanted}");
         } else {
-            assert_eq!(text(&outcome.transcript), text(&reference.transcript), "limit {limit}");
+            assert_eq!(text(&outcome.transcript), text(&unlimited.transcript), "limit {limit}");
         }
         assert_eq!(outcome.rungs, steps, "limit {limit}");
         assert!(outcome.peak <= limit * MIB + TOLERANCE, "{} MB of {limit} MB", outcome.peak / MIB);
@@ -175,7 +167,7 @@ fn a_smaller_model_takes_over() {
     job.memory.memory_limit = Some(110 * MIB);
     let outcome = run(&mut engine, &job);
     println!("{:?}, {} MB", outcome.rungs, outcome.peak / MIB);
-    assert!(outcome.rungs.contains(&Step::LowerPrecision) && outcome.rungs.contains(&Step::SmallerModel));
+    assert!(outcome.rungs.contains(&Lower) && outcome.rungs.contains(&Smaller));
     assert_eq!(text(&outcome.transcript), text(&whole.transcript));
     assert_eq!(outcome.transcript.model.precision, "f32");
     assert!(outcome.peak <= 110 * MIB + TOLERANCE, "{} MB", outcome.peak / MIB);
@@ -186,9 +178,6 @@ fn a_smaller_model_takes_over() {
 /// A model of the other family goes down the same ladder, also to one of the first family.
 #[test]
 fn a_transducer_goes_down_the_ladder() {
-    use Step::{
-        HalveBatch as Halve, LowerPrecision as Lower, RetryAfterTrim as Retry, SmallerModel as Smaller,
-    };
     let folder = tempfile::tempdir().unwrap();
     let file = recording(folder.path());
     let tiny = random_models::ParakeetSize::named("parakeet-tiny").unwrap();
@@ -289,7 +278,6 @@ fn speakers_under(limit: u64, steps: &[Step], engine: &mut Engine, job: &mut Job
 /// windows are listened to at a time, and at last the text is all there is.
 #[test]
 fn speakers_are_dropped_last() {
-    use Step::{HalveBatch as Halve, RetryAfterTrim as Retry, SkipSpeakers as Skip};
     let file = project("tests/data/corpus/audio/conversations/two_speakers.flac");
     let mut engine = Engine::greeted(support::real());
     let mut job = job(&file, Strategy::Sequential, 1, None);
@@ -317,7 +305,6 @@ fn speakers_are_dropped_last() {
 /// As [`speakers_are_dropped_last`], with an installed model, which takes more.
 #[test]
 fn an_installed_speaker_model_is_dropped_last() {
-    use Step::{HalveBatch as Halve, RetryAfterTrim as Retry, SkipSpeakers as Skip};
     let file = project("tests/data/corpus/audio/conversations/two_speakers.flac");
     let mut engine = Engine::greeted(support::real());
     let mut job = job(&file, Strategy::Sequential, 1, None);
@@ -374,7 +361,7 @@ fn a_language_is_found_under_a_limit() {
     let host = Host::of_process(engine.id()).sampled(Duration::from_millis(2));
     host.reset_peak();
     let (answers, rungs) = languages(&mut engine, &[job.file.clone(), job.file.clone()], job);
-    assert_eq!(rungs, [Step::RetryAfterTrim, Step::LowerPrecision]);
+    assert_eq!(rungs, [Retry, Lower]);
     assert_eq!(answers, ["en", "en"]);
     let peak = host.read().unwrap().ours.unwrap().peak.unwrap();
     assert!(peak <= 44 * MIB + TOLERANCE, "{} MB", peak / MIB);

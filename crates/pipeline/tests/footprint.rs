@@ -266,14 +266,13 @@ fn tell_speakers_apart(recording: &Path, wrong: &mut Vec<String>) {
         for windows in batches.iter().copied() {
             // They take so little that what an earlier measurement left to the allocator would count:
             // each number has a process of its own, as an engine is for its first recording.
-            const TIMES: usize = 2;
             const MOST_TIMES: usize = 12;
             let predicted = footprint.weights + footprint.work(windows);
             let too_much = |whole: u64| predicted as f64 / whole as f64 - 1.0 > TOLERANCE;
-            let mut peaks: Vec<u64> = Vec::new();
+            let mut peaks = vec![peak_of_speakers_alone(recording, windows, model)];
             // A peak of a few milliseconds is sometimes missed and never made up: the highest reading is the
             // nearest, and as long as it is too low there may be a higher one.
-            while peaks.len() < TIMES || (too_much(peaks[peaks.len() - 1]) && peaks.len() < MOST_TIMES) {
+            while too_much(peaks[peaks.len() - 1]) && peaks.len() < MOST_TIMES {
                 peaks.push(peak_of_speakers_alone(recording, windows, model));
                 peaks.sort_unstable();
             }

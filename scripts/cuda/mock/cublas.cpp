@@ -20,6 +20,29 @@ static void write(void *p, int type, size_t i, float v) {
     default: ((float *)p)[i] = v;
     }
 }
+/** Eight values that lie beside one another. */
+static v8 read8(const void *p, int type, size_t i) {
+    if (type == R_16F) return (v8)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)((const uint16_t *)p + i)));
+    if (type == R_16BF) return (v8)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)((const uint16_t *)p + i))), 16);
+    return (v8)_mm256_loadu_ps((const float *)p + i);
+}
+/** Writes `rows` x `columns` values, rows `stride` apart, as columns that are `wide` apart: in blocks, for the cache. */
+static void transpose(const void *p, int type, size_t stride, int rows, int columns, float *out, size_t wide) {
+    for (int i = 0; i < rows; i += 8) for (int l = 0; l < columns; l += 8) {
+        if (i + 8 > rows || l + 8 > columns) {
+            for (int r = i; r < std::min(i + 8, rows); r++) for (int c = l; c < std::min(l + 8, columns); c++) out[c * wide + r] = read(p, type, r * stride + c);
+            continue;
+        }
+        float block[8][8];
+        for (int r = 0; r < 8; r++) _mm256_storeu_ps(block[r], (__m256)read8(p, type, (i + r) * stride + l));
+        for (int c = 0; c < 8; c++) for (int r = 0; r < 8; r++) out[(l + c) * wide + i + r] = block[r][c];
+    }
+}
+static void copy(const void *p, int type, size_t from, int count, float *out) {
+    int i = 0;
+    for (; i + 8 <= count; i += 8) _mm256_storeu_ps(out + i, (__m256)read8(p, type, from + i));
+    for (; i < count; i++) out[i] = read(p, type, from + i);
+}
 extern "C" {
 typedef void product_counter(void);
 int cublasCreate_v2(void **out) { *out = (void *)0x7000; return getenv("MOCK_CUBLAS_FULL") ? 3 : 0; }
@@ -39,11 +62,14 @@ int cublasGemmStridedBatchedEx(void *, int transa, int transb, int m, int n, int
         const char *pa = (const char *)A + z * sa * size, *pb = (const char *)B + z * sb * size;
         char *pc = (char *)C + z * sc * size;
         if (pa != last_a) {
-            if (transa) for (int i = 0; i < m; i++) for (int l = 0; l < k; l++) a[l * wide + i] = read(pa, at, (size_t)i * lda + l);
-            else for (int l = 0; l < k; l++) for (int i = 0; i < m; i++) a[l * wide + i] = read(pa, at, (size_t)l * lda + i);
+            if (transa) transpose(pa, at, lda, m, k, a.data(), wide);
+            else for (int l = 0; l < k; l++) copy(pa, at, (size_t)l * lda, m, &a[l * wide]);
             last_a = pa;
         }
-        for (int j = 0; j < n; j++) for (int l = 0; l < k; l++) b[(size_t)j * k + l] = transb ? read(pb, at, (size_t)l * ldb + j) : read(pb, at, (size_t)j * ldb + l);
+        for (int j = 0; j < n; j++) {
+            if (transb) for (int l = 0; l < k; l++) b[(size_t)j * k + l] = read(pb, at, (size_t)l * ldb + j);
+            else copy(pb, at, (size_t)j * ldb, k, &b[(size_t)j * k]);
+        }
         for (int i = 0; i < m; i += 32) for (int j = 0; j < n; j += 4) {
             v8 sum[4][4] = {};
             const float *row[4];
