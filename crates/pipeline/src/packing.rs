@@ -20,24 +20,13 @@ const LONGEST_WITHIN: usize = 60;
 /// Width of the quietest place of speech without a pause, in frames.
 const QUIET_PLACE: usize = 20;
 
-/// How many frames windows have at most.
+/// How many frames pieces have at most.
 #[derive(Debug, Clone, Copy)]
 pub struct Lengths {
     /// The first of all: its text is what one waits for.
     pub first: usize,
     /// Each other one.
     pub others: usize,
-}
-
-impl Lengths {
-    /// The same for all windows.
-    pub fn of_all(frames: usize) -> Self {
-        Self { first: frames, others: frames }
-    }
-
-    fn of(self, number: usize) -> usize {
-        if number == 0 { self.first } else { self.others }
-    }
 }
 
 /// Windows that hold all speech of the recording, in order of time, not
@@ -51,7 +40,7 @@ pub fn pack(
     speech: Speech,
     voiced: &[Range<usize>],
     within: &Range<usize>,
-    longest: Lengths,
+    longest: usize,
     is_apart: bool,
 ) -> Result<Vec<Range<usize>>, AudioError> {
     let everything = std::slice::from_ref(within);
@@ -66,7 +55,6 @@ pub fn pack(
     let mut windows = Vec::new();
     for (number, region) in regions.iter().enumerate() {
         let next = regions.get(number + 1).map_or(content, |next| next.start.min(content));
-        let longest = if windows.is_empty() { longest } else { Lengths::of_all(longest.others) };
         windows.extend(fill(std::slice::from_ref(region), &pauses, next, longest, &mut quietest)?);
     }
     Ok(windows)
@@ -117,31 +105,98 @@ fn fill<E>(
     regions: &[Range<usize>],
     pauses: &[Range<usize>],
     content: usize,
-    longest: Lengths,
+    longest: usize,
     quietest: &mut dyn FnMut(Range<usize>) -> Result<usize, E>,
 ) -> Result<Vec<Range<usize>>, E> {
     let mut windows = Vec::new();
     let mut done = 0;
     while let Some(start) = next_start(regions, done).filter(|start| *start < content) {
-        let longest = longest.of(windows.len());
         let limit = start + longest;
-        // The last region that begins within reach of the window.
-        let end = regions.iter().take_while(|region| region.start < limit).last().map_or(0, |last| last.end);
-        let cut = if end.min(content) <= limit {
-            end.min(content)
-        } else {
-            let searched = limit - longest / SEARCHED_SHARE..limit;
-            match longest_pause(pauses, &searched) {
-                Some(cut) => cut,
-                None => quietest(searched)?,
-            }
-        };
+        let end = end_of_speech(regions, limit).min(content);
+        let cut = if end <= limit { end } else { cut_before(limit, longest, pauses, quietest)? };
         // The silence behind the window's last speech is heard as it is.
         let next = next_start(regions, cut).unwrap_or(content).min(content);
         windows.push(start..next.min(limit));
         done = cut;
     }
     Ok(windows)
+}
+
+/// Where the last region of speech ends that begins before `limit`, in frames.
+fn end_of_speech(regions: &[Range<usize>], limit: usize) -> usize {
+    let begun = regions.partition_point(|region| region.start < limit);
+    regions[..begun].last().map_or(0, |last| last.end)
+}
+
+/// Where a window of `longest` frames ends that can't hold all that follows.
+fn cut_before<E>(
+    limit: usize,
+    longest: usize,
+    pauses: &[Range<usize>],
+    quietest: &mut dyn FnMut(Range<usize>) -> Result<usize, E>,
+) -> Result<usize, E> {
+    let searched = limit - longest / SEARCHED_SHARE..limit;
+    longest_pause(pauses, &searched).map_or_else(|| quietest(searched), Ok)
+}
+
+/// Speech is cut where both parts have at least so many fifths of the longest piece. With smaller parts more words are
+/// wrong; with larger ones a cut changes pieces farther away.
+const SHORTEST_FIFTHS: usize = 2;
+
+/// Pieces that hold all speech of the recording, in order of time, not overlapping, for a model whose time follows from
+/// the length of what it hears. Arguments are those of [`pack`].
+///
+/// Speech that is too long for a piece is cut in its longest pause, and so are the parts. Where a piece begins thus
+/// follows from the sound around it: of a recording of which a part is heard, all pieces but those beside the part's ends
+/// are those of the whole: a minute away from them none is another. Speech without pauses is cut from its beginning on.
+pub fn cut_in_longest_pauses(
+    recording: &Recording,
+    speech: Speech,
+    voiced: &[Range<usize>],
+    within: &Range<usize>,
+    longest: Lengths,
+) -> Result<Vec<Range<usize>>, AudioError> {
+    let everything = std::slice::from_ref(within);
+    let pauses = pauses(voiced, within.end);
+    let mut quietest = |frames| quietest(recording, frames);
+    cut(speech.unwrap_or(everything), &pauses, within.end, longest, &mut quietest)
+}
+
+/// `quietest` is asked where to cut speech without a pause.
+fn cut<E>(
+    regions: &[Range<usize>],
+    pauses: &[Range<usize>],
+    content: usize,
+    longest: Lengths,
+    quietest: &mut dyn FnMut(Range<usize>) -> Result<usize, E>,
+) -> Result<Vec<Range<usize>>, E> {
+    let mut pieces: Vec<Range<usize>> = Vec::new();
+    // What is still to be cut, the first on top.
+    let mut stretches: Vec<_> = std::iter::once(0..content).collect();
+    while let Some(stretch) = stretches.pop() {
+        let Some(start) = next_start(regions, stretch.start).filter(|start| *start < stretch.end) else {
+            continue;
+        };
+        let end = end_of_speech(regions, stretch.end).min(stretch.end);
+        let most = longest.others;
+        let place = if pieces.is_empty() && end > start + longest.first {
+            cut_before(start + longest.first, longest.first, pauses, quietest)?
+        } else if end > start + most {
+            let shortest = most * SHORTEST_FIFTHS / 5;
+            match longest_pause(pauses, &(start + shortest..end - shortest)) {
+                Some(place) => place,
+                None => cut_before(start + most, most, pauses, quietest)?,
+            }
+        } else {
+            // The silence behind the piece's last speech is heard as it is.
+            let next = next_start(regions, stretch.end).unwrap_or(content).min(content);
+            pieces.push(start..next.min(start + most));
+            continue;
+        };
+        stretches.push(place..stretch.end);
+        stretches.push(stretch.start..place);
+    }
+    Ok(pieces)
 }
 
 /// What lies between the runs of voice.
@@ -153,8 +208,10 @@ fn pauses(voiced: &[Range<usize>], content: usize) -> Vec<Range<usize>> {
 
 /// The middle of the longest pause that reaches into `searched`; of equals the last.
 fn longest_pause(pauses: &[Range<usize>], searched: &Range<usize>) -> Option<usize> {
-    pauses
+    let first = pauses.partition_point(|pause| pause.end <= searched.start);
+    pauses[first..]
         .iter()
+        .take_while(|pause| pause.start < searched.end)
         .map(|pause| pause.start.max(searched.start)..pause.end.min(searched.end))
         .filter(|pause| pause.len() >= SHORTEST_PAUSE)
         .max_by_key(|pause| pause.len())
@@ -226,24 +283,69 @@ mod tests {
         for (name, regions, voiced, expected) in cases {
             let content = 8000;
             let mut quietest = |frames: Range<usize>| Ok::<_, ()>(frames.start + 500);
-            let longest = Lengths::of_all(3000);
-            let windows = fill(regions, &pauses(voiced, content), content, longest, &mut quietest).unwrap();
+            let windows = fill(regions, &pauses(voiced, content), content, 3000, &mut quietest).unwrap();
             assert_eq!(windows, *expected, "{name}");
             assert!(windows.iter().all(|window| window.len() <= 3000), "{name}");
         }
     }
 
+    const LENGTHS: Lengths = Lengths { first: 1000, others: 3000 };
+
+    fn cut_up(regions: &[Range<usize>], voiced: &[Range<usize>], content: usize) -> Vec<Range<usize>> {
+        let mut quietest = |frames: Range<usize>| Ok::<_, ()>(frames.start + 200);
+        cut(regions, &pauses(voiced, content), content, LENGTHS, &mut quietest).unwrap()
+    }
+
     #[test]
-    fn the_first_window_may_be_shorter() {
-        let voiced = [0..350, 400..880, 900..1200, 1300..3800, 3900..5000];
-        let longest = Lengths { first: 1000, others: 3000 };
-        let mut none = |_: Range<usize>| Err::<usize, _>("speech without a pause");
-        let windows = fill(&[0..5000], &pauses(&voiced, 5000), 5000, longest, &mut none);
-        // Half a second is too early to end a window of ten, and a fifth of one is no pause.
-        assert_eq!(windows.unwrap_err(), "speech without a pause");
-        let voiced = [0..350, 400..880, 910..1200, 1300..3800, 3900..5000];
-        let windows = fill(&[0..5000], &pauses(&voiced, 5000), 5000, longest, &mut none).unwrap();
-        assert_eq!(windows, [0..895, 895..3847, 3847..5000]);
+    fn pieces_hold_all_speech_and_end_in_the_longest_pauses() {
+        type Ranges<'a> = &'a [Range<usize>];
+        #[rustfmt::skip]
+        let cases: &[(&str, Ranges, Ranges, Ranges)] = &[
+            ("nothing", &[], &[], &[]),
+            ("one region", &[80..900], &[120..860], &[0..3000]),
+            ("the first is shorter", &[0..2900], &[0..880, 910..1200, 1300..2860], &[0..895, 895..3895]),
+            ("twice the longest", &[0..5900], &[0..900, 1300..2950, 2990..4000, 4030..5900], &[0..950, 950..2970, 2970..5970]),
+            ("behind long silence", &[0..900, 6000..8000], &[0..860, 6040..8000], &[0..3000, 6000..8000]),
+            ("no pause", &[0..4000], &[0..4000], &[0..867, 867..3067, 3067..6067]),
+        ];
+        for (name, regions, voiced, expected) in cases {
+            let pieces = cut_up(regions, voiced, 8000);
+            assert_eq!(pieces, *expected, "{name}");
+        }
+    }
+
+    /// However long the recording: pieces away from where it was cut stay as they are.
+    #[test]
+    fn a_part_of_a_recording_has_the_pieces_of_the_whole_but_at_its_ends() {
+        let mut state = 11u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 33) % below) as usize
+        };
+        let mut voiced = Vec::new();
+        let mut at = 0;
+        while at < 360_000 {
+            let start = at + 26 + random(90);
+            at = start + 100 + random(600);
+            voiced.push(start..at);
+        }
+        let whole = cut_up(std::slice::from_ref(&(0..at)), &voiced, at);
+        assert!(whole.windows(2).all(|pair| pair[0].end == pair[1].start), "{whole:?}");
+        assert!(whole.iter().all(|piece| piece.len() <= 3000), "{whole:?}");
+        let mean = at / whole.len();
+        assert!((1500..3000).contains(&mean), "{mean}");
+        for part in [0..123_456, 100_000..200_000, 222_222..at] {
+            let inside = |run: &Range<usize>| run.start.max(part.start)..run.end.min(part.end);
+            let voiced: Vec<_> = voiced.iter().map(inside).filter(|run| !run.is_empty()).collect();
+            let pieces = cut_up(std::slice::from_ref(&part), &voiced, part.end);
+            let inner = part.start + 6000..part.end - 6000;
+            let of = |pieces: &[Range<usize>]| -> Vec<Range<usize>> {
+                let within = |piece: &&Range<usize>| inner.start <= piece.start && piece.end <= inner.end;
+                pieces.iter().filter(within).cloned().collect()
+            };
+            assert_eq!(of(&pieces), of(&whole), "{part:?}");
+            assert!(of(&pieces).len() > 20, "{part:?}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use wire::Point;
 use super::words::{begun_within, segments, without_repeats};
 use crate::completeness;
 use crate::judge::judge;
-use crate::packing::{Lengths, heard, pack, voiced};
+use crate::packing::{Lengths, cut_in_longest_pauses, heard, voiced};
 use crate::speech_model::Request;
 use crate::steps::{Found, Observer, Step, sample, time};
 use crate::{Control, StageError, timings};
@@ -53,7 +53,7 @@ pub fn run(
         mel: NemoMel::new(model.config.dimensions.mel_bins as usize),
     };
     let longest = Lengths { first: LONGEST_FIRST, others: LONGEST };
-    let mut pieces = pack(recording, speech, &ear.voiced, &within, longest, false)?;
+    let mut pieces = cut_in_longest_pauses(recording, speech, &ear.voiced, &within, longest)?;
     // A point of another model may lie within a piece.
     let seek = (from.position / HOP as u64) as usize;
     pieces.retain(|piece| piece.end > seek);

@@ -9,7 +9,7 @@ use super::source::{Source, Window, encode_windows};
 use super::steps::State;
 use super::timing::align;
 use super::transcriber::Transcriber;
-use crate::packing::{Lengths, pack};
+use crate::packing::pack;
 use crate::steps::{Found, Observer, Step, sample};
 use crate::{StageError, timings};
 
@@ -32,7 +32,7 @@ pub fn run(
     // Most windows are shorter than what the model hears: silence behind them,
     // as in its training, costs fewer errors than the zeros of the reference.
     source.fill = audio::silence(source.recording.log_mel_maximum);
-    let longest = Lengths::of_all(transcriber.model.config.window_frames());
+    let longest = transcriber.model.config.window_frames();
     let within = source.start..source.content;
     let Source { recording, speech, voiced, .. } = &source;
     let mut windows = pack(recording, *speech, voiced, &within, longest, settings.language_per_region)?;
