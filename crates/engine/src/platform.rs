@@ -88,7 +88,9 @@ mod unix {
 
     /// Known on Linux alone. Where `/proc` doesn't tell, it goes on.
     fn first_thread_ended(process: u32) -> bool {
-        let Ok(status) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { return false };
+        let Ok(status) = std::fs::read(format!("/proc/{process}/stat")) else { return false };
+        // The kernel cuts the name after 15 bytes, which may be within a character.
+        let status = String::from_utf8_lossy(&status);
         // "PID (NAME) STATE ...", where the name may have brackets too.
         status.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['Z', 'X']))
     }
@@ -142,8 +144,8 @@ mod unix {
     }
 }
 
-/// No redirection and no watching of the parent: the end of standard input
-/// alone tells that the host is gone.
+/// No redirection, and nothing is known of the parent: the end of standard
+/// input alone tells that the host is gone.
 #[cfg(not(unix))]
 mod other {
     use std::io::{self, Stdin, Stdout};

@@ -20,7 +20,7 @@ const LONGEST_WITHIN: usize = 60;
 /// Width of the quietest place of speech without a pause, in frames.
 const QUIET_PLACE: usize = 20;
 
-/// How many frames pieces have at most.
+/// How many frames of speech pieces have at most.
 #[derive(Debug, Clone, Copy)]
 pub struct Lengths {
     /// The first of all: its text is what one waits for.
@@ -139,16 +139,17 @@ fn cut_before<E>(
     longest_pause(pauses, &searched).map_or_else(|| quietest(searched), Ok)
 }
 
-/// Speech is cut where both parts have at least so many fifths of the longest piece. With smaller parts more words are
-/// wrong; with larger ones a cut changes pieces farther away.
+/// Where there is such a pause, speech is cut so that both parts have at least so many fifths of the longest piece. With
+/// smaller parts more words are wrong; with larger ones a cut changes pieces farther away.
 const SHORTEST_FIFTHS: usize = 2;
 
 /// Pieces that hold all speech of the recording, in order of time, not overlapping, for a model whose time follows from
-/// the length of what it hears. Arguments are those of [`pack`].
+/// the length of what it hears. `speech`, `voiced` and `within` are those of [`pack`].
 ///
 /// Speech that is too long for a piece is cut in its longest pause, and so are the parts. Where a piece begins thus
-/// follows from the sound around it: of a recording of which a part is heard, all pieces but those beside the part's ends
-/// are those of the whole: a minute away from them none is another. Speech without pauses is cut from its beginning on.
+/// follows from the sound around it. Of a recording of which a part is heard, pieces more than a minute or so away from
+/// the part's ends are mostly those of the whole; where many pauses are equally long, a change may reach farther. Where
+/// there is no pause, speech is cut as [`pack`] cuts it.
 pub fn cut_in_longest_pauses(
     recording: &Recording,
     speech: Speech,
@@ -314,7 +315,7 @@ mod tests {
         }
     }
 
-    /// However long the recording: pieces away from where it was cut stay as they are.
+    /// Pauses of all lengths, as speech has them. Where many were equal, more pieces would differ.
     #[test]
     fn a_part_of_a_recording_has_the_pieces_of_the_whole_but_at_its_ends() {
         let mut state = 11u64;

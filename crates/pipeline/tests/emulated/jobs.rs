@@ -153,7 +153,7 @@ fn of_a_parakeet(job: &mut Job) {
     job.language = None;
 }
 
-/// Pieces of several lengths, one at a time and together.
+/// Pieces of several lengths, one at a time in 32 bits and together in 16.
 #[test]
 fn a_parakeet_gives_the_words_of_the_cpu() {
     let alone = Case { name: "a Parakeet, one piece at a time", change: of_a_parakeet };
