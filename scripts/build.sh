@@ -12,7 +12,7 @@ case ${1:-all} in
 all)
     # The window's pages are embedded when it is compiled.
     npm --prefix ui run build --silent
-    build --bins
+    build --bin steno --bin steno-engine --bin steno-player --bin steno-window
     ;;
 bare) build --bin steno --bin steno-engine ;;
 *) fail "build.sh all|bare" ;;
