@@ -4,7 +4,7 @@ use std::f64::consts::PI;
 use std::fmt;
 use std::sync::Arc;
 
-use realfft::num_complex::Complex64;
+use realfft::num_complex::Complex32;
 use realfft::{RealFftPlanner, RealToComplex};
 
 use crate::{HOP, N_FFT, SAMPLE_RATE};
@@ -23,10 +23,10 @@ pub struct Fbank {
     window: Vec<f64>,
     /// The first bin of each band, and its weights from there on.
     filters: Vec<(usize, Vec<f64>)>,
-    fft: Arc<dyn RealToComplex<f64>>,
-    input: Vec<f64>,
-    spectrum: Vec<Complex64>,
-    scratch: Vec<Complex64>,
+    fft: Arc<dyn RealToComplex<f32>>,
+    input: Vec<f32>,
+    spectrum: Vec<Complex32>,
+    scratch: Vec<Complex32>,
 }
 
 impl fmt::Debug for Fbank {
@@ -38,7 +38,7 @@ impl fmt::Debug for Fbank {
 impl Fbank {
     /// For so many bands.
     pub fn new(bands: usize) -> Self {
-        let fft = RealFftPlanner::<f64>::new().plan_fft_forward(PADDED);
+        let fft = RealFftPlanner::<f32>::new().plan_fft_forward(PADDED);
         let phase = |n: usize| 2.0 * PI * n as f64 / (N_FFT - 1) as f64;
         Self {
             bands,
@@ -59,7 +59,7 @@ impl Fbank {
             self.transform(frame);
             energies.extend(self.filters.iter().map(|(first, weights)| {
                 let bins = self.spectrum[*first..].iter().zip(weights);
-                let energy: f64 = bins.map(|(bin, weight)| bin.norm_sqr() * weight).sum();
+                let energy: f64 = bins.map(|(bin, weight)| f64::from(bin.norm_sqr()) * weight).sum();
                 energy.max(f64::from(f32::EPSILON)).ln() as f32
             }));
         }
@@ -85,7 +85,7 @@ impl Fbank {
         self.input.fill(0.0);
         for n in 0..N_FFT {
             let before = centred(n.saturating_sub(1));
-            self.input[n] = (centred(n) - PREEMPHASIS * before) * self.window[n];
+            self.input[n] = ((centred(n) - PREEMPHASIS * before) * self.window[n]) as f32;
         }
         // Fails only for buffers of wrong lengths, and these are the plan's own.
         let done = self.fft.process_with_scratch(&mut self.input, &mut self.spectrum, &mut self.scratch);

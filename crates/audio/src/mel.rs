@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rayon::prelude::*;
-use realfft::num_complex::Complex64;
+use realfft::num_complex::Complex32;
 use realfft::{RealFftPlanner, RealToComplex};
 
 use crate::SAMPLE_RATE;
@@ -80,8 +80,7 @@ fn floor(maximum: f32) -> f32 {
 
 /// Computes log-mel spectrograms as openai/whisper does (`whisper/audio.py`):
 /// Hann window of 400 samples, hop 160, power spectrum, Slaney's mel filters.
-/// The transform is computed in f64, because rounding is visible in the logarithm
-/// of faint bands; differences then come only from the reference's f32.
+/// The transform is computed in f32, as the reference's.
 ///
 /// The frames are divided among the threads of rayon's pool.
 pub struct LogMel {
@@ -89,7 +88,7 @@ pub struct LogMel {
     window: [f32; N_FFT],
     filters: Vec<Filter>,
     largest_weight: f32,
-    fft: Arc<dyn RealToComplex<f64>>,
+    fft: Arc<dyn RealToComplex<f32>>,
 }
 
 /// Frames of a task: a quarter of a millisecond of work.
@@ -98,9 +97,9 @@ const FRAMES_PER_TASK: usize = 64;
 /// What a thread needs to transform frames.
 struct Transform<'a> {
     mel: &'a LogMel,
-    input: Vec<f64>,
-    spectrum: Vec<Complex64>,
-    scratch: Vec<Complex64>,
+    input: Vec<f32>,
+    spectrum: Vec<Complex32>,
+    scratch: Vec<Complex32>,
     power: [f32; BINS],
 }
 
@@ -120,7 +119,7 @@ impl fmt::Debug for LogMel {
 impl LogMel {
     /// For `n_mels` bands: 80 or, from large-v3 on, 128.
     pub fn new(n_mels: usize) -> Self {
-        let fft = RealFftPlanner::<f64>::new().plan_fft_forward(N_FFT);
+        let fft = RealFftPlanner::<f32>::new().plan_fft_forward(N_FFT);
         let window = std::array::from_fn(|n| (0.5 - 0.5 * (2.0 * PI * n as f64 / N_FFT as f64).cos()) as f32);
         let filters = slaney_filters(n_mels, N_FFT);
         let largest_weight =
@@ -226,13 +225,13 @@ impl<'a> Transform<'a> {
         for ((input, sample), window) in
             self.input.iter_mut().zip(frame_of(padded, frame)).zip(&self.mel.window)
         {
-            *input = f64::from(sample * window);
+            *input = sample * window;
         }
         // Fails only for buffers of wrong lengths, and these are the plan's own.
         let done = self.mel.fft.process_with_scratch(&mut self.input, &mut self.spectrum, &mut self.scratch);
         debug_assert!(done.is_ok());
         for (power, value) in self.power.iter_mut().zip(&self.spectrum) {
-            *power = value.norm_sqr() as f32;
+            *power = value.norm_sqr();
         }
         &self.power
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use realfft::num_complex::Complex64;
+use realfft::num_complex::Complex32;
 use realfft::{RealFftPlanner, RealToComplex};
 
 use crate::mel::{Filter, slaney_filters};
@@ -27,17 +27,17 @@ const FRAMES_PER_TASK: usize = 64;
 /// The frames are divided among the threads of rayon's pool.
 pub struct NemoMel {
     bands: usize,
-    window: Vec<f64>,
+    window: Vec<f32>,
     filters: Vec<Filter>,
-    fft: Arc<dyn RealToComplex<f64>>,
+    fft: Arc<dyn RealToComplex<f32>>,
 }
 
 /// What a thread needs to transform frames.
 struct Transform<'a> {
     mel: &'a NemoMel,
-    input: Vec<f64>,
-    spectrum: Vec<Complex64>,
-    scratch: Vec<Complex64>,
+    input: Vec<f32>,
+    spectrum: Vec<Complex32>,
+    scratch: Vec<Complex32>,
     power: [f32; PADDED / 2 + 1],
 }
 
@@ -54,11 +54,11 @@ impl NemoMel {
 
     /// For so many bands.
     pub fn new(bands: usize) -> Self {
-        let fft = RealFftPlanner::<f64>::new().plan_fft_forward(PADDED);
+        let fft = RealFftPlanner::<f32>::new().plan_fft_forward(PADDED);
         let phase = |n: usize| 2.0 * PI * n as f64 / (N_FFT - 1) as f64;
         Self {
             bands,
-            window: (0..N_FFT).map(|n| 0.5 - 0.5 * phase(n).cos()).collect(),
+            window: (0..N_FFT).map(|n| (0.5 - 0.5 * phase(n).cos()) as f32).collect(),
             filters: slaney_filters(bands, PADDED),
             fft,
         }
@@ -134,13 +134,13 @@ impl<'a> Transform<'a> {
     fn power(&mut self, frame: &[f32], end: usize) -> &[f32] {
         self.input.fill(0.0);
         for n in 0..N_FFT.min(end.saturating_sub(1)) {
-            self.input[n] = f64::from(frame[n + 1] - PREEMPHASIS * frame[n]) * self.mel.window[n];
+            self.input[n] = (frame[n + 1] - PREEMPHASIS * frame[n]) * self.mel.window[n];
         }
         // Fails only for buffers of wrong lengths, and these are the plan's own.
         let done = self.mel.fft.process_with_scratch(&mut self.input, &mut self.spectrum, &mut self.scratch);
         debug_assert!(done.is_ok());
         for (power, value) in self.power.iter_mut().zip(&self.spectrum) {
-            *power = value.norm_sqr() as f32;
+            *power = value.norm_sqr();
         }
         &self.power
     }
