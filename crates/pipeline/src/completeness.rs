@@ -8,17 +8,17 @@ const LISTED_VOICE: Time = Time::from_millis(1000);
 /// Compares the speech that was heard with the text that was found. All in
 /// order of time; `voiced` is where in the speech there is a voice.
 pub fn check(speech: &[Span], voiced: &[Span], segments: &[Segment]) -> Completeness {
-    let mut found = compare(speech, segments, LISTED_GAP);
+    let mut found = compare(speech, segments);
     let voice = |gap: &Span| -> Time { voiced.iter().map(|run| run.overlap(*gap)).sum() };
     found.gaps.retain(|gap| voice(gap) > LISTED_VOICE);
     found
 }
 
-/// As [`check`], listing all speech without text from this length on.
-pub fn compare(speech: &[Span], segments: &[Segment], listed: Time) -> Completeness {
+/// As [`check`], however much of the speech is voice.
+fn compare(speech: &[Span], segments: &[Segment]) -> Completeness {
     let mut covered = Time::ZERO;
     let mut gaps = Vec::new();
-    let mut push_gap = |gap: Span| gaps.extend((gap.length() > listed).then_some(gap));
+    let mut push_gap = |gap: Span| gaps.extend((gap.length() > LISTED_GAP).then_some(gap));
     for region in speech {
         let mut from = region.start;
         for segment in segments {

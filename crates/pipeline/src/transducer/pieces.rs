@@ -6,12 +6,11 @@ use models::parakeet::{Parakeet, Token};
 use transcript::{Segment, Span, Time};
 use wire::Point;
 
-use super::words::{begun_within, segments, without_repeats};
-use crate::completeness;
+use super::words::{TimedWord, begun_within, segments, without_repeats, words};
 use crate::judge::judge;
 use crate::packing::{Lengths, cut_in_longest_pauses, heard, voiced};
 use crate::speech_model::Request;
-use crate::steps::{Found, Observer, Step, sample, time};
+use crate::steps::{Found, Observer, Step, frame, sample, time};
 use crate::{Control, StageError, timings};
 
 /// The most that is encoded at once, in frames of 10 ms: attention to all of it is quadratic, and
@@ -28,9 +27,9 @@ const MARGIN: usize = 30;
 /// a word is written by the piece that it begins in, and heard whole there.
 const CONTEXT: usize = 400;
 
-/// Voice of this length without text is listened to once more. The words of a Parakeet have exact ends, so that a shorter
-/// gap than those that are listed already means that words are missing.
-const UNHEARD: Time = Time::from_millis(1000);
+/// So much voice between two words is listened to once more, in frames. The words of a Parakeet have exact ends, so that
+/// less than what is listed already means that words are missing.
+const UNHEARD: usize = 40;
 
 /// The speech of a recording in pieces of at most 30 s that end in pauses where there are any, several
 /// read together. What a piece says depends on nothing that is read before it.
@@ -61,7 +60,7 @@ pub fn run(
         first.start = first.start.max(seek);
     }
     let mut written_to = from.written_to;
-    let mut last: Option<Segment> = None;
+    let mut last: Option<TimedWord> = None;
     let mut rest = &pieces[..];
     while let Some(first) = rest.first() {
         let point = |piece: &Range<usize>, written_to| Point {
@@ -81,20 +80,20 @@ pub fn run(
         rest = later;
         observer.step(Step::Began { position: sample(first.start), windows: batch.len() })?;
         let read = ear.read(batch)?;
-        for (piece, segments) in batch.iter().zip(read) {
+        for (piece, words) in batch.iter().zip(read) {
             if batch.len() > 1 {
                 observer.step(Step::Began { position: sample(piece.start), windows: 1 })?;
             }
-            let segments = ear.fill_gaps(piece, segments, last.as_ref())?;
+            let words = ear.fill_gaps(piece, words, last.as_ref())?;
             let mut found = Found { windows: 1, ..Found::default() };
-            for segment in segments {
+            for segment in segments(&words, settings.word_times) {
                 let Some(segment) = not_before(segment, written_to) else { continue };
-                judge(segment, speech, request.settings, &mut found);
+                judge(segment, speech, settings, &mut found);
                 if let Some(last) = found.segments.last() {
                     written_to = last.end;
                 }
             }
-            last = found.segments.last().cloned().or(last);
+            last = words.last().cloned().or(last);
             found.point = point(piece, written_to);
             observer.step(Step::Found(found))?;
         }
@@ -121,7 +120,7 @@ struct Ear<'a> {
 
 impl Ear<'_> {
     /// What several pieces say, each as if it were alone.
-    fn read(&self, pieces: &[Range<usize>]) -> Result<Vec<Vec<Segment>>, StageError> {
+    fn read(&self, pieces: &[Range<usize>]) -> Result<Vec<Vec<TimedWord>>, StageError> {
         let sounding: Vec<Sounding> = pieces.iter().map(|piece| self.sounding(piece)).collect();
         let control = self.request.control;
         // What a processor encodes one after the other need not be in memory together.
@@ -136,7 +135,7 @@ impl Ear<'_> {
         let reading = || self.model.read(&encoded, self.boost.as_ref(), &tick(control));
         let read = control.timings().of(timings::DECODE, reading)?;
         let texts = sounding.iter().zip(&read);
-        Ok(texts.map(|(sounding, tokens)| self.segments(sounding, tokens)).collect())
+        Ok(texts.map(|(sounding, tokens)| self.words(sounding, tokens)).collect())
     }
 
     /// The part of a piece with a voice in it, and what lies beyond a cut through a voice.
@@ -165,7 +164,7 @@ impl Ear<'_> {
         Ok(self.request.control.timings().of(timings::LOG_MEL, || self.mel.normalised(&samples)))
     }
 
-    fn segments(&self, sounding: &Sounding, tokens: &[Token]) -> Vec<Segment> {
+    fn words(&self, sounding: &Sounding, tokens: &[Token]) -> Vec<TimedWord> {
         let Sounding { heard, own } = sounding;
         // The silence behind it may be the end of a word.
         let end = (heard.end + SILENCE / HOP).min(self.content);
@@ -173,40 +172,44 @@ impl Ear<'_> {
         let from = own.start - heard.start;
         let to = if own.end < heard.end { own.end - heard.start } else { usize::MAX };
         let tokens = begun_within(&self.model.pieces, tokens, from..to);
-        segments(&self.model.pieces, &tokens, span, self.request.settings.word_times)
+        words(&self.model.pieces, &tokens, span)
     }
 
-    /// Speech in which nothing was found is listened to once more, on its own: silent loss is worse than a
-    /// second look. `last` is the last segment of what was heard before.
+    /// Voice in which no word begins is listened to once more, on its own: silent loss is worse than a second look.
+    /// `last` is the last word of what was heard before.
     fn fill_gaps(
         &self,
         piece: &Range<usize>,
-        mut segments: Vec<Segment>,
-        last: Option<&Segment>,
-    ) -> Result<Vec<Segment>, StageError> {
+        words: Vec<TimedWord>,
+        last: Option<&TimedWord>,
+    ) -> Result<Vec<TimedWord>, StageError> {
         if !self.request.settings.repair || self.request.speech.is_none() {
-            return Ok(segments);
+            return Ok(words);
         }
-        let spans = self.voiced.iter().map(|run| run.start.max(piece.start)..run.end.min(piece.end));
-        let spans = spans.filter(|run| !run.is_empty()).map(|run| Span::new(time(run.start), time(run.end)));
-        let gaps = completeness::compare(&spans.collect::<Vec<_>>(), &segments, UNHEARD).gaps;
-        let mut found = Vec::new();
-        for gap in gaps {
-            let frames = crate::steps::frame(gap.start)..crate::steps::frame(gap.end);
+        let own = self.sounding(piece).own;
+        let ends = words.iter().map(|word| frame(word.end)).chain([own.end]);
+        let starts: Vec<usize> = words.iter().map(|word| frame(word.start)).chain([own.end]).collect();
+        let mut filled = Vec::with_capacity(words.len());
+        let mut from = own.start;
+        for (number, (start, end)) in starts.into_iter().zip(ends).enumerate() {
+            let gap = from..start.max(from);
+            from = end.max(from);
             // All of the piece would say the same again.
-            if frames.len() + 2 * MARGIN >= self.sounding(piece).own.len() {
-                continue;
+            if self.voice(&gap) >= UNHEARD && gap.len() + 2 * MARGIN < own.len() {
+                let read = self.read(std::slice::from_ref(&gap))?.into_iter().flatten().collect();
+                let before = filled.last().or(last);
+                filled.extend(without_repeats(read, before, words.get(number)));
             }
-            // Those that the gap lies between, and not beyond a pause; at a cut, what the piece before ends with.
-            let at_cut = last.filter(|_| frames.start == piece.start);
-            let before = segments.iter().rfind(|segment| segment.end == gap.start).or(at_cut);
-            let behind = segments.iter().find(|segment| segment.start == gap.end);
-            let read = self.read(&[frames])?.into_iter().flatten().collect();
-            found.extend(without_repeats(read, before, behind));
+            filled.extend(words.get(number).cloned());
         }
-        segments.extend(found);
-        segments.sort_by_key(|segment| segment.start);
-        Ok(segments)
+        Ok(filled)
+    }
+
+    /// How many of these frames have a voice.
+    fn voice(&self, frames: &Range<usize>) -> usize {
+        let within = |run: &Range<usize>| run.end.min(frames.end).saturating_sub(run.start.max(frames.start));
+        let first = self.voiced.partition_point(|run| run.end <= frames.start);
+        self.voiced[first..].iter().take_while(|run| run.start < frames.end).map(within).sum()
     }
 }
 

@@ -6,44 +6,61 @@ use models::parakeet::{Token, text_of};
 use transcript::{Segment, Span, Time, Word};
 
 use super::FRAMES_PER_TOKEN_FRAME;
-use crate::steps::FRAMES_PER_SECOND;
+use crate::steps::time;
 
 /// Stands for the space before a word.
 const SPACE: char = '▁';
 /// A frame of the encoder.
 const FRAME: Time = Time::from_millis(80);
-/// A pause behind which another segment begins, in seconds.
-const LONG_PAUSE: f64 = 1.0;
-/// Seconds from which on a segment ends at the next short pause, and at the next word.
-const LONG_SEGMENT: f64 = 8.0;
-const LONGEST_SEGMENT: f64 = 16.0;
-/// A pause between phrases, in seconds.
-const SHORT_PAUSE: f64 = 0.3;
+/// A pause behind which another segment begins.
+const LONG_PAUSE: Time = Time::from_millis(1000);
+/// From this length on a segment ends at the next short pause, and from the other at the next word.
+const LONG_SEGMENT: Time = Time::from_millis(8000);
+const LONGEST_SEGMENT: Time = Time::from_millis(16_000);
+/// A pause between phrases.
+const SHORT_PAUSE: Time = Time::from_millis(300);
 /// An abbreviation has at most so many letters before its full stop.
 const ABBREVIATION: usize = 3;
-/// A pause behind a full stop that no abbreviation has, in seconds.
-const SENTENCE_PAUSE: f64 = 0.24;
+/// A pause behind a full stop that no abbreviation has.
+const SENTENCE_PAUSE: Time = Time::from_millis(240);
+/// How far apart the two times of a word that was heard twice are at most.
+const APART: Time = Time::from_millis(500);
 
-/// A word with its times in seconds from the beginning of the piece.
+/// A word with its times in the recording.
 #[derive(Debug, Clone, PartialEq)]
-struct TimedWord {
-    text: Vec<u8>,
-    start: f64,
-    end: f64,
+pub struct TimedWord {
+    /// With the space before it and the punctuation behind it, in UTF-8.
+    pub text: Vec<u8>,
+    pub start: Time,
+    pub end: Time,
+    /// The sum of its tokens'.
     probability: f32,
+    /// The sum of their logarithms.
     logarithms: f32,
     tokens: usize,
 }
 
-/// The text of tokens that were heard in `span`, sentence by sentence, with the times of words where they are wanted.
-pub fn segments(pieces: &[String], tokens: &[Token], span: Span, word_times: bool) -> Vec<Segment> {
-    let words = words(pieces, tokens);
+impl TimedWord {
+    /// In small letters, without punctuation; empty for what is no word.
+    fn plain(&self) -> String {
+        let text = String::from_utf8_lossy(&self.text);
+        text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    }
+
+    fn is_repeat_of(&self, other: &Self) -> bool {
+        let plain = self.plain();
+        !plain.is_empty() && plain == other.plain()
+    }
+}
+
+/// The text of words, sentence by sentence, with the times of each word where they are wanted.
+pub fn segments(words: &[TimedWord], word_times: bool) -> Vec<Segment> {
     let mut segments = Vec::new();
     let mut first = 0;
     for number in 0..words.len() {
         let is_end = words.get(number + 1).is_none_or(|next| ends(&words[first..=number], next));
         if is_end {
-            segments.extend(segment(&words[first..=number], span, word_times));
+            segments.extend(segment(&words[first..=number], word_times));
             first = number + 1;
         }
     }
@@ -52,64 +69,40 @@ pub fn segments(pieces: &[String], tokens: &[Token], span: Span, word_times: boo
 
 /// The tokens of the words that begin within these frames of the spectrogram.
 pub fn begun_within(pieces: &[String], tokens: &[Token], frames: Range<usize>) -> Vec<Token> {
-    let mut is_within = true;
+    let mut is_within = None;
     let of_word = |token: &&Token| {
         let piece = pieces.get(token.id as usize).map_or("", String::as_str);
-        if begins_word(piece) {
-            is_within = frames.contains(&(token.frame * FRAMES_PER_TOKEN_FRAME));
+        // The first of all may be the end of a word whose beginning was not heard.
+        if begins_word(piece) || is_within.is_none() {
+            is_within = Some(frames.contains(&(token.frame * FRAMES_PER_TOKEN_FRAME)));
         }
-        is_within
+        is_within == Some(true)
     };
     tokens.iter().filter(of_word).copied().collect()
 }
 
-/// What was heard between the segments `before` and `behind`, which end and begin where the gap between them does,
-/// without the word at its edge that is also the word beside it: heard twice, a word is said to begin at two times.
+/// What was heard between the words `before` and `behind`, without the word at its edge that is also the word beside it:
+/// heard twice, a word is said to begin at two times.
 pub fn without_repeats(
-    mut found: Vec<Segment>,
-    before: Option<&Segment>,
-    behind: Option<&Segment>,
-) -> Vec<Segment> {
-    /// How far apart the two times of a word are at most.
-    const APART: Time = Time::from_millis(500);
-    let plain = |word: &str| -> String {
-        word.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
-    };
-    let first =
-        |segment: &Segment| segment.text.split_whitespace().next().map(plain).filter(|it| !it.is_empty());
-    let last = |segment: &Segment| {
-        segment.text.split_whitespace().next_back().map(plain).filter(|it| !it.is_empty())
-    };
+    mut found: Vec<TimedWord>,
+    before: Option<&TimedWord>,
+    behind: Option<&TimedWord>,
+) -> Vec<TimedWord> {
     if let Some(behind) = behind {
-        if let Some(segment) = found.last_mut()
-            && segment.end + APART >= behind.start
-            && let Some(word) = last(segment)
-            && first(behind) == Some(word)
-        {
-            let text = segment.text.trim_end().rsplit_once(char::is_whitespace).map_or("", |(text, _)| text);
-            segment.text = text.trim_end().to_owned();
-            segment.end = segment.words.pop().map_or(segment.end, |word| word.start).max(segment.start);
+        if found.last().is_some_and(|word| word.end + APART >= behind.start && word.is_repeat_of(behind)) {
+            found.pop();
         }
         // What is written behind it begins there.
-        for segment in &mut found {
-            segment.end = segment.end.min(behind.start.max(segment.start));
-            for word in &mut segment.words {
-                word.end = word.end.min(segment.end.max(word.start));
-            }
+        for word in &mut found {
+            word.end = word.end.min(behind.start.max(word.start));
         }
     }
-    if let (Some(segment), Some(before)) = (found.first_mut(), before)
-        && segment.start <= before.end + APART
-        && let Some(word) = first(segment)
-        && last(before) == Some(word)
+    if let (Some(word), Some(before)) = (found.first(), before)
+        && word.start <= before.end + APART
+        && word.is_repeat_of(before)
     {
-        let text = segment.text.trim_start().split_once(char::is_whitespace).map_or("", |(_, text)| text);
-        segment.text = text.trim_start().to_owned();
-        if !segment.words.is_empty() {
-            segment.start = segment.words.remove(0).end.min(segment.end);
-        }
+        found.remove(0);
     }
-    found.retain(|segment| !segment.text.is_empty());
     found
 }
 
@@ -122,13 +115,14 @@ fn is_punctuation(piece: &str) -> bool {
     piece.trim_start_matches(SPACE).chars().all(|c| c.is_ascii_punctuation() && c != '\'')
 }
 
-/// A piece that begins with a space begins a word; punctuation belongs to the word before it, and ends when that does.
-fn words(pieces: &[String], tokens: &[Token]) -> Vec<TimedWord> {
-    let seconds = |frames: usize| (frames * FRAMES_PER_TOKEN_FRAME) as f64 / FRAMES_PER_SECOND;
+/// The words of tokens that were heard in `span`. A piece that begins with a space begins a word; punctuation belongs to
+/// the word before it, and ends when that does.
+pub fn words(pieces: &[String], tokens: &[Token], span: Span) -> Vec<TimedWord> {
+    let at = |frames: usize| (span.start + time(frames * FRAMES_PER_TOKEN_FRAME)).min(span.end);
     let mut words: Vec<TimedWord> = Vec::new();
     for token in tokens {
         let Some(piece) = pieces.get(token.id as usize).filter(|piece| !piece.is_empty()) else { continue };
-        let (start, end) = (seconds(token.frame), seconds(token.frame + token.frames));
+        let (start, end) = (at(token.frame), at(token.frame + token.frames));
         match words.last_mut() {
             Some(word) if !begins_word(piece) => {
                 word.text.extend(text_of(piece.trim_start_matches(SPACE)));
@@ -150,9 +144,9 @@ fn words(pieces: &[String], tokens: &[Token]) -> Vec<TimedWord> {
         }
     }
     // A word that takes no time is heard in one frame, as far as the next one leaves it.
-    let starts: Vec<f64> = words.iter().skip(1).map(|word| word.start).chain([f64::INFINITY]).collect();
+    let starts: Vec<Time> = words.iter().skip(1).map(|word| word.start).chain([span.end]).collect();
     for (word, next) in words.iter_mut().zip(starts) {
-        let least = (word.start + seconds(1)).min(next.max(word.start));
+        let least = (word.start + FRAME).min(next.max(word.start));
         word.end = word.end.max(least);
     }
     words
@@ -161,7 +155,7 @@ fn words(pieces: &[String], tokens: &[Token]) -> Vec<TimedWord> {
 /// Whether a segment ends behind these words, before `next`.
 fn ends(words: &[TimedWord], next: &TimedWord) -> bool {
     let (Some(first), Some(last)) = (words.first(), words.last()) else { return false };
-    let (pause, length) = (next.start - last.end, last.end - first.start);
+    let (pause, length) = (next.start.saturating_sub(last.end), last.end.saturating_sub(first.start));
     let text = String::from_utf8_lossy(&last.text);
     let text = text.trim().trim_end_matches(['"', '\'', '”', '»', ')']);
     let is_sentence = match text.chars().next_back() {
@@ -179,29 +173,25 @@ fn ends(words: &[TimedWord], next: &TimedWord) -> bool {
 }
 
 /// `None` where nothing is said.
-fn segment(words: &[TimedWord], span: Span, word_times: bool) -> Option<Segment> {
+fn segment(words: &[TimedWord], word_times: bool) -> Option<Segment> {
     let (first, last) = (words.first()?, words.last()?);
     let text: Vec<u8> = words.iter().flat_map(|word| word.text.iter().copied()).collect();
     let text = String::from_utf8_lossy(&text).trim().to_owned();
     if text.is_empty() {
         return None;
     }
-    let at = |seconds: f64| Time::from_seconds(span.start.seconds() + seconds).clamp(span.start, span.end);
-    let (mut start, end) = (at(first.start), at(last.end));
-    if start == end {
-        // Heard behind the end: as far before it as a frame is long.
-        start = end.saturating_sub(FRAME).max(span.start);
-    }
+    // Heard behind the end of the piece: as far before it as a frame is long.
+    let start = if first.start < last.end { first.start } else { last.end.saturating_sub(FRAME) };
     let tokens: usize = words.iter().map(|word| word.tokens).sum();
     let timed = words.iter().map(|word| Word {
         text: String::from_utf8_lossy(&word.text).into_owned(),
-        start: at(word.start),
-        end: at(word.end),
+        start: word.start,
+        end: word.end,
         probability: word.probability / word.tokens as f32,
     });
     Some(Segment {
         start,
-        end,
+        end: last.end,
         text,
         words: if word_times { timed.collect() } else { Vec::new() },
         mean_log_probability: words.iter().map(|word| word.logarithms).sum::<f32>() / tokens as f32,
@@ -228,7 +218,7 @@ mod tests {
     fn told(tokens: &[(&str, usize, usize)]) -> Vec<String> {
         let (pieces, tokens) = heard(tokens);
         let span = Span::new(Time::from_seconds(10.0), Time::from_seconds(40.0));
-        segments(&pieces, &tokens, span, true).into_iter().map(|segment| segment.text).collect()
+        segments(&words(&pieces, &tokens, span), true).into_iter().map(|segment| segment.text).collect()
     }
 
     #[test]
@@ -236,15 +226,15 @@ mod tests {
         let (pieces, tokens) =
             heard(&[("▁He", 0, 2), ("llo", 2, 3), (",", 5, 4), ("▁wor", 10, 0), ("ld", 10, 0), (".", 12, 1)]);
         let span = Span::new(Time::from_seconds(10.0), Time::from_seconds(11.0));
-        let found = segments(&pieces, &tokens, span, true);
+        let found = segments(&words(&pieces, &tokens, span), true);
         assert_eq!(found.len(), 1);
-        let words: Vec<(&str, u32, u32)> =
+        let timed: Vec<(&str, u32, u32)> =
             found[0].words.iter().map(|it| (it.text.as_str(), it.start.millis(), it.end.millis())).collect();
         // Punctuation takes no time, a word at least a frame, and nothing ends behind the piece.
-        assert_eq!(words, [(" Hello,", 10_000, 10_400), (" world.", 10_800, 10_880)]);
+        assert_eq!(timed, [(" Hello,", 10_000, 10_400), (" world.", 10_800, 10_880)]);
         assert_eq!((found[0].text.as_str(), found[0].words[0].probability), ("Hello, world.", 0.5));
         assert!((found[0].mean_log_probability - 0.5f32.ln()).abs() < 1e-6);
-        let plain = segments(&pieces, &tokens, span, false);
+        let plain = segments(&words(&pieces, &tokens, span), false);
         assert!(plain[0].words.is_empty() && plain[0].text == found[0].text);
     }
 
@@ -263,23 +253,26 @@ mod tests {
         let own = begun_within(&pieces, &tokens, 40..96);
         assert_eq!(own.iter().map(|token| token.id).collect::<Vec<_>>(), [2, 3, 4]);
         assert_eq!(begun_within(&pieces, &tokens, 0..usize::MAX), tokens);
+        // The end of a word of which no beginning was heard.
+        assert_eq!(begun_within(&pieces, &tokens[1..], 40..96).len(), 3);
     }
 
     #[test]
     fn a_word_that_is_heard_on_both_sides_of_a_gap_is_written_once() {
         let at = Time::from_seconds;
         // Words of half a second.
-        let segment = |start: f64, text: &str, word_times: bool| {
-            let word = |(number, word): (usize, &str)| {
-                let start = start + 0.5 * number as f64;
-                Word { text: format!(" {word}"), start: at(start), end: at(start + 0.5), probability: 1.0 }
+        let timed = |start: f64, text: &str| -> Vec<TimedWord> {
+            let word = |(number, word): (usize, &str)| TimedWord {
+                text: format!(" {word}").into_bytes(),
+                start: at(start + 0.5 * number as f64),
+                end: at(start + 0.5 * number as f64 + 0.5),
+                probability: 1.0,
+                logarithms: 0.0,
+                tokens: 1,
             };
-            let words: Vec<Word> = text.split(' ').enumerate().map(word).collect();
-            let end = words.last().unwrap().end;
-            let words = if word_times { words } else { Vec::new() };
-            Segment { start: at(start), end, text: text.to_owned(), words, ..Segment::default() }
+            text.split(' ').enumerate().map(word).collect()
         };
-        // what is heard from which second on -> what is written, from when to when with the times of words
+        // what is heard from which second on -> what is written, from when to when
         for (start, heard, written) in [
             (2.0, "keyboard behind the house.", Some(("keyboard behind the", 2.0, 3.5))),
             (1.5, "The keyboard", Some(("keyboard", 2.0, 2.5))),
@@ -290,28 +283,20 @@ mod tests {
             (2.4, "house", Some(("house", 2.4, 2.9))),
             // Marks are no words.
             (1.6, "— behind —", Some(("— behind —", 1.6, 3.1))),
-            // The end of what is heard is where the next segment begins.
+            // The end of what is heard is where the next word begins.
             (3.0, "keyboard behind", Some(("keyboard behind", 3.0, 3.5))),
         ] {
-            for word_times in [true, false] {
-                let before = segment(0.0, "They read the", word_times);
-                let behind = segment(3.5, "House.", word_times);
-                let found = vec![segment(start, heard, word_times)];
-                let found = without_repeats(found, Some(&before), Some(&behind));
-                let text = found.first().map(|it| it.text.as_str());
-                assert_eq!(text, written.map(|(text, ..)| text), "{heard}");
-                assert!(found.iter().all(|it| it.start <= it.end && it.end <= behind.start), "{found:?}");
-                let times = found.first().map(|it| (it.start.seconds(), it.end.seconds()));
-                assert!(
-                    !word_times || times == written.map(|(_, start, end)| (start, end)),
-                    "{heard} {times:?}"
-                );
-            }
+            let (before, behind) = (timed(1.0, "the"), timed(3.5, "House."));
+            let found = without_repeats(timed(start, heard), before.first(), behind.first());
+            let text: Vec<u8> = found.iter().flat_map(|word| word.text.iter().copied()).collect();
+            let text = String::from_utf8(text).unwrap();
+            let ends = found.first().zip(found.last());
+            let found = ends.map(|(first, last)| (text.trim(), first.start.seconds(), last.end.seconds()));
+            assert_eq!(found, written, "{heard}");
         }
-        let alone = without_repeats(vec![segment(2.0, "house", true)], None, None);
-        assert_eq!(alone.len(), 1);
-        let beside_marks = (segment(0.0, "so —", true), segment(2.0, "— no", true));
-        assert_eq!(without_repeats(vec![beside_marks.1], Some(&beside_marks.0), None)[0].text, "— no");
+        assert_eq!(without_repeats(timed(2.0, "house"), None, None).len(), 1);
+        let marks = timed(1.6, "—");
+        assert_eq!(without_repeats(timed(2.0, "— no"), marks.first(), None).len(), 2);
     }
 
     #[test]
