@@ -29,7 +29,7 @@ const CONTEXT: usize = 400;
 
 /// So much voice between two words is listened to once more, in frames. The words of a Parakeet have exact ends, so that
 /// less than what is listed already means that words are missing.
-const UNHEARD: usize = 40;
+const UNHEARD: usize = 50;
 
 /// The speech of a recording in pieces of at most 30 s that end in pauses where there are any, several
 /// read together. What a piece says depends on nothing that is read before it.
