@@ -245,14 +245,15 @@ const asFilm = (width, height) => async (page) => {
   const body = `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}"><rect width="100%" height="100%" fill="teal"/></svg>`;
   await page.route("**/film/*", (route) => route.fulfill({ contentType: "image/svg+xml", body }));
   await page.evaluate(() => {
-    const { backend, steno } = window.pretended;
+    const { backend } = window.pretended;
     const source = backend.playSource.bind(backend);
     backend.playSource = async (job) => ({ ...(await source(job)), pictures: `${location.origin}/film` });
-    const [film] = steno.jobs;
     backend.drop(["/home/me/other.mp3"]);
-    steno.select(steno.jobs.at(-1).id);
-    steno.select(film.id);
   });
+  // Away from it and back: a player that had its source before asks anew.
+  await page.evaluate(() => window.pretended.steno.select(window.pretended.steno.jobs.at(-1).id));
+  await page.locator(by("player")).waitFor({ state: "detached" });
+  await page.evaluate(() => window.pretended.steno.select(window.pretended.steno.jobs[0].id));
   await page.locator(by("picture")).waitFor();
   await page.waitForFunction(() => document.querySelector('[data-testid="picture"]').naturalWidth > 0);
 };
